@@ -7,7 +7,6 @@ pub mod author;
 mod backend;
 mod checkpoints;
 pub mod doctor;
-mod follow;
 mod limits;
 pub mod metrics;
 pub mod migrate;
@@ -20,7 +19,6 @@ pub mod restore;
 mod room;
 pub mod running;
 pub mod serve;
-pub mod transport;
 pub mod verify;
 
 use std::net::SocketAddr;
@@ -29,40 +27,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use daftar_domain::checkup::Check;
+use daftar_domain::context::{Clock, IdSource, RandomIds, SystemClock};
+use daftar_domain::error::AppError;
+pub use daftar_http::state::AppState;
+use daftar_http::state::{Program, StateParts};
+pub use daftar_sandbox::{CompileIn, PinnedDigests, WorkerBounds, run_worker};
 use jiff::Timestamp;
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use self::backend::Keeper;
 use self::checkpoints::Checkpoints;
-use self::follow::Follower;
 use self::metrics::Metrics;
-use self::transport::Transport;
-use crate::api::lines::Spools;
-use crate::api::openapi::served::ServedDescription;
-use crate::auth::admin_token::AdminToken;
-use crate::auth::cursor_seal::CursorSeal;
-use crate::auth::issue::TokenDesk;
-use crate::auth::{AuthFault, Authenticated, DecisionKeyRing, Door, FailedSignIns, KeyRing, TokenCache, authenticate};
-use crate::config::{Config, StoreBackend};
-use crate::context::trail::Trail;
-use crate::context::{Clock, IdSource, OpContext, RandomIds, SystemClock};
-use crate::domain::audit::Actor;
-use crate::limits::Limits;
-use crate::limits::response_memory::ResponseMemory;
-use crate::plugin::EligibilityEngine;
-pub use crate::plugin::{CompileIn, PinnedDigests, WorkerBounds, run_worker};
-use crate::service::audit::keeper::AuditKeeper;
-use crate::service::backup::Backups;
-use crate::service::bulk::desk::ImportDesk;
-use crate::service::client::ClientAdministration;
-use crate::service::eligibility::preview::KeptColumns;
-use crate::service::eligibility::preview::desk::PreviewDesk;
-use crate::service::once::Requests;
-use crate::service::plugin::PluginAdministration;
-use crate::service::registry::Registry;
-use crate::service::signing_key::SigningKeyAdministration;
-use crate::service::verify::Verifier;
 use crate::telemetry::Telemetry;
 
 /// The folder of installed plugins within the data folder.
@@ -71,115 +48,59 @@ const PLUGINS_FOLDER: &str = "plugins";
 /// How long a server that stops takes to give back what it holds of limits.
 const GIVE_BACK_MAX: Duration = Duration::from_secs(5);
 
-/// Everything that requests work on.
+/// A register that is open: the state that requests work on, and the parts that keep it going.
+#[derive(Clone)]
 pub struct App {
-    /// The settings.
-    pub config: Config,
-    /// The folder of the register.
-    pub data_dir: PathBuf,
-    /// The URL by which clients know the server.
-    pub public_url: String,
-    /// What the server says of itself.
-    pub description: ServedDescription,
-    /// Tells the time.
-    pub clock: Arc<dyn Clock>,
-    /// Names requests, clients and tokens.
-    pub ids: Arc<dyn IdSource>,
-    /// Records, indexes, vocabularies, audit log.
-    pub registry: Registry,
+    state: AppState,
+    upkeep: Arc<Upkeep>,
+}
+
+impl Deref for App {
+    type Target = AppState;
+
+    fn deref(&self) -> &AppState {
+        &self.state
+    }
+}
+
+/// The parts of an open register that no handler touches.
+struct Upkeep {
     /// What keeps the records, for what it tells of its own.
     keeper: Keeper,
-    /// Decides eligibility.
-    pub engine: Arc<dyn EligibilityEngine>,
-    /// Looks through the audit log.
-    pub audit: AuditKeeper,
-    /// Looks through the register for damage.
-    pub verifier: Verifier,
-    /// Makes backups.
-    pub backups: Backups,
-    /// Clients.
-    pub clients: ClientAdministration,
-    /// Plugins.
-    pub plugins: PluginAdministration,
-    /// Requests that clients named, so that they are done once.
-    pub requests: Arc<Requests>,
-    /// Whose turn it is to bring many records.
-    pub imports: Arc<ImportDesk>,
-    /// How many exports may be sent at once: each holds a page in memory for as long as its reader takes nothing.
-    pub exports: Arc<Semaphore>,
-    /// Whose turn it is to look through the register.
-    pub previews: Arc<PreviewDesk>,
-    /// Where lines of responses wait for their readers.
-    pub spools: Arc<Spools>,
-    /// What previews read of records, kept for those that come.
-    pub rule_columns: Arc<KeptColumns>,
-    /// The three buckets.
-    pub limits: Arc<Limits>,
-    /// What the metrics page shows.
-    pub metrics: Arc<Metrics>,
+    /// What is counted for the metrics page.
+    metrics: Arc<Metrics>,
     /// What is sent to a collector.
-    pub telemetry: Telemetry,
-    /// What the listeners count, and how many requests they let in.
-    pub transport: Arc<Transport>,
-    /// The memory of finished responses that wait for their clients.
-    pub response_memory: Arc<ResponseMemory>,
-    /// What signs tokens.
-    pub token_keys: Arc<KeyRing>,
-    /// What seals decisions.
-    pub decision_keys: Arc<DecisionKeyRing>,
+    telemetry: Telemetry,
     /// The plugins that the program was built with.
-    pub pinned: PinnedDigests,
+    pinned: PinnedDigests,
     /// When the program's sources were committed, where that is known.
-    pub built_from: Option<Timestamp>,
-    /// Rotates what signs tokens.
-    pub signing_keys: SigningKeyAdministration,
-    /// Tokens that were verified before.
-    pub token_cache: Arc<TokenCache>,
-    /// Who guesses at secrets.
-    pub failed_sign_ins: FailedSignIns,
-    /// What seals the cursors of searches.
-    pub cursors: CursorSeal,
-    /// What opens the admin API.
-    pub admin_token: AdminToken,
+    built_from: Option<Timestamp>,
     /// Keeps the register in memory on disk as well; absent where that cannot be done.
     checkpoints: Option<Arc<Checkpoints>>,
-    /// Follows other processes of the register; nothing where there are none.
-    follower: Option<Arc<Follower>>,
     /// What runs beside the requests; stopped with the server.
     maintenance: JoinHandle<()>,
 }
 
-/// A handle to the one [`App`] of a server, with the register as one request meets it.
-#[derive(Clone)]
-pub struct AppState {
-    app: Arc<App>,
-    /// What requests work on: the server's own, or in a transaction one that shows what was done in it.
-    pub registry: Arc<Registry>,
-}
-
-impl AppState {
-    fn new(app: App) -> Self {
-        Self { registry: Arc::new(app.registry.clone()), app: Arc::new(app) }
+#[async_trait]
+impl Program for Upkeep {
+    fn count_request(&self, method: &str, route: Option<&str>, status: u16, time: Duration) {
+        self.metrics.count_request(method, route, status, time);
     }
 
-    /// The same server with another view of the register.
-    #[must_use]
-    pub fn with_registry(&self, registry: Arc<Registry>) -> Self {
-        Self { app: Arc::clone(&self.app), registry }
+    fn is_traced(&self) -> bool {
+        self.telemetry.is_on()
     }
 
-    /// Gives the metrics page for as long as the server is there, and keeps nothing of it.
-    pub fn metrics_source(&self) -> impl Fn() -> Option<String> + Send + Sync + 'static {
-        let app = Arc::downgrade(&self.app);
-        move || app.upgrade().map(|app| app.metrics_page())
+    fn note_outage(&self) {
+        self.keeper.note_request_failed();
     }
-}
 
-impl Deref for AppState {
-    type Target = App;
+    fn metrics_page(&self, state: &StateParts) -> String {
+        metrics::page(state, self)
+    }
 
-    fn deref(&self) -> &App {
-        &self.app
+    async fn checkup(&self, state: &StateParts) -> Result<Vec<Check>, AppError> {
+        doctor::running::checkup(state, self).await
     }
 }
 
@@ -310,65 +231,22 @@ pub enum StartError {
 }
 
 impl App {
-    /// What issues tokens.
+    /// What is sent to a collector.
     #[must_use]
-    pub fn token_desk(&self) -> TokenDesk<'_> {
-        TokenDesk {
-            directory: &self.clients.directory,
-            hasher: &self.clients.hasher,
-            keys: Arc::clone(&self.token_keys.load()),
-            config: &self.config.token,
-            ids: &*self.ids,
-        }
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.upkeep.telemetry
     }
 
-    /// Finds out who calls, from the values of all `Authorization` headers of a request.
-    ///
-    /// # Errors
-    /// As [`authenticate()`].
-    pub fn authenticate<'a>(
-        &self,
-        authorization: impl IntoIterator<Item = &'a [u8]>,
-        now: Timestamp,
-    ) -> Result<Authenticated, AuthFault> {
-        let keys = self.token_keys.load();
-        let (directory, config) = (&self.clients.directory, &self.config.token);
-        authenticate(authorization, Door { directory, keys: &keys, cache: &self.token_cache, config }, now)
-    }
-
-    /// The context of what the server does by itself.
+    /// The state that handlers share.
     #[must_use]
-    pub fn system_context(&self) -> OpContext {
-        OpContext::unbound(Actor::System, self.ids.next_id().into(), self.clock.now(), Trail::default())
-    }
-
-    /// Whether requests can be served now; a phrase for each part of the service that is degraded. A plugin that fails, or is missing, never
-    /// makes the server unready: restarting it would not help, and every call that does not need the plugin is served.
-    ///
-    /// # Errors
-    /// One phrase that says what is missing.
-    pub fn readiness(&self) -> Result<Vec<String>, String> {
-        if self.registry.store.readiness().is_err() {
-            return Err(match self.config.store.backend {
-                StoreBackend::Sled => "the store has stopped after a failure; its log says why".to_owned(),
-                StoreBackend::Postgres => "the database does not answer; its log says why".to_owned(),
-            });
-        }
-        let mut degraded = Vec::new();
-        if self.engine.engine_name().is_none() {
-            degraded.push("no eligibility engine is active, so calls that evaluate an expression are 503".to_owned());
-        }
-        let inactive = self.plugins.unloaded().len();
-        if inactive > 0 {
-            degraded.push(format!("installed plugins that are not active: {inactive}"));
-        }
-        Ok(degraded)
+    pub fn state(&self) -> AppState {
+        self.state.clone()
     }
 
     /// Makes a checkpoint, so that the next start is quick, and leaves what other processes share. To be called when nothing is written any
     /// more.
     pub async fn checkpoint(&self) {
-        if let Some(checkpoints) = &self.checkpoints {
+        if let Some(checkpoints) = &self.upkeep.checkpoints {
             checkpoints.finish().await;
         }
         self.leave().await;
@@ -387,13 +265,13 @@ impl App {
             );
         }
         // From here on nothing asks the database any more.
-        self.maintenance.abort();
-        self.keeper.close().await;
+        self.upkeep.maintenance.abort();
+        self.upkeep.keeper.close().await;
     }
 
     /// Stops what runs beside the requests. The store brings everything to disk when the last handle to it is gone.
     pub fn close(&self) {
         self.plugins.stop_compiling();
-        self.maintenance.abort();
+        self.upkeep.maintenance.abort();
     }
 }

@@ -40,7 +40,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 pub use self::error::CliError;
 pub use self::version::Build;
 use crate::app::PinnedDigests;
-use crate::error::contained;
+use daftar_domain::error::contained;
 
 /// daftar: a registry server for social protection.
 #[derive(Debug, Parser)]

@@ -10,11 +10,9 @@
 //! nothing makes no spans.
 
 mod otlp;
-pub mod spans;
 
 use std::io::{BufWriter, IsTerminal};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::{FilterExt, LevelFilter, Targets, filter_fn};
@@ -24,7 +22,7 @@ use tracing_subscriber::{Registry, fmt};
 
 use self::otlp::Otlp;
 pub use self::otlp::{OtlpUsage, Signal};
-use crate::config::{LogConfig, LogFormat, LogLevel, OtlpConfig};
+use daftar_domain::config::{LogConfig, LogFormat, LogLevel, OtlpConfig};
 
 /// The most log lines that wait to be written: about 5 MB, and a quarter of a second of requests at 60,000 a second.
 const WAITING_LINES_MAX: usize = 16_384;
@@ -98,12 +96,6 @@ pub fn start(log: &LogConfig, otlp: &OtlpConfig) -> Result<(Telemetry, LogWriter
         tracing::debug!("logging was started before");
     }
     Ok((Telemetry { otlp, lines: Some(dropped) }, LogWriter { _worker: worker }))
-}
-
-/// A duration as logs show it: in milliseconds, with at most three decimals.
-#[must_use]
-pub fn milliseconds(duration: Duration) -> f64 {
-    duration.as_micros() as f64 / 1_000.0
 }
 
 /// What writes lines.

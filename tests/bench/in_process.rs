@@ -1,6 +1,6 @@
 //! A register opened in this process, without a listener: for what is measured in process and says so.
 
-use daftar::app::{App, AppOptions, AppState, CompileIn};
+use daftar::app::{App, AppOptions, CompileIn};
 use daftar::config::Config;
 use daftar::domain::client::{ClientName, RateLimit};
 use daftar::domain::field::FieldSet;
@@ -16,14 +16,14 @@ use crate::setup::Register;
 
 /// An open register and the runtime of its tasks.
 pub struct Opened {
-    app: AppState,
+    app: App,
     /// The runtime.
     pub runtime: Runtime,
 }
 
 impl Opened {
     /// The register.
-    pub fn state(&self) -> &AppState {
+    pub fn state(&self) -> &App {
         &self.app
     }
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::auth::{ClientDirectory, KeyRing, TokenCache};
-use crate::context::trail::Trail;
-use crate::context::{Clock, IdSource, OpContext};
-use crate::domain::audit::Actor;
-use crate::domain::calendar;
-use crate::service::signing_key::SigningKeyAdministration;
+use daftar_auth::{ClientDirectory, KeyRing, TokenCache};
+use daftar_domain::audit::Actor;
+use daftar_domain::calendar;
+use daftar_domain::context::trail::Trail;
+use daftar_domain::context::{Clock, IdSource, OpContext};
+use daftar_service::signing_key::SigningKeyAdministration;
 
 /// How often it is looked whether something is over.
 const INTERVAL: Duration = Duration::from_secs(60);

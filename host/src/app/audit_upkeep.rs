@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::context::{Clock, IdSource};
-use crate::service::audit::AuditLog;
-use crate::service::audit::keeper::AuditKeeper;
+use daftar_domain::context::{Clock, IdSource};
+use daftar_service::audit::AuditLog;
+use daftar_service::audit::keeper::AuditKeeper;
 
 /// How often counts of refusals are looked at.
 const COUNTS_INTERVAL: Duration = Duration::from_secs(15);

@@ -11,22 +11,22 @@ use super::checkpoints::Checkpoints;
 use super::metrics::Metrics;
 use super::open::MIB;
 use super::recovery::{self, Recovered, store_error};
-use crate::columns::Columns;
-use crate::config::{Config, StoreBackend, UrlFileError};
-use crate::domain::change::Change;
-use crate::service::bodies::Bodies;
-use crate::service::eligibility::preview::PartedRegister;
-use crate::service::memory_index::MemoryIndex;
-use crate::store::archive::Archive;
-use crate::store::audit_archive::AuditArchive;
-use crate::store::index::Index;
-use crate::store::postgres::{
+use daftar_domain::change::Change;
+use daftar_domain::config::{Config, StoreBackend, UrlFileError};
+use daftar_index::Columns;
+use daftar_service::bodies::Bodies;
+use daftar_service::eligibility::preview::PartedRegister;
+use daftar_service::memory_index::MemoryIndex;
+use daftar_store::archive::Archive;
+use daftar_store::audit_archive::AuditArchive;
+use daftar_store::index::Index;
+use daftar_store::shared::Shared;
+use daftar_store::verify::Verification;
+use daftar_store::{ChangeSink, Store};
+use daftar_store_postgres::{
     OpenError, PostgresOptions, PostgresPartitions, PostgresShared, PostgresStore, PostgresUsage,
 };
-use crate::store::shared::Shared;
-use crate::store::sled::{SledStore, StoreUsage};
-use crate::store::verify::Verification;
-use crate::store::{ChangeSink, Store};
+use daftar_store_sled::{SledStore, StoreUsage};
 
 /// A register that is open.
 pub(super) struct Backend {

@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use crate::columns::checkpoint::CheckpointFolder;
-use crate::columns::{Columns, Image};
-use crate::domain::change::Sequence;
-use crate::store::change_log::ChangeLog;
-use crate::telemetry;
+use daftar_domain::change::Sequence;
+use daftar_index::checkpoint::CheckpointFolder;
+use daftar_index::{Columns, Image};
+use daftar_store::change_log::ChangeLog;
 
 /// How often it is asked whether a checkpoint is due.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -128,7 +127,7 @@ impl Checkpoints {
                 tracing::info!(
                     checkpoint.sequence = sequence.0,
                     checkpoint.bytes = bytes,
-                    duration_ms = telemetry::milliseconds(started.elapsed()),
+                    duration_ms = daftar_http::spans::milliseconds(started.elapsed()),
                     "a checkpoint was written"
                 );
             }

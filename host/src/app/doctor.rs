@@ -14,7 +14,7 @@ mod limits;
 mod listeners;
 mod memory;
 mod plugins;
-mod running;
+pub(super) mod running;
 #[cfg(test)]
 mod tests;
 
@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::{PLUGINS_FOLDER, PinnedDigests};
-use crate::config::{Config, StoreBackend};
-use crate::domain::checkup::{Check, CheckArea};
+use daftar_domain::checkup::{Check, CheckArea};
+use daftar_domain::config::{Config, StoreBackend};
 
 /// How many days there are in a warning's "old", for keys that sign tokens.
 const SIGNING_KEY_DAYS_MAX: i64 = 365;

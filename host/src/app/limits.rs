@@ -5,11 +5,11 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 use jiff::civil::Date;
 
-use crate::error::Cause;
-use crate::limits::common::{CommonCounts, OfDay, OfMinute, OfWindow, Wanted};
-use crate::limits::day::DayCounts;
-use crate::store::Store;
-use crate::store::shared::{Lease, Shared, Take};
+use daftar_auth::limits::common::{CommonCounts, OfDay, OfMinute, OfWindow, Wanted};
+use daftar_auth::limits::day::DayCounts;
+use daftar_domain::error::Cause;
+use daftar_store::Store;
+use daftar_store::shared::{Lease, Shared, Take};
 
 /// What the names of these counters begin with.
 const PREFIX: &str = "limit/";
@@ -89,8 +89,8 @@ impl CommonCounts for CommonStoredCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::calendar::parse_date;
-    use crate::store::memory::MemoryStore;
+    use daftar_domain::calendar::parse_date;
+    use daftar_store::memory::MemoryStore;
 
     #[tokio::test]
     async fn keeps_counts_by_day_and_forgets_old_days() {

@@ -16,14 +16,15 @@ use metrics::{Key, Label, Level, Metadata, Recorder, SharedString};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 use self::store::{COMMIT_TIMES, GROUP_BOUNDS, GROUP_JOBS, SYNC_TIMES};
-use super::App;
-use super::transport::TransportUsage;
-use crate::limits::response_memory::ResponseMemoryUsage;
-use crate::plugin::{BreakerState, CallRecorder, PluginLimits, PluginUsage};
-use crate::service::eligibility::preview::KeptUsage;
-use crate::service::eligibility::preview::desk::DeskUsage;
-use crate::service::plugin::InstalledPlugin;
-use crate::telemetry::spans::known_method;
+use super::Upkeep;
+use daftar_auth::limits::response_memory::ResponseMemoryUsage;
+use daftar_http::spans::known_method;
+use daftar_http::state::StateParts;
+use daftar_http::transport::TransportUsage;
+use daftar_sandbox::{BreakerState, CallRecorder, PluginLimits, PluginUsage};
+use daftar_service::eligibility::preview::KeptUsage;
+use daftar_service::eligibility::preview::desk::DeskUsage;
+use daftar_service::plugin::InstalledPlugin;
 
 /// Upper bounds of the times that are told apart, in seconds.
 const TIMES_S: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
@@ -99,44 +100,41 @@ impl Default for Metrics {
     }
 }
 
-impl App {
-    /// The metrics page as it is now.
-    #[must_use]
-    pub fn metrics_page(&self) -> String {
-        let now = Snapshot(recorder());
-        now.describe();
-        now.gauge("daftar_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
-        now.process();
-        now.limits(self);
-        now.store(self);
-        now.follower(self);
-        now.telemetry(self);
-        let pool = self.plugins.pool_usage();
-        now.gauge("daftar_plugin_threads", &[], number(pool.threads));
-        now.gauge("daftar_plugin_queue_waiting", &[("priority", "interactive")], number(pool.interactive_waiting));
-        now.gauge("daftar_plugin_queue_waiting", &[("priority", "background")], number(pool.background_waiting));
-        let (requests, others) = (pool.interactive_waiting_max, pool.background_waiting_max);
-        now.gauge("daftar_plugin_queue_limit", &[("priority", "interactive")], number(requests));
-        now.gauge("daftar_plugin_queue_limit", &[("priority", "background")], number(others));
-        let has_engine = self.engine.engine_name().is_some();
-        now.gauge("daftar_eligibility_engine_active", &[], f64::from(u8::from(has_engine)));
-        now.gauge("daftar_plugins_not_loaded", &[], number(self.plugins.unloaded().len()));
-        now.gauge("daftar_connections_limit", &[], number(self.config.server.connections.max));
-        now.previews(self.previews.usage(), self.rule_columns.usage());
-        let (memory, file) = self.spools.usage();
-        now.gauge("daftar_spool_bytes", &[("space", "memory")], number(memory));
-        now.gauge("daftar_spool_bytes", &[("space", "file")], number(file));
-        now.access(self);
-        now.bodies(self.registry.bodies.usage());
-        now.transport(&self.transport.usage());
-        now.response_memory(&self.response_memory.usage());
-        for plugin in self.plugins.list() {
-            now.plugin(&plugin);
-        }
-        let mut page = self.metrics.handle.render();
-        page.push_str(&now.0.handle().render());
-        page
+/// The metrics page as it is now.
+pub(super) fn page(app: &StateParts, upkeep: &Upkeep) -> String {
+    let now = Snapshot(recorder());
+    now.describe();
+    now.gauge("daftar_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+    now.process();
+    now.limits(app);
+    now.store(app, upkeep);
+    now.follower(app);
+    now.telemetry(&upkeep.telemetry);
+    let pool = app.plugins.pool_usage();
+    now.gauge("daftar_plugin_threads", &[], number(pool.threads));
+    now.gauge("daftar_plugin_queue_waiting", &[("priority", "interactive")], number(pool.interactive_waiting));
+    now.gauge("daftar_plugin_queue_waiting", &[("priority", "background")], number(pool.background_waiting));
+    let (requests, others) = (pool.interactive_waiting_max, pool.background_waiting_max);
+    now.gauge("daftar_plugin_queue_limit", &[("priority", "interactive")], number(requests));
+    now.gauge("daftar_plugin_queue_limit", &[("priority", "background")], number(others));
+    let has_engine = app.engine.engine_name().is_some();
+    now.gauge("daftar_eligibility_engine_active", &[], f64::from(u8::from(has_engine)));
+    now.gauge("daftar_plugins_not_loaded", &[], number(app.plugins.unloaded().len()));
+    now.gauge("daftar_connections_limit", &[], number(app.config.server.connections.max));
+    now.previews(app.previews.usage(), app.rule_columns.usage());
+    let (memory, file) = app.spools.usage();
+    now.gauge("daftar_spool_bytes", &[("space", "memory")], number(memory));
+    now.gauge("daftar_spool_bytes", &[("space", "file")], number(file));
+    now.access(app);
+    now.bodies(app.registry.bodies.usage());
+    now.transport(&app.transport.usage());
+    now.response_memory(&app.response_memory.usage());
+    for plugin in app.plugins.list() {
+        now.plugin(&plugin);
     }
+    let mut page = upkeep.metrics.handle.render();
+    page.push_str(&now.0.handle().render());
+    page
 }
 
 /// Figures that are read when the page is asked for: a plugin that is gone leaves none behind.

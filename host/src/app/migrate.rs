@@ -12,13 +12,13 @@ use super::backend::postgres_options;
 use super::open::MIB;
 use super::recovery::open_error;
 use super::restore::cause_of;
-use crate::config::Config;
-use crate::service::backup::{BackupFile, BackupProblem};
-use crate::service::migrate::{CatchUpError, CaughtUp, Comparison, Counts, catch_up, compare, compare_since, copy};
-use crate::store::StoreError;
-use crate::store::archive::{Archive, Held, Mark, Refill};
-use crate::store::postgres::{OpenError as DatabaseError, PostgresCatchUp, PostgresRefill, PostgresStore};
-use crate::store::sled::{OpenError as FolderError, SledOptions, SledRefill, SledStore};
+use daftar_domain::config::Config;
+use daftar_service::backup::{BackupFile, BackupProblem};
+use daftar_service::migrate::{CatchUpError, CaughtUp, Comparison, Counts, catch_up, compare, compare_since, copy};
+use daftar_store::StoreError;
+use daftar_store::archive::{Archive, Held, Mark, Refill};
+use daftar_store_postgres::{OpenError as DatabaseError, PostgresCatchUp, PostgresRefill, PostgresStore};
+use daftar_store_sled::{OpenError as FolderError, SledOptions, SledRefill, SledStore};
 
 /// One of two ends of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,51 +11,52 @@ use tokio::sync::Semaphore;
 use super::access_upkeep::{AccessUpkeep, drop_expired};
 use super::audit_upkeep::AuditUpkeep;
 use super::backend::Backend;
-use super::follow::Follower;
 use super::limits::{CommonStoredCounts, StoredDayCounts};
 use super::metrics::Metrics;
 use super::open_packs::InstalledPacks;
 use super::recovery::store_error;
-use super::transport::Transport;
-use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError, restore};
-use crate::api::lines::Spools;
-use crate::api::openapi::served::ServedDescription;
-use crate::auth::admin_token::AdminToken;
-use crate::auth::cursor_seal::CursorSeal;
-use crate::auth::directory::ClientDirectory;
-use crate::auth::keys::KEY_FOLDER;
-use crate::auth::secret::SecretHasher;
-use crate::auth::{DecisionKeyRing, FailedSignIns, KeyRing, SigningKeyRings, TokenCache};
-use crate::config::{Config, PluginsConfig};
-use crate::context::trail::Trail;
-use crate::context::{Clock, OpContext};
-use crate::domain::audit::Actor;
-use crate::domain::manifest::PluginName;
-use crate::limits::Limits;
-use crate::limits::response_memory::ResponseMemory;
-use crate::plugin::{
+use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError, Upkeep, restore};
+use daftar_auth::admin_token::AdminToken;
+use daftar_auth::cursor_seal::CursorSeal;
+use daftar_auth::directory::ClientDirectory;
+use daftar_auth::keys::KEY_FOLDER;
+use daftar_auth::limits::Limits;
+use daftar_auth::limits::response_memory::ResponseMemory;
+use daftar_auth::secret::SecretHasher;
+use daftar_auth::{DecisionKeyRing, FailedSignIns, KeyRing, SigningKeyRings, TokenCache};
+use daftar_domain::audit::Actor;
+use daftar_domain::config::{Config, PluginsConfig};
+use daftar_domain::context::trail::Trail;
+use daftar_domain::context::{Clock, OpContext};
+use daftar_domain::manifest::PluginName;
+use daftar_http::api::lines::Spools;
+use daftar_http::api::openapi::served::ServedDescription;
+use daftar_http::spans::milliseconds;
+use daftar_http::state::StateParts;
+use daftar_http::transport::Transport;
+use daftar_sandbox::{
     EligibilityEngine, HostClock, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy,
     UnsignedPlugins,
 };
-use crate::service::audit::AuditLog;
-use crate::service::audit::keeper::AuditKeeper;
-use crate::service::backup::Backups;
-use crate::service::bulk::desk::ImportDesk;
-use crate::service::bulk::export::EXPORTS_MAX;
-use crate::service::client::ClientAdministration;
-use crate::service::eligibility::preview::desk::PreviewDesk;
-use crate::service::eligibility::preview::{KeptColumns, Sharing};
-use crate::service::once::Requests;
-use crate::service::plugin::PluginAdministration;
-use crate::service::registry::Registry;
-use crate::service::signing_key::SigningKeyAdministration;
-use crate::service::verify::Verifier;
-use crate::service::vocabulary;
-use crate::store::Store;
-use crate::store::generation::Generation as StoredGeneration;
-use crate::store::shared::Shared;
-use crate::telemetry::milliseconds;
-use crate::vocab::{CodeTable, Generation, GenerationBuilder, Vocabularies};
+use daftar_service::audit::AuditLog;
+use daftar_service::audit::keeper::AuditKeeper;
+use daftar_service::backup::Backups;
+use daftar_service::bulk::desk::ImportDesk;
+use daftar_service::bulk::export::EXPORTS_MAX;
+use daftar_service::client::ClientAdministration;
+use daftar_service::eligibility::preview::desk::PreviewDesk;
+use daftar_service::eligibility::preview::{KeptColumns, Sharing};
+use daftar_service::follow::Follower;
+use daftar_service::once::Requests;
+use daftar_service::plugin::PluginAdministration;
+use daftar_service::registry::Registry;
+use daftar_service::signing_key::SigningKeyAdministration;
+use daftar_service::verify::Verifier;
+use daftar_service::vocabulary;
+use daftar_store::Store;
+use daftar_store::generation::Generation as StoredGeneration;
+use daftar_store::shared::Shared;
+use daftar_vocabulary::{CodeTable, Generation, GenerationBuilder, Vocabularies};
 
 /// How often the limits drop what is idle.
 const LIMITS_INTERVAL: Duration = Duration::from_secs(60);
@@ -72,7 +73,7 @@ impl App {
     /// # Errors
     /// What cannot be opened and what to do about it. A plugin that cannot be loaded is no error: it is logged, and the rest
     /// is served.
-    pub async fn open(config: Config, options: AppOptions) -> Result<AppState, StartError> {
+    pub async fn open(config: Config, options: AppOptions) -> Result<Self, StartError> {
         let started = Instant::now();
         let AppOptions { data_dir, public_url, plugins_dir, clock, ids, compile_in, pinned, built_from, telemetry } =
             options;
@@ -227,7 +228,8 @@ impl App {
         let transport = Arc::new(Transport::new(&config.server.connections));
         let response_memory = ResponseMemory::new(&config.server.connections);
         tracing::info!(duration_ms = milliseconds(started.elapsed()), "the register is open");
-        Ok(AppState::new(Self {
+        let upkeep = Arc::new(Upkeep { keeper, metrics, telemetry, pinned, built_from, checkpoints, maintenance });
+        let state = AppState::new(StateParts {
             config,
             spools: Spools::new(data_dir.clone()),
             data_dir,
@@ -240,7 +242,6 @@ impl App {
             clock,
             ids,
             registry,
-            keeper,
             engine: library,
             audit,
             verifier,
@@ -249,23 +250,19 @@ impl App {
             plugins,
             requests,
             limits,
-            metrics,
-            telemetry,
             transport,
             response_memory,
             token_keys: rings.tokens,
             decision_keys: rings.decisions,
-            pinned,
-            built_from,
             signing_keys,
             token_cache,
             failed_sign_ins,
             cursors,
             admin_token,
-            checkpoints,
             follower,
-            maintenance,
-        }))
+            program: upkeep.clone(),
+        });
+        Ok(Self { state, upkeep })
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::domain::code::{Code, Namespace};
-use crate::domain::manifest::PluginName;
-use crate::plugin::{PluginHost, PluginLibrary};
-use crate::vocab::{CallingThread, OpenAnswer, OpenPacks, PackOrigin};
+use daftar_domain::code::{Code, Namespace};
+use daftar_domain::manifest::PluginName;
+use daftar_sandbox::{PluginHost, PluginLibrary};
+use daftar_vocabulary::{CallingThread, OpenAnswer, OpenPacks, PackOrigin};
 
 /// Asks the installed pack that a vocabulary came from, and no other version of it.
 pub struct InstalledPacks {

@@ -5,14 +5,14 @@ mod replace;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-pub use crate::owner_files::{
+pub use daftar_pack_tools::owner_files::{
     About, ImportError, ImportFormat, ImportOptions, ImportReport, NoProgress, Progress, Refusal,
 };
-pub use crate::plugin::pack::{PackErrors, PackProblem};
+pub use daftar_pack_tools::pack::{PackErrors, PackProblem};
 
-use crate::owner_files;
-use crate::plugin::pack;
-use crate::plugin::{CompileIn, PluginHost, PluginHostSettings};
+use daftar_pack_tools::owner_files;
+use daftar_pack_tools::pack;
+use daftar_sandbox::{CompileIn, PluginHost, PluginHostSettings};
 
 /// Why no pack was built.
 #[derive(Debug, thiserror::Error)]

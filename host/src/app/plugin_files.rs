@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use crate::config::PluginsConfig;
-use crate::error::files::why_not_read;
-pub use crate::plugin::{
+use daftar_domain::config::PluginsConfig;
+use daftar_domain::error::files::why_not_read;
+pub use daftar_sandbox::{
     CompileIn, Inspection, PinnedDigests, PluginSignature, PrivateKey, SIGNATURE_SUFFIX, SignatureState,
     UnsignedPlugins,
 };
-use crate::plugin::{PACKAGE_BYTES_MAX, TrustPolicy, read_signature_of};
+use daftar_sandbox::{PACKAGE_BYTES_MAX, TrustPolicy, read_signature_of};
 
 /// A plugin's file with the signature that lies beside it.
 pub struct PluginFile {
@@ -55,7 +55,7 @@ pub fn inspect(file: PluginFile, config: &PluginsConfig, pinned: PinnedDigests) 
 /// # Errors
 /// It is no plugin, or the signature cannot be written.
 pub fn sign(file: &Path, bytes: &[u8], key: &PrivateKey) -> Result<PluginSignature, String> {
-    crate::plugin::pack::section::read_manifest(bytes)
+    daftar_sandbox::section::read_manifest(bytes)
         .map_err(|error| format!("`{}` is not signed: {error}", file.display()))?;
     let signature = key.sign(bytes);
     let mut path = file.as_os_str().to_owned();

@@ -10,17 +10,16 @@ use roaring::RoaringTreemap;
 
 use super::StartError;
 use super::open::{MIB, private_folder};
-use crate::columns::checkpoint::{CheckpointFile, CheckpointFolder};
-use crate::columns::{Columns, PreparedRecords, Preparer};
-use crate::config::Config;
-use crate::domain::change::{Change, Sequence};
-use crate::domain::record::{RecordId, RecordKind};
-use crate::error::AppError;
-use crate::service::bodies::Bodies;
-use crate::store::change_log::{CHANGES_MAX, ChangeLog};
-use crate::store::sled::{OpenError, SledOptions, SledStore};
-use crate::store::{ChangeSink, Store, StoreError};
-use crate::telemetry;
+use daftar_domain::change::{Change, Sequence};
+use daftar_domain::config::Config;
+use daftar_domain::error::AppError;
+use daftar_domain::record::{RecordId, RecordKind};
+use daftar_index::checkpoint::{CheckpointFile, CheckpointFolder};
+use daftar_index::{Columns, PreparedRecords, Preparer};
+use daftar_service::bodies::Bodies;
+use daftar_store::change_log::{CHANGES_MAX, ChangeLog};
+use daftar_store::{ChangeSink, Store, StoreError};
+use daftar_store_sled::{OpenError, SledOptions, SledStore};
 
 /// How many records are read at once while the indexes are built.
 pub(super) const SCAN_RECORDS: usize = 1_024;
@@ -87,7 +86,7 @@ pub(super) async fn open(config: &Config, data_dir: &Path) -> Result<Recovered, 
             build(&store, &columns).await.map_err(store_error)?;
             tracing::info!(
                 records = columns.image().record_count(),
-                duration_ms = telemetry::milliseconds(started.elapsed()),
+                duration_ms = daftar_http::spans::milliseconds(started.elapsed()),
                 "the register was read from its records"
             );
             columns
@@ -186,7 +185,7 @@ async fn from_checkpoint(store: &Arc<SledStore>, folder: &CheckpointFolder) -> O
                             checkpoint.sequence = sequence.0,
                             records = columns.image().record_count(),
                             records.caught_up = records,
-                            duration_ms = telemetry::milliseconds(started.elapsed()),
+                            duration_ms = daftar_http::spans::milliseconds(started.elapsed()),
                             "the register was read from its checkpoint"
                         );
                         return Some((columns, sequence));

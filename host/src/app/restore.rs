@@ -16,19 +16,19 @@ use self::room::PutBack;
 use super::open::{MIB, trust as trust_in_plugins};
 use super::verify::verify_stopped;
 use super::{PLUGINS_FOLDER, StartError};
-use crate::auth::key_folder;
-use crate::auth::keys::KEY_FOLDER;
-use crate::auth::secret_file::SecretFileError;
-use crate::config::{Config, StoreBackend};
-use crate::domain::verification::VerificationResult;
-pub use crate::plugin::RefusedPlugin;
-use crate::plugin::{Digest, LibraryRefill, PinnedDigests, TrustPolicy};
-use crate::service::backup::{
+use daftar_auth::key_folder;
+use daftar_auth::keys::KEY_FOLDER;
+use daftar_auth::secret_file::SecretFileError;
+use daftar_domain::config::{Config, StoreBackend};
+use daftar_domain::verification::VerificationResult;
+pub use daftar_sandbox::RefusedPlugin;
+use daftar_sandbox::{Digest, LibraryRefill, PinnedDigests, TrustPolicy};
+use daftar_service::backup::{
     Authenticity, BackupProblem, BackupTrust, Chain, Contents, Head, Item, ReadAhead, extent_of,
 };
-use crate::store::StoreError;
-use crate::store::archive::Refill;
-use crate::store::sled::{OpenError, SledRefill};
+use daftar_store::StoreError;
+use daftar_store::archive::Refill;
+use daftar_store_sled::{OpenError, SledRefill};
 
 /// The file that says that the folder holds a restore that was not finished.
 const MARKER: &str = "restore.unfinished";
@@ -163,7 +163,7 @@ pub async fn restore(
         return Err(RestoreError::IntoDatabase);
     }
     let mut peeked = file.try_clone().map_err(BackupProblem::from)?;
-    let head = crate::service::backup::head_of(&mut peeked)?;
+    let head = daftar_service::backup::head_of(&mut peeked)?;
     io::Seek::rewind(&mut peeked).map_err(BackupProblem::from)?;
     let found = found_in(data_dir)?;
     let may_stay = |name: &String| !head.keys && name == KEY_FOLDER;

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::PLUGINS_FOLDER;
-use crate::plugin;
 
 /// The file in the data folder that says where the server is.
 const FILE: &str = "server.json";
@@ -33,7 +32,7 @@ impl RunningServer {
     pub fn find(data_dir: &Path) -> Option<Self> {
         let text = fs::read_to_string(data_dir.join(FILE)).ok()?;
         let server = serde_json::from_str(&text).ok()?;
-        plugin::is_in_use(&data_dir.join(PLUGINS_FOLDER)).then_some(server)
+        daftar_sandbox::is_in_use(&data_dir.join(PLUGINS_FOLDER)).then_some(server)
     }
 
     /// Writes down where the server is.

@@ -30,8 +30,8 @@ use self::certificate::CertificateKeeper;
 use self::connection::{Connections, Phase, TlsAcceptors};
 use self::crowd::CrowdLimits;
 use super::running::RunningServer;
-use super::{AppState, StartError};
-use crate::config::{ConnectionsConfig, HANDSHAKE_TIMEOUT_MS_DEFAULT, ServerConfig};
+use super::{App, AppState, StartError};
+use daftar_domain::config::{ConnectionsConfig, HANDSHAKE_TIMEOUT_MS_DEFAULT, ServerConfig};
 
 /// How many connections a listener of the administrator has: places of its own, which no client can take.
 const ADMIN_CONNECTIONS_MAX: usize = 128;
@@ -103,7 +103,7 @@ fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
 /// # Errors
 /// When a certificate cannot be used or a listener fails.
 pub async fn serve(
-    app: AppState,
+    app: App,
     listeners: Listeners,
     ready: impl FnOnce(),
     shutdown: impl Future<Output = ()>,
@@ -118,7 +118,7 @@ pub async fn serve(
     let (phase, serving) = watch::channel(Phase::Serving);
     let phase = Arc::new(phase);
     let mut servers = tokio::task::JoinSet::new();
-    for acceptor in acceptors(&app, listeners, tls) {
+    for acceptor in acceptors(&app.state, listeners, tls) {
         servers.spawn(acceptor.serve(serving.clone(), Arc::clone(&phase)));
     }
     let asked = certificate.as_ref().and_then(|_| certificate::hangups());
@@ -176,9 +176,13 @@ fn acceptors(app: &AppState, listeners: Listeners, tls: Option<TlsAcceptors>) ->
         acceptor(app, (listener, tls, router), times, (limits, Admission::default()))
     };
     if let Some(metrics) = metrics {
-        acceptors.push(for_administrator(metrics, tls.clone(), crate::admin::router::metrics_router(app.clone())));
+        acceptors.push(for_administrator(
+            metrics,
+            tls.clone(),
+            daftar_http::admin::router::metrics_router(app.clone()),
+        ));
     }
-    let router = crate::admin::router::router(app.clone());
+    let router = daftar_http::admin::router::router(app.clone());
     let admin_tls = match admin_here {
         Some(here) => {
             acceptors.push(for_administrator(here, None, router.clone()));
@@ -195,7 +199,7 @@ fn acceptors(app: &AppState, listeners: Listeners, tls: Option<TlsAcceptors>) ->
     let is_on_loopback = public.local_addr().is_ok_and(|address| address.ip().is_loopback());
     let admission =
         Admission { proxies: server.trusted_proxies.clone(), is_for_proxies_alone: tls.is_none() && !is_on_loopback };
-    let router = crate::api::router::router(app.clone());
+    let router = daftar_http::api::router::router(app.clone());
     let public = acceptor(app, (public, tls, router), server.connections, (limits, admission));
     acceptors.push(Acceptor { response_memory: Some(Arc::clone(&app.response_memory)), ..public });
     acceptors

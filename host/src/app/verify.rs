@@ -8,10 +8,10 @@ use tokio::sync::mpsc::Sender;
 
 use super::recovery::open_error;
 use super::{StartError, open::MIB};
-use crate::config::{Config, StoreBackend};
-use crate::domain::verification::VerificationEvent;
-use crate::service::verify::{IN_DATABASE, Pace, verify};
-use crate::store::sled::StoppedStore;
+use daftar_domain::config::{Config, StoreBackend};
+use daftar_domain::verification::VerificationEvent;
+use daftar_service::verify::{IN_DATABASE, Pace, verify};
+use daftar_store_sled::StoppedStore;
 
 /// Looks through the register in a data folder that no server uses. There is nothing in memory then; the checkpoints, of which the
 /// next start would make it, are held against the records.

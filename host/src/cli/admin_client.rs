@@ -18,13 +18,13 @@ use tower::ServiceExt;
 
 pub use self::download::Download;
 use super::{CliError, GlobalArgs};
-use crate::admin::router::{BASE_PATH, router};
-use crate::admin::routes::plugin::SIGNATURE_HEADER;
 use crate::app::restore::is_unfinished;
 use crate::app::running::RunningServer;
-use crate::app::{App, AppOptions, AppState, CompileIn};
-use crate::auth::admin_token::AdminToken;
-use crate::config::{Config, StoreBackend, admin_token_from_environment};
+use crate::app::{App, AppOptions, CompileIn};
+use daftar_auth::admin_token::AdminToken;
+use daftar_domain::config::{Config, StoreBackend, admin_token_from_environment};
+use daftar_http::admin::router::{BASE_PATH, router};
+use daftar_http::admin::routes::plugin::SIGNATURE_HEADER;
 
 /// How long a command waits for the server, which answers before that; of a long answer, for its next bytes.
 const TIMEOUT: Duration = Duration::from_secs(150);
@@ -47,7 +47,7 @@ pub enum AdminClient {
         /// What runs the request.
         runtime: Runtime,
         /// The register.
-        app: AppState,
+        app: App,
     },
 }
 
@@ -235,7 +235,7 @@ impl AdminClient {
             }
             Self::Local { runtime, app } => {
                 let request = request.body(Body::from(bytes)).map_err(CliError::failed)?;
-                let Ok(response) = runtime.block_on(router(app.clone()).oneshot(request));
+                let Ok(response) = runtime.block_on(router(app.state()).oneshot(request));
                 Ok((response.status().as_u16(), Download::of_router(runtime, response.into_body())))
             }
         }

@@ -15,9 +15,9 @@ pub(super) use self::progress::Progress;
 use super::admin_client::{AdminClient, Payload};
 use super::{CliError, GlobalArgs, output};
 use crate::app::plugin_files::PrivateKey;
-use crate::config::Config;
-use crate::domain::plugin_key::PluginKey;
-use crate::service::backup::{BackupProblem, BackupSignature, BackupTrust, Contents, Depth, inspect};
+use daftar_domain::config::Config;
+use daftar_domain::plugin_key::PluginKey;
+use daftar_service::backup::{BackupProblem, BackupSignature, BackupTrust, Contents, Depth, inspect};
 
 /// The largest file with a public key that is read, in bytes.
 const KEY_FILE_BYTES_MAX: u64 = 16 << 10;

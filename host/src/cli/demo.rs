@@ -15,15 +15,15 @@ use tokio::task::JoinSet;
 use super::{CliError, GlobalArgs, output};
 use crate::app::serve::{Listeners, default_plugins_dir, serve, shutdown_signal};
 use crate::app::{App, AppOptions, AppState, CompileIn};
-use crate::config::{Config, LogLevel};
-use crate::domain::client::{ClientId, ClientName, RateLimit};
-use crate::domain::field::FieldSet;
-use crate::domain::grant::Grants;
-use crate::domain::scope::Scope;
-use crate::service::client::NewClient;
-use crate::service::codes::LanguagePreference;
-use crate::service::{group, individual};
 use crate::telemetry;
+use daftar_domain::client::{ClientId, ClientName, RateLimit};
+use daftar_domain::config::{Config, LogLevel};
+use daftar_domain::field::FieldSet;
+use daftar_domain::grant::Grants;
+use daftar_domain::scope::Scope;
+use daftar_service::client::NewClient;
+use daftar_service::codes::LanguagePreference;
+use daftar_service::{group, individual};
 
 /// How many people the register has.
 const PEOPLE: usize = 1_000;

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::admin_client::{AdminClient, Payload};
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
-use crate::admin::dto::checkup::CheckupBody;
 use crate::app::doctor::{Patient, SeenBy, examine, settings};
-use crate::context::{Clock, SystemClock};
-use crate::domain::checkup::{Check, CheckArea, CheckState};
+use daftar_domain::checkup::{Check, CheckArea, CheckState};
+use daftar_domain::context::{Clock, SystemClock};
+use daftar_http::admin::dto::checkup::CheckupBody;
 
 /// What is looked at: the server that runs, or the folder of one that is stopped.
 #[derive(Debug, Args)]

@@ -29,7 +29,7 @@ use self::send::Sender;
 use self::source::Source;
 use super::admin_client::AdminClient;
 use super::{CliError, GlobalArgs, output};
-use crate::context::{IdSource, RandomIds};
+use daftar_domain::context::{IdSource, RandomIds};
 
 /// A mapping that shows everything a mapping can say.
 const EXAMPLE_MAPPING: &str = include_str!("import/example-mapping.toml");

@@ -9,8 +9,8 @@ use super::backup::{Progress, config_of, open, print_authenticity, trust_of};
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
 use crate::app::migrate::{End, Extent, MigrateError, Migrated, Step, migrate};
-use crate::config::Config;
-use crate::service::migrate::Counts;
+use daftar_domain::config::Config;
+use daftar_service::migrate::Counts;
 
 /// Where a register is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -9,8 +9,8 @@ use serde_json::json;
 use super::{CliError, GlobalArgs, output};
 use crate::app::serve::{Listeners, default_plugins_dir, serve, shutdown_signal};
 use crate::app::{App, AppOptions, CompileIn};
-use crate::config::Config;
 use crate::telemetry;
+use daftar_domain::config::Config;
 
 /// What the server is started with; each overrides the configuration file.
 #[derive(Debug, Args)]
@@ -56,9 +56,9 @@ pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
         } else {
             format!("listening on {url}")
         };
-        app.telemetry.send_metrics_of(app.metrics_source());
+        app.telemetry().send_metrics_of(app.metrics_source());
         let served = serve(app.clone(), listeners, move || say(&ready), shutdown_signal()).await;
-        last_page = app.telemetry.is_on().then(|| app.metrics_page());
+        last_page = app.telemetry().is_on().then(|| app.metrics_page());
         served.map_err(CliError::from)
     });
     // The register is closed: a collector that is slow keeps nobody from opening it.

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::admin_client::{AdminClient, Payload, expect_register};
 use super::{CliError, GlobalArgs, output};
-use crate::admin::dto::verification::VerificationLine;
 use crate::app::verify::verify_stopped;
-use crate::config::Config;
-use crate::domain::verification::VerificationResult;
+use daftar_domain::config::Config;
+use daftar_domain::verification::VerificationResult;
+use daftar_http::admin::dto::verification::VerificationLine;
 
 /// How many events of a look wait to be shown.
 const WAITING_MAX: usize = 64;

@@ -29,7 +29,7 @@ pub use self::collector::Signal;
 use self::queue::{Outcome, Queue, QueueProcessor, Stop};
 use self::sender::{PageSource, Sender};
 use super::BoxedLayer;
-use crate::config::OtlpConfig;
+use daftar_domain::config::OtlpConfig;
 
 /// What this program is called as the maker of spans and metrics.
 const SCOPE: &str = "daftar";

@@ -17,17 +17,23 @@ const NOT_MEASURED: &str = "Not measured yet.";
 /// The sources that all tables measure: how requests are read and written, and the generator.
 const COMMON: &[&str] = &[
     "Cargo.lock",
-    "host/src/api",
+    "host/crates/http",
     "host/src/app",
-    "host/src/auth",
-    "host/src/limits",
+    "host/crates/auth",
+    "host/crates/domain",
     "host/src/telemetry",
     "tests/bench/load.rs",
 ];
 /// Those of the register: records, indexes, use cases.
-const REGISTER: &[&str] = &["host/src/columns", "host/src/domain", "host/src/service", "host/src/store"];
+const REGISTER: &[&str] = &[
+    "host/crates/index",
+    "host/crates/service",
+    "host/crates/store",
+    "host/crates/store-postgres",
+    "host/crates/store-sled",
+];
 /// Those of plugins and rules.
-const PLUGINS: &[&str] = &["host/src/plugin", "host/src/vocab", "plugins", "wit"];
+const PLUGINS: &[&str] = &["host/crates/sandbox", "host/crates/vocabulary", "plugins", "wit"];
 
 /// The sources that a table measures.
 fn sources(name: &str) -> Vec<String> {
@@ -177,11 +183,11 @@ mod tests {
     impl Repository {
         fn new(name: &str) -> Self {
             let root = std::env::temp_dir().join(format!("daftar-xtask-blocks-{name}-{}", std::process::id()));
-            std::fs::create_dir_all(root.join("host/src/api")).unwrap();
+            std::fs::create_dir_all(root.join("host/crates/http")).unwrap();
             std::fs::create_dir_all(root.join("figures")).unwrap();
             let repository = Self(root);
             repository.git(&["init", "--quiet"]);
-            repository.commit("host/src/api/read.rs", "1");
+            repository.commit("host/crates/http/read.rs", "1");
             repository
         }
 
@@ -224,7 +230,7 @@ mod tests {
         assert_eq!(repository.old(&blocks), ["workbench"], "the other was never measured");
         repository.commit("README.md", "another file");
         assert_eq!(repository.old(&blocks), ["workbench"]);
-        repository.commit("host/src/api/read.rs", "2");
+        repository.commit("host/crates/http/read.rs", "2");
         assert_eq!(repository.old(&blocks), ["read", "workbench"]);
 
         let mut marked = Blocks::parse(&blocks.text()).unwrap();

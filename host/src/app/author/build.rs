@@ -5,9 +5,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::domain::manifest::PluginManifest;
-use crate::plugin::{self, CompileIn, PluginHost, PluginHostSettings};
-use crate::vocab;
+use daftar_domain::manifest::PluginManifest;
+use daftar_sandbox::{self, CompileIn, PluginHost, PluginHostSettings};
 
 /// What guests are compiled for.
 const TARGET: &str = "wasm32-unknown-unknown";
@@ -42,7 +41,7 @@ pub fn build(folder: &Path, runs_tests: bool) -> Result<BuiltPlugin, String> {
     }
     let module = compile(folder)?;
     let core = std::fs::read(&module).map_err(|error| format!("cannot read `{}`: {error}", module.display()))?;
-    let bytes = plugin::wrap(&core, &manifest).map_err(|error| error.to_string())?;
+    let bytes = daftar_pack_tools::author::wrap(&core, &manifest).map_err(|error| error.to_string())?;
     let codes = rehearse(&bytes)?;
     Ok(BuiltPlugin { manifest, bytes, codes })
 }
@@ -54,7 +53,7 @@ pub fn build(folder: &Path, runs_tests: bool) -> Result<BuiltPlugin, String> {
 pub fn wrap(module: &Path, manifest: &Path) -> Result<Vec<u8>, String> {
     let manifest = read_manifest(manifest)?;
     let core = std::fs::read(module).map_err(|error| format!("cannot read `{}`: {error}", module.display()))?;
-    plugin::wrap(&core, &manifest).map_err(|error| format!("`{}`: {error}", module.display()))
+    daftar_pack_tools::author::wrap(&core, &manifest).map_err(|error| format!("`{}`: {error}", module.display()))
 }
 
 fn read_manifest(file: &Path) -> Result<PluginManifest, String> {
@@ -102,7 +101,8 @@ fn rehearse(bytes: &[u8]) -> Result<Option<usize>, String> {
     let settings = PluginHostSettings { compile_in: CompileIn::this_program(), ..PluginHostSettings::default() };
     let host = PluginHost::start(settings).map_err(|error| error.to_string())?;
     let Some(contents) = host.rehearse(bytes.to_vec()).map_err(|error| error.to_string())? else { return Ok(None) };
-    let pack = vocab::check(contents).map_err(|problems| format!("what the pack brings is not sound:\n{problems}"))?;
+    let pack = daftar_vocabulary::check(contents)
+        .map_err(|problems| format!("what the pack brings is not sound:\n{problems}"))?;
     Ok(Some(pack.vocabularies().iter().map(|vocabulary| vocabulary.concept_count()).sum()))
 }
 

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::domain::manifest::{PluginKind, PluginName};
+use daftar_domain::manifest::{PluginKind, PluginName};
 
 /// A file of the folder: its path there, and its text.
 type File = (&'static str, &'static str);

@@ -9,8 +9,8 @@ use rustls::server::ParsedCertificate;
 
 use super::{Patient, age};
 use crate::app::serve::certificate::look_at;
-use crate::config::TlsConfig;
-use crate::domain::checkup::{Check, CheckArea};
+use daftar_domain::checkup::{Check, CheckArea};
+use daftar_domain::config::TlsConfig;
 
 const AREA: CheckArea = CheckArea::Certificate;
 const SECONDS_OF_A_DAY: i64 = 86_400;

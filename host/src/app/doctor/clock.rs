@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Patient, age};
-use crate::domain::checkup::{Check, CheckArea};
+use daftar_domain::checkup::{Check, CheckArea};
 
 const AREA: CheckArea = CheckArea::Clock;
 /// By how much the newest file of the store may be ahead of the clock: two clocks of a network disk differ a little.
@@ -101,7 +101,7 @@ fn kept(patient: &Patient) -> Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::checkup::CheckState;
+    use daftar_domain::checkup::CheckState;
 
     #[test]
     fn a_clock_before_the_last_write_or_the_build_is_a_problem() {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::Patient;
 use crate::app::room::bytes_in;
-use crate::domain::checkup::{Check, CheckArea};
+use daftar_domain::checkup::{Check, CheckArea};
 
 const AREA: CheckArea = CheckArea::Disk;
 const MIB: u64 = 1 << 20;
@@ -146,7 +146,7 @@ fn written(folder: &Path, times: std::io::Result<Vec<Duration>>) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::checkup::CheckState;
+    use daftar_domain::checkup::CheckState;
 
     #[test]
     fn little_room_is_a_problem_and_less_than_the_register_takes_a_warning() {

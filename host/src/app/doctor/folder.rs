@@ -11,10 +11,9 @@ use rustix::fs::{Access, access};
 use super::Patient;
 use crate::app::recovery::CHECKPOINTS_FOLDER;
 use crate::app::{PLUGINS_FOLDER, restore};
-use crate::columns::checkpoint::{CheckpointFolder, is_of_another_version};
-use crate::config::StoreBackend;
-use crate::domain::checkup::{Check, CheckArea};
-use crate::plugin;
+use daftar_domain::checkup::{Check, CheckArea};
+use daftar_domain::config::StoreBackend;
+use daftar_index::checkpoint::{CheckpointFolder, is_of_another_version};
 
 const AREA: CheckArea = CheckArea::DataFolder;
 /// What group and others may do in the folder of a register: nothing.
@@ -118,7 +117,7 @@ fn in_use(patient: &Patient) -> Option<Check> {
     }
     let folder = &patient.data_dir;
     let shown = Patient::shown(folder);
-    if plugin::is_in_use(&folder.join(PLUGINS_FOLDER)) {
+    if daftar_sandbox::is_in_use(&folder.join(PLUGINS_FOLDER)) {
         let message = format!("a process uses {shown}, and no server answers for it");
         let remedy = "wait until the other command has ended; where a server hangs, look into its log, stop it and start it again";
         return Some(Check::warning(AREA, "in_use", message, remedy));

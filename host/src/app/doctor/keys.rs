@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::{Patient, SIGNING_KEY_DAYS_MAX};
-use crate::auth::admin_token::{ADMIN_TOKEN_FILE, AdminToken, AdminTokenError};
-use crate::auth::key_folder::{self, KeyFile};
-use crate::auth::keys::KEY_FOLDER;
-use crate::domain::checkup::{Check, CheckArea};
+use daftar_auth::admin_token::{ADMIN_TOKEN_FILE, AdminToken, AdminTokenError};
+use daftar_auth::key_folder::{self, KeyFile};
+use daftar_auth::keys::KEY_FOLDER;
+use daftar_domain::checkup::{Check, CheckArea};
 
 const AREA: CheckArea = CheckArea::Keys;
 const SECONDS_OF_A_DAY: i64 = 86_400;

@@ -4,7 +4,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::Patient;
 use crate::app::serve::descriptors::OTHERS;
-use crate::domain::checkup::{Check, CheckArea};
+use daftar_domain::checkup::{Check, CheckArea};
 
 const AREA: CheckArea = CheckArea::OpenFiles;
 
@@ -37,7 +37,7 @@ fn shown(limit: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::checkup::CheckState;
+    use daftar_domain::checkup::CheckState;
 
     #[test]
     fn fewer_files_than_connections_need_are_warned_of() {

@@ -3,8 +3,8 @@
 use std::net::{SocketAddr, TcpListener};
 
 use super::Patient;
-use crate::config::ServerConfig;
-use crate::domain::checkup::{Check, CheckArea};
+use daftar_domain::checkup::{Check, CheckArea};
+use daftar_domain::config::ServerConfig;
 
 const AREA: CheckArea = CheckArea::Listeners;
 
@@ -83,8 +83,8 @@ fn public_url(server: &ServerConfig) -> Option<Check> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
-    use crate::domain::checkup::CheckState;
+    use daftar_domain::checkup::CheckState;
+    use daftar_domain::config::Config;
 
     fn server(text: &str) -> ServerConfig {
         Config::parse(&format!("[server]\n{text}")).unwrap().server

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::Patient;
 use crate::app::recovery::CHECKPOINTS_FOLDER;
-use crate::config::StoreBackend;
-use crate::domain::checkup::{Check, CheckArea};
+use daftar_domain::checkup::{Check, CheckArea};
+use daftar_domain::config::StoreBackend;
 
 const AREA: CheckArea = CheckArea::Memory;
 const MIB: u64 = 1 << 20;
@@ -103,7 +103,7 @@ fn limit_of(groups: &str, root: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::checkup::CheckState;
+    use daftar_domain::checkup::CheckState;
 
     #[test]
     fn less_memory_than_the_register_takes_is_told() {

@@ -3,9 +3,9 @@
 use super::Patient;
 use crate::app::PLUGINS_FOLDER;
 use crate::app::open::trust;
-use crate::domain::checkup::{Check, CheckArea};
-use crate::domain::manifest::PluginKind;
-use crate::plugin::{CodeState, FileState, PluginLook, look_at_installed};
+use daftar_domain::checkup::{Check, CheckArea};
+use daftar_domain::manifest::PluginKind;
+use daftar_sandbox::{CodeState, FileState, PluginLook, look_at_installed};
 
 const AREA: CheckArea = CheckArea::Plugins;
 

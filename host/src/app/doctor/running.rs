@@ -3,16 +3,17 @@
 use jiff::Timestamp;
 
 use super::{Patient, SeenBy, age, examine};
-use crate::app::App;
-use crate::app::follow::ClockDifference;
-use crate::domain::audit::AuditOutcome;
-use crate::domain::audit::query::{AuditPosition, AuditQuery};
-use crate::domain::checkup::{Check, CheckArea};
-use crate::domain::manifest::PluginKind;
-use crate::error::AppError;
-use crate::plugin::{BreakerState, FaultKind, is_suspicious};
-use crate::service::backup::TARGET as BACKUP;
-use crate::service::plugin::InstalledPlugin;
+use crate::app::Upkeep;
+use daftar_domain::audit::AuditOutcome;
+use daftar_domain::audit::query::{AuditPosition, AuditQuery};
+use daftar_domain::checkup::{Check, CheckArea};
+use daftar_domain::error::AppError;
+use daftar_domain::manifest::PluginKind;
+use daftar_http::state::StateParts;
+use daftar_sandbox::{BreakerState, FaultKind, is_suspicious};
+use daftar_service::backup::TARGET as BACKUP;
+use daftar_service::follow::ClockDifference;
+use daftar_service::plugin::InstalledPlugin;
 
 /// The most clients that are named.
 const NAMED_MAX: usize = 20;
@@ -22,141 +23,140 @@ const BACKUP_LINES: usize = 20;
 const BACKUP_DAYS_MAX: i64 = 7;
 const SECONDS_OF_A_DAY: i64 = 86_400;
 
-impl App {
-    /// Looks at how this server is set up and how it fares.
-    ///
-    /// # Errors
-    /// When the audit log cannot be read.
-    pub async fn checkup(&self) -> Result<Vec<Check>, AppError> {
-        let now = self.clock.now();
-        // Whoever reads it is in another folder than the server.
-        let data_dir = std::fs::canonicalize(&self.data_dir).unwrap_or_else(|_| self.data_dir.clone());
-        let patient = Patient {
-            config: self.config.clone(),
-            data_dir: data_dir.clone(),
-            now,
-            built_from: self.built_from,
-            pinned: self.pinned.clone(),
-            seen_by: SeenBy::Server,
-        };
-        let data_dir = data_dir.display().to_string();
-        let looked = tokio::task::spawn_blocking(move || examine(&patient)).await;
-        let mut checks = looked.map_err(|error| AppError::Internal(error.into()))?;
-        checks.push(match self.readiness() {
-            Ok(degraded) if degraded.is_empty() => Check::ok(CheckArea::DataFolder, "ready", "the server is ready"),
-            Ok(degraded) => {
-                let message = format!("the server is ready, and degraded: {}", degraded.join("; "));
-                let remedy = "`daftar plugin list` shows the state of each plugin";
-                Check::warning(CheckArea::DataFolder, "ready", message, remedy)
-            }
-            Err(reason) => {
-                let message = format!("the server is not ready: {reason}");
-                let remedy =
-                    "where the store has stopped, mend what its log tells (room, disk) and start the server again";
-                Check::problem(CheckArea::DataFolder, "ready", message, remedy)
-            }
-        });
-        checks.extend(self.following());
-        checks.extend(self.clock_difference().map(clocks));
-        if self.transport.usage().certificate_is_stale {
-            let message = "the files hold another certificate than the one in use, and it cannot be used";
-            let remedy = "put certificate and key that belong together into the files; the server takes them by itself";
-            checks.push(Check::problem(CheckArea::Certificate, "in_use", message, remedy));
+/// Looks at how this server is set up and how it fares.
+///
+/// # Errors
+/// When the audit log cannot be read.
+pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result<Vec<Check>, AppError> {
+    let now = app.clock.now();
+    // Whoever reads it is in another folder than the server.
+    let data_dir = std::fs::canonicalize(&app.data_dir).unwrap_or_else(|_| app.data_dir.clone());
+    let patient = Patient {
+        config: app.config.clone(),
+        data_dir: data_dir.clone(),
+        now,
+        built_from: upkeep.built_from,
+        pinned: upkeep.pinned.clone(),
+        seen_by: SeenBy::Server,
+    };
+    let data_dir = data_dir.display().to_string();
+    let looked = tokio::task::spawn_blocking(move || examine(&patient)).await;
+    let mut checks = looked.map_err(|error| AppError::Internal(error.into()))?;
+    checks.push(match app.readiness() {
+        Ok(degraded) if degraded.is_empty() => Check::ok(CheckArea::DataFolder, "ready", "the server is ready"),
+        Ok(degraded) => {
+            let message = format!("the server is ready, and degraded: {}", degraded.join("; "));
+            let remedy = "`daftar plugin list` shows the state of each plugin";
+            Check::warning(CheckArea::DataFolder, "ready", message, remedy)
         }
-        for unloaded in self.plugins.unloaded() {
-            let message = format!("the plugin `{}` is installed and not in force: {}", unloaded.name, unloaded.reason);
+        Err(reason) => {
+            let message = format!("the server is not ready: {reason}");
+            let remedy = "where the store has stopped, mend what its log tells (room, disk) and start the server again";
+            Check::problem(CheckArea::DataFolder, "ready", message, remedy)
+        }
+    });
+    checks.extend(following(app));
+    checks.extend(app.clock_difference().map(clocks));
+    if app.transport.usage().certificate_is_stale {
+        let message = "the files hold another certificate than the one in use, and it cannot be used";
+        let remedy = "put certificate and key that belong together into the files; the server takes them by itself";
+        checks.push(Check::problem(CheckArea::Certificate, "in_use", message, remedy));
+    }
+    for unloaded in app.plugins.unloaded() {
+        let message = format!("the plugin `{}` is installed and not in force: {}", unloaded.name, unloaded.reason);
+        let remedy = format!(
+            "install a version that goes with the others, or `daftar plugin remove {} --data-dir {data_dir}`",
+            unloaded.name
+        );
+        checks.push(Check::problem(CheckArea::Plugins, "in_force", message, remedy));
+    }
+    checks.extend(app.plugins.list().iter().flat_map(|plugin| plugin_checks(plugin, &data_dir)));
+    checks.extend(secrets(app, now, &data_dir));
+    checks.push(last_backup(app, now, &data_dir).await?);
+    checks.push(match app.imports.interrupted(now) {
+        None => Check::ok(CheckArea::Imports, "interrupted", "no import was broken off since the server started"),
+        Some(since) => {
+            let message = format!("an import was last heard of {} and has not ended", age(now, since));
             let remedy = format!(
-                "install a version that goes with the others, or `daftar plugin remove {} --data-dir {data_dir}`",
-                unloaded.name
+                "go on with it: `daftar import FILE --resume --data-dir {data_dir}`, with the other options as before"
             );
-            checks.push(Check::problem(CheckArea::Plugins, "in_force", message, remedy));
+            Check::warning(CheckArea::Imports, "interrupted", message, remedy)
         }
-        checks.extend(self.plugins.list().iter().flat_map(|plugin| plugin_checks(plugin, &data_dir)));
-        checks.extend(self.secrets(now, &data_dir));
-        checks.push(self.last_backup(now, &data_dir).await?);
-        checks.push(match self.imports.interrupted(now) {
-            None => Check::ok(CheckArea::Imports, "interrupted", "no import was broken off since the server started"),
-            Some(since) => {
-                let message = format!("an import was last heard of {} and has not ended", age(now, since));
-                let remedy = format!("go on with it: `daftar import FILE --resume --data-dir {data_dir}`, with the other options as before");
-                Check::warning(CheckArea::Imports, "interrupted", message, remedy)
-            }
-        });
-        Ok(checks)
-    }
+    });
+    Ok(checks)
+}
 
-    /// Whether what other processes change is known here.
-    fn following(&self) -> Option<Check> {
-        let usage = self.follower.as_ref()?.usage();
-        let area = CheckArea::DataFolder;
-        if usage.is_listening && !usage.is_behind {
-            return Some(Check::ok(area, "others", "changes by other processes are heard of as they are made"));
-        }
-        let message = if usage.is_behind {
-            "changes by other processes cannot be taken up at the moment"
-        } else {
-            "changes by other processes are not heard of at the moment; each request asks the database for them"
-        };
-        let remedy = "see that the database answers and takes one more connection from this server; its log says more";
-        Some(Check::warning(area, "others", message, remedy))
+/// Whether what other processes change is known here.
+fn following(app: &StateParts) -> Option<Check> {
+    let usage = app.follower.as_ref()?.usage();
+    let area = CheckArea::DataFolder;
+    if usage.is_listening && !usage.is_behind {
+        return Some(Check::ok(area, "others", "changes by other processes are heard of as they are made"));
     }
+    let message = if usage.is_behind {
+        "changes by other processes cannot be taken up at the moment"
+    } else {
+        "changes by other processes are not heard of at the moment; each request asks the database for them"
+    };
+    let remedy = "see that the database answers and takes one more connection from this server; its log says more";
+    Some(Check::warning(area, "others", message, remedy))
+}
 
-    fn secrets(&self, now: Timestamp, data_dir: &str) -> Vec<Check> {
-        let area = CheckArea::Secrets;
-        let Some(days) = self.config.token.secret_age_warning() else {
-            return vec![Check::ok(
-                area,
-                "age",
-                "ages of secrets are not looked at (`token.secret_age_warning_days` is 0)",
-            )];
-        };
-        let clients = self.clients.directory.all();
-        let overdue: Vec<_> = clients.iter().filter(|client| client.has_overdue_secret(now, days)).collect();
-        if overdue.is_empty() {
-            let count = clients.len();
-            return vec![Check::ok(
-                area,
-                "age",
-                format_args!("no secret of the {count} clients is older than {days} days"),
-            )];
-        }
-        let mut checks: Vec<Check> = overdue
-            .iter()
-            .take(NAMED_MAX)
-            .map(|client| {
-                let age_days = client.secrets.iter().map(|secret| secret.age_days(now)).max().unwrap_or_default();
-                let message = format!("the client `{}` has a secret of {age_days} days", client.id);
-                let remedy = format!("`daftar client rotate-secret {} --overlap 24h --data-dir {data_dir}`", client.id);
-                Check::warning(area, "age", message, remedy)
-            })
-            .collect();
-        if let Some(more) = overdue.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
-            let remedy = format!("`daftar client list --data-dir {data_dir}` shows them");
-            checks.push(Check::warning(area, "age", format_args!("{more} more clients have old secrets"), remedy));
-        }
-        checks
+fn secrets(app: &StateParts, now: Timestamp, data_dir: &str) -> Vec<Check> {
+    let area = CheckArea::Secrets;
+    let Some(days) = app.config.token.secret_age_warning() else {
+        return vec![Check::ok(
+            area,
+            "age",
+            "ages of secrets are not looked at (`token.secret_age_warning_days` is 0)",
+        )];
+    };
+    let clients = app.clients.directory.all();
+    let overdue: Vec<_> = clients.iter().filter(|client| client.has_overdue_secret(now, days)).collect();
+    if overdue.is_empty() {
+        let count = clients.len();
+        return vec![Check::ok(
+            area,
+            "age",
+            format_args!("no secret of the {count} clients is older than {days} days"),
+        )];
     }
-
-    /// When a backup was last made, by the audit log.
-    async fn last_backup(&self, now: Timestamp, data_dir: &str) -> Result<Check, AppError> {
-        let area = CheckArea::Backup;
-        let query = AuditQuery { target: Some(BACKUP.to_owned()), ..AuditQuery::default() };
-        let page = self.audit.look(query, AuditPosition::END, BACKUP_LINES).await?;
-        let failed = |at: Timestamp| {
-            // What was broken off has a second line, of the same request's time.
-            page.entries.iter().any(|line| line.outcome == AuditOutcome::Failed && line.at == at)
-        };
-        let made = page.entries.iter().filter(|line| line.outcome == AuditOutcome::Allowed).map(|line| line.at);
-        let last = made.filter(|at| !failed(*at)).max();
-        let remedy = format!("`daftar backup FILE --data-dir {data_dir}`, and let something do so every night");
-        Ok(match last {
-            Some(at) if now.duration_since(at).as_secs() > BACKUP_DAYS_MAX * SECONDS_OF_A_DAY => {
-                Check::warning(area, "age", format_args!("the last backup was made {}", age(now, at)), remedy)
-            }
-            Some(at) => Check::ok(area, "age", format_args!("the last backup was made {}", age(now, at))),
-            None => Check::warning(area, "age", "the audit log knows of no backup", remedy),
+    let mut checks: Vec<Check> = overdue
+        .iter()
+        .take(NAMED_MAX)
+        .map(|client| {
+            let age_days = client.secrets.iter().map(|secret| secret.age_days(now)).max().unwrap_or_default();
+            let message = format!("the client `{}` has a secret of {age_days} days", client.id);
+            let remedy = format!("`daftar client rotate-secret {} --overlap 24h --data-dir {data_dir}`", client.id);
+            Check::warning(area, "age", message, remedy)
         })
+        .collect();
+    if let Some(more) = overdue.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
+        let remedy = format!("`daftar client list --data-dir {data_dir}` shows them");
+        checks.push(Check::warning(area, "age", format_args!("{more} more clients have old secrets"), remedy));
     }
+    checks
+}
+
+/// When a backup was last made, by the audit log.
+async fn last_backup(app: &StateParts, now: Timestamp, data_dir: &str) -> Result<Check, AppError> {
+    let area = CheckArea::Backup;
+    let query = AuditQuery { target: Some(BACKUP.to_owned()), ..AuditQuery::default() };
+    let page = app.audit.look(query, AuditPosition::END, BACKUP_LINES).await?;
+    let failed = |at: Timestamp| {
+        // What was broken off has a second line, of the same request's time.
+        page.entries.iter().any(|line| line.outcome == AuditOutcome::Failed && line.at == at)
+    };
+    let made = page.entries.iter().filter(|line| line.outcome == AuditOutcome::Allowed).map(|line| line.at);
+    let last = made.filter(|at| !failed(*at)).max();
+    let remedy = format!("`daftar backup FILE --data-dir {data_dir}`, and let something do so every night");
+    Ok(match last {
+        Some(at) if now.duration_since(at).as_secs() > BACKUP_DAYS_MAX * SECONDS_OF_A_DAY => {
+            Check::warning(area, "age", format_args!("the last backup was made {}", age(now, at)), remedy)
+        }
+        Some(at) => Check::ok(area, "age", format_args!("the last backup was made {}", age(now, at))),
+        None => Check::warning(area, "age", "the audit log knows of no backup", remedy),
+    })
 }
 
 /// Whether this server's clock agrees with the database's, and so with those of the other servers.

@@ -8,12 +8,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Patient, SeenBy, examine, settings};
 use crate::app::PinnedDigests;
-use crate::auth::admin_token::AdminToken;
-use crate::auth::cursor_seal::CursorSeal;
-use crate::auth::secret::SecretHasher;
-use crate::auth::{DecisionKeyRing, KeyRing};
-use crate::config::Config;
-use crate::domain::checkup::{Check, CheckArea, CheckState};
+use daftar_auth::admin_token::AdminToken;
+use daftar_auth::cursor_seal::CursorSeal;
+use daftar_auth::secret::SecretHasher;
+use daftar_auth::{DecisionKeyRing, KeyRing};
+use daftar_domain::checkup::{Check, CheckArea, CheckState};
+use daftar_domain::config::Config;
 
 /// A data folder as a server leaves it, without plugins.
 struct Folder {

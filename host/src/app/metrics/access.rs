@@ -1,10 +1,10 @@
 //! What the metrics page tells of tokens, keys and secrets.
 
 use super::{Snapshot, number};
-use crate::app::App;
+use daftar_http::state::StateParts;
 
 impl Snapshot {
-    pub(super) fn access(&self, app: &App) {
+    pub(super) fn access(&self, app: &StateParts) {
         self.describe_access();
         let tokens = app.token_cache.usage();
         self.counter("daftar_token_cache_lookups_total", &[("outcome", "hit")], tokens.hits);

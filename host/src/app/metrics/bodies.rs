@@ -3,7 +3,7 @@
 use metrics::{Recorder, SharedString};
 
 use super::{Snapshot, number};
-use crate::service::bodies::BodiesUsage;
+use daftar_service::bodies::BodiesUsage;
 
 impl Snapshot {
     pub(super) fn bodies(&self, usage: BodiesUsage) {

@@ -1,11 +1,11 @@
 //! What the metrics page tells of following other processes: a server that has no others hears of everything.
 
 use super::{Snapshot, number};
-use crate::app::App;
-use crate::app::follow::FollowerUsage;
+use daftar_http::state::StateParts;
+use daftar_service::follow::FollowerUsage;
 
 impl Snapshot {
-    pub(super) fn follower(&self, app: &App) {
+    pub(super) fn follower(&self, app: &StateParts) {
         let gauges = [
             ("daftar_follower_listening", "1 while changes by other processes are heard of as they are made."),
             ("daftar_follower_behind", "1 where the last try to take up changes by other processes failed."),

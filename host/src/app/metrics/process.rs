@@ -6,7 +6,8 @@ use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{Snapshot, number};
-use crate::app::App;
+use crate::telemetry::Telemetry;
+use daftar_http::state::StateParts;
 
 const GAUGES: [(&str, &str); 7] = [
     ("process_resident_memory_bytes", "Resident memory of the process."),
@@ -46,7 +47,7 @@ impl Snapshot {
         self.counter("process_cpu_seconds_total", &[], u64::try_from(used.tv_sec).unwrap_or(0));
     }
 
-    pub(super) fn limits(&self, app: &App) {
+    pub(super) fn limits(&self, app: &StateParts) {
         for bucket in app.limits.usage() {
             let of = ("bucket", bucket.bucket);
             self.gauge("daftar_limit_keys", &[of], number(bucket.keys));
@@ -58,9 +59,9 @@ impl Snapshot {
     }
 
     /// Of the collector nothing, where nothing is sent.
-    pub(super) fn telemetry(&self, app: &App) {
-        self.counter("daftar_log_lines_dropped_total", &[], app.telemetry.dropped_lines());
-        let Some(usage) = app.telemetry.usage() else { return };
+    pub(super) fn telemetry(&self, telemetry: &Telemetry) {
+        self.counter("daftar_log_lines_dropped_total", &[], telemetry.dropped_lines());
+        let Some(usage) = telemetry.usage() else { return };
         self.describe_all(&[("daftar_otlp_spans_queued_limit", "How many may; one more is dropped.")], &[]);
         self.gauge("daftar_otlp_spans_queued", &[], number(usage.queued));
         self.gauge("daftar_otlp_spans_queued_limit", &[], number(usage.queue_max));

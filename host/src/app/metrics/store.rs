@@ -5,10 +5,11 @@ use std::path::Path;
 use metrics::Recorder;
 
 use super::{METADATA, Metrics, Snapshot, number};
-use crate::app::App;
+use crate::app::Upkeep;
 use crate::app::open::MIB;
-use crate::store::postgres::PostgresUsage;
-use crate::store::sled::StoreRecorders;
+use daftar_http::state::StateParts;
+use daftar_store_postgres::PostgresUsage;
+use daftar_store_sled::StoreRecorders;
 
 /// Times of writes.
 pub(super) const COMMIT_TIMES: &str = "daftar_store_commit_duration_seconds";
@@ -75,9 +76,9 @@ impl Metrics {
 }
 
 impl Snapshot {
-    pub(super) fn store(&self, app: &App) {
+    pub(super) fn store(&self, app: &StateParts, upkeep: &Upkeep) {
         self.describe_all(&GAUGES, &COUNTERS);
-        let usage = app.keeper.usage();
+        let usage = upkeep.keeper.usage();
         self.gauge("daftar_store_up", &[], f64::from(u8::from(usage.is_sound)));
         self.gauge("daftar_ready", &[], f64::from(u8::from(app.readiness().is_ok())));
         for (outcome, count) in usage.writes {
@@ -94,11 +95,11 @@ impl Snapshot {
         self.gauge("daftar_audit_lines_waiting_bytes", &[], number(usage.audit_bytes));
         self.gauge("daftar_requests_remembered_limit", &[], number(app.config.server.idempotency_keys_max));
         self.disk("data", &app.data_dir);
-        match app.keeper.database() {
+        match upkeep.keeper.database() {
             Some(usage) => self.database(app, &usage),
             None => self.embedded(app),
         }
-        if let Some(checkpoints) = &app.checkpoints {
+        if let Some(checkpoints) = &upkeep.checkpoints {
             let usage = checkpoints.usage();
             if let Some(age) = usage.age {
                 self.gauge("daftar_checkpoint_age_seconds", &[], age.as_secs_f64());
@@ -120,7 +121,7 @@ impl Snapshot {
         }
     }
 
-    fn embedded(&self, app: &App) {
+    fn embedded(&self, app: &StateParts) {
         self.gauge("daftar_store_cache_limit_bytes", &[], number(app.config.store.cache_mib.saturating_mul(MIB)));
         self.disk("store", &app.config.store.folder(&app.data_dir));
         let snapshot = app.registry.columns.snapshot();
@@ -129,7 +130,7 @@ impl Snapshot {
         }
     }
 
-    fn database(&self, app: &App, usage: &PostgresUsage) {
+    fn database(&self, app: &StateParts, usage: &PostgresUsage) {
         self.describe_all(&DATABASE_GAUGES, &DATABASE_COUNTERS);
         let in_use = usage.connections.saturating_sub(usage.connections_idle);
         self.gauge("daftar_database_connections", &[("state", "idle")], number(usage.connections_idle));

@@ -7,27 +7,27 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::columns::{SearchLimits, Snapshot};
-use crate::domain::address::Address;
-use crate::domain::calendar::Period;
-use crate::domain::change::ChangedRecord;
-use crate::domain::code::{CodeNumber, CodedValue, EditionNumber};
-use crate::domain::consent::{ConsentDetails, ConsentId};
-use crate::domain::consent_filter::ConsentFilter;
-use crate::domain::group::{GroupDetails, Member};
-use crate::domain::identifier::{Identifier, IdentifierKey};
-use crate::domain::individual::{Income, IndividualDetails};
-use crate::domain::organization::{LegalBasis, Organization};
-use crate::domain::person_name::PersonName;
-use crate::domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
-use crate::domain::scope::Resource;
-use crate::domain::search::found::Sorting;
-use crate::domain::search::{CodeCondition, CodedPlace, IndividualQuery, Page, TextConditions};
-use crate::domain::subject::{Subject, SubjectReference};
-use crate::domain::vocabulary::CodedField;
-use crate::store::memory::MemoryStore;
-use crate::store::record::samples;
-use crate::store::{Operation, RecordDetails, Write};
+use daftar_domain::address::Address;
+use daftar_domain::calendar::Period;
+use daftar_domain::change::ChangedRecord;
+use daftar_domain::code::{CodeNumber, CodedValue, EditionNumber};
+use daftar_domain::consent::{ConsentDetails, ConsentId};
+use daftar_domain::consent_filter::ConsentFilter;
+use daftar_domain::group::{GroupDetails, Member};
+use daftar_domain::identifier::{Identifier, IdentifierKey};
+use daftar_domain::individual::{Income, IndividualDetails};
+use daftar_domain::organization::{LegalBasis, Organization};
+use daftar_domain::person_name::PersonName;
+use daftar_domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
+use daftar_domain::scope::Resource;
+use daftar_domain::search::found::Sorting;
+use daftar_domain::search::{CodeCondition, CodedPlace, IndividualQuery, Page, TextConditions};
+use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_domain::vocabulary::CodedField;
+use daftar_index::{SearchLimits, Snapshot};
+use daftar_store::memory::MemoryStore;
+use daftar_store::record::samples;
+use daftar_store::{Operation, RecordDetails, Write};
 
 const WORDS: [&str; 7] = ["Abebe", "Élan", "ገብረ", "中", "de la", "Ḥaile", "O'Neil"];
 const ORGANIZATIONS: [&str; 3] = ["Health", "Education", "Food"];
@@ -331,7 +331,7 @@ proptest! {
 }
 
 /// The fingerprint of an image as one that was loaded has it: with the programs that the store has now.
-fn programs_apart(image: &crate::columns::Image, loaded: &Columns) -> crate::columns::Fingerprint {
+fn programs_apart(image: &daftar_index::Image, loaded: &Columns) -> daftar_index::Fingerprint {
     let with_programs = Columns::from_image(image.clone());
     let programs: Vec<_> = loaded.snapshot().programs().cloned().map(ChangedRecord::Program).collect();
     with_programs.load(&programs);

@@ -13,8 +13,8 @@ use std::time::Duration;
 use axum::http::Version;
 use tokio::time::Instant;
 
-use crate::app::transport::Cut;
-use crate::config::ConnectionsConfig;
+use daftar_domain::config::ConnectionsConfig;
+use daftar_http::transport::Cut;
 
 /// The lowest rate at which a client may take responses, in bytes a second.
 pub(super) const MIN_BYTES_PER_S: u64 = 1_024;

@@ -23,9 +23,9 @@ use tokio_rustls::TlsAcceptor;
 use super::connection::TlsAcceptors;
 use super::expiry::{expiry, validity};
 use crate::app::StartError;
-use crate::app::transport::Transport;
-use crate::config::TlsConfig;
-use crate::context::Clock;
+use daftar_domain::config::TlsConfig;
+use daftar_domain::context::Clock;
+use daftar_http::transport::Transport;
 
 /// The biggest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;

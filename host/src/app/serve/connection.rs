@@ -20,9 +20,9 @@ use super::activity::Due;
 use super::crowd::Seat;
 use super::service::Answerer;
 use super::socket::Socket;
-use crate::api::middleware::caller::Peer;
-use crate::app::transport::{Cut, Transport};
-use crate::config::ConnectionsConfig;
+use daftar_domain::config::ConnectionsConfig;
+use daftar_http::api::middleware::caller::Peer;
+use daftar_http::transport::{Cut, Transport};
 
 /// What one connection may buffer of what it reads and writes. The longest head of a request has to fit.
 const BUFFER_BYTES_MAX: usize = 128 << 10;

@@ -18,10 +18,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::activity::Activity;
-use crate::api::middleware::caller::Refusal;
-use crate::app::transport::{Cut, Transport};
-use crate::domain::audit::kept_address;
-use crate::limits::response_memory::ClosesSlowest;
+use daftar_auth::limits::response_memory::ClosesSlowest;
+use daftar_domain::audit::kept_address;
+use daftar_http::api::middleware::caller::Refusal;
+use daftar_http::transport::{Cut, Transport};
 
 /// How many connections beyond the others are open at once for being told that there is no place, and for probes of health.
 const REFUSED_MAX: usize = 64;
@@ -257,7 +257,7 @@ mod tests {
     use axum::http::Version;
 
     use super::*;
-    use crate::config::ConnectionsConfig;
+    use daftar_domain::config::ConnectionsConfig;
 
     fn crowd(max: usize, per_address_max: usize) -> Arc<Crowd> {
         let transport = Arc::new(Transport::new(&ConnectionsConfig::default()));

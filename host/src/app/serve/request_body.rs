@@ -15,7 +15,7 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::time::{Instant, timeout};
 
 use super::activity::{Activity, InFlight};
-use crate::api::extract::body::RECORD_BYTES_MAX;
+use daftar_http::api::extract::body::RECORD_BYTES_MAX;
 
 /// The most bytes that are read and dropped: as many as a body may have.
 const DROPPED_BYTES_MAX: usize = RECORD_BYTES_MAX;

@@ -6,7 +6,7 @@
 //!
 //! **Invariant:** a part counts as taken when HTTP/1.1 or HTTP/2 lets go of it: once the socket has accepted its last byte.
 //!
-//! [`ResponseMemory`]: crate::limits::response_memory::ResponseMemory
+//! [`ResponseMemory`]: daftar_auth::limits::response_memory::ResponseMemory
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 
 use super::activity::InFlight;
-use crate::limits::response_memory::ReservedMemory;
+use daftar_auth::limits::response_memory::ReservedMemory;
 
 /// The most bytes of one part: what a client at the lowest rate takes in half of the time in which it has to take something.
 const PART_BYTES_MAX: usize = 32 << 10;

@@ -15,8 +15,8 @@ use tower::Service as _;
 use super::activity::{Activity, InFlight};
 use super::request_body::RequestBody;
 use super::response_body::CountedBody;
-use crate::api::middleware::caller::Peer;
-use crate::limits::response_memory::ReservedMemory;
+use daftar_auth::limits::response_memory::ReservedMemory;
+use daftar_http::api::middleware::caller::Peer;
 
 /// The router, for one connection.
 pub(super) struct Answerer {

@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::Sender;
 
 use crate::app::recovery::{CHECKPOINTS_FOLDER, KINDS, SCAN_RECORDS, not_of_this_history, pages, touched_after};
-use crate::columns::Columns;
-use crate::columns::checkpoint::{CheckpointFile, CheckpointFolder, is_of_another_version};
-use crate::domain::change::{ChangedRecord, Sequence};
-use crate::domain::record::{RecordId, RecordKind};
-use crate::domain::verification::{Finding, Part, Remedy, VerificationEvent};
-use crate::error::AppError;
-use crate::service::verify::{Held, Pace, hold};
-use crate::store::StoreError;
-use crate::store::sled::StoppedStore;
-use crate::store::verify::Verification;
+use daftar_domain::change::{ChangedRecord, Sequence};
+use daftar_domain::error::AppError;
+use daftar_domain::record::{RecordId, RecordKind};
+use daftar_domain::verification::{Finding, Part, Remedy, VerificationEvent};
+use daftar_index::Columns;
+use daftar_index::checkpoint::{CheckpointFile, CheckpointFolder, is_of_another_version};
+use daftar_service::verify::{Held, Pace, hold};
+use daftar_store::StoreError;
+use daftar_store::verify::Verification;
+use daftar_store_sled::StoppedStore;
 
 /// Looks at every checkpoint in a data folder. One of another version of daftar, as an upgrade leaves them, is passed over.
 ///

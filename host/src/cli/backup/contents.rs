@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::cli::output;
-use crate::service::backup::{Authenticity, Contents, FORMAT};
+use daftar_service::backup::{Authenticity, Contents, FORMAT};
 
 /// The contents as JSON.
 pub(in crate::cli) fn json_of(contents: &Contents, file: &Path) -> Value {

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::output;
-use crate::service::backup::Head;
+use daftar_service::backup::Head;
 
 /// Fewer things than this are over at once: nothing is said of how far it is.
 const TOLD_FROM: u64 = 10_000;

@@ -4,13 +4,13 @@ use jiff::civil::Date;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::domain::address::Address;
-use crate::domain::code::CodeUri;
-use crate::domain::group::{GroupDetails, Member};
-use crate::domain::identifier::{Identifier, IdentifierKey};
-use crate::domain::individual::{Income, IncomePeriod, IndividualDetails};
-use crate::domain::person_name::PersonName;
-use crate::domain::vocabulary::CodedField;
+use daftar_domain::address::Address;
+use daftar_domain::code::CodeUri;
+use daftar_domain::group::{GroupDetails, Member};
+use daftar_domain::identifier::{Identifier, IdentifierKey};
+use daftar_domain::individual::{Income, IncomePeriod, IndividualDetails};
+use daftar_domain::person_name::PersonName;
+use daftar_domain::vocabulary::CodedField;
 
 /// The identifier of the first person: the head of the first household.
 pub const SAMPLE_PERSON: &str = "DEMO-000001";

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use crate::config::colours_are_unwanted;
+use daftar_domain::config::colours_are_unwanted;
 
 /// What a text means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

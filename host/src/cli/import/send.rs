@@ -9,7 +9,7 @@ use super::part::Part;
 use super::progress::Counts;
 use crate::cli::CliError;
 use crate::cli::admin_client::{AdminClient, Payload};
-use crate::service::bulk::desk;
+use daftar_service::bulk::desk;
 
 /// How often a part is sent that a busy server did not take, a second after one another.
 const ATTEMPTS_MAX: u32 = 45;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::app::{author, packs};
 use crate::cli::{CliError, GlobalArgs, output};
-use crate::domain::manifest::PluginName;
+use daftar_domain::manifest::PluginName;
 
 /// What a new plugin is.
 #[derive(Debug, Args)]

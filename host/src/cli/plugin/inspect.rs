@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::app::plugin_files::{self, Inspection, SignatureState};
 use crate::cli::{CliError, GlobalArgs, output};
-use crate::config::Config;
+use daftar_domain::config::Config;
 
 /// What is looked at.
 #[derive(Debug, Args)]

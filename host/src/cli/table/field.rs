@@ -1,8 +1,8 @@
 //! Which fields the records of each kind have, and what their values are.
 
 use super::path::Path;
-use crate::domain::record::RecordKind;
-use crate::domain::vocabulary::CodedField;
+use daftar_domain::record::RecordKind;
+use daftar_domain::vocabulary::CodedField;
 
 /// What the values of a field are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,8 +13,8 @@ use self::fitting::Fitting;
 use super::field::Form;
 use super::path::Path;
 use super::value::Writing;
-use crate::domain::record::RecordKind;
-use crate::error::files::why_not_read;
+use daftar_domain::error::files::why_not_read;
+use daftar_domain::record::RecordKind;
 
 /// The biggest mapping file, in bytes.
 const MAPPING_BYTES_MAX: u64 = 1 << 20;

@@ -14,7 +14,7 @@ use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use super::headers::{self, Header};
-use crate::config::OtlpConfig;
+use daftar_domain::config::OtlpConfig;
 
 /// The most of an answer that is read.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;

@@ -1,8 +1,8 @@
 //! Files of certificates that change, in every order, and what is in use meanwhile.
 
 use super::*;
-use crate::config::ConnectionsConfig;
-use crate::context::FakeClock;
+use daftar_domain::config::ConnectionsConfig;
+use daftar_domain::context::FakeClock;
 
 /// A folder with a certificate, its keeper, and the clock.
 struct Files {

@@ -8,7 +8,7 @@ use super::{Column, ConstantFile, Household, HouseholdFile, Mapping, MappingFile
 use crate::cli::table::field::{Form, form, nearest};
 use crate::cli::table::path::Path;
 use crate::cli::table::value::Writing;
-use crate::domain::record::RecordKind;
+use daftar_domain::record::RecordKind;
 
 /// How many columns are named in a message.
 const NAMED_MAX: usize = 20;

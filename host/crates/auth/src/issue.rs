@@ -1,0 +1,249 @@
+//! From an understood token request to a token.
+//!
+//! The caller counts the request in the token bucket of its address before it comes here. What slows down guessing at
+//! one client from many addresses comes after it, and holds back refusals alone (`failed_sign_ins`).
+//!
+//! **Invariant:** an unknown id, a wrong secret and a disabled client get the same answer after the same work.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use secrecy::SecretString;
+
+use super::directory::{Claimed, ClientDirectory};
+use super::keys::TokenKeys;
+use super::oauth_error::{OAuthError, OAuthErrorCode};
+use super::secret::SecretHasher;
+use super::token;
+use super::token_request::TokenRequest;
+use daftar_domain::client::{Client, ClientId};
+use daftar_domain::config::TokenConfig;
+use daftar_domain::context::IdSource;
+use daftar_domain::scope::{Scope, ScopeSet};
+
+/// The most scopes that a request may name: more than exist.
+const SCOPES_ASKED_MAX: usize = 64;
+
+/// What is needed to issue a token.
+pub struct TokenDesk<'a> {
+    /// The clients.
+    pub directory: &'a ClientDirectory,
+    /// What their secrets were hashed with.
+    pub hasher: &'a SecretHasher,
+    /// What signs.
+    pub keys: Arc<TokenKeys>,
+    /// Issuer, audience and lifetime.
+    pub config: &'a TokenConfig,
+    /// Names for tokens.
+    pub ids: &'a dyn IdSource,
+}
+
+/// What a client gets.
+#[derive(Debug)]
+pub struct IssuedAnswer {
+    /// The token, to be sent once.
+    pub access_token: SecretString,
+    /// For how many seconds it is good.
+    pub expires_in_s: u64,
+    /// What it is good for; an `:all` is not expanded.
+    pub scope: ScopeSet,
+    /// The token's name, for the audit log.
+    pub token_id: String,
+    /// Whose it is.
+    pub client: Arc<Client>,
+}
+
+impl TokenDesk<'_> {
+    /// Checks the client and its secret and issues a token.
+    ///
+    /// # Errors
+    /// `invalid_client` when the client is unknown or disabled or the secret wrong; `invalid_scope` when it asks for
+    /// more than it was granted.
+    pub fn issue(&self, request: &TokenRequest, now: Timestamp) -> Result<IssuedAnswer, OAuthError> {
+        let client = self.authenticate(request, now)?;
+        let scope = granted(request.scope.as_deref(), &client.grants.scopes())?;
+        let token = token::issue(&self.keys, self.config, &client.id, &scope, self.ids.next_id(), now)
+            .map_err(|error| OAuthError::new(OAuthErrorCode::ServerError, &error.to_string()))?;
+        Ok(IssuedAnswer {
+            access_token: token.text,
+            expires_in_s: token.expires_in_s,
+            scope,
+            token_id: token.id,
+            client,
+        })
+    }
+
+    fn authenticate(&self, request: &TokenRequest, now: Timestamp) -> Result<Arc<Client>, OAuthError> {
+        let claimed = ClientId::parse(&request.client_id).ok().and_then(|id| self.directory.find_claimed(&id));
+        let client = claimed.as_ref().map(|claimed| &*claimed.client);
+        let is_right = self.hasher.verify(&request.client_id, client, &request.client_secret, now);
+        match claimed {
+            Some(Claimed { client, is_known }) if is_known && is_right && client.is_active() => Ok(client),
+            _ => Err(OAuthError::invalid_client()),
+        }
+    }
+}
+
+/// What is asked for, or all grants where nothing is.
+fn granted(asked: Option<&str>, grants: &ScopeSet) -> Result<ScopeSet, OAuthError> {
+    let Some(asked) = asked else { return Ok(grants.clone()) };
+    let invalid = |description: &str| OAuthError::new(OAuthErrorCode::InvalidScope, description);
+    let mut scopes = ScopeSet::default();
+    for (index, text) in asked.split(' ').filter(|text| !text.is_empty()).enumerate() {
+        if index >= SCOPES_ASKED_MAX {
+            return Err(invalid("more scopes are asked for than exist"));
+        }
+        let scope = Scope::parse(text).map_err(|error| invalid(&error.to_string()))?;
+        if !grants.covers(scope) {
+            return Err(invalid(&format!("the client was not granted {scope}")));
+        }
+        scopes.insert(scope);
+    }
+    // Nothing but spaces names no scope: the same as not asking.
+    if scopes.is_empty() { Ok(grants.clone()) } else { Ok(scopes) }
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret;
+
+    use super::*;
+    use crate::fixtures::{Fixture, at, scopes};
+    use crate::secret::{CLIENT_SECRET_BYTES_MAX, work};
+    use daftar_domain::client::ClientStatus;
+    use daftar_domain::context::RandomIds;
+
+    fn issue(fixture: &Fixture, id: &str, secret: &str, scope: Option<&str>) -> Result<IssuedAnswer, OAuthError> {
+        let desk = TokenDesk {
+            directory: &fixture.directory,
+            hasher: &fixture.hasher,
+            keys: Arc::clone(&fixture.keys),
+            config: &fixture.config,
+            ids: &RandomIds,
+        };
+        let request = TokenRequest {
+            client_id: id.to_owned(),
+            client_secret: SecretString::from(secret),
+            scope: scope.map(str::to_owned),
+        };
+        desk.issue(&request, at(5))
+    }
+
+    fn fixture(grants: &str) -> Fixture {
+        let fixture = Fixture::new();
+        fixture.put_client("c", |client| client.grants = scopes(grants).iter().collect());
+        fixture
+    }
+
+    #[test]
+    fn issues_a_token_for_all_grants_unless_less_is_asked() {
+        let fixture = fixture("individual:all group:read");
+        for (asked, expected) in [
+            (None, "individual:all group:read"),
+            (Some("  "), "individual:all group:read"),
+            (Some("group:read"), "group:read"),
+            (Some("individual:read"), "individual:read"),
+            (Some("individual:all"), "individual:all"),
+            (Some("individual:read  individual:create individual:read"), "individual:read individual:create"),
+        ] {
+            let answer = issue(&fixture, "c", "c-secret", asked).unwrap();
+            assert_eq!(answer.scope, scopes(expected), "{asked:?}");
+            assert_eq!(answer.expires_in_s, 86_400);
+            let text = answer.access_token.expose_secret();
+            let token = token::verify(text, &fixture.keys, &fixture.config, at(5)).unwrap();
+            assert_eq!((token.client_id, token.scopes), (answer.client.id.clone(), answer.scope));
+            assert_eq!(token.id, answer.token_id);
+        }
+    }
+
+    #[test]
+    fn a_client_without_grants_gets_a_token_for_nothing() {
+        let fixture = fixture("");
+        assert_eq!(issue(&fixture, "c", "c-secret", None).unwrap().scope.to_string(), "");
+    }
+
+    #[test]
+    fn refuses_scopes_beyond_the_grants() {
+        let fixture = fixture("individual:read");
+        let many = "individual:read ".repeat(SCOPES_ASKED_MAX + 1);
+        for (asked, what) in [
+            ("individual:all", "not granted individual:all"),
+            ("individual:read group:read", "not granted group:read"),
+            ("individual", "is not a scope"),
+            ("individual:read\tgroup:read", "is not a scope"),
+            ("*", "is not a scope"),
+            (many.as_str(), "more scopes"),
+        ] {
+            let error = issue(&fixture, "c", "c-secret", Some(asked)).unwrap_err();
+            assert_eq!(error.code, OAuthErrorCode::InvalidScope, "{asked}");
+            assert!(error.description().contains(what), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn unknown_id_wrong_secret_and_disabled_client_are_one_answer() {
+        let fixture = fixture("individual:read");
+        fixture.put_client("off", |client| client.status = ClientStatus::Disabled);
+        fixture.put_client("late", |client| client.secrets[0].expires_at = Some(at(5)));
+        for (id, secret) in [
+            ("c", "wrong"),
+            ("c", "C-secret"),
+            ("c", "off-secret"),
+            ("off", "off-secret"),
+            ("late", "late-secret"),
+            ("nobody", "c-secret"),
+            ("no client id", "c-secret"),
+            ("", "c-secret"),
+        ] {
+            for scope in [None, Some("individual:read"), Some("nonsense")] {
+                assert_eq!(issue(&fixture, id, secret, scope).unwrap_err(), OAuthError::invalid_client(), "{id}");
+            }
+        }
+    }
+
+    /// What is compared with a clock in `cargo xtask bench sign-in` is counted here: hashes made, hashes compared.
+    #[test]
+    fn every_refusal_does_the_same_work_as_every_other_and_as_success() {
+        let fixture = fixture("individual:read");
+        fixture.put_client("off", |client| client.status = ClientStatus::Disabled);
+        fixture.put_client("late", |client| client.secrets[0].expires_at = Some(at(5)));
+        fixture.put_client("none", |client| client.secrets.clear());
+        fixture.put_client("four", |client| {
+            let one = client.secrets[0].clone();
+            client.secrets = vec![one; crate::secret::COMPARED_MIN];
+        });
+        let work_of = |id: &str, secret: &str| {
+            let _ = work::take();
+            let is_issued = issue(&fixture, id, secret, None).is_ok();
+            (is_issued, work::take())
+        };
+        let long = "x".repeat(CLIENT_SECRET_BYTES_MAX);
+        for (id, secret, is_issued) in [
+            ("c", "c-secret", true),
+            ("four", "four-secret", true),
+            ("c", "wrong", false),
+            ("c", long.as_str(), false),
+            ("off", "off-secret", false),
+            ("off", "wrong", false),
+            ("late", "late-secret", false),
+            ("none", "none-secret", false),
+            ("four", "wrong", false),
+            ("nobody", "c-secret", false),
+            ("no client id", "c-secret", false),
+            ("", "c-secret", false),
+        ] {
+            assert_eq!(work_of(id, secret), (is_issued, (1, 4)), "{id}");
+        }
+        for id in ["c", "off", "nobody"] {
+            assert_eq!(work_of(id, &format!("{long}x")), (false, (0, 0)), "{id}: longer than any secret");
+        }
+    }
+
+    #[test]
+    fn every_token_has_a_name_of_its_own() {
+        let fixture = fixture("");
+        let one = issue(&fixture, "c", "c-secret", None).unwrap();
+        let two = issue(&fixture, "c", "c-secret", None).unwrap();
+        assert_ne!(one.token_id, two.token_id);
+    }
+}

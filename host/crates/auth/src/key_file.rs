@@ -1,0 +1,326 @@
+//! The form in which keys lie on disk: JSON, newest key first, secrets as URL-safe base64 without padding.
+//!
+//! **Invariant:** a key that reads back has at least 256 bits, is not an obvious pattern, and has a name of its own.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use secrecy::zeroize::Zeroizing;
+use secrecy::{ExposeSecret, SecretSlice, SecretString};
+use serde::{Deserialize, Serialize};
+
+use super::entropy::{self, EntropyError};
+use super::key_strength;
+use super::secret_file::{self, SecretFileError};
+use daftar_domain::config::TOKEN_LIFETIME_S_MAX;
+
+/// The form of the file. A released form stays readable; another one gets another number.
+const FORMAT_VERSION: u32 = 1;
+/// The most keys in one file.
+pub(super) const KEYS_MAX: usize = 64;
+/// The longest name of a key.
+const KEY_ID_BYTES_MAX: usize = 64;
+
+const HOW_TO_MEND: &str = "Restore the file from a backup; without one, delete it so that a new key is made: \
+    every token, client secret or decision made with the old key is then refused";
+
+/// Why keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The file cannot be used.
+    #[error(transparent)]
+    File(#[from] SecretFileError),
+    /// No random bytes for a new key.
+    #[error(transparent)]
+    Entropy(#[from] EntropyError),
+    /// The file reads, but holds no keys that may be used.
+    #[error("the keys in `{path}` are refused: {reason}. {HOW_TO_MEND}")]
+    Refused {
+        /// Which file.
+        path: PathBuf,
+        /// Why, without any of its content.
+        reason: String,
+    },
+    /// The file is not the one that was read at start.
+    #[error("the keys in `{0}` were changed since the server read them: restart the server, then try again")]
+    Changed(PathBuf),
+}
+
+/// One key as it lies on disk.
+pub struct StoredKey {
+    /// Its name.
+    pub id: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// How long the longest-lived tokens are good that it signs, in seconds; absent where nobody wrote it down, and where it signs none.
+    pub lifetime_s: Option<u64>,
+    /// Until when tokens that it signed may be about; absent for the newest, and where nobody wrote it down.
+    pub accepted_until: Option<Timestamp>,
+    /// The key.
+    pub secret: SecretSlice<u8>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileForm<'a> {
+    version: u32,
+    #[serde(borrow)]
+    keys: Vec<KeyForm<'a>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyForm<'a> {
+    kid: &'a str,
+    created_at: &'a str,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lifetime_s: Option<u64>,
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    accepted_until: Option<&'a str>,
+    secret: &'a str,
+}
+
+/// What a key has as text of its own, for as long as it is written.
+struct Written {
+    created_at: String,
+    accepted_until: Option<String>,
+    secret: Zeroizing<String>,
+}
+
+/// Reads the keys of a file, newest first; makes the file with one new key when there is none. A new key that signs tokens is told how
+/// long the longest-lived of them are good.
+///
+/// # Errors
+/// When the file cannot be read or written, others may read it, or a key in it is malformed or weak.
+pub(super) fn load_or_create(path: &Path, lifetime_s: Option<u64>, now: Timestamp) -> Result<Vec<StoredKey>, KeyError> {
+    if let Some(keys) = load(path)? {
+        return Ok(keys);
+    }
+    let key = new_key(lifetime_s, now)?;
+    let text = render(std::slice::from_ref(&key)).map_err(|reason| refused(path, reason))?;
+    if secret_file::create(path, &text)? {
+        return Ok(vec![key]);
+    }
+    // Somebody else made it between the two looks.
+    load(path)?.ok_or_else(|| refused(path, "it appears and vanishes".to_owned()))
+}
+
+/// Reads the keys of a file, newest first; none where there is no file.
+///
+/// # Errors
+/// As [`load_or_create`].
+pub(super) fn load(path: &Path) -> Result<Option<Vec<StoredKey>>, KeyError> {
+    let Some(text) = secret_file::read(path)? else { return Ok(None) };
+    parse_text(text.expose_secret()).map(Some).map_err(|reason| refused(path, reason))
+}
+
+/// Writes keys over those that are there. Whoever reads the file, after a crash too, finds the ones or the others, whole.
+///
+/// # Errors
+/// When the disk or the permissions do not allow it; the old ones are then still in place.
+pub(super) fn replace(path: &Path, keys: &[StoredKey]) -> Result<(), KeyError> {
+    let text = render(keys).map_err(|reason| refused(path, reason))?;
+    Ok(secret_file::replace(path, &text)?)
+}
+
+/// A new random key with a random name.
+pub(super) fn new_key(lifetime_s: Option<u64>, now: Timestamp) -> Result<StoredKey, EntropyError> {
+    let name = entropy::random_bytes()?;
+    let id = name.expose_secret().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let secret = SecretSlice::from(entropy::random_bytes()?.expose_secret().to_vec());
+    Ok(StoredKey { id, created_at: now, lifetime_s, accepted_until: None, secret })
+}
+
+fn render(keys: &[StoredKey]) -> Result<SecretString, String> {
+    let written: Vec<Written> = keys
+        .iter()
+        .map(|key| Written {
+            created_at: key.created_at.to_string(),
+            accepted_until: key.accepted_until.map(|until| until.to_string()),
+            secret: Zeroizing::new(URL_SAFE_NO_PAD.encode(key.secret.expose_secret())),
+        })
+        .collect();
+    let forms = keys.iter().zip(&written).map(|(key, written)| KeyForm {
+        kid: &key.id,
+        created_at: &written.created_at,
+        lifetime_s: key.lifetime_s,
+        accepted_until: written.accepted_until.as_deref(),
+        secret: &written.secret,
+    });
+    let form = FileForm { version: FORMAT_VERSION, keys: forms.collect() };
+    let mut text = serde_json::to_string_pretty(&form).map_err(|error| error.to_string())?;
+    text.push('\n');
+    Ok(SecretString::from(text))
+}
+
+fn refused(path: &Path, reason: String) -> KeyError {
+    KeyError::Refused { path: path.to_owned(), reason }
+}
+
+/// Checks that a text is what a file of keys may hold. The reason names no part of it.
+pub(super) fn check(text: &str) -> Result<(), String> {
+    parse_text(text).map(|_| ())
+}
+
+/// The reasons name places and lengths, never the text that is wrong: it may be a secret.
+fn parse_text(text: &str) -> Result<Vec<StoredKey>, String> {
+    let form: FileForm<'_> = serde_json::from_str(text)
+        .map_err(|error| format!("not a key file (line {}, column {})", error.line(), error.column()))?;
+    if form.version != FORMAT_VERSION {
+        return Err(format!("the file is of version {}, this program reads version {FORMAT_VERSION}", form.version));
+    }
+    if form.keys.is_empty() || form.keys.len() > KEYS_MAX {
+        return Err(format!("it holds {} keys, not 1 to {KEYS_MAX}", form.keys.len()));
+    }
+    let mut seen = BTreeSet::new();
+    let mut keys = Vec::with_capacity(form.keys.len());
+    for (index, stored) in form.keys.iter().enumerate() {
+        let key = parse_key(stored).map_err(|reason| format!("key {}: {reason}", index + 1))?;
+        if index == 0 && key.accepted_until.is_some() {
+            return Err("key 1: it is the one that signs, so it has no accepted_until".to_owned());
+        }
+        if !seen.insert(stored.kid) {
+            return Err(format!("key {}: its kid is used twice", index + 1));
+        }
+        keys.push(key);
+    }
+    Ok(keys)
+}
+
+fn parse_key(stored: &KeyForm<'_>) -> Result<StoredKey, String> {
+    let is_named = !stored.kid.is_empty()
+        && stored.kid.len() <= KEY_ID_BYTES_MAX
+        && stored.kid.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+    if !is_named {
+        return Err(format!("its kid is not 1 to {KEY_ID_BYTES_MAX} letters, digits, hyphens or underscores"));
+    }
+    let created_at = stored.created_at.parse().map_err(|_| "its created_at is not an RFC 3339 instant".to_owned())?;
+    let accepted_until = stored.accepted_until.map(str::parse).transpose();
+    let accepted_until = accepted_until.map_err(|_| "its accepted_until is not an RFC 3339 instant".to_owned())?;
+    if stored.lifetime_s.is_some_and(|lifetime_s| !(1..=TOKEN_LIFETIME_S_MAX).contains(&lifetime_s)) {
+        return Err(format!("its lifetime_s does not lie between 1 and {TOKEN_LIFETIME_S_MAX}"));
+    }
+    let secret = URL_SAFE_NO_PAD
+        .decode(stored.secret)
+        .map(SecretSlice::from)
+        .map_err(|_| "its secret is not URL-safe base64 without padding".to_owned())?;
+    key_strength::check(secret.expose_secret())?;
+    let (id, lifetime_s) = (stored.kid.to_owned(), stored.lifetime_s);
+    Ok(StoredKey { id, created_at, lifetime_s, accepted_until, secret })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "pYAHQwvYLWXCIdlGWcm_TJmEaGfCTmheT_vR2Ozd5Dc";
+
+    fn file(keys: &str) -> String {
+        format!("{{\"version\": 1, \"keys\": [{keys}]}}")
+    }
+
+    fn key(kid: &str, created_at: &str, secret: &str) -> String {
+        format!("{{\"kid\": \"{kid}\", \"created_at\": \"{created_at}\", \"secret\": \"{secret}\"}}")
+    }
+
+    fn now() -> Timestamp {
+        "2026-01-02T03:04:05.678Z".parse().unwrap()
+    }
+
+    #[test]
+    fn a_new_key_reads_back_as_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token.json");
+        let made = load_or_create(&path, None, now()).unwrap();
+        let read = load_or_create(&path, None, "2027-01-01T00:00:00Z".parse().unwrap()).unwrap();
+        assert_eq!(read.len(), 1);
+        assert_eq!(read[0].id, made[0].id);
+        assert_eq!(read[0].created_at, now());
+        assert_eq!(read[0].secret.expose_secret(), made[0].secret.expose_secret());
+        assert_eq!(read[0].secret.expose_secret().len(), entropy::SECRET_BYTES);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("\"version\": 1") && !text.contains("lifetime_s"), "{text}");
+    }
+
+    #[test]
+    fn what_a_rotation_needs_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token.json");
+        let mut keys = load_or_create(&path, Some(60), now()).unwrap();
+        keys[0].accepted_until = Some("2026-01-03T00:00:00Z".parse().unwrap());
+        keys.insert(0, new_key(Some(90), now()).unwrap());
+        replace(&path, &keys).unwrap();
+        let read = load(&path).unwrap().unwrap();
+        for (read, written) in read.iter().zip(&keys) {
+            assert_eq!((&read.id, read.created_at), (&written.id, written.created_at));
+            assert_eq!((read.lifetime_s, read.accepted_until), (written.lifetime_s, written.accepted_until));
+            assert_eq!(read.secret.expose_secret(), written.secret.expose_secret());
+        }
+        assert_eq!(read.len(), 2);
+    }
+
+    /// The bytes that version 1 has on disk: read for as long as there are such files.
+    #[test]
+    fn version_1_reads_as_it_was_written() {
+        let first = file(&key("0f1e2d3c4b5a6978", "2026-01-02T03:04:05.678Z", GOOD));
+        let read = parse_text(&first).unwrap();
+        assert_eq!((read[0].lifetime_s, read[0].accepted_until), (None, None));
+        let second = format!(
+            "{{\"version\": 1, \"keys\": [{{\"kid\": \"b\", \"created_at\": \"2026-01-03T00:00:00Z\", \"lifetime_s\": 86400, \
+             \"secret\": \"{GOOD}\"}}, {{\"kid\": \"a\", \"created_at\": \"2026-01-02T00:00:00Z\", \"lifetime_s\": 3600, \
+             \"accepted_until\": \"2026-01-03T01:01:00Z\", \"secret\": \"{GOOD}\"}}]}}"
+        );
+        let read = parse_text(&second).unwrap();
+        assert_eq!((read[0].lifetime_s, read[0].accepted_until), (Some(86_400), None));
+        assert_eq!((read[1].lifetime_s, read[1].accepted_until), (Some(3_600), "2026-01-03T01:01:00Z".parse().ok()));
+    }
+
+    #[test]
+    fn refuses_weak_and_malformed_keys_with_the_reason() {
+        let at = "2026-01-01T00:00:00Z";
+        let pattern = URL_SAFE_NO_PAD.encode([7_u8; 32]);
+        let short = URL_SAFE_NO_PAD.encode((0..31).collect::<Vec<u8>>());
+        let long = URL_SAFE_NO_PAD.encode((0..1025).map(|index| (index % 251) as u8).collect::<Vec<u8>>());
+        let with = |more: &str| key("a", at, GOOD).replacen('{', &format!("{{{more},"), 1);
+        let cases = [
+            (String::new(), "not a key file (line 1"),
+            ("{}".to_owned(), "not a key file"),
+            ("{\"version\": 0, \"keys\": []}".to_owned(), "version 0"),
+            ("{\"version\": 2, \"keys\": []}".to_owned(), "version 2"),
+            (file(&with("\"lifetime_s\": 0")), "key 1: its lifetime_s"),
+            (file(&with("\"lifetime_s\": 2678401")), "key 1: its lifetime_s"),
+            (file(&with(&format!("\"accepted_until\": \"{at}\""))), "key 1: it is the one that signs"),
+            (file(&with("\"accepted_until\": \"never\"")), "key 1: its accepted_until"),
+            (file(&with("\"lifetime_s\": 60, \"lifetime_s\": 60")), "not a key file"),
+            (file(""), "0 keys"),
+            (file(&vec![key("a", at, GOOD); 65].join(",")), "65 keys"),
+            (file(&key("", at, GOOD)), "key 1: its kid"),
+            (file(&key("../x", at, GOOD)), "key 1: its kid"),
+            (file(&key("a", "yesterday", GOOD)), "created_at"),
+            (file(&key("a", at, "%%%")), "base64"),
+            (file(&key("a", at, &short)), "248 bits"),
+            (file(&key("a", at, &long)), "longer than"),
+            (file(&key("a", at, &pattern)), "one byte repeated"),
+            (file(&[key("a", at, GOOD), key("a", at, GOOD)].join(",")), "key 2: its kid is used twice"),
+        ];
+        for (text, reason) in cases {
+            let error = parse_text(&text).err().unwrap();
+            assert!(error.contains(reason), "{error} should say {reason}");
+        }
+        assert_eq!(parse_text(&file(&[key("a", at, GOOD), key("b", at, GOOD)].join(","))).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_refusal_names_the_file_and_none_of_its_secrets() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token.json");
+        let text = file(&key("a", "2026-01-01T00:00:00Z", &format!("{GOOD}!")));
+        secret_file::create(&path, &SecretString::from(text)).unwrap();
+        let message = load_or_create(&path, None, now()).err().unwrap().to_string();
+        assert!(message.contains("token.json") && message.contains("delete it"), "{message}");
+        assert!(!message.contains(GOOD), "{message}");
+    }
+}

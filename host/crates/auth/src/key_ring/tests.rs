@@ -1,0 +1,218 @@
+//! Keys that are rotated: what signs, what is accepted, what lies on disk, also after a crash.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use secrecy::ExposeSecret;
+use tempfile::TempDir;
+
+use super::*;
+use crate::fixtures::at;
+use crate::keys::{TOKEN_KEY_FILE, TokenKeys};
+use crate::token::{self, TokenDefect, TokenFault};
+use daftar_domain::client::ClientId;
+use daftar_domain::config::TokenConfig;
+use daftar_domain::scope::ScopeSet;
+
+const DAY_S: u64 = 86_400;
+const DAY: i64 = 86_400;
+const MARGIN: i64 = 60;
+
+fn ring(folder: &TempDir, now: i64) -> KeyRing {
+    KeyRing::load_or_create(folder.path(), DAY_S, at(now)).unwrap()
+}
+
+fn rotate(ring: &KeyRing, now: i64) {
+    ring.carry_out(ring.prepare(None, at(now)).unwrap(), at(now)).unwrap();
+}
+
+fn signed(ring: &KeyRing, now: i64) -> String {
+    let id = ClientId::parse("c").unwrap();
+    let config = TokenConfig::default();
+    let issued = token::issue(&ring.load(), &config, &id, &ScopeSet::default(), "j".to_owned(), at(now)).unwrap();
+    issued.text.expose_secret().to_owned()
+}
+
+fn fault(ring: &KeyRing, text: &str, now: i64) -> Option<TokenFault> {
+    token::verify(text, &ring.load(), &TokenConfig::default(), at(now)).err()
+}
+
+fn file(folder: &TempDir) -> PathBuf {
+    folder.path().join(KEY_FOLDER).join(TOKEN_KEY_FILE)
+}
+
+fn ids(ring: &KeyRing) -> Vec<String> {
+    ring.load().all().map(|key| key.id().to_owned()).collect()
+}
+
+#[test]
+fn a_token_of_before_is_good_until_it_expires_and_its_key_is_dropped_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = ring(&folder, 0);
+    let first = ids(&ring);
+    let last_before = signed(&ring, 1_000);
+    rotate(&ring, 1_000);
+    assert_eq!(ids(&ring).len(), 2);
+    assert_eq!(ids(&ring)[1], first[0], "the new one is in front");
+    assert_eq!(fault(&ring, &last_before, 1_000 + DAY - 1), None, "to its very last second");
+    assert_eq!(ring.drop_expired(at(1_000 + DAY)).unwrap(), Vec::<String>::new(), "a margin is kept");
+    assert_eq!(fault(&ring, &last_before, 1_000 + DAY), Some(TokenFault::Expired));
+    let over = 1_000 + DAY + MARGIN;
+    let unknown = Some(TokenFault::Malformed(TokenDefect::UnknownKey));
+    assert_eq!(fault(&ring, &last_before, over), unknown, "before anybody drops it");
+    assert_eq!(ring.drop_expired(at(over)).unwrap(), first);
+    assert_eq!(ids(&ring).len(), 1);
+    assert_eq!(key_file::load(&file(&folder)).unwrap().unwrap().len(), 1, "on disk too");
+    assert_eq!(fault(&ring, &last_before, 1_001), unknown, "a clock that goes back does not bring it back");
+    assert_eq!(fault(&ring, &signed(&ring, over), over + 1), None);
+}
+
+#[test]
+fn a_restart_goes_on_with_the_same_keys_for_the_same_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = ring(&folder, 0);
+    let token = signed(&before, 10);
+    rotate(&before, 20);
+    let after = ring(&folder, 30);
+    assert_eq!(ids(&after), ids(&before));
+    assert_eq!(fault(&after, &token, 40), None);
+    assert_eq!(fault(&after, &signed(&before, 50), 50), None);
+    let over = 20 + DAY + MARGIN;
+    let later = ring(&folder, over);
+    assert!(later.load().find(&ids(&before)[1], at(over)).is_none(), "accepted no more");
+    assert_eq!(later.drop_expired(at(over)).unwrap(), ids(&before)[1..]);
+    assert_eq!(ids(&ring(&folder, over)), ids(&before)[..1]);
+}
+
+#[test]
+fn the_file_is_for_its_owner_alone_and_unfinished_ones_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = ring(&folder, 0);
+    rotate(&ring, 1);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&file(&folder)), mode(&folder.path().join(KEY_FOLDER))), (0o600, 0o700));
+    // A crash after the new file was written beside the old one, and before it took its place.
+    let unfinished = folder.path().join(KEY_FOLDER).join(".daftar-Ab3xYz");
+    fs::copy(file(&folder), &unfinished).unwrap();
+    let again = KeyRing::load_or_create(folder.path(), DAY_S, at(2)).unwrap();
+    assert_eq!(ids(&again), ids(&ring));
+    assert!(!unfinished.exists());
+}
+
+#[test]
+fn a_crash_before_the_new_key_signs_leaves_both_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let dying = ring(&folder, 0);
+    let rotation = dying.prepare(None, at(5)).unwrap();
+    let new = rotation.new_id().to_owned();
+    dying.carry_out(rotation, at(5)).unwrap();
+    // What the old process signed last, before it knew of the new key.
+    let id = ClientId::parse("c").unwrap();
+    let old_keys = TokenKeys::new(&key_file::load(&file(&folder)).unwrap().unwrap()[1..]).unwrap();
+    let config = TokenConfig::default();
+    let issued = token::issue(&old_keys, &config, &id, &ScopeSet::default(), "j".to_owned(), at(60)).unwrap();
+    let next = ring(&folder, 70);
+    assert_eq!(next.load().current().id(), new);
+    assert_eq!(fault(&next, issued.text.expose_secret(), 60 + DAY - 1), None, "the margin covers it");
+}
+
+#[test]
+fn an_overlap_shorter_than_the_life_of_a_token_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = ring(&folder, 0);
+    for overlap_s in [0, 1, DAY_S - 1, TOKEN_LIFETIME_S_MAX + 1, u64::MAX] {
+        let refused = ring.prepare(Some(overlap_s), at(1)).err().unwrap();
+        assert!(matches!(refused, RotationError::Overlap { least_s: DAY_S }), "{refused}");
+        assert!(refused.to_string().contains("86400 seconds at least"), "{refused}");
+    }
+    for overlap_s in [DAY_S, DAY_S + 1, TOKEN_LIFETIME_S_MAX] {
+        let until = ring.prepare(Some(overlap_s), at(1)).unwrap().accepted_until();
+        assert_eq!(until, Some(at(1 + i64::try_from(overlap_s).unwrap() + MARGIN)));
+    }
+}
+
+#[test]
+fn a_lifetime_that_was_longer_once_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(KeyRing::load_or_create(folder.path(), 60, at(0)).unwrap());
+    drop(KeyRing::load_or_create(folder.path(), 7 * DAY_S, at(1)).unwrap());
+    let shorter = KeyRing::load_or_create(folder.path(), 60, at(2)).unwrap();
+    assert_eq!(shorter.prepare(None, at(3)).unwrap().accepted_until(), Some(at(3 + 7 * DAY + MARGIN)));
+    rotate(&shorter, 3);
+    assert_eq!(shorter.load().current().lifetime_s(), 60, "the new key signs none that live longer");
+}
+
+#[test]
+fn a_key_whose_tokens_nobody_knows_is_kept_for_the_longest_time() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join(KEY_FOLDER)).unwrap();
+    fs::set_permissions(folder.path().join(KEY_FOLDER), fs::Permissions::from_mode(0o700)).unwrap();
+    drop(key_file::load_or_create(&file(&folder), None, at(0)).unwrap());
+    let ring = ring(&folder, 1);
+    let month = i64::try_from(TOKEN_LIFETIME_S_MAX).unwrap();
+    assert_eq!(ring.prepare(None, at(2)).unwrap().accepted_until(), Some(at(2 + month + MARGIN)));
+}
+
+#[test]
+fn no_more_keys_are_kept_than_a_file_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = ring(&folder, 0);
+    for now in 1..8 {
+        rotate(&ring, now);
+    }
+    assert_eq!(ids(&ring).len(), TokenMaterial::KEPT_MAX);
+    let refused = ring.prepare(None, at(8)).err().unwrap();
+    assert!(matches!(refused, RotationError::Full { until, .. } if until == at(1 + DAY + MARGIN)), "{refused}");
+    let room = 1 + DAY + MARGIN;
+    rotate(&ring, room);
+    assert_eq!(ids(&ring).len(), TokenMaterial::KEPT_MAX, "the first one went");
+}
+
+#[test]
+fn a_file_that_somebody_changed_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = ring(&folder, 0);
+    let rotation = ring.prepare(None, at(1)).unwrap();
+    let other = tempfile::tempdir().unwrap();
+    drop(KeyRing::load_or_create(other.path(), DAY_S, at(0)).unwrap());
+    fs::copy(file(&other), file(&folder)).unwrap();
+    let before = ids(&ring);
+    let refused = ring.carry_out(rotation, at(1)).unwrap_err();
+    assert!(matches!(refused, KeyError::Changed(_)), "{refused}");
+    fs::remove_file(file(&folder)).unwrap();
+    let rotation = ring.prepare(None, at(2)).unwrap();
+    assert!(matches!(ring.carry_out(rotation, at(2)), Err(KeyError::Changed(_))));
+    assert_eq!(ids(&ring), before, "the old key signs on");
+}
+
+#[test]
+fn two_rotations_at_once_do_not_lose_a_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = ring(&folder, 0);
+    let (one, other) = (ring.prepare(None, at(1)).unwrap(), ring.prepare(None, at(1)).unwrap());
+    ring.carry_out(one, at(1)).unwrap();
+    assert!(matches!(ring.carry_out(other, at(1)), Err(KeyError::Changed(_))), "it replaces a key that signs no more");
+    assert_eq!(ids(&ring).len(), 2);
+}
+
+#[test]
+fn a_rotation_by_another_process_is_taken_up_and_a_damaged_file_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, other] = [ring(&folder, 0), ring(&folder, 0)];
+    assert!(!other.take_up().unwrap(), "nothing is new");
+    rotate(&one, 10);
+    let token = signed(&one, 20);
+    assert_eq!(fault(&other, &token, 20), Some(TokenFault::Malformed(TokenDefect::UnknownKey)));
+    assert!(other.take_up().unwrap());
+    assert_eq!(fault(&other, &token, 20), None);
+    assert_eq!(ids(&one), ids(&other));
+    assert!(!other.take_up().unwrap() && !one.take_up().unwrap());
+    rotate(&other, 30);
+    assert!(one.take_up().unwrap(), "whoever it is that rotates");
+    let known = ids(&one);
+    fs::write(file(&folder), "{").unwrap();
+    assert!(one.take_up().is_err());
+    fs::remove_file(file(&folder)).unwrap();
+    assert!(one.take_up().unwrap_err().to_string().contains("is gone"));
+    assert_eq!(ids(&one), known);
+}

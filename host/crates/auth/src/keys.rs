@@ -1,0 +1,246 @@
+//! Keys that sign: one current, and older ones for what they signed before.
+//!
+//! Tokens and decisions are signed with keys of their own, kept and rotated alike: [`SigningKeyRing`](super::key_ring::SigningKeyRing) reads
+//! them, rotates them, and has the ones in force. A [`KeyMaterial`] says in what they differ.
+//!
+//! **Invariant:** there is always a current key of at least 256 bits; without one the server does not start.
+//!
+//! **Invariant:** an older key of tokens is found until the last token that it signed has expired, and not after that; an older key of
+//! decisions is always found, since decisions do not expire.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use jsonwebtoken::{DecodingKey, EncodingKey};
+use secrecy::ExposeSecret;
+
+use super::key_file::StoredKey;
+use super::token_crypto;
+use daftar_domain::config::TOKEN_LIFETIME_S_MAX;
+
+pub use super::key_file::KeyError;
+
+/// The folder of keys within the data folder.
+pub const KEY_FOLDER: &str = "keys";
+/// The file of the keys that sign tokens within the folder of keys.
+pub(super) const TOKEN_KEY_FILE: &str = "token.json";
+/// A key that is replaced may sign a few tokens more, until the new one is on disk and in force.
+const MARGIN_S: u64 = 60;
+
+/// What keys of one use are made of, and how they are kept.
+pub trait KeyMaterial: fmt::Debug + Sized + Send + Sync + 'static {
+    /// The file within the folder of keys.
+    const FILE: &'static str;
+    /// The most keys that are kept: the current one and older ones.
+    const KEPT_MAX: usize;
+    /// Whether what they sign expires: a replaced key is dropped when the last of it has.
+    const EXPIRES: bool;
+
+    /// The material of a stored secret.
+    ///
+    /// # Errors
+    /// Why the secret cannot be such a key, without any part of it.
+    fn of_secret(secret: &[u8]) -> Result<Self, String>;
+}
+
+/// What signs and verifies tokens: HMAC-SHA-256.
+pub struct TokenMaterial {
+    encoding: EncodingKey,
+    decoding: DecodingKey,
+}
+
+impl fmt::Debug for TokenMaterial {
+    /// Keeps the key out of logs.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("TokenMaterial(..)")
+    }
+}
+
+impl KeyMaterial for TokenMaterial {
+    const FILE: &'static str = TOKEN_KEY_FILE;
+    const KEPT_MAX: usize = 8;
+    const EXPIRES: bool = true;
+
+    fn of_secret(secret: &[u8]) -> Result<Self, String> {
+        let (encoding, decoding) = token_crypto::keys_of(secret);
+        Ok(Self { encoding, decoding })
+    }
+}
+
+/// A key that signs tokens.
+pub type TokenKey = SigningKey<TokenMaterial>;
+/// The keys that sign tokens.
+pub type TokenKeys = SigningKeys<TokenMaterial>;
+
+/// One signing key.
+pub struct SigningKey<M> {
+    id: Arc<str>,
+    created_at: Timestamp,
+    lifetime_s: Option<u64>,
+    accepted_until: Option<Timestamp>,
+    material: M,
+}
+
+impl<M: KeyMaterial> SigningKey<M> {
+    fn new(stored: &StoredKey, accepted_until: Option<Timestamp>) -> Result<Self, String> {
+        Ok(Self {
+            id: stored.id.as_str().into(),
+            created_at: stored.created_at,
+            lifetime_s: stored.lifetime_s,
+            accepted_until,
+            material: M::of_secret(stored.secret.expose_secret())?,
+        })
+    }
+
+    /// Its name, such as the `kid` of the tokens that it signs.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// When it was made.
+    #[must_use]
+    pub fn created_at(&self) -> Timestamp {
+        self.created_at
+    }
+
+    /// Until when what it signed is accepted; absent for the key that signs, and where what it signs does not expire.
+    #[must_use]
+    pub fn accepted_until(&self) -> Option<Timestamp> {
+        self.accepted_until
+    }
+
+    /// How long the longest-lived tokens are good that it signed, in seconds: the most that any setting allows, where nobody wrote it
+    /// down.
+    #[must_use]
+    pub fn lifetime_s(&self) -> u64 {
+        self.lifetime_s.unwrap_or(TOKEN_LIFETIME_S_MAX)
+    }
+
+    /// Its name, to be kept.
+    pub(super) fn name(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// Whether what it signed is accepted.
+    pub(super) fn is_accepted(&self, now: Timestamp) -> bool {
+        self.accepted_until.is_none_or(|until| now < until)
+    }
+
+    pub(super) fn material(&self) -> &M {
+        &self.material
+    }
+}
+
+impl TokenKey {
+    pub(super) fn encoding(&self) -> &EncodingKey {
+        &self.material.encoding
+    }
+
+    pub(super) fn decoding(&self) -> &DecodingKey {
+        &self.material.decoding
+    }
+}
+
+impl<M> fmt::Debug for SigningKey<M> {
+    /// Shows its name, never the key.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("SigningKey")
+            .field("id", &self.id)
+            .field("created_at", &self.created_at)
+            .field("accepted_until", &self.accepted_until)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The signing keys of one use in one data folder, as they are at one time.
+#[derive(Debug)]
+pub struct SigningKeys<M> {
+    current: SigningKey<M>,
+    previous: Vec<SigningKey<M>>,
+}
+
+impl<M: KeyMaterial> SigningKeys<M> {
+    /// Those keys, newest first.
+    ///
+    /// # Errors
+    /// Why they cannot be used, without any part of them.
+    pub(super) fn new(stored: &[StoredKey]) -> Result<Self, String> {
+        let (newest, older) = stored.split_first().ok_or_else(|| "it holds no key".to_owned())?;
+        if older.len() >= M::KEPT_MAX {
+            return Err(format!("it holds {} keys, not 1 to {}", stored.len(), M::KEPT_MAX));
+        }
+        let until = |key, newer| M::EXPIRES.then(|| accepted_until(key, newer));
+        let previous = stored.iter().zip(older).map(|(newer, key)| SigningKey::new(key, until(key, newer)));
+        Ok(Self { current: SigningKey::new(newest, None)?, previous: previous.collect::<Result<_, _>>()? })
+    }
+
+    /// The key that signs from now on.
+    #[must_use]
+    pub fn current(&self) -> &SigningKey<M> {
+        &self.current
+    }
+
+    /// All keys, newest first.
+    pub fn all(&self) -> impl Iterator<Item = &SigningKey<M>> {
+        std::iter::once(&self.current).chain(&self.previous)
+    }
+
+    /// The key of that name, if what it signed is still accepted.
+    #[must_use]
+    pub fn find(&self, id: &str, now: Timestamp) -> Option<&SigningKey<M>> {
+        self.all().find(|key| &*key.id == id).filter(|key| key.is_accepted(now))
+    }
+}
+
+/// Until when tokens of a key may be about that another one replaced.
+fn accepted_until(key: &StoredKey, newer: &StoredKey) -> Timestamp {
+    let lifetime_s = key.lifetime_s.unwrap_or(TOKEN_LIFETIME_S_MAX);
+    key.accepted_until.unwrap_or_else(|| after(newer.created_at, lifetime_s))
+}
+
+/// So many seconds, and a margin, after an instant.
+pub(super) fn after(instant: Timestamp, seconds: u64) -> Timestamp {
+    let seconds = i64::try_from(seconds.saturating_add(MARGIN_S)).unwrap_or(i64::MAX);
+    instant.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::at;
+    use crate::key_file::new_key;
+
+    #[test]
+    fn the_first_key_signs_and_the_others_verify_until_their_tokens_are_over() {
+        let first = StoredKey { accepted_until: Some(at(500)), ..new_key(Some(100), at(0)).unwrap() };
+        let second = new_key(Some(100), at(200)).unwrap();
+        let unknown = new_key(None, at(300)).unwrap();
+        let newest = new_key(Some(100), at(400)).unwrap();
+        let names = [&newest, &unknown, &second, &first].map(|key| key.id.clone());
+        let keys = TokenKeys::new(&[newest, unknown, second, first]).unwrap();
+        assert_eq!(keys.current().id(), names[0]);
+        let accepted_until = |name: &str| keys.all().find(|key| key.id() == name).unwrap().accepted_until();
+        let month_s = i64::try_from(TOKEN_LIFETIME_S_MAX).unwrap();
+        assert_eq!(accepted_until(&names[0]), None);
+        assert_eq!(accepted_until(&names[1]), Some(at(400 + month_s + 60)), "a lifetime that nobody wrote down");
+        assert_eq!(accepted_until(&names[2]), Some(at(300 + 100 + 60)), "from when it was replaced");
+        assert_eq!(accepted_until(&names[3]), Some(at(500)), "as it was written down");
+        for (name, last) in [(&names[2], 459), (&names[3], 499)] {
+            assert!(keys.find(name, at(last)).is_some());
+            assert!(keys.find(name, at(last + 1)).is_none());
+        }
+        assert!(keys.find(&names[0], Timestamp::MAX).is_some());
+        assert!(keys.find("other", at(400)).is_none());
+        assert!(TokenKeys::new(&[]).is_err());
+    }
+
+    #[test]
+    fn debug_output_holds_no_key() {
+        let keys = TokenKeys::new(&[new_key(None, at(0)).unwrap()]).unwrap();
+        let shown = format!("{keys:?}");
+        assert!(shown.contains(keys.current().id()) && !shown.contains("encoding"), "{shown}");
+    }
+}

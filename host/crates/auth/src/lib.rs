@@ -1,0 +1,49 @@
+//! Who calls: token issue and check, client lookup, secrets, signing keys.
+//!
+//! A token request goes `token_request` (read) → `issue` (check, sign); every other call goes `authenticate` (token, client,
+//! effective scopes). Limits are counted by the caller, between the two. `key_ring` rotates what signs tokens and seals decisions, `token_cache` keeps what was
+//! verified, `failed_sign_ins` slows down whoever guesses at a secret.
+//!
+//! **Invariant:** no HTTP here: bytes and header values come in, values and reasons go out.
+//!
+//! **Invariant:** secrets and keys live in types that do not print themselves, and are compared in constant time.
+//!
+//! **Invariant:** the time is always the `now` that is passed in, never the machine's clock.
+
+pub mod admin_token;
+pub mod authenticate;
+pub mod cursor_seal;
+pub mod decision_key;
+pub mod directory;
+mod entropy;
+pub mod failed_sign_ins;
+#[cfg(test)]
+mod fixtures;
+pub mod issue;
+mod key_file;
+pub mod key_folder;
+pub mod key_ring;
+mod key_strength;
+pub mod keys;
+pub mod limits;
+pub mod oauth_error;
+pub mod secret;
+pub mod secret_file;
+pub mod token;
+pub mod token_cache;
+mod token_crypto;
+pub mod token_request;
+
+pub use admin_token::AdminToken;
+pub use authenticate::{AuthFault, AuthFaultKind, Authenticated, ChargedTo, Door, authenticate};
+pub use cursor_seal::CursorSeal;
+pub use directory::ClientDirectory;
+pub use entropy::EntropyError;
+pub use failed_sign_ins::FailedSignIns;
+pub use issue::{IssuedAnswer, TokenDesk};
+pub use key_ring::{DecisionKeyRing, KeyRing, Rotation, RotationError, SigningKeyRings};
+pub use keys::{KeyError, TokenKeys};
+pub use oauth_error::{OAuthError, OAuthErrorCode};
+pub use secret::SecretHasher;
+pub use token_cache::{TokenCache, TokenCacheBounds};
+pub use token_request::{TokenRequest, TokenRequestParts};

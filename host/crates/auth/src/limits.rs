@@ -1,0 +1,227 @@
+//! How often a client or an address may call: three buckets, each with a limit a minute and a limit a day.
+//!
+//! The minute is a token bucket (GCRA, by `governor`): N at once, then one every 60/N seconds, so that whoever calls
+//! evenly at N a minute is never refused. The token endpoint's minute is a sliding window instead: at most 5 in any 60 seconds, since
+//! each call may be an attempt at a secret. The day is an exact count per UTC day that outlives a restart. A refused call
+//! counts in neither. The minute goes by the time that passes, the day by the clock on the wall: a clock that is set neither gives
+//! anybody a minute nor takes one.
+//!
+//! **Invariant:** a bucket belongs to a client or an address, never to a token; nothing turns limits off.
+//!
+//! **Invariant:** a call is counted on disk before it is let through: after a crash a day's count is at most one block
+//! of reserved calls too high and never too low (see [`day`]).
+//!
+//! **Invariant:** memory is bounded: idle keys are dropped, and the number of keys has a cap (see `bucket.rs`).
+
+mod address;
+mod allowance;
+mod bucket;
+pub mod common;
+pub mod day;
+mod decision;
+#[cfg(test)]
+mod fixtures;
+mod kept;
+mod minute;
+mod refused;
+pub mod response_memory;
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::ToSpan;
+use jiff::civil::Date;
+
+use self::address::AddressKey;
+use self::bucket::{Calls, Moment};
+use self::common::CommonCounts;
+use self::day::DayCounts;
+pub use self::decision::{Decision, RateHeaders, Refusal};
+use self::kept::{Counts, Kept};
+pub use self::refused::BucketUsage;
+use self::refused::{Refused, RefusedByBucket};
+use daftar_domain::calendar;
+use daftar_domain::client::{Client, ClientId};
+use daftar_domain::context::Clock;
+use daftar_domain::error::AppError;
+
+/// What a key may do in a minute and in a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// Calls a minute; at least 1.
+    pub per_minute: u32,
+    /// Calls in a UTC day; at least 1.
+    pub per_day: u32,
+    /// How the calls of a minute come back.
+    pub refill: Refill,
+}
+
+/// How the calls of a minute come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refill {
+    /// One every 60/N seconds (GCRA): a client that calls evenly is never refused, and the first minute may have up to 2N - 1 calls.
+    Even,
+    /// Each a minute after it was made: no 60 seconds have more than N calls.
+    Window,
+}
+
+/// Token requests from one address: a client needs one a day; more are guesses.
+pub const TOKEN_QUOTA: Quota = Quota { per_minute: 5, per_day: 50, refill: Refill::Window };
+/// Calls of one client that has no limits of its own.
+pub const CLIENT_QUOTA_DEFAULT: Quota = Quota { per_minute: 60, per_day: 10_000, refill: Refill::Even };
+/// Calls from one address that carry no valid token.
+pub const UNAUTHENTICATED_QUOTA: Quota = Quota { per_minute: 30, per_day: 5_000, refill: Refill::Even };
+
+/// The most addresses or clients that one bucket keeps in memory. A shard's table of 2^14 slots holds 14,336 keys
+/// before it doubles, so that this many take about 110 MB and a few more would take twice that.
+const KEYS_MAX: usize = bucket::SHARDS * 14_000;
+/// Counts of so many days before today are kept, in case the clock was wrong and is set back.
+const DAYS_KEPT: i64 = 2;
+
+/// The three buckets of a server.
+pub struct Limits {
+    clock: Arc<dyn Clock>,
+    counts: Counts,
+    token: Kept<AddressKey>,
+    client: Kept<ClientId>,
+    unauthenticated: Kept<AddressKey>,
+    refused: RefusedByBucket,
+    cleared_on: Mutex<Option<Date>>,
+}
+
+impl Limits {
+    /// Buckets that are all full, but for what is counted of today already.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>, counts: Arc<dyn DayCounts>) -> Self {
+        Self::counting(clock, Counts::Own(counts))
+    }
+
+    /// Buckets that other processes share.
+    #[must_use]
+    pub fn common(clock: Arc<dyn Clock>, counts: Arc<dyn CommonCounts>) -> Self {
+        Self::counting(clock, Counts::Common(counts))
+    }
+
+    fn counting(clock: Arc<dyn Clock>, counts: Counts) -> Self {
+        Self {
+            token: Kept::new("token", KEYS_MAX, &counts),
+            client: Kept::new("client", KEYS_MAX, &counts),
+            unauthenticated: Kept::new("unauthenticated", KEYS_MAX, &counts),
+            refused: RefusedByBucket::default(),
+            cleared_on: Mutex::new(None),
+            clock,
+            counts,
+        }
+    }
+
+    /// Counts a token request, before anything in it is looked at.
+    ///
+    /// # Errors
+    /// When a day's count cannot be read or written: the request is then not let through.
+    pub async fn charge_token_request(&self, address: IpAddr) -> Result<Decision, AppError> {
+        let charged = self.token.charge(&AddressKey::of(address), TOKEN_QUOTA, Calls::ONE, || self.moment()).await;
+        Self::noted(&self.refused.token, charged)
+    }
+
+    /// Counts a call of an authenticated client, against its own limits where it has them. A change of them acts on the
+    /// next call.
+    ///
+    /// # Errors
+    /// When a day's count cannot be read or written: the call is then not let through.
+    pub async fn charge_client(&self, client: &Client) -> Result<Decision, AppError> {
+        let charged = self.client.charge(&client.id, Self::quota_of(client), Calls::ONE, || self.moment()).await;
+        Self::noted(&self.refused.client, charged)
+    }
+
+    /// Counts the rest of a call that costs `calls` in all, of which [`Self::charge_client`] counted the first: the whole of it or
+    /// nothing. `Retry-After` of a refusal is the time after which all of them are let through.
+    ///
+    /// # Errors
+    /// As [`Self::charge_client`].
+    pub async fn charge_client_rest(&self, client: &Client, calls: u32) -> Result<Decision, AppError> {
+        let (quota, calls) = (Self::quota_of(client), Calls::rest_of(calls));
+        let charged = self.client.charge(&client.id, quota, calls, || self.moment()).await;
+        Self::noted(&self.refused.client, charged)
+    }
+
+    /// What a client may do: its own limits, where it has them.
+    #[must_use]
+    pub fn quota_of(client: &Client) -> Quota {
+        Quota {
+            per_minute: client.rate_limit_per_minute.map_or(CLIENT_QUOTA_DEFAULT.per_minute, |limit| limit.requests()),
+            per_day: client.rate_limit_per_day.map_or(CLIENT_QUOTA_DEFAULT.per_day, |limit| limit.requests()),
+            refill: CLIENT_QUOTA_DEFAULT.refill,
+        }
+    }
+
+    /// Counts a call without a valid token, or of something that needs none.
+    ///
+    /// # Errors
+    /// When a day's count cannot be read or written: the call is then not let through.
+    pub async fn charge_unauthenticated(&self, address: IpAddr) -> Result<Decision, AppError> {
+        let key = AddressKey::of(address);
+        let charged = self.unauthenticated.charge(&key, UNAUTHENTICATED_QUOTA, Calls::ONE, || self.moment()).await;
+        Self::noted(&self.refused.unauthenticated, charged)
+    }
+
+    /// Drops idle keys, and once a day the counts of past days. To be called each minute.
+    ///
+    /// # Errors
+    /// When the counts of past days cannot be removed; the next call tries again.
+    pub async fn maintain(&self) -> Result<(), AppError> {
+        let moment = self.moment();
+        self.token.prune(moment).await?;
+        self.client.prune(moment).await?;
+        self.unauthenticated.prune(moment).await?;
+        let is_cleared = *self.cleared_on() == Some(moment.today);
+        if !is_cleared && let Ok(oldest) = moment.today.checked_sub(DAYS_KEPT.days()) {
+            self.counts.forget_before(oldest).await?;
+            *self.cleared_on() = Some(moment.today);
+        }
+        Ok(())
+    }
+
+    /// Gives back what is held of days that several processes share. To be called when nothing is counted any more.
+    ///
+    /// # Errors
+    /// When the store fails: the counts then stay too high by what was held, a block for each caller at most.
+    pub async fn give_back(&self) -> Result<(), AppError> {
+        let moment = self.moment();
+        self.token.give_back(moment).await?;
+        self.client.give_back(moment).await?;
+        self.unauthenticated.give_back(moment).await
+    }
+
+    /// What each bucket holds and refused.
+    #[must_use]
+    pub fn usage(&self) -> [BucketUsage; 3] {
+        let RefusedByBucket { token, client, unauthenticated } = &self.refused;
+        [
+            token.usage("token", self.token.len(), KEYS_MAX),
+            client.usage("client", self.client.len(), KEYS_MAX),
+            unauthenticated.usage("unauthenticated", self.unauthenticated.len(), KEYS_MAX),
+        ]
+    }
+
+    /// Counts a refusal.
+    fn noted(refused: &Refused, charged: Result<Decision, AppError>) -> Result<Decision, AppError> {
+        if let Ok(Decision::Refused { refusal, .. }) = &charged {
+            refused.note(*refusal);
+        }
+        charged
+    }
+
+    fn cleared_on(&self) -> std::sync::MutexGuard<'_, Option<Date>> {
+        self.cleared_on.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn moment(&self) -> Moment {
+        let now = self.clock.now();
+        // 584 years of nanoseconds.
+        let steady_ns = u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Moment { now, today: calendar::utc_day(now), steady_ns }
+    }
+}
+
+#[cfg(test)]
+mod tests;

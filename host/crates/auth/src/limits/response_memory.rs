@@ -1,0 +1,318 @@
+//! The memory of finished responses that wait for their clients: how much one client may leave unread, and all of them together.
+//!
+//! A response is counted whole when it is finished, under the client that asked for it, or under its address where it has proved
+//! nothing, and less with each part that the socket takes. Every response is counted, whatever it is a copy of: what the response
+//! cache shares is copied on its way only where it is larger than the cache takes, so the count is never below what is used.
+//! Responses that are made as they are sent have no size, hold a part or two, and are not counted. Nor are the administrator's.
+//!
+//! **Invariant:** a client with nothing unread gets its response, however large: bounds decide between responses, not on their size.
+//! **Invariant:** a response to a change is never refused: what was done is reported as done. A client at its bound is refused before.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use daftar_domain::audit::kept_address;
+use daftar_domain::client::ClientId;
+use daftar_domain::config::ConnectionsConfig;
+
+/// Under whom a response is counted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Reader {
+    /// A client whose token is valid.
+    Client(ClientId),
+    /// An address, or a network of 64 bits of IPv6.
+    Address(IpAddr),
+}
+
+impl Reader {
+    /// Whoever has that address.
+    #[must_use]
+    pub fn of_address(address: IpAddr) -> Self {
+        Self::Address(kept_address(address))
+    }
+}
+
+/// Which bound a response was over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryBound {
+    /// That of one client.
+    Client,
+    /// That of all.
+    Total,
+}
+
+impl MemoryBound {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Client, Self::Total];
+
+    /// Its name on the metrics page.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Total => "total",
+        }
+    }
+}
+
+/// Closes connections, those first whose clients take least of what waits for them.
+pub trait ClosesSlowest: fmt::Debug + Send + Sync {
+    /// Closes as many as free so many bytes, with those that are being closed already; whether there were enough.
+    fn close_slowest(&self, bytes: u64) -> bool;
+}
+
+/// Counts the bytes of finished responses.
+#[derive(Debug)]
+pub struct ResponseMemory {
+    per_client_max: u64,
+    max: u64,
+    waiting: Mutex<Waiting>,
+    closes: Mutex<Option<Weak<dyn ClosesSlowest>>>,
+    refused: [AtomicU64; MemoryBound::ALL.len()],
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    total: u64,
+    by_reader: HashMap<Reader, u64>,
+}
+
+impl ResponseMemory {
+    /// Nothing counted yet.
+    #[must_use]
+    pub fn new(config: &ConnectionsConfig) -> Arc<Self> {
+        let bytes = |mib: u64| mib.saturating_mul(1 << 20);
+        Arc::new(Self {
+            per_client_max: bytes(config.responses_per_client_mib),
+            max: bytes(config.responses_mib),
+            waiting: Mutex::default(),
+            closes: Mutex::default(),
+            refused: Default::default(),
+        })
+    }
+
+    /// Names what closes connections when there is no memory left.
+    pub fn set_closes_slowest(&self, closes: Weak<dyn ClosesSlowest>) {
+        *self.closes.lock().unwrap_or_else(PoisonError::into_inner) = Some(closes);
+    }
+
+    /// Whether this client may ask for something: it has not left as much unread as it may.
+    pub fn admits(&self, reader: &Reader) -> bool {
+        let is_admitted = self.waiting().of(reader) < self.per_client_max;
+        if !is_admitted {
+            self.count_refused(MemoryBound::Client);
+        }
+        is_admitted
+    }
+
+    /// Counts a finished response of so many bytes.
+    ///
+    /// # Errors
+    /// The bound that it is over, where the client left something unread.
+    pub fn reserve(self: &Arc<Self>, reader: &Reader, bytes: u64) -> Result<ReservedMemory, MemoryBound> {
+        let over = |count: u64, max: u64| count.saturating_add(bytes).saturating_sub(max);
+        let too_much = {
+            let mut waiting = self.waiting();
+            let of_reader = waiting.of(reader);
+            if of_reader > 0 && over(of_reader, self.per_client_max) > 0 {
+                drop(waiting);
+                self.count_refused(MemoryBound::Client);
+                return Err(MemoryBound::Client);
+            }
+            let too_much = over(waiting.total, self.max);
+            if waiting.total == 0 || too_much == 0 {
+                return Ok(self.add(&mut waiting, reader, bytes));
+            }
+            too_much
+        };
+        // Not under the lock, which connections take when they give memory back.
+        if !self.close_slowest(too_much) {
+            self.count_refused(MemoryBound::Total);
+            return Err(MemoryBound::Total);
+        }
+        Ok(self.add(&mut self.waiting(), reader, bytes))
+    }
+
+    /// Counts a response that is sent in any case, such as an error or the response to a change.
+    #[must_use]
+    pub fn reserve_always(self: &Arc<Self>, reader: &Reader, bytes: u64) -> ReservedMemory {
+        let too_much = self.waiting().total.saturating_add(bytes).saturating_sub(self.max);
+        if too_much > 0 {
+            self.close_slowest(too_much);
+        }
+        self.add(&mut self.waiting(), reader, bytes)
+    }
+
+    /// What is counted.
+    #[must_use]
+    pub fn usage(&self) -> ResponseMemoryUsage {
+        let (bytes, clients) = {
+            let waiting = self.waiting();
+            (waiting.total, waiting.by_reader.len())
+        };
+        let mut refused = [("", 0); MemoryBound::ALL.len()];
+        for ((to, bound), count) in refused.iter_mut().zip(MemoryBound::ALL).zip(&self.refused) {
+            *to = (bound.name(), count.load(Ordering::Relaxed));
+        }
+        ResponseMemoryUsage { bytes, bytes_max: self.max, clients, refused }
+    }
+
+    fn add(self: &Arc<Self>, waiting: &mut Waiting, reader: &Reader, bytes: u64) -> ReservedMemory {
+        waiting.total = waiting.total.saturating_add(bytes);
+        if bytes > 0 {
+            let of_reader = waiting.by_reader.entry(reader.clone()).or_default();
+            *of_reader = of_reader.saturating_add(bytes);
+        }
+        ReservedMemory { memory: Arc::clone(self), reader: reader.clone(), bytes: AtomicU64::new(bytes) }
+    }
+
+    fn close_slowest(&self, bytes: u64) -> bool {
+        let closes = self.closes.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(Weak::upgrade);
+        closes.is_some_and(|closes| closes.close_slowest(bytes))
+    }
+
+    fn count_refused(&self, bound: MemoryBound) {
+        if let Some(count) = self.refused.get(bound as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        // Each change is whole before anything can panic.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn of(&self, reader: &Reader) -> u64 {
+        self.by_reader.get(reader).copied().unwrap_or_default()
+    }
+}
+
+/// The memory of one finished response; given back when it is dropped.
+#[derive(Debug)]
+pub struct ReservedMemory {
+    memory: Arc<ResponseMemory>,
+    reader: Reader,
+    bytes: AtomicU64,
+}
+
+impl ReservedMemory {
+    /// How much it is.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Acquire)
+    }
+
+    /// Gives so much of it back.
+    pub fn release(&self, bytes: u64) {
+        let taken =
+            self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, |held| Some(held.saturating_sub(bytes)));
+        let released = taken.unwrap_or_else(|held| held).min(bytes);
+        if released == 0 {
+            return;
+        }
+        let mut waiting = self.memory.waiting();
+        waiting.total = waiting.total.saturating_sub(released);
+        if let Some(of_reader) = waiting.by_reader.get_mut(&self.reader) {
+            *of_reader = of_reader.saturating_sub(released);
+            if *of_reader == 0 {
+                waiting.by_reader.remove(&self.reader);
+            }
+        }
+    }
+}
+
+impl Drop for ReservedMemory {
+    fn drop(&mut self) {
+        self.release(u64::MAX);
+    }
+}
+
+/// The figures of the metrics page.
+#[derive(Debug, Clone, Copy)]
+pub struct ResponseMemoryUsage {
+    /// Bytes that wait.
+    pub bytes: u64,
+    /// How many may.
+    pub bytes_max: u64,
+    /// Clients and addresses for which any wait.
+    pub clients: usize,
+    /// Responses and requests that were refused, by bound.
+    pub refused: [(&'static str, u64); MemoryBound::ALL.len()],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn memory(per_client_mib: u64, mib: u64) -> Arc<ResponseMemory> {
+        let defaults = ConnectionsConfig::default();
+        let config = ConnectionsConfig { responses_per_client_mib: per_client_mib, responses_mib: mib, ..defaults };
+        ResponseMemory::new(&config)
+    }
+
+    fn reader(name: &str) -> Reader {
+        Reader::Client(ClientId::parse(name).unwrap())
+    }
+
+    /// Has so many bytes to close.
+    #[derive(Debug)]
+    struct Slow(Mutex<u64>);
+
+    impl ClosesSlowest for Slow {
+        fn close_slowest(&self, bytes: u64) -> bool {
+            let mut left = self.0.lock().unwrap();
+            let is_enough = *left >= bytes;
+            *left = left.saturating_sub(bytes);
+            is_enough
+        }
+    }
+
+    #[test]
+    fn a_client_leaves_so_much_unread_and_no_more() {
+        let memory = memory(2, 100);
+        let (one, other) = (reader("one"), reader("other"));
+        let first = memory.reserve(&one, 5 * MIB).expect("the only one, however large");
+        assert!(!memory.admits(&one) && memory.admits(&other));
+        assert_eq!(memory.reserve(&one, 1).err(), Some(MemoryBound::Client));
+        let _other = memory.reserve(&other, MIB).unwrap();
+        first.release(4 * MIB);
+        assert!(memory.admits(&one));
+        assert_eq!(memory.reserve(&one, MIB + 1).err(), Some(MemoryBound::Client));
+        let second = memory.reserve(&one, MIB).unwrap();
+        assert!(!memory.admits(&one));
+        let error = memory.reserve_always(&one, 300);
+        assert_eq!(memory.usage().bytes, 3 * MIB + 300);
+        drop((first, second, error));
+        let usage = memory.usage();
+        assert_eq!((usage.bytes, usage.clients), (MIB, 1));
+        assert_eq!(usage.refused, [("client", 4), ("total", 0)]);
+    }
+
+    #[test]
+    fn connections_are_closed_where_all_clients_leave_too_much_unread() {
+        let memory = memory(10, 10);
+        let first = memory.reserve(&reader("one"), 9 * MIB).unwrap();
+        assert_eq!(memory.reserve(&reader("other"), 2 * MIB).err(), Some(MemoryBound::Total), "nothing is slow");
+        let slow: Arc<dyn ClosesSlowest> = Arc::new(Slow(Mutex::new(MIB)));
+        memory.set_closes_slowest(Arc::downgrade(&slow));
+        assert!(memory.reserve(&reader("other"), 2 * MIB).is_ok(), "one megabyte was over, and was closed");
+        assert_eq!(memory.reserve(&reader("other"), 2 * MIB).err(), Some(MemoryBound::Total));
+        drop(first);
+        assert!(memory.reserve(&reader("other"), 2 * MIB).is_ok());
+        assert_eq!(memory.usage().refused, [("client", 0), ("total", 2)]);
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_reader() {
+        let of = |text: &str| Reader::of_address(text.parse().unwrap());
+        assert_eq!(of("2001:db8::1"), of("2001:db8::2"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+    }
+}

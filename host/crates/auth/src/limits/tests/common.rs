@@ -1,0 +1,358 @@
+//! One budget behind several processes.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use jiff::SignedDuration;
+use jiff::civil::Date;
+use proptest::prelude::*;
+
+use crate::limits::common::{CommonCounts, OfDay, OfMinute, OfWindow, Wanted};
+use crate::limits::day::block;
+use crate::limits::fixtures::{address, client, refusal};
+use crate::limits::{Limits, Refusal, TOKEN_QUOTA};
+use daftar_domain::context::{Clock, FakeClock};
+use daftar_domain::error::Cause;
+
+/// A store that several processes ask.
+struct Common {
+    clock: FakeClock,
+    days: Mutex<BTreeMap<(Date, String), u64>>,
+    minutes: Mutex<BTreeMap<String, (u128, u32)>>,
+    /// When each call of a window was made.
+    windows: Mutex<BTreeMap<String, Vec<Duration>>>,
+    asked: AtomicUsize,
+    is_broken: AtomicBool,
+    /// What was taken of a day is answered when this can be had.
+    answers: tokio::sync::Mutex<()>,
+}
+
+impl Common {
+    fn ask(&self) -> Result<(), Cause> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        if self.is_broken.load(Ordering::Relaxed) { Err("the database is gone".into()) } else { Ok(()) }
+    }
+}
+
+#[async_trait::async_trait]
+impl CommonCounts for Common {
+    async fn take_of_day(&self, day: Date, name: &str, wanted: Wanted, limit: u32) -> Result<OfDay, Cause> {
+        self.ask()?;
+        tokio::task::yield_now().await;
+        let given = {
+            let mut days = self.days.lock().unwrap();
+            let count = days.entry((day, name.to_owned())).or_default();
+            let left = u32::try_from(u64::from(limit).saturating_sub(*count)).unwrap();
+            let taken = if left < wanted.least { 0 } else { left.min(wanted.most) };
+            *count += u64::from(taken);
+            OfDay { taken, count: *count }
+        };
+        let _answers = self.answers.lock().await;
+        Ok(given)
+    }
+
+    async fn give_back(&self, day: Date, name: &str, calls: u32) -> Result<(), Cause> {
+        self.ask()?;
+        let mut days = self.days.lock().unwrap();
+        let count = days.get_mut(&(day, name.to_owned())).unwrap();
+        *count = count.checked_sub(calls.into()).expect("no more is given back than was taken");
+        Ok(())
+    }
+
+    async fn take_of_minute(&self, name: &str, wanted: Wanted, limit: u32) -> Result<OfMinute, Cause> {
+        self.ask()?;
+        tokio::task::yield_now().await;
+        let cell = |limit: u32| 60_000_000_000 / u128::from(limit);
+        let now = self.clock.elapsed().as_nanos();
+        let mut minutes = self.minutes.lock().unwrap();
+        let (full_at, before) = minutes.entry(name.to_owned()).or_insert((0, limit));
+        let used = full_at.saturating_sub(now).div_ceil(cell(*before)).min(limit.into());
+        let left = limit - u32::try_from(used).unwrap();
+        let taken = if left < wanted.least { 0 } else { left.min(wanted.most) };
+        let base = if *before == limit { (*full_at).max(now) } else { now + used * cell(limit) };
+        (*full_at, *before) = (base + cell(limit) * u128::from(taken), limit);
+        Ok(OfMinute { taken, until_full: Duration::from_nanos((*full_at - now) as u64) })
+    }
+
+    async fn take_of_window(&self, name: &str, calls: u32, limit: u32) -> Result<OfWindow, Cause> {
+        self.ask()?;
+        tokio::task::yield_now().await;
+        let now = self.clock.elapsed();
+        let mut windows = self.windows.lock().unwrap();
+        let window = windows.entry(name.to_owned()).or_default();
+        window.retain(|called_at| now.saturating_sub(*called_at) < Duration::from_secs(60));
+        let is_taken = window.len() + calls as usize <= limit as usize;
+        window.extend((0..calls).filter(|_| is_taken).map(|_| now));
+        let until_left = window.iter().map(|called_at| *called_at + Duration::from_secs(60) - now).collect();
+        Ok(OfWindow { is_taken, until_left })
+    }
+
+    async fn forget_before(&self, day: Date) -> Result<(), Cause> {
+        self.ask()?;
+        self.days.lock().unwrap().retain(|(of, _), _| *of >= day);
+        Ok(())
+    }
+}
+
+/// Several processes, one store, one clock.
+struct Several {
+    clock: FakeClock,
+    common: Arc<Common>,
+    processes: Vec<Arc<Limits>>,
+}
+
+impl Several {
+    fn new(count: usize) -> Self {
+        let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
+        let (days, minutes, windows) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let common = Arc::new(Common {
+            clock: clock.clone(),
+            days,
+            minutes,
+            windows,
+            asked: AtomicUsize::new(0),
+            is_broken: AtomicBool::new(false),
+            answers: tokio::sync::Mutex::default(),
+        });
+        let start = |_| Arc::new(Limits::common(Arc::new(clock.clone()), common.clone() as Arc<dyn CommonCounts>));
+        let processes = (0..count).map(start).collect();
+        Self { clock, common, processes }
+    }
+
+    fn asked(&self) -> usize {
+        self.common.asked.swap(0, Ordering::Relaxed)
+    }
+
+    fn count(&self) -> u64 {
+        self.common.days.lock().unwrap().values().sum()
+    }
+}
+
+async fn allowed(limits: &Limits, caller: &daftar_domain::client::Client, tries: u32) -> u32 {
+    let mut allowed = 0;
+    for _ in 0..tries {
+        allowed += u32::from(limits.charge_client(caller).await.unwrap().is_allowed());
+    }
+    allowed
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_day_and_a_minute_are_one_however_many_processes_count() {
+    for (per_minute, per_day, expected) in [(1_000_000, 500, 500), (500, 1_000_000, 500), (7, 1_000, 7), (1_000, 1, 1)]
+    {
+        let several = Several::new(3);
+        let caller = Arc::new(client("c", Some(per_minute), Some(per_day)));
+        let callers = (0..24).map(|number| {
+            let (limits, caller) = (several.processes[number % 3].clone(), caller.clone());
+            tokio::spawn(async move { allowed(&limits, &caller, 50).await })
+        });
+        let mut sum = 0;
+        for caller in callers.collect::<Vec<_>>() {
+            sum += caller.await.unwrap();
+        }
+        let held_most = 3 * (per_minute / 20).max(1).max(block(per_day));
+        assert!(sum <= expected, "{per_minute} {per_day}: {sum}");
+        assert!(sum + held_most >= expected, "{per_minute} {per_day}: {sum}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_process_holds_is_given_back_when_it_stops() {
+    let several = Several::new(2);
+    let caller = client("c", Some(1_000), Some(100));
+    assert_eq!(allowed(&several.processes[0], &caller, 41).await, 41);
+    assert!(several.count() > 41, "a block is held");
+    several.processes[0].give_back().await.unwrap();
+    assert_eq!(several.count(), 41);
+    assert_eq!(allowed(&several.processes[1], &caller, 100).await, 59, "to the last one");
+    assert_eq!(refusal(several.processes[1].charge_client(&caller).await.unwrap()).0, Refusal::Day);
+}
+
+#[tokio::test]
+async fn what_an_idle_caller_holds_is_given_back_and_others_find_it() {
+    let several = Several::new(2);
+    let caller = client("c", Some(1_000), Some(40));
+    assert_eq!(allowed(&several.processes[0], &caller, 1).await, 1);
+    assert_eq!(allowed(&several.processes[1], &caller, 100).await, 36, "four of a block are held by the other");
+    several.clock.advance(SignedDuration::from_secs(60));
+    several.processes[0].maintain().await.unwrap();
+    assert_eq!(several.processes[0].usage()[1].keys, 0);
+    assert_eq!(allowed(&several.processes[1], &caller, 100).await, 3);
+    assert_eq!(several.count(), 40);
+}
+
+#[tokio::test]
+async fn a_caller_who_leaves_before_the_answer_loses_nothing_of_its_day() {
+    let several = Several::new(1);
+    let (limits, caller) = (&several.processes[0], client("c", Some(1_000), Some(1_000)));
+    let held = several.common.answers.lock().await;
+    for _ in 0..20 {
+        // Each is polled as long as it does anything, then left.
+        let mut charge = Box::pin(limits.charge_client(&caller));
+        for _ in 0..20 {
+            assert!((&mut charge).now_or_never().is_none());
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(several.count(), u64::from(block(1_000)), "the next one waits for what the first one asked");
+    drop(held);
+    assert_eq!(allowed(limits, &caller, 1).await, 1);
+    assert_eq!(several.count(), u64::from(block(1_000)), "a block, of which the call is one");
+    let held = several.common.answers.lock().await;
+    let other = client("d", Some(1_000), Some(1_000));
+    assert!(Box::pin(limits.charge_client(&other)).now_or_never().is_none());
+    while several.count() == u64::from(block(1_000)) {
+        tokio::task::yield_now().await;
+    }
+    let stopped = tokio::join!(limits.give_back(), async {
+        tokio::task::yield_now().await;
+        drop(held);
+    });
+    stopped.0.unwrap();
+    assert_eq!(several.count(), 1, "what was asked when the server stops is given back with the rest");
+}
+
+#[tokio::test]
+async fn a_store_that_is_gone_leaves_what_is_held_and_then_nothing() {
+    let several = Several::new(1);
+    let (limits, caller) = (&several.processes[0], client("c", Some(6_000), Some(100_000)));
+    assert_eq!(allowed(limits, &caller, 10).await, 10);
+    several.common.is_broken.store(true, Ordering::Relaxed);
+    let mut held = 0;
+    while limits.charge_client(&caller).await.is_ok_and(|decision| decision.is_allowed()) {
+        held += 1;
+    }
+    assert!((1..=16).contains(&held), "{held}");
+    assert!(limits.charge_client(&caller).await.is_err(), "it is not let through");
+    several.common.is_broken.store(false, Ordering::Relaxed);
+    assert_eq!(allowed(limits, &caller, 1).await, 1, "and is again when the store is back");
+}
+
+#[tokio::test]
+async fn who_calls_much_is_seldom_asked_about_and_a_flood_of_refusals_is_not() {
+    let several = Several::new(1);
+    let (limits, busy) = (&several.processes[0], client("busy", Some(60_000), Some(10_000_000)));
+    assert_eq!(allowed(limits, &busy, 10_000).await, 10_000);
+    let asked = several.asked();
+    assert!(asked < 40, "{asked} questions for 10,000 calls");
+    for _ in 0..1_000 {
+        limits.charge_token_request(address("192.0.2.1")).await.unwrap();
+    }
+    let asked = several.asked();
+    assert!(asked < 4 * TOKEN_QUOTA.per_minute as usize, "{asked} questions");
+}
+
+#[tokio::test]
+async fn a_refused_caller_is_let_through_after_the_time_that_it_is_told() {
+    let several = Several::new(2);
+    let caller = client("c", Some(30), Some(1_000));
+    for process in &several.processes {
+        allowed(process, &caller, 100).await;
+    }
+    for process in several.processes.iter().rev() {
+        let (reason, _, retry_after_s) = refusal(process.charge_client(&caller).await.unwrap());
+        assert_eq!(reason, Refusal::Minute);
+        assert!((1..=4).contains(&retry_after_s), "{retry_after_s}");
+        several.clock.advance(SignedDuration::from_secs(retry_after_s as i64));
+        assert!(process.charge_client(&caller).await.unwrap().is_allowed());
+    }
+    let changed = client("c", Some(300), Some(1_000));
+    assert!(several.processes[0].charge_client(&changed).await.unwrap().is_allowed(), "a raise acts on the next call");
+    let lowered = client("c", Some(300), Some(10));
+    let refused = several.processes[0].charge_client(&lowered).await.unwrap();
+    assert_eq!(refusal(refused).0, Refusal::Day, "and so does a lowered day");
+}
+
+#[tokio::test]
+async fn a_batch_is_counted_whole_or_not_at_all() {
+    let several = Several::new(2);
+    let caller = client("c", Some(1_000), Some(30));
+    let batch = |process: usize| several.processes[process].charge_client_rest(&caller, 21);
+    assert!(batch(0).await.unwrap().is_allowed());
+    assert_eq!(refusal(batch(1).await.unwrap()).0, Refusal::Day);
+    assert_eq!(allowed(&several.processes[1], &caller, 100).await, 10, "nothing of it was counted");
+}
+
+/// One step of callers' or an operator's life.
+#[derive(Debug, Clone)]
+enum Step {
+    Call(usize, u32),
+    WaitMs(i64),
+    Kill(usize),
+    Stop(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => (0_usize..3, 1_u32..60).prop_map(|(process, calls)| Step::Call(process, calls)),
+        3 => (0_i64..90_000).prop_map(Step::WaitMs),
+        1 => (0_usize..3).prop_map(Step::Kill),
+        1 => (0_usize..3).prop_map(Step::Stop),
+    ];
+    proptest::collection::vec(step, 1..40)
+}
+
+#[tokio::test]
+async fn token_requests_are_at_most_five_in_any_minute_however_many_processes_count() {
+    let several = Several::new(3);
+    let here = address("192.0.2.1");
+    let mut allowed_at_s: Vec<i64> = Vec::new();
+    for second in 0..300 {
+        for process in &several.processes {
+            let decision = process.charge_token_request(here).await.unwrap();
+            if decision.is_allowed() {
+                allowed_at_s.push(second);
+                let recent = allowed_at_s.iter().filter(|at_s| second - **at_s < 60).count();
+                assert!(recent <= 5, "{recent} calls in the 60 seconds up to {second} s");
+                assert_eq!(decision.headers().remaining, 5 - recent as u32);
+            } else {
+                let (reason, headers, retry_after_s) = refusal(decision);
+                assert_eq!((reason, headers.remaining), (Refusal::Minute, 0));
+                let oldest = allowed_at_s[allowed_at_s.len() - 5];
+                assert_eq!(retry_after_s as i64, oldest + 60 - second);
+            }
+        }
+        several.clock.advance(SignedDuration::from_secs(1));
+    }
+    assert_eq!(allowed_at_s.len(), 25, "and no fewer: {allowed_at_s:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever happens, a day lets no more through than its limit, and a kill costs at most a block.
+    #[test]
+    fn no_day_is_exceeded_whoever_comes_and_goes(steps in steps(), per_day in 1_u32..400) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let mut several = Several::new(3);
+            let caller = client("c", Some(100_000), Some(per_day));
+            let (mut let_through, mut kills) = (0, 0);
+            for step in steps {
+                match step {
+                    Step::Call(process, calls) => let_through += allowed(&several.processes[process], &caller, calls).await,
+                    Step::WaitMs(milliseconds) => several.clock.advance(SignedDuration::from_millis(milliseconds)),
+                    Step::Kill(process) | Step::Stop(process) => {
+                        if matches!(step, Step::Stop(_)) {
+                            several.processes[process].give_back().await.unwrap();
+                        } else {
+                            kills += 1;
+                        }
+                        let clock = Arc::new(several.clock.clone());
+                        several.processes[process] = Arc::new(Limits::common(clock, several.common.clone()));
+                    }
+                }
+                prop_assert!(let_through <= per_day);
+            }
+            for process in &several.processes {
+                process.give_back().await.unwrap();
+            }
+            prop_assert!(several.count() >= u64::from(let_through));
+            prop_assert!(several.count() <= u64::from(let_through + kills * block(per_day)));
+            Ok(())
+        })?;
+    }
+}

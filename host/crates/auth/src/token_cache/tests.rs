@@ -1,0 +1,265 @@
+//! What the cache keeps, what it throws out, and that nobody can tell by an answer whether it came from there.
+
+use jiff::SignedDuration;
+use proptest::prelude::*;
+
+use super::*;
+use crate::authenticate::{AuthFaultKind, Door, authenticate};
+use crate::fixtures::{Fixture, at, scopes};
+use crate::token::TokenDefect;
+use daftar_domain::client::ClientStatus;
+use daftar_domain::scope::ScopeSet;
+
+fn bounds(entries: usize, bytes: usize) -> TokenCacheBounds {
+    TokenCacheBounds { entries, bytes }
+}
+
+fn fixture() -> Fixture {
+    let fixture = Fixture::new();
+    fixture.put_client("c", |client| client.grants = scopes("individual:read").iter().collect());
+    fixture
+}
+
+type Answer = Result<(String, ScopeSet), AuthFaultKind>;
+
+/// Who calls with a token, asked with a cache, under the keys that are in force now.
+fn answer(fixture: &Fixture, cache: &TokenCache, token: &str, now: Timestamp) -> Answer {
+    let (value, keys) = (format!("Bearer {token}"), fixture.ring.load());
+    let door = Door { cache, keys: &keys, ..fixture.door() };
+    let caller = authenticate([value.as_bytes()], door, now).map_err(|fault| fault.kind)?;
+    Ok((caller.client.id.to_string(), caller.scopes))
+}
+
+#[test]
+fn a_token_is_verified_once_and_found_from_then_on() {
+    let (fixture, cache) = (fixture(), TokenCache::default());
+    let token = fixture.token("c", "individual:read", at(0));
+    let first = cache.verify(&token, &fixture.keys, &fixture.config, at(1)).unwrap();
+    for second in 2..12 {
+        assert_eq!(cache.verify(&token, &fixture.keys, &fixture.config, at(second)).unwrap(), first);
+    }
+    let usage = cache.usage();
+    assert_eq!((usage.hits, usage.misses, usage.entries, usage.dropped), (10, 1, 1, 0));
+    assert_eq!(usage.bytes, bytes_of(&token));
+    assert!(!format!("{cache:?}").contains(&token));
+}
+
+#[test]
+fn a_token_that_differs_in_one_character_is_another_one() {
+    let (fixture, cache) = (fixture(), TokenCache::default());
+    let token = fixture.token("c", "individual:read", at(0));
+    assert!(cache.verify(&token, &fixture.keys, &fixture.config, at(1)).is_ok());
+    for place in 0..token.len() {
+        let mut forged = token.clone().into_bytes();
+        forged[place] = if forged[place] == b'A' { b'B' } else { b'A' };
+        let forged = String::from_utf8(forged).unwrap();
+        assert!(cache.verify(&forged, &fixture.keys, &fixture.config, at(1)).is_err(), "{place}");
+        assert!(cache.verify(&token[..place], &fixture.keys, &fixture.config, at(1)).is_err(), "{place}");
+    }
+    assert!(cache.verify(&format!("{token}A"), &fixture.keys, &fixture.config, at(1)).is_err());
+    let usage = cache.usage();
+    assert_eq!((usage.hits, usage.entries), (0, 1), "no forged token takes room");
+}
+
+#[test]
+fn what_is_kept_does_not_outlive_exp_nor_a_clock_that_is_set_back() {
+    let (fixture, cache) = (fixture(), TokenCache::default());
+    let token = fixture.token("c", "individual:read", at(10));
+    let verify = |now| cache.verify(&token, &fixture.keys, &fixture.config, now).err();
+    assert_eq!(verify(at(10)), None);
+    assert_eq!(verify(at(10 + 86_400) - SignedDuration::from_micros(1)), None);
+    assert_eq!(verify(at(10 + 86_400)), Some(TokenFault::Expired));
+    assert_eq!(verify(at(9)), Some(TokenFault::Malformed(TokenDefect::IssuedInFuture)));
+    assert_eq!(verify(at(11)), None);
+    cache.prune(&fixture.keys, at(86_409));
+    assert_eq!(cache.usage().entries, 1);
+    cache.prune(&fixture.keys, at(86_410));
+    assert_eq!((cache.usage().entries, cache.usage().bytes), (0, 0));
+}
+
+#[test]
+fn what_is_kept_does_not_outlive_a_disable_a_revocation_or_a_grant() {
+    let (fixture, cache) = (fixture(), TokenCache::default());
+    let token = fixture.token("c", "individual:read", at(0));
+    let ask = || answer(&fixture, &cache, &token, at(5));
+    assert_eq!(ask().unwrap().1, scopes("individual:read"));
+    fixture.put_client("c", |client| client.updated_at = at(1));
+    assert!(ask().unwrap().1.is_empty(), "a revoked grant");
+    fixture.put_client("c", |client| (client.status, client.updated_at) = (ClientStatus::Disabled, at(2)));
+    assert_eq!(ask(), Err(AuthFaultKind::Disabled));
+    fixture.put_client("c", |client| (client.not_before, client.updated_at) = (Some(at(3)), at(3)));
+    assert_eq!(ask(), Err(AuthFaultKind::Revoked), "enabled again, and its tokens revoked");
+    assert_eq!(cache.usage().hits, 3, "all of them were found in the cache, and none was let in by it");
+}
+
+#[test]
+fn what_is_kept_does_not_outlive_the_key_that_signed_it() {
+    let (fixture, cache) = (fixture(), TokenCache::default());
+    let token = fixture.token("c", "individual:read", at(0));
+    assert!(answer(&fixture, &cache, &token, at(1)).is_ok());
+    fixture.ring.carry_out(fixture.ring.prepare(None, at(2)).unwrap(), at(2)).unwrap();
+    assert!(answer(&fixture, &cache, &token, at(3)).is_ok(), "a replaced key is accepted");
+    // As if the key had been dropped before its time.
+    let other = Fixture::new();
+    let unknown = TokenFault::Malformed(TokenDefect::UnknownKey);
+    assert_eq!(cache.verify(&token, &other.keys, &fixture.config, at(4)), Err(unknown));
+    cache.prune(&other.keys, at(4));
+    assert_eq!(cache.usage().entries, 0);
+}
+
+#[test]
+fn the_number_of_tokens_is_bounded_and_the_used_ones_stay() {
+    let fixture = fixture();
+    let cache = TokenCache::new(bounds(SHARDS * 4, usize::MAX / 2));
+    let used = fixture.token("c", "individual:read", at(0));
+    for number in 0..1_000 {
+        let granted = if number % 2 == 0 { "group:read" } else { "group:all" };
+        let token = fixture.token("c", granted, at(0) + SignedDuration::from_micros(number));
+        assert!(cache.verify(&token, &fixture.keys, &fixture.config, at(1)).is_ok());
+        assert!(cache.verify(&used, &fixture.keys, &fixture.config, at(1)).is_ok());
+        assert!(cache.usage().entries <= SHARDS * 4);
+    }
+    let usage = cache.usage();
+    assert_eq!(usage.entries, SHARDS * 4, "it is full");
+    assert_eq!(usage.hits, 999, "the one that is used was never dropped");
+    assert_eq!(usage.misses - usage.dropped, usage.entries as u64);
+    for shard in &cache.shards {
+        let kept = shard.write();
+        assert_eq!(kept.places.len(), kept.slots.len());
+        assert!(kept.places.iter().all(|(text, place)| kept.slots[*place].text == *text));
+        assert_eq!(kept.bytes, kept.slots.iter().map(|slot| bytes_of(&slot.text)).sum::<usize>());
+    }
+}
+
+#[test]
+fn the_memory_is_bounded_just_below_at_and_above() {
+    let fixture = fixture();
+    let token = fixture.token("c", "individual:read", at(0));
+    let one = bytes_of(&token);
+    for (bytes, kept) in [(0, 0), (SHARDS * (one - 1), 0), (SHARDS * one, 1), (SHARDS * (one + 1), 1)] {
+        let cache = TokenCache::new(bounds(1_000, bytes));
+        assert!(cache.verify(&token, &fixture.keys, &fixture.config, at(1)).is_ok());
+        assert_eq!(cache.usage().entries, kept, "{bytes}");
+    }
+    let cache = TokenCache::new(bounds(1_000, SHARDS * one));
+    for number in 0..200 {
+        let token = fixture.token("c", "individual:read", at(0) + SignedDuration::from_micros(number));
+        assert!(cache.verify(&token, &fixture.keys, &fixture.config, at(1)).is_ok());
+        assert!(cache.usage().bytes <= SHARDS * one);
+    }
+    let too_long = "a".repeat(TOKEN_BYTES_MAX + 1);
+    let fault = TokenFault::Malformed(TokenDefect::TooLong);
+    assert_eq!(cache.verify(&too_long, &fixture.keys, &fixture.config, at(1)), Err(fault));
+}
+
+/// Something that happens to tokens, clients, keys or the clock.
+#[derive(Debug, Clone)]
+enum Event {
+    Issue {
+        client: usize,
+    },
+    Disable {
+        client: usize,
+    },
+    Enable {
+        client: usize,
+    },
+    RevokeTokens {
+        client: usize,
+    },
+    Grant {
+        client: usize,
+        granted: usize,
+    },
+    RotateKey,
+    DropKeys,
+    Prune,
+    /// By so many seconds, back as well.
+    Time {
+        seconds: i64,
+    },
+    /// The newest tokens are used by somebody.
+    Use,
+}
+
+const CLIENTS: [&str; 3] = ["a", "b", "c"];
+const GRANTS: [&str; 3] = ["", "individual:read", "individual:all group:read"];
+
+fn event() -> impl Strategy<Value = Event> {
+    let client = 0..CLIENTS.len();
+    prop_oneof![
+        4 => client.clone().prop_map(|client| Event::Issue { client }),
+        1 => client.clone().prop_map(|client| Event::Disable { client }),
+        1 => client.clone().prop_map(|client| Event::Enable { client }),
+        1 => client.clone().prop_map(|client| Event::RevokeTokens { client }),
+        1 => (client, 0..GRANTS.len()).prop_map(|(client, granted)| Event::Grant { client, granted }),
+        1 => Just(Event::RotateKey),
+        1 => Just(Event::DropKeys),
+        1 => Just(Event::Prune),
+        2 => (-3_000_i64..50_000).prop_map(|seconds| Event::Time { seconds }),
+        1 => (-2_i64..3).prop_map(|seconds| Event::Time { seconds }),
+        4 => Just(Event::Use),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Whatever happens in whichever order: with a cache, with a cache that is always too small, and without, answers are the same.
+    #[test]
+    fn answers_with_and_without_the_cache_are_the_same(events in proptest::collection::vec(event(), 1..60)) {
+        let fixture = Fixture::new();
+        for id in CLIENTS {
+            fixture.put_client(id, |client| client.grants = scopes(GRANTS[2]).iter().collect());
+        }
+        let caches = [TokenCache::default(), TokenCache::new(bounds(2, 4_000))];
+        let (mut now, mut changes, mut tokens) = (at(0), 0, Vec::new());
+        for event in events {
+            let mut change = |id: usize, change: &dyn Fn(&mut daftar_domain::client::Client)| {
+                changes += 1;
+                let id = daftar_domain::client::ClientId::parse(CLIENTS[id]).unwrap();
+                let mut client = (*fixture.directory.find(&id).unwrap()).clone();
+                change(&mut client);
+                client.updated_at = at(changes);
+                fixture.directory.put(Arc::new(client));
+            };
+            match event {
+                Event::Issue { client } => {
+                    let id = daftar_domain::client::ClientId::parse(CLIENTS[client]).unwrap();
+                    let name = format!("token-{}", tokens.len());
+                    let granted = scopes(GRANTS[tokens.len() % GRANTS.len()]);
+                    let keys = fixture.ring.load();
+                    let issued = token::issue(&keys, &fixture.config, &id, &granted, name, now).unwrap();
+                    tokens.push(secrecy::ExposeSecret::expose_secret(&issued.text).to_owned());
+                }
+                Event::Disable { client } => change(client, &|client| {
+                    client.status = ClientStatus::Disabled;
+                    client.not_before = client.not_before.max(Some(now));
+                }),
+                Event::Enable { client } => change(client, &|client| client.status = ClientStatus::Active),
+                Event::RevokeTokens { client } => {
+                    change(client, &|client| client.not_before = client.not_before.max(Some(now)));
+                }
+                Event::Grant { client, granted } => {
+                    change(client, &|client| client.grants = scopes(GRANTS[granted]).iter().collect());
+                }
+                // With eight keys that are accepted it is refused, and nothing happens.
+                Event::RotateKey => {
+                    if let Ok(rotation) = fixture.ring.prepare(None, now) {
+                        fixture.ring.carry_out(rotation, now).unwrap();
+                    }
+                }
+                Event::DropKeys => drop(fixture.ring.drop_expired(now).unwrap()),
+                Event::Prune => caches.iter().for_each(|cache| cache.prune(&fixture.ring.load(), now)),
+                Event::Time { seconds } => now += SignedDuration::from_secs(seconds),
+                Event::Use => {}
+            }
+            for token in tokens.iter().rev().take(12) {
+                let uncached = answer(&fixture, &fixture.no_cache, token, now);
+                for cache in &caches {
+                    prop_assert_eq!(&answer(&fixture, cache, token, now), &uncached);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! The tables of `daftar.toml`, their keys and defaults.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::connections::ConnectionsConfig;
+use super::plugin_limits::PluginLimitsConfig;
+use super::postgres::{PostgresConfig, StoreBackend};
+use crate::forwarded::ForwardedHeader;
+use crate::idempotency::REMEMBERED_PER_CLIENT_DEFAULT;
+use crate::manifest::PluginName;
+use crate::network::Network;
+use crate::trusted_key::TrustedKey;
+use crate::web_origin::WebOrigin;
+
+/// How long one request may take before it is answered with 503.
+pub const REQUEST_TIMEOUT_MS_DEFAULT: u64 = 30_000;
+/// How long an access token is good for: one day, so that a nightly job needs one.
+pub const TOKEN_LIFETIME_S_DEFAULT: u64 = 86_400;
+/// The longest lifetime of a token: a month; a stolen one is good for as long.
+pub const TOKEN_LIFETIME_S_MAX: u64 = 31 * 86_400;
+/// From which age on, in days, a client's secret is warned of: a quarter of a year.
+pub const SECRET_AGE_WARNING_DAYS_DEFAULT: u32 = 90;
+/// The greatest such age: ten years.
+pub const SECRET_AGE_WARNING_DAYS_MAX: u32 = 3_650;
+/// How much memory the store may use for its cache.
+pub const CACHE_MIB_DEFAULT: u64 = 128;
+/// How much memory the fields take that previews read of records: enough for a few fields of a million people.
+pub const RULE_COLUMNS_MIB_DEFAULT: u64 = 128;
+/// Some twenty thousand bodies: the people that a program works with on a day.
+pub const BODIES_MIB_DEFAULT: u64 = 32;
+/// The most of it.
+pub const RULE_COLUMNS_MIB_MAX: u64 = 65_536;
+/// More memory for bodies than a machine has is a slip.
+pub const BODIES_MIB_MAX: u64 = 65_536;
+/// How long requests in flight may take after the server was told to stop.
+pub const SHUTDOWN_TIMEOUT_MS_DEFAULT: u64 = 10_000;
+/// How long browsers and others that heed it keep to HTTPS: a year, the least that lists of such hosts ask for.
+pub const HSTS_MAX_AGE_S_DEFAULT: u64 = 31_536_000;
+/// The most of it: two years.
+pub const HSTS_MAX_AGE_S_MAX: u64 = 63_072_000;
+/// How long a TLS handshake may take.
+pub const HANDSHAKE_TIMEOUT_MS_DEFAULT: u64 = 10_000;
+/// How often it is looked whether the files of the certificate have changed.
+pub const CERTIFICATE_CHECK_S_DEFAULT: u64 = 10;
+/// How long before its certificate expires the log warns: the time in which tools renew them by default.
+pub const EXPIRY_WARNING_DAYS_DEFAULT: u64 = 30;
+
+/// Listeners.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerConfig {
+    /// Where API clients connect.
+    pub listen: SocketAddr,
+    /// Where the administrator connects: by HTTP on a loopback address, by HTTPS on any other.
+    pub admin_listen: SocketAddr,
+    /// Where the metrics page is served without a token, besides the admin listener; nowhere where absent.
+    pub metrics_listen: Option<SocketAddr>,
+    /// The URL by which clients know this server, without a path; made from `listen` where absent.
+    pub public_url: Option<String>,
+    /// How long one request may take.
+    pub request_timeout_ms: u64,
+    /// How many requests of one client are remembered by their `Idempotency-Key`; an entry of a batch counts as one.
+    pub idempotency_keys_max: u64,
+    /// The proxies that are believed when they say for whom they ask. Nobody is where it is empty.
+    pub trusted_proxies: Vec<Network>,
+    /// The header in which they say it.
+    pub forwarded_header: ForwardedHeader,
+    /// Pages from there may call the API in a browser. None may where it is empty.
+    pub cors_origins: Vec<WebOrigin>,
+    /// For how long browsers are told to use HTTPS only; 0 tells them to forget it.
+    pub hsts_max_age_s: u64,
+    /// How long requests in flight may take after the server was told to stop.
+    pub shutdown_timeout_ms: u64,
+    /// Connections: how many, and how long each may take for what.
+    pub connections: ConnectionsConfig,
+    /// Certificate and key for HTTPS.
+    pub tls: Option<TlsConfig>,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            admin_listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8081)),
+            metrics_listen: None,
+            public_url: None,
+            request_timeout_ms: REQUEST_TIMEOUT_MS_DEFAULT,
+            idempotency_keys_max: REMEMBERED_PER_CLIENT_DEFAULT,
+            trusted_proxies: Vec::new(),
+            forwarded_header: ForwardedHeader::default(),
+            cors_origins: Vec::new(),
+            hsts_max_age_s: HSTS_MAX_AGE_S_DEFAULT,
+            shutdown_timeout_ms: SHUTDOWN_TIMEOUT_MS_DEFAULT,
+            connections: ConnectionsConfig::default(),
+            tls: None,
+        }
+    }
+}
+
+/// The audit log.
+#[derive(Debug, Clone, Copy, Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuditConfig {
+    /// How many days its lines are kept; 0 for ever, which is the default: what the law says differs from country to country,
+    /// and what is gone is gone.
+    pub retention_days: u32,
+}
+
+impl AuditConfig {
+    /// How many days lines are kept; for ever where absent.
+    #[must_use]
+    pub fn retention(self) -> Option<u32> {
+        (self.retention_days > 0).then_some(self.retention_days)
+    }
+}
+
+/// Certificate and key for HTTPS, both PEM.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsConfig {
+    /// The certificate, followed by the ones that signed it.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// How long a handshake may take.
+    #[serde(default = "handshake_timeout_ms")]
+    pub handshake_timeout_ms: u64,
+    /// How often it is looked whether one of the files has changed.
+    #[serde(default = "check_every_s")]
+    pub check_every_s: u64,
+    /// How long before the certificate expires the log warns.
+    #[serde(default = "expiry_warning_days")]
+    pub expiry_warning_days: u64,
+}
+
+fn handshake_timeout_ms() -> u64 {
+    HANDSHAKE_TIMEOUT_MS_DEFAULT
+}
+
+fn check_every_s() -> u64 {
+    CERTIFICATE_CHECK_S_DEFAULT
+}
+
+fn expiry_warning_days() -> u64 {
+    EXPIRY_WARNING_DAYS_DEFAULT
+}
+
+/// Access tokens.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TokenConfig {
+    /// How long a token is good for.
+    pub lifetime_s: u64,
+    /// The `iss` claim.
+    pub issuer: String,
+    /// The `aud` claim.
+    pub audience: String,
+    /// Clients whose secret is older than so many days are warned of; 0 for never.
+    pub secret_age_warning_days: u32,
+}
+
+impl TokenConfig {
+    /// Past how many days a secret is warned of; never where absent.
+    #[must_use]
+    pub fn secret_age_warning(&self) -> Option<u32> {
+        (self.secret_age_warning_days > 0).then_some(self.secret_age_warning_days)
+    }
+}
+
+impl Default for TokenConfig {
+    fn default() -> Self {
+        Self {
+            lifetime_s: TOKEN_LIFETIME_S_DEFAULT,
+            issuer: "svc-api-v2".to_owned(),
+            audience: "svc".to_owned(),
+            secret_age_warning_days: SECRET_AGE_WARNING_DAYS_DEFAULT,
+        }
+    }
+}
+
+/// Where records live.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreConfig {
+    /// What keeps them.
+    pub backend: StoreBackend,
+    /// The folder of the records; `store` in the data folder where absent.
+    pub path: Option<PathBuf>,
+    /// Memory for the store's cache.
+    pub cache_mib: u64,
+    /// Memory for fields that previews of rules read of records; the field asked for longest ago goes first.
+    pub rule_columns_mib: u64,
+    /// Memory for bodies of people as they were sent, for the next who asks for the same.
+    pub bodies_mib: u64,
+    /// The database, where it is what keeps them.
+    pub postgres: PostgresConfig,
+}
+
+impl StoreConfig {
+    /// The folder of the records of a register with that data folder.
+    #[must_use]
+    pub fn folder(&self, data_dir: &Path) -> PathBuf {
+        self.path.clone().unwrap_or_else(|| data_dir.join("store"))
+    }
+}
+
+impl StoreConfig {
+    /// The folder in which `keys` is: one that all processes have, where there are several.
+    #[must_use]
+    pub fn keys_home(&self, data_dir: &Path) -> PathBuf {
+        let common = match self.backend {
+            StoreBackend::Sled => None,
+            StoreBackend::Postgres => self.postgres.common_dir.clone(),
+        };
+        common.unwrap_or_else(|| data_dir.to_owned())
+    }
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self {
+            backend: StoreBackend::default(),
+            path: None,
+            cache_mib: CACHE_MIB_DEFAULT,
+            rule_columns_mib: RULE_COLUMNS_MIB_DEFAULT,
+            bodies_mib: BODIES_MIB_DEFAULT,
+            postgres: PostgresConfig::default(),
+        }
+    }
+}
+
+/// Plugins.
+#[derive(Debug, Clone, Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+pub struct PluginsConfig {
+    /// Folder of plugins to install at start when absent or newer; `plugins` beside the program where absent.
+    pub dir: Option<PathBuf>,
+    /// The eligibility engine to use where several are installed; the only one where absent.
+    pub engine: Option<PluginName>,
+    /// The public keys whose plugins are installed, and whose backups are accepted; each for everything or within limits.
+    pub trusted_keys: Vec<TrustedKey>,
+    /// Whether plugins are installed that nobody vouches for.
+    pub allow_unsigned: bool,
+    /// Limits of single plugins, by name, where they are not the defaults of their kind.
+    pub limits: BTreeMap<PluginName, PluginLimitsConfig>,
+}
+
+/// Vocabularies.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VocabularyConfig {
+    /// The language of displays where the client asks for none.
+    pub default_language: String,
+}
+
+impl Default for VocabularyConfig {
+    fn default() -> Self {
+        Self { default_language: "en".to_owned() }
+    }
+}
+
+/// Logs.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogConfig {
+    /// The least severe level that is written: `error`, `warn`, `info`, `debug` or `trace`.
+    pub level: LogLevel,
+    /// How a line is written.
+    pub format: LogFormat,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { level: LogLevel::Info, format: LogFormat::Text }
+    }
+}
+
+/// How severe a log line is.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// Something failed.
+    Error,
+    /// Something is wrong and was dealt with.
+    Warn,
+    /// What an operator wants to see.
+    Info,
+    /// What a developer wants to see.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+/// How a log line is written.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}

@@ -1,0 +1,114 @@
+//! What a client was granted: scopes, each with the fields that it opens.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::field::FieldSet;
+use super::scope::{Scope, ScopeSet};
+
+/// Scopes with their fields, each scope once, in a fixed order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Grants(Arc<BTreeMap<Scope, FieldSet>>);
+
+impl Grants {
+    /// The scopes alone.
+    #[must_use]
+    pub fn scopes(&self) -> ScopeSet {
+        self.0.keys().copied().collect()
+    }
+
+    /// Grants a scope; one that is held gets these fields instead of its own.
+    pub fn insert(&mut self, scope: Scope, fields: FieldSet) {
+        Arc::make_mut(&mut self.0).insert(scope, fields);
+    }
+
+    /// Takes a grant back; false when there was none.
+    pub fn remove(&mut self, scope: Scope) -> bool {
+        Arc::make_mut(&mut self.0).remove(&scope).is_some()
+    }
+
+    /// Whether exactly this scope is granted, `:all` not counting for the others.
+    #[must_use]
+    pub fn contains(&self, scope: Scope) -> bool {
+        self.0.contains_key(&scope)
+    }
+
+    /// Whether any grant covers a scope, whatever its fields.
+    #[must_use]
+    pub fn covers(&self, scope: Scope) -> bool {
+        self.0.keys().any(|held| held.covers(scope))
+    }
+
+    /// The fields that the grants covering a scope open together: all of them where one is unrestricted; nothing but what always
+    /// stays where none covers it.
+    #[must_use]
+    pub fn fields(&self, scope: Scope) -> FieldSet {
+        let covering = self.0.iter().filter(|(held, _)| held.covers(scope));
+        covering.fold(FieldSet::none(), |all, (_, fields)| all.union(fields))
+    }
+
+    /// Every grant, in the order of its scope.
+    pub fn iter(&self) -> impl Iterator<Item = (Scope, &FieldSet)> + '_ {
+        self.0.iter().map(|(scope, fields)| (*scope, fields))
+    }
+}
+
+impl FromIterator<(Scope, FieldSet)> for Grants {
+    fn from_iter<I: IntoIterator<Item = (Scope, FieldSet)>>(grants: I) -> Self {
+        Self(Arc::new(grants.into_iter().collect()))
+    }
+}
+
+impl FromIterator<Scope> for Grants {
+    /// Unrestricted grants.
+    fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
+        scopes.into_iter().map(|scope| (scope, FieldSet::All)).collect()
+    }
+}
+
+impl fmt::Display for Grants {
+    /// The scopes, separated by spaces.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.scopes().fmt(formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::FieldName;
+    use crate::scope::Resource;
+
+    fn scope(text: &str) -> Scope {
+        Scope::parse(text).unwrap()
+    }
+
+    fn only(names: &[&str]) -> FieldSet {
+        FieldSet::only(names.iter().map(|name| FieldName::parse(Resource::Individual, name).unwrap()))
+    }
+
+    #[test]
+    fn fields_are_united_by_action_and_one_unrestricted_grant_opens_all() {
+        let mut grants: Grants =
+            [(scope("individual:read"), only(&["name"])), (scope("individual:all"), only(&["gender"]))]
+                .into_iter()
+                .collect();
+        assert_eq!(grants.fields(scope("individual:read")), only(&["gender", "name"]));
+        assert_eq!(grants.fields(scope("individual:update")), only(&["gender"]));
+        assert_eq!(grants.fields(scope("group:read")), FieldSet::none());
+        grants.insert(scope("individual:read"), FieldSet::All);
+        assert_eq!(grants.fields(scope("individual:read")), FieldSet::All);
+        assert_eq!(grants.fields(scope("individual:update")), only(&["gender"]), "another action stays as it was");
+    }
+
+    #[test]
+    fn a_grant_of_a_held_scope_replaces_its_fields() {
+        let mut grants: Grants = [scope("individual:read")].into_iter().collect();
+        grants.insert(scope("individual:read"), only(&["name"]));
+        assert_eq!(grants.fields(scope("individual:read")), only(&["name"]));
+        assert_eq!(grants.to_string(), "individual:read");
+        assert!(grants.remove(scope("individual:read")) && !grants.remove(scope("individual:read")));
+        assert!(!grants.covers(scope("individual:read")));
+    }
+}

@@ -1,0 +1,49 @@
+//! The registry's nouns and their rules, and what every crate above shares: settings, errors, the context of an operation.
+//!
+//! **Invariant:** no other crate of ours, no network, no store; only [`config`] reads files. A value that exists is valid; text becomes one of
+//! these types at the edge and nowhere else.
+
+pub mod address;
+pub mod audit;
+pub mod calendar;
+pub mod change;
+pub mod checkup;
+pub mod client;
+pub mod code;
+pub mod config;
+pub mod consent;
+pub mod consent_filter;
+pub mod context;
+pub mod deployment;
+pub mod eligibility;
+pub mod error;
+pub mod explanation;
+pub mod extension;
+pub mod fair;
+pub mod field;
+pub mod forwarded;
+pub mod grant;
+pub mod group;
+pub mod hidden;
+pub mod idempotency;
+pub mod identifier;
+pub mod identifier_system;
+pub mod individual;
+pub mod local_code;
+pub mod manifest;
+pub mod network;
+pub mod organization;
+pub mod person_name;
+pub mod photo;
+pub mod plugin_key;
+pub mod program;
+pub mod program_membership;
+pub mod record;
+pub mod scope;
+pub mod search;
+pub mod subject;
+pub mod trace_parent;
+pub mod trusted_key;
+pub mod verification;
+pub mod vocabulary;
+pub mod web_origin;

@@ -1,0 +1,130 @@
+//! `/programs`
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::admin::access::Administrator;
+use crate::admin::dto::ListBody;
+use crate::api::dto::merge::patched;
+use crate::api::dto::program::{self as body, WrittenProgramBody};
+use crate::api::dto::reader::Problems;
+use crate::api::error::{ApiError, DiagnosticItem};
+use crate::api::extract::body::JsonObject;
+use crate::api::extract::if_match::IfMatch;
+use crate::api::extract::path::IdentifierPath;
+use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
+use crate::api::routes::individual::etag;
+use crate::api::routes::program::read_conditions;
+use crate::api::routes::search::Envelope;
+use crate::state::AppState;
+use daftar_domain::error::AppError;
+use daftar_domain::field::FieldSet;
+use daftar_domain::program::ProgramDetails;
+use daftar_service::program::{self, WrittenProgram, rules};
+use daftar_service::records;
+use daftar_service::search::Paging;
+
+/// What a list of programs takes.
+const LIST_PARAMETERS: [&str; 8] =
+    ["identifier", "name", "active", "target_type", "status", "_last_updated", "_count", "_offset"];
+
+/// Adds a program.
+pub async fn create(
+    Administrator(ctx): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    let mut problems = Problems::default();
+    let details = body::read(members, &mut problems);
+    let details = whole(problems.finish(details)?)?;
+    let written = program::create(&ctx, &app.registry, &app.engine, details).await?;
+    Ok(answer(StatusCode::CREATED, &written))
+}
+
+/// A rule that cannot be evaluated any more.
+#[derive(Debug, Serialize)]
+struct BrokenRuleBody<'a> {
+    program: &'a str,
+    eligibility: &'a str,
+    message: &'a str,
+    diagnostics: Vec<DiagnosticItem<'a>>,
+}
+
+/// Lists the programs whose rules are not valid any more, with what is wrong with them.
+pub async fn broken_rules(
+    Administrator(ctx): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+) -> Result<Response, ApiError> {
+    let broken = rules::broken(&ctx, &app.registry, &app.engine).await?;
+    let bodies = broken.iter().map(|rule| BrokenRuleBody {
+        program: &rule.program,
+        eligibility: &rule.expression,
+        message: &rule.message,
+        diagnostics: rule.diagnostics.iter().map(DiagnosticItem::from).collect(),
+    });
+    Ok(Json(ListBody { data: bodies.collect() }).into_response())
+}
+
+/// Searches programs; the filters are those of the public API.
+pub async fn list(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&LIST_PARAMETERS)?;
+    let conditions = read_conditions(&parameters)?;
+    let page = parameters.page()?;
+    let paging = Paging { sort: Vec::new(), window: page.into() };
+    let found = program::search(&ctx, &app.registry, conditions, &paging).await?;
+    let bodies = found.records.iter().map(|program| body::write(&program.record, &program.fields)).collect();
+    let path = format!("{}/programs", crate::admin::router::BASE_PATH);
+    Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
+}
+
+/// Shows one program.
+pub async fn show(
+    Administrator(ctx): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+) -> Result<Response, ApiError> {
+    let program = program::read(&ctx, &app.registry, &key).await?;
+    let tag = [(header::ETAG, etag(&program.record.meta))];
+    Ok((tag, Json(body::write(&program.record, &program.fields))).into_response())
+}
+
+/// Changes the fields that the body names; `null` takes one out (RFC 7396).
+pub async fn update(
+    Administrator(ctx): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    IfMatch(condition): IfMatch,
+    JsonObject(patch): JsonObject,
+) -> Result<Response, ApiError> {
+    let change = || async {
+        let before = program::read(&ctx, &app.registry, &key).await?.record;
+        records::check_version(&condition, before.meta.version)?;
+        let members = patched(body::write(&before, &FieldSet::All), patch.clone())?;
+        let mut problems = Problems::default();
+        let details = body::read(members, &mut problems);
+        let details = whole(problems.finish(details)?)?;
+        program::replace(&ctx, &app.registry, &app.engine, &before, details).await
+    };
+    Ok(answer(StatusCode::OK, &records::retried(&condition, change).await?))
+}
+
+fn whole(details: Option<ProgramDetails>) -> Result<ProgramDetails, AppError> {
+    details.ok_or_else(|| AppError::internal("a program was neither read nor refused"))
+}
+
+fn answer(status: StatusCode, written: &WrittenProgram) -> Response {
+    let tag = etag(&written.program.meta);
+    (status, [(header::ETAG, tag)], Json(WrittenProgramBody::new(&written.program, &written.warnings))).into_response()
+}

@@ -1,0 +1,223 @@
+//! Who may call an endpoint, said by the type of the handler's first argument.
+//!
+//! [`crate::api::router::endpoint`] takes only handlers whose first argument is [`Auth`] with a [`ScopeRule`], [`AnyClient`], [`Public`],
+//! [`TokenCall`] or [`HealthCall`], together with what the OpenAPI document says of them. Any other handler is not an endpoint: it does not
+//! compile.
+
+pub use super::extract::auth::{AnyClient, Auth, HealthCall, Public, TokenCall};
+
+use daftar_domain::scope::Scope;
+
+/// Who may call an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// A client whose token grants one of these scopes.
+    Scopes(&'static [Scope]),
+    /// A client, whatever its token grants.
+    AnyClient,
+    /// Anybody, counted by address.
+    Public,
+    /// Anybody who wants a token, counted by address in a bucket of its own.
+    Token,
+    /// Anybody, not counted.
+    Health,
+}
+
+/// The scopes of which a handler needs one.
+pub trait ScopeRule: Send + Sync + 'static {
+    /// Any of these is enough.
+    const ACCEPTED: &'static [Scope];
+}
+
+/// The rules of the endpoints, named after what they allow.
+pub mod scope {
+    use super::ScopeRule;
+    use daftar_domain::scope::{Action, Resource, Scope};
+
+    macro_rules! rules {
+        ($($(#[$doc:meta])* $name:ident = $($resource:ident $action:ident)|+;)+) => {$(
+            $(#[$doc])*
+            #[derive(Debug, Clone, Copy)]
+            pub struct $name;
+
+            impl ScopeRule for $name {
+                const ACCEPTED: &'static [Scope] = &[$(Scope::new(Resource::$resource, Action::$action)),+];
+            }
+        )+};
+    }
+
+    rules! {
+        /// Read and search people.
+        IndividualRead = Individual Read;
+        /// Register people.
+        IndividualCreate = Individual Create;
+        /// Read groups.
+        GroupRead = Group Read;
+        /// Register groups.
+        GroupCreate = Group Create;
+        /// Read vocabularies and concept groups.
+        VocabularyRead = Vocabulary Read;
+        /// Change individuals.
+        IndividualUpdate = Individual Update;
+        /// Change groups.
+        GroupUpdate = Group Update;
+        /// Read programs.
+        ProgramRead = Program Read;
+        /// Search programs.
+        ProgramSearch = Program Search | Program Read;
+        /// Read memberships in programs.
+        ProgramMembershipRead = ProgramMembership Read;
+        /// Search memberships in programs.
+        ProgramMembershipSearch = ProgramMembership Search | ProgramMembership Read;
+        /// Enrol in programs.
+        ProgramMembershipCreate = ProgramMembership Create;
+        /// Change memberships in programs.
+        ProgramMembershipUpdate = ProgramMembership Update;
+        /// Read consents given to the client's organization.
+        ConsentRead = Consent Read;
+        /// Withdraw them.
+        ConsentDelete = Consent Delete;
+        /// Evaluate rules.
+        EligibilityRead = Eligibility Read;
+    }
+}
+
+/// A list of handler arguments whose first says who may call.
+pub trait DeclaresAccess {
+    /// Who may call.
+    const ACCESS: Access;
+}
+
+/// An argument that says who may call.
+pub trait AccessArgument {
+    /// Who may call.
+    const ACCESS: Access;
+}
+
+impl<R: ScopeRule> AccessArgument for Auth<R> {
+    const ACCESS: Access = Access::Scopes(R::ACCEPTED);
+}
+
+impl AccessArgument for AnyClient {
+    const ACCESS: Access = Access::AnyClient;
+}
+
+impl AccessArgument for Public {
+    const ACCESS: Access = Access::Public;
+}
+
+impl AccessArgument for TokenCall {
+    const ACCESS: Access = Access::Token;
+}
+
+impl AccessArgument for HealthCall {
+    const ACCESS: Access = Access::Health;
+}
+
+// axum names a handler's arguments as a tuple that begins with a marker of its own.
+impl<M, A: AccessArgument> DeclaresAccess for (M, A) {
+    const ACCESS: Access = A::ACCESS;
+}
+
+impl<M, A: AccessArgument, T1> DeclaresAccess for (M, A, T1) {
+    const ACCESS: Access = A::ACCESS;
+}
+
+impl<M, A: AccessArgument, T1, T2> DeclaresAccess for (M, A, T1, T2) {
+    const ACCESS: Access = A::ACCESS;
+}
+
+impl<M, A: AccessArgument, T1, T2, T3> DeclaresAccess for (M, A, T1, T2, T3) {
+    const ACCESS: Access = A::ACCESS;
+}
+
+impl<M, A: AccessArgument, T1, T2, T3, T4> DeclaresAccess for (M, A, T1, T2, T3, T4) {
+    const ACCESS: Access = A::ACCESS;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::marker::PhantomData;
+
+    use axum::extract::State;
+    use axum::handler::Handler;
+    use axum::http::Method;
+
+    use super::*;
+    use crate::api::openapi::{Operation, individual};
+    use crate::api::router::{Endpoint, endpoint};
+    use crate::state::AppState;
+
+    async fn of_the_scope(_: Auth<scope::IndividualRead>, _: State<AppState>) -> &'static str {
+        "personal data"
+    }
+
+    async fn of_anybody() -> &'static str {
+        "personal data"
+    }
+
+    async fn of_anybody_who_asks(_: State<AppState>) -> &'static str {
+        "personal data"
+    }
+
+    async fn of_the_scope_too_late(_: State<AppState>, _: Auth<scope::IndividualRead>) -> &'static str {
+        "personal data"
+    }
+
+    /// The arguments of a handler, as axum names them.
+    struct Arguments<T>(PhantomData<T>);
+
+    fn arguments<H: Handler<T, AppState>, T>(_: H) -> Arguments<T> {
+        Arguments(PhantomData)
+    }
+
+    /// Is chosen where the arguments say who may call: the other one takes a reference more.
+    trait Declared {
+        fn access(&self) -> Option<Access>;
+    }
+
+    impl<T: DeclaresAccess> Declared for Arguments<T> {
+        fn access(&self) -> Option<Access> {
+            Some(T::ACCESS)
+        }
+    }
+
+    trait Undeclared {
+        fn access(&self) -> Option<Access>;
+    }
+
+    impl<T> Undeclared for &Arguments<T> {
+        fn access(&self) -> Option<Access> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_handler_whose_first_argument_does_not_say_who_may_call_has_no_access() {
+        let declared = &arguments(of_the_scope);
+        assert_eq!(declared.access(), Some(Access::Scopes(scope::IndividualRead::ACCEPTED)));
+        let undeclared = &arguments(of_anybody);
+        assert_eq!(undeclared.access(), None);
+        let undeclared = &arguments(of_anybody_who_asks);
+        assert_eq!(undeclared.access(), None);
+        let undeclared = &arguments(of_the_scope_too_late);
+        assert_eq!(undeclared.access(), None);
+    }
+
+    type Endpoints<H> = fn(Method, &'static [&'static str], H, fn() -> Operation) -> Endpoint;
+
+    /// Compiles as long as an endpoint is made of nothing less than a handler with access and an operation of the document.
+    fn signature<H, T>() -> Endpoints<H>
+    where
+        H: Handler<T, AppState>,
+        T: DeclaresAccess + 'static,
+    {
+        |method, paths, handler, operation| endpoint::<H, T>(method, paths, handler, operation)
+    }
+
+    #[test]
+    fn an_endpoint_has_the_access_of_its_handler() {
+        let made = signature()(Method::GET, &["/Individual"], of_the_scope, individual::search);
+        assert_eq!(made.access, Access::Scopes(scope::IndividualRead::ACCEPTED));
+    }
+}

@@ -1,0 +1,331 @@
+//! The envelope of a batch: what is asked for, before any of it is done.
+
+use axum::http::{HeaderValue, Method, Uri};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::url;
+use crate::api::dto::reader::{ObjectReader, Problems, kind};
+use daftar_domain::error::AppError;
+
+/// The most entries of a transaction.
+pub const TRANSACTION_ENTRIES_MAX: usize = 50;
+/// The most entries of a batch.
+pub const BATCH_ENTRIES_MAX: usize = 500;
+/// The longest `full_url` and `if_match`, in bytes.
+const TEXT_BYTES_MAX: usize = 500;
+/// What a placeholder begins with.
+pub(super) const PLACEHOLDER: &str = "urn:uuid:";
+
+/// Whether entries belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// All or nothing.
+    Transaction,
+    /// Each by itself.
+    Batch,
+}
+
+/// What is asked for.
+#[derive(Debug)]
+pub struct Envelope {
+    /// Whether the entries belong together.
+    pub kind: Kind,
+    /// At least one.
+    pub entries: Vec<Entry>,
+}
+
+impl Envelope {
+    /// How many parts of it are remembered each by itself, where it has a name.
+    #[must_use]
+    pub fn parts_remembered(&self) -> u64 {
+        match self.kind {
+            Kind::Transaction => 1,
+            Kind::Batch => self.entries.iter().filter(|entry| entry.method != Method::GET).count() as u64,
+        }
+    }
+}
+
+/// One request of a batch.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The name by which references of other entries mean the record that this one creates.
+    pub placeholder: Option<Uuid>,
+    /// GET, POST, PUT, PATCH or DELETE.
+    pub method: Method,
+    /// Below the API's base path, which it begins with.
+    pub uri: Uri,
+    /// At which versions a change may find its record.
+    pub if_match: Option<HeaderValue>,
+    /// The body.
+    pub resource: Option<Map<String, Value>>,
+}
+
+/// Reads an envelope.
+///
+/// # Errors
+/// [`AppError::Invalid`] with everything that is wrong with it, each under `entry[<n>]`.
+pub fn read(members: Map<String, Value>) -> Result<Envelope, AppError> {
+    let mut problems = Problems::default();
+    let mut reader = ObjectReader::root(members);
+    let kind = read_kind(&mut reader, &mut problems);
+    let items = match reader.take("entry") {
+        Some(Value::Array(items)) => items,
+        Some(other) => {
+            problems.add("entry", "wrong_type", format!("a list is needed, not {}", self::kind(&other)));
+            Vec::new()
+        }
+        None => {
+            problems.add("entry", "required", "the list of requests is needed");
+            Vec::new()
+        }
+    };
+    reader.finish(&mut problems);
+    let kind = problems_or(kind, &mut problems)?;
+    let entries_max = match kind {
+        Kind::Transaction => TRANSACTION_ENTRIES_MAX,
+        Kind::Batch => BATCH_ENTRIES_MAX,
+    };
+    if items.is_empty() || items.len() > entries_max {
+        let message =
+            format!("{} entries are given, and 1 to {entries_max} are taken in a {}", items.len(), kind.name());
+        problems.add("entry", if items.is_empty() { "empty" } else { "too_many" }, message);
+        return Err(refused(problems));
+    }
+    let mut entries: Vec<Entry> = Vec::with_capacity(items.len());
+    for (at, item) in items.into_iter().enumerate() {
+        entries.extend(read_entry(at, kind, item, &mut problems));
+    }
+    let envelope = problems.finish(Envelope { kind, entries })?;
+    check_placeholders(&envelope.entries)?;
+    Ok(envelope)
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Transaction => "transaction",
+            Self::Batch => "batch",
+        }
+    }
+
+    /// What the answer is called.
+    #[must_use]
+    pub fn response_name(self) -> &'static str {
+        match self {
+            Self::Transaction => "transaction-response",
+            Self::Batch => "batch-response",
+        }
+    }
+}
+
+fn read_kind(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Kind> {
+    let text = reader.text("type", 100, problems)?;
+    [Kind::Transaction, Kind::Batch].into_iter().find(|kind| kind.name() == text)
+}
+
+fn problems_or(kind: Option<Kind>, problems: &mut Problems) -> Result<Kind, AppError> {
+    kind.ok_or_else(|| {
+        let mut problems = std::mem::take(problems);
+        problems.add(
+            "type",
+            "required",
+            "it says what this is: `transaction` (all or nothing) or `batch` (each entry by itself)",
+        );
+        refused(problems)
+    })
+}
+
+fn refused(problems: Problems) -> AppError {
+    problems.finish(()).err().unwrap_or_else(|| AppError::internal("an envelope was refused without a problem"))
+}
+
+fn read_entry(at: usize, kind: Kind, item: Value, problems: &mut Problems) -> Option<Entry> {
+    let mut reader = ObjectReader::at(format!("entry[{at}]"), item, problems);
+    let full_url = reader.text("full_url", TEXT_BYTES_MAX, problems);
+    let placeholder = full_url.and_then(|text| read_placeholder(&reader.path_of("full_url"), &text, problems));
+    let given = reader.take("resource");
+    let has_resource = given.is_some();
+    let resource = match given {
+        None => None,
+        Some(Value::Object(members)) => Some(members),
+        Some(other) => {
+            let message = format!("an object is needed, not {}", self::kind(&other));
+            problems.add(reader.path_of("resource"), "wrong_type", message);
+            None
+        }
+    };
+    let request = reader.take("request");
+    let path = reader.path_of("request");
+    reader.finish(problems);
+    let Some(request) = request else {
+        problems.add(path, "required", "an entry has a request `{method, url}`");
+        return None;
+    };
+    let mut reader = ObjectReader::at(path, request, problems);
+    let method = reader.text("method", 20, problems);
+    let url = reader.text("url", url::URL_BYTES_MAX, problems);
+    let if_match = reader.text("if_match", TEXT_BYTES_MAX, problems);
+    for (name, is_given) in [("method", method.is_some()), ("url", url.is_some())] {
+        if !is_given && !reader.is_problem(name, problems) {
+            problems.add(reader.path_of(name), "required", "a request has a method and a url");
+        }
+    }
+    let method = method.and_then(|text| read_method(&reader.path_of("method"), &text, kind, problems));
+    let uri = url.and_then(|text| match url::read(&text) {
+        Ok(uri) => Some(uri),
+        Err(message) => {
+            problems.add(reader.path_of("url"), "invalid_url", message);
+            None
+        }
+    });
+    let if_match = if_match.and_then(|text| match HeaderValue::from_str(&text) {
+        Ok(value) => Some(value),
+        Err(_) => {
+            problems.add(reader.path_of("if_match"), "invalid", "it is the `etag` of an answer, such as `\"3\"`");
+            None
+        }
+    });
+    reader.finish(problems);
+    let method = method?;
+    let takes_body = method != Method::GET && method != Method::DELETE;
+    if takes_body != has_resource {
+        let (code, message) = if takes_body {
+            ("required", format!("a {method} needs the body of the request as its resource"))
+        } else {
+            ("unexpected", format!("a {method} has no resource"))
+        };
+        problems.add(format!("entry[{at}].resource"), code, message);
+    }
+    if placeholder.is_some() && method != Method::POST {
+        let message = "only what a POST creates can be referred to by a placeholder";
+        problems.add(format!("entry[{at}].full_url"), "invalid", message);
+    }
+    Some(Entry { placeholder, method, uri: uri?, if_match, resource })
+}
+
+fn read_placeholder(path: &str, text: &str, problems: &mut Problems) -> Option<Uuid> {
+    let uuid = text.strip_prefix(PLACEHOLDER).and_then(|text| Uuid::try_parse(text).ok());
+    if uuid.is_none() {
+        let message =
+            format!("it is a placeholder `{PLACEHOLDER}<uuid>`, by which other entries refer to what this one creates");
+        problems.add(path, "invalid", message);
+    }
+    uuid
+}
+
+fn read_method(path: &str, text: &str, kind: Kind, problems: &mut Problems) -> Option<Method> {
+    let known = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+    let Some(method) = known.into_iter().find(|method| method.as_str() == text) else {
+        problems.add(path, "invalid", "it is one of `GET`, `POST`, `PUT`, `PATCH`, `DELETE`");
+        return None;
+    };
+    if kind == Kind::Transaction && method == Method::GET {
+        let message =
+            "a transaction writes, and does not read: put reads into a `batch`, or read what was written afterwards";
+        problems.add(path, "not_in_transaction", message);
+        return None;
+    }
+    Some(method)
+}
+
+fn check_placeholders(entries: &[Entry]) -> Result<(), AppError> {
+    let mut problems = Problems::default();
+    for (at, entry) in entries.iter().enumerate() {
+        let Some(placeholder) = entry.placeholder else { continue };
+        if let Some(earlier) = entries.iter().take(at).position(|other| other.placeholder == Some(placeholder)) {
+            problems.add(
+                format!("entry[{at}].full_url"),
+                "duplicate",
+                format!("entry[{earlier}] has the same placeholder"),
+            );
+        }
+    }
+    problems.finish(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read_value(body: Value) -> Result<Envelope, Vec<(String, &'static str)>> {
+        let Value::Object(members) = body else { unreachable!() };
+        read(members).map_err(|error| match error {
+            AppError::Invalid(problems) => problems.into_iter().map(|problem| (problem.field, problem.code)).collect(),
+            other => panic!("{other}"),
+        })
+    }
+
+    fn refusal(body: Value) -> Vec<(String, &'static str)> {
+        read_value(body).unwrap_err()
+    }
+
+    fn gets(count: usize) -> Value {
+        json!(vec![json!({"request": {"method": "GET", "url": "Individual"}}); count])
+    }
+
+    fn deletes(count: usize) -> Value {
+        json!(vec![json!({"request": {"method": "DELETE", "url": "Consent/x"}}); count])
+    }
+
+    #[test]
+    fn takes_as_many_entries_as_each_kind_may_have() {
+        for (kind, entries, is_taken) in [
+            ("batch", gets(0), false),
+            ("batch", gets(1), true),
+            ("batch", gets(500), true),
+            ("batch", gets(501), false),
+            ("transaction", deletes(50), true),
+            ("transaction", deletes(51), false),
+        ] {
+            let outcome = read_value(json!({"type": kind, "entry": entries}));
+            assert_eq!(outcome.is_ok(), is_taken, "{kind}: {outcome:?}");
+        }
+    }
+
+    #[test]
+    fn names_everything_that_is_wrong_with_its_place() {
+        let found = refusal(json!({"type": "transaction", "extra": 1, "entry": [
+            {"request": {"method": "GET", "url": "Individual"}},
+            {"request": {"method": "post", "url": "https://elsewhere/Individual"}, "resource": {}},
+            {"request": {"method": "POST", "url": "Individual"}},
+            {"request": {"method": "DELETE", "url": "Consent/x"}, "resource": {}},
+            {"request": {"method": "PUT", "url": "Individual/x", "if_match": "\"1\"", "if_none_match": "*"}, "resource": 3, "full_url": "x"},
+            {"resource": {}},
+            7,
+        ]}));
+        let found: Vec<String> = found.into_iter().map(|(field, code)| format!("{field}: {code}")).collect();
+        insta::assert_snapshot!(found.join("\n"), @r"
+        extra: unknown_field
+        entry[0].request.method: not_in_transaction
+        entry[1].request.method: invalid
+        entry[1].request.url: invalid_url
+        entry[2].resource: required
+        entry[3].resource: unexpected
+        entry[4].full_url: invalid
+        entry[4].resource: wrong_type
+        entry[4].request.if_none_match: unknown_field
+        entry[5].request: required
+        entry[6]: wrong_type
+        entry[6].request: required
+        ");
+    }
+
+    #[test]
+    fn a_placeholder_stands_once_and_on_what_creates() {
+        let uuid = "urn:uuid:6f8f3b1a-0c2b-4b4e-9d3e-0123456789ab";
+        let create = |full_url: &str| json!({"full_url": full_url, "request": {"method": "POST", "url": "Individual"}, "resource": {}});
+        let twice = refusal(
+            json!({"type": "transaction", "entry": [create(uuid), create(&uuid.to_uppercase().replace("URN:UUID", "urn:uuid"))]}),
+        );
+        assert_eq!(twice, [("entry[1].full_url".to_owned(), "duplicate")]);
+        let put = json!({"full_url": uuid, "request": {"method": "PUT", "url": "Individual/x"}, "resource": {}});
+        assert_eq!(refusal(json!({"type": "batch", "entry": [put]})), [("entry[0].full_url".to_owned(), "invalid")]);
+        assert_eq!(
+            refusal(json!({"type": "batch", "entry": [create("urn:uuid:7")]})),
+            [("entry[0].full_url".to_owned(), "invalid")]
+        );
+    }
+}

@@ -1,0 +1,246 @@
+//! One request within another: made of an entry, answered by the handler that answers it alone.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::Response;
+use serde_json::{Map, Value};
+use tower::ServiceExt;
+
+use super::deadline::Deadline;
+use super::envelope::Entry;
+use crate::api::error::{ApiError, Problem};
+use crate::api::extract::auth::WithinRequest;
+use crate::api::middleware::answer;
+use crate::api::once::replay::{DoneBefore, answered_before};
+use crate::api::router::within_request;
+use crate::state::AppState;
+use daftar_auth::limits::response_memory::ReservedMemory;
+use daftar_domain::context::OpContext;
+use daftar_domain::context::trail::HeldLines;
+use daftar_domain::error::AppError;
+
+/// The endpoints that a batch may call. Made once: a transaction gives it a register of its own each time.
+static ENDPOINTS: LazyLock<Router<AppState>> = LazyLock::new(within_request);
+
+/// Who sends a batch, and how it wants to be answered.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// As whom.
+    pub context: OpContext,
+    /// In which languages: the header that says so, if it was sent.
+    pub headers: HeaderMap,
+}
+
+impl Caller {
+    /// The caller of a request with those headers.
+    #[must_use]
+    pub fn new(context: OpContext, headers: &HeaderMap) -> Self {
+        // A list may be sent in several headers.
+        let given = headers.get_all(header::ACCEPT_LANGUAGE).iter().filter_map(|value| value.to_str().ok());
+        let languages = given.collect::<Vec<_>>().join(",");
+        let languages = HeaderValue::from_str(&languages).ok().filter(|value| !value.is_empty());
+        Self { context, headers: languages.map(|value| (header::ACCEPT_LANGUAGE, value)).into_iter().collect() }
+    }
+}
+
+/// One request to be made.
+#[derive(Debug, Clone)]
+pub struct InnerRequest {
+    /// How.
+    pub method: Method,
+    /// Where.
+    pub uri: Uri,
+    /// At which versions.
+    pub if_match: Option<HeaderValue>,
+    /// With which body.
+    pub body: Option<Map<String, Value>>,
+    /// How it was answered when it was made before: it is answered again then, and not made.
+    pub done_before: Option<DoneBefore>,
+}
+
+impl Entry {
+    /// The request that it asks for.
+    pub(super) fn request(&self, body: Option<Map<String, Value>>, done_before: Option<DoneBefore>) -> InnerRequest {
+        let (method, uri, if_match) = (self.method.clone(), self.uri.clone(), self.if_match.clone());
+        InnerRequest { method, uri, if_match, body, done_before }
+    }
+}
+
+/// How it was answered.
+#[derive(Debug)]
+pub struct Answered {
+    /// The status.
+    pub status: StatusCode,
+    /// Where the record is that was created.
+    pub location: Option<String>,
+    /// The version of the record.
+    pub etag: Option<String>,
+    /// JSON, or nothing.
+    pub body: Vec<u8>,
+    /// What was wrong.
+    pub problem: Option<Problem>,
+    /// The memory of the body, as long as the batch gathers others.
+    pub memory: Option<Arc<ReservedMemory>>,
+}
+
+/// Handlers on one view of the register.
+pub struct InnerRouter(Router);
+
+impl InnerRouter {
+    /// The handlers, working on what that state holds.
+    #[must_use]
+    pub fn on(app: &AppState) -> Self {
+        let again = axum::middleware::from_fn_with_state(app.clone(), answered_before);
+        let layer = axum::middleware::from_fn_with_state(app.clone(), answer::answer);
+        Self(ENDPOINTS.clone().layer(again).layer(layer).with_state(app.clone()))
+    }
+
+    /// The same for a request that is the only one within another, and leaves what it does as that one's.
+    #[must_use]
+    pub fn of_one(app: &AppState) -> Self {
+        Self(ENDPOINTS.clone().with_state(app.clone()))
+    }
+
+    /// Makes a request that is put together already.
+    pub async fn answer(&self, request: Request) -> Response {
+        let Ok(response) = self.0.clone().oneshot(request).await;
+        response
+    }
+
+    /// Makes a request. It is answered whatever happens: a panic is a 500, one that is not done at the deadline a 503, be it that
+    /// it was not begun. What it leaves in the audit log goes to `lines`, where they are given: what it writes is kept back then.
+    ///
+    /// # Errors
+    /// When the request cannot be put together, which is a defect.
+    pub async fn send(
+        &self,
+        caller: &Caller,
+        request: InnerRequest,
+        lines: Option<HeldLines>,
+        deadline: &Deadline,
+    ) -> Result<Answered, ApiError> {
+        let request_id = &caller.context.request_id;
+        let Some(left) = deadline.left() else { return Ok(Answered::not_begun(request_id)) };
+        let done_before = request.done_before;
+        let changes_nothing = lines.is_some() || request.method == Method::GET;
+        let mut built = Request::builder().method(request.method).uri(request.uri);
+        if let Some(condition) = request.if_match {
+            built = built.header(header::IF_MATCH, condition);
+        }
+        if let Some(languages) = caller.headers.get(header::ACCEPT_LANGUAGE) {
+            built = built.header(header::ACCEPT_LANGUAGE, languages);
+        }
+        let body = match request.body {
+            None => Body::empty(),
+            Some(members) => {
+                built = built.header(header::CONTENT_TYPE, "application/json");
+                let bytes = serde_json::to_vec(&Value::Object(members));
+                Body::from(bytes.map_err(|error| AppError::Internal(error.into()))?)
+            }
+        };
+        let mut request = built.body(body).map_err(|error| AppError::Internal(error.into()))?;
+        request.extensions_mut().insert(WithinRequest { context: caller.context.clone(), lines });
+        if let Some(done_before) = done_before {
+            request.extensions_mut().insert(done_before);
+        }
+        match tokio::time::timeout(left, self.answer(request)).await {
+            Ok(response) => read(response).await,
+            Err(_) => Ok(Answered::late(changes_nothing, request_id)),
+        }
+    }
+}
+
+/// Reads an answer whole.
+///
+/// # Errors
+/// When its body breaks off, which is a defect.
+pub(super) async fn read(response: Response) -> Result<Answered, ApiError> {
+    let (mut parts, body) = response.into_parts();
+    let text = |name| parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(str::to_owned);
+    let (location, etag) = (text(header::LOCATION), text(header::ETAG));
+    // Our own handlers bound their bodies themselves.
+    let body = axum::body::to_bytes(body, usize::MAX).await.map_err(|error| AppError::Internal(error.into()))?;
+    let problem = parts.extensions.remove::<Problem>();
+    let memory = parts.extensions.remove::<Arc<ReservedMemory>>();
+    Ok(Answered { status: parts.status, location, etag, body: body.into(), problem, memory })
+}
+
+impl Answered {
+    /// An answer that is nothing but a problem.
+    #[must_use]
+    pub fn refused(problem: Problem, route: Option<&str>, request_id: &str) -> Self {
+        let body = problem.body(route, request_id);
+        Self { status: problem.status, location: None, etag: None, body, problem: Some(problem), memory: None }
+    }
+
+    /// There was no time left for it.
+    pub(super) fn not_begun(request_id: &str) -> Self {
+        let detail =
+            "the time for a batch was over before this entry, which was not begun: send it again in another batch";
+        Self::refused(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail), None, request_id)
+    }
+
+    /// There was not enough time left for it. What the store was handed already it may still write.
+    fn late(changes_nothing: bool, request_id: &str) -> Self {
+        let detail = if changes_nothing {
+            "the time for a batch was over before this entry was done, and it changed nothing: send it again by itself, or in a smaller batch"
+        } else {
+            "the time for a batch was over before this entry was done, and whether it still will be is not known: look before you send it again"
+        };
+        Self::refused(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail), None, request_id)
+    }
+
+    /// Whether it was done.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        self.status.is_success()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use daftar_domain::audit::Actor;
+    use daftar_domain::context::FakeClock;
+    use daftar_domain::context::trail::Trail;
+
+    fn caller() -> Caller {
+        let now = "2026-03-01T12:00:00Z".parse().unwrap();
+        let context = OpContext::unbound(Actor::System, "r".into(), now, Trail::default());
+        Caller::new(context, &HeaderMap::new())
+    }
+
+    /// How a handler that never comes to an end answers when so much time is left.
+    async fn told(method: Method, lines: Option<HeldLines>, left: Duration) -> (StatusCode, String, Option<u64>) {
+        let router = InnerRouter(Router::new().fallback(std::future::pending::<()>));
+        let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
+        let deadline = Deadline::at(Arc::new(clock), left);
+        let request =
+            InnerRequest { method, uri: Uri::from_static("/x"), if_match: None, body: None, done_before: None };
+        let answered = router.send(&caller(), request, lines, &deadline).await.unwrap();
+        let problem = answered.problem.unwrap();
+        (answered.status, problem.detail.clone(), problem.retry_after_s())
+    }
+
+    #[tokio::test]
+    async fn an_entry_that_runs_out_of_time_says_whether_it_may_have_changed_something() {
+        let (kept_back, shortest) = (|| Some(HeldLines::default()), Duration::from_nanos(1));
+        for (method, lines, left, expected) in [
+            (Method::POST, None, Duration::ZERO, "which was not begun"),
+            (Method::POST, kept_back(), Duration::ZERO, "which was not begun"),
+            (Method::POST, kept_back(), shortest, "it changed nothing"),
+            (Method::GET, None, shortest, "it changed nothing"),
+            (Method::POST, None, shortest, "whether it still will be is not known"),
+        ] {
+            let (status, detail, retry_after_s) = told(method, lines, left).await;
+            assert_eq!((status, retry_after_s), (StatusCode::SERVICE_UNAVAILABLE, Some(1)));
+            assert!(detail.contains(expected), "{detail}");
+        }
+    }
+}

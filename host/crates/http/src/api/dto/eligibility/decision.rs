@@ -1,0 +1,206 @@
+//! Decisions: what an answer depended on, written and read back.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::api::dto::reader::{ObjectReader, Problems};
+use daftar_domain::code::NAMESPACE_BYTES_MAX;
+use daftar_domain::error::AppError;
+use daftar_domain::identifier::REFERENCE_BYTES_MAX;
+use daftar_domain::record::VersionId;
+use daftar_service::eligibility::decision::{Decision, UsedVocabulary, VERSIONS_MAX};
+
+/// The most vocabularies of one decision.
+const VOCABULARIES_MAX: usize = 1_000;
+/// The longest name, version or digest, in bytes.
+pub const WORD_BYTES_MAX: usize = 500;
+/// The longest name of a record, in bytes: that of a membership that is named by its beneficiary.
+const NAME_BYTES_MAX: usize = REFERENCE_BYTES_MAX + 100;
+
+/// A decision on the wire.
+#[derive(Debug, Serialize)]
+pub struct DecisionBody<'a> {
+    expression_digest: &'a str,
+    engine: &'a str,
+    vocabularies: Vec<VocabularyBody<'a>>,
+    concept_groups: &'a str,
+    schema: &'a str,
+    as_of: String,
+    versions: Vec<VersionBody<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    visibility: Option<&'static str>,
+    seal: String,
+}
+
+#[derive(Debug, Serialize)]
+struct VocabularyBody<'a> {
+    namespace: &'a str,
+    version: &'a str,
+    digest: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct VersionBody<'a> {
+    reference: &'a str,
+    version_id: String,
+}
+
+impl<'a> DecisionBody<'a> {
+    /// A decision with its seal for the client that asked.
+    #[must_use]
+    pub fn new(decision: &'a Decision, seal: String) -> Self {
+        let vocabularies = decision.vocabularies.iter();
+        let versions = decision.versions.iter();
+        Self {
+            expression_digest: &decision.expression_digest,
+            engine: &decision.engine,
+            vocabularies: vocabularies
+                .map(|used| VocabularyBody { namespace: &used.namespace, version: &used.version, digest: &used.digest })
+                .collect(),
+            concept_groups: &decision.concept_groups,
+            schema: &decision.schema,
+            as_of: decision.as_of.to_string(),
+            versions: versions
+                .map(|(reference, version)| VersionBody { reference, version_id: version.to_string() })
+                .collect(),
+            visibility: decision.is_by_consent.then_some("consent"),
+            seal,
+        }
+    }
+}
+
+/// A decision as it was sent back: nothing of it counts before its seal was verified.
+#[derive(Debug, Clone)]
+pub struct SentDecision {
+    /// What it says.
+    pub decision: Decision,
+    /// Its seal; empty where it has none.
+    pub seal: String,
+}
+
+/// Takes the decision out of a body that asks for the same answer again.
+pub fn read(members: &mut Map<String, Value>, problems: &mut Problems) -> Option<SentDecision> {
+    let value = members.remove("decision").filter(|value| !value.is_null())?;
+    // Problems of its own, so that a decision that is not whole is none.
+    let mut own = Problems::default();
+    let mut reader = ObjectReader::at("decision".to_owned(), value, &mut own);
+    let sent = read_members(&mut reader, &mut own);
+    reader.finish(&mut own);
+    match own.finish(sent) {
+        Ok(sent) => sent,
+        Err(AppError::Invalid(own)) => {
+            problems.extend(own);
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+fn read_members(reader: &mut ObjectReader, problems: &mut Problems) -> Option<SentDecision> {
+    let expression_digest = word(reader, "expression_digest", problems);
+    let engine = word(reader, "engine", problems);
+    let concept_groups = word(reader, "concept_groups", problems);
+    let schema = word(reader, "schema", problems);
+    let as_of = reader.date("as_of", problems);
+    if as_of.is_none() {
+        needed(reader, "as_of", problems);
+    }
+    let visibility = reader.word("visibility", &[("consent", true)], problems);
+    let seal = match reader.take("seal") {
+        Some(Value::String(seal)) => seal,
+        None | Some(_) => String::new(),
+    };
+    let vocabularies = needed_list(reader, "vocabularies", VOCABULARIES_MAX, problems);
+    let vocabularies: Vec<Option<UsedVocabulary>> =
+        vocabularies.into_iter().map(|(path, item)| read_vocabulary(path, item, problems)).collect();
+    let versions = needed_list(reader, "versions", VERSIONS_MAX, problems);
+    let versions: Vec<Option<(String, VersionId)>> =
+        versions.into_iter().map(|(path, item)| read_version(path, item, problems)).collect();
+    let mut vocabularies = vocabularies.into_iter().collect::<Option<Vec<_>>>()?;
+    vocabularies.sort_unstable();
+    let decision = Decision {
+        expression_digest: expression_digest?,
+        engine: engine?,
+        vocabularies,
+        concept_groups: concept_groups?,
+        schema: schema?,
+        as_of: as_of?,
+        versions: read_once(reader, versions.into_iter().collect::<Option<Vec<_>>>()?, problems)?,
+        is_by_consent: visibility.unwrap_or(false),
+    };
+    Some(SentDecision { decision, seal })
+}
+
+/// The versions by reference; none where a reference is there twice.
+fn read_once(
+    reader: &ObjectReader,
+    versions: Vec<(String, VersionId)>,
+    problems: &mut Problems,
+) -> Option<BTreeMap<String, VersionId>> {
+    let count = versions.len();
+    let by_reference: BTreeMap<String, VersionId> = versions.into_iter().collect();
+    if by_reference.len() == count {
+        return Some(by_reference);
+    }
+    problems.add(reader.path_of("versions"), "duplicate", "a decision names each record once");
+    None
+}
+
+fn read_vocabulary(path: String, item: Value, problems: &mut Problems) -> Option<UsedVocabulary> {
+    let mut reader = ObjectReader::at(path, item, problems);
+    let namespace = reader.text("namespace", NAMESPACE_BYTES_MAX, problems);
+    if namespace.is_none() {
+        needed(&reader, "namespace", problems);
+    }
+    let (version, digest) = (word(&mut reader, "version", problems), word(&mut reader, "digest", problems));
+    reader.finish(problems);
+    Some(UsedVocabulary { namespace: namespace?, version: version?, digest: digest? })
+}
+
+fn read_version(path: String, item: Value, problems: &mut Problems) -> Option<(String, VersionId)> {
+    let mut reader = ObjectReader::at(path, item, problems);
+    let reference = reader.text("reference", NAME_BYTES_MAX, problems);
+    if reference.is_none() {
+        needed(&reader, "reference", problems);
+    }
+    let version = word(&mut reader, "version_id", problems);
+    let path = reader.path_of("version_id");
+    reader.finish(problems);
+    let version = version?;
+    // Written as it was sent, and in no other way: `01` is none of ours.
+    let version = version.parse::<u64>().ok().filter(|number| *number > 0 && number.to_string() == version);
+    if version.is_none() {
+        problems.add(path, "invalid_version", "a version is a whole number from 1, as a text");
+    }
+    Some((reference?, VersionId(version?)))
+}
+
+fn word(reader: &mut ObjectReader, name: &'static str, problems: &mut Problems) -> Option<String> {
+    let text = reader.text(name, WORD_BYTES_MAX, problems);
+    if text.is_none() {
+        needed(reader, name, problems);
+    }
+    text
+}
+
+fn needed_list(
+    reader: &mut ObjectReader,
+    name: &'static str,
+    items_max: usize,
+    problems: &mut Problems,
+) -> Vec<(String, Value)> {
+    let items = reader.list(name, items_max, problems);
+    if items.is_none() {
+        needed(reader, name, problems);
+    }
+    items.unwrap_or_default()
+}
+
+/// Says that a member is needed, unless something else is wrong with it already.
+fn needed(reader: &ObjectReader, name: &str, problems: &mut Problems) {
+    if !reader.is_problem(name, problems) {
+        problems.add(reader.path_of(name), "required", "a decision is sent back whole, as it was received");
+    }
+}

@@ -1,0 +1,345 @@
+//! Reads the members of a JSON object one by one, remembers every problem with its path, and refuses what nobody asked for.
+
+#[cfg(test)]
+mod tests;
+
+use jiff::civil::Date;
+use serde_json::{Map, Value};
+
+use super::nearest::{nearest, shown};
+use daftar_domain::calendar::{Period, parse_date};
+use daftar_domain::code::{CodeError, CodeUri};
+use daftar_domain::error::{AppError, FieldProblem};
+
+/// The most problems that are collected before reading stops caring.
+pub(super) const PROBLEMS_MAX: usize = 100;
+/// A misspelt name is at most this far from the right one.
+const NAME_EDITS_MAX: usize = 2;
+
+/// Problems found so far.
+#[derive(Debug, Default)]
+pub struct Problems(Vec<FieldProblem>);
+
+impl Problems {
+    /// Adds a problem.
+    pub fn add(&mut self, field: impl Into<String>, code: &'static str, message: impl Into<String>) {
+        if !self.is_full() {
+            self.0.push(FieldProblem { field: field.into(), code, message: message.into() });
+        }
+    }
+
+    /// Whether what else is found wrong is not told any more: it need not be put into words.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.0.len() >= PROBLEMS_MAX
+    }
+
+    /// Takes over the problems of a part that was checked by itself.
+    pub fn extend(&mut self, problems: Vec<FieldProblem>) {
+        let room = PROBLEMS_MAX.saturating_sub(self.0.len());
+        self.0.extend(problems.into_iter().take(room));
+    }
+
+    /// The value, if nothing was wrong.
+    ///
+    /// # Errors
+    /// Every problem found.
+    pub fn finish<T>(self, value: T) -> Result<T, AppError> {
+        if self.0.is_empty() { Ok(value) } else { Err(AppError::Invalid(self.0)) }
+    }
+}
+
+/// One object being read.
+#[derive(Debug)]
+pub struct ObjectReader {
+    path: String,
+    members: Map<String, Value>,
+    asked: Vec<&'static str>,
+}
+
+impl ObjectReader {
+    /// Starts reading the body itself.
+    #[must_use]
+    pub fn root(members: Map<String, Value>) -> Self {
+        Self { path: String::new(), members, asked: Vec::new() }
+    }
+
+    /// Starts reading an object that lies at `path`; anything else is a problem and reads as empty.
+    pub fn at(path: String, value: Value, problems: &mut Problems) -> Self {
+        let members = match value {
+            Value::Object(members) => members,
+            other => {
+                problems.add(path.clone(), "wrong_type", format!("an object is needed, not {}", kind(&other)));
+                Map::new()
+            }
+        };
+        Self { path, members, asked: Vec::new() }
+    }
+
+    /// The path of a member.
+    #[must_use]
+    pub fn path_of(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+    }
+
+    /// Takes a member out; `null` is like absent.
+    pub fn take(&mut self, name: &'static str) -> Option<Value> {
+        self.asked.push(name);
+        self.members.remove(name).filter(|value| !value.is_null())
+    }
+
+    /// A text of 1 to `bytes_max` bytes without control characters.
+    pub fn text(&mut self, name: &'static str, bytes_max: usize, problems: &mut Problems) -> Option<String> {
+        let path = self.path_of(name);
+        text_value(&path, self.take(name)?, bytes_max, problems)
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&mut self, name: &'static str, problems: &mut Problems) -> Option<bool> {
+        let value = self.take(name)?;
+        if let Value::Bool(value) = value {
+            return Some(value);
+        }
+        problems.add(self.path_of(name), "wrong_type", format!("`true` or `false` is needed, not {}", kind(&value)));
+        None
+    }
+
+    /// A day.
+    pub fn date(&mut self, name: &'static str, problems: &mut Problems) -> Option<Date> {
+        let text = self.text(name, 40, problems)?;
+        match parse_date(&text) {
+            Ok(date) => Some(date),
+            Err(error) => {
+                problems.add(self.path_of(name), "invalid_date", error.to_string());
+                None
+            }
+        }
+    }
+
+    /// A whole number from 1; `1.0` is one too.
+    pub fn count(&mut self, name: &'static str, problems: &mut Problems) -> Option<u32> {
+        let value = self.take(name)?;
+        let number =
+            value.as_f64().filter(|number| number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(number));
+        if number.is_none() {
+            problems.add(self.path_of(name), "wrong_type", "a whole number from 1 is needed");
+        }
+        // Every whole number up to the greatest of 32 bits is exact in 64 bits of floating point.
+        number.map(|number| number as u32)
+    }
+
+    /// A finite number that is not negative.
+    pub fn amount(&mut self, name: &'static str, problems: &mut Problems) -> Option<f64> {
+        let value = self.take(name)?;
+        let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
+        if number.is_none() {
+            problems.add(self.path_of(name), "wrong_type", "a number of at least 0 is needed");
+        }
+        number
+    }
+
+    /// One of some words.
+    pub fn word<T: Copy>(&mut self, name: &'static str, words: &[(&str, T)], problems: &mut Problems) -> Option<T> {
+        let text = self.text(name, 100, problems)?;
+        let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+        if found.is_none() {
+            let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            problems.add(self.path_of(name), "unknown_value", format!("known values: {}", known.join(", ")));
+        }
+        found
+    }
+
+    /// The items of a list, each with its path; absent and empty are different.
+    pub fn list(
+        &mut self,
+        name: &'static str,
+        items_max: usize,
+        problems: &mut Problems,
+    ) -> Option<Vec<(String, Value)>> {
+        let path = self.path_of(name);
+        let value = self.take(name)?;
+        let Value::Array(items) = value else {
+            problems.add(path, "wrong_type", format!("a list is needed, not {}", kind(&value)));
+            return None;
+        };
+        if items.len() > items_max {
+            problems.add(path, "too_many", format!("at most {items_max} items are kept, not {}", items.len()));
+            return None;
+        }
+        Some(items.into_iter().enumerate().map(|(at, item)| (format!("{path}[{at}]"), item)).collect())
+    }
+
+    /// An object inside this one.
+    pub fn object(&mut self, name: &'static str, problems: &mut Problems) -> Option<Self> {
+        let path = self.path_of(name);
+        let value = self.take(name)?;
+        Some(Self::at(path, value, problems))
+    }
+
+    /// A code in any of its written forms.
+    pub fn code(&mut self, name: &'static str, problems: &mut Problems) -> Option<CodeUri> {
+        let path = self.path_of(name);
+        code_value(&path, self.take(name)?, problems)
+    }
+
+    /// A text that is part of a code, whatever it says.
+    fn code_part(&mut self, name: &'static str, problems: &mut Problems) -> Option<String> {
+        match self.take(name)? {
+            Value::String(text) => Some(text),
+            other => {
+                problems.add(self.path_of(name), "wrong_type", format!("a text is needed, not {}", kind(&other)));
+                None
+            }
+        }
+    }
+
+    /// `{start, end}`.
+    pub fn period(&mut self, name: &'static str, problems: &mut Problems) -> Option<Period> {
+        let mut reader = self.object(name, problems)?;
+        let period = Period { start: reader.date("start", problems), end: reader.date("end", problems) };
+        if let (Some(start), Some(end)) = (period.start, period.end)
+            && end < start
+        {
+            problems.add(reader.path_of("end"), "invalid_period", "the end lies before the start");
+        }
+        reader.finish(problems);
+        Some(period)
+    }
+
+    /// Whether something was found wrong with a member already.
+    #[must_use]
+    pub fn is_problem(&self, name: &str, problems: &Problems) -> bool {
+        let path = self.path_of(name);
+        problems.0.iter().any(|problem| problem.field == path)
+    }
+
+    /// Whether something was found wrong with a member or inside it already.
+    #[must_use]
+    pub fn is_problem_within(&self, name: &str, problems: &Problems) -> bool {
+        let path = self.path_of(name);
+        problems.0.iter().any(|problem| {
+            problem
+                .field
+                .strip_prefix(path.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        })
+    }
+
+    /// Reports every member that nobody asked for, with the nearest name, as long as problems are told at all.
+    pub fn finish(self, problems: &mut Problems) {
+        for name in self.members.keys() {
+            if problems.is_full() {
+                return;
+            }
+            let shown = shown(name);
+            let message = match nearest(&shown, self.asked.iter().copied(), NAME_EDITS_MAX) {
+                Some(known) => format!("there is no such field; did you mean `{known}`?"),
+                None => "there is no such field".to_owned(),
+            };
+            problems.add(self.path_of(&shown), "unknown_field", message);
+        }
+    }
+}
+
+/// A text that lies at `path`.
+pub fn text_value(path: &str, value: Value, bytes_max: usize, problems: &mut Problems) -> Option<String> {
+    let Value::String(text) = value else {
+        problems.add(path, "wrong_type", format!("a text is needed, not {}", kind(&value)));
+        return None;
+    };
+    if text.trim().is_empty() {
+        problems.add(path, "empty", "a text that is given is not empty; leave the field out instead");
+    } else if text.len() > bytes_max {
+        problems.add(path, "too_long", format!("at most {bytes_max} bytes are kept, not {}", text.len()));
+    } else if text.chars().any(char::is_control) {
+        problems.add(path, "control_character", "a text holds no control characters");
+    } else {
+        return Some(text);
+    }
+    None
+}
+
+/// A code that lies at `path`: the URI string `<namespace>#<code>`, `<namespace>|<code>`, the coded object of an answer, or
+/// `{coding: [{system, code}]}`.
+pub fn code_value(path: &str, value: Value, problems: &mut Problems) -> Option<CodeUri> {
+    let parsed = match value {
+        Value::String(text) => CodeUri::parse(&text),
+        Value::Object(members) => code_of_object(path, members, problems)?,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+            problems.add(path, "wrong_type", CODE_FORMS);
+            return None;
+        }
+    };
+    match parsed {
+        Ok(uri) => Some(uri),
+        Err(error) => {
+            problems.add(path, "invalid_code", error.to_string());
+            None
+        }
+    }
+}
+
+const CODE_FORMS: &str =
+    "a code is written as a text `<namespace>#<code>`, as the object of an answer, or as `{coding: [{system, code}]}`";
+
+/// A code written as an object: as an answer has it, in parts, or with one coding. `display` is not looked at.
+fn code_of_object(
+    path: &str,
+    members: Map<String, Value>,
+    problems: &mut Problems,
+) -> Option<Result<CodeUri, CodeError>> {
+    let found_before = problems.0.len();
+    let mut reader = ObjectReader { path: path.to_owned(), members, asked: Vec::new() };
+    let parsed = if let Some(codings) = reader.take("coding") {
+        one_coding(codings).and_then(|members| {
+            let mut coding = ObjectReader { path: format!("{path}.coding[0]"), members, asked: Vec::new() };
+            coding.take("display");
+            let system = coding.code_part("system", problems);
+            let parts = system.zip(coding.code_part("code", problems));
+            coding.finish(problems);
+            parts.map(|(system, code)| CodeUri::from_parts(&system, &code))
+        })
+    } else {
+        reader.take("display");
+        let uri = reader.code_part("uri", problems);
+        let (namespace, code) = (reader.code_part("namespace", problems), reader.code_part("code", problems));
+        match uri {
+            None => namespace.zip(code).map(|(namespace, code)| CodeUri::from_parts(&namespace, &code)),
+            Some(uri) => {
+                let parsed = CodeUri::parse(&uri);
+                let disagrees = |given: Option<String>, expected: &str| given.is_some_and(|given| given != expected);
+                if let Ok(parsed) = &parsed
+                    && (disagrees(code, parsed.code.as_str()) || disagrees(namespace, parsed.namespace.as_str()))
+                {
+                    problems.add(path, "contradiction", "`uri` and `code` or `namespace` name different codes");
+                }
+                Some(parsed)
+            }
+        }
+    };
+    if parsed.is_none() {
+        problems.add(path, "wrong_type", CODE_FORMS);
+    }
+    reader.finish(problems);
+    // Where there is no room for another problem there is one already.
+    parsed.filter(|_| problems.0.len() == found_before)
+}
+
+/// The only coding of a concept.
+fn one_coding(codings: Value) -> Option<Map<String, Value>> {
+    let Value::Array(codings) = codings else { return None };
+    let Ok([Value::Object(coding)]) = <[Value; 1]>::try_from(codings) else { return None };
+    Some(coding)
+}
+
+/// What a JSON value is, for messages.
+pub fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "`true` or `false`",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

@@ -1,0 +1,297 @@
+//! The first argument of every handler: who calls, and whether that is allowed.
+
+use std::marker::PhantomData;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::accept::check_accept;
+use crate::api::access::ScopeRule;
+use crate::api::error::{ApiError, Problem, RETRY_AFTER_S};
+use crate::api::middleware::answer::RequestInfo;
+use crate::api::middleware::entrance::check_unread;
+use crate::state::AppState;
+use daftar_auth::authenticate::{AuthFault, Authenticated, ChargedTo};
+use daftar_auth::limits::response_memory::Reader;
+use daftar_auth::limits::{Decision, Limits};
+use daftar_auth::oauth_error::{OAuthError, OAuthErrorCode};
+use daftar_domain::audit::{Actor, AuditAction};
+use daftar_domain::client::Client;
+use daftar_domain::context::OpContext;
+use daftar_domain::context::trail::{HeldLines, Trail};
+use daftar_domain::error::AppError;
+use daftar_domain::scope::{Action, Resource, Scope};
+
+/// A client whose token grants one of the scopes of `R`. Counted in the client's bucket.
+#[derive(Debug)]
+pub struct Auth<R> {
+    context: OpContext,
+    rule: PhantomData<R>,
+}
+
+impl<R> Auth<R> {
+    /// As whom the handler acts.
+    #[must_use]
+    pub fn into_context(self) -> OpContext {
+        self.context
+    }
+}
+
+/// A client, whatever its token grants: what the call does asks for scopes of its own. Counted in the client's bucket.
+#[derive(Debug)]
+pub struct AnyClient {
+    /// As whom the handler acts.
+    pub context: OpContext,
+    /// The request.
+    pub info: RequestInfo,
+}
+
+/// Goes with a request that is made within another one: its client is known and it is counted already.
+#[derive(Debug, Clone)]
+pub struct WithinRequest {
+    /// As whom it is made.
+    pub context: OpContext,
+    /// Where its lines for the audit log go, if they are not to be written down before the whole is.
+    pub lines: Option<HeldLines>,
+}
+
+/// Anybody. Counted in the unauthenticated bucket of the address.
+#[derive(Debug, Clone, Copy)]
+pub struct Public;
+
+/// Anybody who wants a token. Counted in the token bucket of the address.
+#[derive(Debug, Clone, Copy)]
+pub struct TokenCall;
+
+/// Anybody. Not counted.
+#[derive(Debug, Clone, Copy)]
+pub struct HealthCall;
+
+impl<R: ScopeRule> FromRequestParts<AppState> for Auth<R> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
+        let info = request_info(parts, app);
+        let context = match parts.extensions.get::<WithinRequest>() {
+            Some(within) => within.context_of(&info),
+            None => identify(parts, app, &info).await?,
+        };
+        context.trail.set_caller(context.actor.clone(), audited_action(R::ACCEPTED));
+        if grants_one(&context, R::ACCEPTED) {
+            check_accept(parts)?;
+            return Ok(Self { context, rule: PhantomData });
+        }
+        let required: Vec<String> = R::ACCEPTED.iter().map(ToString::to_string).collect();
+        Err(AppError::MissingScope { required: required.join(" or "), granted: context.scopes }.into())
+    }
+}
+
+impl WithinRequest {
+    /// The context of the request with that trail.
+    fn context_of(&self, info: &RequestInfo) -> OpContext {
+        OpContext { trail: info.trail.clone(), ..self.context.clone() }
+    }
+
+    /// As whom a request that is made within another one acts, if it is one and its client holds one of these scopes.
+    #[must_use]
+    pub fn allowed_by(scopes: &[Scope], parts: &Parts, app: &AppState) -> Option<OpContext> {
+        let context = parts.extensions.get::<Self>()?.context_of(&request_info(parts, app));
+        context.trail.set_caller(context.actor.clone(), audited_action(scopes));
+        grants_one(&context, scopes).then_some(context)
+    }
+}
+
+fn grants_one(context: &OpContext, scopes: &[Scope]) -> bool {
+    scopes.iter().any(|scope| context.scopes.covers(*scope))
+}
+
+/// Who calls; counted in that client's bucket. The store is asked for nothing on behalf of a token that is not sound or of a client whose
+/// bucket is empty; the context has the client as it is in the store, also where this process did not know of its last change.
+async fn identify(parts: &Parts, app: &AppState, info: &RequestInfo) -> Result<OpContext, ApiError> {
+    // Before the client is looked up: a change that is applied in between has it looked up again.
+    let is_current = app.is_current();
+    let authorization = || parts.headers.get_all(header::AUTHORIZATION).iter().map(|value| value.as_bytes());
+    let mut now = app.clock.now();
+    let mut caller = app.authenticate(authorization(), now);
+    if let Err(fault) = &caller
+        && app.look_again(fault).await?
+    {
+        now = app.clock.now();
+        caller = app.authenticate(authorization(), now);
+    }
+    let mut caller = match caller {
+        Ok(caller) => caller,
+        Err(fault) => return Err(refuse(app, info, &fault).await?),
+    };
+    info.trail.set_caller(Actor::Client(caller.client.id.clone()), AuditAction::Authenticate);
+    charge_client(app, info, &caller.client).await?;
+    if !is_current {
+        app.be_current().await?;
+        now = app.clock.now();
+        caller = match app.authenticate(authorization(), now) {
+            Ok(caller) => caller,
+            Err(fault) => return Err(refuse(app, info, &fault).await?),
+        };
+    }
+    let Authenticated { client, scopes, .. } = caller;
+    let actor = Actor::Client(client.id.clone());
+    check_unread(app, &Reader::Client(client.id.clone()))?;
+    let (organization, grants) = (client.organization.clone(), client.grants.clone());
+    let (request_id, trail) = (Arc::clone(&info.id), info.trail.clone());
+    let consent = client.consent_filter();
+    Ok(OpContext { actor, organization, consent, scopes, grants, request_id, now, trail })
+}
+
+impl FromRequestParts<AppState> for AnyClient {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
+        let client = Self::identified(parts, app).await?;
+        check_accept(parts)?;
+        Ok(client)
+    }
+}
+
+impl AnyClient {
+    /// Who calls, whatever form of answer it wants.
+    ///
+    /// # Errors
+    /// 401 or 429.
+    pub async fn identified(parts: &Parts, app: &AppState) -> Result<Self, ApiError> {
+        let info = request_info(parts, app);
+        let context = identify(parts, app, &info).await?;
+        context.trail.set_caller(context.actor.clone(), AuditAction::Update);
+        Ok(Self { context, info })
+    }
+
+    /// Counts the rest of a call that costs `calls` in all, the first of which is counted already.
+    ///
+    /// # Errors
+    /// 429 when the bucket has not so many left: none of the rest is counted then. 422 when it never has.
+    pub async fn charge_rest(&self, app: &AppState, calls: usize) -> Result<(), ApiError> {
+        let client = self.context.client().and_then(|id| app.clients.directory.find(id));
+        let client =
+            client.ok_or_else(|| AppError::internal("a call of a client that is not there was let through"))?;
+        let quota = Limits::quota_of(&client);
+        for (limit, time) in [(quota.per_minute, "minute"), (quota.per_day, "day")] {
+            if calls > limit as usize {
+                let message = format!(
+                    "each entry counts as one request, and this client may make {limit} a {time}: send at most {limit} entries at once"
+                );
+                return Err(AppError::invalid("entry", "too_many", message).into());
+            }
+        }
+        let calls = u32::try_from(calls).unwrap_or(u32::MAX);
+        accept(&self.info, app.limits.charge_client_rest(&client, calls).await?)
+    }
+}
+
+fn audited_action(accepted: &[Scope]) -> AuditAction {
+    if accepted.first().is_some_and(|scope| scope.resource == Resource::Eligibility) {
+        return AuditAction::Evaluate;
+    }
+    match accepted.first().map(|scope| scope.action) {
+        Some(Action::Create) => AuditAction::Create,
+        Some(Action::Update | Action::Delete) => AuditAction::Update,
+        Some(Action::Search) => AuditAction::Search,
+        Some(Action::Read | Action::All) | None => AuditAction::Read,
+    }
+}
+
+/// Counts a call whose token is not sound, and says so: 429 once its bucket is empty, else 401.
+async fn refuse(app: &AppState, info: &RequestInfo, fault: &AuthFault) -> Result<ApiError, ApiError> {
+    match fault.charged_to() {
+        ChargedTo::Client(client) => {
+            info.trail.set_caller(Actor::Client(client.id.clone()), AuditAction::Authenticate);
+            charge_client(app, info, client).await?;
+        }
+        ChargedTo::Address => {
+            // A revoked token is still proof of whose it was.
+            info.trail.about(fault.client.iter().map(|client| client.id.to_string()));
+            info.trail.set_caller(Actor::Unknown, AuditAction::Authenticate);
+            charge_address(app, info).await?;
+        }
+    }
+    let challenge = if fault.is_without_credentials() {
+        "Bearer realm=\"daftar\"".to_owned()
+    } else {
+        format!("Bearer realm=\"daftar\", error=\"invalid_token\", error_description=\"{fault}\"")
+    };
+    let problem = Problem::new(StatusCode::UNAUTHORIZED, fault.to_string());
+    Ok(problem.with_header(header::WWW_AUTHENTICATE, &challenge).into())
+}
+
+impl FromRequestParts<AppState> for Public {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
+        let info = request_info(parts, app);
+        charge_address(app, &info).await?;
+        check_unread(app, &Reader::of_address(address(&info)?))?;
+        check_accept(parts)?;
+        Ok(Self)
+    }
+}
+
+impl FromRequestParts<AppState> for HealthCall {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(_: &mut Parts, _: &AppState) -> Result<Self, Self::Rejection> {
+        Ok(Self)
+    }
+}
+
+impl FromRequestParts<AppState> for TokenCall {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
+        let info = request_info(parts, app);
+        info.trail.set_caller(Actor::Unknown, AuditAction::Authenticate);
+        let decision = app.limits.charge_token_request(address(&info).map_err(IntoResponse::into_response)?).await;
+        let decision = decision.map_err(|error| ApiError::from(error).into_response())?;
+        info.set_rate(decision.headers());
+        let Decision::Refused { retry_after_s, .. } = decision else { return Ok(Self) };
+        let detail = decision.detail().unwrap_or_default();
+        let error = OAuthError::new(OAuthErrorCode::TemporarilyUnavailable, &detail);
+        let headers = [(header::RETRY_AFTER, retry_after_s.to_string())];
+        Err((StatusCode::TOO_MANY_REQUESTS, headers, axum::Json(error.body())).into_response())
+    }
+}
+
+/// A token request that cannot be answered now, in OAuth's form.
+pub(in crate::api) fn token_unavailable(detail: &str) -> Response {
+    let error = OAuthError::new(OAuthErrorCode::TemporarilyUnavailable, detail);
+    let headers = [(header::RETRY_AFTER, RETRY_AFTER_S)];
+    (StatusCode::SERVICE_UNAVAILABLE, headers, axum::Json(error.body())).into_response()
+}
+
+async fn charge_client(app: &AppState, info: &RequestInfo, client: &Client) -> Result<(), ApiError> {
+    accept(info, app.limits.charge_client(client).await?)
+}
+
+/// Counts a call without a valid token, or of something that needs none.
+pub(in crate::api) async fn charge_address(app: &AppState, info: &RequestInfo) -> Result<(), ApiError> {
+    accept(info, app.limits.charge_unauthenticated(address(info)?).await?)
+}
+
+fn accept(info: &RequestInfo, decision: Decision) -> Result<(), ApiError> {
+    info.set_rate(decision.headers());
+    let Decision::Refused { retry_after_s, .. } = decision else { return Ok(()) };
+    let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, decision.detail().unwrap_or_default());
+    Err(problem.with_header(header::RETRY_AFTER, &retry_after_s.to_string()).into())
+}
+
+/// Where the request comes from.
+fn address(info: &RequestInfo) -> Result<IpAddr, ApiError> {
+    let caller = info.caller.ok_or_else(|| AppError::internal("a request has no address"))?;
+    Ok(caller.address)
+}
+
+fn request_info(parts: &Parts, app: &AppState) -> RequestInfo {
+    let info = parts.extensions.get::<RequestInfo>().cloned();
+    info.unwrap_or_else(|| RequestInfo::new(app.ids.next_id().into(), Trail::default(), app.clock.elapsed()))
+}

@@ -1,0 +1,294 @@
+//! What a query asks of records: conditions, order and page.
+
+use super::query::Parameters;
+use crate::api::error::{ApiError, Problem};
+use daftar_domain::calendar::parse_date;
+use daftar_domain::code::CodeUri;
+use daftar_domain::extension::{EXTENSION, ExtensionFields};
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::manifest::ExtensionFieldKind;
+use daftar_domain::person_name::{search_phrase, search_words};
+use daftar_domain::search::instant::InstantCondition;
+use daftar_domain::search::order::{Direction, SORT_KEYS_MAX, SortField, SortKey};
+use daftar_domain::search::{CodedPlace, DateCondition, DateOperator, TextConditions};
+use daftar_service::search::{CodeFilter, Reach};
+
+/// What every search takes beside its filters.
+pub const ENVELOPE: [&str; 6] = ["_count", "_offset", "_cursor", "_sort", "_last_updated", "_elements"];
+/// How the name of a coded filter ends that takes what is below a code too.
+const BELOW: &str = ":below";
+/// The longest text of a filter, in bytes.
+const TEXT_BYTES_MAX: usize = 1_000;
+/// The most words that one search looks for.
+const WORDS_MAX: usize = 50;
+
+const OPERATORS: [(&str, DateOperator); 6] = [
+    ("eq", DateOperator::Equal),
+    ("ne", DateOperator::NotEqual),
+    ("gt", DateOperator::After),
+    ("ge", DateOperator::OnOrAfter),
+    ("lt", DateOperator::Before),
+    ("le", DateOperator::OnOrBefore),
+];
+
+/// The filters by code of a kind of record: the name of the parameter, and where the code stands.
+pub struct CodedFilters(Vec<(String, CodedPlace)>);
+
+impl CodedFilters {
+    /// Those fields, and the coded fields that installed modules add.
+    pub fn new(
+        fields: impl IntoIterator<Item = daftar_domain::vocabulary::CodedField>,
+        extension: &ExtensionFields,
+    ) -> Self {
+        let fields = fields.into_iter().map(|field| (field.path().to_owned(), CodedPlace::Field(field)));
+        let coded = extension.iter().filter(|field| field.kind == ExtensionFieldKind::Coded);
+        let added =
+            coded.map(|field| (format!("{EXTENSION}.{}", field.path), CodedPlace::Extension(field.path.clone())));
+        Self(fields.chain(added).collect())
+    }
+
+    /// The names of the parameters.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.0.iter().flat_map(|(name, _)| [name.clone(), format!("{name}{BELOW}")]).collect()
+    }
+
+    /// The field of the record that a parameter looks at, if it is one of these.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<String> {
+        let name = name.strip_suffix(BELOW).unwrap_or(name);
+        self.0.iter().find(|(known, _)| known == name).map(|(_, place)| place.field().into_owned())
+    }
+
+    /// Reads every code.
+    ///
+    /// # Errors
+    /// 400 naming the parameter.
+    pub fn read(&self, parameters: &Parameters) -> Result<Vec<CodeFilter>, ApiError> {
+        let mut filters = Vec::new();
+        for (name, place) in &self.0 {
+            for (code, reach) in codes(parameters, name)? {
+                filters.push(CodeFilter { place: place.clone(), code, reach });
+            }
+        }
+        Ok(filters)
+    }
+}
+
+/// The codes of a filter, each with how far it reaches.
+///
+/// # Errors
+/// 400 naming the parameter.
+pub fn codes(parameters: &Parameters, name: &str) -> Result<Vec<(CodeUri, Reach)>, ApiError> {
+    let mut found = Vec::new();
+    for (name, reach) in [(name.to_owned(), Reach::Exact), (format!("{name}{BELOW}"), Reach::Below)] {
+        for text in parameters.all(&name) {
+            let code = CodeUri::parse(text);
+            found.push((code.map_err(|error| Problem::malformed(format!("`{name}`: {error}")))?, reach));
+        }
+    }
+    Ok(found)
+}
+
+/// The identifiers of a filter.
+///
+/// # Errors
+/// 400 naming the parameter.
+pub fn identifiers(parameters: &Parameters, name: &str) -> Result<Vec<IdentifierKey>, ApiError> {
+    let keys = parameters.all(name).map(|text| {
+        IdentifierKey::parse(text).map_err(|error| Problem::malformed(format!("`{name}`: {error}")).into())
+    });
+    keys.collect()
+}
+
+/// The words of a filter.
+///
+/// # Errors
+/// 400 where there is none, or more than a search takes.
+pub fn words(parameters: &Parameters, name: &str) -> Result<Vec<String>, ApiError> {
+    let mut all = Vec::new();
+    for text in parameters.all(name) {
+        let words = search_words(bounded(name, text)?);
+        if words.is_empty() {
+            return Err(Problem::malformed(format!("`{name}` holds no word to search for")).into());
+        }
+        all.extend(words);
+        if all.len() > WORDS_MAX {
+            return Err(Problem::malformed(format!("`{name}` holds more than {WORDS_MAX} words")).into());
+        }
+    }
+    // A word that begins another one is found wherever that one is, and sorts right before it.
+    all.sort_unstable();
+    all.reverse();
+    all.dedup_by(|beginning, word| word.starts_with(beginning.as_str()));
+    Ok(all)
+}
+
+/// The whole texts of a filter, in the form in which they are compared.
+///
+/// # Errors
+/// 400 where there is no word in one.
+pub fn phrases(parameters: &Parameters, name: &str) -> Result<Vec<String>, ApiError> {
+    let mut all = Vec::new();
+    for text in parameters.all(name) {
+        let phrase = search_phrase(bounded(name, text)?);
+        if phrase.is_empty() {
+            return Err(Problem::malformed(format!("`{name}` holds no word to search for")).into());
+        }
+        all.push(phrase);
+    }
+    Ok(all)
+}
+
+/// The conditions on names and addresses.
+///
+/// # Errors
+/// 400 naming the parameter.
+pub fn texts(parameters: &Parameters) -> Result<TextConditions, ApiError> {
+    Ok(TextConditions {
+        name_words: words(parameters, "name")?,
+        address_words: words(parameters, "address")?,
+        districts: phrases(parameters, "district")?,
+        regions: phrases(parameters, "region")?,
+    })
+}
+
+fn bounded<'t>(name: &str, text: &'t str) -> Result<&'t str, ApiError> {
+    if text.len() <= TEXT_BYTES_MAX {
+        return Ok(text);
+    }
+    Err(Problem::malformed(format!("`{name}` is longer than {TEXT_BYTES_MAX} bytes")).into())
+}
+
+/// The conditions of a filter on a day.
+///
+/// # Errors
+/// 400 naming the parameter.
+pub fn days(parameters: &Parameters, name: &str) -> Result<Vec<DateCondition>, ApiError> {
+    let conditions = parameters.all(name).map(|text| {
+        let (operator, day) = compared(text);
+        let date = parse_date(day).map_err(|error| {
+            Problem::malformed(format!(
+                "`{name}` is a date, perhaps after eq, ne, gt, ge, lt or le, such as `ge2000-01-31`: {error}"
+            ))
+        })?;
+        Ok(DateCondition { operator, date })
+    });
+    conditions.collect()
+}
+
+/// The conditions on when a record was last written.
+///
+/// # Errors
+/// 400 naming the parameter.
+pub fn last_updated(parameters: &Parameters) -> Result<Vec<InstantCondition>, ApiError> {
+    let conditions = parameters.all("_last_updated").map(|text| {
+        let (operator, at) = compared(text);
+        InstantCondition::parse(operator, at).ok_or_else(|| {
+            Problem::malformed(
+                "`_last_updated` is a date or an instant with its offset from UTC, perhaps after eq, ne, gt, ge, lt or le, such as \
+                 `ge2026-01-31` or `gt2026-01-31T12:00:00Z`; in a URL encode + as %2B",
+            )
+            .into()
+        })
+    });
+    conditions.collect()
+}
+
+fn compared(text: &str) -> (DateOperator, &str) {
+    let prefixed =
+        OPERATORS.iter().find_map(|(prefix, operator)| text.strip_prefix(prefix).map(|rest| (*operator, rest)));
+    prefixed.unwrap_or((DateOperator::Equal, text))
+}
+
+/// Reads `_sort=name,-birth_date`.
+///
+/// # Errors
+/// 400 naming a key that such records are not sorted by, and those that they are.
+pub fn sort(parameters: &Parameters, sortable: &[SortField]) -> Result<Vec<SortKey>, ApiError> {
+    let Some(text) = parameters.one("_sort")? else { return Ok(Vec::new()) };
+    let mut keys: Vec<SortKey> = Vec::new();
+    for part in text.split(',') {
+        let (name, direction) = match part.strip_prefix('-') {
+            Some(name) => (name, Direction::Descending),
+            None => (part, Direction::Ascending),
+        };
+        let Some(field) = sortable.iter().copied().find(|field| field.name() == name) else {
+            let shown: String = name.chars().take(60).filter(|character| !character.is_control()).collect();
+            let known: Vec<&str> = sortable.iter().map(|field| field.name()).collect();
+            let detail =
+                format!("`_sort` names `{shown}`, which is nothing to sort by here; known: {}", known.join(", "));
+            return Err(Problem::malformed(detail).into());
+        };
+        if keys.iter().any(|key| key.field == field) {
+            return Err(Problem::malformed(format!("`_sort` names `{name}` twice")).into());
+        }
+        if keys.len() == SORT_KEYS_MAX {
+            return Err(Problem::malformed(format!("`_sort` names more than {SORT_KEYS_MAX} keys")).into());
+        }
+        keys.push(SortKey { field, direction });
+    }
+    Ok(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parameters(query: &str) -> Parameters {
+        Parameters::parse(query).unwrap()
+    }
+
+    #[test]
+    fn reads_every_date_operator() {
+        for (text, operator) in [
+            ("2000-01-31", DateOperator::Equal),
+            ("eq2000-01-31", DateOperator::Equal),
+            ("ne2000-01-31", DateOperator::NotEqual),
+            ("gt2000-01-31", DateOperator::After),
+            ("ge2000-01-31", DateOperator::OnOrAfter),
+            ("lt2000-01-31", DateOperator::Before),
+            ("le2000-01-31", DateOperator::OnOrBefore),
+        ] {
+            let conditions = days(&parameters(&format!("birth_date={text}")), "birth_date").unwrap();
+            assert_eq!(conditions, [DateCondition { operator, date: parse_date("2000-01-31").unwrap() }]);
+            let instants = last_updated(&parameters(&format!("_last_updated={text}"))).unwrap();
+            assert_eq!(instants.first().map(|condition| condition.operator), Some(operator));
+        }
+        for wrong in ["sa2000-01-31", "2000", "ge", "ge 2000-01-31", ""] {
+            assert!(days(&parameters(&format!("birth_date={wrong}")), "birth_date").is_err(), "{wrong}");
+            assert!(last_updated(&parameters(&format!("_last_updated={wrong}"))).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn reads_keys_of_an_order() {
+        let sortable = [SortField::Name, SortField::BirthDate, SortField::LastUpdated];
+        let keys = sort(&parameters("_sort=-birth_date,name"), &sortable).unwrap();
+        assert_eq!(
+            keys,
+            [
+                SortKey { field: SortField::BirthDate, direction: Direction::Descending },
+                SortKey { field: SortField::Name, direction: Direction::Ascending },
+            ]
+        );
+        assert!(sort(&parameters("name=x"), &sortable).unwrap().is_empty());
+        for wrong in ["", "-", "name,", "name,-name", "--name", "+name", "gender", "Name"] {
+            assert!(sort(&parameters(&format!("_sort={wrong}")), &sortable).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn bounds_texts_and_words() {
+        assert_eq!(words(&parameters("name=ana+an+bo&name=ana+anab"), "name").unwrap(), ["bo", "anab"]);
+        let many = |count: usize| parameters(&format!("name={}", "ab%20".repeat(count)));
+        assert!(words(&many(WORDS_MAX), "name").is_ok());
+        assert!(words(&many(WORDS_MAX + 1), "name").is_err());
+        let long = |bytes: usize| parameters(&format!("region={}", "x".repeat(bytes)));
+        assert!(phrases(&long(TEXT_BYTES_MAX), "region").is_ok());
+        assert!(phrases(&long(TEXT_BYTES_MAX + 1), "region").is_err());
+        for empty in ["region=", "region=%20", "region=--"] {
+            assert!(phrases(&parameters(empty), "region").is_err(), "{empty}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Gives a request its id, bounds its time, catches what must not escape, and writes out errors and the headers that every
+//! answer carries.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody as _};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use futures_util::FutureExt;
+use tracing::Instrument;
+
+use super::caller::{Caller, Entrance};
+use super::entrance::too_much_unread;
+use super::shown::fields_shown;
+use super::trail::{self, TrailEnd};
+use super::{cors, entrance, trace};
+use crate::api::error::Problem;
+use crate::api::extract::auth::{WithinRequest, token_unavailable};
+use crate::spans::known_method;
+use crate::spans::milliseconds;
+use crate::state::AppState;
+use daftar_auth::limits::RateHeaders;
+use daftar_auth::limits::response_memory::{Reader, ReservedMemory};
+use daftar_domain::audit::{Actor, AuditAction};
+use daftar_domain::context::trail::Trail;
+
+/// How the path of the token endpoint ends: it says in OAuth's form that it cannot answer.
+const TOKEN_ROUTE: &str = "/oauth/token";
+
+/// The version of the API, on every answer.
+pub const API_VERSION: &str = "2.0.0";
+
+static API_VERSION_HEADER: HeaderName = HeaderName::from_static("x-api-version");
+static REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
+static LIMIT_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+static REMAINING_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+static RESET_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// How many headers every answer gets.
+const HEADERS_ADDED: usize = 8;
+
+/// What extractors and handlers are told of their request, and where they leave what the answer needs.
+#[derive(Debug, Clone)]
+pub struct RequestInfo {
+    /// Names this request in answers, logs and the audit log.
+    pub id: Arc<str>,
+    /// What it leaves in the audit log.
+    pub trail: Trail,
+    /// When it came, by [`daftar_domain::context::Clock::elapsed`]: the time that it may take counts from here.
+    pub begun: Duration,
+    /// Who sent it; nobody, where it came over no connection.
+    pub caller: Option<Caller>,
+    /// How long its body may take.
+    pub body_times: BodyTimes,
+    rate: Arc<Mutex<Option<RateHeaders>>>,
+}
+
+impl RequestInfo {
+    /// A request of that id and trail, come at that time.
+    #[must_use]
+    pub fn new(id: Arc<str>, trail: Trail, begun: Duration) -> Self {
+        Self { id, trail, begun, caller: None, body_times: BodyTimes::default(), rate: Arc::default() }
+    }
+
+    /// Leaves the state of the bucket that counted this request.
+    pub fn set_rate(&self, headers: RateHeaders) {
+        *self.rate.lock().unwrap_or_else(PoisonError::into_inner) = Some(headers);
+    }
+
+    fn rate(&self) -> Option<RateHeaders> {
+        self.rate.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// How long a body may take to arrive.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyTimes {
+    /// From its beginning to its end.
+    pub whole: Duration,
+    /// From any part of it to the next.
+    pub stall: Duration,
+}
+
+impl Default for BodyTimes {
+    fn default() -> Self {
+        Self { whole: Duration::from_secs(20), stall: Duration::from_secs(10) }
+    }
+}
+
+/// How long a request of the administrator may take at least: installing a plugin may take its compiler's whole time on a busy
+/// machine.
+const ADMINISTRATION_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The outermost layer of the public listener.
+pub async fn answer_public(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let timeout = Duration::from_millis(app.config.server.request_timeout_ms);
+    answer_within(timeout, Entrance::Public, &app, request, next).await
+}
+
+/// The outermost layer of the metrics listener, and of requests that are made within others.
+pub async fn answer(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let timeout = Duration::from_millis(app.config.server.request_timeout_ms);
+    answer_within(timeout, Entrance::Inside, &app, request, next).await
+}
+
+/// The outermost layer of the admin API.
+pub async fn answer_administrator(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let timeout = Duration::from_millis(app.config.server.request_timeout_ms).max(ADMINISTRATION_TIMEOUT);
+    answer_within(timeout, Entrance::Inside, &app, request, next).await
+}
+
+async fn answer_within(
+    timeout: Duration,
+    entrance: Entrance,
+    app: &AppState,
+    request: Request,
+    next: Next,
+) -> Response {
+    let span = trace::begin(app, &request, entrance);
+    let response = answer_in_span(timeout, entrance, app, request, next).instrument(span.clone()).await;
+    trace::end(&span, response.status());
+    response
+}
+
+async fn answer_in_span(
+    timeout: Duration,
+    entrance: Entrance,
+    app: &AppState,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let begun = app.clock.elapsed();
+    let within = request.extensions().get::<WithinRequest>().cloned();
+    let id =
+        within.as_ref().map_or_else(|| Arc::from(app.ids.next_id()), |within| Arc::clone(&within.context.request_id));
+    trace::name(app, &id);
+    let caller = Caller::of(app, &request, entrance);
+    let trail = match &within {
+        Some(within) => trail::begin_part(&request, &within.context.trail),
+        None => trail::begin(&request, &id, caller.map(|caller| caller.address)),
+    };
+    let lines = within.as_ref().and_then(|within| within.lines.clone());
+    let trail_end = TrailEnd::new(app.clone(), trail.clone(), lines);
+    let connections = &app.config.server.connections;
+    let body_times = BodyTimes { whole: connections.body_timeout(), stall: connections.body_stall_timeout() };
+    let info = RequestInfo { caller, body_times, ..RequestInfo::new(id, trail, begun) };
+    let origin = cors::allowed_origin(app, request.headers());
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let method = request.method().clone();
+    request.extensions_mut().insert(info.clone());
+
+    let answering = async {
+        match entrance {
+            Entrance::Public => entrance::enter(app, &info, request, next).await,
+            Entrance::Inside => next.run(request).await,
+        }
+    };
+    let guarded = AssertUnwindSafe(tokio::time::timeout(timeout, answering)).catch_unwind();
+    let mut response = match guarded.await {
+        Ok(Ok(response)) => response,
+        Ok(Err(_)) => refusal(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the request took too long, retry later")),
+        Err(_) => {
+            tracing::error!(request.id = %info.id, http.route = route.as_deref(), "a request panicked");
+            let detail = "an internal error occurred; the request id identifies it in the server's log";
+            refusal(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail))
+        }
+    };
+
+    // The answer to HEAD has no body when it is sent, and shows nothing.
+    if response.status().is_success() && method != Method::HEAD && info.trail.wants_shown() {
+        let (whole, fields) = fields_shown(response).await;
+        response = whole;
+        info.trail.shows(fields);
+    }
+    let is_counted = match &within {
+        None => entrance == Entrance::Public,
+        // What a batch reads it gathers. The rest of a batch is not refused once something of it was done.
+        Some(within) => method == Method::GET && within.lines.is_none(),
+    };
+    let reader = is_counted.then(|| reader(&info)).flatten();
+    let mut reserved = None;
+    if let Some(reader) = &reader
+        && response.extensions().get::<Problem>().is_none()
+    {
+        match reserve(app, &info, (reader, &method), &response) {
+            Ok(memory) => reserved = Some(memory),
+            Err(problem) => response = refusal(problem),
+        }
+    }
+    let (status, problem) = (response.status(), response.extensions().get::<Problem>());
+    if let Err(problem) = trail_end.end(problem.map_or(status, |problem| problem.status), problem).await {
+        response = refusal(problem);
+    }
+    let is_of_tokens = route.as_deref().is_some_and(|route| route.ends_with(TOKEN_ROUTE));
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        if problem.is_outage && within.is_none() {
+            app.note_outage();
+        }
+        if is_of_tokens && problem.status == StatusCode::SERVICE_UNAVAILABLE {
+            response = token_unavailable(&problem.detail);
+        } else {
+            write_problem(&mut response, &problem, route.as_deref(), &info.id);
+        }
+        if within.is_some() {
+            // Whoever made the request tells it in words of its own.
+            response.extensions_mut().insert(problem);
+        }
+    }
+    write_headers(&mut response, &info);
+    if let Some(reader) = &reader {
+        let bytes = response.body().size_hint().exact();
+        // An error is reserved for when it is written.
+        let reserve = |bytes| app.response_memory.reserve_always(reader, bytes);
+        if let Some(memory) = reserved.filter(|memory| Some(memory.bytes()) == bytes).or_else(|| bytes.map(reserve)) {
+            response.extensions_mut().insert(Arc::new(memory));
+        }
+    }
+    if entrance == Entrance::Public {
+        cors::write_headers(app, origin, response.headers_mut());
+        if caller.is_some_and(|caller| caller.is_https) {
+            write_transport_security(app, &mut response);
+        }
+    }
+    let taken = app.clock.elapsed().saturating_sub(begun);
+    app.program.count_request(method.as_str(), route.as_deref(), response.status().as_u16(), taken);
+    tracing::info!(
+        request.id = %info.id,
+        http.method = known_method(method.as_str()),
+        http.route = route.as_deref(),
+        http.status = response.status().as_u16(),
+        duration_ms = milliseconds(taken),
+        "request answered"
+    );
+    response
+}
+
+/// Under whom the response of a request is counted while it waits to be taken.
+fn reader(info: &RequestInfo) -> Option<Reader> {
+    match info.trail.caller() {
+        Some((Actor::Client(client), _)) => Some(Reader::Client(client)),
+        _ => info.caller.map(|caller| Reader::of_address(caller.address)),
+    }
+}
+
+/// Counts a response that is finished and not written yet. One to a change is sent in any case: what was done is reported as done.
+fn reserve(
+    app: &AppState,
+    info: &RequestInfo,
+    (reader, method): (&Reader, &Method),
+    response: &Response,
+) -> Result<ReservedMemory, Problem> {
+    let bytes = response.body().size_hint().exact().unwrap_or_default();
+    let is_read = match info.trail.caller() {
+        _ if matches!(*method, Method::GET | Method::HEAD) => true,
+        Some((_, action)) => matches!(action, AuditAction::Read | AuditAction::Search | AuditAction::Evaluate),
+        None => false,
+    };
+    if !is_read {
+        return Ok(app.response_memory.reserve_always(reader, bytes));
+    }
+    app.response_memory.reserve(reader, bytes).map_err(|bound| too_much_unread(bound, reader))
+}
+
+fn refusal(problem: Problem) -> Response {
+    let mut response = Response::new(Body::empty());
+    response.extensions_mut().insert(problem);
+    response
+}
+
+fn write_problem(response: &mut Response, problem: &Problem, route: Option<&str>, request_id: &str) {
+    *response.status_mut() = problem.status;
+    *response.body_mut() = Body::from(problem.body(route, request_id));
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_LENGTH);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    for (name, value) in &problem.headers {
+        headers.insert(name, value.clone());
+    }
+}
+
+/// Tells browsers that the server is reached by HTTPS alone (RFC 6797).
+fn write_transport_security(app: &AppState, response: &mut Response) {
+    let value = format!("max-age={}", app.config.server.hsts_max_age_s);
+    if let Ok(value) = HeaderValue::from_str(&value) {
+        response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, value);
+    }
+}
+
+fn write_headers(response: &mut Response, info: &RequestInfo) {
+    let headers = response.headers_mut();
+    // Room for all of them at once.
+    headers.reserve(HEADERS_ADDED);
+    headers.insert(&API_VERSION_HEADER, HeaderValue::from_static(API_VERSION));
+    if let Ok(id) = HeaderValue::from_str(&info.id) {
+        headers.insert(&REQUEST_ID_HEADER, id);
+    }
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // Paths hold people's identifiers.
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    // Nearly every answer holds personal data or depends on who asks; what may be kept says so itself.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if let Some(rate) = info.rate() {
+        headers.insert(&LIMIT_HEADER, HeaderValue::from(rate.limit));
+        headers.insert(&REMAINING_HEADER, HeaderValue::from(rate.remaining));
+        headers.insert(&RESET_HEADER, HeaderValue::from(rate.reset_s));
+    }
+}

@@ -1,0 +1,175 @@
+//! `Idempotency-Key`: a create that is sent twice is done once (draft-ietf-httpapi-idempotency-key-header).
+//!
+//! A request with the header is run as a transaction of one entry, and how it was answered is part of the same write. Sent again
+//! within a day, it is answered from what it wrote; a batch does the same for itself.
+
+pub mod replay;
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use percent_encoding::percent_decode_str;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::access::{Access, AnyClient};
+use super::batch::{ATTEMPTS_MAX, InnerRouter};
+use super::error::{ApiError, Problem};
+use super::extract::accept::check_accept;
+use super::extract::auth::WithinRequest;
+use super::extract::body::{RECORD_BYTES_MAX, parse_object, read_bounded};
+use super::middleware::answer::RequestInfo;
+use super::router::{BASE_PATH, endpoints};
+use crate::state::AppState;
+use daftar_domain::error::AppError;
+use daftar_domain::idempotency::{IdempotencyKey, KeyError, RememberedAnswer};
+use daftar_domain::scope::{Action, Scope};
+use daftar_service::once::NamedRequest;
+use daftar_service::transaction::{NotWritten, Transaction, Undone};
+
+/// Names a request.
+pub static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Says that an answer is that of an earlier request.
+pub static REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// The paths at which a POST makes something, each with the scopes that it needs one of and its first spelling.
+static CREATES: LazyLock<HashMap<String, (&'static [Scope], String)>> = LazyLock::new(|| {
+    let mut creates = HashMap::new();
+    for endpoint in endpoints().into_iter().filter(|endpoint| endpoint.method == Method::POST) {
+        let (Access::Scopes(scopes), Some(first)) = (endpoint.access, endpoint.paths.first().cloned()) else {
+            continue;
+        };
+        let is_create = scopes.iter().all(|scope| scope.action == Action::Create) || first.ends_with("/$add-member");
+        if is_create {
+            creates.extend(endpoint.paths.into_iter().map(|path| (path, (scopes, first.clone()))));
+        }
+    }
+    creates
+});
+
+/// Does a create that its client named at most once; leaves all else alone.
+pub async fn once(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let matched = request.extensions().get::<MatchedPath>();
+    let create = matched.filter(|_| request.method() == Method::POST).and_then(|path| CREATES.get(path.as_str()));
+    match create {
+        Some((scopes, _)) if request.headers().contains_key(&IDEMPOTENCY_KEY) => {
+            run(&app, scopes, request, next).await.unwrap_or_else(IntoResponse::into_response)
+        }
+        Some(_) | None => next.run(request).await,
+    }
+}
+
+async fn run(app: &AppState, scopes: &[Scope], request: Request, next: Next) -> Result<Response, ApiError> {
+    let (mut parts, body) = request.into_parts();
+    let client = AnyClient::identified(&parts, app).await?;
+    let ctx = client.context;
+    parts.extensions.insert(WithinRequest { context: ctx.clone(), lines: None });
+    if !scopes.iter().any(|scope| ctx.scopes.covers(*scope)) {
+        // The handler refuses it before it looks at anything else.
+        return Ok(next.run(Request::from_parts(parts, body)).await);
+    }
+    check_accept(&parts)?;
+    let key = key_of(&parts.headers)?.ok_or_else(|| AppError::internal("a header is gone"))?;
+    let bytes = read_bounded(Request::from_parts(parts.clone(), body), RECORD_BYTES_MAX).await?;
+    let bytes = Bytes::from(bytes);
+    let named = NamedRequest { key, digest: digest_of(&parts, &bytes), parts: 1 };
+    let mut once = app.requests.begin(&ctx, &*app.registry.store, named).await?;
+    for _ in 0..ATTEMPTS_MAX {
+        ctx.trail.begin_again();
+        if let Some(earlier) = once.earlier(0) {
+            let mut response = replay::response(app, &ctx, &parts.headers, earlier.answers.first()).await?;
+            response.headers_mut().insert(&REPLAYED, HeaderValue::from_static("true"));
+            return Ok(response);
+        }
+        let transaction = Transaction::begin(&app.registry);
+        transaction.begin_entry(0);
+        let request = anew(&parts, &bytes);
+        let response = InnerRouter::of_one(&app.with_registry(transaction.registry())).answer(request).await;
+        if !response.status().is_success() {
+            if once.is_done_meanwhile(&ctx, &*app.registry.store, 0).await? {
+                continue;
+            }
+            transaction.abandon(&ctx, Undone::OtherRefused).await?;
+            return Ok(response);
+        }
+        let answer = answer_of(&transaction, 0, response.status().as_u16());
+        match transaction.commit_once(&ctx, once.answered(&ctx, 0, vec![answer])).await {
+            Ok(()) => {
+                once.note();
+                return Ok(response);
+            }
+            Err(NotWritten::Overtaken) => {
+                transaction.abandon(&ctx, Undone::Overtaken).await?;
+                once.is_done_meanwhile(&ctx, &*app.registry.store, 0).await?;
+            }
+            Err(NotWritten::Failed(error)) => {
+                transaction.abandon(&ctx, Undone::Failed).await?;
+                return Err(error.into());
+            }
+        }
+    }
+    Err(AppError::Overtaken.into())
+}
+
+/// The request as it came, without what matching its route left in it: the route is matched once more.
+fn anew(parts: &Parts, bytes: &Bytes) -> Request {
+    let mut request = Request::new(Body::from(bytes.clone()));
+    *request.method_mut() = parts.method.clone();
+    *request.uri_mut() = parts.uri.clone();
+    *request.headers_mut() = parts.headers.clone();
+    let (within, info) = (parts.extensions.get::<WithinRequest>(), parts.extensions.get::<RequestInfo>());
+    within.map(|within| request.extensions_mut().insert(within.clone()));
+    info.map(|info| request.extensions_mut().insert(info.clone()));
+    request
+}
+
+/// What is remembered of an entry.
+pub fn answer_of(transaction: &Transaction, entry: usize, status: u16) -> RememberedAnswer {
+    RememberedAnswer { status, record: transaction.written_by(entry).last().map(|record| record.place()) }
+}
+
+/// The name that a client gave its request.
+///
+/// # Errors
+/// 400 when it is none, or stands twice.
+pub fn key_of(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, ApiError> {
+    let mut values = headers.get_all(&IDEMPOTENCY_KEY).iter();
+    let Some(first) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Problem::malformed("`Idempotency-Key` stands twice").into());
+    }
+    let key = first.to_str().ok().and_then(|text| IdempotencyKey::parse(text.trim()).ok());
+    let key = key.ok_or_else(|| Problem::malformed(KeyError.to_string()))?;
+    Ok(Some(key))
+}
+
+/// SHA-256 of what a request asks for: where, under which condition, with which body. Spellings of a path that mean the same, and
+/// spaces and the order of members in JSON, make no difference.
+fn digest_of(parts: &Parts, body: &[u8]) -> [u8; 32] {
+    let path = parts.uri.path();
+    let matched = parts.extensions.get::<MatchedPath>();
+    let first = matched.and_then(|matched| CREATES.get(matched.as_str())).map(|(_, first)| first.as_str());
+    let named = path.strip_prefix(BASE_PATH).unwrap_or(path).split('/').nth(2).unwrap_or_default();
+    let named = percent_decode_str(named).collect::<Vec<u8>>();
+    let condition = parts.headers.get(header::IF_MATCH).map(|value| value.as_bytes()).unwrap_or_default();
+    let query = parts.uri.query().unwrap_or_default();
+    let same = parse_object(body).map(|members| Value::Object(members).to_string());
+    let body = same.as_ref().map_or(body, |text| text.as_bytes());
+    digest(&[first.unwrap_or(path).as_bytes(), &named, query.as_bytes(), condition, body])
+}
+
+/// SHA-256 of parts, each with its length before it.
+pub fn digest(parts: &[&[u8]]) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part);
+    }
+    hasher.finalize().into()
+}

@@ -1,0 +1,242 @@
+//! Puts the document together from the table of routes.
+
+mod headers;
+mod refusals;
+mod security;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use utoipa::openapi::extensions::{Extensions, ExtensionsBuilder};
+use utoipa::openapi::info::{InfoBuilder, LicenseBuilder};
+use utoipa::openapi::link::Link;
+use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterBuilder, PathItem, PathsBuilder};
+use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
+use utoipa::openapi::schema::{Schema, SchemaType, Type};
+use utoipa::openapi::server::Server;
+use utoipa::openapi::tag::{Tag as DocumentTag, TagBuilder};
+use utoipa::openapi::{
+    Components, ContentBuilder, HttpMethod, OpenApi, OpenApiBuilder, Ref, RefOr, Required, Response, ResponseBuilder,
+    Responses,
+};
+
+pub use headers::HEADERS;
+
+use super::example::Example;
+use super::operation::{Answer, Operation, Tag};
+use super::searching::of_modules;
+use super::{
+    batch, consent, eligibility, group, individual, parameter, program, program_membership, server, shared, vocabulary,
+};
+use crate::api::access::Access;
+use crate::api::middleware::answer::API_VERSION;
+use crate::api::router::Endpoint;
+use daftar_domain::extension::ExtensionFields;
+
+/// The document of a server that clients know by that URL, with the fields that installed modules add.
+#[must_use]
+pub fn document(endpoints: &[Endpoint], public_url: &str, fields: &ExtensionFields) -> Value {
+    let mut document = serde_json::to_value(model(endpoints, public_url, fields)).unwrap_or_default();
+    complete(&mut document);
+    if let Some(Value::Object(components)) = document.get_mut("components") {
+        let told = HEADERS.iter().map(|(name, ..)| ((*name).to_owned(), json!(headers::header(name))));
+        components.insert("headers".to_owned(), told.collect());
+    }
+    document
+}
+
+/// What the model cannot say: it writes the members of links in its own spelling, and each header again wherever it stands.
+fn complete(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            if let Some(Value::Object(links)) = members.get_mut("links") {
+                for link in links.values_mut().filter_map(Value::as_object_mut) {
+                    if let Some(id) = link.remove("operation_id") {
+                        link.insert("operationId".to_owned(), id);
+                    }
+                }
+            }
+            if let Some(Value::Object(told)) = members.get_mut("headers") {
+                for (name, header) in told {
+                    *header = json!({"$ref": format!("#/components/headers/{name}")});
+                }
+            }
+            members.values_mut().for_each(complete);
+        }
+        Value::Array(items) => items.iter_mut().for_each(complete),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn model(endpoints: &[Endpoint], public_url: &str, fields: &ExtensionFields) -> OpenApi {
+    let mut items: BTreeMap<String, PathItem> = BTreeMap::new();
+    for endpoint in endpoints {
+        let Some((path, aliases)) = endpoint.paths.split_first() else { continue };
+        let Some(method) = method(endpoint) else { continue };
+        let made = PathItem::new(method, operation(endpoint, path, aliases, fields));
+        match items.get_mut(path) {
+            Some(item) => item.merge_operations(made),
+            None => {
+                items.insert(path.clone(), made);
+            }
+        }
+    }
+    let paths = items.into_iter().fold(PathsBuilder::new(), |paths, (path, item)| paths.path(path, item));
+    OpenApiBuilder::new()
+        .info(
+            InfoBuilder::new()
+                .title("daftar")
+                .version(API_VERSION)
+                .description(Some(ABOUT))
+                .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build())),
+        )
+        .servers(Some([Server::new(public_url)]))
+        .tags(Some(Tag::ALL.map(tag)))
+        .paths(paths)
+        .components(Some(components(public_url, fields)))
+        .build()
+}
+
+/// What a reader needs to know before the first call.
+const ABOUT: &str = "The register of a social protection programme: who is in it, in which household, on which programs, \
+with whose consent.\n\nA client gets a token at `/api/v2/oauth/token` and sends it with each call. Coded values are written \
+`<namespace>#<code>`; in a URL `#` is `%23`. Records are addressed by any of their identifiers, `<system>|<value>`.\n\n\
+Unknown parameters are refused with 400, unknown members of a body with 422. In a request `null` is like absent. Each path \
+has other spellings (`x-also-at`) that behave alike; a `$` in a path may be sent as `%24`.\n\nAn answer carries the state of \
+the bucket that counted the call: `X-RateLimit-Limit`, `X-RateLimit-Remaining`, and the seconds until it is full again, \
+`X-RateLimit-Reset`.";
+
+fn tag(tag: Tag) -> DocumentTag {
+    TagBuilder::new().name(tag.name()).description(Some(tag.description())).build()
+}
+
+fn method(endpoint: &Endpoint) -> Option<HttpMethod> {
+    Some(match endpoint.method.as_str() {
+        "GET" => HttpMethod::Get,
+        "POST" => HttpMethod::Post,
+        "PUT" => HttpMethod::Put,
+        "PATCH" => HttpMethod::Patch,
+        "DELETE" => HttpMethod::Delete,
+        _ => return None,
+    })
+}
+
+fn components(public_url: &str, fields: &ExtensionFields) -> Components {
+    let mut components = Components::new();
+    let shapes = [
+        shared::shapes(),
+        individual::shapes(fields),
+        group::shapes(fields),
+        program::shapes(),
+        program_membership::shapes(),
+        consent::shapes(),
+        eligibility::shapes(fields),
+        vocabulary::shapes(),
+        batch::shapes(),
+        server::shapes(),
+    ];
+    components.schemas.extend(shapes.into_iter().flatten());
+    components.responses.extend(refusals::components());
+    components.security_schemes.extend(security::schemes(public_url));
+    components
+}
+
+fn operation(endpoint: &Endpoint, path: &str, aliases: &[String], fields: &ExtensionFields) -> OperationBuilder {
+    let told = &endpoint.operation;
+    let shown: Vec<Parameter> = parameters(path, told).chain(of_modules(told, fields)).collect();
+    let mut builder = OperationBuilder::new()
+        .operation_id(Some(told.id))
+        .tag(told.tag.name())
+        .summary(Some(told.summary))
+        .parameters(Some(shown))
+        .request_body(told.body.as_ref().map(|_| request_body(told)))
+        .responses(responses(endpoint))
+        .securities(Some(security::of(endpoint.access)))
+        .extensions(also_at(aliases));
+    if !told.description.is_empty() {
+        builder = builder.description(Some(told.description.as_str()));
+    }
+    builder
+}
+
+/// The other spellings of a path.
+fn also_at(aliases: &[String]) -> Option<Extensions> {
+    let told: Vec<&str> = aliases.iter().map(String::as_str).filter(|alias| !alias.contains("%24")).collect();
+    (!told.is_empty()).then(|| ExtensionsBuilder::new().add("x-also-at", told).build())
+}
+
+/// The parameters of an operation: those of its path, then its own, with the values of the first example.
+pub fn parameters<'a>(path: &'a str, told: &'a Operation) -> impl Iterator<Item = Parameter> + 'a {
+    let of_path = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let of_path = of_path.filter_map(parameter::of_path);
+    of_path.chain(told.parameters.iter().cloned()).map(|parameter| {
+        let given = |example: &Example| {
+            example.parameters.iter().find(|(name, _)| *name == parameter.name).map(|(_, value)| value.clone())
+        };
+        match told.examples.iter().filter(|example| example.status < 400).find_map(given) {
+            Some(value) => ParameterBuilder::from(parameter.clone()).example(Some(valued(&parameter, value))).build(),
+            None => parameter,
+        }
+    })
+}
+
+/// The text of a parameter as the value that its shape has.
+fn valued(parameter: &Parameter, text: String) -> Value {
+    let of = match &parameter.schema {
+        Some(RefOr::T(Schema::Array(_))) => return json!([text]),
+        Some(RefOr::T(Schema::Object(object))) => &object.schema_type,
+        _ => return text.into(),
+    };
+    let is = |kind: Type| *of == SchemaType::Type(kind);
+    let value = if is(Type::Integer) || is(Type::Boolean) { serde_json::from_str(&text).ok() } else { None };
+    value.unwrap_or_else(|| text.into())
+}
+
+fn request_body(told: &Operation) -> RequestBody {
+    let Some(body) = &told.body else { return RequestBody::new() };
+    let mut builder = RequestBodyBuilder::new().description(Some(body.description)).required(Some(Required::True));
+    let shown = told.examples.iter().filter_map(|example| Some((example.name, example, example.body.as_ref()?)));
+    let shown: Vec<_> = shown
+        .map(|(name, example, value)| {
+            let shown = utoipa::openapi::example::ExampleBuilder::new().summary(example.summary);
+            (name, RefOr::T(shown.value(Some(value.clone())).build()))
+        })
+        .collect();
+    for media_type in body.media_types {
+        let content = ContentBuilder::new().schema(Some(body.shape.clone())).examples_from_iter(shown.clone());
+        builder = builder.content(*media_type, content.build());
+    }
+    builder.build()
+}
+
+fn responses(endpoint: &Endpoint) -> Responses {
+    let told = &endpoint.operation;
+    let mut responses = Responses::new();
+    for answer in &told.answers {
+        responses.responses.insert(answer.status.to_string(), RefOr::T(response(answer, endpoint.access)));
+    }
+    let takes_path = endpoint.paths.iter().any(|path| path.contains('{'));
+    for status in refusals::of(told, endpoint.access, takes_path) {
+        let name = refusals::name(status, endpoint.access);
+        responses.responses.insert(status.to_string(), RefOr::Ref(Ref::from_response_name(name)));
+    }
+    responses
+}
+
+fn response(answer: &Answer, access: Access) -> Response {
+    let mut builder = ResponseBuilder::new().description(answer.description);
+    for (media_type, shape) in &answer.bodies {
+        builder = builder.content(*media_type, ContentBuilder::new().schema(Some(shape.clone())).build());
+    }
+    for name in headers::of_every_answer(access).iter().chain(&answer.headers) {
+        builder = builder.header(*name, headers::header(name));
+    }
+    for told in &answer.links {
+        let link = told
+            .parameters
+            .iter()
+            .fold(Link::builder().operation_id(told.operation), |link, (name, value)| link.parameter(*name, *value));
+        builder = builder.link(told.name, link.build());
+    }
+    builder.build()
+}

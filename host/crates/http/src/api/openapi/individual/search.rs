@@ -1,0 +1,39 @@
+//! `GET /Individual`
+
+use crate::api::elements::INDIVIDUAL;
+use crate::api::openapi::example::Example;
+use crate::api::openapi::operation::{Operation, Tag};
+use crate::api::openapi::parameter::{KEY_PATTERN, elements_without, repeatable};
+use crate::api::openapi::searching::{coded, coded_as, common, day, envelope, places};
+use crate::api::openapi::shape::{named, pattern};
+use crate::api::routes::individual_search::{BESIDE, SORTABLE};
+use daftar_domain::vocabulary::CodedField;
+
+/// `GET /Individual`
+#[must_use]
+pub fn search() -> Operation {
+    let key = KEY_PATTERN.trim_start_matches('^');
+    let inside = [CodedField::AddressCountry, CodedField::IncomeCurrency];
+    let fields = CodedField::individual_singles().chain(CodedField::individual_lists()).chain(inside);
+    let group = "A group that the person is in: `<system>|<value>`, or `none`. Needs `group:read`.";
+    Operation::new(Tag::Individuals, "searchIndividuals", "Search people")
+        .says("All conditions must hold. Without any, everybody is found. `membership_role` needs `group:read`, as `group` does. A condition on a field that the client may not see is 403.")
+        .parameters(common())
+        .parameter(day("birth_date"))
+        .parameters(places())
+        .parameters(fields.flat_map(coded))
+        .parameter(repeatable("group", group, pattern(&format!("^(none|(Group/)?{}", key.replacen('$', ")$", 1)))))
+        .parameters(coded_as("membership_role", CodedField::MemberRole))
+        .parameters(envelope(elements_without(INDIVIDUAL, &BESIDE), &SORTABLE))
+        .in_languages()
+        .answers_page("A page of people.", named("IndividualPage"), "readIndividual")
+        .example(
+            Example::new("women", "Women born before 1966 whose name begins with `dia`, two of them, the youngest first")
+                .with("gender", "urn:iso:std:iso:5218#2")
+                .with("birth_date", "lt1966-01-01")
+                .with("name", "dia")
+                .with("_sort", "-birth_date")
+                .with("_count", "2"),
+        )
+        .example(Example::new("nothing_to_count", "A page has at least one item").with("_count", "0").answered(400))
+}

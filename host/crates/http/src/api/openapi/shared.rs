@@ -1,0 +1,354 @@
+//! Shapes that several bodies have; they go with `dto/shared.rs`, `dto/reader.rs` and `error.rs`.
+
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{Array, ArrayBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
+
+use super::parameter::KEY_PATTERN;
+use super::shape::{self, Members, Shape, any_of, named, pattern, text};
+use daftar_domain::code::{CODE_BYTES_MAX, NAMESPACE_BYTES_MAX};
+use daftar_domain::extension::{ExtensionFields, TEXT_BYTES_MAX, VALUES_MAX};
+use daftar_domain::identifier::{SYSTEM_BYTES_MAX, VALUE_BYTES_MAX};
+use daftar_domain::individual::{self, LIST_ITEMS_MAX};
+use daftar_domain::manifest::{ExtensionField, ExtensionFieldKind};
+use daftar_domain::record::RecordKind;
+use daftar_domain::vocabulary::CodedField;
+
+/// A code as a text: `<namespace>#<code>` or `<namespace>|<code>`.
+const CODE_PATTERN: &str = r#"^[\x21\x22\x24-\x7B\x7D\x7E]+[#|][^\x00-\x20\x7F-\xA0#\s]+$"#;
+const SYSTEM_PATTERN: &str = r"^[A-Za-z][A-Za-z0-9+.\-]*:[\x21-\x7B\x7D\x7E]+$";
+const VALUE_PATTERN: &str = r"^[^\x00-\x1F\x7F-\x9F\s]([^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s])?$";
+
+/// The shapes of this module, by name.
+#[must_use]
+pub fn shapes() -> Vec<(String, Shape)> {
+    [
+        ("Identifier", identifier()),
+        ("IdentifierSent", identifier_sent()),
+        ("Period", period(Members::answered("From when until when; a side that is open is left out."))),
+        ("PeriodSent", period(Members::sent("From when until when; a side that is open is left out."))),
+        ("Code", code()),
+        ("CodeSent", code_sent()),
+        ("Address", address()),
+        ("AddressSent", address_sent()),
+        ("Meta", meta()),
+        ("Links", links()),
+        ("PageMeta", page_meta()),
+        ("Problem", problem()),
+        ("FieldProblem", field_problem()),
+        ("Diagnostic", diagnostic()),
+        ("Receipt", receipt()),
+        ("Reference", reference()),
+        ("PersonSent", reference_to("A person, by any identifier.", RecordKind::Individual)),
+        ("GroupReferenceSent", reference_to("A group, by any identifier.", RecordKind::Group)),
+    ]
+    .map(|(name, shape)| (name.to_owned(), shape))
+    .into()
+}
+
+fn identifier() -> Shape {
+    Members::answered("One of the names by which others know a record.")
+        .needs("system", text().description(Some("What kind of identifier it is: a URI.")))
+        .needs("value", text().description(Some("The identifier itself.")))
+        .may("period", shape::named_as("Period", "From when until when it is in use."))
+        .into()
+}
+
+fn identifier_sent() -> Shape {
+    let system = "What kind of identifier it is: a code of the vocabulary of ID types, or a system that the administrator registered.";
+    Members::sent(
+        "One of the names by which others know a record. Of one system and value there is one open identifier.",
+    )
+    .needs("system", pattern(SYSTEM_PATTERN).max_length(Some(SYSTEM_BYTES_MAX)).description(Some(system)))
+    .needs(
+        "value",
+        pattern(VALUE_PATTERN).max_length(Some(VALUE_BYTES_MAX)).description(Some("The identifier itself.")),
+    )
+    .may("period", named("PeriodSent"))
+    .into()
+}
+
+fn period(members: Members) -> Shape {
+    members
+        .may("start", shape::date().description(Some("The first day.")))
+        .may("end", shape::date().description(Some("The last day.")))
+        .into()
+}
+
+fn code() -> Shape {
+    Members::answered("A code of a vocabulary, with its name in the client's language.")
+        .may("uri", text().description(Some("`<namespace>#<code>`")))
+        .may("code", text())
+        .may("display", text().description(Some("What it is called.")))
+        .may("namespace", text().description(Some("The vocabulary.")))
+        .into()
+}
+
+/// The forms in which a request writes a code.
+fn code_sent() -> Shape {
+    let namespace = || pattern(r"^[\x21\x22\x24-\x7B\x7D\x7E]+$").max_length(Some(NAMESPACE_BYTES_MAX));
+    let bare = || pattern(r"^[^\x00-\x20\x7F-\xA0#\s]+$").max_length(Some(CODE_BYTES_MAX));
+    let uri = || pattern(CODE_PATTERN).max_length(Some(CODE_URI_BYTES_MAX));
+    let parts = Members::sent("Namespace and code.").needs("namespace", namespace()).needs("code", bare());
+    let shown = Members::sent("A code as answers have it.").needs("uri", uri());
+    let shown = shown.may("code", text()).may("namespace", text()).may("display", shape::ignored());
+    let coding = Members::sent("A coding.").needs("system", namespace()).needs("code", bare());
+    let parts = parts.may("display", shape::ignored());
+    let codings = Array::new(Shape::from(coding.may("display", shape::ignored())));
+    let codings = ArrayBuilder::from(codings).min_items(Some(1)).max_items(Some(1));
+    let concept = Members::sent("A concept with one coding.").needs("coding", codings);
+    any_of([
+        RefOr::from(uri().description(Some("`<namespace>#<code>` or `<namespace>|<code>`"))),
+        parts.into(),
+        shown.into(),
+        concept.into(),
+    ])
+    .description(Some("A code that new records may hold."))
+    .into()
+}
+
+/// The longest code with its namespace, in bytes.
+const CODE_URI_BYTES_MAX: usize = NAMESPACE_BYTES_MAX + 1 + CODE_BYTES_MAX;
+
+fn meta() -> Shape {
+    Members::answered("What is said of a record's versions.")
+        .may("version_id", text().description(Some("Counts the changes; the `ETag` without its quotation marks.")))
+        .may("last_updated", shape::instant())
+        .may("source", text().description(Some("The client that wrote this version.")))
+        .into()
+}
+
+/// The parts of an address that are texts, with their greatest length in bytes.
+const ADDRESS_PARTS: [(&str, usize); 6] = [
+    ("type", 100),
+    ("text", individual::TEXT_BYTES_MAX),
+    ("city", individual::TEXT_BYTES_MAX),
+    ("district", individual::TEXT_BYTES_MAX),
+    ("region", individual::TEXT_BYTES_MAX),
+    ("postal_code", 100),
+];
+
+fn address() -> Shape {
+    Members::answered("Where somebody lives.")
+        .may_each(ADDRESS_PARTS.map(|(part, _)| (part, text().into())))
+        .may("line", shape::list(text()))
+        .may("country", code_of(CodedField::AddressCountry))
+        .into()
+}
+
+fn address_sent() -> Shape {
+    Members::sent("Where somebody lives.")
+        .may_each(ADDRESS_PARTS.map(|(part, bytes_max)| (part, shape::written(bytes_max).into())))
+        .may("line", list_sent(shape::written(individual::TEXT_BYTES_MAX)))
+        .may("country", code_sent_of(CodedField::AddressCountry))
+        .into()
+}
+
+fn receipt() -> Shape {
+    Members::answered("What stays of a record for a client that may write it and not read it.")
+        .needs("type", text())
+        .may("identifier", shape::list(named("Identifier")))
+        .needs("meta", named("Meta"))
+        .into()
+}
+
+fn reference() -> Shape {
+    Members::answered("A record, by one of its identifiers.")
+        .may("reference", text().description(Some("`<kind>/<system>|<value>`")))
+        .may("display", text().description(Some("Its name, where this client may see it.")))
+        .into()
+}
+
+fn reference_to(description: &str, kind: RecordKind) -> Shape {
+    Members::sent(description).needs("reference", reference_sent(&[kind])).may("display", shape::ignored()).into()
+}
+
+fn links() -> Shape {
+    let url = |description| shape::or_null(text().description(Some(description)));
+    Members::answered("Where this page and its neighbours are.")
+        .needs("self", text())
+        .needs("next", url("The next page; `null` after the last."))
+        .needs("prev", url("The page before; `null` before the first."))
+        .into()
+}
+
+fn page_meta() -> Shape {
+    Members::answered("The page's place in the whole.")
+        .needs("total", shape::whole(0).description(Some("How many there are in all.")))
+        .needs("count", shape::whole(0).description(Some("How many this page holds.")))
+        .needs("offset", shape::whole(0).description(Some("How many lie before it.")))
+        .into()
+}
+
+/// A page of items of that named shape.
+#[must_use]
+pub fn page_of(name: &str) -> Shape {
+    Members::answered("A page with its place in the whole.")
+        .needs("data", shape::list(named(name)))
+        .needs("total", shape::whole(0).description(Some("How many there are in all.")))
+        .needs("meta", named("PageMeta"))
+        .needs("links", named("Links"))
+        .into()
+}
+
+fn problem() -> Shape {
+    Members::answered("Why a request was refused (RFC 9457).")
+        .needs("type", text())
+        .needs("title", text())
+        .needs("status", shape::whole(400))
+        .needs("detail", text().description(Some("One sentence that says what is wrong and what would be right.")))
+        .may("instance", text().description(Some("The route, never the path.")))
+        .needs("request_id", text().description(Some("As in `X-Request-Id`.")))
+        .may("errors", shape::list(named("FieldProblem")))
+        .may("diagnostics", shape::list(named("Diagnostic")))
+        .may("outcome", shape::word(["not_eligible", "undetermined"]))
+        .may("missing", shape::list(text()).description(Some("The facts that a program's rule misses.")))
+        .into()
+}
+
+fn field_problem() -> Shape {
+    Members::answered("What is wrong with one field of a body.")
+        .needs("field", text().description(Some("Where it stands, such as `address[0].country`.")))
+        .needs("code", text().description(Some("The stable name of the problem.")))
+        .needs("message", text())
+        .into()
+}
+
+fn diagnostic() -> Shape {
+    Members::answered("What is wrong with an expression, or doubtful.")
+        .needs("severity", shape::word(["error", "warning"]))
+        .needs("code", text())
+        .needs("message", text())
+        .needs("line", shape::whole(0))
+        .needs("column", shape::whole(0))
+        .needs("length", shape::whole(0))
+        .may("suggestion", text())
+        .into()
+}
+
+/// A code of one of a field's vocabularies.
+#[must_use]
+pub fn code_pattern_of(field: CodedField) -> String {
+    let namespaces: Vec<String> = field.namespaces().iter().map(|namespace| namespace.replace('.', r"\.")).collect();
+    format!(r"^({})[#|][^\x00-\x20\x7F-\xA0#\s]{{1,{CODE_BYTES_MAX}}}$", namespaces.join("|"))
+}
+
+/// The code of a field, as a request writes it; the vocabularies are told.
+#[must_use]
+pub fn code_sent_of(field: CodedField) -> Shape {
+    shape::named_as("CodeSent", &told(field)).into()
+}
+
+/// The code of a field, as answers have it.
+#[must_use]
+pub fn code_of(field: CodedField) -> Shape {
+    shape::named_as("Code", &told(field)).into()
+}
+
+fn told(field: CodedField) -> String {
+    let namespaces: Vec<String> = field.namespaces().iter().map(|namespace| format!("`{namespace}`")).collect();
+    format!("A code of {}.", namespaces.join(" or "))
+}
+
+/// A list in a request, of at most as many items as lists of records have.
+#[must_use]
+pub fn list_sent(of: impl Into<Shape>) -> ArrayBuilder {
+    shape::list(of).max_items(Some(LIST_ITEMS_MAX))
+}
+
+/// `type` and `resourceType` of a request's body, which may say what it is.
+#[must_use]
+pub fn type_sent(kind: RecordKind) -> [(&'static str, Shape); 2] {
+    let name = kind.name();
+    let lower = name.to_ascii_lowercase();
+    ["type", "resourceType"].map(|member| {
+        let words = pattern(&any_case(&lower)).description(Some(format!("`{name}`, in any case.")));
+        (member, words.into())
+    })
+}
+
+/// A pattern of a word that does not mind case.
+fn any_case(word: &str) -> String {
+    let letters = word.chars().map(|letter| format!("[{}{letter}]", letter.to_ascii_uppercase()));
+    format!("^{}$", letters.collect::<String>())
+}
+
+/// A reference to a record of one of those kinds.
+#[must_use]
+pub fn reference_sent(kinds: &[RecordKind]) -> Shape {
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    let key = KEY_PATTERN.trim_start_matches('^');
+    let description = format!("`{}/<system>|<value>`, by any identifier.", names.join("` or `"));
+    pattern(&format!("^({})/{key}", names.join("|"))).description(Some(description)).into()
+}
+
+/// The member `extension` of answers: what installed modules add.
+#[must_use]
+pub fn extension(fields: &ExtensionFields) -> Shape {
+    let value = |field: &ExtensionField| match field.kind {
+        ExtensionFieldKind::Boolean => shape::boolean().into(),
+        ExtensionFieldKind::Integer => ObjectBuilder::new().schema_type(Type::Integer).into(),
+        ExtensionFieldKind::Number => shape::number().into(),
+        ExtensionFieldKind::Text => text().into(),
+        ExtensionFieldKind::Date => shape::date().into(),
+        ExtensionFieldKind::Coded => shape::named_as("Code", &vocabulary_of(field)).into(),
+    };
+    nested(fields, "", &|| Members::answered(EXTENSION_ABOUT), &|field| match field.repeated {
+        true => shape::list(value(field)).into(),
+        false => value(field),
+    })
+}
+
+/// The member `extension` of requests.
+#[must_use]
+pub fn extension_sent(fields: &ExtensionFields) -> Shape {
+    let value = |field: &ExtensionField| match field.kind {
+        ExtensionFieldKind::Boolean => shape::boolean().into(),
+        ExtensionFieldKind::Integer => ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+            .into(),
+        ExtensionFieldKind::Number => shape::number().into(),
+        ExtensionFieldKind::Text => shape::written(TEXT_BYTES_MAX).into(),
+        ExtensionFieldKind::Date => shape::date().into(),
+        ExtensionFieldKind::Coded => shape::named_as("CodeSent", &vocabulary_of(field)).into(),
+    };
+    nested(fields, "", &|| Members::sent(EXTENSION_ABOUT), &|field| match field.repeated {
+        true => shape::list(value(field)).max_items(Some(VALUES_MAX)).into(),
+        false => value(field),
+    })
+}
+
+const EXTENSION_ABOUT: &str = "What installed modules add.";
+
+fn vocabulary_of(field: &ExtensionField) -> String {
+    format!("A code of `{}`.", field.vocabulary.as_deref().unwrap_or_default())
+}
+
+/// The fields below a path of keys, as objects in each other.
+fn nested(
+    fields: &ExtensionFields,
+    above: &str,
+    object: &dyn Fn() -> Members,
+    value: &dyn Fn(&ExtensionField) -> Shape,
+) -> Shape {
+    let below = |field: &'_ ExtensionField| field.path.as_str().strip_prefix(above).map(str::to_owned);
+    let mut members = object();
+    let mut last = String::new();
+    for (field, rest) in fields.iter().filter_map(|field| Some((field, below(field)?))) {
+        match rest.split_once('.') {
+            None => members = members.may(&rest, value(field)),
+            Some((key, _)) if key == last => {}
+            Some((key, _)) => {
+                members = members.may(key, nested(fields, &format!("{above}{key}."), object, value));
+                last = key.to_owned();
+            }
+        }
+    }
+    members.into()
+}
+
+/// An UUID in a text.
+#[must_use]
+pub fn uuid() -> Shape {
+    text().format(Some(SchemaFormat::Custom("uuid".to_owned()))).into()
+}

@@ -1,0 +1,126 @@
+//! The members of a group, one at a time, and a person's places in groups.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value};
+
+use super::group::{answer, shown_among};
+use super::individual::path_part;
+use super::search::{Envelope, languages};
+use crate::api::access::{Auth, scope};
+use crate::api::dto::group::{HistoryBody, PlaceBody, read_member, read_member_patch, read_removal};
+use crate::api::dto::reader::Problems;
+use crate::api::error::ApiError;
+use crate::api::extract::body::JsonObject;
+use crate::api::extract::if_match::Conditions;
+use crate::api::extract::path::{IdentifierPath, MemberPath};
+use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::router::BASE_PATH;
+use crate::state::AppState;
+use daftar_domain::error::AppError;
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::record::RecordKind;
+use daftar_service::codes::CodeView;
+use daftar_service::group::history::membership_history;
+use daftar_service::group::members::{MemberChange, change_member, places_of};
+
+/// Adds somebody to a group.
+pub async fn add(
+    auth: Auth<scope::GroupUpdate>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    Conditions { query, condition, headers }: Conditions,
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    query.expect_only(&[])?;
+    let ctx = auth.into_context();
+    let change = MemberChange::Add(whole(members, read_member)?);
+    let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
+    Ok(answer(&app, StatusCode::CREATED, &view).await?)
+}
+
+/// Lets somebody leave a group.
+pub async fn remove(
+    auth: Auth<scope::GroupUpdate>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    Conditions { query, condition, headers }: Conditions,
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    query.expect_only(&[])?;
+    let ctx = auth.into_context();
+    let (individual, last_day) = whole(members, read_removal)?;
+    let change = MemberChange::Remove { individual, last_day };
+    let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
+    Ok(answer(&app, StatusCode::OK, &view).await?)
+}
+
+/// Changes what the body names of a member's place; `null` takes it out (RFC 7396).
+pub async fn patch(
+    auth: Auth<scope::GroupUpdate>,
+    State(app): State<AppState>,
+    MemberPath(key, individual): MemberPath,
+    Conditions { query, condition, headers }: Conditions,
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    query.expect_only(&[])?;
+    let ctx = auth.into_context();
+    let change = whole(members, |path, item, problems| Some(read_member_patch(path, item, individual, problems)))?;
+    let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
+    Ok(answer(&app, StatusCode::OK, &view).await?)
+}
+
+/// Reads a body that is one member.
+fn whole<T>(
+    members: Map<String, Value>,
+    read: impl FnOnce(String, Value, &mut Problems) -> Option<T>,
+) -> Result<T, AppError> {
+    let mut problems = Problems::default();
+    let read = read(String::new(), Value::Object(members), &mut problems);
+    problems.finish(read)?.ok_or_else(|| AppError::internal("a member was neither read nor refused"))
+}
+
+/// Tells who joined and left a group.
+pub async fn history(
+    auth: Auth<scope::GroupRead>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    (RawQuery(query), headers): (RawQuery, HeaderMap),
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&["_count", "_offset"])?;
+    let page = parameters.page()?;
+    let ctx = auth.into_context();
+    let found = membership_history(&ctx, &app.registry, languages(&app, &headers), &key, page).await?;
+    let show_member = |id| shown_among(&found.members, id);
+    let show = |value| found.codes.show(value);
+    let bodies = found.entries.iter().filter_map(|entry| HistoryBody::new(entry, &show, &show_member)).collect();
+    let path = format!("{}/membership-history", location_of(&app, RecordKind::Group, &key));
+    Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
+}
+
+/// Lists a person's places in groups.
+pub async fn groups(
+    auth: Auth<scope::IndividualRead>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    (RawQuery(query), headers): (RawQuery, HeaderMap),
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&["_count", "_offset"])?;
+    let page = parameters.page()?;
+    let ctx = auth.into_context();
+    let found = places_of(&ctx, &app.registry, &key, page).await?;
+    let codes = CodeView::new(app.registry.vocabularies.current(), languages(&app, &headers));
+    let show = |value| codes.show(value);
+    let bodies = found.places.iter().filter_map(|place| PlaceBody::new(place, &show)).collect();
+    let path = format!("{}/groups", location_of(&app, RecordKind::Individual, &key));
+    Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
+}
+
+/// The URL of a record as it was asked for.
+fn location_of(app: &AppState, kind: RecordKind, key: &IdentifierKey) -> String {
+    format!("{}{BASE_PATH}/{kind}/{}", app.public_url, path_part(&key.reveal()))
+}

@@ -1,0 +1,196 @@
+//! `/Individual`
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{AppendHeaders, IntoResponse, Response};
+use percent_encoding::utf8_percent_encode;
+
+use super::search::languages;
+use crate::api::access::{Auth, scope};
+use crate::api::dto::individual as body;
+use crate::api::dto::merge::patched;
+use crate::api::dto::named::named;
+use crate::api::dto::reader::Problems;
+use crate::api::elements::{Elements, INDIVIDUAL};
+use crate::api::error::ApiError;
+use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
+use crate::api::extract::if_match::Conditions;
+use crate::api::extract::path::{IdentifierPath, PATH_PART};
+use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
+use crate::api::middleware::shown::{self, ShownFields};
+use crate::api::router::BASE_PATH;
+use crate::state::AppState;
+use daftar_domain::change::Details;
+use daftar_domain::error::AppError;
+use daftar_domain::record::{Record, RecordKind, RecordMeta, VersionId};
+use daftar_domain::scope::{Action, Resource};
+use daftar_service::bodies::SentBody;
+use daftar_service::individual::{self, IndividualView, Wanted};
+use daftar_service::records;
+use daftar_service::written::Spoken;
+
+/// Reads one individual by identifier.
+pub async fn read(
+    auth: Auth<scope::IndividualRead>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&["_elements"])?;
+    let elements = Elements::read(&parameters, INDIVIDUAL)?;
+    let ctx = auth.into_context();
+    if elements.is_none() {
+        let body = individual::read_body(&ctx, &app.registry, languages(&app, &headers), &key, sent).await?;
+        return Ok(as_sent(body));
+    }
+    let wants = |field| Elements::wants(elements.as_ref(), field);
+    let wanted = Wanted { photo: wants("photo"), places: wants("group_membership") };
+    let answer = |view: &IndividualView| -> Result<Response, ApiError> {
+        let body = Elements::answer(elements.as_ref(), write(view))?;
+        Ok(([(header::ETAG, etag(&view.individual.meta))], body).into_response())
+    };
+    individual::read(&ctx, &app.registry, languages(&app, &headers), (&key, wanted), answer).await
+}
+
+/// The body of a person as it is sent.
+fn sent(view: &IndividualView) -> Result<SentBody, ApiError> {
+    let bytes: Arc<[u8]> = serde_json::to_vec(&write(view)).map_err(|error| AppError::Internal(error.into()))?.into();
+    let shown = shown::fields_of(&bytes).into();
+    Ok(SentBody { version: view.individual.meta.version, bytes, shown, named: Arc::default() })
+}
+
+fn as_sent(body: SentBody) -> Response {
+    let mut response = Response::new(Body::from(Bytes::from_owner(body.bytes)));
+    response.extensions_mut().insert(ShownFields(body.shown));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Ok(tag) = HeaderValue::from_str(&tag_of(body.version)) {
+        headers.insert(header::ETAG, tag);
+    }
+    response
+}
+
+/// Registers an individual.
+pub async fn create(
+    auth: Auth<scope::IndividualCreate>,
+    State(app): State<AppState>,
+    _: NoParameters,
+    headers: HeaderMap,
+    JsonObject(members): JsonObject<RECORD_BYTES_MAX>,
+) -> Result<Response, ApiError> {
+    let ctx = auth.into_context();
+    let mut problems = Problems::default();
+    let draft = body::read(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
+    let draft = problems.finish(draft)?;
+    let view = individual::create(&ctx, &app.registry, languages(&app, &headers), draft).await?;
+    Ok(answer(&app, StatusCode::CREATED, &view).await?)
+}
+
+/// Replaces what is said of an individual.
+pub async fn replace(
+    auth: Auth<scope::IndividualUpdate>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    Conditions { query, condition, headers }: Conditions,
+    JsonObject(members): JsonObject<RECORD_BYTES_MAX>,
+) -> Result<Response, ApiError> {
+    query.expect_only(&[])?;
+    let ctx = auth.into_context();
+    let spoken = Spoken::Whole(named(Resource::Individual, &members));
+    let mut problems = Problems::default();
+    let draft = body::read(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
+    let draft = problems.finish(draft)?;
+    let make = |_: &IndividualView| Ok(draft.clone());
+    let languages = languages(&app, &headers);
+    let view = individual::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
+    Ok(answer(&app, StatusCode::OK, &view).await?)
+}
+
+/// Changes the fields that the body names; `null` takes one out (RFC 7396).
+pub async fn patch(
+    auth: Auth<scope::IndividualUpdate>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    Conditions { query, condition, headers }: Conditions,
+    JsonObject(patch): JsonObject<RECORD_BYTES_MAX>,
+) -> Result<Response, ApiError> {
+    query.expect_only(&[])?;
+    let ctx = auth.into_context();
+    let spoken = Spoken::Named(named(Resource::Individual, &patch));
+    let make = |present: &IndividualView| {
+        body::check_unseen(&patch, &ctx.fields(Resource::Individual, Action::Read), present.codes.extension_fields())?;
+        let members = patched(write(present), patch.clone())?;
+        let mut problems = Problems::default();
+        let draft = body::read(members, present.codes.extension_fields(), &mut problems);
+        problems.finish(draft)
+    };
+    let languages = languages(&app, &headers);
+    let view = individual::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
+    Ok(answer(&app, StatusCode::OK, &view).await?)
+}
+
+/// The answer to a write.
+///
+/// # Errors
+/// When the store fails.
+pub(in crate::api) async fn answer(
+    app: &AppState,
+    status: StatusCode,
+    view: &IndividualView,
+) -> Result<Response, AppError> {
+    let tag = [(header::ETAG, etag(&view.individual.meta))];
+    let location = located(app, status, RecordKind::Individual, &view.individual).await?;
+    Ok((status, tag, location, Json(write(view))).into_response())
+}
+
+fn write(view: &IndividualView) -> body::IndividualBody<'_> {
+    body::write(&view.individual, (&view.fields, &view.beside), view.codes.extension_fields(), &|value| {
+        view.codes.show(value)
+    })
+}
+
+/// The entity tag of a record: its version.
+#[must_use]
+pub fn etag(meta: &RecordMeta) -> String {
+    tag_of(meta.version)
+}
+
+fn tag_of(version: VersionId) -> String {
+    format!("\"{version}\"")
+}
+
+/// Where a record is, for an answer that says that something was made.
+///
+/// # Errors
+/// When the store fails.
+pub async fn located<D: Details>(
+    app: &AppState,
+    status: StatusCode,
+    kind: RecordKind,
+    record: &Record<D>,
+) -> Result<AppendHeaders<Option<(HeaderName, String)>>, AppError> {
+    let is_made = status == StatusCode::CREATED;
+    let location = if is_made { Some((header::LOCATION, location(app, kind, record).await?)) } else { None };
+    Ok(AppendHeaders(location))
+}
+
+/// The URL of a record, by an identifier that leads to it.
+///
+/// # Errors
+/// When the store fails.
+pub async fn location<D: Details>(app: &AppState, kind: RecordKind, record: &Record<D>) -> Result<String, AppError> {
+    let key = records::found_by(&*app.registry.store, kind, record.id, &record.details.identifiers()).await?;
+    Ok(format!("{}{BASE_PATH}/{kind}/{}", app.public_url, path_part(&key.reveal())))
+}
+
+/// A text as one part of a path.
+#[must_use]
+pub fn path_part(text: &str) -> String {
+    utf8_percent_encode(text, PATH_PART).to_string()
+}

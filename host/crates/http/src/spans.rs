@@ -1,0 +1,60 @@
+//! The span of a request. Those within it (`store.commit`, `store.read`, `plugin.run`, `plugin.call`, `plugin.install`) are made where they
+//! happen, by `tracing` alone.
+//!
+//! **Invariant:** a span names routes by their pattern, and holds nothing that a client wrote.
+
+use std::time::Duration;
+
+use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState};
+use tracing::Span;
+use tracing::field::Empty;
+use tracing_opentelemetry::OpenTelemetrySpanExt;
+
+use daftar_domain::trace_parent::TraceParent;
+
+/// A method by its name, if it is one of HTTP's own: a client may write any word.
+#[must_use]
+pub fn known_method(method: &str) -> &'static str {
+    const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+    METHODS.into_iter().find(|known| *known == method).unwrap_or("other")
+}
+
+/// The span of a request that came over a connection, or of one within another, such as an entry of a batch: then it belongs to
+/// the span that is entered. `route` is the pattern that matched; `request.id` is recorded when it is known.
+#[must_use]
+pub fn request(method: &str, route: Option<&str>, parent: Option<TraceParent>) -> Span {
+    let (method, route) = (known_method(method), route.unwrap_or("none"));
+    let span = tracing::info_span!(
+        "request",
+        otel.name = format_args!("{method} {route}"),
+        otel.kind = "server",
+        otel.status_code = Empty,
+        http.request.method = method,
+        http.route = route,
+        http.response.status_code = Empty,
+        request.id = Empty,
+    );
+    if let Some(parent) = parent.filter(|_| !span.is_disabled()) {
+        let flags = if parent.is_sampled { TraceFlags::SAMPLED } else { TraceFlags::default() };
+        let (trace_id, span_id) = (TraceId::from_bytes(parent.trace_id), SpanId::from_bytes(parent.span_id));
+        let context = SpanContext::new(trace_id, span_id, flags, true, TraceState::default());
+        let parent = opentelemetry::Context::new().with_remote_span_context(context);
+        // It cannot be set only where nothing is sent.
+        let _is_set = span.set_parent(parent).is_ok();
+    }
+    span
+}
+
+/// Notes how a request was answered.
+pub fn answered(span: &Span, status: u16) {
+    span.record("http.response.status_code", status);
+    if status >= 500 {
+        span.record("otel.status_code", "ERROR");
+    }
+}
+
+/// A duration as logs and bodies show it: in milliseconds, with at most three decimals.
+#[must_use]
+pub fn milliseconds(duration: Duration) -> f64 {
+    duration.as_micros() as f64 / 1_000.0
+}

@@ -1,0 +1,267 @@
+//! What the listeners count, and how many requests they let in at once.
+//!
+//! **Invariant:** a request that is let in gives its place back whatever becomes of it.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+
+use daftar_domain::config::ConnectionsConfig;
+
+/// Of the places for requests, one in so many may be taken by requests for tokens: they are the only ones of strangers that wait for
+/// a body, so strangers alone cannot take all.
+const TOKEN_SHARE: usize = 4;
+
+/// How a connection ended other than by its client's wish or the server's stop, or why it was not served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// The TLS handshake took too long.
+    HandshakeTimeout,
+    /// The TLS handshake failed: another version, another protocol, no trust in the certificate.
+    HandshakeFailed,
+    /// The head of a request took too long.
+    HeaderTimeout,
+    /// There was no request for too long.
+    Idle,
+    /// The client read too little of a response.
+    WriteTimeout,
+    /// It waited for a request while others had no place.
+    MadeRoom,
+    /// Its client read most slowly when a slot was needed.
+    EvictedSlow,
+    /// Its client read most slowly when memory for responses was needed.
+    ResponseMemory,
+    /// There were too many connections.
+    Full,
+    /// There were too many connections from its address.
+    AddressFull,
+    /// It came by plain HTTP and from no trusted proxy.
+    NotAProxy,
+}
+
+impl Cut {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::HandshakeTimeout,
+        Self::HandshakeFailed,
+        Self::HeaderTimeout,
+        Self::Idle,
+        Self::WriteTimeout,
+        Self::MadeRoom,
+        Self::EvictedSlow,
+        Self::ResponseMemory,
+        Self::Full,
+        Self::AddressFull,
+        Self::NotAProxy,
+    ];
+
+    /// Its name on the metrics page.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::HandshakeTimeout => "handshake_timeout",
+            Self::HandshakeFailed => "handshake_failed",
+            Self::HeaderTimeout => "header_timeout",
+            Self::Idle => "idle",
+            Self::WriteTimeout => "write_timeout",
+            Self::MadeRoom => "made_room",
+            Self::EvictedSlow => "evicted_slow",
+            Self::ResponseMemory => "response_memory",
+            Self::Full => "full",
+            Self::AddressFull => "address_full",
+            Self::NotAProxy => "not_a_proxy",
+        }
+    }
+}
+
+/// What the listeners of a server count together.
+#[derive(Debug)]
+pub struct Transport {
+    requests_max: usize,
+    requests: AtomicUsize,
+    token_requests: AtomicUsize,
+    requests_refused: AtomicU64,
+    connections: AtomicUsize,
+    cut: [AtomicU64; Cut::ALL.len()],
+    /// Seconds since 1970; 0 where there is no certificate.
+    certificate_expires_s: AtomicI64,
+    certificate_is_stale: AtomicBool,
+    certificates_taken: AtomicU64,
+}
+
+impl Transport {
+    /// Nothing counted yet.
+    #[must_use]
+    pub fn new(config: &ConnectionsConfig) -> Self {
+        Self {
+            requests_max: usize::try_from(config.requests_max).unwrap_or(usize::MAX),
+            requests: AtomicUsize::new(0),
+            token_requests: AtomicUsize::new(0),
+            requests_refused: AtomicU64::new(0),
+            connections: AtomicUsize::new(0),
+            cut: Default::default(),
+            certificate_expires_s: AtomicI64::new(0),
+            certificate_is_stale: AtomicBool::new(false),
+            certificates_taken: AtomicU64::new(0),
+        }
+    }
+
+    /// A place for a request; none where all are taken.
+    pub fn enter(&self, is_for_token: bool) -> Option<Place<'_>> {
+        let token_max = self.requests_max.div_ceil(TOKEN_SHARE);
+        if is_for_token && !take(&self.token_requests, token_max) {
+            self.requests_refused.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        // From here on the place gives back what it has.
+        let place = Place { transport: self, is_for_token, is_whole: take(&self.requests, self.requests_max) };
+        if place.is_whole {
+            return Some(place);
+        }
+        self.requests_refused.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+
+    /// Counts a connection that ended, or was not served, for that reason.
+    pub fn count_cut(&self, cut: Cut) {
+        if let Some(count) = self.cut.get(cut as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A connection came.
+    pub fn connection_opened(&self) {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A connection is gone.
+    pub fn connection_closed(&self) {
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A certificate that expires then is in use.
+    pub fn certificate_taken(&self, expires_s: i64) {
+        self.certificate_expires_s.store(expires_s, Ordering::Relaxed);
+        self.certificates_taken.fetch_add(1, Ordering::Relaxed);
+        self.certificate_is_stale.store(false, Ordering::Relaxed);
+    }
+
+    /// The files hold another certificate, which cannot be used.
+    pub fn certificate_refused(&self) {
+        self.certificate_is_stale.store(true, Ordering::Relaxed);
+    }
+
+    /// The files hold the certificate that is in use again.
+    pub fn certificate_is_current(&self) {
+        self.certificate_is_stale.store(false, Ordering::Relaxed);
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn usage(&self) -> TransportUsage {
+        let expires_s = self.certificate_expires_s.load(Ordering::Relaxed);
+        let mut cut = [("", 0); Cut::ALL.len()];
+        for ((to, kind), count) in cut.iter_mut().zip(Cut::ALL).zip(&self.cut) {
+            *to = (kind.name(), count.load(Ordering::Relaxed));
+        }
+        TransportUsage {
+            connections: self.connections.load(Ordering::Relaxed),
+            requests: self.requests.load(Ordering::Relaxed),
+            requests_max: self.requests_max,
+            requests_refused: self.requests_refused.load(Ordering::Relaxed),
+            cut,
+            certificate_expires_s: (expires_s != 0).then_some(expires_s),
+            certificate_is_stale: self.certificate_is_stale.load(Ordering::Relaxed),
+            certificates_taken: self.certificates_taken.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Adds one, unless there are as many already.
+fn take(count: &AtomicUsize, most: usize) -> bool {
+    count.fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| (taken < most).then_some(taken + 1)).is_ok()
+}
+
+/// The place of a request; given back when it is dropped.
+#[derive(Debug)]
+pub struct Place<'t> {
+    transport: &'t Transport,
+    is_for_token: bool,
+    is_whole: bool,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if self.is_for_token {
+            self.transport.token_requests.fetch_sub(1, Ordering::AcqRel);
+        }
+        if self.is_whole {
+            self.transport.requests.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// What the metrics page tells of the listeners.
+#[derive(Debug, Clone, Copy)]
+pub struct TransportUsage {
+    /// Connections that are open, of all listeners.
+    pub connections: usize,
+    /// Requests that are worked on.
+    pub requests: usize,
+    /// How many may be.
+    pub requests_max: usize,
+    /// Requests that found no place.
+    pub requests_refused: u64,
+    /// Connections that were cut, by reason.
+    pub cut: [(&'static str, u64); Cut::ALL.len()],
+    /// When the certificate in use expires, in seconds since 1970.
+    pub certificate_expires_s: Option<i64>,
+    /// Whether the files hold another certificate, which cannot be used.
+    pub certificate_is_stale: bool,
+    /// How many certificates were taken since the start.
+    pub certificates_taken: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn transport(requests_max: u64) -> Transport {
+        Transport::new(&ConnectionsConfig { requests_max, ..ConnectionsConfig::default() })
+    }
+
+    #[test]
+    fn lets_in_as_many_as_there_are_places_and_no_more() {
+        let transport = transport(3);
+        let mut places: Vec<_> = (0..3).map(|_| transport.enter(false).unwrap()).collect();
+        assert!(transport.enter(false).is_none());
+        assert_eq!((transport.usage().requests, transport.usage().requests_refused), (3, 1));
+        drop(places.pop());
+        drop(transport.enter(false).unwrap());
+        drop(places);
+        assert_eq!(transport.usage().requests, 0, "every place is given back");
+    }
+
+    #[test]
+    fn requests_for_tokens_cannot_take_all_places() {
+        let transport = transport(8);
+        let tokens: Vec<_> = (0..2).map(|_| transport.enter(true).unwrap()).collect();
+        assert!(transport.enter(true).is_none());
+        let others: Vec<_> = (0..6).map(|_| transport.enter(false).unwrap()).collect();
+        assert!(transport.enter(false).is_none());
+        drop(tokens);
+        assert!(transport.enter(true).is_some(), "and one that was refused has kept nothing");
+        drop(others);
+        let usage = transport.usage();
+        assert_eq!((usage.requests, usage.requests_refused), (0, 2));
+    }
+
+    #[test]
+    fn every_way_to_cut_a_connection_is_counted_by_its_name() {
+        let transport = transport(1);
+        for (times, cut) in Cut::ALL.into_iter().enumerate() {
+            (0..=times).for_each(|_| transport.count_cut(cut));
+        }
+        let counted: Vec<u64> = transport.usage().cut.iter().map(|(_, count)| *count).collect();
+        assert_eq!(counted, (1..=Cut::ALL.len() as u64).collect::<Vec<_>>());
+        assert_eq!(transport.usage().cut[0].0, "handshake_timeout");
+    }
+}

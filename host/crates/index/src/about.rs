@@ -1,0 +1,223 @@
+//! Programs, memberships and consents in memory: how they are found.
+//!
+//! Of programs, which are few, the records themselves are kept; of the others what they are searched by.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use super::blobs::Blobs;
+use super::checkpoint::{Loading, Section, Sections};
+use super::column::Column;
+use super::image::Teller;
+use super::individuals::version_cell;
+use super::stored::{Bytes, Stored, Unsound, put_text};
+use super::terms::{Prepared as PreparedTerms, TermIndex};
+use daftar_domain::calendar::days_since_epoch;
+use daftar_domain::change::ChangedRecord;
+use daftar_domain::consent::Consent;
+use daftar_domain::organization::Organization;
+use daftar_domain::program::Program;
+use daftar_domain::program_membership::{MembershipStatus, ProgramMembership};
+use daftar_domain::record::RecordId;
+use daftar_domain::search::terms::{ConsentTerm, MembershipTerm};
+
+/// Programs, memberships and consents, cheap to copy.
+#[derive(Debug, Clone, Default)]
+pub(super) struct About {
+    pub(super) programs: Arc<BTreeMap<RecordId, Arc<Program>>>,
+    pub(super) memberships: TermIndex<MembershipTerm>,
+    pub(super) of_memberships: MembershipColumns,
+    pub(super) consents: TermIndex<ConsentTerm>,
+}
+
+/// What memberships are put in order by.
+#[derive(Debug, Clone, Default)]
+pub(super) struct MembershipColumns {
+    /// The place of the status among all, by name.
+    pub(super) statuses: Column<u8>,
+    /// In days since 1970-01-01.
+    pub(super) enrollment_dates: Column<i32>,
+    /// In days since 1970-01-01.
+    pub(super) exit_dates: Column<i32>,
+    /// In milliseconds since 1970-01-01.
+    pub(super) last_updated: Column<i64>,
+    /// At which version each record is.
+    pub(super) versions: Column<u32>,
+}
+
+/// The terms of each row.
+#[derive(Clone, Default)]
+pub(super) struct Terms {
+    pub(super) memberships: Blobs,
+    pub(super) consents: Blobs,
+}
+
+/// Records taken apart.
+#[derive(Default)]
+pub(super) struct Prepared {
+    programs: Vec<Arc<Program>>,
+    memberships: Vec<PreparedTerms<MembershipTerm>>,
+    membership_records: Vec<Arc<ProgramMembership>>,
+    consents: Vec<PreparedTerms<ConsentTerm>>,
+}
+
+impl Prepared {
+    /// Takes a record apart; people and groups are not of these.
+    pub(super) fn add(&mut self, record: &ChangedRecord) {
+        match record {
+            ChangedRecord::Program(program) => self.programs.push(Arc::clone(program)),
+            ChangedRecord::ProgramMembership(membership) => {
+                self.memberships.push((membership.id, terms_of_membership(membership)));
+                self.membership_records.push(Arc::clone(membership));
+            }
+            ChangedRecord::Consent(consent) => self.consents.push((consent.id, terms_of_consent(consent))),
+            ChangedRecord::Individual(_) | ChangedRecord::Group(_) => {}
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.programs.is_empty() && self.memberships.is_empty() && self.consents.is_empty()
+    }
+}
+
+/// What a membership is found by.
+pub(super) fn terms_of_membership(membership: &ProgramMembership) -> Vec<MembershipTerm> {
+    let details = &membership.details;
+    vec![
+        MembershipTerm::Beneficiary(details.beneficiary),
+        MembershipTerm::Program(details.program),
+        MembershipTerm::Status(details.status),
+    ]
+}
+
+/// What a consent is found by.
+pub(super) fn terms_of_consent(consent: &Consent) -> Vec<ConsentTerm> {
+    let details = &consent.details;
+    vec![ConsentTerm::Subject(details.subject), ConsentTerm::Grantee(details.grantee.clone())]
+}
+
+impl About {
+    /// Writes records.
+    pub(super) fn write(&mut self, terms: &mut Terms, records: Prepared) {
+        if !records.programs.is_empty() {
+            let programs = Arc::make_mut(&mut self.programs);
+            programs.extend(records.programs.into_iter().map(|program| (program.id, program)));
+        }
+        self.memberships.write(&mut terms.memberships, records.memberships);
+        for membership in records.membership_records {
+            if let Some(row) = self.memberships.row(membership.id) {
+                self.of_memberships.set(row, &membership);
+            }
+        }
+        self.consents.write(&mut terms.consents, records.consents);
+    }
+}
+
+impl About {
+    /// What a checkpoint holds of it: everything but the programs, which are few and read from the store.
+    pub(super) fn store(&self, checkpoint: &mut dyn Sections) -> io::Result<()> {
+        let Self { programs: _, memberships, of_memberships, consents } = self;
+        let MembershipColumns { statuses, enrollment_dates, exit_dates, last_updated, versions } = of_memberships;
+        memberships.store(checkpoint, Section::MembershipRows, Section::MembershipTerms)?;
+        statuses.store(checkpoint.section(Section::MembershipStatuses)?)?;
+        enrollment_dates.store(checkpoint.section(Section::MembershipEnrollmentDates)?)?;
+        exit_dates.store(checkpoint.section(Section::MembershipExitDates)?)?;
+        last_updated.store(checkpoint.section(Section::MembershipLastUpdated)?)?;
+        versions.store(checkpoint.section(Section::MembershipVersions)?)?;
+        consents.store(checkpoint, Section::ConsentRows, Section::ConsentTerms)
+    }
+
+    /// What a checkpoint held.
+    pub(super) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
+        let of_memberships = MembershipColumns {
+            statuses: checkpoint.read(Section::MembershipStatuses, Column::load)?,
+            enrollment_dates: checkpoint.read(Section::MembershipEnrollmentDates, Column::load)?,
+            exit_dates: checkpoint.read(Section::MembershipExitDates, Column::load)?,
+            last_updated: checkpoint.read(Section::MembershipLastUpdated, Column::load)?,
+            versions: checkpoint.read(Section::MembershipVersions, Column::load)?,
+        };
+        Ok(Self {
+            programs: Arc::default(),
+            memberships: TermIndex::load(checkpoint, Section::MembershipRows, Section::MembershipTerms)?,
+            of_memberships,
+            consents: TermIndex::load(checkpoint, Section::ConsentRows, Section::ConsentTerms)?,
+        })
+    }
+
+    /// Tells what it holds, so that two can be compared.
+    pub(super) fn tell(&self, teller: &mut Teller) {
+        let programs = self.programs.values().map(|program| (program.id, program.meta.version.0));
+        teller.values("programs", programs);
+        self.memberships.tell(teller, "memberships", "terms of memberships");
+        let columns = &self.of_memberships;
+        teller.of_rows("columns of memberships", self.memberships.rows(), |row| {
+            let days = (columns.enrollment_dates.get(row), columns.exit_dates.get(row));
+            (columns.statuses.get(row), days, (columns.last_updated.get(row), columns.versions.get(row)))
+        });
+        self.consents.tell(teller, "consents", "terms of consents");
+    }
+}
+
+impl Stored for MembershipTerm {
+    fn put(&self, to: &mut Vec<u8>) {
+        match self {
+            Self::Beneficiary(subject) => (0_u8, *subject).put(to),
+            Self::Program(program) => (1_u8, *program).put(to),
+            Self::Status(status) => (2_u8, place_of_status(*status)).put(to),
+        }
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        match from.array()? {
+            [0] => Stored::take(from).map(Self::Beneficiary),
+            [1] => Stored::take(from).map(Self::Program),
+            [2] => {
+                let place = u8::take(from)?;
+                let status = MembershipStatus::ALL.into_iter().find(|status| place_of_status(*status) == place);
+                status.map(Self::Status).ok_or(Unsound("a status is unknown"))
+            }
+            _ => Err(Unsound("a term of memberships is unknown")),
+        }
+    }
+}
+
+impl Stored for ConsentTerm {
+    fn put(&self, to: &mut Vec<u8>) {
+        match self {
+            Self::Subject(subject) => (0_u8, *subject).put(to),
+            Self::Grantee(organization) => {
+                to.push(1);
+                put_text(to, organization.as_str());
+            }
+        }
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        match from.array()? {
+            [0] => Stored::take(from).map(Self::Subject),
+            [1] => {
+                let organization = Organization::parse(from.text()?);
+                organization.map(Self::Grantee).map_err(|_| Unsound("the name of an organization is none"))
+            }
+            _ => Err(Unsound("a term of consents is unknown")),
+        }
+    }
+}
+
+impl MembershipColumns {
+    fn set(&mut self, row: u32, membership: &ProgramMembership) {
+        let details = &membership.details;
+        self.statuses.set(row, Some(place_of_status(details.status)));
+        self.enrollment_dates.set(row, details.enrollment_date.map(days_since_epoch));
+        self.exit_dates.set(row, details.exit_date.map(days_since_epoch));
+        self.last_updated.set(row, Some(membership.meta.last_updated.as_millisecond()));
+        self.versions.set(row, Some(version_cell(membership.meta.version)));
+    }
+}
+
+/// The place of a status among all statuses by name, beginning where no cell is missing.
+pub(super) fn place_of_status(status: MembershipStatus) -> u8 {
+    // The number 2 says that nothing is recorded.
+    status.place().saturating_add(3)
+}

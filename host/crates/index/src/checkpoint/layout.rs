@@ -1,0 +1,29 @@
+//! What a checkpoint means besides its bytes: whoever makes other columns of the same records cannot use it.
+
+use sha2::{Digest, Sha256};
+
+use crate::chunk::{CHUNK_ROWS, CODE_COLUMNS};
+use daftar_domain::program_membership::MembershipStatus;
+use daftar_domain::search::order::SORT_TEXT_BYTES_MAX;
+use daftar_domain::vocabulary::CodedField;
+
+/// The layout of the columns. To be raised with every change of what a record becomes in memory (its words, its order, its
+/// columns) or of how a part is written; a test reminds of it. The version of daftar counts as well, and so do the tables of
+/// Unicode, by which words are cut and put in order.
+pub(super) const LAYOUT: u32 = 1;
+
+/// What stands for the layout in the file.
+pub(super) fn layout() -> [u8; 32] {
+    let mut digest = Sha256::new();
+    let mut add = |text: &str| {
+        digest.update((text.len() as u64).to_le_bytes());
+        digest.update(text);
+    };
+    add(&format!("{LAYOUT} {CHUNK_ROWS} {SORT_TEXT_BYTES_MAX}"));
+    add(env!("CARGO_PKG_VERSION"));
+    add(&format!("{:?} {:?}", char::UNICODE_VERSION, unicode_normalization::UNICODE_VERSION));
+    CodedField::ALL.iter().for_each(|field| add(field.path()));
+    CODE_COLUMNS.iter().for_each(|field| add(field.path()));
+    MembershipStatus::ALL.iter().for_each(|status| add(status.name()));
+    digest.finalize().into()
+}

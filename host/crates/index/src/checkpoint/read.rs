@@ -1,0 +1,170 @@
+//! Reading a checkpoint: its parts by several threads, every byte under a checksum.
+//!
+//! **Invariant:** nothing of a checkpoint is used before all of it has been read and found sound.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, PoisonError};
+
+use super::section::Section;
+use super::{END, END_BYTES, FORMAT, Frame, FrameTable, HEADER_BYTES, Head, MAGIC, layout};
+use crate::stored::{Bytes, Stored, Unsound};
+use daftar_domain::change::Sequence;
+
+/// The greatest table of a checkpoint, in bytes: enough for frames of more than a TiB.
+const TABLE_BYTES_MAX: u64 = 64 << 20;
+
+const OTHER_FORMAT: Unsound = Unsound("its format is another one");
+const OTHER_VERSION: Unsound = Unsound("it was made by another version of daftar");
+const UNREADABLE: Unsound = Unsound("its file cannot be read");
+const DAMAGED: Unsound = Unsound("a checksum of it is wrong");
+
+/// A checkpoint whose head and table are sound.
+pub(crate) struct Loading<'f> {
+    file: &'f File,
+    frames: Vec<Frame>,
+}
+
+/// The frames of one part.
+pub(crate) struct FramesOf<'l> {
+    file: &'l File,
+    frames: &'l [Frame],
+    buffer: Vec<u8>,
+}
+
+/// Whether that is the reason why a checkpoint cannot be used: nothing is wrong with it, another daftar made it.
+#[must_use]
+pub fn is_of_another_version(reason: Unsound) -> bool {
+    reason == OTHER_FORMAT || reason == OTHER_VERSION
+}
+
+/// Reads the head of a checkpoint.
+pub(super) fn head(file: &File) -> Result<Head, Unsound> {
+    let mut bytes = [0; HEADER_BYTES];
+    file.read_exact_at(&mut bytes, 0).map_err(|_| Unsound("it is too short"))?;
+    let mut from = Bytes(&bytes);
+    if from.array()? != *MAGIC {
+        return Err(Unsound("it is no checkpoint"));
+    }
+    if u32::take(&mut from)? != FORMAT {
+        return Err(OTHER_FORMAT);
+    }
+    let head = Head { layout: from.array()?, sequence: Sequence(u64::take(&mut from)?), mark: from.array()? };
+    let checked = bytes.get(..HEADER_BYTES - size_of::<u32>()).unwrap_or_default();
+    if u32::take(&mut from)? != crc32fast::hash(checked) {
+        return Err(DAMAGED);
+    }
+    if head.layout != layout::layout() {
+        return Err(OTHER_VERSION);
+    }
+    Ok(head)
+}
+
+impl<'f> Loading<'f> {
+    /// Reads the table of the frames.
+    pub(super) fn begin(file: &'f File) -> Result<Self, Unsound> {
+        let length = file.metadata().map_err(|_| UNREADABLE)?.len();
+        let end_at = length.checked_sub(END_BYTES as u64).ok_or(Unsound("it is too short"))?;
+        let mut end = [0; END_BYTES];
+        file.read_exact_at(&mut end, end_at).map_err(|_| UNREADABLE)?;
+        let mut from = Bytes(&end);
+        let (table_at, table_length) = <(u64, u64)>::take(&mut from)?;
+        let (checksum, last) = (u32::take(&mut from)?, from.array()?);
+        if last != *END {
+            return Err(Unsound("it breaks off"));
+        }
+        if table_at.checked_add(table_length) != Some(end_at) || table_length > TABLE_BYTES_MAX {
+            return Err(DAMAGED);
+        }
+        let mut table = vec![0; usize::try_from(table_length).map_err(|_| DAMAGED)?];
+        file.read_exact_at(&mut table, table_at).map_err(|_| UNREADABLE)?;
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&table);
+        hasher.update(end.get(..2 * size_of::<u64>()).unwrap_or_default());
+        if hasher.finalize() != checksum {
+            return Err(DAMAGED);
+        }
+        let mut from = Bytes(&table);
+        let FrameTable { sections, frames } = FrameTable::take(&mut from)?;
+        if !sections.into_iter().eq(Section::ALL.into_iter().map(Section::number)) || !from.is_empty() {
+            return Err(Unsound("a part of it is missing"));
+        }
+        // Frame after frame, without a gap from the head to the table.
+        let mut at = HEADER_BYTES as u64;
+        for frame in &frames {
+            if frame.offset != at {
+                return Err(Unsound("a part of it is missing"));
+            }
+            at = at.saturating_add(frame.length);
+        }
+        if at != table_at || !frames.is_sorted_by_key(|frame| frame.section) {
+            return Err(Unsound("a part of it is missing"));
+        }
+        Ok(Self { file, frames })
+    }
+
+    /// Reads a part.
+    pub(crate) fn read<T>(
+        &self,
+        section: Section,
+        read: impl FnOnce(&mut FramesOf<'_>) -> Result<T, Unsound>,
+    ) -> Result<T, Unsound> {
+        let first = self.frames.partition_point(|frame| frame.section < section.number());
+        let end = self.frames.partition_point(|frame| frame.section <= section.number());
+        let frames = self.frames.get(first..end).unwrap_or_default();
+        read(&mut FramesOf { file: self.file, frames, buffer: Vec::new() })
+    }
+}
+
+impl FramesOf<'_> {
+    /// Reads everything that the part is made of, one after the other.
+    pub(crate) fn each(&mut self, mut take: impl FnMut(&mut Bytes<'_>) -> Result<(), Unsound>) -> Result<(), Unsound> {
+        for frame in self.frames {
+            self.buffer.resize(usize::try_from(frame.length).map_err(|_| DAMAGED)?, 0);
+            self.file.read_exact_at(&mut self.buffer, frame.offset).map_err(|_| UNREADABLE)?;
+            if crc32fast::hash(&self.buffer) != frame.checksum {
+                return Err(DAMAGED);
+            }
+            let mut from = Bytes(&self.buffer);
+            while !from.is_empty() {
+                let before = from.0.len();
+                take(&mut from)?;
+                if from.0.len() == before {
+                    return Err(DAMAGED);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a part that is one thing.
+    pub(crate) fn one<T: Stored>(&mut self) -> Result<T, Unsound> {
+        let mut only = None;
+        self.each(|from| {
+            let one = T::take(from)?;
+            if only.replace(one).is_some() { Err(Unsound("a part of it occurs twice")) } else { Ok(()) }
+        })?;
+        only.ok_or(Unsound("a part of it is missing"))
+    }
+}
+
+/// Reads two parts, at the same time where a thread can be had.
+pub(crate) fn join<A: Send, B>(
+    first: impl FnOnce() -> Result<A, Unsound> + Send,
+    second: impl FnOnce() -> Result<B, Unsound>,
+) -> Result<(A, B), Unsound> {
+    let first = Mutex::new(Some(first));
+    let do_first = || {
+        let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        first.map(|first| first())
+    };
+    std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new().name("checkpoint".to_owned());
+        let thread = builder.spawn_scoped(scope, do_first).ok();
+        let second = second()?;
+        let first = thread.and_then(|thread| thread.join().ok().flatten());
+        // Where there was no thread it is still to be done.
+        let first = first.or_else(do_first).unwrap_or(Err(UNREADABLE))?;
+        Ok((first, second))
+    })
+}

@@ -1,0 +1,326 @@
+//! Checkpoints as files: what is refused, what is kept, and that the layout is raised when it changes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+
+use super::*;
+use crate::{Columns, Image};
+use daftar_domain::address::Address;
+use daftar_domain::change::{Change, ChangedRecord};
+use daftar_domain::code::{CodeNumber, CodedValue, EditionNumber};
+use daftar_domain::consent::{ConsentDetails, ConsentId};
+use daftar_domain::group::{GroupDetails, Member};
+use daftar_domain::identifier::{Identifier, IdentifierKey};
+use daftar_domain::individual::IndividualDetails;
+use daftar_domain::organization::{LegalBasis, Organization};
+use daftar_domain::person_name::PersonName;
+use daftar_domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
+use daftar_domain::record::{Record, RecordId, RecordMeta, VersionId};
+use daftar_domain::scope::Resource;
+use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_domain::vocabulary::CodedField;
+
+const MARK: Mark = [7; 32];
+
+fn record<D>(id: u64, details: D) -> Arc<Record<D>> {
+    let meta = RecordMeta { version: VersionId::FIRST, last_updated: Timestamp::UNIX_EPOCH, source: None };
+    Arc::new(Record { id: RecordId(id), meta, details })
+}
+
+fn code(number: u32) -> CodedValue {
+    CodedValue { number: CodeNumber(number), edition: EditionNumber(0) }
+}
+
+fn write(columns: &Columns, sequence: u64, record: ChangedRecord) {
+    columns.apply(&[Change { sequence: Sequence(sequence), record }]);
+}
+
+fn person(id: u64) -> ChangedRecord {
+    let key = IdentifierKey::parse(&format!("urn:x:a|{id}")).unwrap();
+    let address = Address {
+        line: Some(vec!["12 Rue de l'Église".into()]),
+        region: Some("Đồng bằng".into()),
+        country: Some(code(4)),
+        ..Address::default()
+    };
+    ChangedRecord::Individual(record(
+        id,
+        IndividualDetails {
+            identifiers: vec![Identifier { key, period: None }],
+            active: [None, Some(false)][(id % 2) as usize],
+            name: Some(PersonName {
+                family: Some("ወልደ ማርያም".into()),
+                given: Some(format!("Zoë {}", id % 100)),
+                ..PersonName::default()
+            }),
+            birth_date: Some(Date::constant(1990, 2, 3)),
+            codes: vec![(CodedField::Gender, code(id as u32 % 3))],
+            code_lists: vec![(CodedField::Languages, vec![code(8), code(9)])],
+            address: Some(vec![address]),
+            ..IndividualDetails::default()
+        },
+    ))
+}
+
+/// A register with something of everything.
+fn register() -> Columns {
+    let columns = Columns::default();
+    fill(&columns);
+    columns
+}
+
+fn fill(columns: &Columns) {
+    for id in 1..=5 {
+        write(columns, id, person(id));
+    }
+    let member =
+        |id, role| Member { individual: RecordId(id), role: Some(code(role)), period: None, is_inactive: false };
+    for id in 1..=2 {
+        let members = Some(vec![member(1, 20), member(id + 1, 21)]);
+        let group = GroupDetails { name: Some("Diallo".into()), members, ..GroupDetails::default() };
+        write(columns, 5 + id, ChangedRecord::Group(record(id, group)));
+    }
+    let subject = SubjectReference { kind: Subject::Individual, id: RecordId(3) };
+    let membership = ProgramMembershipDetails {
+        identifiers: Vec::new(),
+        has_no_identifier: false,
+        program: RecordId(1),
+        beneficiary: subject,
+        status: MembershipStatus::Enrolled,
+        enrollment_date: Some(Date::constant(2026, 1, 1)),
+        exit_date: None,
+        exit_reason: None,
+        override_reason: None,
+    };
+    write(columns, 8, ChangedRecord::ProgramMembership(record(1, membership)));
+    let consent = ConsentDetails {
+        id: ConsentId::from_bytes([1; 16]),
+        subject,
+        grantee: Organization::parse("Ministry of Health").unwrap(),
+        purpose: Some("meals".into()),
+        effective_date: Date::constant(2026, 1, 1),
+        expiry_date: Some(Date::constant(2026, 9, 1)),
+        resources: vec![Resource::Individual, Resource::ProgramMembership],
+        fields: Some(vec!["name".into()]),
+        legal_basis: LegalBasis::Consent,
+        is_withdrawn: false,
+    };
+    write(columns, 9, ChangedRecord::Consent(record(1, consent)));
+}
+
+/// An image as if it were made after another write.
+fn at(image: &Image, sequence: u64) -> Image {
+    let columns = Columns::from_image(image.clone());
+    columns.reach(Sequence(sequence));
+    columns.image()
+}
+
+fn folder(of: &tempfile::TempDir) -> CheckpointFolder {
+    CheckpointFolder::open(of.path().join("checkpoints")).unwrap()
+}
+
+fn names(of: &tempfile::TempDir) -> Vec<String> {
+    let entries = fs::read_dir(of.path().join("checkpoints")).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn load(path: &Path) -> Result<Columns, Unsound> {
+    CheckpointFile::open(path)?.load()
+}
+
+/// A checkpoint of a small register, and where it is.
+fn written() -> (tempfile::TempDir, std::path::PathBuf, Image) {
+    let temporary = tempfile::tempdir().unwrap();
+    let image = register().image();
+    folder(&temporary).write(&image, MARK).unwrap();
+    let path = temporary.path().join("checkpoints/00000000000000000009.checkpoint");
+    (temporary, path, image)
+}
+
+#[test]
+fn what_is_loaded_is_what_was_written() {
+    let (temporary, path, image) = written();
+    let file = folder(&temporary).newest_first().unwrap().remove(0).unwrap();
+    assert_eq!((&file.path, file.sequence, file.mark), (&path, Sequence(9), MARK));
+    let loaded = file.load().unwrap();
+    assert_eq!(loaded.image().fingerprint(), image.fingerprint());
+    assert_eq!((loaded.sequence(), loaded.image().record_count()), (Sequence(9), 9));
+}
+
+#[test]
+fn a_register_of_many_segments_is_loaded_as_it_was() {
+    let columns = Columns::default();
+    let people: Vec<_> = (1..=140_000).map(person).collect();
+    people.chunks(1_000).for_each(|page| columns.load(page));
+    let temporary = tempfile::tempdir().unwrap();
+    let bytes = folder(&temporary).write(&columns.image(), MARK).unwrap();
+    let file = folder(&temporary).newest_first().unwrap().remove(0).unwrap();
+    assert_eq!(bytes, fs::metadata(&file.path).unwrap().len());
+    let loaded = file.load().unwrap();
+    // Changes meet the same register, in rows of full and of half-empty chunks.
+    for columns in [&columns, &loaded] {
+        for id in [1, 65_536, 65_537, 139_999, 140_000, 140_001] {
+            write(columns, id, ChangedRecord::Individual(record(id, IndividualDetails::default())));
+        }
+    }
+    let differences = loaded.image().fingerprint().differs_in(&columns.image().fingerprint());
+    assert_eq!(differences, Vec::<&str>::new());
+}
+
+#[test]
+fn an_empty_register_has_a_checkpoint_too() {
+    let temporary = tempfile::tempdir().unwrap();
+    folder(&temporary).write(&Columns::default().image(), MARK).unwrap();
+    let loaded = folder(&temporary).newest_first().unwrap().remove(0).unwrap().load().unwrap();
+    assert_eq!(loaded.image().record_count(), 0);
+}
+
+#[test]
+fn only_the_owner_reads_what_it_holds() {
+    let (temporary, path, _) = written();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&path), mode(&temporary.path().join("checkpoints"))), (0o600, 0o700));
+}
+
+#[test]
+fn a_flipped_bit_is_found_wherever_it_is() {
+    let (_temporary, path, _) = written();
+    let sound = fs::read(&path).unwrap();
+    for at in 0..sound.len() {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 1 << (at % 8);
+        fs::write(&path, &bytes).unwrap();
+        assert!(load(&path).is_err(), "byte {at} of {}", sound.len());
+    }
+    fs::write(&path, &sound).unwrap();
+    assert!(load(&path).is_ok());
+}
+
+#[test]
+fn a_checkpoint_that_breaks_off_or_goes_on_is_refused() {
+    let (_temporary, path, _) = written();
+    let sound = fs::read(&path).unwrap();
+    for length in (0..sound.len()).step_by(7).chain([sound.len() - 1]) {
+        fs::write(&path, &sound[..length]).unwrap();
+        assert!(load(&path).is_err(), "{length} of {}", sound.len());
+    }
+    fs::write(&path, [&sound[..], &[0]].concat()).unwrap();
+    assert_eq!(load(&path).unwrap_err(), Unsound("it breaks off"));
+    fs::write(&path, [&sound[..], &sound[..]].concat()).unwrap();
+    assert!(load(&path).is_err());
+}
+
+#[test]
+fn another_format_or_layout_is_refused_by_name() {
+    let (_temporary, path, image) = written();
+    let with_head = |change: &dyn Fn(&mut [u8])| {
+        let mut bytes = fs::read(&path).unwrap();
+        change(&mut bytes);
+        let checksum = crc32fast::hash(&bytes[..HEADER_BYTES - 4]);
+        bytes[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
+        fs::write(&path, &bytes).unwrap();
+        load(&path).map(|columns| columns.image().fingerprint())
+    };
+    assert_eq!(with_head(&|_| ()), Ok(image.fingerprint()));
+    assert_eq!(with_head(&|bytes| bytes[8] = 2), Err(Unsound("its format is another one")));
+    assert_eq!(with_head(&|bytes| bytes[8] = 1), Ok(image.fingerprint()));
+    assert_eq!(with_head(&|bytes| bytes[12] ^= 1), Err(Unsound("it was made by another version of daftar")));
+    assert_eq!(with_head(&|bytes| bytes[0] = b'x'), Err(Unsound("it is no checkpoint")));
+}
+
+#[test]
+fn a_table_that_leaves_parts_out_is_refused() {
+    let (_temporary, path, _) = written();
+    let sound = fs::read(&path).unwrap();
+    // The table counts its parts, then names each; one less, with the right checksum, as if another daftar had written it.
+    let end_at = sound.len() - END_BYTES;
+    let table_at = u64::from_le_bytes(sound[end_at..end_at + 8].try_into().unwrap()) as usize;
+    let mut table = sound[table_at..end_at].to_vec();
+    let parts = Section::ALL.len();
+    assert_eq!((usize::from(table[0]), usize::from(table[parts])), (parts, parts - 1));
+    table[0] -= 1;
+    table.remove(parts);
+    let mut bytes = sound[..table_at].to_vec();
+    bytes.extend_from_slice(&table);
+    let end = [(table_at as u64).to_le_bytes(), (table.len() as u64).to_le_bytes()].concat();
+    let checksum = crc32fast::hash(&[&table[..], &end[..]].concat());
+    bytes.extend_from_slice(&end);
+    bytes.extend_from_slice(&checksum.to_le_bytes());
+    bytes.extend_from_slice(END);
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(load(&path).unwrap_err(), Unsound("a part of it is missing"));
+}
+
+#[test]
+fn the_two_newest_are_kept_and_unsound_ones_set_aside() {
+    let temporary = tempfile::tempdir().unwrap();
+    let checkpoints = folder(&temporary);
+    let image = register().image();
+    for sequence in [9, 10, 11, 100] {
+        checkpoints.write(&at(&image, sequence), MARK).unwrap();
+    }
+    let sequences = |folder: &CheckpointFolder| -> Vec<u64> {
+        folder.newest_first().unwrap().into_iter().map(|file| file.unwrap().sequence.0).collect()
+    };
+    assert_eq!(sequences(&checkpoints), [100, 11]);
+    fs::write(temporary.path().join("checkpoints/00000000000000000200.checkpoint.writing"), b"half").unwrap();
+    let newest = checkpoints.newest_first().unwrap().remove(0).unwrap().path;
+    checkpoints.set_aside(&newest).unwrap();
+    let again = folder(&temporary);
+    assert_eq!(sequences(&again), [11]);
+    let aside = "00000000000000000100.checkpoint.unsound";
+    assert_eq!(names(&temporary), ["00000000000000000011.checkpoint", aside], "what was half written is gone");
+    let newest = again.newest_first().unwrap().remove(0).unwrap().path;
+    again.set_aside(&newest).unwrap();
+    assert_eq!(names(&temporary), ["00000000000000000011.checkpoint.unsound"], "one that was set aside is kept");
+}
+
+#[test]
+fn nothing_is_left_of_a_checkpoint_that_cannot_be_written() {
+    let temporary = tempfile::tempdir().unwrap();
+    let checkpoints = folder(&temporary);
+    // A folder stands where the file should go.
+    fs::create_dir_all(temporary.path().join("checkpoints/00000000000000000009.checkpoint/x")).unwrap();
+    checkpoints.write(&register().image(), MARK).unwrap_err();
+    assert_eq!(names(&temporary), ["00000000000000000009.checkpoint"]);
+}
+
+#[test]
+fn a_fingerprint_names_what_differs() {
+    let columns = register();
+    let before = columns.image().fingerprint();
+    let ChangedRecord::Individual(somebody) = person(2) else { panic!("a person") };
+    let mut details = somebody.details.clone();
+    details.name = None;
+    write(&columns, 10, ChangedRecord::Individual(record(2, details)));
+    let after = columns.image().fingerprint();
+    assert_eq!(after.differs_in(&before), ["words of individuals", "names of individuals", "terms of individuals"]);
+    write(&columns, 11, ChangedRecord::Individual(somebody));
+    assert_eq!(columns.image().fingerprint().differs_in(&before), Vec::<&str>::new());
+    write(&columns, 12, ChangedRecord::Group(record(1, GroupDetails::default())));
+    let differences = columns.image().fingerprint().differs_in(&before);
+    for part in ["members of groups", "places of individuals", "names of groups", "codes of groups", "terms of groups"]
+    {
+        assert!(differences.contains(&part), "{part}: {differences:?}");
+    }
+}
+
+/// Whoever changes what a record becomes in memory raises `LAYOUT`, or checkpoints of before would be taken for sound.
+#[test]
+fn the_layout_is_raised_when_the_same_records_become_something_else() {
+    let mut secret = Columns::default().image();
+    secret.snapshot.hasher = Stored::take(&mut Bytes(&[5; 16])).unwrap();
+    let columns = Columns::from_image(secret);
+    fill(&columns);
+    let mut bytes = Vec::new();
+    let head = Head { layout: [0; 32], sequence: Sequence(9), mark: MARK };
+    write::write(&columns.image(), &head, &mut bytes).unwrap();
+    insta::assert_snapshot!(format!("{} {:08x}", layout::LAYOUT, crc32fast::hash(&bytes)), @"1 716b1609");
+}

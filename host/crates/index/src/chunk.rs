@@ -1,0 +1,355 @@
+//! The values of 4,096 neighbouring individuals, one column a field.
+//!
+//! **Invariant:** each column of a chunk is behind its own counted reference; a change copies only the columns whose value
+//! changes, and a column in which nobody has a value takes no memory.
+
+use std::sync::Arc;
+
+use super::stored::{Bytes, Stored, Unsound, put_list};
+use daftar_domain::code::CodeNumber;
+use daftar_domain::vocabulary::CodedField;
+
+/// The rows of one chunk.
+pub(super) const CHUNK_ROWS: usize = 4_096;
+
+/// The coded fields of an individual that hold at most one code, in the order of their columns.
+pub(super) const CODE_COLUMNS: [CodedField; 10] = [
+    CodedField::Gender,
+    CodedField::MaritalStatus,
+    CodedField::Country,
+    CodedField::Religion,
+    CodedField::EthnoculturalStatus,
+    CodedField::Education,
+    CodedField::Occupation,
+    CodedField::EconomicActivity,
+    CodedField::PregnancyStatus,
+    CodedField::IncomeCurrency,
+];
+
+/// The chunk of a row, and its place there.
+pub(super) fn split(row: u32) -> (usize, usize) {
+    (row as usize / CHUNK_ROWS, row as usize % CHUNK_ROWS)
+}
+
+/// A value that a column can hold.
+pub(super) trait Cell: Copy {
+    /// What stands where nothing is recorded.
+    const MISSING: Self;
+    /// Whether this says that nothing is recorded.
+    fn is_missing(self) -> bool;
+    /// Whether two cells say the same.
+    fn is_same(self, other: Self) -> bool;
+}
+
+impl Cell for u32 {
+    const MISSING: Self = Self::MAX;
+    fn is_missing(self) -> bool {
+        self == Self::MISSING
+    }
+    fn is_same(self, other: Self) -> bool {
+        self == other
+    }
+}
+
+impl Cell for i32 {
+    const MISSING: Self = Self::MIN;
+    fn is_missing(self) -> bool {
+        self == Self::MISSING
+    }
+    fn is_same(self, other: Self) -> bool {
+        self == other
+    }
+}
+
+/// Truth values: 0, 1 and 2 for nothing recorded.
+impl Cell for u8 {
+    const MISSING: Self = 2;
+    fn is_missing(self) -> bool {
+        self == Self::MISSING
+    }
+    fn is_same(self, other: Self) -> bool {
+        self == other
+    }
+}
+
+impl Cell for f64 {
+    const MISSING: Self = Self::NAN;
+    fn is_missing(self) -> bool {
+        self.is_nan()
+    }
+    fn is_same(self, other: Self) -> bool {
+        self.to_bits() == other.to_bits()
+    }
+}
+
+impl Cell for i64 {
+    const MISSING: Self = Self::MIN;
+    fn is_missing(self) -> bool {
+        self == Self::MISSING
+    }
+    fn is_same(self, other: Self) -> bool {
+        self == other
+    }
+}
+
+impl Cell for u64 {
+    const MISSING: Self = Self::MAX;
+    fn is_missing(self) -> bool {
+        self == Self::MISSING
+    }
+    fn is_same(self, other: Self) -> bool {
+        self == other
+    }
+}
+
+/// One column of a chunk. Rows past its end have no value.
+#[derive(Debug, Clone)]
+pub(super) struct Cells<T>(Option<Arc<Vec<T>>>);
+
+impl<T> Default for Cells<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T: Cell> Cells<T> {
+    /// The cells, those past the end left out.
+    pub(super) fn as_slice(&self) -> &[T] {
+        self.0.as_ref().map_or(&[], |cells| cells.as_slice())
+    }
+
+    /// The value at a place, if one is recorded.
+    pub(super) fn get(&self, slot: usize) -> Option<T> {
+        self.as_slice().get(slot).copied().filter(|cell| !cell.is_missing())
+    }
+
+    /// Sets or clears the value at a place of the chunk.
+    pub(super) fn set(&mut self, slot: usize, value: Option<T>) {
+        let cell = value.unwrap_or(T::MISSING);
+        if self.as_slice().get(slot).copied().unwrap_or(T::MISSING).is_same(cell) || slot >= CHUNK_ROWS {
+            return;
+        }
+        let cells = Arc::make_mut(self.0.get_or_insert_default());
+        if cells.len() <= slot {
+            cells.resize(slot + 1, T::MISSING);
+        }
+        if let Some(old) = cells.get_mut(slot) {
+            *old = cell;
+        }
+    }
+}
+
+impl<T: Cell> Cells<T> {
+    /// A column of those values.
+    pub(super) fn of(values: &[Option<T>]) -> Self {
+        let used = values.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        let cells = values.iter().take(used).map(|value| value.unwrap_or(T::MISSING));
+        Self((used > 0).then(|| Arc::new(cells.collect())))
+    }
+}
+
+impl<T: Cell + Stored> Stored for Cells<T> {
+    fn put(&self, to: &mut Vec<u8>) {
+        put_list(to, self.as_slice());
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        let count = from.count(size_of::<T>())?;
+        if count > CHUNK_ROWS {
+            return Err(Unsound("a column of a chunk has too many rows"));
+        }
+        let cells: Result<Vec<T>, _> = (0..count).map(|_| T::take(from)).collect();
+        let cells = cells?;
+        Ok(Self((!cells.is_empty()).then(|| Arc::new(cells))))
+    }
+}
+
+/// Days of one chunk with bounds, so that a scan can leave the chunk out.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Days {
+    cells: Cells<i32>,
+    /// The earliest and the latest day that has been here; never narrowed by a change.
+    bounds: Option<(i32, i32)>,
+}
+
+impl Days {
+    /// The days as they lie, missing ones as [`Cell::MISSING`].
+    pub(super) fn cells(&self) -> &Cells<i32> {
+        &self.cells
+    }
+
+    /// Whether a day between these two, both included, may be here.
+    pub(super) fn may_meet(&self, least: i32, most: i32) -> bool {
+        self.bounds.is_some_and(|(earliest, latest)| earliest <= most && least <= latest)
+    }
+
+    fn of(cells: Cells<i32>) -> Self {
+        let days = || cells.as_slice().iter().copied().filter(|day| !day.is_missing());
+        let bounds = days().min().zip(days().max());
+        Self { cells, bounds }
+    }
+
+    fn set(&mut self, slot: usize, day: Option<i32>) {
+        self.cells.set(slot, day);
+        if let Some(day) = day {
+            let (earliest, latest) = self.bounds.unwrap_or((day, day));
+            self.bounds = Some((earliest.min(day), latest.max(day)));
+        }
+    }
+}
+
+/// What the columns hold of one individual.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct RowValues {
+    /// Codes in the order of [`CODE_COLUMNS`].
+    pub(super) codes: [Option<CodeNumber>; CODE_COLUMNS.len()],
+    /// Day of birth in days since 1970-01-01.
+    pub(super) birth_date: Option<i32>,
+    /// Day of death in days since 1970-01-01.
+    pub(super) deceased_date: Option<i32>,
+    /// Whether the day of birth is an estimate.
+    pub(super) birth_date_estimated: Option<bool>,
+    /// Whether the record is in use, as recorded.
+    pub(super) active: Option<bool>,
+    /// How much the person earns.
+    pub(super) income_amount: Option<f64>,
+}
+
+/// The columns of up to [`CHUNK_ROWS`] individuals.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Chunk {
+    /// In the order of [`CODE_COLUMNS`].
+    pub(super) codes: [Cells<u32>; CODE_COLUMNS.len()],
+    /// Day of birth.
+    pub(super) birth_date: Days,
+    /// Day of death.
+    pub(super) deceased_date: Cells<i32>,
+    /// Whether the day of birth is an estimate.
+    pub(super) birth_date_estimated: Cells<u8>,
+    /// Whether the record is in use, as recorded.
+    pub(super) active: Cells<u8>,
+    /// How much the person earns.
+    pub(super) income_amount: Cells<f64>,
+}
+
+impl Chunk {
+    /// Writes the values of one row.
+    pub(super) fn set(&mut self, slot: usize, values: &RowValues) {
+        for (column, code) in self.codes.iter_mut().zip(values.codes) {
+            column.set(slot, code.map(|number| number.0));
+        }
+        self.birth_date.set(slot, values.birth_date);
+        self.deceased_date.set(slot, values.deceased_date);
+        self.birth_date_estimated.set(slot, values.birth_date_estimated.map(u8::from));
+        self.active.set(slot, values.active.map(u8::from));
+        self.income_amount.set(slot, values.income_amount);
+    }
+
+    /// The values of one row.
+    pub(super) fn get(&self, slot: usize) -> RowValues {
+        RowValues {
+            codes: std::array::from_fn(|column| self.code_column(column).get(slot).map(CodeNumber)),
+            birth_date: self.birth_date.cells.get(slot),
+            deceased_date: self.deceased_date.get(slot),
+            birth_date_estimated: self.birth_date_estimated.get(slot).map(|value| value != 0),
+            active: self.active.get(slot).map(|value| value != 0),
+            income_amount: self.income_amount.get(slot),
+        }
+    }
+
+    /// The column at a place of [`CODE_COLUMNS`].
+    pub(super) fn code_column(&self, column: usize) -> &Cells<u32> {
+        static EMPTY: Cells<u32> = Cells(None);
+        self.codes.get(column).unwrap_or(&EMPTY)
+    }
+
+    /// The codes of one row, in the order of [`CODE_COLUMNS`].
+    pub(super) fn codes_at(&self, slot: usize) -> impl Iterator<Item = (CodedField, CodeNumber)> {
+        let numbers = self.codes.iter().map(move |column| column.get(slot));
+        CODE_COLUMNS.into_iter().zip(numbers).filter_map(|(field, number)| Some((field, CodeNumber(number?))))
+    }
+}
+
+impl Stored for Chunk {
+    fn put(&self, to: &mut Vec<u8>) {
+        let Self { codes, birth_date, deceased_date, birth_date_estimated, active, income_amount } = self;
+        codes.iter().for_each(|column| column.put(to));
+        birth_date.cells.put(to);
+        deceased_date.put(to);
+        birth_date_estimated.put(to);
+        active.put(to);
+        income_amount.put(to);
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        let mut chunk = Self::default();
+        for column in &mut chunk.codes {
+            *column = Cells::take(from)?;
+        }
+        chunk.birth_date = Days::of(Cells::take(from)?);
+        chunk.deceased_date = Cells::take(from)?;
+        chunk.birth_date_estimated = Cells::take(from)?;
+        chunk.active = Cells::take(from)?;
+        chunk.income_amount = Cells::take(from)?;
+        Ok(chunk)
+    }
+}
+
+impl Stored for RowValues {
+    fn put(&self, to: &mut Vec<u8>) {
+        let Self { codes, birth_date, deceased_date, birth_date_estimated, active, income_amount } = self;
+        codes.iter().for_each(|code| code.put(to));
+        (*birth_date, *deceased_date).put(to);
+        (*birth_date_estimated, *active, *income_amount).put(to);
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        let mut values = Self::default();
+        for code in &mut values.codes {
+            *code = Stored::take(from)?;
+        }
+        (values.birth_date, values.deceased_date) = Stored::take(from)?;
+        (values.birth_date_estimated, values.active, values.income_amount) = Stored::take(from)?;
+        Ok(values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_without_values_takes_no_memory() {
+        let mut cells = Cells::<u32>::default();
+        cells.set(4_095, None);
+        assert!(cells.as_slice().is_empty());
+        cells.set(2, Some(7));
+        assert_eq!((cells.get(0), cells.get(2), cells.get(3)), (None, Some(7), None));
+        cells.set(CHUNK_ROWS, Some(7));
+        assert_eq!(cells.as_slice().len(), 3);
+    }
+
+    #[test]
+    fn a_copy_shares_the_columns_that_do_not_change() {
+        let mut chunk = Chunk::default();
+        let mut values = RowValues { birth_date: Some(5), income_amount: Some(1.5), ..RowValues::default() };
+        chunk.set(0, &values);
+        let before = chunk.clone();
+        values.birth_date = Some(6);
+        chunk.set(0, &values);
+        assert_eq!(before.birth_date.cells().get(0), Some(5));
+        assert_eq!(chunk.birth_date.cells().get(0), Some(6));
+        assert!(std::ptr::eq(before.income_amount.as_slice(), chunk.income_amount.as_slice()));
+    }
+
+    #[test]
+    fn bounds_of_days_never_leave_a_day_out() {
+        let mut days = Days::default();
+        assert!(!days.may_meet(i32::MIN, i32::MAX));
+        days.set(0, Some(10));
+        days.set(1, Some(20));
+        days.set(2, None);
+        assert!(days.may_meet(20, 30) && days.may_meet(0, 10) && days.may_meet(12, 13));
+        assert!(!days.may_meet(21, 30) && !days.may_meet(0, 9));
+    }
+}

@@ -1,0 +1,283 @@
+//! Whom consents cover: for an organization on a day, which people, groups and memberships, and which of their fields.
+//!
+//! Rows are kept by class (to whom, what for, which fields) and by stretch of days, so that a search adds up one set of rows for each
+//! class of the organization and each of the twenty stretches around the day, however many consents there are.
+//!
+//! **Invariant:** a consent opens what is about its own subject: `individual` the person's record, `group` the group's record,
+//! `program_membership` the memberships of the person or group. What it names beside that opens nothing.
+//!
+//! **Invariant:** a withdrawn consent leaves no trace here, so what a snapshot shows is what is consented to at that moment.
+
+mod asked;
+mod days;
+mod kept;
+mod names;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use super::bitmaps::Posting;
+use super::codes::{Edit, Edits, apply_edits, note_edits, sorted_once};
+use super::rows::Rows;
+use super::terms::TermIndex;
+use super::tree::SharedTree;
+use asked::Answers;
+use daftar_domain::change::ChangedRecord;
+use daftar_domain::consent::{Consent, ConsentDetails, ConsentId};
+use daftar_domain::record::{RecordId, RecordKind};
+use daftar_domain::scope::Resource;
+use daftar_domain::search::terms::MembershipTerm;
+use daftar_domain::subject::{Subject, SubjectReference};
+use days::Stretch;
+use jiff::civil::Date;
+use names::{ANY_PURPOSE, Names};
+
+/// What consents of one kind have in common: to whom, what for, which fields; by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Class {
+    organization: u32,
+    purpose: u32,
+    fields: u32,
+}
+
+/// Something that a row is covered by.
+type Cover = (Class, Stretch);
+
+/// Rows by what they are covered by.
+type Covers = SharedTree<Cover, Posting>;
+
+/// A consent that was given and not withdrawn.
+#[derive(Debug, Clone, Copy)]
+struct Given {
+    id: ConsentId,
+    organization: u32,
+    purpose: u32,
+    fields: u32,
+    first: Date,
+    last: Option<Date>,
+    /// Whether it opens the subject's own record.
+    opens_subject: bool,
+    /// Whether it opens the subject's memberships in programs.
+    opens_memberships: bool,
+}
+
+impl Given {
+    fn classes(&self) -> impl Iterator<Item = Class> {
+        let class = |purpose| Class { organization: self.organization, purpose, fields: self.fields };
+        let own = (self.purpose != ANY_PURPOSE).then(|| class(self.purpose));
+        [class(ANY_PURPOSE)].into_iter().chain(own)
+    }
+
+    fn covers(&self) -> Vec<Cover> {
+        let stretches = Stretch::of_period(self.first, self.last);
+        self.classes().flat_map(|class| stretches.iter().map(move |stretch| (class, *stretch))).collect()
+    }
+
+    fn holds_on(&self, day: Date) -> bool {
+        self.first <= day && self.last.is_none_or(|last| day <= last)
+    }
+}
+
+/// What covers a subject's own record and its memberships. Sorted, each once.
+struct SubjectCovers {
+    own: Vec<Cover>,
+    memberships: Vec<Cover>,
+}
+
+/// Consents by whom they cover, cheap to copy.
+#[derive(Debug, Clone, Default)]
+pub(super) struct CoverIndex {
+    names: Names,
+    /// By subject.
+    given: SharedTree<(SubjectReference, RecordId), Given>,
+    /// Every class that was ever met.
+    classes: SharedTree<Class, ()>,
+    individuals: Covers,
+    groups: Covers,
+    memberships: Covers,
+    /// Whose each membership is.
+    beneficiaries: SharedTree<RecordId, SubjectReference>,
+    /// What was asked since the last change.
+    answers: Arc<Answers>,
+}
+
+/// Records taken apart.
+#[derive(Default)]
+pub(super) struct Prepared {
+    consents: Vec<Arc<Consent>>,
+    memberships: Vec<(RecordId, SubjectReference)>,
+}
+
+impl Prepared {
+    /// Takes up a consent or a membership; other records cover nobody.
+    pub(super) fn add(&mut self, record: &ChangedRecord) {
+        match record {
+            ChangedRecord::Consent(consent) => self.consents.push(Arc::clone(consent)),
+            ChangedRecord::ProgramMembership(membership) => {
+                self.memberships.push((membership.id, membership.details.beneficiary));
+            }
+            ChangedRecord::Individual(_) | ChangedRecord::Group(_) | ChangedRecord::Program(_) => {}
+        }
+    }
+}
+
+/// Where records stand.
+pub(super) struct Places<'a> {
+    pub(super) individuals: &'a Rows,
+    pub(super) groups: &'a Rows,
+    pub(super) memberships: &'a TermIndex<MembershipTerm>,
+}
+
+impl Places<'_> {
+    fn row_of(&self, subject: SubjectReference) -> Option<u32> {
+        match subject.kind {
+            Subject::Individual => self.individuals.find(subject.id),
+            Subject::Group => self.groups.find(subject.id),
+        }
+    }
+}
+
+/// What changes in the three indexes.
+#[derive(Default)]
+struct AllEdits {
+    individuals: Edits<Cover>,
+    groups: Edits<Cover>,
+    memberships: Edits<Cover>,
+}
+
+impl AllEdits {
+    fn of(&mut self, kind: Subject) -> &mut Edits<Cover> {
+        match kind {
+            Subject::Individual => &mut self.individuals,
+            Subject::Group => &mut self.groups,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.individuals.is_empty() && self.groups.is_empty() && self.memberships.is_empty()
+    }
+}
+
+impl CoverIndex {
+    /// Writes consents and memberships whose subjects have their rows already, as have the memberships.
+    pub(super) fn write(&mut self, places: &Places<'_>, records: Prepared) {
+        let mut edits = AllEdits::default();
+        for consent in records.consents {
+            self.write_consent(places, &consent, &mut edits);
+        }
+        for (id, beneficiary) in records.memberships {
+            self.beneficiaries.insert(id, beneficiary);
+            let Some(row) = places.memberships.row(id) else { continue };
+            let covers = self.covers_of(beneficiary).memberships;
+            edits.memberships.extend(covers.into_iter().map(|cover| (cover, row, Edit::Set)));
+        }
+        if edits.is_empty() {
+            return;
+        }
+        apply_edits(&mut self.individuals, edits.individuals);
+        apply_edits(&mut self.groups, edits.groups);
+        apply_edits(&mut self.memberships, edits.memberships);
+        self.answers = Arc::default();
+    }
+
+    fn write_consent(&mut self, places: &Places<'_>, consent: &Consent, edits: &mut AllEdits) {
+        let subject = consent.details.subject;
+        let before = self.covers_of(subject);
+        let key = (subject, consent.id);
+        if consent.details.is_withdrawn {
+            self.given.remove(&key);
+        } else {
+            let given = self.given(&consent.details);
+            for class in given.classes() {
+                self.classes.insert(class, ());
+            }
+            self.given.insert(key, given);
+        }
+        let after = self.covers_of(subject);
+        if let Some(row) = places.row_of(subject) {
+            note_edits(edits.of(subject.kind), row, &before.own, &after.own, |cover| *cover);
+        }
+        if before.memberships != after.memberships {
+            for row in places.memberships.rows_with(&MembershipTerm::Beneficiary(subject)) {
+                note_edits(&mut edits.memberships, row, &before.memberships, &after.memberships, |cover| *cover);
+            }
+        }
+    }
+
+    fn given(&mut self, details: &ConsentDetails) -> Given {
+        let purpose = details.purpose.as_deref().filter(|purpose| !purpose.trim().is_empty());
+        Given {
+            id: details.id,
+            organization: self.names.number_organization(details.grantee.as_str()),
+            purpose: purpose.map_or(ANY_PURPOSE, |purpose| self.names.number_purpose(purpose)),
+            fields: self.names.number_fields(details.fields.as_deref()),
+            first: details.effective_date,
+            last: details.expiry_date,
+            opens_subject: details.resources.contains(&own_resource(details.subject.kind)),
+            opens_memberships: details.resources.contains(&Resource::ProgramMembership),
+        }
+    }
+
+    fn given_of(&self, subject: SubjectReference) -> impl Iterator<Item = &Given> {
+        let from = self.given.from(&(subject, RecordId(0)));
+        from.take_while(move |((of, _), _)| *of == subject).map(|(_, given)| given)
+    }
+
+    fn covers_of(&self, subject: SubjectReference) -> SubjectCovers {
+        let covers = |opens: fn(&Given) -> bool| {
+            sorted_once(self.given_of(subject).filter(|given| opens(given)).flat_map(Given::covers))
+        };
+        SubjectCovers { own: covers(|given| given.opens_subject), memberships: covers(|given| given.opens_memberships) }
+    }
+
+    /// Rows of that kind by what they are covered by.
+    fn covers(&self, kind: RecordKind) -> Option<&Covers> {
+        match kind {
+            RecordKind::Individual => Some(&self.individuals),
+            RecordKind::Group => Some(&self.groups),
+            RecordKind::ProgramMembership => Some(&self.memberships),
+            RecordKind::Program | RecordKind::Consent => None,
+        }
+    }
+
+    /// Counts by what each row of a segment is covered.
+    pub(super) fn count(&self, kind: RecordKind, segment: u16, counts: &mut [u32]) {
+        if let Some(covers) = self.covers(kind) {
+            super::verify::count(covers, segment, counts);
+        }
+    }
+
+    /// By how much the row of a record is to be covered, as the consents of its subject say; none, where it is not covered so.
+    pub(super) fn expected(&self, kind: RecordKind, subject: SubjectReference, row: u32) -> Option<usize> {
+        let of_subject = self.covers_of(subject);
+        let expected = if kind == RecordKind::ProgramMembership { of_subject.memberships } else { of_subject.own };
+        let covers = self.covers(kind)?;
+        let is_covered = |cover: &Cover| covers.get(cover).is_some_and(|posting| posting.contains(row));
+        expected.iter().all(is_covered).then_some(expected.len())
+    }
+
+    /// Whether a consent is known as the record says.
+    pub(super) fn knows(&self, consent: &Consent) -> bool {
+        let details = &consent.details;
+        let Some(given) = self.given.get(&(details.subject, consent.id)) else { return details.is_withdrawn };
+        !details.is_withdrawn
+            && given.id == details.id
+            && (given.first, given.last) == (details.effective_date, details.expiry_date)
+            && given.opens_subject == details.resources.contains(&own_resource(details.subject.kind))
+            && given.opens_memberships == details.resources.contains(&Resource::ProgramMembership)
+    }
+
+    /// Whose a membership is.
+    pub(super) fn beneficiary(&self, membership: RecordId) -> Option<SubjectReference> {
+        self.beneficiaries.get(&membership).copied()
+    }
+}
+
+/// The resource that a subject's own record is of.
+fn own_resource(kind: Subject) -> Resource {
+    match kind {
+        Subject::Individual => Resource::Individual,
+        Subject::Group => Resource::Group,
+    }
+}

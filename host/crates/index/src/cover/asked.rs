@@ -1,0 +1,140 @@
+//! What is asked of the consents: which rows are covered for a client on a day, and what covers one record.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::civil::Date;
+
+use super::days::Stretch;
+use super::names::ANY_PURPOSE;
+use super::{Class, CoverIndex, own_resource};
+use crate::bitmaps::{Posting, RowSet};
+use crate::limits::RowLimits;
+use daftar_domain::consent_filter::{ConsentFilter, Opened};
+use daftar_domain::field::{ALWAYS_SHOWN, FieldName, FieldSet};
+use daftar_domain::scope::Resource;
+use daftar_domain::subject::SubjectReference;
+
+/// The most answers that are kept until the next change of a consent: some clients, each kind of record, around midnight two days.
+const ANSWERS_MAX: usize = 32;
+
+/// The rows that some consents cover, by the fields that these open.
+type Parts = Vec<(FieldSet, RowSet)>;
+
+/// What was asked.
+type Question = (Resource, Class, Date);
+
+/// Answers that hold until a consent changes.
+#[derive(Debug, Default)]
+pub(super) struct Answers(Mutex<Vec<(Question, Arc<RowLimits>)>>);
+
+impl Answers {
+    fn recall(&self, question: &Question) -> Option<Arc<RowLimits>> {
+        let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.iter().find(|(asked, _)| asked == question).map(|(_, limits)| Arc::clone(limits))
+    }
+
+    fn remember(&self, question: Question, limits: &Arc<RowLimits>) {
+        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if answers.len() >= ANSWERS_MAX {
+            answers.remove(0);
+        }
+        answers.push((question, Arc::clone(limits)));
+    }
+}
+
+impl CoverIndex {
+    /// What opens the record of a subject, or its memberships, on a day; nothing where no consent does. Takes no longer where a
+    /// consent does not hold than where there is none, but for reading it.
+    pub(crate) fn opened(
+        &self,
+        resource: Resource,
+        subject: SubjectReference,
+        filter: &ConsentFilter,
+        day: Date,
+    ) -> Option<Opened> {
+        let wanted = self.class_of(filter);
+        let is_own = resource == own_resource(subject.kind);
+        let is_membership = resource == Resource::ProgramMembership;
+        let mut fields = FieldSet::none();
+        let mut consents = Vec::new();
+        for given in self.given_of(subject) {
+            let is_for = wanted.is_some_and(|wanted| {
+                given.organization == wanted.organization
+                    && (wanted.purpose == ANY_PURPOSE || given.purpose == wanted.purpose)
+            });
+            let opens = (is_own && given.opens_subject) || (is_membership && given.opens_memberships);
+            if is_for && opens && given.holds_on(day) {
+                fields = fields.union(&self.names.fields(given.fields, resource));
+                consents.push(given.id);
+            }
+        }
+        (!consents.is_empty()).then_some(Opened { fields, consents })
+    }
+
+    /// Every row of a kind of record that a client sees on a day, and what of it.
+    pub(crate) fn limits(&self, resource: Resource, filter: &ConsentFilter, day: Date) -> Arc<RowLimits> {
+        let Some(wanted) = self.class_of(filter) else { return Arc::default() };
+        let question = (resource, wanted, day);
+        if let Some(known) = self.answers.recall(&question) {
+            return known;
+        }
+        let limits = Arc::new(limits_of(&self.parts(resource, wanted, day)));
+        self.answers.remember(question, &limits);
+        limits
+    }
+
+    fn parts(&self, resource: Resource, wanted: Class, day: Date) -> Parts {
+        let covers = match resource {
+            Resource::Individual => &self.individuals,
+            Resource::Group => &self.groups,
+            Resource::ProgramMembership => &self.memberships,
+            Resource::Program
+            | Resource::Consent
+            | Resource::Vocabulary
+            | Resource::Eligibility
+            | Resource::Identifier => return Parts::new(),
+        };
+        let classes = self.classes.from(&wanted).map(|(class, ())| *class);
+        let classes =
+            classes.take_while(|class| (class.organization, class.purpose) == (wanted.organization, wanted.purpose));
+        let parts = classes.map(|class| {
+            let rows = RowSet::union(Stretch::around(day).filter_map(|stretch| covers.get(&(class, stretch))));
+            (self.names.fields(class.fields, resource), rows)
+        });
+        parts.filter(|(_, rows)| !rows.is_empty()).collect()
+    }
+
+    /// The first class of those that count for a client; absent where nothing was ever consented to it.
+    fn class_of(&self, filter: &ConsentFilter) -> Option<Class> {
+        let organization = self.names.organization(filter.organization.as_ref()?.as_str())?;
+        let purpose = match &filter.purpose {
+            Some(purpose) => self.names.purpose(purpose.as_str())?,
+            None => ANY_PURPOSE,
+        };
+        Some(Class { organization, purpose, fields: 0 })
+    }
+}
+
+/// The limits of a search among the rows of these parts. What always stays may be looked at wherever there is a record.
+fn limits_of(parts: &[(FieldSet, RowSet)]) -> RowLimits {
+    let rows_where = |is_meant: &dyn Fn(&FieldSet) -> bool| {
+        let mut rows = RowSet::default();
+        for (_, part) in parts.iter().filter(|(fields, _)| is_meant(fields)) {
+            rows.merge(part);
+        }
+        Posting::from(rows)
+    };
+    let visible = rows_where(&|_| true);
+    let mut fields: BTreeMap<Box<str>, Posting> =
+        ALWAYS_SHOWN.iter().map(|name| (Box::from(*name), visible.clone())).collect();
+    for (part, _) in parts {
+        let FieldSet::Only(names) = part else { continue };
+        for name in names.iter().map(FieldName::as_str) {
+            if !fields.contains_key(name) {
+                fields.insert(name.into(), rows_where(&|fields| fields.names(name)));
+            }
+        }
+    }
+    RowLimits::new(visible, rows_where(&FieldSet::is_all), fields)
+}

@@ -1,0 +1,113 @@
+//! Periods of days, cut into few stretches that are the same for all periods.
+//!
+//! **Invariant:** the stretches of a period do not overlap and hold exactly its days; so a day lies in a period if and only if one of
+//! the stretches around the day is one of the period's.
+
+use jiff::civil::Date;
+
+use crate::stored::{Bytes, Stored, Unsound};
+use daftar_domain::calendar::days_since_epoch;
+
+/// The stretches are halved this often from the whole calendar to single days. Its 2^19 days hold every date that a consent can name,
+/// 1800 to 2999, and some before and after, which stand for all days further out.
+const HALVINGS: u32 = 19;
+/// What is added to a day since 1970-01-01 to count from the first day of the calendar.
+const OFFSET_DAYS: i32 = 70_000;
+
+/// 2^n days that begin at a multiple of 2^n, numbered as the nodes of a heap: 1 is the whole calendar, and the halves of `k` are
+/// `2k` and `2k + 1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Stretch(u32);
+
+impl Stored for Stretch {
+    fn put(&self, to: &mut Vec<u8>) {
+        self.0.put(to);
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        u32::take(from).map(Self)
+    }
+}
+
+impl Stretch {
+    /// The stretch of one day.
+    fn of_day(day: Date) -> u32 {
+        let place = days_since_epoch(day).saturating_add(OFFSET_DAYS).clamp(0, (1 << HALVINGS) - 1);
+        (1 << HALVINGS) | place.unsigned_abs()
+    }
+
+    /// The stretches of a period, both days included; without a last day, up to the end of the calendar.
+    pub(super) fn of_period(first: Date, last: Option<Date>) -> Vec<Self> {
+        let mut stretches = Vec::new();
+        let mut from = Self::of_day(first);
+        let mut until = last.map_or(2 << HALVINGS, |last| Self::of_day(last) + 1);
+        while from < until {
+            if from % 2 == 1 {
+                stretches.push(Self(from));
+                from += 1;
+            }
+            if until % 2 == 1 {
+                until -= 1;
+                stretches.push(Self(until));
+            }
+            from /= 2;
+            until /= 2;
+        }
+        stretches
+    }
+
+    /// Every stretch that a day lies in, the shortest first.
+    pub(super) fn around(day: Date) -> impl Iterator<Item = Self> {
+        let day = Self::of_day(day);
+        (0..=HALVINGS).map(move |halvings| Self(day >> halvings))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::ToSpan;
+    use proptest::prelude::*;
+
+    use super::*;
+    use daftar_domain::calendar::{YEAR_MAX, YEAR_MIN};
+
+    fn day(days: i32) -> Date {
+        Date::constant(2000, 1, 1).saturating_add(days.days())
+    }
+
+    fn meets(first: Date, last: Option<Date>, asked: Date) -> usize {
+        let period = Stretch::of_period(first, last);
+        Stretch::around(asked).filter(|stretch| period.contains(stretch)).count()
+    }
+
+    proptest! {
+        #[test]
+        fn a_day_is_met_once_within_a_period_and_never_outside(
+            first in -70_000_i32..360_000, length in 0_i32..2_000, is_open in any::<bool>(), asked in -3_000_i32..3_000,
+        ) {
+            let last = day(first + length);
+            let asked = day(first + asked);
+            let is_inside = day(first) <= asked && (is_open || asked <= last);
+            prop_assert_eq!(meets(day(first), (!is_open).then_some(last), asked), usize::from(is_inside));
+        }
+    }
+
+    #[test]
+    fn the_first_and_the_last_day_count() {
+        let (first, last) = (day(10), day(20));
+        for (asked, expected) in [(9, 0), (10, 1), (20, 1), (21, 0)] {
+            assert_eq!(meets(first, Some(last), day(asked)), expected, "{asked}");
+        }
+        let (earliest, latest) = (Date::constant(YEAR_MIN, 1, 1), Date::constant(YEAR_MAX, 12, 31));
+        assert_eq!((meets(earliest, None, Date::MIN), meets(earliest, None, Date::MAX)), (0, 1));
+        assert_eq!((meets(latest, Some(latest), latest), meets(latest, Some(latest), Date::MAX)), (1, 0));
+        assert_eq!(meets(latest, None, latest.yesterday().unwrap()), 0);
+    }
+
+    #[test]
+    fn a_period_has_few_stretches() {
+        assert!(Stretch::of_period(day(1), Some(day(365))).len() <= 17);
+        assert!(Stretch::of_period(day(1), None).len() <= 19);
+        assert_eq!(Stretch::around(day(1)).count(), 20);
+    }
+}

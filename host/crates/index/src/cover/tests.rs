@@ -1,0 +1,297 @@
+//! Consents in memory against a plain list of them.
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::*;
+use crate::Columns;
+use daftar_domain::change::{Change, Sequence};
+use daftar_domain::consent_filter::{ConsentFilter, Opened, Purpose};
+use daftar_domain::field::{FieldName, FieldSet};
+use daftar_domain::group::GroupDetails;
+use daftar_domain::individual::IndividualDetails;
+use daftar_domain::organization::{LegalBasis, Organization};
+use daftar_domain::program_membership::{MembershipStatus, ProgramMembership, ProgramMembershipDetails};
+use daftar_domain::record::{Record, RecordMeta, VersionId};
+
+const RESOURCES: [Resource; 3] = [Resource::Individual, Resource::Group, Resource::ProgramMembership];
+const FIELDS: [&str; 5] = ["name", "birth_date", "status", "extension", "extension.farmer"];
+
+fn record<D>(id: u64, details: D) -> Arc<Record<D>> {
+    let meta = RecordMeta { version: VersionId::FIRST, last_updated: jiff::Timestamp::UNIX_EPOCH, source: None };
+    Arc::new(Record { id: RecordId(id), meta, details })
+}
+
+fn write(columns: &Columns, record: ChangedRecord) {
+    columns.apply(&[Change { sequence: Sequence(0), record }]);
+}
+
+fn person(id: u64) -> SubjectReference {
+    SubjectReference { kind: Subject::Individual, id: RecordId(id) }
+}
+
+fn group(id: u64) -> SubjectReference {
+    SubjectReference { kind: Subject::Group, id: RecordId(id) }
+}
+
+fn day(number: u8) -> Date {
+    Date::constant(2026, 2, 20).checked_add(jiff::Span::new().days(i64::from(number))).unwrap()
+}
+
+fn consent(subject: SubjectReference, grantee: &str, resources: &[Resource]) -> ConsentDetails {
+    ConsentDetails {
+        id: ConsentId::from_bytes(Uuid::nil().into_bytes()),
+        subject,
+        grantee: Organization::parse(grantee).unwrap(),
+        purpose: None,
+        effective_date: day(0),
+        expiry_date: None,
+        resources: resources.to_vec(),
+        fields: None,
+        legal_basis: LegalBasis::Consent,
+        is_withdrawn: false,
+    }
+}
+
+fn filter(organization: &str, purpose: Option<&str>) -> ConsentFilter {
+    ConsentFilter {
+        organization: Some(Organization::parse(organization).unwrap()),
+        purpose: purpose.map(|purpose| Purpose::parse(purpose).unwrap()),
+    }
+}
+
+fn membership(id: u64, beneficiary: SubjectReference) -> Arc<ProgramMembership> {
+    record(
+        id,
+        ProgramMembershipDetails {
+            identifiers: Vec::new(),
+            has_no_identifier: false,
+            program: RecordId(1),
+            beneficiary,
+            status: MembershipStatus::Draft,
+            enrollment_date: None,
+            exit_date: None,
+            exit_reason: None,
+            override_reason: None,
+        },
+    )
+}
+
+/// Three people, two groups, no consent.
+fn register() -> Columns {
+    let columns = Columns::default();
+    for id in 1..=3 {
+        write(&columns, ChangedRecord::Individual(record(id, IndividualDetails::default())));
+    }
+    for id in 1..=2 {
+        write(&columns, ChangedRecord::Group(record(id, GroupDetails::default())));
+    }
+    columns
+}
+
+/// The rows of a posting among the first hundred.
+fn held(posting: &Posting) -> Vec<u32> {
+    (0..100).filter(|row| posting.contains(*row)).collect()
+}
+
+fn rows(columns: &Columns, resource: Resource, filter: &ConsentFilter, day: Date) -> Vec<u32> {
+    held(columns.snapshot().consented(resource, filter, day).visible())
+}
+
+#[test]
+fn a_consent_covers_its_subject_from_its_first_to_its_last_day() {
+    let columns = register();
+    let health = filter("Health", None);
+    let mut details = consent(person(2), "Health", &[Resource::Individual]);
+    (details.effective_date, details.expiry_date) = (day(3), Some(day(5)));
+    write(&columns, ChangedRecord::Consent(record(1, details.clone())));
+    for (number, expected) in [(2, vec![]), (3, vec![1]), (5, vec![1]), (6, vec![])] {
+        assert_eq!(rows(&columns, Resource::Individual, &health, day(number)), expected, "{number}");
+        let opened = columns.snapshot().opened(Resource::Individual, person(2), &health, day(number));
+        assert_eq!(opened.is_some(), !expected.is_empty(), "{number}");
+    }
+    let before = columns.snapshot();
+    details.is_withdrawn = true;
+    write(&columns, ChangedRecord::Consent(record(1, details)));
+    assert!(rows(&columns, Resource::Individual, &health, day(4)).is_empty());
+    assert_eq!(
+        held(before.consented(Resource::Individual, &health, day(4)).visible()),
+        [1],
+        "a snapshot never changes"
+    );
+}
+
+#[test]
+fn a_client_without_an_organization_sees_nothing() {
+    let columns = register();
+    write(&columns, ChangedRecord::Consent(record(1, consent(person(1), "Health", &[Resource::Individual]))));
+    for filter in [ConsentFilter { organization: None, purpose: None }, filter("health", None)] {
+        assert!(rows(&columns, Resource::Individual, &filter, day(1)).is_empty());
+        assert_eq!(columns.snapshot().opened(Resource::Individual, person(1), &filter, day(1)), None);
+    }
+}
+
+#[test]
+fn what_a_consent_names_that_is_not_about_its_subject_stays_closed() {
+    let columns = register();
+    write(&columns, ChangedRecord::Consent(record(1, consent(person(1), "Health", &RESOURCES))));
+    write(&columns, ChangedRecord::Consent(record(2, consent(group(2), "Health", &RESOURCES))));
+    let health = filter("Health", None);
+    assert_eq!(rows(&columns, Resource::Individual, &health, day(1)), [0]);
+    assert_eq!(rows(&columns, Resource::Group, &health, day(1)), [1]);
+    let snapshot = columns.snapshot();
+    assert!(snapshot.opened(Resource::Group, person(1), &health, day(1)).is_none());
+    assert!(snapshot.opened(Resource::Individual, group(2), &health, day(1)).is_none());
+}
+
+#[test]
+fn memberships_follow_their_beneficiary_whichever_comes_first() {
+    let columns = register();
+    let health = filter("Health", None);
+    write(&columns, ChangedRecord::ProgramMembership(membership(1, person(1))));
+    write(&columns, ChangedRecord::ProgramMembership(membership(2, person(2))));
+    let mut details = consent(person(1), "Health", &[Resource::ProgramMembership]);
+    write(&columns, ChangedRecord::Consent(record(1, details.clone())));
+    write(&columns, ChangedRecord::ProgramMembership(membership(3, person(1))));
+    assert_eq!(rows(&columns, Resource::ProgramMembership, &health, day(1)), [0, 2]);
+    assert!(rows(&columns, Resource::Individual, &health, day(1)).is_empty());
+    assert_eq!(columns.snapshot().beneficiary(RecordId(3)), Some(person(1)));
+    details.is_withdrawn = true;
+    write(&columns, ChangedRecord::Consent(record(1, details)));
+    assert!(rows(&columns, Resource::ProgramMembership, &health, day(1)).is_empty());
+}
+
+/// One step: a consent written down, withdrawn, or a membership.
+#[derive(Debug, Clone)]
+struct Step {
+    subject: SubjectReference,
+    organization: bool,
+    purpose: Option<bool>,
+    resources: [bool; 3],
+    fields: Option<[bool; 5]>,
+    first: u8,
+    length: Option<u8>,
+    withdraws: Option<prop::sample::Index>,
+    is_membership: bool,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let subject = prop_oneof![(1_u64..=3).prop_map(person), (1_u64..=2).prop_map(group)];
+    (
+        (subject, any::<bool>(), any::<Option<bool>>(), any::<[bool; 3]>(), any::<Option<[bool; 5]>>()),
+        (0_u8..12, prop::option::of(0_u8..8), prop::option::weighted(0.2, any::<prop::sample::Index>())),
+        prop::bool::weighted(0.2),
+    )
+        .prop_map(
+            |((subject, organization, purpose, resources, fields), (first, length, withdraws), is_membership)| Step {
+                subject,
+                organization,
+                purpose,
+                resources,
+                fields,
+                first,
+                length,
+                withdraws,
+                is_membership,
+            },
+        )
+}
+
+fn chosen<T: Clone>(from: &[T], which: &[bool]) -> Vec<T> {
+    from.iter().zip(which).filter(|(_, is_chosen)| **is_chosen).map(|(item, _)| item.clone()).collect()
+}
+
+fn details_of(step: &Step, id: usize) -> ConsentDetails {
+    let organization = if step.organization { "Health" } else { "Food" };
+    let mut bytes = [0; 16];
+    bytes[0] = id as u8;
+    ConsentDetails {
+        id: ConsentId::from_bytes(bytes),
+        purpose: step.purpose.map(|purpose| if purpose { "meals".into() } else { " cash ".into() }),
+        effective_date: day(step.first),
+        expiry_date: step.length.map(|length| day(step.first + length)),
+        fields: step.fields.map(|fields| chosen(&FIELDS, &fields).into_iter().map(str::to_owned).collect()),
+        ..consent(step.subject, organization, &chosen(&RESOURCES, &step.resources))
+    }
+}
+
+/// What the list of consents says.
+fn expected(
+    consents: &[ConsentDetails],
+    (resource, subject): (Resource, SubjectReference),
+    filter: &ConsentFilter,
+    day: Date,
+) -> Option<Opened> {
+    let is_about = resource == Resource::ProgramMembership || resource == own_resource(subject.kind);
+    let counts = |consent: &&ConsentDetails| {
+        let is_for = filter
+            .purpose
+            .as_ref()
+            .is_none_or(|purpose| consent.purpose.as_deref().map(str::trim) == Some(purpose.as_str()));
+        let is_in_date = consent.effective_date <= day && consent.expiry_date.is_none_or(|last| day <= last);
+        let is_to = filter.organization.as_ref() == Some(&consent.grantee);
+        let opens = consent.subject == subject && consent.resources.contains(&resource);
+        is_about && opens && is_to && is_for && is_in_date && !consent.is_withdrawn
+    };
+    let consents: Vec<&ConsentDetails> = consents.iter().filter(counts).collect();
+    let fields = consents.iter().map(|consent| match &consent.fields {
+        None => FieldSet::All,
+        Some(names) => FieldSet::only(names.iter().filter_map(|name| FieldName::parse(resource, name).ok())),
+    });
+    let fields = fields.fold(FieldSet::none(), |all, fields| all.union(&fields));
+    let consents: Vec<ConsentId> = consents.iter().map(|consent| consent.id).collect();
+    (!consents.is_empty()).then_some(Opened { fields, consents })
+}
+
+proptest! {
+    #[test]
+    fn rows_and_records_agree_with_the_list_of_consents(steps in prop::collection::vec(step(), 1..40)) {
+        let columns = register();
+        let mut consents: Vec<ConsentDetails> = Vec::new();
+        let mut beneficiaries: Vec<SubjectReference> = Vec::new();
+        for step in steps {
+            if step.is_membership {
+                beneficiaries.push(step.subject);
+                let id = beneficiaries.len() as u64;
+                write(&columns, ChangedRecord::ProgramMembership(membership(id, step.subject)));
+            } else if let Some(index) = step.withdraws.filter(|_| !consents.is_empty()) {
+                let at = index.index(consents.len());
+                consents[at].is_withdrawn = true;
+                write(&columns, ChangedRecord::Consent(record(at as u64 + 1, consents[at].clone())));
+            } else {
+                consents.push(details_of(&step, consents.len()));
+                let id = consents.len() as u64;
+                write(&columns, ChangedRecord::Consent(record(id, consents[consents.len() - 1].clone())));
+            }
+        }
+        let snapshot = columns.snapshot();
+        let people: Vec<_> = (1..=3).map(person).collect();
+        let groups: Vec<_> = (1..=2).map(group).collect();
+        for (organization, purpose) in [("Health", None), ("Food", Some("cash")), ("Health", Some("meals")), ("Food", None)] {
+            let filter = filter(organization, purpose);
+            for number in 0..22 {
+                for (resource, subjects) in
+                    [(Resource::Individual, &people), (Resource::Group, &groups), (Resource::ProgramMembership, &beneficiaries)]
+                {
+                    let opened: Vec<Option<Opened>> = subjects
+                        .iter()
+                        .map(|subject| expected(&consents, (resource, *subject), &filter, day(number)))
+                        .collect();
+                    let limits = snapshot.consented(resource, &filter, day(number));
+                    let rows_where = |holds: &dyn Fn(&Opened) -> bool| -> Vec<u32> {
+                        let is_there = |opened: &Option<Opened>| opened.as_ref().is_some_and(holds);
+                        (0..).zip(&opened).filter(|(_, opened)| is_there(opened)).map(|(row, _)| row).collect()
+                    };
+                    prop_assert_eq!(held(limits.visible()), rows_where(&|_| true));
+                    prop_assert_eq!(held(limits.field("identifier")), rows_where(&|_| true));
+                    for field in FIELDS {
+                        prop_assert_eq!(held(limits.field(field)), rows_where(&|opened| opened.fields.allows(field)));
+                    }
+                    for (subject, expected) in subjects.iter().zip(&opened) {
+                        prop_assert_eq!(&snapshot.opened(resource, *subject, &filter, day(number)), expected);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Values of chosen individuals, laid out as the eligibility engine reads them.
+
+use super::chunk::{self, CODE_COLUMNS, Cell, Cells, Chunk};
+use super::groups::Groups;
+use super::individuals::Individuals;
+use daftar_domain::eligibility::ColumnValues;
+
+/// Which of the gathered rows have a value, lowest bit first (empty: all have), and the values.
+pub type Gathered = (Vec<u8>, ColumnValues);
+
+/// The values of one field for these rows, in their order; absent where there is no column of that path.
+pub(super) fn gather(individuals: &Individuals, path: &str, rows: &[u32]) -> Option<Gathered> {
+    match path {
+        "birth_date" => {
+            let (valid, days) = cells(individuals, rows, 0, |chunk| chunk.birth_date.cells());
+            Some((valid, ColumnValues::Days(days)))
+        }
+        "deceased_date" => {
+            let (valid, days) = cells(individuals, rows, 0, |chunk| &chunk.deceased_date);
+            Some((valid, ColumnValues::Days(days)))
+        }
+        "birth_date_estimated" => {
+            let (valid, booleans) = cells(individuals, rows, 0, |chunk| &chunk.birth_date_estimated);
+            Some((valid, ColumnValues::Booleans(booleans)))
+        }
+        "active" => {
+            let (valid, booleans) = cells(individuals, rows, 0, |chunk| &chunk.active);
+            Some((valid, ColumnValues::Booleans(booleans)))
+        }
+        "income.amount" => {
+            let (valid, numbers) = cells(individuals, rows, 0.0, |chunk| &chunk.income_amount);
+            Some((valid, ColumnValues::Numbers(numbers)))
+        }
+        coded => {
+            let column = CODE_COLUMNS.into_iter().position(|field| field.path() == coded)?;
+            let (valid, codes) = cells(individuals, rows, 0, |chunk| chunk.code_column(column));
+            Some((valid, ColumnValues::Codes(codes)))
+        }
+    }
+}
+
+/// The same of groups.
+pub(super) fn gather_groups(groups: &Groups, path: &str, rows: &[u32]) -> Option<Gathered> {
+    let column = match path {
+        "group_type" => &groups.group_types,
+        "housing_type" => &groups.housing_types,
+        _ => return None,
+    };
+    let (valid, codes) = cells_of(rows, 0, |at| column.chunk(at));
+    Some((valid, ColumnValues::Codes(codes)))
+}
+
+/// The cells of a column of individuals.
+fn cells<T: Cell>(
+    individuals: &Individuals,
+    rows: &[u32],
+    blank: T,
+    column: impl Fn(&Chunk) -> &Cells<T>,
+) -> (Vec<u8>, Vec<T>) {
+    cells_of(rows, blank, |at| individuals.chunk(at).map_or(&[], |chunk| column(chunk).as_slice()))
+}
+
+/// The cells of the chunks that `column` gives with `blank` where there is no value, and the bitmap that says where there is one.
+fn cells_of<'c, T: Cell + 'c>(rows: &[u32], blank: T, column: impl Fn(usize) -> &'c [T]) -> (Vec<u8>, Vec<T>) {
+    let mut found = Vec::with_capacity(rows.len());
+    for rows in rows.chunk_by(|one, next| chunk::split(*one).0 == chunk::split(*next).0) {
+        let Some(first) = rows.first() else { continue };
+        let (at, slot) = chunk::split(*first);
+        let cells = column(at);
+        if (*first..).zip(rows).all(|(next, row)| next == *row) {
+            // One row after the other, as everybody's are: copied as they lie there.
+            let cells = cells.get(slot..).unwrap_or_default();
+            found.extend_from_slice(cells.get(..rows.len()).unwrap_or(cells));
+            let missing = rows.len().saturating_sub(cells.len());
+            found.extend(std::iter::repeat_n(T::MISSING, missing));
+        } else {
+            found.extend(rows.iter().map(|row| cells.get(chunk::split(*row).1).copied().unwrap_or(T::MISSING)));
+        }
+    }
+    let is_complete = found.iter().all(|cell| !cell.is_missing());
+    let valid = if is_complete { Vec::new() } else { found.chunks(8).map(present).collect() };
+    for cell in found.iter_mut().filter(|cell| cell.is_missing()) {
+        *cell = blank;
+    }
+    (valid, found)
+}
+
+/// Which of up to eight cells have a value, the first one in the lowest bit.
+fn present<T: Cell>(cells: &[T]) -> u8 {
+    cells.iter().rev().fold(0, |bits, cell| bits << 1 | u8::from(!cell.is_missing()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::chunk::CHUNK_ROWS;
+    use super::*;
+
+    #[test]
+    fn gathers_the_same_from_rows_in_a_row_and_from_any() {
+        let whole: Vec<u32> =
+            (0..CHUNK_ROWS as u32).map(|at| if at % 5 == 3 { u32::MISSING } else { at * 10 }).collect();
+        let chunks = [whole.as_slice(), &whole[..7], &[]];
+        let column = |at: usize| chunks.get(at).copied().unwrap_or_default();
+        let end = CHUNK_ROWS as u32;
+        let orders: [Vec<u32>; 7] = [
+            (0..end).collect(),
+            (end - 9..end + 12).collect(),
+            vec![1, 3, 2, 4],
+            vec![2, 2, 3, 3],
+            vec![end + 1, 0, end, 1, 3 * end],
+            (0..40).rev().collect(),
+            vec![],
+        ];
+        for rows in orders {
+            let cell = |row: &u32| column(chunk::split(*row).0).get(chunk::split(*row).1).copied();
+            let expected: Vec<Option<u32>> =
+                rows.iter().map(|row| cell(row).filter(|cell| !cell.is_missing())).collect();
+            let (valid, values) = cells_of(&rows, 0, column);
+            let there = |at: usize| valid.is_empty() || valid[at / 8] >> (at % 8) & 1 == 1;
+            let found: Vec<Option<u32>> = (0..rows.len()).map(|at| there(at).then(|| values[at])).collect();
+            assert_eq!(found, expected, "{rows:?}");
+            assert!(values.iter().enumerate().all(|(at, value)| there(at) || *value == 0), "blank where nothing is");
+            assert_eq!(valid.is_empty(), expected.iter().all(Option::is_some));
+            assert!(valid.is_empty() || valid.len() == rows.len().div_ceil(8));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Which rows an identifier belongs to, without keeping the identifier.
+//!
+//! **Invariant:** an identifier is known by 128 bits, its SipHash under a secret key that is drawn when the register is read from its
+//! records, and lies nowhere but in memory and in the checkpoints made of it. Nobody can look for two identifiers with the same
+//! bits without that key, and among a thousand million identifiers two meet by chance once in 10^20 registers; so a hit is not
+//! compared with the record again.
+
+use std::io;
+
+use siphasher::sip128::SipHasher24;
+
+use super::checkpoint::{Frames, FramesOf};
+use super::codes::{Edit, Edits};
+use super::stored::{Bytes, Stored, Unsound};
+use super::tree::SharedTree;
+use daftar_domain::identifier::IdentifierKey;
+
+/// What stands for an identifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct IdentifierHash(u64, u64);
+
+/// The secret key.
+#[derive(Clone)]
+pub(super) struct IdentifierHasher(SipHasher24);
+
+impl Default for IdentifierHasher {
+    /// Draws a key.
+    fn default() -> Self {
+        Self(SipHasher24::new_with_key(&rand::random()))
+    }
+}
+
+impl IdentifierHasher {
+    /// What stands for an identifier.
+    pub(super) fn hash(&self, key: &IdentifierKey) -> IdentifierHash {
+        let (system, value) = (key.system.as_str().as_bytes(), key.value.as_str().as_bytes());
+        // A system has no zero byte, so that no two identifiers are the same bytes.
+        let mut bytes = Vec::with_capacity(system.len() + value.len() + 1);
+        bytes.extend_from_slice(system);
+        bytes.push(0);
+        bytes.extend_from_slice(value);
+        let hash = self.0.hash(&bytes);
+        IdentifierHash(hash.h1, hash.h2)
+    }
+}
+
+impl Stored for IdentifierHasher {
+    fn put(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(&self.0.key());
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        from.array().map(|key| Self(SipHasher24::new_with_key(&key)))
+    }
+}
+
+impl Stored for IdentifierHash {
+    fn put(&self, to: &mut Vec<u8>) {
+        self.0.put(to);
+        self.1.put(to);
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        Ok(Self(u64::take(from)?, u64::take(from)?))
+    }
+}
+
+/// Rows by identifier. A row appears under each of its identifiers, an identifier under each record that has or had it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct IdentifierIndex {
+    entries: SharedTree<(IdentifierHash, u32), ()>,
+}
+
+impl IdentifierIndex {
+    /// The row of every entry, one for each identifier of a row.
+    pub(super) fn every_row(&self) -> impl Iterator<Item = u32> + '_ {
+        self.entries.iter().map(|((_, row), ())| *row)
+    }
+
+    /// Whether a row has an identifier.
+    pub(super) fn has(&self, hash: IdentifierHash, row: u32) -> bool {
+        self.entries.get(&(hash, row)).is_some()
+    }
+
+    /// Makes many changes, in the order of the hashes.
+    pub(super) fn apply(&mut self, mut edits: Edits<IdentifierHash>) {
+        edits.sort_by_key(|(hash, _, _)| *hash);
+        for (hash, row, edit) in edits {
+            match edit {
+                Edit::Set => self.entries.insert((hash, row), ()),
+                Edit::Clear => self.entries.remove(&(hash, row)),
+            }
+        }
+    }
+
+    /// The rows that have an identifier, ascending.
+    pub(super) fn rows(&self, hash: IdentifierHash) -> Vec<u32> {
+        let entries = self.entries.from(&(hash, 0)).map(|(entry, ())| *entry);
+        entries.take_while(|(at, _)| *at == hash).map(|(_, row)| row).collect()
+    }
+}
+
+impl IdentifierIndex {
+    /// What a checkpoint holds of it.
+    pub(super) fn store(&self, frames: &mut dyn Frames) -> io::Result<()> {
+        self.entries.store(frames)
+    }
+
+    /// What a checkpoint held.
+    pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
+        SharedTree::load(frames).map(|entries| Self { entries })
+    }
+
+    /// Every entry, ascending.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (IdentifierHash, u32)> + '_ {
+        self.entries.iter().map(|(entry, ())| *entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_the_rows_of_each_identifier() {
+        let hasher = IdentifierHasher::default();
+        let hash = |text: &str| hasher.hash(&IdentifierKey::parse(text).unwrap());
+        let mut index = IdentifierIndex::default();
+        let first = hash("urn:a:b|1");
+        index.apply(vec![
+            (first, 5, Edit::Set),
+            (hash("urn:a:b|2"), 4, Edit::Set),
+            (first, 3, Edit::Set),
+            (first, 8, Edit::Set),
+            (first, 9, Edit::Set),
+            (first, 8, Edit::Clear),
+        ]);
+        assert_eq!(index.rows(hash("urn:a:b|1")), [3, 5, 9]);
+        assert_eq!(index.rows(hash("urn:a:b|2")), [4]);
+        assert!(index.rows(hash("urn:a:c|1")).is_empty());
+        index.apply(vec![(first, 5, Edit::Clear)]);
+        assert_eq!(index.rows(hash("urn:a:b|1")), [3, 9]);
+    }
+}

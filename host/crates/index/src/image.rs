@@ -1,0 +1,188 @@
+//! All of the register in memory at one moment: what checkpoints are made of, and how two registers are compared.
+
+use std::fmt;
+use std::hash::Hasher as _;
+use std::io;
+
+use siphasher::sip128::{Hasher128, SipHasher24};
+
+use super::bitmaps::Posting;
+use super::blobs::Blobs;
+use super::checkpoint::{Loading, Section, Sections, join};
+use super::extensions::ExtensionNumbers;
+use super::groups::Groups;
+use super::identifiers::IdentifierHasher;
+use super::individuals::Individuals;
+use super::places::Places;
+use super::rows::Rows;
+use super::stored::{Stored, Unsound};
+use super::{Snapshot, about, cover};
+use daftar_domain::change::Sequence;
+use daftar_domain::manifest::ExtensionPath;
+
+/// What every row set when it was last written, which the writer alone needs.
+#[derive(Clone, Default)]
+pub(super) struct Terms {
+    pub(super) individuals: Blobs,
+    pub(super) groups: Blobs,
+    pub(super) about: about::Terms,
+}
+
+/// All of the register in memory at one moment. It shares with the register what does not change afterwards.
+#[derive(Clone)]
+pub struct Image {
+    pub(super) snapshot: Snapshot,
+    pub(super) terms: Terms,
+    pub(super) sequence: Sequence,
+}
+
+impl fmt::Debug for Image {
+    /// Shows how much there is, none of it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("Image");
+        shown.field("sequence", &self.sequence).field("snapshot", &self.snapshot).finish_non_exhaustive()
+    }
+}
+
+impl Image {
+    /// The last write that it shows: everything up to it, and nothing after it.
+    #[must_use]
+    pub fn sequence(&self) -> Sequence {
+        self.sequence
+    }
+
+    /// How many records of all kinds it shows.
+    #[must_use]
+    pub fn record_count(&self) -> u64 {
+        let about = &self.snapshot.about;
+        let others = [about.memberships.rows().count(), about.consents.rows().count()];
+        let others = others.into_iter().map(u64::from).sum::<u64>().saturating_add(about.programs.len() as u64);
+        self.snapshot.individual_count().saturating_add(self.snapshot.group_count()).saturating_add(others)
+    }
+
+    /// What it holds, part by part, so that it can be compared with another one of the same register or of its
+    /// [`super::Columns::sibling`]: the same records give the same fingerprint, in whatever order they were written.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        let mut teller = Teller::default();
+        let Snapshot { hasher: _, extensions: _, individuals, groups, places, about, covers } = &self.snapshot;
+        individuals.tell(&mut teller);
+        teller.of_rows("terms of individuals", &individuals.rows, |row| self.terms.individuals.get(row).to_vec());
+        groups.tell(&mut teller);
+        teller.of_rows("terms of groups", &groups.rows, |row| self.terms.groups.get(row).to_vec());
+        places.tell(&mut teller, &individuals.rows);
+        about.tell(&mut teller);
+        let of_memberships = |row| self.terms.about.memberships.get(row).to_vec();
+        teller.of_rows("what memberships set", about.memberships.rows(), of_memberships);
+        let of_consents = |row| self.terms.about.consents.get(row).to_vec();
+        teller.of_rows("what consents set", about.consents.rows(), of_consents);
+        covers.tell(&mut teller);
+        Fingerprint(teller.parts)
+    }
+
+    /// What a checkpoint holds of it: everything but the programs.
+    pub(super) fn store(&self, checkpoint: &mut dyn Sections) -> io::Result<()> {
+        let Snapshot { hasher, extensions, individuals, groups, places, about, covers } = &self.snapshot;
+        checkpoint.section(Section::Secret)?.add(&|to| hasher.put(to))?;
+        let paths: Vec<String> = extensions.paths().into_iter().map(String::from).collect();
+        checkpoint.section(Section::Extensions)?.add(&|to| paths.put(to))?;
+        individuals.store(checkpoint)?;
+        groups.store(checkpoint)?;
+        places.store(checkpoint)?;
+        about.store(checkpoint)?;
+        covers.store(checkpoint)?;
+        self.terms.individuals.store(checkpoint.section(Section::IndividualTermsSet)?)?;
+        self.terms.groups.store(checkpoint.section(Section::GroupTermsSet)?)?;
+        self.terms.about.memberships.store(checkpoint.section(Section::MembershipTermsSet)?)?;
+        self.terms.about.consents.store(checkpoint.section(Section::ConsentTermsSet)?)
+    }
+
+    /// What a checkpoint held, up to that write. Programs have to be read from the store.
+    pub(super) fn load(checkpoint: &Loading<'_>, sequence: Sequence) -> Result<Self, Unsound> {
+        let (individuals, others) = join(
+            || Individuals::load(checkpoint),
+            || {
+                let terms = Terms {
+                    individuals: checkpoint.read(Section::IndividualTermsSet, Blobs::load)?,
+                    groups: checkpoint.read(Section::GroupTermsSet, Blobs::load)?,
+                    about: about::Terms {
+                        memberships: checkpoint.read(Section::MembershipTermsSet, Blobs::load)?,
+                        consents: checkpoint.read(Section::ConsentTermsSet, Blobs::load)?,
+                    },
+                };
+                let (groups, places) = (Groups::load(checkpoint)?, Places::load(checkpoint)?);
+                Ok((terms, groups, places, about::About::load(checkpoint)?, cover::CoverIndex::load(checkpoint)?))
+            },
+        )?;
+        let (terms, groups, places, about, covers) = others;
+        let hasher: IdentifierHasher = checkpoint.read(Section::Secret, |frames| frames.one())?;
+        let paths: Vec<String> = checkpoint.read(Section::Extensions, |frames| frames.one())?;
+        let paths: Result<Vec<_>, _> = paths.iter().map(|path| ExtensionPath::parse(path)).collect();
+        let extensions = ExtensionNumbers::of_paths(paths.map_err(|_| Unsound("a field of a module has no name"))?)?;
+        let snapshot = Snapshot { hasher, extensions, individuals, groups, places, about, covers };
+        Ok(Self { snapshot, terms, sequence })
+    }
+}
+
+/// What a register holds, as one number for each of its parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fingerprint(Vec<(&'static str, u128)>);
+
+impl Fingerprint {
+    /// The parts in which two registers differ, in words; none, where they hold the same.
+    #[must_use]
+    pub fn differs_in(&self, other: &Self) -> Vec<&'static str> {
+        let pairs = self.0.iter().zip(&other.0);
+        pairs.filter(|(one, other)| one != other).map(|((part, _), _)| *part).collect()
+    }
+}
+
+/// The bytes of something.
+pub(super) fn bytes_of(value: &impl Stored) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    value.put(&mut bytes);
+    bytes
+}
+
+/// Takes down what the parts of a register hold.
+#[derive(Default)]
+pub(super) struct Teller {
+    parts: Vec<(&'static str, u128)>,
+}
+
+impl Teller {
+    /// Which record stands where.
+    pub(super) fn rows(&mut self, part: &'static str, rows: &Rows) {
+        self.of_rows(part, rows, |row| rows.id(row));
+    }
+
+    /// One value for each row.
+    pub(super) fn of_rows<T: Stored>(&mut self, part: &'static str, rows: &Rows, value: impl Fn(u32) -> T) {
+        self.values(part, (0..rows.count()).map(value));
+    }
+
+    /// Rows by key.
+    pub(super) fn postings<'p, K: Stored + 'p>(
+        &mut self,
+        part: &'static str,
+        postings: impl IntoIterator<Item = (&'p K, &'p Posting)>,
+    ) {
+        self.values(part, postings.into_iter().map(|(key, rows)| (bytes_of(key), rows.rows())));
+    }
+
+    /// Some values in their order.
+    pub(super) fn values<T: Stored>(&mut self, part: &'static str, values: impl IntoIterator<Item = T>) {
+        // No secret is needed: nobody gains by two registers that differ and look alike.
+        let mut hasher = SipHasher24::new();
+        let mut bytes = Vec::new();
+        for value in values {
+            value.put(&mut bytes);
+            if bytes.len() >= 1 << 16 {
+                hasher.write(&bytes);
+                bytes.clear();
+            }
+        }
+        hasher.write(&bytes);
+        self.parts.push((part, hasher.finish128().as_u128()));
+    }
+}

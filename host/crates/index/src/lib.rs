@@ -1,0 +1,230 @@
+//! The register in memory: dense rows, columns, bitmaps, words of names; filters and totals run on these.
+//!
+//! It is rebuilt from the store at start and kept current with each write. Every individual and every group has a row, counted up
+//! in the order of creation. Everything by which records are found is in structures whose copies share what they have in common.
+//!
+//! **Invariant:** a [`Snapshot`] never changes, and it shows either all of what one call of [`Columns::apply`] wrote or nothing.
+//!
+//! **Invariant:** a snapshot taken after [`Columns::apply`] returned shows what that call wrote. It is made when somebody asks for
+//! it, so writes that nobody looks at between cost no copies.
+//!
+//! **Invariant:** neither a snapshot nor a write copies a part that grows with the register, but for lists with one reference for
+//! each 4,096 rows, or for each 65,536 rows of a code or word.
+
+mod about;
+mod bitmaps;
+mod blobs;
+pub mod checkpoint;
+mod chunk;
+mod codes;
+mod column;
+mod cover;
+mod extensions;
+mod gather;
+mod groups;
+mod identifiers;
+mod image;
+mod individuals;
+mod limits;
+mod matches;
+mod places;
+mod prepared;
+mod rows;
+mod search;
+mod seats;
+mod snapshot;
+mod stored;
+mod terms;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+mod tree;
+pub mod verify;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+
+pub use gather::Gathered;
+pub use image::{Fingerprint, Image};
+pub use limits::{RowLimits, SearchLimits};
+pub use matches::{RegionCount, RowMarks};
+pub use seats::Seat;
+pub use snapshot::Snapshot;
+pub use stored::Unsound;
+
+use daftar_domain::change::{Change, ChangedRecord, Sequence};
+use daftar_domain::group::Group;
+use daftar_domain::individual::Individual;
+use extensions::ExtensionNumbers;
+use groups::Groups;
+use identifiers::IdentifierHasher;
+use individuals::Individuals;
+use places::Places;
+use prepared::Prepared;
+pub use prepared::{PreparedRecords, Preparer};
+
+/// The register in memory.
+pub struct Columns {
+    hasher: IdentifierHasher,
+    extensions: ExtensionNumbers,
+    writer: Mutex<Writer>,
+    /// Whether the writer knows more than what is published.
+    is_stale: AtomicBool,
+    published: ArcSwap<Snapshot>,
+}
+
+/// What the next snapshot will be made of, and what is needed to change it.
+struct Writer {
+    next: Snapshot,
+    terms: image::Terms,
+    /// The last write that was taken up.
+    sequence: Sequence,
+}
+
+impl Default for Columns {
+    fn default() -> Self {
+        Self::empty(IdentifierHasher::default(), ExtensionNumbers::default())
+    }
+}
+
+impl fmt::Debug for Columns {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Columns").finish_non_exhaustive()
+    }
+}
+
+impl Columns {
+    fn empty(hasher: IdentifierHasher, extensions: ExtensionNumbers) -> Self {
+        let snapshot = Snapshot {
+            hasher,
+            extensions,
+            individuals: Individuals::default(),
+            groups: Groups::default(),
+            places: Places::default(),
+            about: about::About::default(),
+            covers: cover::CoverIndex::default(),
+        };
+        Self::from_image(Image { snapshot, terms: image::Terms::default(), sequence: Sequence::default() })
+    }
+
+    /// The register as an image shows it, to go on from there.
+    #[must_use]
+    pub fn from_image(image: Image) -> Self {
+        let Image { snapshot, terms, sequence } = image;
+        Self {
+            hasher: snapshot.hasher.clone(),
+            extensions: snapshot.extensions.clone(),
+            published: ArcSwap::from_pointee(snapshot.clone()),
+            writer: Mutex::new(Writer { next: snapshot, terms, sequence }),
+            is_stale: AtomicBool::new(false),
+        }
+    }
+
+    /// An empty register with the same secret keys: what is read into it can be compared with this one.
+    #[must_use]
+    pub fn sibling(&self) -> Self {
+        Self::empty(self.hasher.clone(), self.extensions.clone())
+    }
+
+    /// All of the register as it is now, to be kept or compared. Writers wait no longer than for a snapshot; while the image is
+    /// there, a write copies the part that it changes.
+    #[must_use]
+    pub fn image(&self) -> Image {
+        let writer = self.lock();
+        Image { snapshot: writer.next.clone(), terms: writer.terms.clone(), sequence: writer.sequence }
+    }
+
+    /// The last write that was taken up.
+    #[must_use]
+    pub fn sequence(&self) -> Sequence {
+        self.lock().sequence
+    }
+
+    /// Says that everything up to that write was taken up, as it is when all records were read before another write could come.
+    pub fn reach(&self, sequence: Sequence) {
+        let mut writer = self.lock();
+        writer.sequence = writer.sequence.max(sequence);
+    }
+
+    /// Takes up individuals as they are stored, in the order of their keys.
+    pub fn load_individuals(&self, page: &[Arc<Individual>]) {
+        let prepare = |record: &Arc<Individual>| individuals::Prepared::new(record, &self.hasher, &self.extensions);
+        let individuals = page.iter().map(prepare).collect();
+        self.write(Prepared { individuals, ..Prepared::default() });
+    }
+
+    /// Takes up groups as they are stored, in the order of their keys.
+    pub fn load_groups(&self, page: &[Arc<Group>]) {
+        let prepare = |record: &Arc<Group>| groups::Prepared::new(record, &self.hasher, &self.extensions);
+        let groups = page.iter().map(prepare).collect();
+        self.write(Prepared { groups, ..Prepared::default() });
+    }
+
+    /// Takes up records of one kind as they are stored, in the order of their keys.
+    pub fn load(&self, page: &[ChangedRecord]) {
+        self.take_up(self.preparer().prepare(page));
+    }
+
+    /// What takes records apart for this register, be it on another thread.
+    #[must_use]
+    pub fn preparer(&self) -> Preparer {
+        Preparer::new(&self.hasher, &self.extensions)
+    }
+
+    /// Takes up records as they are stored, in the order of their keys.
+    pub fn take_up(&self, records: PreparedRecords) {
+        self.write(records.0);
+    }
+
+    /// Takes up records just created or updated. To be called by the store's writer alone, in the order of the writes.
+    pub fn apply(&self, changes: &[Change]) {
+        let mut prepared = Prepared::default();
+        for change in changes {
+            prepared.add(&change.record, (&self.hasher, &self.extensions));
+            prepared.sequence = prepared.sequence.max(change.sequence);
+        }
+        self.write(prepared);
+    }
+
+    /// The register as it is now. Takes no lock unless something was written since the last snapshot.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        if self.is_stale.load(Ordering::Acquire) {
+            let writer = self.lock();
+            // Another reader may have been faster.
+            if self.is_stale.load(Ordering::Acquire) {
+                self.published.store(Arc::new(writer.next.clone()));
+                self.is_stale.store(false, Ordering::Release);
+            }
+        }
+        self.published.load_full()
+    }
+
+    fn write(&self, prepared: Prepared) {
+        if prepared.is_empty() {
+            return;
+        }
+        let mut writer = self.lock();
+        let Writer { next, terms, sequence } = &mut *writer;
+        *sequence = prepared.sequence.max(*sequence);
+        next.individuals.write(&mut terms.individuals, prepared.individuals);
+        next.places.reach(next.individuals.rows.count());
+        next.groups.write(&mut terms.groups, prepared.groups, (&next.individuals.rows, &mut next.places));
+        next.about.write(&mut terms.about, prepared.about);
+        let places = cover::Places {
+            individuals: &next.individuals.rows,
+            groups: &next.groups.rows,
+            memberships: &next.about.memberships,
+        };
+        next.covers.write(&places, prepared.covers);
+        self.is_stale.store(true, Ordering::Release);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,228 @@
+//! Everybody whom a search finds at one moment, by row, and what a rule over all of them reads beside columns.
+//!
+//! **Invariant:** everything here is read from one snapshot, so that a long question sees one register from its beginning to its end.
+
+use roaring::RoaringBitmap;
+
+use super::Snapshot;
+use super::bitmaps::{RowSet, join};
+use super::chunk;
+use super::column::Column;
+use super::gather::{self, Gathered};
+use super::individuals::WordKind;
+use super::limits::{RowLimits, SearchLimits};
+use super::places::Place;
+use super::search;
+use super::search::filter::Filter;
+use super::seats::{self, Seat};
+use daftar_domain::record::{RecordId, VersionId};
+use daftar_domain::search::{GroupQuery, IndividualQuery};
+use daftar_domain::subject::Subject;
+
+/// Rows of one kind of record.
+#[derive(Debug, Clone, Default)]
+pub struct RowMarks(RowSet);
+
+/// The rows of one region, counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegionCount {
+    /// Any row whose address lies there, the first of those that were counted; none for those without a region.
+    pub row: Option<u32>,
+    /// The region in the form in which it is compared; empty for none.
+    pub phrase: String,
+    /// How many rows, and how many of them each of the marks holds.
+    pub total: u64,
+    /// By mark, in the order asked.
+    pub marked: Vec<u64>,
+}
+
+impl RowMarks {
+    /// The rows of an ascending list.
+    #[must_use]
+    pub fn from_sorted(rows: &[u32]) -> Self {
+        Self(RowSet::from_sorted(rows))
+    }
+
+    fn of_filter(filter: Option<Filter<'_>>) -> Self {
+        let Some(filter) = filter else { return Self::default() };
+        Self(RowSet::of_segments(filter.segments().map(|segment| (segment, filter.segment(segment)))))
+    }
+
+    /// How many.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds the rows of another.
+    pub fn merge(&mut self, other: &Self) {
+        self.0.merge(&other.0);
+    }
+
+    /// Up to `count` rows from `first` on, ascending.
+    #[must_use]
+    pub fn from(&self, first: u32, count: usize) -> Vec<u32> {
+        self.0.rows_from(first).take(count).collect()
+    }
+
+    /// The row at a place, counted from 0.
+    #[must_use]
+    pub fn nth(&self, place: u64) -> Option<u32> {
+        self.0.nth(place)
+    }
+}
+
+impl RowLimits {
+    /// Whether a record exists for the client.
+    #[must_use]
+    pub fn shows(&self, row: u32) -> bool {
+        self.visible().contains(row)
+    }
+
+    /// Whether a field may be looked at on a record that exists.
+    #[must_use]
+    pub fn shows_field(&self, name: &str, row: u32) -> bool {
+        self.field(name).contains(row)
+    }
+}
+
+impl Snapshot {
+    /// Every individual that meets every condition.
+    #[must_use]
+    pub fn matching(&self, query: &IndividualQuery, limits: SearchLimits<'_>) -> RowMarks {
+        RowMarks::of_filter(search::filter_of_individuals(self, query, limits))
+    }
+
+    /// Every group that meets every condition.
+    #[must_use]
+    pub fn matching_groups(&self, query: &GroupQuery, limits: SearchLimits<'_>) -> RowMarks {
+        RowMarks::of_filter(search::filter_of_groups(self, query, limits))
+    }
+
+    /// The record of a row.
+    #[must_use]
+    pub fn id_at(&self, kind: Subject, row: u32) -> Option<RecordId> {
+        match kind {
+            Subject::Individual => self.individuals.rows.id(row),
+            Subject::Group => self.groups.rows.id(row),
+        }
+    }
+
+    /// At which version the record of a row is.
+    #[must_use]
+    pub fn version_at(&self, kind: Subject, row: u32) -> Option<VersionId> {
+        self.versions(kind).get(row).map(|version| VersionId(version.into()))
+    }
+
+    /// The versions of neighbouring rows as numbers, up to the end of the register. Neighbours are of one chunk: `count` divides its
+    /// 4,096 rows, and `first` is a multiple of it.
+    #[must_use]
+    pub fn versions_from(&self, kind: Subject, first: u32, count: usize) -> &[u32] {
+        let (chunk, slot) = chunk::split(first);
+        let versions = self.versions(kind).chunk(chunk).get(slot..).unwrap_or_default();
+        versions.get(..count).unwrap_or(versions)
+    }
+
+    /// At which version a membership in a program is; none of one that is not there yet.
+    #[must_use]
+    pub fn membership_version(&self, membership: RecordId) -> Option<VersionId> {
+        let row = self.about.memberships.row(membership)?;
+        self.about.of_memberships.versions.get(row).map(|version| VersionId(version.into()))
+    }
+
+    fn versions(&self, kind: Subject) -> &Column<u32> {
+        match kind {
+            Subject::Individual => &self.individuals.versions,
+            Subject::Group => &self.groups.versions,
+        }
+    }
+
+    /// The values of one field of groups by row, as [`Snapshot::gather`] gives those of individuals: `group_type` and `housing_type`.
+    #[must_use]
+    pub fn gather_groups(&self, path: &str, rows: &[u32]) -> Option<Gathered> {
+        gather::gather_groups(&self.groups, path, rows)
+    }
+
+    /// Whether a group says of itself that it is not in use.
+    #[must_use]
+    pub fn is_group_inactive(&self, row: u32) -> bool {
+        self.groups.inactive.contains(row)
+    }
+
+    /// The number of the code that says what kind of group it is.
+    #[must_use]
+    pub fn group_type_at(&self, row: u32) -> Option<u32> {
+        self.groups.group_types.get(row)
+    }
+
+    /// The rows of the groups in which a person has a place on a day, as often as it has one.
+    pub fn groups_at(&self, person: u32, day: i32) -> impl Iterator<Item = u32> + '_ {
+        self.places.of(person).filter(move |place| place.holds_on(day)).map(|Place { group, .. }| group)
+    }
+
+    /// Who belongs to the group of a row on a day, in the order of its record.
+    pub fn seats_of(&self, group: u32, day: i32) -> impl Iterator<Item = Seat> + '_ {
+        seats::on_day(&self.groups.seats, group, day)
+    }
+
+    /// How many of some rows have an address in each region, and how many of those each of the marks holds. A row with addresses in
+    /// several regions counts in each; those without any come last. `limits` says on which rows addresses may be looked at.
+    #[must_use]
+    pub fn by_region(
+        &self,
+        kind: Subject,
+        among: &RowMarks,
+        limits: Option<&RowLimits>,
+        marks: &[&RowMarks],
+    ) -> Vec<RegionCount> {
+        let words = match kind {
+            Subject::Individual => &self.individuals.words,
+            Subject::Group => &self.groups.words,
+        };
+        let looked_at = limits.map(|limits| limits.field("address"));
+        let prefix = WordKind::Region.key("");
+        let mut counted: Vec<RegionCount> = Vec::new();
+        let mut without = among.0.clone();
+        for (word, posting) in words.from(prefix.as_str()).take_while(|(word, _)| word.starts_with(&prefix)) {
+            let phrase = word.strip_prefix(&prefix).unwrap_or_default().to_owned();
+            let mut count = RegionCount { row: None, phrase, total: 0, marked: vec![0; marks.len()] };
+            for (segment, rows) in among.0.segments() {
+                let Some(of_region) = posting.segment(segment) else { continue };
+                let mut these: RoaringBitmap = rows & of_region.as_ref();
+                if let Some(looked_at) = looked_at {
+                    these = looked_at.segment(segment).map(|may| these & may.as_ref()).unwrap_or_default();
+                }
+                count.add(segment, &these, marks);
+                without.subtract(segment, &these);
+            }
+            if count.total > 0 {
+                counted.push(count);
+            }
+        }
+        let mut none = RegionCount { row: None, phrase: String::new(), total: 0, marked: vec![0; marks.len()] };
+        for (segment, rows) in without.segments() {
+            none.add(segment, rows, marks);
+        }
+        if none.total > 0 {
+            counted.push(RegionCount { row: None, ..none });
+        }
+        counted
+    }
+}
+
+impl RegionCount {
+    fn add(&mut self, segment: u16, rows: &RoaringBitmap, marks: &[&RowMarks]) {
+        self.total = self.total.saturating_add(rows.len());
+        self.row = self.row.or_else(|| rows.min().map(|low| join(segment, low)));
+        for (count, marks) in self.marked.iter_mut().zip(marks) {
+            let marked = marks.0.segment(segment).map_or(0, |marked| marked.intersection_len(rows));
+            *count = count.saturating_add(marked);
+        }
+    }
+}

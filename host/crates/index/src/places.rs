@@ -1,0 +1,244 @@
+//! Where people belong: the places that groups give them, by person.
+//!
+//! **Invariant:** every place of a group that is not set aside is here once, under its person's row, and nothing else is. Whether its
+//! period holds is asked on the day of the search.
+
+use std::borrow::Cow;
+use std::io;
+
+use roaring::RoaringBitmap;
+
+use super::bitmaps::Posting;
+use super::checkpoint::{Loading, Section, Sections};
+use super::column::Column;
+use super::image::{Teller, bytes_of};
+use super::rows::Rows;
+use super::stored::{Bytes, Stored, Unsound};
+use super::tree::SharedTree;
+use daftar_domain::calendar::days_since_epoch;
+use daftar_domain::group::Member;
+
+/// A person's place in a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The group's row.
+    pub(super) group: u32,
+    /// The number of the code that says as what.
+    pub(super) role: Option<u32>,
+    /// The first day, in days since 1970-01-01; the least number where there is none.
+    pub(super) start: i32,
+    /// The last day; the greatest number where there is none.
+    pub(super) end: i32,
+}
+
+impl Place {
+    /// The place of a member in the group of that row; none where it is set aside.
+    pub(super) fn of(member: &Member, group: u32) -> Option<Self> {
+        let period = member.period.unwrap_or_default();
+        (!member.is_inactive).then(|| Self {
+            group,
+            role: member.role.map(|role| role.number.0),
+            start: period.start.map_or(i32::MIN + 1, days_since_epoch),
+            end: period.end.map_or(i32::MAX, days_since_epoch),
+        })
+    }
+
+    /// Whether it counts on that day.
+    pub(super) fn holds_on(&self, day: i32) -> bool {
+        self.start <= day && day <= self.end
+    }
+}
+
+/// The first places of the people of one chunk, column by column. Rows past the end of a column have no value.
+pub(super) struct FirstPlaces<'a> {
+    /// The rows of their groups; missing where somebody has no place.
+    pub(super) groups: &'a [u32],
+    /// The numbers of their roles.
+    pub(super) roles: &'a [u32],
+    /// Their first days, where there is one.
+    pub(super) starts: &'a [i32],
+    /// Their last days, where there is one.
+    pub(super) ends: &'a [i32],
+}
+
+impl Stored for Place {
+    fn put(&self, to: &mut Vec<u8>) {
+        (self.group, self.role).put(to);
+        (self.start, self.end).put(to);
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        let ((group, role), (start, end)) = Stored::take(from)?;
+        Ok(Self { group, role, start, end })
+    }
+}
+
+/// The places of everybody, cheap to copy. Nearly everybody has one, which stands in columns.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Places {
+    groups: Column<u32>,
+    roles: Column<u32>,
+    starts: Column<i32>,
+    ends: Column<i32>,
+    /// Rows of people with more than one place.
+    several: Posting,
+    /// Their further places, by person, group and place in the group.
+    more: SharedTree<(u32, u32, u16), Place>,
+    /// One past the last row that has ever had a place.
+    row_count: u32,
+}
+
+impl Places {
+    /// One past the last row that may have a place, or the number of people, whichever is more.
+    pub(super) fn row_count(&self) -> u32 {
+        self.row_count
+    }
+
+    /// Notes that there are that many people.
+    pub(super) fn reach(&mut self, people: u32) {
+        self.row_count = self.row_count.max(people);
+    }
+
+    /// The places of a person, those outside their period among them.
+    pub(super) fn of(&self, row: u32) -> impl Iterator<Item = Place> + Clone + '_ {
+        let more = self.several.contains(row).then(|| self.further(row));
+        self.first(row).into_iter().chain(more.into_iter().flatten())
+    }
+
+    /// The places of a chunk of people, but for those of people with several.
+    pub(super) fn first_of(&self, chunk: usize) -> FirstPlaces<'_> {
+        FirstPlaces {
+            groups: self.groups.chunk(chunk),
+            roles: self.roles.chunk(chunk),
+            starts: self.starts.chunk(chunk),
+            ends: self.ends.chunk(chunk),
+        }
+    }
+
+    /// The people of a segment who have several places.
+    pub(super) fn with_several(&self, segment: u16) -> Option<Cow<'_, RoaringBitmap>> {
+        self.several.segment(segment)
+    }
+
+    fn first(&self, row: u32) -> Option<Place> {
+        let group = self.groups.get(row)?;
+        let start = self.starts.get(row).unwrap_or(i32::MIN + 1);
+        Some(Place { group, role: self.roles.get(row), start, end: self.ends.get(row).unwrap_or(i32::MAX) })
+    }
+
+    fn further(&self, row: u32) -> impl Iterator<Item = Place> + Clone + '_ {
+        let entries = self.more.from(&(row, 0, 0)).map(|((person, _, _), place)| (*person, *place));
+        entries.take_while(move |(person, _)| *person == row).map(|(_, place)| place)
+    }
+
+    /// Takes a group's places out of a person's.
+    pub(super) fn clear(&mut self, row: u32, group: u32) {
+        if self.groups.get(row) == Some(group) {
+            self.set_first(row, None);
+        }
+        if !self.several.contains(row) {
+            return;
+        }
+        let of_group = self.more.from(&(row, group, 0)).map(|(key, _)| *key);
+        let keys: Vec<_> = of_group.take_while(|(person, at, _)| *person == row && *at == group).collect();
+        for key in keys {
+            self.more.remove(&key);
+        }
+        if self.further(row).next().is_none() {
+            self.several.remove(row);
+        }
+    }
+
+    /// Adds the places that a group gives a person, after those of before were cleared.
+    pub(super) fn set(&mut self, row: u32, places: impl Iterator<Item = Place>) {
+        self.reach(row.saturating_add(1));
+        for (place, number) in places.zip(0_u16..) {
+            if self.groups.get(row).is_none() {
+                self.set_first(row, Some(place));
+            } else {
+                self.several.insert(row);
+                self.more.insert((row, place.group, number), place);
+            }
+        }
+    }
+
+    /// What a checkpoint holds of it.
+    pub(super) fn store(&self, checkpoint: &mut dyn Sections) -> io::Result<()> {
+        let Self { groups, roles, starts, ends, several, more, row_count } = self;
+        groups.store(checkpoint.section(Section::PlaceGroups)?)?;
+        roles.store(checkpoint.section(Section::PlaceRoles)?)?;
+        starts.store(checkpoint.section(Section::PlaceStarts)?)?;
+        ends.store(checkpoint.section(Section::PlaceEnds)?)?;
+        more.store(checkpoint.section(Section::FurtherPlaces)?)?;
+        checkpoint.section(Section::PlaceRows)?.add(&|to| {
+            row_count.put(to);
+            several.put(to);
+        })
+    }
+
+    /// What a checkpoint held.
+    pub(super) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
+        let (row_count, several) = checkpoint.read(Section::PlaceRows, |frames| frames.one())?;
+        Ok(Self {
+            groups: checkpoint.read(Section::PlaceGroups, Column::load)?,
+            roles: checkpoint.read(Section::PlaceRoles, Column::load)?,
+            starts: checkpoint.read(Section::PlaceStarts, Column::load)?,
+            ends: checkpoint.read(Section::PlaceEnds, Column::load)?,
+            more: checkpoint.read(Section::FurtherPlaces, SharedTree::load)?,
+            several,
+            row_count,
+        })
+    }
+
+    /// Tells what it holds of those people, so that two can be compared. Which place of several comes first does not count.
+    pub(super) fn tell(&self, teller: &mut Teller, people: &Rows) {
+        teller.of_rows("places of individuals", people, |row| {
+            let mut places: Vec<Vec<u8>> = self.of(row).map(|place| bytes_of(&place)).collect();
+            places.sort_unstable();
+            places.concat()
+        });
+    }
+
+    fn set_first(&mut self, row: u32, place: Option<Place>) {
+        self.groups.set(row, place.map(|place| place.group));
+        self.roles.set(row, place.and_then(|place| place.role));
+        self.starts.set(row, place.map(|place| place.start).filter(|start| *start != i32::MIN + 1));
+        self.ends.set(row, place.map(|place| place.end).filter(|end| *end != i32::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn place(group: u32, role: u32) -> Place {
+        Place { group, role: Some(role), start: i32::MIN + 1, end: i32::MAX }
+    }
+
+    proptest! {
+        #[test]
+        fn a_person_has_the_places_that_were_set_last(
+            steps in prop::collection::vec((0_u32..4, 0_u32..4, prop::collection::vec(0_u32..3, 0..3)), 0..60),
+        ) {
+            let mut places = Places::default();
+            let mut expected = BTreeMap::<(u32, u32), Vec<Place>>::new();
+            for (row, group, roles) in steps {
+                places.clear(row, group);
+                places.set(row, roles.iter().map(|role| place(group, *role)));
+                expected.insert((row, group), roles.iter().map(|role| place(group, *role)).collect());
+            }
+            for row in 0..4 {
+                let sorted = |mut places: Vec<Place>| {
+                    places.sort_by_key(|place| (place.group, place.role));
+                    places
+                };
+                let wanted = expected.range((row, 0)..(row + 1, 0)).flat_map(|(_, places)| places.clone());
+                prop_assert_eq!(sorted(places.of(row).collect()), sorted(wanted.collect()));
+            }
+        }
+    }
+}

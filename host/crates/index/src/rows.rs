@@ -1,0 +1,157 @@
+//! Which record stands in which row.
+//!
+//! **Invariant:** rows are counted up from 0 without a gap in the order of the records' keys, and a record never changes its row.
+
+use std::io;
+use std::sync::Arc;
+
+use super::checkpoint::{Frames, FramesOf};
+use super::chunk::CHUNK_ROWS;
+use super::stored::{Unsound, put_list, take_list};
+use daftar_domain::record::RecordId;
+
+/// The keys of the records of one kind, by row; cheap to copy.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rows {
+    chunks: Arc<Vec<Arc<Vec<RecordId>>>>,
+    count: u32,
+}
+
+/// Where a record belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It has that row already.
+    Known(u32),
+    /// It has just been given that row.
+    New(u32),
+    /// It cannot have a row: its key is smaller than one that was seen before, or the rows are used up.
+    Refused,
+}
+
+impl Rows {
+    /// How many rows there are.
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The record of a row.
+    pub(super) fn id(&self, row: u32) -> Option<RecordId> {
+        let row = row as usize;
+        self.chunks.get(row / CHUNK_ROWS)?.get(row % CHUNK_ROWS).copied()
+    }
+
+    /// The row of a record.
+    pub(super) fn find(&self, id: RecordId) -> Option<u32> {
+        // Where no key was skipped, the row follows from the key.
+        let expected = u32::try_from(id.0.checked_sub(1)?).ok();
+        if let Some(row) = expected.filter(|row| self.id(*row) == Some(id)) {
+            return Some(row);
+        }
+        let chunk = self.chunks.partition_point(|chunk| chunk.last().is_some_and(|last| *last < id));
+        let slot = self.chunks.get(chunk)?.binary_search(&id).ok()?;
+        u32::try_from(chunk * CHUNK_ROWS + slot).ok()
+    }
+
+    /// How many rows lie before that record's, or before where it would be.
+    pub(super) fn first_after(&self, id: RecordId) -> u32 {
+        let chunk = self.chunks.partition_point(|chunk| chunk.last().is_some_and(|last| *last < id));
+        let slot = self.chunks.get(chunk).map_or(0, |chunk| chunk.partition_point(|at| *at < id));
+        u32::try_from(chunk * CHUNK_ROWS + slot).unwrap_or(u32::MAX).min(self.count)
+    }
+
+    /// The row of a record, a new one where it has none yet.
+    pub(super) fn place(&mut self, id: RecordId) -> Place {
+        let last = self.count.checked_sub(1).and_then(|row| self.id(row));
+        if last.is_some_and(|last| last >= id) {
+            return self.find(id).map_or(Place::Refused, Place::Known);
+        }
+        if self.count == u32::MAX {
+            return Place::Refused;
+        }
+        let chunks = Arc::make_mut(&mut self.chunks);
+        match chunks.last_mut().filter(|chunk| chunk.len() < CHUNK_ROWS) {
+            Some(chunk) => Arc::make_mut(chunk).push(id),
+            None => chunks.push(Arc::new(vec![id])),
+        }
+        let row = self.count;
+        self.count += 1;
+        Place::New(row)
+    }
+}
+
+impl Rows {
+    /// What a checkpoint holds of it.
+    pub(super) fn store(&self, frames: &mut dyn Frames) -> io::Result<()> {
+        for chunk in self.chunks.iter() {
+            frames.add(&|to| put_list(to, chunk))?;
+        }
+        Ok(())
+    }
+
+    /// What a checkpoint held.
+    pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
+        let mut chunks: Vec<Arc<Vec<RecordId>>> = Vec::new();
+        let mut count = 0_usize;
+        frames.each(|from| {
+            let chunk: Vec<RecordId> = take_list(from)?;
+            let last = chunks.last().and_then(|chunk| chunk.last());
+            let is_sound = chunk.is_sorted_by(|one, other| one < other)
+                && chunk.first().is_some_and(|first| last.is_none_or(|last| last < first))
+                && chunk.len() <= CHUNK_ROWS
+                && count.is_multiple_of(CHUNK_ROWS);
+            if !is_sound {
+                return Err(Unsound("the keys of records do not ascend"));
+            }
+            count += chunk.len();
+            chunks.push(Arc::new(chunk));
+            Ok(())
+        })?;
+        let count = u32::try_from(count).map_err(|_| Unsound("there are too many rows"))?;
+        Ok(Self { chunks: Arc::new(chunks), count })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_rows_with_and_without_gaps_between_keys() {
+        for step in [1, 3] {
+            let mut rows = Rows::default();
+            for index in 0..10_000_u32 {
+                assert_eq!(rows.place(RecordId(u64::from(index) * step + 1)), Place::New(index));
+            }
+            for index in [0, 1, 4_095, 4_096, 9_999] {
+                let id = RecordId(u64::from(index) * step + 1);
+                assert_eq!(rows.find(id), Some(index));
+                assert_eq!(rows.place(id), Place::Known(index));
+                assert_eq!(rows.id(index), Some(id));
+            }
+            assert_eq!(rows.find(RecordId(0)), None);
+            assert_eq!(rows.find(RecordId(10_000 * step + 1)), None);
+            assert_eq!(rows.id(10_000), None);
+            assert_eq!(rows.first_after(RecordId(0)), 0);
+            assert_eq!(rows.first_after(RecordId(4_096 * step + 1)), 4_096);
+            assert_eq!(rows.first_after(RecordId(10_000 * step + 1)), 10_000);
+            assert_eq!(rows.count(), 10_000);
+        }
+    }
+
+    #[test]
+    fn refuses_a_key_out_of_order() {
+        let mut rows = Rows::default();
+        rows.place(RecordId(5));
+        assert_eq!(rows.place(RecordId(4)), Place::Refused);
+        assert_eq!(rows.count(), 1);
+    }
+
+    #[test]
+    fn a_copy_does_not_see_later_rows() {
+        let mut rows = Rows::default();
+        rows.place(RecordId(1));
+        let before = rows.clone();
+        rows.place(RecordId(2));
+        assert_eq!((before.count(), before.find(RecordId(2)), before.id(1)), (1, None, None));
+    }
+}

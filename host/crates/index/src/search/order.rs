@@ -1,0 +1,321 @@
+//! The orders in which rows are given, and how two rows lie to each other: each is compared by one number first; texts are compared
+//! where these numbers are equal.
+
+use std::cmp::Ordering;
+
+use crate::bitmaps::Posting;
+use crate::chunk::{CHUNK_ROWS, Cell, Cells, Chunk, split};
+use crate::column::{Column, TextColumn, head};
+use daftar_domain::record::RecordId;
+use daftar_domain::search::order::{Direction, Position, SortValue, number_of_code, number_of_day, number_of_instant};
+
+/// Where a key reads its values.
+pub(crate) enum SortColumn<'a> {
+    /// Texts.
+    Texts(&'a TextColumn),
+    /// Milliseconds.
+    Instants(&'a Column<i64>),
+    /// Days, in a column of their own.
+    Days(&'a Column<i32>),
+    /// Days of individuals.
+    ChunkDays(&'a [std::sync::Arc<Chunk>], fn(&Chunk) -> &Cells<i32>),
+    /// Codes of individuals, by their place among all codes.
+    ChunkCodes(&'a [std::sync::Arc<Chunk>], usize, &'a [u32]),
+    /// Codes in a column of their own.
+    Codes(&'a Column<u32>, &'a [u32]),
+    /// Small numbers that sort by themselves.
+    Words(&'a Column<u8>),
+    /// Records of this kind have no such value.
+    Nothing,
+}
+
+/// Writes the numbers of cells, and the greatest of all for what is missing and past the end.
+fn put<T: Cell>(to: &mut [u64], cells: &[T], number: impl Fn(T) -> u64) {
+    for (to, cell) in to.iter_mut().zip(cells) {
+        *to = if cell.is_missing() { u64::MAX } else { number(*cell) };
+    }
+    to.iter_mut().skip(cells.len()).for_each(|to| *to = u64::MAX);
+}
+
+impl SortColumn<'_> {
+    /// A number that sorts as the value does, or as its beginning for texts; absent where there is no value.
+    fn number(&self, row: u32) -> Option<u64> {
+        match self {
+            Self::Texts(column) => column.head(row),
+            Self::Instants(column) => column.get(row).map(number_of_instant),
+            Self::Days(column) => column.get(row).map(number_of_day),
+            Self::ChunkDays(chunks, cells) => {
+                let (at, slot) = split(row);
+                cells(chunks.get(at)?).get(slot).map(number_of_day)
+            }
+            Self::ChunkCodes(chunks, column, ranks) => {
+                let (at, slot) = split(row);
+                chunks.get(at)?.code_column(*column).get(slot).map(|number| number_of_code(number, ranks))
+            }
+            Self::Codes(column, ranks) => column.get(row).map(|number| number_of_code(number, ranks)),
+            Self::Words(column) => column.get(row).map(|word| u64::from(word) + 1),
+            Self::Nothing => None,
+        }
+    }
+
+    /// The numbers of a chunk's rows, the greatest of all where there is no value.
+    fn numbers(&self, chunk: usize, to: &mut [u64]) {
+        match self {
+            Self::Texts(column) => put(to, column.heads(chunk), |head| head),
+            Self::Instants(column) => put(to, column.chunk(chunk), number_of_instant),
+            Self::Days(column) => put(to, column.chunk(chunk), number_of_day),
+            Self::ChunkDays(chunks, cells) => {
+                put(to, chunks.get(chunk).map_or(&[], |chunk| cells(chunk).as_slice()), number_of_day);
+            }
+            Self::ChunkCodes(chunks, column, ranks) => {
+                let cells = chunks.get(chunk).map_or(&[][..], |chunk| chunk.code_column(*column).as_slice());
+                put(to, cells, |number| number_of_code(number, ranks));
+            }
+            Self::Codes(column, ranks) => put(to, column.chunk(chunk), |number| number_of_code(number, ranks)),
+            Self::Words(column) => put(to, column.chunk(chunk), |word| u64::from(word) + 1),
+            Self::Nothing => put(to, &[], |head: u64| head),
+        }
+    }
+
+    fn text(&self, row: u32) -> &[u8] {
+        match self {
+            Self::Texts(column) => column.get(row).unwrap_or_default(),
+            _ => &[],
+        }
+    }
+
+    /// What a row has to show, in a form that lasts: codes by their number.
+    fn value(&self, row: u32) -> SortValue {
+        let value = match self {
+            Self::Texts(column) => column.get(row).map(|text| SortValue::Text(String::from_utf8_lossy(text).into())),
+            Self::ChunkCodes(chunks, column, _) => {
+                let (at, slot) = split(row);
+                let number = chunks.get(at).and_then(|chunk| chunk.code_column(*column).get(slot));
+                number.map(|number| SortValue::Number(u64::from(number)))
+            }
+            Self::Codes(column, _) => column.get(row).map(|number| SortValue::Number(u64::from(number))),
+            _ => self.number(row).map(SortValue::Number),
+        };
+        value.unwrap_or(SortValue::Missing)
+    }
+
+    /// The number and the text of a lasting value.
+    fn read<'v>(&self, value: &'v SortValue) -> (Option<u64>, &'v [u8]) {
+        match (value, self) {
+            (SortValue::Missing, _) => (None, &[]),
+            (SortValue::Text(text), _) => (Some(head(text)), text.as_bytes()),
+            (SortValue::Number(number), Self::ChunkCodes(_, _, ranks) | Self::Codes(_, ranks)) => {
+                (Some(u32::try_from(*number).map_or(*number, |number| number_of_code(number, ranks))), &[])
+            }
+            (SortValue::Number(number), _) => (Some(*number), &[]),
+        }
+    }
+}
+
+/// One key of an order.
+pub(crate) struct OrderKey<'a> {
+    pub(crate) column: SortColumn<'a>,
+    pub(crate) direction: Direction,
+    /// The rows on which the key may be looked at; the others have no value. Absent where that is all.
+    pub(crate) looked_at: Option<&'a Posting>,
+}
+
+impl OrderKey<'_> {
+    /// Ascending in the wanted direction; a row without a value comes last.
+    fn rank(&self, number: Option<u64>) -> u64 {
+        match (number, self.direction) {
+            (None, _) => u64::MAX,
+            (Some(number), Direction::Ascending) => number,
+            (Some(number), Direction::Descending) => !number,
+        }
+    }
+
+    fn is_hidden(&self, row: u32) -> bool {
+        self.looked_at.is_some_and(|rows| !rows.contains(row))
+    }
+
+    fn rank_of(&self, row: u32) -> u64 {
+        if self.is_hidden(row) { u64::MAX } else { self.rank(self.column.number(row)) }
+    }
+
+    /// The ranks of a chunk's rows.
+    pub(super) fn ranks(&self, chunk: usize, to: &mut [u64]) {
+        self.column.numbers(chunk, to);
+        if self.direction == Direction::Descending {
+            to.iter_mut().filter(|rank| **rank != u64::MAX).for_each(|rank| *rank = !*rank);
+        }
+        if let Some(rows) = self.looked_at {
+            let first = chunk.saturating_mul(CHUNK_ROWS);
+            let hidden = (first..).zip(to).filter(|(row, _)| !u32::try_from(*row).is_ok_and(|row| rows.contains(row)));
+            hidden.for_each(|(_, rank)| *rank = u64::MAX);
+        }
+    }
+
+    fn compare_texts(&self, one: &[u8], other: &[u8]) -> Ordering {
+        match self.direction {
+            Direction::Ascending => one.cmp(other),
+            Direction::Descending => other.cmp(one),
+        }
+    }
+
+    fn compare_ranked(&self, one: (u64, u32), other: (u64, u32)) -> Ordering {
+        let by_rank = one.0.cmp(&other.0);
+        if by_rank.is_ne() || one.0 == u64::MAX {
+            return by_rank;
+        }
+        self.compare_texts(self.column.text(one.1), self.column.text(other.1))
+    }
+}
+
+/// A row with its rank by the first key.
+pub(super) type Candidate = (u64, u32);
+
+/// An order of the rows of one kind of record; at least one key.
+pub(crate) struct Order<'a> {
+    first: OrderKey<'a>,
+    others: Vec<OrderKey<'a>>,
+}
+
+/// Where a walk stands, in terms of an order.
+pub(super) struct After<'p> {
+    keys: Vec<(u64, &'p [u8])>,
+    /// The rank by the first key, which settles nearly every row.
+    first_rank: u64,
+    /// The row of the record that was given last, or where it would be.
+    row: u32,
+    /// Whether that row itself was given.
+    is_passed: bool,
+}
+
+impl<'a> Order<'a> {
+    /// None, where there are no keys.
+    pub(crate) fn new(keys: Vec<OrderKey<'a>>) -> Option<Self> {
+        let mut keys = keys.into_iter();
+        Some(Self { first: keys.next()?, others: keys.collect() })
+    }
+
+    /// How two rows lie to each other.
+    pub(super) fn compare(&self, one: Candidate, other: Candidate) -> Ordering {
+        let mut order = self.first.compare_ranked(one, other);
+        for key in &self.others {
+            if order.is_ne() {
+                return order;
+            }
+            order = key.compare_ranked((key.rank_of(one.1), one.1), (key.rank_of(other.1), other.1));
+        }
+        order.then_with(|| one.1.cmp(&other.1))
+    }
+
+    /// The rank of a row by the first key.
+    pub(super) fn first_rank(&self, row: u32) -> u64 {
+        self.first.rank_of(row)
+    }
+
+    /// The ranks of a chunk's rows by the first key.
+    pub(super) fn first_ranks(&self, chunk: usize, to: &mut [u64]) {
+        self.first.ranks(chunk, to);
+    }
+
+    /// Whether the rows that were registered last are probably among the first: then they are looked at first, and hardly any
+    /// other has to be kept for a while.
+    pub(super) fn begins_with_late_rows(&self) -> bool {
+        matches!(self.first.column, SortColumn::Instants(_)) && self.first.direction == Direction::Descending
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &OrderKey<'a>> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// Where a position lies; none, where it is of another order.
+    pub(super) fn after<'p>(&self, position: &'p Position, (row, is_passed): (u32, bool)) -> Option<After<'p>> {
+        let mut keys = Vec::with_capacity(position.values.len());
+        for (key, value) in self.keys().zip(&position.values) {
+            let (number, text) = key.column.read(value);
+            keys.push((key.rank(number), text));
+        }
+        let first_rank = keys.first().map(|(rank, _)| *rank)?;
+        (keys.len() == self.keys().count()).then_some(After { keys, first_rank, row, is_passed })
+    }
+
+    /// Whether a row was given before the position.
+    pub(super) fn is_passed(&self, candidate: Candidate, after: &After<'_>) -> bool {
+        if candidate.0 != after.first_rank {
+            return candidate.0 < after.first_rank;
+        }
+        for (key, (rank, text)) in self.keys().zip(&after.keys) {
+            let own = if std::ptr::eq(key, &self.first) { candidate.0 } else { key.rank_of(candidate.1) };
+            let mut order = own.cmp(rank);
+            if order.is_eq() && own != u64::MAX {
+                order = key.compare_texts(key.column.text(candidate.1), text);
+            }
+            if order.is_ne() {
+                return order.is_lt();
+            }
+        }
+        candidate.1 < after.row || (candidate.1 == after.row && after.is_passed)
+    }
+
+    /// What a record has to show, key by key.
+    pub(crate) fn values(&self, row: u32) -> Vec<SortValue> {
+        let value = |key: &OrderKey<'_>| if key.is_hidden(row) { SortValue::Missing } else { key.column.value(row) };
+        self.keys().map(value).collect()
+    }
+}
+
+/// The row that a record has, and whether it has one; else the row of the first record after it.
+pub(crate) fn place_of(rows: &crate::rows::Rows, record: RecordId) -> (u32, bool) {
+    match rows.find(record) {
+        Some(row) => (row, true),
+        None => (rows.first_after(record), false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ranks_of_a_chunk_are_those_of_its_rows() {
+        let (mut texts, mut instants, mut days) = (TextColumn::default(), Column::default(), Column::default());
+        let (mut codes, mut words, mut shown) = (Column::default(), Column::default(), Posting::default());
+        // The last chunk ends before its last row.
+        let rows = 2 * CHUNK_ROWS as u32 + 100;
+        for row in 0..rows {
+            let dice = row.wrapping_mul(2_654_435_761) >> 20;
+            let is_there = dice % 5 > 0;
+            texts.set(row, is_there.then(|| format!("name {dice}")).as_deref());
+            instants.set(row, is_there.then(|| i64::from(dice) - 2_000));
+            days.set(row, is_there.then(|| dice.cast_signed() - 2_000));
+            codes.set(row, is_there.then_some(dice % 7));
+            words.set(row, is_there.then_some((dice % 2) as u8));
+            if dice % 3 > 0 {
+                shown.insert(row);
+            }
+        }
+        let code_ranks = [4, 2, 0, 1, 3];
+        let columns = || {
+            [
+                SortColumn::Texts(&texts),
+                SortColumn::Instants(&instants),
+                SortColumn::Days(&days),
+                SortColumn::Codes(&codes, &code_ranks),
+                SortColumn::Words(&words),
+                SortColumn::Nothing,
+            ]
+        };
+        let mut ranks = vec![0; CHUNK_ROWS];
+        for direction in [Direction::Ascending, Direction::Descending] {
+            for looked_at in [None, Some(&shown)] {
+                for (number, column) in columns().into_iter().enumerate() {
+                    let key = OrderKey { column, direction, looked_at };
+                    for chunk in 0..4 {
+                        key.ranks(chunk, &mut ranks);
+                        let first = (chunk * CHUNK_ROWS) as u32;
+                        let each: Vec<u64> = (first..).take(CHUNK_ROWS).map(|row| key.rank_of(row)).collect();
+                        assert_eq!(ranks, each, "column {number}, {direction:?}, chunk {chunk}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Conditions that are read off columns: days, instants, places in groups.
+
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+
+use super::filter::Scan;
+use super::marks::{Flags, mark, mark_cells};
+use crate::bitmaps;
+use crate::chunk::{CHUNK_ROWS, Cell, Chunk, split};
+use crate::column::Column;
+use crate::limits::RowLimits;
+use crate::places::{FirstPlaces, Place, Places};
+use daftar_domain::calendar::days_since_epoch;
+use daftar_domain::search::instant::InstantCondition;
+use daftar_domain::search::{DateCondition, DateOperator};
+
+/// Days of birth that match: within the bounds and not left out.
+pub(super) struct DayScan<'a> {
+    chunks: &'a [Arc<Chunk>],
+    least: i32,
+    most: i32,
+    excluded: Vec<i32>,
+}
+
+impl<'a> DayScan<'a> {
+    /// All conditions in one.
+    pub(super) fn new(chunks: &'a [Arc<Chunk>], conditions: &[DateCondition]) -> Self {
+        // The least number stands for a missing day, which no condition matches.
+        let mut scan = Self { chunks, least: i32::MIN + 1, most: i32::MAX, excluded: Vec::new() };
+        for condition in conditions {
+            let day = days_since_epoch(condition.date);
+            let (least, most) = match condition.operator {
+                DateOperator::Equal => (day, day),
+                DateOperator::NotEqual => {
+                    scan.excluded.push(day);
+                    continue;
+                }
+                DateOperator::After => (day.saturating_add(1), i32::MAX),
+                DateOperator::OnOrAfter => (day, i32::MAX),
+                DateOperator::Before => (i32::MIN + 1, day.saturating_sub(1)),
+                DateOperator::OnOrBefore => (i32::MIN + 1, day),
+            };
+            scan.least = scan.least.max(least);
+            scan.most = scan.most.min(most);
+        }
+        scan
+    }
+
+    fn matches(&self, day: i32) -> bool {
+        self.least <= day && day <= self.most && !self.excluded.contains(&day)
+    }
+}
+
+impl Scan for DayScan<'_> {
+    fn holds(&self, row: u32) -> bool {
+        let (at, slot) = split(row);
+        let day = self.chunks.get(at).and_then(|chunk| chunk.birth_date.cells().get(slot));
+        day.is_some_and(|day| self.matches(day))
+    }
+
+    fn mark(&self, segment: u16) -> RoaringBitmap {
+        let days = |chunk: usize| match self.chunks.get(chunk) {
+            Some(chunk) if chunk.birth_date.may_meet(self.least, self.most) => chunk.birth_date.cells().as_slice(),
+            _ => &[],
+        };
+        if self.excluded.is_empty() {
+            return mark_cells(segment, days, |day| (self.least <= day) & (day <= self.most));
+        }
+        mark_cells(segment, days, |day| self.matches(day))
+    }
+}
+
+/// When records were last written: within the bounds and not left out.
+pub(super) struct InstantScan<'a> {
+    column: &'a Column<i64>,
+    least: i64,
+    most: i64,
+    excluded: Vec<&'a InstantCondition>,
+}
+
+impl<'a> InstantScan<'a> {
+    /// All conditions in one.
+    pub(super) fn new(column: &'a Column<i64>, conditions: &'a [InstantCondition]) -> Self {
+        // The least number stands for a missing instant, which no condition matches.
+        let mut scan = Self { column, least: i64::MIN + 1, most: i64::MAX, excluded: Vec::new() };
+        for condition in conditions {
+            let (least, most) = match condition.operator {
+                DateOperator::Equal => (condition.first_ms, condition.last_ms),
+                DateOperator::NotEqual => {
+                    scan.excluded.push(condition);
+                    continue;
+                }
+                DateOperator::After => (condition.last_ms.saturating_add(1), i64::MAX),
+                DateOperator::OnOrAfter => (condition.first_ms, i64::MAX),
+                DateOperator::Before => (i64::MIN + 1, condition.first_ms.saturating_sub(1)),
+                DateOperator::OnOrBefore => (i64::MIN + 1, condition.last_ms),
+            };
+            scan.least = scan.least.max(least);
+            scan.most = scan.most.min(most);
+        }
+        scan
+    }
+
+    fn matches(&self, at_ms: i64) -> bool {
+        self.least <= at_ms && at_ms <= self.most && self.excluded.iter().all(|condition| condition.holds(at_ms))
+    }
+}
+
+impl Scan for InstantScan<'_> {
+    fn holds(&self, row: u32) -> bool {
+        self.column.get(row).is_some_and(|at_ms| self.matches(at_ms))
+    }
+
+    fn mark(&self, segment: u16) -> RoaringBitmap {
+        let instants = |chunk| self.column.chunk(chunk);
+        if self.excluded.is_empty() {
+            return mark_cells(segment, instants, |at_ms| (self.least <= at_ms) & (at_ms <= self.most));
+        }
+        mark_cells(segment, instants, |at_ms| self.matches(at_ms))
+    }
+}
+
+/// Where people belong.
+pub(super) struct PlaceScan<'a> {
+    pub(super) places: &'a Places,
+    pub(super) day: i32,
+    /// Of groups: those that exist for the client and whose members it may look at.
+    pub(super) limits: Option<&'a RowLimits>,
+    pub(super) is_none: bool,
+    /// For each of these a place in one of the groups, ascending.
+    pub(super) groups: Vec<Vec<u32>>,
+    /// For each of these one of the roles, ascending.
+    pub(super) roles: Vec<Vec<u32>>,
+}
+
+impl PlaceScan<'_> {
+    fn may_count(&self, group: u32) -> bool {
+        self.limits.is_none_or(|limits| limits.visible().contains(group) && limits.field("member").contains(group))
+    }
+
+    fn is_in_role(&self, place: &Place) -> bool {
+        self.roles.iter().all(|roles| place.role.is_some_and(|role| is_among(role, roles)))
+    }
+
+    fn matches<'p>(&self, places: impl Iterator<Item = Place> + Clone + 'p) -> bool {
+        let mut counted = places.filter(|place| place.holds_on(self.day) && self.may_count(place.group));
+        if self.is_none {
+            return counted.next().is_none() && self.groups.is_empty() && self.roles.is_empty();
+        }
+        let in_role = counted.filter(|place| self.is_in_role(place));
+        if self.groups.is_empty() {
+            return in_role.clone().next().is_some();
+        }
+        let is_in = |groups: &Vec<u32>| in_role.clone().any(|place| is_among(place.group, groups));
+        self.groups.iter().all(is_in)
+    }
+
+    /// Raises the flags of those whom the one place that stands in columns lets match.
+    fn flag(&self, chunk: usize, flags: &mut Flags) {
+        let FirstPlaces { groups, roles, starts, ends } = self.places.first_of(chunk);
+        keep(flags, groups, |group| !group.is_missing(), true);
+        // No day is the least number, so that nobody begins too late.
+        keep(flags, starts, |start| start <= self.day, false);
+        keep(flags, ends, |end| end.is_missing() | (self.day <= end), false);
+        if self.limits.is_some() {
+            for (flag, group) in flags.iter_mut().zip(groups).filter(|(flag, _)| **flag == 1) {
+                *flag = u8::from(self.may_count(*group));
+            }
+        }
+        if self.is_none {
+            for flag in flags.iter_mut() {
+                *flag ^= 1;
+            }
+            if !self.groups.is_empty() || !self.roles.is_empty() {
+                flags.fill(0);
+            }
+            return;
+        }
+        for wanted in &self.groups {
+            keep(flags, groups, |group| is_among(group, wanted), false);
+        }
+        for wanted in &self.roles {
+            keep(flags, roles, |role| is_among(role, wanted), true);
+        }
+    }
+}
+
+/// Whether a number is in an ascending list.
+fn is_among(number: u32, ascending: &[u32]) -> bool {
+    match ascending {
+        [only] => *only == number,
+        several => several.binary_search(&number).is_ok(),
+    }
+}
+
+/// Keeps the flags of rows whose cell holds; of rows past the end of the column none, where a cell must be there.
+fn keep<T: Cell>(flags: &mut Flags, cells: &[T], holds: impl Fn(T) -> bool, must_be_there: bool) {
+    for (flag, cell) in flags.iter_mut().zip(cells) {
+        *flag &= u8::from(holds(*cell));
+    }
+    if must_be_there {
+        flags.iter_mut().skip(cells.len()).for_each(|flag| *flag = 0);
+    }
+}
+
+impl Scan for PlaceScan<'_> {
+    fn holds(&self, row: u32) -> bool {
+        self.matches(self.places.of(row))
+    }
+
+    fn mark(&self, segment: u16) -> RoaringBitmap {
+        let first = bitmaps::join(segment, 0);
+        let mut marked = mark(segment, |chunk, flags| {
+            let rows = (self.places.row_count() as usize).saturating_sub(chunk * CHUNK_ROWS);
+            flags.iter_mut().take(rows).for_each(|flag| *flag = 1);
+            self.flag(chunk, flags);
+            flags.iter_mut().skip(rows).for_each(|flag| *flag = 0);
+        });
+        for low in self.places.with_several(segment).iter().flat_map(|rows| rows.iter()) {
+            if self.holds(first | low) {
+                marked.insert(low);
+            } else {
+                marked.remove(low);
+            }
+        }
+        marked
+    }
+}

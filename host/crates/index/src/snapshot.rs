@@ -1,0 +1,207 @@
+//! The register at one moment, and what is asked of it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::civil::Date;
+
+use super::about::About;
+use super::bitmaps::RowSet;
+use super::codes::postings_of;
+use super::cover::CoverIndex;
+use super::extensions::ExtensionNumbers;
+use super::gather::{self, Gathered};
+use super::groups::Groups;
+use super::identifiers::IdentifierHasher;
+use super::individuals::Individuals;
+use super::limits::{RowLimits, SearchLimits};
+use super::places::Places;
+use super::search;
+use daftar_domain::code::CodeNumber;
+use daftar_domain::consent_filter::{ConsentFilter, Opened};
+use daftar_domain::program::Program;
+use daftar_domain::record::RecordId;
+use daftar_domain::scope::Resource;
+use daftar_domain::search::found::{Found, Sorting};
+use daftar_domain::search::order::Window;
+use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
+use daftar_domain::search::{GroupQuery, IndividualQuery, Page};
+use daftar_domain::subject::{Subject, SubjectReference};
+
+/// The register at one moment.
+#[derive(Clone)]
+pub struct Snapshot {
+    pub(super) hasher: IdentifierHasher,
+    pub(super) extensions: ExtensionNumbers,
+    pub(super) individuals: Individuals,
+    pub(super) groups: Groups,
+    pub(super) places: Places,
+    pub(super) about: About,
+    pub(super) covers: CoverIndex,
+}
+
+impl fmt::Debug for Snapshot {
+    /// Shows how much there is, none of it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("Snapshot");
+        shown
+            .field("individuals", &self.individual_count())
+            .field("groups", &self.group_count())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Snapshot {
+    /// The individuals that meet every condition: how many, and those of the page.
+    #[must_use]
+    pub fn search(
+        &self,
+        query: &IndividualQuery,
+        limits: SearchLimits<'_>,
+        sorting: Sorting<'_>,
+        window: &Window,
+    ) -> Found {
+        search::individuals(self, query, limits, sorting, window)
+    }
+
+    /// The groups that meet every condition: how many, and those of the page.
+    #[must_use]
+    pub fn search_groups(
+        &self,
+        query: &GroupQuery,
+        limits: SearchLimits<'_>,
+        sorting: Sorting<'_>,
+        window: &Window,
+    ) -> Found {
+        search::groups(self, query, limits, sorting, window)
+    }
+
+    /// Every group that names the person as a member, in use or not, in the order of their keys.
+    #[must_use]
+    pub fn groups_of(&self, individual: RecordId) -> Vec<RecordId> {
+        self.groups.of(individual)
+    }
+
+    /// Every program, in the order of their keys.
+    pub fn programs(&self) -> impl Iterator<Item = &Arc<Program>> {
+        self.about.programs.values()
+    }
+
+    /// The program of that key.
+    #[must_use]
+    pub fn program(&self, id: RecordId) -> Option<&Arc<Program>> {
+        self.about.programs.get(&id)
+    }
+
+    /// The memberships that hold one term of each list: how many, and those of the page, in the order of their keys. No list
+    /// at all: every membership.
+    #[must_use]
+    pub fn memberships(&self, conditions: &[Vec<MembershipTerm>], page: Page) -> Found {
+        self.about.memberships.search(conditions, page)
+    }
+
+    /// The memberships that meet every condition: how many, and those of the page.
+    #[must_use]
+    pub fn search_memberships(
+        &self,
+        conditions: &MembershipConditions,
+        limits: SearchLimits<'_>,
+        sorting: Sorting<'_>,
+        window: &Window,
+    ) -> Found {
+        search::memberships(&self.about, conditions, limits, sorting, window)
+    }
+
+    /// The consents that hold one term of each list, as [`Snapshot::memberships`] does.
+    #[must_use]
+    pub fn consents(&self, conditions: &[Vec<ConsentTerm>], page: Page) -> Found {
+        self.about.consents.search(conditions, page)
+    }
+
+    /// What opens the record of a person or a group, or its memberships in programs, to a client on a day; nothing where no
+    /// consent does.
+    #[must_use]
+    pub fn opened(
+        &self,
+        resource: Resource,
+        subject: SubjectReference,
+        filter: &ConsentFilter,
+        day: Date,
+    ) -> Option<Opened> {
+        self.covers.opened(resource, subject, filter, day)
+    }
+
+    /// All of one kind of record that consents open to a client on a day, and what of them.
+    #[must_use]
+    pub fn consented(&self, resource: Resource, filter: &ConsentFilter, day: Date) -> Arc<RowLimits> {
+        self.covers.limits(resource, filter, day)
+    }
+
+    /// Whose a membership is.
+    #[must_use]
+    pub fn beneficiary(&self, membership: RecordId) -> Option<SubjectReference> {
+        self.covers.beneficiary(membership)
+    }
+
+    /// How many records, individuals and groups, hold at least one of these codes now, in whatever field.
+    #[must_use]
+    pub fn records_using(&self, numbers: &[CodeNumber]) -> u64 {
+        let individuals = RowSet::union(postings_of(&self.individuals.codes, &self.extensions, numbers)).len();
+        let groups = RowSet::union(postings_of(&self.groups.codes, &self.extensions, numbers)).len();
+        individuals.saturating_add(groups)
+    }
+
+    /// Which individuals and which groups those are, each in the order of their keys, at most `limit` in all.
+    #[must_use]
+    pub fn holders_of(&self, numbers: &[CodeNumber], limit: usize) -> (Vec<RecordId>, Vec<RecordId>) {
+        let individuals = RowSet::union(postings_of(&self.individuals.codes, &self.extensions, numbers));
+        let individuals = individuals.rows().filter_map(|row| self.individuals.rows.id(row)).take(limit);
+        let individuals: Vec<RecordId> = individuals.collect();
+        let groups = RowSet::union(postings_of(&self.groups.codes, &self.extensions, numbers));
+        let groups = groups.rows().filter_map(|row| self.groups.rows.id(row));
+        let groups = groups.take(limit.saturating_sub(individuals.len())).collect();
+        (individuals, groups)
+    }
+
+    /// How many individuals there are.
+    #[must_use]
+    pub fn individual_count(&self) -> u64 {
+        u64::from(self.individuals.rows.count())
+    }
+
+    /// How many groups there are.
+    #[must_use]
+    pub fn group_count(&self) -> u64 {
+        u64::from(self.groups.rows.count())
+    }
+
+    /// The row of an individual.
+    #[must_use]
+    pub fn row_of(&self, individual: RecordId) -> Option<u32> {
+        self.individuals.rows.find(individual)
+    }
+
+    /// The row of a group.
+    #[must_use]
+    pub fn group_row_of(&self, group: RecordId) -> Option<u32> {
+        self.groups.rows.find(group)
+    }
+
+    /// The greatest key of a kind that has a row.
+    #[must_use]
+    pub fn last_of(&self, kind: Subject) -> Option<RecordId> {
+        let rows = match kind {
+            Subject::Individual => &self.individuals.rows,
+            Subject::Group => &self.groups.rows,
+        };
+        rows.id(rows.count().checked_sub(1)?)
+    }
+
+    /// The values of one field of individuals by row: coded fields that hold one code, `birth_date`, `deceased_date`,
+    /// `birth_date_estimated`, `active` (as recorded) and `income.amount`. Absent where there is no column of that path; a row
+    /// without a value, or past the last, is not valid and has a value that means nothing.
+    #[must_use]
+    pub fn gather(&self, path: &str, rows: &[u32]) -> Option<Gathered> {
+        gather::gather(&self.individuals, path, rows)
+    }
+}

@@ -1,0 +1,184 @@
+//! Records of one kind by what they say: which rows hold a term, and the pages of those that hold several.
+
+use std::io;
+
+use super::bitmaps::{Posting, RowSet};
+use super::blobs::Blobs;
+use super::checkpoint::{Loading, Section, Sections};
+use super::codes::{Edits, apply_edits, note_edits, sorted_once};
+use super::image::Teller;
+use super::rows::{Place, Rows};
+use super::search;
+use super::search::filter::{Condition, Filter, Rows as MatchingRows, Test};
+use super::stored::{Bytes, Stored, Unsound, put_list, take_list};
+use super::tree::SharedTree;
+use daftar_domain::record::RecordId;
+use daftar_domain::search::Page;
+use daftar_domain::search::found::Found;
+
+/// Records by term, cheap to copy.
+#[derive(Debug, Clone)]
+pub(super) struct TermIndex<K> {
+    rows: Rows,
+    postings: SharedTree<K, Posting>,
+}
+
+impl<K: Ord + Clone> Default for TermIndex<K> {
+    fn default() -> Self {
+        Self { rows: Rows::default(), postings: SharedTree::default() }
+    }
+}
+
+/// The terms of a record, to be cleared when it is written again: sorted, each once.
+struct Terms<K>(Vec<K>);
+
+impl<K> Default for Terms<K> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K: Stored> Stored for Terms<K> {
+    fn put(&self, to: &mut Vec<u8>) {
+        put_list(to, &self.0);
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        take_list(from).map(Self)
+    }
+}
+
+/// What a row set when it was last written; nothing, where it never was.
+pub(super) fn of_row<T: Stored + Default>(terms: &Blobs, row: u32) -> T {
+    let bytes = terms.get(row);
+    if bytes.is_empty() {
+        return T::default();
+    }
+    T::take(&mut Bytes(bytes)).unwrap_or_else(|error| {
+        // They were written by this process, or read from a checkpoint whose checksums were right.
+        tracing::error!(error = %error, "what a record set cannot be read; searches may find it by what it said before");
+        T::default()
+    })
+}
+
+/// Keeps what a row sets.
+pub(super) fn set_row<T: Stored>(terms: &mut Blobs, row: u32, of_row: &T) {
+    let mut bytes = Vec::new();
+    of_row.put(&mut bytes);
+    terms.set(row, &bytes);
+}
+
+/// A record taken apart: its key and its terms.
+pub(super) type Prepared<K> = (RecordId, Vec<K>);
+
+impl<K: Ord + Clone + Stored> TermIndex<K> {
+    /// Writes records, each into a new row or the row that it has.
+    pub(super) fn write(&mut self, all_terms: &mut Blobs, records: Vec<Prepared<K>>) {
+        let mut edits = Edits::new();
+        for (id, terms) in records {
+            let row = match self.rows.place(id) {
+                Place::Known(row) | Place::New(row) => row,
+                Place::Refused => {
+                    tracing::error!(
+                        record.id = id.0,
+                        "a record came out of the order of creation; searches do not find it until the next start"
+                    );
+                    continue;
+                }
+            };
+            let before: Terms<K> = of_row(all_terms, row);
+            let terms = Terms(sorted_once(terms));
+            note_edits(&mut edits, row, &before.0, &terms.0, K::clone);
+            set_row(all_terms, row, &terms);
+        }
+        apply_edits(&mut self.postings, edits);
+    }
+
+    /// Rows by term.
+    pub(super) fn postings(&self) -> &SharedTree<K, Posting> {
+        &self.postings
+    }
+
+    /// What a checkpoint holds of it.
+    pub(super) fn store(&self, checkpoint: &mut dyn Sections, rows: Section, terms: Section) -> io::Result<()> {
+        self.rows.store(checkpoint.section(rows)?)?;
+        self.postings.store(checkpoint.section(terms)?)
+    }
+
+    /// What a checkpoint held.
+    pub(super) fn load(checkpoint: &Loading<'_>, rows: Section, terms: Section) -> Result<Self, Unsound> {
+        let rows = checkpoint.read(rows, Rows::load)?;
+        Ok(Self { rows, postings: checkpoint.read(terms, SharedTree::load)? })
+    }
+
+    /// Tells what it holds, so that two can be compared.
+    pub(super) fn tell(&self, teller: &mut Teller, rows: &'static str, terms: &'static str) {
+        teller.rows(rows, &self.rows);
+        teller.postings(terms, self.postings.iter());
+    }
+
+    /// The row of a record.
+    pub(super) fn row(&self, id: RecordId) -> Option<u32> {
+        self.rows.find(id)
+    }
+
+    /// The rows that hold a term, ascending.
+    pub(super) fn rows_with(&self, term: &K) -> Vec<u32> {
+        RowSet::union(self.postings.get(term)).rows().collect()
+    }
+
+    /// Which record stands where.
+    pub(super) fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    /// The rows that hold one term of each list; none, where nothing can match: an empty list is held by nobody.
+    pub(super) fn among(&self, conditions: &[Vec<K>]) -> Option<Vec<MatchingRows<'_>>> {
+        let postings = |any: &Vec<K>| any.iter().filter_map(|term| self.postings.get(term)).collect();
+        let lists: Vec<Vec<&Posting>> = conditions.iter().map(postings).collect();
+        let is_possible = lists.iter().all(|postings| !postings.is_empty());
+        is_possible.then(|| lists.into_iter().map(MatchingRows::any_of).collect())
+    }
+
+    /// The records that hold one term of each list: how many, and those of the page, in the order of their keys. No list at
+    /// all is held by everybody.
+    pub(super) fn search(&self, conditions: &[Vec<K>], page: Page) -> Found {
+        let filter = self.among(conditions).map(|lists| {
+            let all = |rows| Condition { test: Test::Among(rows), looked_at: None };
+            Filter::new(self.rows.count(), None, lists.into_iter().map(all).collect())
+        });
+        search::run(&self.rows, filter, None, &page.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(found: &Found) -> Vec<u64> {
+        found.ids.iter().map(|id| id.0).collect()
+    }
+
+    #[test]
+    fn finds_those_that_hold_one_term_of_each_list() {
+        let (mut index, mut terms) = (TermIndex::default(), Blobs::default());
+        let records =
+            (1..=200_000_u64).map(|id| (RecordId(id), vec![format!("by {}", id % 3), format!("no {}", id % 5)]));
+        index.write(&mut terms, records.collect());
+        let every = Page { offset: 0, count: 3 };
+        let list = |terms: &[&str]| terms.iter().map(|term| (*term).to_owned()).collect::<Vec<_>>();
+        assert_eq!(index.search(&[], every).total, 200_000);
+        let both = [list(&["by 0"]), list(&["no 0"])];
+        let found = index.search(&both, every);
+        assert_eq!((found.total, ids(&found)), (13_333, vec![15, 30, 45]));
+        let late = index.search(&both, Page { offset: 13_331, count: 3 });
+        assert_eq!((late.total, ids(&late)), (13_333, vec![199_980, 199_995]));
+        assert_eq!(index.search(&[list(&["by 0", "by 1", "by 2"])], every).total, 200_000);
+        assert_eq!(index.search(&[list(&["by 9"])], every).total, 0);
+        assert_eq!(index.search(&[list(&["by 0"]), Vec::new()], every).total, 0);
+
+        index.write(&mut terms, vec![(RecordId(15), list(&["by 1", "no 0", "no 0"]))]);
+        let found = index.search(&both, every);
+        assert_eq!((found.total, ids(&found)), (13_332, vec![30, 45, 60]));
+    }
+}

@@ -1,0 +1,331 @@
+//! A register that is searched by a look at every record, and made-up records to search.
+//!
+//! **Invariant:** nothing outside tests uses this; a fixture that is wrong panics with its reason.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "for tests alone: a fixture that is wrong should fail its test at once, and names are sentences"
+)]
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use std::sync::Arc;
+
+use jiff::civil::Date;
+
+use daftar_domain::address::Address;
+use daftar_domain::calendar::{Period, date_from_days, days_since_epoch};
+use daftar_domain::code::{CodeNumber, CodedValue, EditionNumber};
+use daftar_domain::group::{GroupDetails, Member};
+use daftar_domain::identifier::{Identifier, IdentifierKey};
+use daftar_domain::individual::{Income, IndividualDetails};
+use daftar_domain::person_name::PersonName;
+use daftar_domain::person_name::{search_phrase, search_words};
+use daftar_domain::record::{Record, RecordId, RecordMeta, VersionId};
+use daftar_domain::search::instant::InstantCondition;
+use daftar_domain::search::order::{Direction, SortField, SortKey};
+use daftar_domain::search::{CodeCondition, CodedPlace, DateCondition, DateOperator, IndividualQuery};
+use daftar_domain::search::{PlaceCondition, TextConditions};
+use daftar_domain::vocabulary::CodedField;
+
+pub fn record<D>(id: u64, details: D) -> Arc<Record<D>> {
+    let meta = RecordMeta { version: VersionId::FIRST, last_updated: jiff::Timestamp::UNIX_EPOCH, source: None };
+    Arc::new(Record { id: RecordId(id), meta, details })
+}
+
+pub fn code(number: u32) -> CodedValue {
+    CodedValue { number: CodeNumber(number), edition: EditionNumber(1) }
+}
+
+pub fn key(text: &str) -> IdentifierKey {
+    IdentifierKey::parse(text).unwrap()
+}
+
+pub fn identifier(text: &str) -> Identifier {
+    Identifier { key: key(text), period: None }
+}
+
+pub fn member(individual: u64, role: Option<u32>) -> Member {
+    Member { individual: RecordId(individual), role: role.map(code), period: None, is_inactive: false }
+}
+
+const WORDS: [&str; 9] = ["a", "ab", "abe", "abeba", "abel", "b", "ba", "élan", "abebaabeba"];
+pub const IDENTIFIERS: [&str; 5] = ["urn:a:x|1", "urn:a:x|2", "urn:a:y|1", "urn:a:y|2", "urn:a:z|1"];
+const FIELDS: [CodedField; 5] = [
+    CodedField::Gender,
+    CodedField::Country,
+    CodedField::Languages,
+    CodedField::AddressCountry,
+    CodedField::IncomeCurrency,
+];
+/// The fields that limits name.
+pub const LIMITED: [&str; 6] = ["name", "address", "birth_date", "gender", "active", "group_membership"];
+
+/// What there is, by key.
+#[derive(Debug, Clone, Default)]
+pub struct Model {
+    pub people: BTreeMap<u64, Record<IndividualDetails>>,
+    pub groups: BTreeMap<u64, GroupDetails>,
+}
+
+/// The rows that exist for a client and, field by field, those on which it may look.
+#[derive(Debug, Clone)]
+pub struct Sight {
+    pub visible: BTreeSet<u32>,
+    pub whole: BTreeSet<u32>,
+    pub fields: BTreeMap<&'static str, BTreeSet<u32>>,
+    /// Groups that exist, and those whose members may be looked at.
+    pub groups: BTreeSet<u32>,
+    pub members: BTreeSet<u32>,
+}
+
+impl Sight {
+    fn may_look(&self, field: &str, row: u32) -> bool {
+        self.fields.get(field).unwrap_or(&self.whole).contains(&row)
+    }
+}
+
+pub fn any_day() -> impl Strategy<Value = Date> {
+    (-3_i32..3).prop_map(|days| date_from_days(days).unwrap())
+}
+
+pub fn any_code() -> impl Strategy<Value = CodedValue> {
+    (0_u32..4).prop_map(code)
+}
+
+pub fn any_text() -> impl Strategy<Value = Option<String>> {
+    option::of(vec(select(&WORDS[..]), 0..3).prop_map(|words| words.join(" ")))
+}
+
+pub fn any_address() -> impl Strategy<Value = Address> {
+    (option::of(any_code()), any_text(), any_text(), any_text()).prop_map(|(country, text, district, region)| Address {
+        country,
+        text,
+        district,
+        region,
+        ..Address::default()
+    })
+}
+
+pub fn any_individual() -> impl Strategy<Value = Record<IndividualDetails>> {
+    let facts = (option::of(any::<bool>()), option::of(any_day()), any_text(), any_text(), 0_i64..5);
+    let codes = (option::of(any_code()), option::of(any_code()), vec(any_code(), 0..3), vec(any_address(), 0..3));
+    let income = option::of((0_u32..3, option::of(any_code())));
+    (facts, codes, income, vec(select(&IDENTIFIERS[..]), 0..3)).prop_map(|(facts, codes, income, identifiers)| {
+        let (active, birth_date, family, text, last_updated) = facts;
+        let (gender, country, languages, address) = codes;
+        let singles = [(CodedField::Gender, gender), (CodedField::Country, country)];
+        let details = IndividualDetails {
+            identifiers: identifiers.into_iter().map(identifier).collect(),
+            active,
+            name: Some(PersonName { family, text, ..PersonName::default() }),
+            birth_date,
+            codes: singles.into_iter().filter_map(|(field, value)| Some((field, value?))).collect(),
+            code_lists: vec![(CodedField::Languages, languages)],
+            address: Some(address),
+            income: income.map(|(amount, currency)| Income { amount: f64::from(amount), currency, period: None }),
+            ..IndividualDetails::default()
+        };
+        let last_updated = jiff::Timestamp::from_millisecond(last_updated).unwrap();
+        let meta = RecordMeta { version: VersionId::FIRST, last_updated, source: None };
+        Record { id: RecordId(0), meta, details }
+    })
+}
+
+/// Groups of people whose keys are below `people`.
+pub fn any_group(people: u64) -> impl Strategy<Value = GroupDetails> {
+    let facts = (1..=people, option::of(0_u32..3), option::of(any_day()), option::of(any_day()), 0_u32..4);
+    vec(facts, 0..6).prop_map(|members| {
+        let with_facts = |(person, role, start, end, odd): (u64, Option<u32>, Option<Date>, Option<Date>, u32)| {
+            Member { period: Some(Period { start, end }), is_inactive: odd == 0, ..member(person, role) }
+        };
+        GroupDetails { members: Some(members.into_iter().map(with_facts).collect()), ..GroupDetails::default() }
+    })
+}
+
+fn any_operator() -> impl Strategy<Value = DateOperator> {
+    select(vec![
+        DateOperator::Equal,
+        DateOperator::NotEqual,
+        DateOperator::After,
+        DateOperator::OnOrAfter,
+        DateOperator::Before,
+        DateOperator::OnOrBefore,
+    ])
+}
+
+fn any_place() -> impl Strategy<Value = PlaceCondition> {
+    let groups = vec(vec((1_u64..5).prop_map(RecordId), 0..3), 0..2);
+    let roles = vec(vec((0_u32..3).prop_map(CodeNumber), 0..3), 0..2);
+    (-4_i32..4, any::<bool>(), groups, roles).prop_map(|(day, is_none, groups, roles)| PlaceCondition {
+        day,
+        is_none,
+        groups,
+        roles,
+    })
+}
+
+pub fn any_query() -> impl Strategy<Value = IndividualQuery> {
+    let days = vec((any_operator(), any_day()).prop_map(|(operator, date)| DateCondition { operator, date }), 0..2);
+    let instants = vec(
+        (any_operator(), 0_i64..5, 0_i64..2).prop_map(|(operator, first_ms, more)| InstantCondition {
+            operator,
+            first_ms,
+            last_ms: first_ms + more,
+        }),
+        0..2,
+    );
+    let codes = vec(
+        (select(&FIELDS[..]), vec((0_u32..5).prop_map(CodeNumber), 0..4))
+            .prop_map(|(field, any_of)| CodeCondition { field: CodedPlace::Field(field), any_of }),
+        0..2,
+    );
+    let words = |most: usize| vec(select(vec!["a", "ab", "abe", "b", "elan", "x"]).prop_map(str::to_owned), 0..most);
+    let phrases = || prop_oneof![4 => Just(Vec::new()), 1 => vec(any_text().prop_map(|text| search_phrase(&text.unwrap_or_default())), 1..2)];
+    let identifiers = prop_oneof![6 => Just(Vec::new()), 1 => vec(select(&IDENTIFIERS[..]).prop_map(key), 0..3)];
+    let place = prop_oneof![2 => Just(None), 1 => any_place().prop_map(Some)];
+    let texts = (words(2), prop_oneof![2 => Just(Vec::new()), 1 => words(3)], phrases(), phrases());
+    (identifiers, texts, days, codes, option::weighted(0.3, any::<bool>()), place, instants).prop_map(
+        |(identifiers, texts, birth_date, codes, active, place, last_updated)| {
+            let (name_words, address_words, districts, regions) = texts;
+            IndividualQuery {
+                identifiers,
+                texts: TextConditions { name_words, address_words, districts, regions },
+                birth_date,
+                codes,
+                active,
+                place,
+                last_updated,
+            }
+        },
+    )
+}
+
+pub fn any_order() -> impl Strategy<Value = Vec<SortKey>> {
+    let fields = vec![
+        SortField::Name,
+        SortField::BirthDate,
+        SortField::DeceasedDate,
+        SortField::Code(CodedField::Gender),
+        SortField::LastUpdated,
+    ];
+    let direction = select(vec![Direction::Ascending, Direction::Descending]);
+    vec((select(fields), direction).prop_map(|(field, direction)| SortKey { field, direction }), 0..4)
+}
+
+/// The places of codes among all: the other way round than their numbers.
+pub const CODE_RANKS: [u32; 4] = [3, 2, 1, 0];
+
+impl Model {
+    /// What a search would find, in order.
+    pub fn find(&self, query: &IndividualQuery, keys: &[SortKey], sight: Option<&Sight>) -> Vec<RecordId> {
+        let mut found: Vec<(u32, &Record<IndividualDetails>)> = (0..).zip(self.people.values()).collect();
+        found.retain(|(row, person)| {
+            sight.is_none_or(|sight| sight.visible.contains(row)) && self.is_match(*row, person, query, sight)
+        });
+        found.sort_by(|one, other| {
+            let compare = |key: &SortKey| compare(key, *one, *other, sight);
+            keys.iter().map(compare).find(|order| order.is_ne()).unwrap_or(one.0.cmp(&other.0))
+        });
+        found.into_iter().map(|(_, person)| person.id).collect()
+    }
+
+    fn is_match(
+        &self,
+        row: u32,
+        person: &Record<IndividualDetails>,
+        query: &IndividualQuery,
+        sight: Option<&Sight>,
+    ) -> bool {
+        let details = &person.details;
+        let sees = |field: &str| sight.is_none_or(|sight| sight.may_look(field, row));
+        let names = details.name.as_ref().map(PersonName::search_words).unwrap_or_default();
+        let addresses = || details.address.iter().flatten();
+        let of_addresses: Vec<String> = addresses()
+            .flat_map(|address| [&address.text, &address.district, &address.region])
+            .flat_map(|text| search_words(text.as_deref().unwrap_or_default()))
+            .collect();
+        let begins = |words: &[String], beginning: &String| words.iter().any(|word| word.starts_with(beginning));
+        let is = |part: &Option<String>, phrase: &String| {
+            !phrase.is_empty() && search_phrase(part.as_deref().unwrap_or_default()) == *phrase
+        };
+        let codes = details.every_code();
+        let has_code = |condition: &CodeCondition| {
+            let is_it = |(field, value): &(CodedField, CodedValue)| {
+                CodedPlace::Field(*field) == condition.field && condition.any_of.contains(&value.number)
+            };
+            sees(&condition.field.field()) && codes.iter().any(is_it)
+        };
+        let at_ms = person.meta.last_updated.as_millisecond();
+        query.identifiers.iter().all(|key| details.identifiers.iter().any(|identifier| identifier.key == *key))
+            && query.texts.name_words.iter().all(|word| sees("name") && begins(&names, word))
+            && query.texts.address_words.iter().all(|word| sees("address") && begins(&of_addresses, word))
+            && query.texts.districts.iter().all(|name| sees("address") && addresses().any(|at| is(&at.district, name)))
+            && query.texts.regions.iter().all(|name| sees("address") && addresses().any(|at| is(&at.region, name)))
+            && query
+                .birth_date
+                .iter()
+                .all(|condition| sees("birth_date") && details.birth_date.is_some_and(|day| condition.holds(day)))
+            && query.codes.iter().all(has_code)
+            && query.active.is_none_or(|active| sees("active") && details.active.unwrap_or(true) == active)
+            && query.last_updated.iter().all(|condition| condition.holds(at_ms))
+            && query
+                .place
+                .as_ref()
+                .is_none_or(|place| sees("group_membership") && self.has_place(person.id, place, sight))
+    }
+
+    fn has_place(&self, person: RecordId, wanted: &PlaceCondition, sight: Option<&Sight>) -> bool {
+        let day = date_from_days(wanted.day).unwrap();
+        let groups = (0..)
+            .zip(&self.groups)
+            .filter(|(row, _)| sight.is_none_or(|sight| sight.groups.contains(row) && sight.members.contains(row)));
+        let places: Vec<(RecordId, &Member)> = groups
+            .flat_map(|(_, (id, group))| group.active_members(day).map(|member| (RecordId(*id), member)))
+            .filter(|(_, member)| member.individual == person)
+            .collect();
+        if wanted.is_none {
+            return places.is_empty() && wanted.groups.is_empty() && wanted.roles.is_empty();
+        }
+        let in_role = |member: &Member| {
+            wanted.roles.iter().all(|roles| member.role.is_some_and(|role| roles.contains(&role.number)))
+        };
+        let in_role: Vec<RecordId> =
+            places.iter().filter(|(_, member)| in_role(member)).map(|(group, _)| *group).collect();
+        !in_role.is_empty() && wanted.groups.iter().all(|groups| in_role.iter().any(|group| groups.contains(group)))
+    }
+}
+
+fn compare(
+    key: &SortKey,
+    one: (u32, &Record<IndividualDetails>),
+    other: (u32, &Record<IndividualDetails>),
+    sight: Option<&Sight>,
+) -> Ordering {
+    let value = |(row, person): (u32, &Record<IndividualDetails>)| {
+        let details = &person.details;
+        let text = match key.field {
+            SortField::Name => details.name.as_ref().map(PersonName::sort_text).filter(|text| !text.is_empty()),
+            SortField::BirthDate => details.birth_date.map(|day| format!("{:08}", days_since_epoch(day) + 1_000)),
+            SortField::Code(field) => details.code(field).map(|code| CODE_RANKS[code.number.0 as usize].to_string()),
+            SortField::LastUpdated => Some(format!("{:08}", person.meta.last_updated.as_millisecond())),
+            _ => None,
+        };
+        let is_seen = key.field.field().is_none_or(|field| sight.is_none_or(|sight| sight.may_look(field, row)));
+        text.filter(|_| is_seen)
+    };
+    match (value(one), value(other)) {
+        (None, None) => Ordering::Equal,
+        (None, Some(_)) => Ordering::Greater,
+        (Some(_), None) => Ordering::Less,
+        (Some(one), Some(other)) if key.direction == Direction::Ascending => one.cmp(&other),
+        (Some(one), Some(other)) => other.cmp(&one),
+    }
+}

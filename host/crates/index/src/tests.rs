@@ -1,0 +1,204 @@
+mod limited;
+mod property;
+mod searches;
+mod verified;
+
+use std::sync::Arc;
+
+use jiff::civil::Date;
+
+use super::*;
+use crate::testing::{code, identifier, key, member, record};
+use daftar_domain::address::Address;
+use daftar_domain::change::Sequence;
+use daftar_domain::code::{CodeNumber, CodedValue};
+use daftar_domain::eligibility::ColumnValues;
+use daftar_domain::group::{GroupDetails, Member};
+use daftar_domain::identifier::Identifier;
+use daftar_domain::individual::{Income, IndividualDetails};
+use daftar_domain::person_name::PersonName;
+use daftar_domain::record::{Record, RecordId};
+use daftar_domain::search::found::{Found, Sorting};
+use daftar_domain::search::order::Window;
+use daftar_domain::search::{
+    CodeCondition, CodedPlace, DateCondition, DateOperator, IndividualQuery, Page, TextConditions,
+};
+use daftar_domain::vocabulary::CodedField;
+
+const ALL: Page = Page { offset: 0, count: 100 };
+
+fn day(text: &str) -> Date {
+    text.parse().unwrap()
+}
+
+fn named(family: &str, given: &str) -> Option<PersonName> {
+    Some(PersonName { family: Some(family.into()), given: Some(given.into()), ..PersonName::default() })
+}
+
+fn write_individual(columns: &Columns, id: u64, details: IndividualDetails) {
+    columns.apply(&[Change { sequence: Sequence(0), record: ChangedRecord::Individual(record(id, details)) }]);
+}
+
+fn write_group(columns: &Columns, id: u64, details: GroupDetails) {
+    columns.apply(&[Change { sequence: Sequence(0), record: ChangedRecord::Group(record(id, details)) }]);
+}
+
+fn by_name(words: &[&str]) -> IndividualQuery {
+    let name_words = words.iter().map(|word| (*word).to_owned()).collect();
+    let texts = TextConditions { name_words, ..TextConditions::default() };
+    IndividualQuery { texts, ..IndividualQuery::default() }
+}
+
+fn search(snapshot: &Snapshot, query: &IndividualQuery, page: Page) -> Found {
+    snapshot.search(query, SearchLimits::default(), Sorting::REGISTERED, &page.into())
+}
+
+fn found(snapshot: &Snapshot, query: &IndividualQuery) -> Vec<u64> {
+    let found = search(snapshot, query, ALL);
+    assert_eq!(found.total, found.ids.len() as u64);
+    found.ids.into_iter().map(|id| id.0).collect()
+}
+
+#[test]
+fn an_empty_register_has_no_answers() {
+    let snapshot = Columns::default().snapshot();
+    assert_eq!(search(&snapshot, &IndividualQuery::default(), ALL), Found::default());
+    assert_eq!((snapshot.individual_count(), snapshot.group_count()), (0, 0));
+    assert!(snapshot.groups_of(RecordId(1)).is_empty());
+    assert_eq!(snapshot.records_using(&[CodeNumber(1)]), 0);
+    assert_eq!(snapshot.gather("birth_date", &[0]), Some((vec![0], ColumnValues::Days(vec![0]))));
+}
+
+#[test]
+fn a_snapshot_does_not_see_what_is_written_after_it() {
+    let columns = Columns::default();
+    let woman = IndividualDetails {
+        codes: vec![(CodedField::Gender, code(2))],
+        name: named("Haile", "Abeba"),
+        birth_date: Some(day("1990-01-01")),
+        identifiers: vec![identifier("urn:a:b|1")],
+        ..IndividualDetails::default()
+    };
+    write_individual(&columns, 1, woman.clone());
+    write_group(&columns, 1, GroupDetails { members: Some(vec![member(1, None)]), ..GroupDetails::default() });
+    let before = columns.snapshot();
+    assert!(Arc::ptr_eq(&before, &columns.snapshot()), "nothing was written, so nothing is copied");
+    write_individual(&columns, 1, IndividualDetails::default());
+    write_individual(&columns, 2, woman);
+    write_group(&columns, 1, GroupDetails::default());
+    let after = columns.snapshot();
+    let queries = [
+        by_name(&["abe"]),
+        IndividualQuery { identifiers: vec![key("urn:a:b|1")], ..IndividualQuery::default() },
+        IndividualQuery {
+            codes: vec![CodeCondition { field: CodedPlace::Field(CodedField::Gender), any_of: vec![CodeNumber(2)] }],
+            ..IndividualQuery::default()
+        },
+        IndividualQuery {
+            birth_date: vec![DateCondition { operator: DateOperator::Equal, date: day("1990-01-01") }],
+            ..IndividualQuery::default()
+        },
+    ];
+    for query in &queries {
+        assert_eq!(found(&before, query), [1], "{query:?}");
+        assert_eq!(found(&after, query), [2], "{query:?}");
+    }
+    assert_eq!((before.individual_count(), after.individual_count()), (1, 2));
+    assert_eq!((before.groups_of(RecordId(1)), after.groups_of(RecordId(1))), (vec![RecordId(1)], vec![]));
+    let days = |snapshot: &Snapshot| snapshot.gather("birth_date", &[0, 1]);
+    assert_eq!(days(&before), Some((vec![1], ColumnValues::Days(vec![7_305, 0]))));
+    assert_eq!(days(&after), Some((vec![2], ColumnValues::Days(vec![0, 7_305]))));
+}
+
+#[test]
+fn groups_are_found_by_their_members() {
+    let columns = Columns::default();
+    let with = |members: Vec<Member>| GroupDetails { members: Some(members), ..GroupDetails::default() };
+    columns.load_groups(&[record(1, with(vec![member(7, None), member(8, None), member(7, Some(3))]))]);
+    let away = Member { is_inactive: true, ..member(7, None) };
+    write_group(&columns, 2, GroupDetails { active: Some(false), ..with(vec![away]) });
+    let snapshot = columns.snapshot();
+    assert_eq!(snapshot.groups_of(RecordId(7)), [RecordId(1), RecordId(2)]);
+    assert_eq!(snapshot.groups_of(RecordId(8)), [RecordId(1)]);
+    assert!(snapshot.groups_of(RecordId(9)).is_empty());
+    write_group(&columns, 1, with(vec![member(9, None), member(8, None)]));
+    let snapshot = columns.snapshot();
+    assert_eq!(snapshot.groups_of(RecordId(7)), [RecordId(2)]);
+    assert_eq!(snapshot.groups_of(RecordId(8)), [RecordId(1)]);
+    assert_eq!(snapshot.groups_of(RecordId(9)), [RecordId(1)]);
+    assert_eq!(snapshot.group_count(), 2);
+}
+
+#[test]
+fn counts_each_record_that_uses_a_code_once() {
+    let columns = Columns::default();
+    let person = IndividualDetails {
+        codes: vec![(CodedField::Country, code(1)), (CodedField::Gender, code(2))],
+        code_lists: vec![(CodedField::Languages, vec![code(3), code(4)])],
+        address: Some(vec![Address { country: Some(code(1)), ..Address::default() }]),
+        income: Some(Income { amount: 1.0, currency: Some(code(5)), period: None }),
+        ..IndividualDetails::default()
+    };
+    write_individual(&columns, 1, person.clone());
+    let abroad = Address { country: Some(code(1)), ..Address::default() };
+    write_individual(&columns, 2, IndividualDetails { address: Some(vec![abroad]), ..IndividualDetails::default() });
+    let group = GroupDetails {
+        group_type: Some(code(10)),
+        housing_type: Some(code(11)),
+        members: Some(vec![member(1, Some(12)), member(2, Some(12))]),
+        ..GroupDetails::default()
+    };
+    write_group(&columns, 1, group);
+    let snapshot = columns.snapshot();
+    let using = |numbers: &[u32]| snapshot.records_using(&numbers.iter().copied().map(CodeNumber).collect::<Vec<_>>());
+    assert_eq!(using(&[1]), 2);
+    assert_eq!(using(&[1, 2, 3, 4, 5]), 2);
+    for number in [2, 3, 4, 5, 10, 11, 12] {
+        assert_eq!(using(&[number]), 1, "{number}");
+    }
+    assert_eq!(using(&[10, 11, 12, 1, 1]), 3);
+    assert_eq!(using(&[6]), 0);
+    assert_eq!(using(&[]), 0);
+    write_individual(&columns, 1, IndividualDetails { address: None, code_lists: vec![], income: None, ..person });
+    write_group(&columns, 1, GroupDetails::default());
+    let snapshot = columns.snapshot();
+    assert_eq!(snapshot.records_using(&[CodeNumber(1)]), 2);
+    assert_eq!(snapshot.records_using(&[3, 4, 5, 10, 11, 12].map(CodeNumber)), 0);
+}
+
+#[test]
+fn gathers_every_column() {
+    let columns = Columns::default();
+    let person = IndividualDetails {
+        active: Some(false),
+        birth_date: Some(day("1970-01-02")),
+        birth_date_estimated: Some(true),
+        deceased_date: Some(day("1969-12-31")),
+        codes: vec![(CodedField::Gender, code(2)), (CodedField::PregnancyStatus, code(9))],
+        income: Some(Income { amount: 12.5, currency: Some(code(5)), period: None }),
+        ..IndividualDetails::default()
+    };
+    columns.load_individuals(&[record(4, IndividualDetails::default()), record(6, person)]);
+    let snapshot = columns.snapshot();
+    assert_eq!(snapshot.row_of(RecordId(6)), Some(1));
+    assert_eq!(snapshot.row_of(RecordId(5)), None);
+    let cases = [
+        ("active", ColumnValues::Booleans(vec![0])),
+        ("birth_date", ColumnValues::Days(vec![1])),
+        ("birth_date_estimated", ColumnValues::Booleans(vec![1])),
+        ("deceased_date", ColumnValues::Days(vec![-1])),
+        ("gender", ColumnValues::Codes(vec![2])),
+        ("pregnancy_status", ColumnValues::Codes(vec![9])),
+        ("income.currency", ColumnValues::Codes(vec![5])),
+        ("income.amount", ColumnValues::Numbers(vec![12.5])),
+    ];
+    for (path, expected) in cases {
+        assert_eq!(snapshot.gather(path, &[1]), Some((vec![], expected)), "{path}");
+        let (valid, _) = snapshot.gather(path, &[0, 1, 1, 5_000, 1, 0, 0, 0, 1]).unwrap();
+        assert_eq!(valid, [0b0001_0110, 1], "{path}");
+    }
+    assert_eq!(snapshot.gather("religion", &[1]), Some((vec![0], ColumnValues::Codes(vec![0]))));
+    for path in ["languages", "address.country", "group_type", "name", ""] {
+        assert_eq!(snapshot.gather(path, &[1]), None, "{path}");
+    }
+}

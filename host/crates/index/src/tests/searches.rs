@@ -1,0 +1,227 @@
+//! Each filter alone, filters together, pages.
+
+use super::*;
+
+/// Five people, of whom each filter finds some.
+fn register() -> Columns {
+    let columns = Columns::default();
+    let abeba = IndividualDetails {
+        identifiers: vec![identifier("urn:a:national|1"), identifier("urn:a:voter|77")],
+        name: named("Haile-Selassie", "Abebá"),
+        birth_date: Some(day("1990-05-10")),
+        codes: vec![(CodedField::Gender, code(2)), (CodedField::MaritalStatus, code(20))],
+        code_lists: vec![(CodedField::Languages, vec![code(30), code(31)])],
+        ..IndividualDetails::default()
+    };
+    let ended = Identifier {
+        key: key("urn:a:national|1"),
+        period: Some(daftar_domain::calendar::Period { start: None, end: Some(day("2020-01-01")) }),
+    };
+    let abel = IndividualDetails {
+        identifiers: vec![ended],
+        name: named("Tesfaye", "Abel"),
+        active: Some(false),
+        birth_date: Some(day("1990-05-11")),
+        codes: vec![(CodedField::Gender, code(1))],
+        code_lists: vec![(CodedField::Languages, vec![code(31)])],
+        ..IndividualDetails::default()
+    };
+    let sara = IndividualDetails {
+        name: named("Abebe", "Sara"),
+        active: Some(true),
+        birth_date: Some(day("1950-01-01")),
+        codes: vec![(CodedField::Gender, code(2))],
+        address: Some(vec![Address { country: Some(code(40)), ..Address::default() }]),
+        ..IndividualDetails::default()
+    };
+    let unborn = IndividualDetails { codes: vec![(CodedField::Gender, code(2))], ..IndividualDetails::default() };
+    columns.load_individuals(&[record(1, abeba), record(2, abel)]);
+    write_individual(&columns, 3, sara);
+    write_individual(&columns, 4, unborn);
+    write_individual(&columns, 5, IndividualDetails { active: Some(false), ..IndividualDetails::default() });
+    columns
+}
+
+fn with_codes(field: CodedField, numbers: &[u32]) -> IndividualQuery {
+    let any_of = numbers.iter().copied().map(CodeNumber).collect();
+    IndividualQuery {
+        codes: vec![CodeCondition { field: CodedPlace::Field(field), any_of }],
+        ..IndividualQuery::default()
+    }
+}
+
+#[test]
+fn finds_everybody_without_conditions() {
+    assert_eq!(found(&register().snapshot(), &IndividualQuery::default()), [1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn finds_by_identifier_open_or_ended() {
+    let snapshot = register().snapshot();
+    let by = |texts: &[&str]| IndividualQuery {
+        identifiers: texts.iter().map(|text| key(text)).collect(),
+        ..IndividualQuery::default()
+    };
+    assert_eq!(found(&snapshot, &by(&["urn:a:national|1"])), [1, 2]);
+    assert_eq!(found(&snapshot, &by(&["urn:a:national|1", "urn:a:voter|77"])), [1]);
+    assert!(found(&snapshot, &by(&["urn:a:national|77"])).is_empty());
+    assert!(found(&snapshot, &by(&["urn:a:national|1", "urn:a:voter|78"])).is_empty());
+}
+
+#[test]
+fn finds_names_by_the_beginnings_of_their_words() {
+    let snapshot = register().snapshot();
+    let by = by_name;
+    assert_eq!(found(&snapshot, &by(&["abe"])), [1, 2, 3]);
+    assert_eq!(found(&snapshot, &by(&["abeb"])), [1, 3]);
+    assert_eq!(found(&snapshot, &by(&["abeba"])), [1]);
+    assert_eq!(found(&snapshot, &by(&["abe", "sel"])), [1]);
+    assert_eq!(found(&snapshot, &by(&["abe", "sara"])), [3]);
+    assert_eq!(found(&snapshot, &by(&["tesfaye"])), [2]);
+    assert!(found(&snapshot, &by(&["abebab"])).is_empty());
+    assert!(found(&snapshot, &by(&["ebe"])).is_empty());
+    assert!(found(&snapshot, &by(&["abe", "zzz"])).is_empty());
+}
+
+#[test]
+fn finds_by_day_of_birth() {
+    let snapshot = register().snapshot();
+    let by = |conditions: &[(DateOperator, &str)]| {
+        let condition =
+            |(operator, text): &(DateOperator, &str)| DateCondition { operator: *operator, date: day(text) };
+        IndividualQuery { birth_date: conditions.iter().map(condition).collect(), ..IndividualQuery::default() }
+    };
+    let cases: [(DateOperator, &[u64]); 6] = [
+        (DateOperator::Equal, &[1]),
+        (DateOperator::NotEqual, &[2, 3]),
+        (DateOperator::After, &[2]),
+        (DateOperator::OnOrAfter, &[1, 2]),
+        (DateOperator::Before, &[3]),
+        (DateOperator::OnOrBefore, &[1, 3]),
+    ];
+    for (operator, expected) in cases {
+        assert_eq!(found(&snapshot, &by(&[(operator, "1990-05-10")])), expected, "{operator:?}");
+    }
+    let between = [(DateOperator::OnOrAfter, "1950-01-01"), (DateOperator::Before, "1990-05-11")];
+    assert_eq!(found(&snapshot, &by(&between)), [1, 3]);
+    let not_both = [(DateOperator::NotEqual, "1950-01-01"), (DateOperator::NotEqual, "1990-05-11")];
+    assert_eq!(found(&snapshot, &by(&not_both)), [1]);
+    let never = [(DateOperator::After, "1990-01-01"), (DateOperator::Before, "1960-01-01")];
+    assert!(found(&snapshot, &by(&never)).is_empty());
+    assert_eq!(found(&snapshot, &by(&[(DateOperator::OnOrAfter, "-009999-01-01")])), [1, 2, 3]);
+}
+
+#[test]
+fn finds_by_code() {
+    let snapshot = register().snapshot();
+    assert_eq!(found(&snapshot, &with_codes(CodedField::Gender, &[2])), [1, 3, 4]);
+    assert_eq!(found(&snapshot, &with_codes(CodedField::Gender, &[1, 2, 2, 99])), [1, 2, 3, 4]);
+    assert_eq!(found(&snapshot, &with_codes(CodedField::Languages, &[31])), [1, 2]);
+    assert_eq!(found(&snapshot, &with_codes(CodedField::AddressCountry, &[40])), [3]);
+    assert!(found(&snapshot, &with_codes(CodedField::Country, &[40])).is_empty(), "the code stands in another field");
+    assert!(found(&snapshot, &with_codes(CodedField::Gender, &[])).is_empty());
+    assert!(found(&snapshot, &with_codes(CodedField::Gender, &[99])).is_empty());
+}
+
+#[test]
+fn a_record_that_does_not_say_is_in_use() {
+    let snapshot = register().snapshot();
+    let by = |active| IndividualQuery { active: Some(active), ..IndividualQuery::default() };
+    assert_eq!(found(&snapshot, &by(true)), [1, 3, 4]);
+    assert_eq!(found(&snapshot, &by(false)), [2, 5]);
+}
+
+#[test]
+fn every_condition_must_hold() {
+    let snapshot = register().snapshot();
+    let mut query = with_codes(CodedField::Languages, &[31]);
+    query.texts.name_words.push("abe".into());
+    assert_eq!(found(&snapshot, &query), [1, 2]);
+    query.birth_date.push(DateCondition { operator: DateOperator::After, date: day("1990-05-10") });
+    assert_eq!(found(&snapshot, &query), [2]);
+    query.identifiers.push(key("urn:a:national|1"));
+    query.active = Some(false);
+    assert_eq!(found(&snapshot, &query), [2]);
+    query.active = Some(true);
+    assert!(found(&snapshot, &query).is_empty());
+    query.active = None;
+    query.codes.push(CodeCondition { field: CodedPlace::Field(CodedField::Gender), any_of: vec![CodeNumber(2)] });
+    assert!(found(&snapshot, &query).is_empty());
+}
+
+#[test]
+fn an_update_clears_what_the_record_said_before() {
+    let columns = register();
+    let changed = IndividualDetails {
+        identifiers: vec![identifier("urn:a:national|2")],
+        name: named("Bekele", "Abeba"),
+        active: Some(false),
+        birth_date: Some(day("1991-01-01")),
+        codes: vec![(CodedField::Gender, code(1))],
+        code_lists: vec![(CodedField::Languages, vec![code(30)])],
+        ..IndividualDetails::default()
+    };
+    write_individual(&columns, 1, changed);
+    let snapshot = columns.snapshot();
+    let word = |word: &str| by_name(&[word]);
+    let number = |text: &str| IndividualQuery { identifiers: vec![key(text)], ..IndividualQuery::default() };
+    let born = |text: &str| IndividualQuery {
+        birth_date: vec![DateCondition { operator: DateOperator::Equal, date: day(text) }],
+        ..IndividualQuery::default()
+    };
+    let cases: [(IndividualQuery, &[u64]); 13] = [
+        (word("selassie"), &[]),
+        (word("abeba"), &[1]),
+        (word("bekele"), &[1]),
+        (number("urn:a:national|1"), &[2]),
+        (number("urn:a:voter|77"), &[]),
+        (number("urn:a:national|2"), &[1]),
+        (born("1990-05-10"), &[]),
+        (born("1991-01-01"), &[1]),
+        (with_codes(CodedField::Gender, &[2]), &[3, 4]),
+        (with_codes(CodedField::MaritalStatus, &[20]), &[]),
+        (with_codes(CodedField::Languages, &[31]), &[2]),
+        (with_codes(CodedField::Languages, &[30]), &[1]),
+        (IndividualQuery { active: Some(true), ..IndividualQuery::default() }, &[3, 4]),
+    ];
+    for (query, expected) in cases {
+        assert_eq!(found(&snapshot, &query), expected, "{query:?}");
+    }
+    assert_eq!(snapshot.individual_count(), 5);
+}
+
+#[test]
+fn pages_cover_the_answer_and_the_total_is_exact() {
+    let columns = Columns::default();
+    // More than one segment of rows; every third person is a woman, every fifth born in 1990.
+    let people: Vec<_> = (1..=70_000_u64)
+        .map(|id| {
+            let gender = if id % 3 == 0 { 2 } else { 1 };
+            let birth_date = (id % 5 == 0).then(|| day("1990-01-01"));
+            let codes = vec![(CodedField::Gender, code(gender))];
+            record(id, IndividualDetails { codes, birth_date, ..IndividualDetails::default() })
+        })
+        .collect();
+    for page in people.chunks(1_000) {
+        columns.load_individuals(page);
+    }
+    let snapshot = columns.snapshot();
+    let mut query = with_codes(CodedField::Gender, &[2]);
+    query.birth_date.push(DateCondition { operator: DateOperator::Before, date: day("2000-01-01") });
+    let expected: Vec<RecordId> = (1..=70_000).filter(|id| id % 15 == 0).map(RecordId).collect();
+    let mut seen = Vec::new();
+    while seen.len() < expected.len() {
+        let page = search(&snapshot, &query, Page { offset: seen.len() as u64, count: 100 });
+        assert_eq!(page.total, expected.len() as u64);
+        assert!(!page.ids.is_empty());
+        seen.extend(page.ids);
+    }
+    assert_eq!(seen, expected);
+    let past = search(&snapshot, &query, Page { offset: expected.len() as u64, count: 20 });
+    assert_eq!((past.total, past.ids.len()), (expected.len() as u64, 0));
+    let everybody = search(&snapshot, &IndividualQuery::default(), Page { offset: 65_530, count: 20 });
+    assert_eq!(everybody.total, 70_000);
+    assert!(everybody.ids.into_iter().eq((65_531..65_551).map(RecordId)));
+    let far = search(&snapshot, &IndividualQuery::default(), Page { offset: u64::MAX, count: 20 });
+    assert_eq!((far.total, far.ids.len()), (70_000, 0));
+}

@@ -1,0 +1,94 @@
+//! A register in memory that is as its records say gives nothing; where one thing differs, the record is named.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::testing::{any_group, any_individual};
+use daftar_domain::record::RecordKind;
+
+fn problems(columns: &Columns, kind: RecordKind, records: &[ChangedRecord]) -> Vec<(u64, &'static str)> {
+    let mut check = columns.snapshot().check_rows(kind, 0);
+    for record in records {
+        check.see(record);
+    }
+    check.end().into_iter().map(|(id, problem)| (id.0, problem)).collect()
+}
+
+fn individuals(people: &[Arc<Individual>]) -> Vec<ChangedRecord> {
+    people.iter().cloned().map(ChangedRecord::Individual).collect()
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_written_agrees_with_its_records(
+        people in vec((any_individual(), any_individual()), 1..30),
+        groups in vec((any_group(40), any_group(40)), 0..6),
+    ) {
+        let columns = Columns::default();
+        let (mut of_people, mut of_groups) = (Vec::new(), Vec::new());
+        for second in [false, true] {
+            (of_people, of_groups) = (Vec::new(), Vec::new());
+            for (id, (one, other)) in (1..).zip(&people) {
+                let details = if second { other } else { one }.details.clone();
+                of_people.push(record(id, details));
+            }
+            for (id, (one, other)) in (1..).zip(&groups) {
+                of_groups.push(record(id, if second { other } else { one }.clone()));
+            }
+            let changes = individuals(&of_people).into_iter();
+            let changes = changes.chain(of_groups.iter().cloned().map(ChangedRecord::Group));
+            let changes: Vec<_> = changes.map(|record| Change { sequence: Sequence(0), record }).collect();
+            columns.apply(&changes);
+        }
+        prop_assert_eq!(problems(&columns, RecordKind::Individual, &individuals(&of_people)), vec![]);
+        let of_groups: Vec<_> = of_groups.into_iter().map(ChangedRecord::Group).collect();
+        prop_assert_eq!(problems(&columns, RecordKind::Group, &of_groups), vec![]);
+    }
+}
+
+#[test]
+fn each_difference_is_told_of_its_record_alone() {
+    let somebody = |id: u64, details: IndividualDetails| record(id, details);
+    let one = || IndividualDetails {
+        identifiers: vec![identifier("urn:a:x|1")],
+        name: named("Haile", "Abeba"),
+        codes: vec![(CodedField::Gender, code(2))],
+        code_lists: vec![(CodedField::Languages, vec![code(7)])],
+        birth_date: Some(day("1990-01-01")),
+        ..IndividualDetails::default()
+    };
+    let columns = Columns::default();
+    columns.load_individuals(&[somebody(1, one()), somebody(2, IndividualDetails::default())]);
+    let check = |changed: IndividualDetails| {
+        let people = [somebody(1, changed), somebody(2, IndividualDetails::default())];
+        problems(&columns, RecordKind::Individual, &individuals(&people))
+    };
+    assert_eq!(check(one()), []);
+    let values = "its columns hold other values than the record";
+    assert_eq!(check(IndividualDetails { birth_date: None, ..one() }), [(1, values)]);
+    assert_eq!(check(IndividualDetails { codes: Vec::new(), ..one() }), [(1, values)]);
+    let codes = "searches by code do not agree with the record";
+    assert_eq!(check(IndividualDetails { code_lists: Vec::new(), ..one() }), [(1, codes)]);
+    let two = vec![(CodedField::Languages, vec![code(7), code(8)])];
+    assert_eq!(check(IndividualDetails { code_lists: two, ..one() }), [(1, codes)]);
+    let identifiers = "searches by identifier do not agree with the record";
+    assert_eq!(check(IndividualDetails { identifiers: Vec::new(), ..one() }), [(1, identifiers)]);
+    let other = vec![identifier("urn:a:x|2")];
+    assert_eq!(check(IndividualDetails { identifiers: other, ..one() }), [(1, identifiers)]);
+    let address = Some(vec![Address { city: Some("Addis".to_owned()), ..Address::default() }]);
+    assert_eq!(check(IndividualDetails { address, ..one() }), [(1, "searches by word do not agree with the record")]);
+    let only = individuals(&[somebody(1, one()), somebody(3, one())]);
+    let gone = "searches know a record that is not there or cannot be read";
+    let unknown = "searches do not know the record";
+    assert_eq!(problems(&columns, RecordKind::Individual, &only), [(3, unknown), (2, gone)]);
+
+    let household = |members: Vec<Member>| GroupDetails { members: Some(members), ..GroupDetails::default() };
+    write_group(&columns, 1, household(vec![member(1, None)]));
+    let group = |members| [ChangedRecord::Group(record(1, household(members)))];
+    assert_eq!(problems(&columns, RecordKind::Group, &group(vec![member(1, None)])), []);
+    let members = "its members do not lead to it as the record says";
+    for differs in [Vec::new(), vec![member(2, None)], vec![member(1, None), member(2, None)]] {
+        assert_eq!(problems(&columns, RecordKind::Group, &group(differs)), [(1, members)]);
+    }
+}

@@ -1,0 +1,305 @@
+//! A FHIR CodeSystem, R4 or R5, as JSON (HL7 FHIR, resource CodeSystem).
+//!
+//! Concepts hang below the one that they are nested in, and by the properties `parent` and `child`. What makes a code inactive
+//! are the standard properties `inactive` and `status`, a `deprecated` of true, and a successor.
+
+mod resource;
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use crate::owner_files::draft::{DraftCode, DraftCompleteness, DraftHierarchy, DraftLabel, DraftPack, DraftVocabulary};
+use crate::owner_files::input::Input;
+use crate::owner_files::limits::{LANGUAGES_MAX, PROPERTIES_MAX};
+use crate::owner_files::owner::Owner;
+use crate::owner_files::problem::{ImportError, excerpt};
+use crate::owner_files::tally::Tally;
+use crate::owner_files::{ImportOptions, about, json_items, plain_tsv};
+use resource::{Concept, Head, Property, Role};
+
+/// Words for a concept that is no longer to be used, in the property `status`.
+const ENDED: [&str; 6] = ["retired", "deprecated", "inactive", "withdrawn", "obsolete", "entered-in-error"];
+
+/// Reads a code system.
+///
+/// # Errors
+/// It is none, is broken, or does not hold codes.
+pub fn read(input: &mut Input<'_>, options: &ImportOptions, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+    let text = input.read_text()?;
+    let head: Head = serde_json::from_str(&text).map_err(|error| json_items::broken(input, 1, &error))?;
+    let completeness = head.completeness().map_err(|reason| input.unusable(None, reason))?;
+    let Some(start) = json_items::find(input, &text, "concept")? else {
+        return Err(input.unusable(None, "the CodeSystem has no list `concept`, so it holds no codes"));
+    };
+    let default_language = match (options.languages.first(), &head.language) {
+        (Some(language), _) => language.clone(),
+        (None, Some(language)) if about::is_language_tag(language) => language.clone(),
+        (None, _) => "en".to_owned(),
+    };
+    let mut reading = Reading {
+        own_language: head.language.clone().unwrap_or_else(|| "en".to_owned()),
+        roles: head.roles(),
+        wanted: &options.languages,
+        languages: vec![default_language],
+        properties: HashSet::new(),
+        codes: Vec::new(),
+        children: Vec::new(),
+        without_display: 0,
+    };
+    json_items::read::<Concept>(input, &text, start, tally, |concept, line, tally| {
+        reading.add(concept, None, line, tally);
+    })?;
+    if reading.languages.len() > LANGUAGES_MAX || reading.properties.len() > PROPERTIES_MAX {
+        let reason = format_args!(
+            "it has {} languages and {} properties; at most {LANGUAGES_MAX} and {PROPERTIES_MAX} are taken: choose \
+             languages with --language",
+            reading.languages.len(),
+            reading.properties.len()
+        );
+        return Err(input.unusable(None, reason));
+    }
+    if reading.without_display > 0 {
+        let count = reading.without_display;
+        tally.notes.push(format!("{count} concepts have no display; their code is their label"));
+    }
+    if let Some(meaning @ ("part-of" | "classified-with")) = head.hierarchy_meaning.as_deref() {
+        tally.notes.push(format!("hierarchyMeaning is {meaning}: what is below a code counts as a kind of it here"));
+    }
+    let (languages, codes) = reading.into_codes(tally);
+    draft(&head, completeness, languages, codes, input, options, tally)
+}
+
+fn draft(
+    head: &Head,
+    completeness: DraftCompleteness,
+    languages: Vec<String>,
+    codes: Vec<DraftCode>,
+    input: &Input<'_>,
+    options: &ImportOptions,
+    tally: &mut Tally,
+) -> Result<DraftPack, ImportError> {
+    let about = &options.about;
+    let mut sound = |text: &Option<String>| {
+        let text = text.as_deref().and_then(|text| tally.text(text));
+        text.filter(|text| about::is_sound_text(text))
+    };
+    let copyright = sound(&head.copyright);
+    let licence = about.licence.clone().or_else(|| sound(&head.copyright_label)).or_else(|| copyright.clone());
+    let Some(licence) = licence else {
+        return Err(ImportError::missing(&["--licence"], "the CodeSystem states no copyright"));
+    };
+    let Some(namespace) = about.namespace.clone().or_else(|| head.url.clone()) else {
+        return Err(ImportError::missing(&["--namespace"], "the CodeSystem has no url"));
+    };
+    let name = about.title.clone().or_else(|| sound(&head.title)).or_else(|| sound(&head.name));
+    let name = name.unwrap_or_else(|| namespace.clone());
+    let edition = match about.edition.clone().or_else(|| sound(&head.version)) {
+        Some(edition) => edition,
+        None => format!("sha256-{}", input.digest()?.chars().take(12).collect::<String>()),
+    };
+    let publisher = sound(&head.publisher);
+    let pack_name = plain_tsv::slug(head.name.as_ref().unwrap_or(&name));
+    let owner = Owner {
+        description: format!("The codes of {name}."),
+        attribution: copyright.or_else(|| publisher.clone()).unwrap_or_default(),
+        source: match &publisher {
+            Some(publisher) => format!("{publisher}, {name}, {edition}"),
+            None => format!("{name}, {edition}"),
+        },
+        note: format!("Licence: {licence}\n\n{}", head.copyright.clone().unwrap_or_default()).trim().to_owned(),
+        pack_name: pack_name.clone(),
+        licence,
+    };
+    let vocabulary = DraftVocabulary {
+        namespace,
+        name,
+        domain: "Other".to_owned(),
+        edition,
+        source: owner.source.clone(),
+        table: pack_name,
+        languages,
+        completeness,
+        hierarchy: DraftHierarchy::Parents,
+        codes,
+    };
+    let mut pack = DraftPack::of(owner, vec![vocabulary]);
+    // A code system with a version of three numbers gives it to the pack.
+    if let Some(version) = &head.version
+        && daftar_domain::manifest::PluginVersion::parse(version).is_ok()
+    {
+        pack.version = Some(version.clone());
+    }
+    Ok(pack)
+}
+
+/// The concepts that were read so far.
+struct Reading<'a> {
+    /// The language of `display`.
+    own_language: String,
+    roles: HashMap<String, Role>,
+    /// The languages that are taken; all where empty.
+    wanted: &'a [String],
+    /// The languages that were met, the default one first.
+    languages: Vec<String>,
+    properties: HashSet<String>,
+    codes: Vec<DraftCode>,
+    /// Parent and child, of the property `child`.
+    children: Vec<(String, String, u64)>,
+    without_display: u64,
+}
+
+impl Reading<'_> {
+    /// A concept and what is nested in it, which stands on the lines of the outermost one. The parser bounds the depth.
+    fn add(&mut self, mut concept: Concept, parent: Option<&str>, line: u64, tally: &mut Tally) {
+        let nested = std::mem::take(&mut concept.concept);
+        let code = concept.code.clone();
+        if parent.is_some() {
+            tally.rows += 1;
+        }
+        if concept.modifier_extension.is_some() {
+            tally.refuse(Some(line), Some(&code), "it has a modifierExtension, which may change its meaning");
+        } else if let Some(draft) = self.code(concept, parent, line, tally) {
+            self.codes.push(draft);
+        }
+        for concept in nested {
+            self.add(concept, Some(&code), line, tally);
+        }
+    }
+
+    fn code(&mut self, concept: Concept, parent: Option<&str>, line: u64, tally: &mut Tally) -> Option<DraftCode> {
+        let mut draft = DraftCode::new(concept.code.clone(), Some(line));
+        draft.parents = parent.map(str::to_owned).into_iter().collect();
+        if concept.display.is_none() {
+            self.without_display += 1;
+        }
+        let own = (self.own_language.clone(), concept.display.as_ref().unwrap_or(&concept.code).clone());
+        // A designation with a use is a synonym or the like; one without is the name in its language.
+        let named = concept.designation.into_iter().filter_map(|designation| {
+            let is_name = designation.is_name();
+            if !is_name || designation.language.is_none() {
+                tally.leave_out("a designation that is not the name in a language, such as a synonym");
+            }
+            Some((designation.language.filter(|_| is_name)?, designation.value))
+        });
+        let texts: Vec<(String, String)> = std::iter::once(own).chain(named).collect();
+        for (language, text) in texts {
+            self.label(&mut draft, language, &text, tally)?;
+        }
+        if let (Some(definition), Some(label)) =
+            (&concept.definition, draft.labels.iter_mut().find(|label| label.language == self.own_language))
+        {
+            match tally.text(definition) {
+                Some(definition) => label.definition = definition,
+                None => {
+                    tally.refuse(Some(line), Some(&draft.code), "its definition holds a control character");
+                    return None;
+                }
+            }
+        }
+        for property in concept.property {
+            self.property(&mut draft, property, line, tally);
+        }
+        Some(draft)
+    }
+
+    fn label(&mut self, draft: &mut DraftCode, language: String, text: &str, tally: &mut Tally) -> Option<()> {
+        if !self.wanted.is_empty() && !self.wanted.contains(&language) {
+            return Some(());
+        }
+        let fault = match tally.text(text) {
+            _ if !about::is_language_tag(&language) => {
+                format!("its designation's language is `{}`, not a tag such as en or pt-BR", excerpt(&language))
+            }
+            None => format!("its label in `{language}` holds a control character"),
+            Some(text) if text.is_empty() => format!("its label in `{language}` is empty"),
+            Some(text) => {
+                if draft.label(&language).is_none() {
+                    if !self.languages.contains(&language) {
+                        self.languages.push(language.clone());
+                    }
+                    draft.labels.push(DraftLabel { language, text, definition: String::new() });
+                }
+                return Some(());
+            }
+        };
+        tally.refuse(draft.line, Some(&draft.code), fault);
+        None
+    }
+
+    fn property(&mut self, draft: &mut DraftCode, property: Property, line: u64, tally: &mut Tally) {
+        let Some(value) = property.value() else {
+            let reason = format!("its property `{}` has no value of a known type", excerpt(&property.code));
+            return tally.refuse(Some(line), Some(&draft.code), reason);
+        };
+        match self.roles.get(&property.code).copied().unwrap_or_else(|| Role::of(&property.code)) {
+            Role::Parent if !draft.parents.contains(&value) => draft.parents.push(value),
+            Role::Parent => {}
+            Role::Child => self.children.push((draft.code.clone(), value, line)),
+            Role::Inactive => draft.is_active &= value != "true",
+            Role::Deprecated => draft.is_active &= value == "false",
+            Role::Status => draft.is_active &= !ENDED.contains(&value.as_str()),
+            Role::NotSelectable => draft.is_selectable &= value != "true",
+            Role::ReplacedBy => {
+                draft.is_active = false;
+                draft.replaced_by = Some(value);
+            }
+            Role::Other => {
+                let key = property_key(&property.code);
+                let Some(value) = tally.text(&value).filter(|value| !value.is_empty()) else { return };
+                match draft.properties.iter_mut().find(|(known, _)| *known == key) {
+                    // A cell holds one line, so further values stand behind the first.
+                    Some((_, known)) => *known = format!("{known}; {value}"),
+                    None => {
+                        self.properties.insert(key.clone());
+                        draft.properties.push((key, value));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The codes, with the parents that others claim to be.
+    fn into_codes(self, tally: &mut Tally) -> (Vec<String>, Vec<DraftCode>) {
+        let mut codes = self.codes;
+        let index: HashMap<String, usize> =
+            codes.iter().enumerate().map(|(index, code)| (code.code.clone(), index)).collect();
+        for (parent, child, line) in self.children {
+            match index.get(&child).and_then(|index| codes.get_mut(*index)) {
+                Some(code) if code.parents.contains(&parent) => {}
+                Some(code) => code.parents.push(parent),
+                None => {
+                    let reason = format!("its child `{}` is not a code of this vocabulary", excerpt(&child));
+                    tally.refuse(Some(line), Some(&parent), reason);
+                }
+            }
+        }
+        (self.languages, codes)
+    }
+}
+
+/// A property's code as the name of a column: lower-case letters, digits and underscores.
+fn property_key(code: &str) -> String {
+    let mut key = String::new();
+    for character in code.chars() {
+        if character.is_ascii_uppercase() && key.ends_with(|last: char| last.is_ascii_lowercase()) {
+            key.push('_');
+        }
+        let is_plain = character.is_ascii_alphanumeric();
+        key.push(if is_plain { character.to_ascii_lowercase() } else { '_' });
+    }
+    if !key.starts_with(|first: char| first.is_ascii_lowercase()) {
+        key.insert_str(0, "p_");
+    }
+    key.truncate(64);
+    key
+}
+
+/// A JSON value as text; none for what is no single value.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}

@@ -1,0 +1,285 @@
+//! A file of an owner: opened once, read as often as needed, unpacked when it is packed, never beyond its bound.
+
+use std::cell::RefCell;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+use sha2::{Digest, Sha256};
+
+use crate::owner_files::limits::LINE_BYTES_MAX;
+use crate::owner_files::problem::ImportError;
+use crate::owner_files::progress::Progress;
+
+/// How much is read from the disk at a time, in bytes.
+const CHUNK_BYTES: usize = 256 * 1024;
+
+/// What a gzip file begins with (RFC 1952).
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// What a zip file begins with; spreadsheets are zip files as well.
+const ZIP_MAGIC: [u8; 4] = *b"PK\x03\x04";
+
+/// A file to import.
+pub struct Input<'a> {
+    path: PathBuf,
+    file: File,
+    is_packed: bool,
+    bytes_on_disk: u64,
+    bytes_max: u64,
+    progress: RefCell<&'a mut dyn Progress>,
+    /// The SHA-256 of the unpacked file, once a pass has come to its end.
+    digest: RefCell<Option<String>>,
+}
+
+impl<'a> Input<'a> {
+    /// Opens a file and looks at its first bytes.
+    ///
+    /// # Errors
+    /// It cannot be opened, is no plain file, is empty, or is an archive.
+    pub fn open(path: &Path, bytes_max: u64, progress: &'a mut dyn Progress) -> Result<Self, ImportError> {
+        let unusable = |reason: String| ImportError::unusable(path, None, reason);
+        let unreadable = |error: io::Error| unusable(format!("it cannot be read: {error}"));
+        // Before it is opened, for the opening of a pipe waits until somebody writes into it.
+        let metadata = fs::metadata(path).map_err(unreadable)?;
+        if !metadata.is_file() {
+            return Err(unusable("it is not a file; it is read more than once, so it cannot be a pipe".to_owned()));
+        }
+        let mut file = File::open(path).map_err(unreadable)?;
+        let mut start = Vec::new();
+        file.by_ref().take(ZIP_MAGIC.len() as u64).read_to_end(&mut start).map_err(unreadable)?;
+        if start.is_empty() {
+            return Err(unusable("the file is empty".to_owned()));
+        }
+        if start == ZIP_MAGIC {
+            let reason = "it is a zip archive or a spreadsheet; unpack the archive, or save the sheet as CSV";
+            return Err(unusable(reason.to_owned()));
+        }
+        let is_packed = start.starts_with(&GZIP_MAGIC);
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            is_packed,
+            bytes_on_disk: metadata.len(),
+            bytes_max,
+            progress: RefCell::new(progress),
+            digest: RefCell::new(None),
+        })
+    }
+
+    /// The file's path, for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is wrong with the file, at a line.
+    pub fn unusable(&self, line: Option<u64>, reason: impl std::fmt::Display) -> ImportError {
+        ImportError::unusable(&self.path, line, reason)
+    }
+
+    /// The name of the file without folders, for hints that names give.
+    pub fn name(&self) -> String {
+        self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// The unpacked bytes from the beginning. Reading fails after the bound.
+    ///
+    /// # Errors
+    /// The file cannot be read from its beginning.
+    pub fn pass(&self) -> Result<impl Read + '_, ImportError> {
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(0))
+            .map_err(|error| self.unusable(None, format_args!("it cannot be read: {error}")))?;
+        self.progress.borrow_mut().begin(self.bytes_on_disk);
+        let counted = Counted { file: &self.file, progress: &self.progress };
+        let buffered = BufReader::with_capacity(CHUNK_BYTES, counted);
+        let unpacked =
+            if self.is_packed { Unpacked::Gzip(MultiGzDecoder::new(buffered)) } else { Unpacked::Plain(buffered) };
+        let hasher = self.digest.borrow().is_none().then(Sha256::new);
+        Ok(Bounded { inner: unpacked, left: self.bytes_max, bytes_max: self.bytes_max, hasher, digest: &self.digest })
+    }
+
+    /// The whole unpacked file.
+    ///
+    /// # Errors
+    /// It cannot be read, is broken, or is larger than its bound.
+    pub fn read_whole(&self) -> Result<Vec<u8>, ImportError> {
+        let mut bytes = Vec::new();
+        self.pass()?.read_to_end(&mut bytes).map_err(|error| self.broken(None, &error))?;
+        Ok(bytes)
+    }
+
+    /// The whole file as text.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not UTF-8.
+    pub fn read_text(&self) -> Result<String, ImportError> {
+        let bytes = self.read_whole()?;
+        let bytes = without_mark(bytes);
+        String::from_utf8(bytes).map_err(|error| {
+            let before = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
+            let line = before.filter(|byte| **byte == b'\n').count() as u64 + 1;
+            self.unusable(Some(line), "the line is not UTF-8")
+        })
+    }
+
+    /// The lines of the file.
+    ///
+    /// # Errors
+    /// The file cannot be read from its beginning.
+    pub fn lines(&self) -> Result<Lines<impl BufRead + '_>, ImportError> {
+        let reader = BufReader::with_capacity(CHUNK_BYTES, self.pass()?);
+        Ok(Lines { reader, path: self.path.clone(), number: 0, bytes: Vec::new() })
+    }
+
+    /// An error while reading, as what is wrong with the file.
+    pub fn broken(&self, line: Option<u64>, error: &io::Error) -> ImportError {
+        self.unusable(line, format_args!("it cannot be read on: {error}"))
+    }
+
+    /// The SHA-256 of the unpacked file, in hexadecimal: a packed and a plain file of one content are one source.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn digest(&self) -> Result<String, ImportError> {
+        if self.digest.borrow().is_none() {
+            let mut reader = self.pass()?;
+            io::copy(&mut reader, &mut io::sink()).map_err(|error| self.broken(None, &error))?;
+        }
+        self.digest.borrow().clone().ok_or_else(|| self.unusable(None, "it was not read to its end"))
+    }
+}
+
+/// Bytes without the byte order mark that some programs put first.
+pub fn without_mark(mut bytes: Vec<u8>) -> Vec<u8> {
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        bytes.drain(..3);
+    }
+    bytes
+}
+
+/// The lines of a file, none longer than the bound.
+pub struct Lines<R> {
+    reader: R,
+    path: PathBuf,
+    number: u64,
+    bytes: Vec<u8>,
+}
+
+/// One line.
+pub struct Line<'a> {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Its text without the line's end; none where it is not UTF-8.
+    pub text: Option<&'a str>,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// The next line; none at the end of the file.
+    ///
+    /// # Errors
+    /// The file cannot be read on, or the line is longer than the bound.
+    pub fn next(&mut self) -> Result<Option<Line<'_>>, ImportError> {
+        self.bytes.clear();
+        self.number += 1;
+        let line = Some(self.number);
+        let mut bounded = self.reader.by_ref().take(LINE_BYTES_MAX as u64 + 1);
+        let read = bounded.read_until(b'\n', &mut self.bytes);
+        let read = read
+            .map_err(|error| ImportError::unusable(&self.path, line, format_args!("it cannot be read on: {error}")))?;
+        if read > LINE_BYTES_MAX {
+            let reason = format_args!("the line has more than {LINE_BYTES_MAX} bytes: is this a file of this format?");
+            return Err(ImportError::unusable(&self.path, line, reason));
+        }
+        if read == 0 {
+            return Ok(None);
+        }
+        let mut bytes = self.bytes.as_slice();
+        if self.number == 1 {
+            bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        }
+        bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+        bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+        Ok(Some(Line { number: self.number, text: str::from_utf8(bytes).ok() }))
+    }
+}
+
+/// Tells how much was read from the disk.
+struct Counted<'a, 'b> {
+    file: &'a File,
+    progress: &'a RefCell<&'b mut dyn Progress>,
+}
+
+impl Read for Counted<'_, '_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut file = self.file;
+        let read = file.read(buffer)?;
+        self.progress.borrow_mut().advance(read as u64);
+        Ok(read)
+    }
+}
+
+enum Unpacked<R: Read> {
+    Plain(R),
+    Gzip(MultiGzDecoder<R>),
+}
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(reader) => reader.read(buffer),
+            Self::Gzip(reader) => reader.read(buffer),
+        }
+    }
+}
+
+/// Fails when more is read than the bound, for a small packed file may hold any amount; and takes the digest on the way.
+struct Bounded<'a, R> {
+    inner: R,
+    left: u64,
+    bytes_max: u64,
+    hasher: Option<Sha256>,
+    digest: &'a RefCell<Option<String>>,
+}
+
+impl<R: Read> Read for Bounded<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        let Some(left) = self.left.checked_sub(read as u64) else {
+            let reason = format!("it holds more than {} bytes, the most that is read of such a file", self.bytes_max);
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
+        };
+        self.left = left;
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(buffer.get(..read).unwrap_or_default());
+        }
+        if read == 0
+            && !buffer.is_empty()
+            && let Some(hasher) = self.hasher.take()
+        {
+            *self.digest.borrow_mut() = Some(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+        }
+        Ok(read)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::Input;
+    use crate::owner_files::NoProgress;
+
+    #[test]
+    fn what_is_not_a_file_is_refused_without_waiting_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        for path in [pipe.as_path(), folder.path()] {
+            let mut progress = NoProgress;
+            let refused = Input::open(path, 100, &mut progress).err().unwrap().to_string();
+            let reason = "it is not a file; it is read more than once, so it cannot be a pipe";
+            assert_eq!(refused, format!("{}: {reason}", path.display()));
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Triples of an RDF file, one after the other; the graph is never built.
+//!
+//! N-Triples are read line by line, so that every triple has its line. Turtle goes through a parser that keeps at most 16 MiB
+//! of a statement.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use oxrdf::{NamedOrBlankNode, Term, Triple};
+use oxttl::{NTriplesParser, TurtleParseError, TurtleParser};
+
+use crate::owner_files::input::Input;
+use crate::owner_files::limits::BLANK_NODES_MAX;
+use crate::owner_files::problem::{ImportError, excerpt};
+use crate::owner_files::tally::Tally;
+
+/// How triples are written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    /// N-Triples.
+    NTriples,
+    /// Turtle.
+    Turtle,
+}
+
+/// A subject or an object that is a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Node<'a> {
+    /// With an IRI.
+    Iri(&'a str),
+    /// Anonymous, by the order of its first occurrence: the same in every pass, which a parser's own names are not.
+    Blank(u32),
+}
+
+/// An object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Object<'a> {
+    /// A node.
+    Node(Node<'a>),
+    /// A text with its language, in lower case where it has one.
+    Text(&'a str, Option<&'a str>),
+}
+
+/// A triple where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Statement<'a> {
+    /// The line, from 1, where the syntax has one triple a line.
+    pub line: Option<u64>,
+    /// The subject.
+    pub subject: Node<'a>,
+    /// The IRI of the predicate.
+    pub predicate: &'a str,
+    /// The object.
+    pub object: Object<'a>,
+}
+
+/// Hands every triple of the file to `each`. What cannot be read is refused with its line.
+///
+/// # Errors
+/// The file cannot be read on, or `each` ends it.
+pub fn read(
+    input: &Input<'_>,
+    syntax: Syntax,
+    tally: &mut Tally,
+    mut each: impl FnMut(Statement<'_>, &mut Tally) -> Result<(), ImportError>,
+) -> Result<(), ImportError> {
+    let mut blanks = Blanks { input, numbers: HashMap::new() };
+    match syntax {
+        Syntax::NTriples => {
+            let mut lines = input.lines()?;
+            while let Some(line) = lines.next()? {
+                let Some(text) = line.text else {
+                    tally.refuse(Some(line.number), None, "the line is not UTF-8");
+                    tally.check_on()?;
+                    continue;
+                };
+                for triple in NTriplesParser::new().for_slice(text) {
+                    match triple {
+                        Ok(triple) => {
+                            tally.rows += 1;
+                            blanks.pass_on(&triple, Some(line.number), tally, &mut each)?;
+                        }
+                        Err(error) => {
+                            let place = error.location().start;
+                            let reason = format!("column {}: {}", place.column + 1, excerpt(error.message()));
+                            tally.refuse(Some(line.number), None, reason);
+                            tally.check_on()?;
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        Syntax::Turtle => {
+            for triple in TurtleParser::new().for_reader(input.pass()?) {
+                match triple {
+                    Ok(triple) => {
+                        tally.rows += 1;
+                        blanks.pass_on(&triple, None, tally, &mut each)?;
+                    }
+                    Err(TurtleParseError::Syntax(error)) => {
+                        let place = error.location().start;
+                        let reason = format!("column {}: {}", place.column + 1, excerpt(error.message()));
+                        tally.refuse(Some(place.line + 1), None, reason);
+                        tally.check_on()?;
+                    }
+                    Err(TurtleParseError::Io(error)) => return Err(input.broken(None, &error)),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What stands for a name of any length, in 16 bytes: names are as long as a line, and there are millions of them.
+pub fn fingerprint(name: impl Hash) -> u128 {
+    let hash = |seed: u8| {
+        let mut hasher = DefaultHasher::new();
+        seed.hash(&mut hasher);
+        name.hash(&mut hasher);
+        u128::from(hasher.finish())
+    };
+    hash(0) << 64 | hash(1)
+}
+
+/// Numbers anonymous nodes, by the fingerprints of their names.
+struct Blanks<'a, 'b> {
+    input: &'a Input<'b>,
+    numbers: HashMap<u128, u32>,
+}
+
+impl Blanks<'_, '_> {
+    fn pass_on(
+        &mut self,
+        triple: &Triple,
+        line: Option<u64>,
+        tally: &mut Tally,
+        each: &mut impl FnMut(Statement<'_>, &mut Tally) -> Result<(), ImportError>,
+    ) -> Result<(), ImportError> {
+        let subject = match &triple.subject {
+            NamedOrBlankNode::NamedNode(node) => Node::Iri(node.as_str()),
+            NamedOrBlankNode::BlankNode(node) => Node::Blank(self.number(node.as_str())?),
+        };
+        let language;
+        let object = match &triple.object {
+            Term::NamedNode(node) => Object::Node(Node::Iri(node.as_str())),
+            Term::BlankNode(node) => Object::Node(Node::Blank(self.number(node.as_str())?)),
+            Term::Literal(literal) => {
+                language = literal.language().map(str::to_ascii_lowercase);
+                Object::Text(literal.value(), language.as_deref())
+            }
+        };
+        each(Statement { line, subject, predicate: triple.predicate.as_str(), object }, tally)
+    }
+
+    fn number(&mut self, name: &str) -> Result<u32, ImportError> {
+        let name = fingerprint(name);
+        if let Some(number) = self.numbers.get(&name) {
+            return Ok(*number);
+        }
+        let number = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
+        if self.numbers.len() >= BLANK_NODES_MAX {
+            let reason = format_args!("it has more than {BLANK_NODES_MAX} anonymous nodes");
+            return Err(self.input.unusable(None, reason));
+        }
+        self.numbers.insert(name, number);
+        Ok(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::{Blanks, fingerprint};
+    use crate::owner_files::NoProgress;
+    use crate::owner_files::input::Input;
+
+    #[test]
+    fn long_names_are_told_apart_and_not_kept() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "# nothing\n").unwrap();
+        let mut progress = NoProgress;
+        let input = Input::open(file.path(), 100, &mut progress).unwrap();
+        let mut blanks = Blanks { input: &input, numbers: HashMap::new() };
+        let name = |last: &str| "b".repeat(900_000) + last;
+        assert_eq!(blanks.number(&name("1")).unwrap(), 0);
+        assert_eq!(blanks.number(&name("2")).unwrap(), 1);
+        assert_eq!(blanks.number(&name("1")).unwrap(), 0);
+        let mut kept: Vec<(u128, u32)> = blanks.numbers.into_iter().collect();
+        kept.sort_by_key(|(_, number)| *number);
+        assert_eq!(kept, [(fingerprint(name("1").as_str()), 0), (fingerprint(name("2").as_str()), 1)]);
+    }
+}

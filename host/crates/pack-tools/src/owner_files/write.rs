@@ -1,0 +1,161 @@
+//! Writes a draft as the source of a pack: `pack.toml`, tables of codes and labels, `LICENSE-DATA.md`.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use crate::owner_files::draft::{DraftCode, DraftCompleteness, DraftHierarchy, DraftPack, DraftVocabulary};
+use crate::owner_files::problem::ImportError;
+
+/// Writes everything into a folder that is empty.
+///
+/// # Errors
+/// Something cannot be written.
+pub fn folder(draft: &DraftPack, sha256: &str, folder: &Path) -> Result<(), ImportError> {
+    file(folder, "pack.toml", &settings(draft, sha256))?;
+    let note = format!(
+        "# Licence of the data\n\n{}\n\nWritten by `daftar pack import` from a file whose unpacked content has the SHA-256\n`{sha256}`.\n",
+        draft.owner.note
+    );
+    file(folder, "LICENSE-DATA.md", &note)?;
+    for vocabulary in &draft.vocabularies {
+        let table = format!("{}.tsv", vocabulary.table);
+        file(folder, &format!("codes/{table}"), &codes(vocabulary))?;
+        for language in &vocabulary.languages {
+            file(folder, &format!("labels/{language}/{table}"), &labels(vocabulary, language))?;
+        }
+    }
+    Ok(())
+}
+
+fn file(folder: &Path, name: &str, content: &str) -> Result<(), ImportError> {
+    let path = folder.join(name);
+    let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, content));
+    written.map_err(|source| ImportError::Write { path, source })
+}
+
+fn settings(draft: &DraftPack, sha256: &str) -> String {
+    let mut text = format!("# Written by `daftar pack import`; the unpacked file has the SHA-256\n# {sha256}\n");
+    let owner = &draft.owner;
+    setting(&mut text, "name", &owner.pack_name);
+    setting(&mut text, "version", draft.version());
+    setting(&mut text, "description", &owner.description);
+    setting(&mut text, "licence", &owner.licence);
+    if !owner.attribution.is_empty() {
+        setting(&mut text, "attribution", &owner.attribution);
+    }
+    setting(&mut text, "source", &owner.source);
+    // What an operator imports is installed by hand.
+    text.push_str("default = false\n");
+    for vocabulary in &draft.vocabularies {
+        text.push_str("\n[[vocabulary]]\n");
+        setting(&mut text, "namespace", &vocabulary.namespace);
+        setting(&mut text, "name", &vocabulary.name);
+        setting(&mut text, "domain", &vocabulary.domain);
+        setting(&mut text, "version", &vocabulary.edition);
+        setting(&mut text, "source", &vocabulary.source);
+        setting(&mut text, "default_language", vocabulary.languages.first().map_or("en", String::as_str));
+        let languages: Vec<String> = vocabulary.languages.iter().map(|language| quoted(language)).collect();
+        append(&mut text, format_args!("languages = [{}]\n", languages.join(", ")));
+        setting(&mut text, "codes", &format!("{}.tsv", vocabulary.table));
+        append(&mut text, format_args!("count = {}\n", vocabulary.codes.len()));
+        let is_hierarchical = vocabulary.codes.iter().any(|code| !code.parents.is_empty());
+        append(&mut text, format_args!("hierarchical = {is_hierarchical}\n"));
+        if let (DraftHierarchy::Rule(rule), true) = (vocabulary.hierarchy, is_hierarchical) {
+            setting(&mut text, "hierarchy", rule);
+        }
+        if vocabulary.completeness == DraftCompleteness::Fragment {
+            setting(&mut text, "completeness", "fragment");
+        }
+    }
+    text
+}
+
+/// Appends to a text, which cannot fail.
+fn append(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    let written = text.write_fmt(arguments);
+    debug_assert!(written.is_ok(), "a string takes everything");
+}
+
+fn setting(text: &mut String, key: &str, value: &str) {
+    append(text, format_args!("{key} = {}\n", quoted(value)));
+}
+
+/// A text as TOML writes it.
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+/// A column that is written when any code has something in it.
+struct Column {
+    name: String,
+    cell: Cell,
+}
+
+/// What a code has in the column of that name.
+type Cell = fn(&DraftCode, &str) -> String;
+
+const COLUMNS: [(&str, Cell); 6] = [
+    ("parents", |code, _| code.parents.join("|")),
+    ("status", |code, _| if code.is_active { String::new() } else { "inactive".to_owned() }),
+    ("replaced_by", |code, _| code.replaced_by.clone().unwrap_or_default()),
+    ("aliases", |code, _| code.aliases.join("|")),
+    ("uri", |code, _| code.uri.clone().unwrap_or_default()),
+    ("selectable", |code, _| if code.is_selectable { String::new() } else { "no".to_owned() }),
+];
+
+/// A property's column begins so.
+const PROPERTY: &str = "prop:";
+
+fn property(code: &DraftCode, column: &str) -> String {
+    let key = column.strip_prefix(PROPERTY).unwrap_or(column);
+    code.properties.iter().find(|(other, _)| other == key).map(|(_, value)| value.clone()).unwrap_or_default()
+}
+
+fn columns(vocabulary: &DraftVocabulary) -> Vec<Column> {
+    let is_by_rule = matches!(vocabulary.hierarchy, DraftHierarchy::Rule(_));
+    let fixed = COLUMNS.iter().filter(|(name, _)| !(*name == "parents" && is_by_rule));
+    let mut columns: Vec<Column> = fixed.map(|(name, cell)| Column { name: (*name).to_owned(), cell: *cell }).collect();
+    let mut keys: Vec<&str> = Vec::new();
+    for (key, _) in vocabulary.codes.iter().flat_map(|code| &code.properties) {
+        if !keys.contains(&key.as_str()) {
+            keys.push(key);
+        }
+    }
+    columns.extend(keys.iter().map(|key| Column { name: format!("{PROPERTY}{key}"), cell: property }));
+    columns.retain(|column| vocabulary.codes.iter().any(|code| !(column.cell)(code, &column.name).is_empty()));
+    columns
+}
+
+fn codes(vocabulary: &DraftVocabulary) -> String {
+    let columns = columns(vocabulary);
+    let mut text = String::from("code");
+    for column in &columns {
+        text.push('\t');
+        text.push_str(&column.name);
+    }
+    text.push('\n');
+    for code in &vocabulary.codes {
+        text.push_str(&code.code);
+        for column in &columns {
+            text.push('\t');
+            text.push_str(&(column.cell)(code, &column.name));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn labels(vocabulary: &DraftVocabulary, language: &str) -> String {
+    let labelled = || vocabulary.codes.iter().filter_map(|code| Some((code, code.label(language)?)));
+    let is_defined = labelled().any(|(_, label)| !label.definition.is_empty());
+    let mut text = String::from(if is_defined { "code\tlabel\tdefinition\n" } else { "code\tlabel\n" });
+    for (code, label) in labelled() {
+        append(&mut text, format_args!("{}\t{}", code.code, label.text));
+        if is_defined {
+            append(&mut text, format_args!("\t{}", label.definition));
+        }
+        text.push('\n');
+    }
+    text
+}

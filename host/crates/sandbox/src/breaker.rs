@@ -1,0 +1,353 @@
+//! Sets a plugin aside that keeps failing by itself, and takes it back by itself.
+//!
+//! **Invariant:** only what no caller can cause is reported here: an instance that does not start, and calls with the host's own
+//! input. Whatever happens under a caller's expression is charged to that caller, or one client could switch a plugin off
+//! for all.
+//! **Invariant:** however it failed before, a plugin is tried again within [`BACK_OFF_MAX`].
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::HostClock;
+
+/// How many faults within [`WINDOW`] set a plugin aside.
+const FAULTS_MAX: usize = 5;
+
+/// See [`FAULTS_MAX`].
+const WINDOW: SignedDuration = SignedDuration::from_secs(60);
+
+/// How long a plugin is set aside at first; twice as long each time that it fails its test.
+const BACK_OFF_MIN: SignedDuration = SignedDuration::from_secs(1);
+
+/// The longest that it is set aside. One that served so long begins again with [`BACK_OFF_MIN`].
+const BACK_OFF_MAX: SignedDuration = SignedDuration::from_secs(300);
+
+/// The least time between two checks of a plugin after faults under callers' input: these are cheap for a caller.
+const CHECK_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
+
+/// Whether a plugin is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BreakerState {
+    /// It is.
+    Closed,
+    /// It is set aside.
+    Open {
+        /// Seconds until it is tried again, rounded up.
+        retry_after_s: u64,
+    },
+    /// It is being tried.
+    HalfOpen,
+}
+
+impl BreakerState {
+    /// Its stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open { .. } => "open",
+            Self::HalfOpen => "half_open",
+        }
+    }
+}
+
+/// A plugin is set aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SetAside {
+    /// Seconds until it is worth asking again.
+    pub retry_after_s: u64,
+}
+
+/// How a call may go on.
+#[derive(Debug)]
+pub(super) enum Admission {
+    /// As always.
+    Admitted,
+    /// By a test of the plugin first, whose end is reported.
+    Trial(Trial),
+}
+
+/// The breaker of one plugin.
+#[derive(Debug)]
+pub(super) struct Breaker {
+    clock: HostClock,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    phase: Phase,
+    /// The latest faults, at most [`FAULTS_MAX`].
+    faults: VecDeque<Timestamp>,
+    /// How often it was set aside without having served well since.
+    openings: u32,
+    opened_in_all: u64,
+    closed_at: Timestamp,
+    checked_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    Closed,
+    Open { since: Timestamp, until: Timestamp },
+    HalfOpen,
+}
+
+impl Breaker {
+    /// A breaker for a plugin that has just been loaded.
+    pub fn new(clock: HostClock) -> Self {
+        let state = State {
+            phase: Phase::Closed,
+            faults: VecDeque::with_capacity(FAULTS_MAX),
+            openings: 0,
+            opened_in_all: 0,
+            closed_at: clock.now(),
+            checked_at: None,
+        };
+        Self { clock, state: Mutex::new(state) }
+    }
+
+    /// Whether a call may be made, and how.
+    ///
+    /// # Errors
+    /// The plugin is set aside, or somebody else is trying it.
+    pub fn admit(self: &Arc<Self>) -> Result<Admission, SetAside> {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        match state.phase {
+            Phase::Closed => Ok(Admission::Admitted),
+            Phase::HalfOpen => Err(SetAside { retry_after_s: 1 }),
+            // A clock that was set back must not keep it aside for longer than it is.
+            Phase::Open { since, until } if now < until && now >= since => {
+                Err(SetAside { retry_after_s: whole_seconds(until.duration_since(now)) })
+            }
+            Phase::Open { .. } => {
+                state.phase = Phase::HalfOpen;
+                Ok(Admission::Trial(Trial { breaker: self.clone(), is_decided: false }))
+            }
+        }
+    }
+
+    /// Reports a fault that no caller can have caused. Whether that set the plugin aside.
+    pub fn record_fault(&self) -> bool {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        if !matches!(state.phase, Phase::Closed) {
+            return false;
+        }
+        state.faults.retain(|at| *at <= now && now.duration_since(*at) < WINDOW);
+        state.faults.push_back(now);
+        if state.faults.len() < FAULTS_MAX {
+            return false;
+        }
+        if now.duration_since(state.closed_at) >= BACK_OFF_MAX {
+            state.openings = 0;
+        }
+        state.open(now);
+        true
+    }
+
+    /// Whether the plugin should be checked with the host's own input, after a fault under a caller's.
+    pub fn should_check(&self) -> bool {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        let was_just_checked = state.checked_at.is_some_and(|at| at <= now && now.duration_since(at) < CHECK_INTERVAL);
+        if was_just_checked || !matches!(state.phase, Phase::Closed) {
+            return false;
+        }
+        state.checked_at = Some(now);
+        true
+    }
+
+    /// How it stands.
+    pub fn state(&self) -> BreakerState {
+        let now = self.clock.now();
+        match self.lock().phase {
+            Phase::Closed => BreakerState::Closed,
+            Phase::HalfOpen => BreakerState::HalfOpen,
+            Phase::Open { until, .. } => BreakerState::Open { retry_after_s: whole_seconds(until.duration_since(now)) },
+        }
+    }
+
+    /// How often the plugin was set aside since it was loaded.
+    pub fn opened_in_all(&self) -> u64 {
+        self.lock().opened_in_all
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is sound between any two statements.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn open(&mut self, now: Timestamp) {
+        let doublings = i32::try_from(self.openings.min(16)).unwrap_or(16);
+        let back_off = BACK_OFF_MIN.saturating_mul(1i32 << doublings).min(BACK_OFF_MAX);
+        self.phase = Phase::Open { since: now, until: now.saturating_add(back_off).unwrap_or(Timestamp::MAX) };
+        self.openings = self.openings.saturating_add(1);
+        self.opened_in_all = self.opened_in_all.saturating_add(1);
+        self.faults.clear();
+    }
+}
+
+/// The one call that tries a plugin again. Dropped without a result, it leaves the trial to the next call.
+#[derive(Debug)]
+pub(super) struct Trial {
+    breaker: Arc<Breaker>,
+    is_decided: bool,
+}
+
+impl Trial {
+    /// The plugin answers again.
+    pub fn succeeded(mut self) {
+        self.is_decided = true;
+        let now = self.breaker.clock.now();
+        let mut state = self.breaker.lock();
+        (state.phase, state.closed_at) = (Phase::Closed, now);
+    }
+
+    /// It does not: it is set aside for twice as long.
+    pub fn failed(mut self) -> SetAside {
+        self.is_decided = true;
+        let now = self.breaker.clock.now();
+        self.breaker.lock().open(now);
+        match self.breaker.state() {
+            BreakerState::Open { retry_after_s } => SetAside { retry_after_s },
+            BreakerState::Closed | BreakerState::HalfOpen => SetAside { retry_after_s: 1 },
+        }
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        if !self.is_decided {
+            let now = self.breaker.clock.now();
+            self.breaker.lock().phase = Phase::Open { since: now, until: now };
+        }
+    }
+}
+
+fn whole_seconds(duration: SignedDuration) -> u64 {
+    let milliseconds = u64::try_from(duration.as_millis()).unwrap_or(0);
+    milliseconds.div_ceil(1_000).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use daftar_domain::context::FakeClock;
+
+    fn breaker() -> (Arc<Breaker>, FakeClock) {
+        let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
+        (Arc::new(Breaker::new(HostClock::new(Arc::new(clock.clone())))), clock)
+    }
+
+    fn opened() -> (Arc<Breaker>, FakeClock) {
+        let (breaker, clock) = breaker();
+        let opened: Vec<bool> = (0..FAULTS_MAX).map(|_| breaker.record_fault()).collect();
+        assert_eq!(opened, [false, false, false, false, true]);
+        (breaker, clock)
+    }
+
+    fn trial(breaker: &Arc<Breaker>) -> Trial {
+        match breaker.admit() {
+            Ok(Admission::Trial(trial)) => trial,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn retry_after(breaker: &Arc<Breaker>) -> u64 {
+        breaker.admit().unwrap_err().retry_after_s
+    }
+
+    #[test]
+    fn one_fault_less_than_the_limit_sets_nothing_aside() {
+        let (breaker, _) = breaker();
+        for _ in 1..FAULTS_MAX {
+            assert!(!breaker.record_fault());
+        }
+        assert!(matches!(breaker.admit(), Ok(Admission::Admitted)));
+    }
+
+    #[test]
+    fn faults_that_are_far_apart_set_nothing_aside() {
+        let (breaker, clock) = breaker();
+        for _ in 0..50 {
+            assert!(!breaker.record_fault());
+            clock.advance(WINDOW / 4);
+        }
+        assert_eq!(breaker.state(), BreakerState::Closed);
+    }
+
+    #[test]
+    fn a_plugin_that_is_set_aside_is_tried_once_and_taken_back() {
+        let (breaker, clock) = opened();
+        assert_eq!((retry_after(&breaker), breaker.state()), (1, BreakerState::Open { retry_after_s: 1 }));
+        clock.advance(SignedDuration::from_millis(999));
+        assert_eq!(retry_after(&breaker), 1);
+        clock.advance(SignedDuration::from_millis(1));
+        let trial = trial(&breaker);
+        assert_eq!((retry_after(&breaker), breaker.state()), (1, BreakerState::HalfOpen), "one trial at a time");
+        trial.succeeded();
+        assert!(matches!(breaker.admit(), Ok(Admission::Admitted)));
+        assert_eq!(breaker.opened_in_all(), 1);
+    }
+
+    #[test]
+    fn each_failed_trial_doubles_the_time_up_to_its_bound() {
+        let (breaker, clock) = opened();
+        let mut waited = Vec::new();
+        for _ in 0..10 {
+            clock.advance(SignedDuration::from_secs(i64::try_from(retry_after(&breaker)).unwrap()));
+            waited.push(trial(&breaker).failed().retry_after_s);
+        }
+        assert_eq!(waited, [2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+    }
+
+    #[test]
+    fn a_plugin_that_served_well_begins_with_the_shortest_time_again() {
+        let (breaker, clock) = opened();
+        clock.advance(BACK_OFF_MIN);
+        trial(&breaker).succeeded();
+        for _ in 0..FAULTS_MAX {
+            breaker.record_fault();
+        }
+        assert_eq!(retry_after(&breaker), 2, "it failed again at once");
+        clock.advance(BACK_OFF_MIN * 2);
+        trial(&breaker).succeeded();
+        clock.advance(BACK_OFF_MAX);
+        for _ in 0..FAULTS_MAX {
+            breaker.record_fault();
+        }
+        assert_eq!(retry_after(&breaker), 1);
+    }
+
+    #[test]
+    fn a_trial_that_never_ran_leaves_it_to_the_next_call() {
+        let (breaker, clock) = opened();
+        clock.advance(BACK_OFF_MIN);
+        drop(trial(&breaker));
+        trial(&breaker).succeeded();
+        assert_eq!(breaker.state(), BreakerState::Closed);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_keep_a_plugin_aside() {
+        let (breaker, clock) = opened();
+        clock.advance(SignedDuration::from_hours(-24));
+        trial(&breaker).succeeded();
+        assert_eq!(breaker.state(), BreakerState::Closed);
+    }
+
+    #[test]
+    fn checks_after_callers_faults_are_rare() {
+        let (breaker, clock) = breaker();
+        assert!(breaker.should_check());
+        assert!(!breaker.should_check());
+        clock.advance(CHECK_INTERVAL);
+        assert!(breaker.should_check());
+    }
+}

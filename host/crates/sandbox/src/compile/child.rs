@@ -1,0 +1,362 @@
+//! Compiling in a child process, so that a component made to blow up the compiler costs the server nothing.
+//!
+//! **Invariant:** the child gets the component and nothing else: of the environment a word to its allocator, no folder, no descriptor but its three (the
+//! program opens everything close-on-exec).
+//! **Invariant:** a child ends: by itself, by its bounds of memory and processor time, or by the clock here; and with the server,
+//! however the server ends.
+
+use std::io::{self, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::CompileError;
+use super::worker::{EXIT_FAILED, EXIT_REFUSED, WorkerBounds};
+use crate::fault::excerpt;
+
+/// What a compilation may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompileBounds {
+    /// What the compiling process may take.
+    pub worker: WorkerBounds,
+    /// How long it may take by the clock.
+    pub wall: Duration,
+    /// The largest machine code, in bytes.
+    pub code_bytes: usize,
+}
+
+impl Default for CompileBounds {
+    /// Several times what the largest plugin that we know takes: the eligibility engine needs 2 s and 250 MiB.
+    fn default() -> Self {
+        Self {
+            worker: WorkerBounds { memory_bytes: 1 << 30, processor_s: 20 },
+            // A busy machine gives a process less than all its time.
+            wall: Duration::from_secs(60),
+            code_bytes: 192 << 20,
+        }
+    }
+}
+
+/// What the child's allocator is told, the one thing that stands in its environment: to ask the system for memory as it is needed. Else
+/// it takes a gibibyte of address space before the child can bound itself: a smaller bound bounds nothing then, and one of that size
+/// leaves nothing for the stack to grow into.
+const ALLOCATOR_RESERVES_NOTHING: (&str, &str) = ("MIMALLOC_ARENA_RESERVE", "0");
+
+/// Compiles in children, one at a time.
+pub(super) struct ChildCompiler {
+    program: PathBuf,
+    bounds: CompileBounds,
+    is_stopped: AtomicBool,
+    running: Mutex<Option<SharedChild>>,
+}
+
+/// A child that whoever waits for it, the clock, and whoever stops the server may kill.
+type SharedChild = Arc<Mutex<Child>>;
+
+impl ChildCompiler {
+    /// Runs that program.
+    pub fn new(program: PathBuf, bounds: CompileBounds) -> Self {
+        Self { program, bounds, is_stopped: AtomicBool::new(false), running: Mutex::new(None) }
+    }
+
+    /// The machine code of a component.
+    ///
+    /// # Errors
+    /// The component took more than its bounds, or there could be no child.
+    pub fn compile(&self, component: &[u8]) -> Result<Vec<u8>, CompileError> {
+        let (child, pipes) = self.start()?;
+        let clock = Clock::start(&child, self.bounds.wall);
+        let exchanged = pipes.and_then(|(mut input, output)| {
+            // A child that ends before it has read everything says why by how it ends.
+            let is_read = input.write_all(component).is_ok();
+            drop(input);
+            let answer = read_bounded(output, self.bounds.code_bytes)?;
+            Ok((is_read, answer))
+        });
+        let too_much = matches!(&exchanged, Ok((_, Answer::TooLong)));
+        if too_much {
+            kill(&child);
+        }
+        let status = wait(&child);
+        *lock(&self.running) = None;
+        if self.is_stopped.load(Ordering::Acquire) {
+            return Err(stopped());
+        }
+        if clock.has_run_out() {
+            let seconds = self.bounds.wall.as_secs();
+            return Err(CompileError::Budget(format!("compiling it takes more than {seconds} s")));
+        }
+        if too_much {
+            let most = self.bounds.code_bytes;
+            return Err(CompileError::Budget(format!("its machine code has more than {most} bytes")));
+        }
+        let status = status.map_err(|error| CompileError::Failed(format!("the compiling process: {error}")))?;
+        self.judge(status, exchanged)
+    }
+
+    /// Kills the child that runs, and lets none start.
+    pub fn stop(&self) {
+        let running = lock(&self.running);
+        self.is_stopped.store(true, Ordering::Release);
+        if let Some(child) = running.as_ref() {
+            kill(child);
+        }
+    }
+
+    fn start(&self) -> Result<(SharedChild, io::Result<(std::process::ChildStdin, ChildStdout)>), CompileError> {
+        let worker = self.bounds.worker;
+        let mut command = Command::new(&self.program);
+        command
+            .arg("compile-plugin")
+            .args([worker.memory_bytes.to_string(), worker.processor_s.to_string()])
+            .env_clear()
+            .env(ALLOCATOR_RESERVES_NOTHING.0, ALLOCATOR_RESERVES_NOTHING.1)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        // Held over the start: a stop that comes meanwhile finds the child.
+        let mut running = lock(&self.running);
+        if self.is_stopped.load(Ordering::Acquire) {
+            return Err(stopped());
+        }
+        let mut child = command.spawn().map_err(|error| {
+            let program = self.program.display();
+            CompileError::Failed(format!("no process can be started to compile it (`{program}`: {error})"))
+        })?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let child = Arc::new(Mutex::new(child));
+        *running = Some(child.clone());
+        Ok((child, pipes.ok_or_else(|| io::Error::other("no pipes"))))
+    }
+
+    /// What a child that ended by itself means.
+    fn judge(&self, status: ExitStatus, exchanged: io::Result<(bool, Answer)>) -> Result<Vec<u8>, CompileError> {
+        let WorkerBounds { memory_bytes, processor_s } = self.bounds.worker;
+        let memory_mib = memory_bytes >> 20;
+        if let Some(signal) = status.signal() {
+            let is = |known: Signal| signal == known.as_raw();
+            let reason = if is(Signal::XCPU) {
+                format!("compiling it takes more than {processor_s} s of processor time")
+            } else if is(Signal::KILL) {
+                "the system ended its compilation, which it does where memory runs out".to_owned()
+            } else if is(Signal::ABORT) {
+                format!("compiling it takes more than {memory_mib} MiB of memory")
+            } else if is(Signal::SEGV) || is(Signal::BUS) {
+                "compiling it takes more stack than there is".to_owned()
+            } else {
+                return Err(CompileError::Failed(format!("the compiling process was ended by signal {signal}")));
+            };
+            return Err(CompileError::Budget(reason));
+        }
+        let (is_read, answer) = match exchanged {
+            Ok((is_read, Answer::Whole(bytes))) => (is_read, bytes),
+            Ok((is_read, Answer::TooLong)) => (is_read, Vec::new()),
+            Err(error) => return Err(CompileError::Failed(format!("the compiling process: {error}"))),
+        };
+        let code = status.code().and_then(|code| u8::try_from(code).ok());
+        let told = || excerpt(&String::from_utf8_lossy(&answer));
+        match code {
+            Some(0) if is_read => Ok(answer),
+            Some(EXIT_REFUSED) => Err(CompileError::Budget(told())),
+            Some(EXIT_FAILED) => Err(CompileError::Failed(format!("the compiling process: {}", told()))),
+            // A panic of the compiler.
+            Some(101) => Err(CompileError::Budget("the compiler gave up on it".to_owned())),
+            Some(_) | None => Err(CompileError::Failed(format!("the compiling process ended with {status}"))),
+        }
+    }
+}
+
+fn stopped() -> CompileError {
+    CompileError::Failed("the server is being stopped".to_owned())
+}
+
+/// What came from the child.
+#[derive(Debug)]
+enum Answer {
+    Whole(Vec<u8>),
+    TooLong,
+}
+
+fn read_bounded(output: ChildStdout, most: usize) -> io::Result<Answer> {
+    let one_more = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    output.take(one_more).read_to_end(&mut bytes)?;
+    Ok(if bytes.len() > most { Answer::TooLong } else { Answer::Whole(bytes) })
+}
+
+/// Waits for the end of a child without keeping others from killing it.
+fn wait(child: &SharedChild) -> io::Result<ExitStatus> {
+    /// A child closes its output an instant before it ends.
+    const PAUSE: Duration = Duration::from_millis(1);
+    loop {
+        if let Some(status) = lock(child).try_wait()? {
+            return Ok(status);
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+fn kill(child: &SharedChild) {
+    // It may have ended by itself; its id is not given to another process before it was waited for.
+    let _is_killed = lock(child).kill().is_ok();
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is inside is sound after a panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Kills a child when its time is over.
+struct Clock {
+    ends: Sender<()>,
+    thread: io::Result<JoinHandle<bool>>,
+}
+
+impl Clock {
+    fn start(child: &SharedChild, wall: Duration) -> Self {
+        let (ends, end) = channel();
+        let watched = child.clone();
+        let watch = move || {
+            let has_run_out = matches!(end.recv_timeout(wall), Err(RecvTimeoutError::Timeout));
+            if has_run_out {
+                kill(&watched);
+            }
+            has_run_out
+        };
+        let thread = std::thread::Builder::new().name("plugin-compile-clock".to_owned()).spawn(watch);
+        if thread.is_err() {
+            // Nobody would end it: it is ended now.
+            kill(child);
+        }
+        Self { ends, thread }
+    }
+
+    /// Stops the clock; whether the time was over before.
+    fn has_run_out(self) -> bool {
+        drop(self.ends);
+        self.thread.is_ok_and(|thread| thread.join().unwrap_or(false))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// A compiler whose child is a script instead of the program.
+    fn scripted(script: &str, bounds: CompileBounds) -> (tempfile::TempDir, ChildCompiler) {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        (folder, ChildCompiler::new(program, bounds))
+    }
+
+    fn outcome(script: &str) -> Result<Vec<u8>, CompileError> {
+        scripted(script, CompileBounds::default()).1.compile(b"component")
+    }
+
+    fn budget(reason: &str) -> Result<Vec<u8>, CompileError> {
+        Err(CompileError::Budget(reason.to_owned()))
+    }
+
+    #[test]
+    fn the_child_gets_component_and_bounds_and_nothing_of_the_environment() {
+        let code = outcome(
+            "/bin/cat; echo; echo \"$@\"; pwd; /usr/bin/env | /bin/grep -v -E '^(_|PWD|SHLVL|OLDPWD)='; echo over; exit 0",
+        );
+        let told = String::from_utf8(code.unwrap_or_else(|error| error.to_string().into_bytes())).unwrap();
+        assert_eq!(told, "component\ncompile-plugin 1073741824 20\n/\nMIMALLOC_ARENA_RESERVE=0\nover\n");
+    }
+
+    #[test]
+    fn each_way_to_end_has_its_reason() {
+        assert_eq!(outcome("/bin/cat > /dev/null; printf code"), Ok(b"code".to_vec()));
+        assert_eq!(outcome("/bin/cat > /dev/null; printf why; exit 3"), budget("why"));
+        assert_eq!(outcome("exit 101"), Err(CompileError::Budget("the compiler gave up on it".to_owned())));
+        for (signal, word) in [("XCPU", "20 s of processor time"), ("ABRT", "1024 MiB"), ("SEGV", "stack")] {
+            let error = outcome(&format!("kill -{signal} $$")).unwrap_err();
+            assert!(matches!(&error, CompileError::Budget(reason) if reason.contains(word)), "{signal}: {error}");
+        }
+        for script in ["/bin/cat > /dev/null; printf why; exit 4", "exit 5", "kill -TERM $$"] {
+            let error = outcome(script).unwrap_err();
+            assert!(matches!(error, CompileError::Failed(_)), "{script}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_child_that_reads_nothing_and_never_ends_is_killed_by_the_clock() {
+        let bounds = CompileBounds { wall: Duration::from_millis(50), ..CompileBounds::default() };
+        let (_folder, compiler) = scripted("exec /bin/sleep 1000", bounds);
+        // More than a pipe holds, so that writing waits too.
+        let error = compiler.compile(&vec![0; 1 << 20]).unwrap_err();
+        assert!(matches!(&error, CompileError::Budget(reason) if reason.contains("takes more than 0 s")), "{error}");
+    }
+
+    #[test]
+    fn a_child_that_was_killed_is_gone_when_its_refusal_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let id = folder.path().join("id");
+        let script = format!("echo $$ > {}; exec /bin/sleep 1000", id.display());
+        // Long enough for a shell to say its number; the clock of the machine decides nothing else here.
+        let bounds = CompileBounds { wall: Duration::from_millis(500), ..CompileBounds::default() };
+        let (_program, compiler) = scripted(&script, bounds);
+        assert!(matches!(compiler.compile(b"component"), Err(CompileError::Budget(_))));
+        let id: i32 = fs::read_to_string(&id).unwrap().trim().parse().unwrap();
+        // Not even waiting to be buried: its number is free.
+        let gone = rustix::process::test_kill_process(rustix::process::Pid::from_raw(id).unwrap());
+        assert_eq!(gone, Err(rustix::io::Errno::SRCH));
+    }
+
+    #[test]
+    fn machine_code_is_read_up_to_its_bound() {
+        for (most, is_whole) in [(5, true), (4, true), (3, false)] {
+            let bounds = CompileBounds { code_bytes: most, ..CompileBounds::default() };
+            let (_folder, compiler) = scripted("/bin/cat > /dev/null; printf code", bounds);
+            let outcome = compiler.compile(b"component");
+            if is_whole {
+                assert_eq!(outcome, Ok(b"code".to_vec()), "{most}");
+            } else {
+                assert_eq!(outcome, budget("its machine code has more than 3 bytes"));
+            }
+        }
+        let (_folder, compiler) = scripted("exec /usr/bin/yes", CompileBounds::default());
+        assert!(matches!(compiler.compile(b"component"), Err(CompileError::Budget(_))), "an endless answer ends");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_no_fault_of_the_plugin() {
+        let compiler = ChildCompiler::new(PathBuf::from("/nowhere/daftar"), CompileBounds::default());
+        let error = compiler.compile(b"component").unwrap_err();
+        assert!(matches!(&error, CompileError::Failed(reason) if reason.contains("/nowhere/daftar")), "{error}");
+    }
+
+    #[test]
+    fn stopping_ends_the_child_that_runs_and_lets_none_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let started = folder.path().join("started");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &started, rustix::fs::Mode::from_bits_truncate(0o600)).unwrap();
+        let script = format!("echo > {}; exec /bin/sleep 1000", started.display());
+        let (_program, compiler) = scripted(&script, CompileBounds::default());
+        let compiler = Arc::new(compiler);
+        let compiling = std::thread::spawn({
+            let compiler = compiler.clone();
+            move || compiler.compile(b"component")
+        });
+        // The child opens the other end when it runs.
+        fs::read(&started).unwrap();
+        compiler.stop();
+        assert_eq!(compiling.join().unwrap(), Err(stopped()));
+        assert_eq!(compiler.compile(b"component"), Err(stopped()));
+    }
+}

@@ -1,0 +1,377 @@
+//! The set of installed plugins, on disk and in memory.
+//!
+//! The folder holds a file `<digest>.wasm` for each plugin, and `installed.json`, which says which of them count.
+//!
+//! **Invariant:** a crash at any point leaves the old set or the new one: a plugin's file is on disk before the list names it,
+//! and the list is replaced whole.
+//! **Invariant:** whoever took the current set keeps it: a plugin that is replaced or removed ends with the last call in it.
+//! **Invariant:** a plugin that fails an install leaves the installed one in place.
+
+mod archive;
+mod common;
+mod folder;
+mod offer;
+mod records;
+mod set;
+mod sync;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+
+pub use self::archive::{ArchivedPlugins, LibraryRefill, RefusedPlugin};
+pub use self::common::{CommonPlugins, WantedPlugin};
+pub use self::folder::is_in_use;
+pub(super) use self::folder::{InstalledFile, installed_files};
+use self::folder::{file_of, load_recorded, locked};
+pub use self::offer::{Accept, Downgrade, PluginOffer, Prepared};
+use self::records::{Record, Records};
+pub use self::set::{InstalledPlugin, PluginSet};
+pub use self::sync::{SyncReport, SyncedFile};
+use super::PluginHost;
+use super::eligibility::{EligibilityEngine, EngineError, RuleRequest, RuleTask};
+use super::files::{FolderError, crash_point, private_folder, remove_unfinished, write_whole};
+use super::install::{InstallError, InstallStep};
+use super::package::{Candidate, Digest};
+use super::pool::Priority;
+use super::signature::{Signer, UnsignedPlugins};
+use daftar_domain::context::Cancellation;
+use daftar_domain::manifest::{PluginKind, PluginManifest, PluginName, PluginVersion};
+
+const LIST_FILE: &str = "installed.json";
+
+/// What the list of installed plugins says of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedPlugin {
+    /// Its version.
+    pub version: PluginVersion,
+    /// What it is for.
+    pub kind: PluginKind,
+    /// Digest of its file.
+    pub digest: Digest,
+    /// Who vouched for it.
+    pub signer: Signer,
+    /// When it was installed.
+    pub installed_at: Timestamp,
+}
+
+/// Why the folder of installed plugins cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LibraryError {
+    /// The folder cannot be made or read.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// Another process uses it.
+    #[error("the plugin folder {} is in use by another process", .0.display())]
+    InUse(PathBuf),
+    /// Nothing of that name is installed.
+    #[error("no plugin `{0}` is installed")]
+    NotInstalled(PluginName),
+}
+
+/// A library that was opened, and what could not be loaded.
+#[derive(Debug)]
+pub struct OpenedLibrary {
+    /// The library with all plugins that could be loaded.
+    pub library: PluginLibrary,
+    /// The others; they stay installed and are tried again at the next start.
+    pub refused: Vec<InstallError>,
+}
+
+/// The installed plugins.
+pub struct PluginLibrary {
+    host: Arc<PluginHost>,
+    folder: PathBuf,
+    records: Mutex<Records>,
+    /// What could not be loaded when the library was opened.
+    refused: Vec<InstallError>,
+    current: ArcSwap<PluginSet>,
+    /// Held open: the lock ends with it.
+    _lock: File,
+}
+
+impl PluginLibrary {
+    /// Opens the library in `folder` and loads what is installed. `engine` names the eligibility engine to use, where several
+    /// may be installed. Takes as long as compiling does: not for async code.
+    ///
+    /// # Errors
+    /// The folder cannot be used, or its list is damaged. A plugin that cannot be loaded is no error.
+    pub fn open(
+        host: Arc<PluginHost>,
+        folder: &Path,
+        engine: Option<PluginName>,
+    ) -> Result<OpenedLibrary, LibraryError> {
+        private_folder(folder)?;
+        let lock = locked(folder)?;
+        remove_unfinished(folder);
+        let list = folder.join(LIST_FILE);
+        let records = Records::read(&list).map_err(|error| FolderError::new(&list, error))?;
+        let mut set = PluginSet { plugins: BTreeMap::new(), wanted_engine: engine };
+        let mut refused = Vec::new();
+        for (name, record) in &records.installed {
+            match load_recorded(&host, folder, name, record) {
+                Ok(plugin) => drop(set.plugins.insert(name.clone(), plugin)),
+                Err(error) => refused.push(error),
+            }
+        }
+        let current = ArcSwap::from_pointee(set);
+        let (folder, records) = (folder.to_owned(), Mutex::new(records));
+        let library = Self { host, folder, records, refused: refused.clone(), current, _lock: lock };
+        library.sweep(&library.lock(), None);
+        Ok(OpenedLibrary { library, refused })
+    }
+
+    /// Removes the compiled code of plugins that are not installed. Done once those of a folder are: their code may be there already, as after
+    /// a restore.
+    pub fn forget_unused_code(&self) {
+        self.host.keep_code_only_of(&self.lock().installed.values().map(|record| record.digest).collect());
+    }
+
+    /// The plugins installed now. The set never changes; ask again to see changes.
+    #[must_use]
+    pub fn current(&self) -> Arc<PluginSet> {
+        self.current.load_full()
+    }
+
+    /// The installed plugins, by name.
+    #[must_use]
+    pub fn list(&self) -> Vec<InstalledPlugin> {
+        self.current().iter().cloned().collect()
+    }
+
+    /// What is installed and could not be loaded, with the reason.
+    #[must_use]
+    pub fn unloaded(&self) -> Vec<InstallError> {
+        let (records, current) = (self.lock(), self.current());
+        let is_unloaded = |name: &PluginName| records.installed.contains_key(name) && current.get(name).is_none();
+        self.refused.iter().filter(|refused| refused.plugin.as_ref().is_some_and(is_unloaded)).cloned().collect()
+    }
+
+    /// What an installed plugin is for, also of one that could not be loaded.
+    #[must_use]
+    pub fn kind_of(&self, name: &PluginName) -> Option<PluginKind> {
+        self.lock().installed.get(name).map(|record| record.kind)
+    }
+
+    /// What the list says of an installed plugin, also of one that could not be loaded.
+    #[must_use]
+    pub fn recorded(&self, name: &PluginName) -> Option<RecordedPlugin> {
+        let records = self.lock();
+        let record = records.installed.get(name)?;
+        Some(RecordedPlugin {
+            version: record.version,
+            kind: record.kind,
+            digest: record.digest,
+            signer: record.signer,
+            installed_at: record.installed_at,
+        })
+    }
+
+    /// Ends a compilation that is going on, and lets none begin: the server stops.
+    pub fn stop_compiling(&self) {
+        self.host.stop_compiling();
+    }
+
+    /// The plugins removed by hand.
+    #[must_use]
+    pub fn removed(&self) -> Vec<PluginName> {
+        self.lock().removed.iter().cloned().collect()
+    }
+
+    /// Takes a plugin through every step of an install but the last, which is [`Self::commit`]. Takes as long as compiling
+    /// does: not for async code.
+    ///
+    /// # Errors
+    /// The step that refused it.
+    pub fn prepare(&self, offer: impl Into<PluginOffer>) -> Result<Prepared, InstallError> {
+        let PluginOffer { bytes, signature, unsigned, downgrade } = offer.into();
+        if let Some(signature) = &signature {
+            self.host.check_signature(&bytes, signature)?;
+        }
+        let candidate = Candidate::read(bytes)?;
+        let signer = self.host.judge(&candidate, signature.as_deref(), unsigned)?;
+        let is_excused = signer == Signer::Unsigned && unsigned == UnsignedPlugins::Allowed;
+        if downgrade == Downgrade::Refused
+            && let Some(reason) = self.newer_than(candidate.manifest())
+        {
+            return Err(InstallError::of(&candidate.manifest().name, InstallStep::Downgrade, reason));
+        }
+        if let Some(serving) = self.current().engine_put_aside_by(candidate.manifest()) {
+            let reason = format!(
+                "the eligibility engine `{serving}` is installed, and of two neither would serve; name the one that is to serve with `engine` in `[plugins]`, or remove `{serving}` first"
+            );
+            return Err(InstallError::of(&candidate.manifest().name, InstallStep::Content, reason));
+        }
+        let package = candidate.check()?;
+        let (loaded, code) = self.host.load_new(&package)?;
+        let loaded = Arc::new(loaded);
+        let contents = self.host.try_out(&loaded)?;
+        Ok(Prepared { loaded, signer, signature, is_excused, contents, bytes: package.into_bytes(), code })
+    }
+
+    /// Why a plugin would be a downgrade: a newer version of it is installed, loaded or not.
+    #[must_use]
+    pub fn newer_than(&self, manifest: &PluginManifest) -> Option<String> {
+        let installed = self.recorded(&manifest.name)?.version;
+        (installed > manifest.version).then(|| {
+            format!(
+                "version {installed} is installed, and {} is older: install it with `--allow-downgrade` where that is meant",
+                manifest.version
+            )
+        })
+    }
+
+    /// Installs what was prepared: on disk first, then for all calls that begin from now on; its machine code is kept last, as
+    /// nothing depends on it.
+    ///
+    /// # Errors
+    /// A refusal at `store`: the disk failed, and what was installed is as before.
+    pub fn commit(&self, mut prepared: Prepared, now: Timestamp) -> Result<InstalledPlugin, InstallError> {
+        let code = prepared.code.take();
+        let installed = self.record(prepared, now)?;
+        self.host.keep_code_of(installed.loaded().digest(), code.as_ref());
+        Ok(installed)
+    }
+
+    fn record(&self, prepared: Prepared, now: Timestamp) -> Result<InstalledPlugin, InstallError> {
+        let record = prepared.record(now);
+        let Prepared { loaded, signer, bytes, .. } = prepared;
+        let name = loaded.manifest().name.clone();
+        let failed = |error: io::Error| InstallError::of(&name, InstallStep::Store, error);
+
+        let mut records = self.lock();
+        let digest = record.digest;
+        write_whole(&self.path_of(digest), &bytes).map_err(failed)?;
+        let mut changed = records.clone();
+        let replaced = changed.installed.insert(name.clone(), record);
+        changed.removed.remove(&name);
+        changed.write(&self.folder.join(LIST_FILE)).map_err(failed)?;
+        *records = changed;
+        let installed = InstalledPlugin { loaded, signer, installed_at: now };
+        self.publish(|plugins| drop(plugins.insert(name.clone(), installed.clone())));
+        self.sweep(&records, replaced);
+        Ok(installed)
+    }
+
+    /// Unloads what this server's policy does not accept now, and says why of each: the list of installed plugins is not its own alone. It
+    /// stays recorded. What this program was built with when it was installed, and what was installed here although it is unsigned, stays.
+    /// Reads files: not for async code.
+    #[must_use]
+    pub fn unload_refused(&self) -> Vec<InstallError> {
+        let records = self.lock();
+        let mut refused = Vec::new();
+        for (name, record) in &records.installed {
+            if self.current().get(name).is_some()
+                && record.signer != Signer::Pinned
+                && let Err(error) = folder::judged(&self.host, &self.folder, name, record)
+            {
+                self.publish(|plugins| drop(plugins.remove(name)));
+                refused.push(error);
+            }
+        }
+        refused
+    }
+
+    /// Installs a plugin, if `accept` has nothing against what it brings.
+    ///
+    /// # Errors
+    /// The step that refused it; what was installed is as before.
+    pub fn install(
+        &self,
+        offer: impl Into<PluginOffer>,
+        now: Timestamp,
+        accept: &Accept<'_>,
+    ) -> Result<InstalledPlugin, InstallError> {
+        let prepared = self.prepare(offer)?;
+        accept(&prepared).map_err(|reason| prepared.refuse(reason))?;
+        self.commit(prepared, now)
+    }
+
+    /// Removes a plugin and remembers that it was removed by hand. Calls in flight end on it.
+    ///
+    /// # Errors
+    /// Nothing of that name is installed, or the disk failed and it still is.
+    pub fn remove(&self, name: &PluginName) -> Result<(), LibraryError> {
+        let mut records = self.lock();
+        let mut changed = records.clone();
+        let Some(removed) = changed.installed.remove(name) else {
+            return Err(LibraryError::NotInstalled(name.clone()));
+        };
+        changed.removed.insert(name.clone());
+        let list = self.folder.join(LIST_FILE);
+        changed.write(&list).map_err(|error| FolderError::new(&list, error))?;
+        *records = changed;
+        self.publish(|plugins| drop(plugins.remove(name)));
+        self.sweep(&records, Some(removed));
+        Ok(())
+    }
+
+    fn publish(&self, change: impl FnOnce(&mut BTreeMap<PluginName, InstalledPlugin>)) {
+        let mut set = PluginSet::clone(&self.current.load());
+        change(&mut set.plugins);
+        self.current.store(Arc::new(set));
+    }
+
+    /// Removes files that the list does not name: of the plugin that has just gone, and of installs that a crash ended.
+    fn sweep(&self, records: &Records, gone: Option<Record>) {
+        let kept: Vec<_> = records.installed.values().map(|record| self.path_of(record.digest)).collect();
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+            let is_plugin = path.extension().is_some_and(|extension| extension == "wasm");
+            if is_plugin && !kept.contains(&path) {
+                let _ = fs::remove_file(&path);
+                crash_point();
+            }
+        }
+        if let Some(gone) = gone.filter(|gone| !kept.contains(&self.path_of(gone.digest))) {
+            self.host.forget_code_of(gone.digest);
+        }
+    }
+
+    fn path_of(&self, digest: Digest) -> PathBuf {
+        file_of(&self.folder, digest)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Records> {
+        // The records are replaced whole, so a panic leaves them sound.
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EligibilityEngine for PluginLibrary {
+    fn submit(&self, request: RuleRequest, cancellation: Cancellation, task: RuleTask) -> Result<(), EngineError> {
+        let set = self.current.load();
+        let engine = set.engine().ok_or(EngineError::NoEngine)?;
+        self.host.submit_rule(Priority::Interactive, engine.loaded(), request, cancellation, task)
+    }
+
+    fn submit_background(
+        &self,
+        request: RuleRequest,
+        cancellation: Cancellation,
+        task: RuleTask,
+    ) -> Result<(), EngineError> {
+        let set = self.current.load();
+        let engine = set.engine().ok_or(EngineError::NoEngine)?;
+        self.host.submit_rule(Priority::Background, engine.loaded(), request, cancellation, task)
+    }
+
+    fn background_threads(&self) -> usize {
+        self.host.pool_usage().background_threads_max
+    }
+
+    fn engine_name(&self) -> Option<String> {
+        self.current.load().engine().map(|engine| engine.loaded().reference())
+    }
+}
+
+impl std::fmt::Debug for PluginLibrary {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("PluginLibrary").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,150 @@
+//! The installed plugins as files, as a backup takes them and a restore puts them back.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::folder::{file_of, read_file};
+use super::records::Records;
+use super::{LIST_FILE, PluginLibrary};
+use crate::files::private_folder;
+use crate::package::{Digest, manifest_of};
+use crate::signature::{Signer, TrustPolicy, UnsignedPlugins};
+use daftar_domain::manifest::{PluginName, PluginVersion};
+
+/// What is installed: the list, and the files that it names. The files are open: what is installed or removed meanwhile does not
+/// change them.
+#[derive(Debug)]
+pub struct ArchivedPlugins {
+    /// The list, as its file holds it.
+    pub list: Vec<u8>,
+    /// The files, with their digests.
+    pub files: Vec<(Digest, File)>,
+}
+
+impl PluginLibrary {
+    /// What is installed now. A plugin whose file is gone is left out: it could not be loaded either.
+    ///
+    /// # Errors
+    /// When the list cannot be written.
+    pub fn archived(&self) -> io::Result<ArchivedPlugins> {
+        let mut records = self.lock().clone();
+        let mut files = Vec::new();
+        records.installed.retain(|name, record| match File::open(self.path_of(record.digest)) {
+            Ok(file) => {
+                files.push((record.digest, file));
+                true
+            }
+            Err(error) => {
+                tracing::warn!(plugin.name = %name, error = %error, "the file of an installed plugin is left out of a backup");
+                false
+            }
+        });
+        Ok(ArchivedPlugins { list: records.to_bytes()?, files })
+    }
+
+    /// The digests of the files that a list names.
+    ///
+    /// # Errors
+    /// When it is no list that this daftar reads.
+    pub fn digests_listed(list: &[u8]) -> io::Result<Vec<Digest>> {
+        Ok(Records::parse(list)?.installed.values().map(|record| record.digest).collect())
+    }
+}
+
+/// A plugin of a backup that the policy of the restoring deployment does not accept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedPlugin {
+    /// Its name.
+    pub name: PluginName,
+    /// Its version.
+    pub version: PluginVersion,
+    /// Its file.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: String,
+}
+
+/// A folder of plugins that is being filled. It has no list before the end, so that nothing of it counts.
+#[derive(Debug)]
+pub struct LibraryRefill {
+    folder: PathBuf,
+    open: Option<(Digest, File)>,
+    list: Option<Vec<u8>>,
+}
+
+impl LibraryRefill {
+    /// Makes the folder.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn new(folder: &Path) -> io::Result<Self> {
+        private_folder(folder).map_err(io::Error::other)?;
+        Ok(Self { folder: folder.to_owned(), open: None, list: None })
+    }
+
+    /// Keeps the list for the end.
+    pub fn put_list(&mut self, list: Vec<u8>) {
+        self.list = Some(list);
+    }
+
+    /// Adds bytes to the file of that digest, whose parts follow one another.
+    ///
+    /// # Errors
+    /// When the disk does not take them.
+    pub fn put(&mut self, digest: Digest, bytes: &[u8]) -> io::Result<()> {
+        let file = match self.open.take() {
+            Some((of, file)) if of == digest => file,
+            before => {
+                sync(before)?;
+                let mut options = OpenOptions::new();
+                options.create_new(true).write(true).mode(0o600).open(file_of(&self.folder, digest))?
+            }
+        };
+        (&file).write_all(bytes)?;
+        self.open = Some((digest, file));
+        Ok(())
+    }
+
+    /// Judges every plugin by `trust` and writes the list: from now on the files count. One that the policy does not accept is recorded
+    /// as not judged, and not loaded before it is accepted; these are returned. That one may be unsigned counts only if the list
+    /// `is_authentic`.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn finish(mut self, trust: &TrustPolicy, is_authentic: bool) -> io::Result<Vec<RefusedPlugin>> {
+        sync(self.open.take())?;
+        let mut refused = Vec::new();
+        if let Some(list) = &self.list {
+            let mut records = Records::parse(list)?;
+            for (name, record) in &mut records.installed {
+                record.is_excused &= is_authentic;
+                let path = file_of(&self.folder, record.digest);
+                let bytes = read_file(&path).map_err(|error| io::Error::other(error.to_string()))?;
+                let unsigned = if record.is_excused { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused };
+                let signature = record.signature.as_deref();
+                // By what the file says of itself: the list may say anything.
+                let judged = manifest_of(&bytes).map_err(|error| error.to_string()).and_then(|manifest| {
+                    let judged =
+                        trust.judge((&manifest.name, manifest.kind), &bytes, record.digest, signature, unsigned);
+                    judged.map_err(|problem| problem.to_string())
+                });
+                match judged {
+                    Ok(signer) => record.signer = signer,
+                    Err(reason) => {
+                        record.signer = Signer::Unrecorded;
+                        refused.push(RefusedPlugin { name: name.clone(), version: record.version, path, reason });
+                    }
+                }
+            }
+            records.write(&self.folder.join(LIST_FILE))?;
+        }
+        File::open(&self.folder)?.sync_all()?;
+        Ok(refused)
+    }
+}
+
+fn sync(file: Option<(Digest, File)>) -> io::Result<()> {
+    file.map_or(Ok(()), |(_, file)| file.sync_all())
+}

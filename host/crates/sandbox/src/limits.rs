@@ -1,0 +1,313 @@
+//! What a plugin may use, and the limiter that holds it to that.
+//!
+//! **Invariant:** every call runs under a [`PluginLimits`]; there is no way to switch one off.
+//! **Invariant:** a refusal is an error that stops the guest at once and is remembered here, so that running out of memory
+//! is never mistaken for a panic.
+
+pub use daftar_domain::config::plugin_limits::{
+    CORE_INSTANCES_CEILING as CORE_INSTANCES_MAX, MEMORY_BYTES_CEILING, TABLE_ELEMENTS_CEILING,
+};
+
+use daftar_domain::config::plugin_limits::PluginLimitsConfig;
+use daftar_domain::manifest::PluginKind;
+
+/// The stack of a guest, in bytes. One size for all plugins: wasmtime sets it per engine. Twice its own default, because the
+/// eligibility engine's parser recurses once per nesting level of an expression.
+pub const STACK_BYTES: usize = 1 << 20;
+
+/// What a plugin may use while it answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginLimits {
+    /// Linear memory of one instance, in bytes, all its memories together.
+    pub memory_bytes: usize,
+    /// Elements of all tables of one instance.
+    pub table_elements: usize,
+    /// Core instances, tables and memories of one instance, each.
+    pub core_instances: usize,
+    /// Fuel of a call before any rows are counted; of a request that evaluates a rule, of all its calls together. One unit is about one
+    /// WebAssembly instruction.
+    pub fuel_base: u64,
+    /// Fuel that each row of a batch, or each concept of a page, adds to its call.
+    pub fuel_per_row: u64,
+    /// How long one call may take, in milliseconds, and all calls of a request that evaluates a rule: the back-stop behind the fuel,
+    /// about five times what the fuel is worth on a slow machine.
+    pub call_ms: u64,
+    /// How many bytes one call may give to the plugin.
+    pub input_bytes: usize,
+    /// How many bytes of host memory the answer to one call may take.
+    pub output_bytes: usize,
+    /// How many times one call may call the host.
+    pub host_calls: u64,
+    /// How many bytes one call may give to the host that way.
+    pub host_call_bytes: usize,
+    /// How many requests may wait for the plugin or run in it.
+    pub concurrent_requests: usize,
+}
+
+impl From<PluginLimits> for PluginLimitsConfig {
+    fn from(limits: PluginLimits) -> Self {
+        Self {
+            memory_bytes: Some(limits.memory_bytes),
+            table_elements: Some(limits.table_elements),
+            core_instances: Some(limits.core_instances),
+            fuel_base: Some(limits.fuel_base),
+            fuel_per_row: Some(limits.fuel_per_row),
+            call_ms: Some(limits.call_ms),
+            input_bytes: Some(limits.input_bytes),
+            output_bytes: Some(limits.output_bytes),
+            host_calls: Some(limits.host_calls),
+            host_call_bytes: Some(limits.host_call_bytes),
+            concurrent_requests: Some(limits.concurrent_requests),
+        }
+    }
+}
+
+impl PluginLimits {
+    /// These limits with what the configuration says otherwise. What a manifest wants is shown, never granted by itself.
+    #[must_use]
+    pub fn with(self, config: &PluginLimitsConfig) -> Self {
+        Self {
+            memory_bytes: config.memory_bytes.unwrap_or(self.memory_bytes),
+            table_elements: config.table_elements.unwrap_or(self.table_elements),
+            core_instances: config.core_instances.unwrap_or(self.core_instances),
+            fuel_base: config.fuel_base.unwrap_or(self.fuel_base),
+            fuel_per_row: config.fuel_per_row.unwrap_or(self.fuel_per_row),
+            call_ms: config.call_ms.unwrap_or(self.call_ms),
+            input_bytes: config.input_bytes.unwrap_or(self.input_bytes),
+            output_bytes: config.output_bytes.unwrap_or(self.output_bytes),
+            host_calls: config.host_calls.unwrap_or(self.host_calls),
+            host_call_bytes: config.host_call_bytes.unwrap_or(self.host_call_bytes),
+            concurrent_requests: config.concurrent_requests.unwrap_or(self.concurrent_requests),
+        }
+    }
+
+    /// The limits of a plugin of that kind, unless the configuration says otherwise.
+    #[must_use]
+    pub fn for_kind(kind: PluginKind) -> Self {
+        match kind {
+            PluginKind::VocabularyPack => Self::VOCABULARY_PACK,
+            PluginKind::EligibilityEngine => Self::ELIGIBILITY_ENGINE,
+        }
+    }
+
+    /// Packs run at install, one call after the other; those of open vocabularies also when a code is looked up that they do not list.
+    const VOCABULARY_PACK: Self = Self {
+        // The codes lie in the memory: the largest list that we know takes 40 MB with all its languages.
+        memory_bytes: 96 << 20,
+        table_elements: 4_000,
+        core_instances: CORE_INSTANCES_MAX,
+        // `describe` and `concept-groups` copy a few kilobytes.
+        fuel_base: 50_000_000,
+        // A concept with forty labels takes some ten thousand instructions, reading a code by a grammar some tens of thousands.
+        fuel_per_row: 100_000,
+        // A page of a thousand concepts may burn 150 M: a fifth of a second where an instruction takes more than a nanosecond.
+        call_ms: 1_000,
+        // A namespace and two numbers.
+        input_bytes: 4 << 10,
+        // A thousand concepts of eight kilobytes.
+        output_bytes: 8 << 20,
+        // Log lines; more is noise.
+        host_calls: 1_000,
+        host_call_bytes: 256 << 10,
+        // The installer and a look-up in an open vocabulary or two.
+        concurrent_requests: 16,
+    };
+
+    /// Engines run for every request that evaluates a rule, on whatever expression a client sends.
+    const ELIGIBILITY_ENGINE: Self = Self {
+        // A parsed expression, the truth tables, and a batch of a few thousand rows with its members.
+        memory_bytes: 64 << 20,
+        // One element for each function that is called through a pointer.
+        table_elements: 10_000,
+        core_instances: CORE_INSTANCES_MAX,
+        // Compiling the largest expression allowed takes a tenth of this.
+        fuel_base: 500_000_000,
+        // Walking the syntax tree for a household of twenty takes some fifty thousand instructions.
+        fuel_per_row: 200_000,
+        // A batch of 4,096 rows may burn 1,300 M: a second or two on a slow machine.
+        call_ms: 8_000,
+        // 4,096 households with the columns of a rule that reads everything.
+        input_bytes: 32 << 20,
+        // One verdict and a few missing facts a row.
+        output_bytes: 8 << 20,
+        // Log lines; more is noise.
+        host_calls: 1_000,
+        host_call_bytes: 256 << 10,
+        // What the machine can work off while its clients still wait.
+        concurrent_requests: 256,
+    };
+
+    /// The fuel of a call over that many rows.
+    #[must_use]
+    pub fn fuel_for(&self, rows: u32) -> u64 {
+        self.fuel_base.saturating_add(self.fuel_of_rows(rows))
+    }
+
+    /// What that many rows add to the fuel of a call, or of a request.
+    #[must_use]
+    pub fn fuel_of_rows(&self, rows: u32) -> u64 {
+        self.fuel_per_row.saturating_mul(u64::from(rows))
+    }
+}
+
+/// What was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Resource {
+    Memory,
+    Table,
+}
+
+/// A growth that the limits do not allow.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{resource:?} may not grow to {wanted}: at most {allowed}")]
+pub(super) struct Refusal {
+    pub resource: Resource,
+    /// Bytes or elements.
+    pub wanted: usize,
+    pub allowed: usize,
+}
+
+/// A growth that the limits allow and the machine could not give.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the host could not provide memory: {0}")]
+pub(super) struct HostRefusal(String);
+
+/// Holds one instance to its limits and remembers what it took.
+#[derive(Debug)]
+pub(super) struct Limiter {
+    memory_bytes_max: usize,
+    table_elements_max: usize,
+    core_instances_max: usize,
+    memory_bytes: usize,
+    table_elements: usize,
+}
+
+impl Limiter {
+    pub fn new(limits: &PluginLimits) -> Self {
+        Self {
+            memory_bytes_max: limits.memory_bytes,
+            table_elements_max: limits.table_elements,
+            core_instances_max: limits.core_instances,
+            memory_bytes: 0,
+            table_elements: 0,
+        }
+    }
+
+    /// The memory of the instance, in bytes. It never shrinks, so this is also the most it had.
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+}
+
+/// The new total after one memory or table grew, if the limit and its own maximum allow it.
+fn grown(
+    resource: Resource,
+    total: usize,
+    (current, desired): (usize, usize),
+    own_maximum: Option<usize>,
+    allowed: usize,
+) -> Result<usize, Refusal> {
+    let wanted = total.saturating_add(desired.saturating_sub(current));
+    if wanted > allowed {
+        return Err(Refusal { resource, wanted, allowed });
+    }
+    match own_maximum {
+        Some(maximum) if desired > maximum => Err(Refusal { resource, wanted: desired, allowed: maximum }),
+        _ => Ok(wanted),
+    }
+}
+
+impl wasmtime::ResourceLimiter for Limiter {
+    fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let growth = (current, desired);
+        self.memory_bytes = grown(Resource::Memory, self.memory_bytes, growth, maximum, self.memory_bytes_max)?;
+        Ok(true)
+    }
+
+    fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        Err(HostRefusal(error.to_string()).into())
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let growth = (current, desired);
+        self.table_elements = grown(Resource::Table, self.table_elements, growth, maximum, self.table_elements_max)?;
+        Ok(true)
+    }
+
+    fn table_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        Err(HostRefusal(error.to_string()).into())
+    }
+
+    fn instances(&self) -> usize {
+        self.core_instances_max
+    }
+
+    fn tables(&self) -> usize {
+        self.core_instances_max
+    }
+
+    fn memories(&self) -> usize {
+        self.core_instances_max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wasmtime::ResourceLimiter;
+
+    use super::*;
+
+    fn limiter() -> Limiter {
+        Limiter::new(&PluginLimits { memory_bytes: 1_000, table_elements: 10, ..PluginLimits::VOCABULARY_PACK })
+    }
+
+    #[test]
+    fn memory_is_allowed_up_to_its_limit_and_refused_above() {
+        assert!(limiter().memory_growing(0, 999, None).is_ok());
+        assert!(limiter().memory_growing(0, 1_000, None).is_ok());
+        let refusal = limiter().memory_growing(0, 1_001, None).unwrap_err().downcast::<Refusal>().unwrap();
+        assert_eq!(refusal, Refusal { resource: Resource::Memory, wanted: 1_001, allowed: 1_000 });
+    }
+
+    #[test]
+    fn several_memories_share_one_limit() {
+        let mut limiter = limiter();
+        assert!(limiter.memory_growing(0, 600, None).is_ok());
+        assert!(limiter.memory_growing(0, 401, None).is_err());
+        assert!(limiter.memory_growing(0, 400, None).is_ok());
+        assert_eq!(limiter.memory_bytes(), 1_000);
+    }
+
+    #[test]
+    fn a_guests_own_maximum_is_a_refusal_too() {
+        let refusal = limiter().memory_growing(0, 500, Some(400)).unwrap_err().downcast::<Refusal>().unwrap();
+        assert_eq!(refusal.allowed, 400);
+    }
+
+    #[test]
+    fn tables_are_allowed_up_to_their_limit_and_refused_above() {
+        assert!(limiter().table_growing(0, 9, None).is_ok());
+        assert!(limiter().table_growing(0, 10, None).is_ok());
+        let refusal = limiter().table_growing(0, 11, None).unwrap_err().downcast::<Refusal>().unwrap();
+        assert_eq!(refusal, Refusal { resource: Resource::Table, wanted: 11, allowed: 10 });
+    }
+
+    #[test]
+    fn no_default_is_above_what_the_instance_pool_can_give() {
+        for kind in [PluginKind::VocabularyPack, PluginKind::EligibilityEngine] {
+            let limits = PluginLimits::for_kind(kind);
+            assert!(limits.memory_bytes <= MEMORY_BYTES_CEILING, "{kind}");
+            assert!(limits.table_elements <= TABLE_ELEMENTS_CEILING, "{kind}");
+            assert!(limits.core_instances <= CORE_INSTANCES_MAX, "{kind}");
+        }
+    }
+
+    #[test]
+    fn the_fuel_of_a_call_grows_with_its_rows_and_never_wraps() {
+        let limits = PluginLimits { fuel_base: 10, fuel_per_row: 3, ..PluginLimits::ELIGIBILITY_ENGINE };
+        assert_eq!(limits.fuel_for(0), 10);
+        assert_eq!(limits.fuel_for(5), 25);
+        let limits = PluginLimits { fuel_base: 10, fuel_per_row: u64::MAX, ..limits };
+        assert_eq!(limits.fuel_for(2), u64::MAX);
+    }
+}

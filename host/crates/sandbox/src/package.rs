@@ -1,0 +1,348 @@
+//! A plugin's file, checked without running anything of it.
+//!
+//! The order is: size, WebAssembly at all, a component, manifest; then, when somebody vouches for it, valid as a whole,
+//! interface version, imports, exports, amount of code.
+//!
+//! **Invariant:** a package that exists is a valid component with a manifest, speaks a version of the interface that this
+//! host speaks, imports nothing that is not granted, and exports what its kind must.
+
+mod digest;
+
+use std::fmt;
+
+use wasmparser::component_types::ComponentEntityType;
+use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures, types::Types};
+
+pub use self::digest::Digest;
+
+use super::fault::excerpt;
+use super::install::{InstallError, InstallStep};
+use super::section::{ManifestError, read_manifest};
+use super::wit::InterfaceVersion;
+use daftar_domain::manifest::{PluginManifest, PluginName};
+
+/// The largest file that is read, in bytes. The largest list that we know makes a pack of 40 MB.
+pub const PACKAGE_BYTES_MAX: usize = 64 << 20;
+
+/// The most code of all functions, in bytes: compiling takes time and memory in proportion. The eligibility engine has 3 MB.
+const CODE_BYTES_MAX: usize = 12 << 20;
+
+/// The most functions, for the same reason.
+const FUNCTIONS_MAX: usize = 60_000;
+
+/// A plugin's file whose manifest could be read; nothing else of it was looked at.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    bytes: Vec<u8>,
+    manifest: PluginManifest,
+    digest: Digest,
+}
+
+impl Candidate {
+    /// Reads the manifest of a file.
+    ///
+    /// # Errors
+    /// A refusal at `unreadable`, `too_large`, `not_a_component` or `manifest`.
+    pub fn read(bytes: Vec<u8>) -> Result<Self, InstallError> {
+        check_size(bytes.len())?;
+        let manifest = manifest_of(&bytes)?;
+        Ok(Self { digest: Digest::of(&bytes), bytes, manifest })
+    }
+
+    /// The file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What it says about itself.
+    pub fn manifest(&self) -> &PluginManifest {
+        &self.manifest
+    }
+
+    /// The digest of the file.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The names that it imports and exports, as it says itself; none where its frames cannot be read.
+    pub fn surface(&self) -> Option<Surface> {
+        let outline = Outline::of(&self.bytes).ok()?;
+        let shown = |names: &[String]| names.iter().map(|name| excerpt(name)).collect();
+        Some(Surface {
+            imports: shown(&outline.imports),
+            exports: shown(&outline.exports),
+            functions: outline.functions,
+            code_bytes: outline.code_bytes,
+        })
+    }
+
+    /// Checks everything that needs no running.
+    ///
+    /// # Errors
+    /// A refusal at `unreadable`, `interface_version`, `imports` or `too_large`.
+    pub fn check(self) -> Result<Package, InstallError> {
+        let Self { bytes, manifest, digest } = self;
+        let refuse = |step, reason: &dyn fmt::Display| InstallError::of(&manifest.name, step, reason);
+        let types = Validator::new_with_features(features()).validate_all(&bytes).map_err(|error| {
+            refuse(
+                InstallStep::Unreadable,
+                &format_args!("it is damaged or uses what is not allowed: {}", excerpt(&error.to_string())),
+            )
+        })?;
+        let version = spoken(&manifest)?;
+        let outline = Outline::of(&bytes).map_err(|reason| refuse(InstallStep::Unreadable, &reason))?;
+        check_imports(&outline, &types, &manifest, version)?;
+        check_export(&outline, &types, &manifest, version)?;
+        check_code(&outline, &manifest.name)?;
+        Ok(Package { bytes, manifest, digest, version })
+    }
+
+    /// Takes the file as checked, because this version of the program has checked the very same bytes before. Whoever calls
+    /// this holds something authenticated that says so.
+    ///
+    /// # Errors
+    /// A refusal at `interface_version`.
+    pub fn checked_before(self) -> Result<Package, InstallError> {
+        let Self { bytes, manifest, digest } = self;
+        let version = spoken(&manifest)?;
+        Ok(Package { bytes, manifest, digest, version })
+    }
+}
+
+/// A plugin's file that passed every check that needs no running.
+#[derive(Debug, Clone)]
+pub(super) struct Package {
+    bytes: Vec<u8>,
+    manifest: PluginManifest,
+    digest: Digest,
+    version: InterfaceVersion,
+}
+
+impl Package {
+    /// Checks a file, whoever vouches for it.
+    ///
+    /// # Errors
+    /// A refusal at one of the steps up to `imports`, or at `too_large`.
+    #[cfg(test)]
+    pub fn read(bytes: Vec<u8>) -> Result<Self, InstallError> {
+        Candidate::read(bytes)?.check()
+    }
+
+    /// The file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The file, without the rest.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// What it says about itself.
+    pub fn manifest(&self) -> &PluginManifest {
+        &self.manifest
+    }
+
+    /// The digest of the file.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The version of the interface that it speaks.
+    pub fn version(&self) -> InterfaceVersion {
+        self.version
+    }
+}
+
+/// What a component shows to its host, and how much code it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Surface {
+    /// The names that it imports.
+    pub imports: Vec<String>,
+    /// The names that it exports.
+    pub exports: Vec<String>,
+    /// How many functions there are in it.
+    pub functions: usize,
+    /// How large their code is together, in bytes.
+    pub code_bytes: usize,
+}
+
+/// Refuses a file by its size alone.
+///
+/// # Errors
+/// A refusal at `too_large`, or at `unreadable` where there is nothing.
+pub(super) fn check_size(bytes: usize) -> Result<(), InstallError> {
+    match bytes {
+        0 => Err(InstallError::new(InstallStep::Unreadable, "the file is empty")),
+        1..=PACKAGE_BYTES_MAX => Ok(()),
+        _ => {
+            let reason = format_args!("the file has {bytes} bytes; at most {PACKAGE_BYTES_MAX} are read");
+            Err(InstallError::new(InstallStep::TooLarge, reason))
+        }
+    }
+}
+
+/// Reads the manifest, and says at which step its absence is a refusal.
+pub(super) fn manifest_of(bytes: &[u8]) -> Result<PluginManifest, InstallError> {
+    read_manifest(bytes).map_err(|error| {
+        let step = match error {
+            ManifestError::NotWasm { .. } => InstallStep::Unreadable,
+            ManifestError::CoreModule => InstallStep::NotAComponent,
+            ManifestError::Missing
+            | ManifestError::Repeated
+            | ManifestError::TooLarge { .. }
+            | ManifestError::Malformed { .. } => InstallStep::Manifest,
+        };
+        InstallError::new(step, excerpt(&error.to_string()))
+    })
+}
+
+fn spoken(manifest: &PluginManifest) -> Result<InterfaceVersion, InstallError> {
+    InterfaceVersion::of(manifest.interface).ok_or_else(|| {
+        let spoken: Vec<_> = InterfaceVersion::SPOKEN.iter().map(|version| version.number().to_string()).collect();
+        let reason =
+            format!("it is made for plugin interface {}; this host speaks {}", manifest.interface, spoken.join(", "));
+        InstallError::of(&manifest.name, InstallStep::InterfaceVersion, reason)
+    })
+}
+
+/// The same features that the engine has, in the validator's own terms.
+fn features() -> WasmFeatures {
+    WasmFeatures::MUTABLE_GLOBAL
+        | WasmFeatures::SATURATING_FLOAT_TO_INT
+        | WasmFeatures::SIGN_EXTENSION
+        | WasmFeatures::REFERENCE_TYPES
+        | WasmFeatures::MULTI_VALUE
+        | WasmFeatures::BULK_MEMORY
+        | WasmFeatures::SIMD
+        | WasmFeatures::FLOATS
+        | WasmFeatures::EXTENDED_CONST
+        | WasmFeatures::COMPONENT_MODEL
+}
+
+/// What the frames of a component show: the names at its surface, and how much code it holds.
+#[derive(Debug, Default)]
+struct Outline {
+    imports: Vec<String>,
+    exports: Vec<String>,
+    functions: usize,
+    code_bytes: usize,
+}
+
+impl Outline {
+    fn of(bytes: &[u8]) -> Result<Self, String> {
+        let mut outline = Self::default();
+        let mut depth = 0usize;
+        for payload in Parser::new(0).parse_all(bytes) {
+            match payload.map_err(|error| error.to_string())? {
+                Payload::Version { encoding: Encoding::Module | Encoding::Component, .. } => {}
+                Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth = depth.saturating_add(1),
+                Payload::End(_) => depth = depth.saturating_sub(1),
+                Payload::ComponentImportSection(section) if depth == 0 => {
+                    for import in section {
+                        outline.imports.push(import.map_err(|error| error.to_string())?.name.name.to_owned());
+                    }
+                }
+                Payload::ComponentExportSection(section) if depth == 0 => {
+                    for export in section {
+                        outline.exports.push(export.map_err(|error| error.to_string())?.name.name.to_owned());
+                    }
+                }
+                Payload::CodeSectionStart { count, size, .. } => {
+                    outline.functions = outline.functions.saturating_add(usize::try_from(count).unwrap_or(usize::MAX));
+                    outline.code_bytes = outline.code_bytes.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
+                }
+                // The validator has looked at everything else.
+                _ => {}
+            }
+        }
+        Ok(outline)
+    }
+}
+
+/// The most names of a file that one message tells.
+const NAMES_TOLD_MAX: usize = 20;
+
+/// Lists every import that gives a plugin something to call and is not granted to its kind.
+fn check_imports(
+    outline: &Outline,
+    types: &Types,
+    manifest: &PluginManifest,
+    version: InterfaceVersion,
+) -> Result<(), InstallError> {
+    let granted = version.granted_imports(manifest.kind);
+    let is_allowed = |name: &str| {
+        granted.contains(&name) || (version.type_imports().contains(&name) && holds_types_only(types, name))
+    };
+    let refused: Vec<&str> = outline.imports.iter().map(String::as_str).filter(|name| !is_allowed(name)).collect();
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let offered = if granted.is_empty() { "no imports".to_owned() } else { granted.join(", ") };
+    let reason = format!("it imports {}; a {} is granted {offered}", named(refused), manifest.kind);
+    Err(InstallError::of(&manifest.name, InstallStep::Imports, reason))
+}
+
+/// Names that a file holds, as many as a message takes.
+fn named(names: Vec<&str>) -> String {
+    let untold = names.len().saturating_sub(NAMES_TOLD_MAX);
+    let mut told: Vec<String> =
+        names.into_iter().take(NAMES_TOLD_MAX).map(|name| format!("`{}`", excerpt(name))).collect();
+    if untold > 0 {
+        told.push(format!("{untold} more"));
+    }
+    told.join(", ")
+}
+
+/// Whether an import is an interface that holds nothing but types.
+fn holds_types_only(types: &Types, import: &str) -> bool {
+    let types = types.as_ref();
+    let Some(item) = types.component_item_for_import(import) else { return false };
+    let ComponentEntityType::Instance(instance) = item.ty else { return false };
+    let Some(instance) = types.get(instance) else { return false };
+    instance.exports.values().all(|export| matches!(export.ty, ComponentEntityType::Type { .. }))
+}
+
+fn check_export(
+    outline: &Outline,
+    types: &Types,
+    manifest: &PluginManifest,
+    version: InterfaceVersion,
+) -> Result<(), InstallError> {
+    let wanted = version.export(manifest.kind);
+    let item = types.as_ref().component_item_for_export(wanted);
+    if item.is_some_and(|item| matches!(item.ty, ComponentEntityType::Instance(_))) {
+        return Ok(());
+    }
+    let exported = outline.exports.iter().map(String::as_str).collect();
+    let exported = if outline.exports.is_empty() { "nothing".to_owned() } else { named(exported) };
+    let kind = manifest.kind;
+    let reason = format!("a {kind} for interface {} must export `{wanted}`; it exports {exported}", manifest.interface);
+    Err(InstallError::of(&manifest.name, InstallStep::InterfaceVersion, reason))
+}
+
+fn check_code(outline: &Outline, plugin: &PluginName) -> Result<(), InstallError> {
+    let Outline { functions, code_bytes, .. } = outline;
+    if *code_bytes > CODE_BYTES_MAX {
+        let reason = format!("it holds {code_bytes} bytes of code; at most {CODE_BYTES_MAX} are compiled");
+        return Err(InstallError::of(plugin, InstallStep::TooLarge, reason));
+    }
+    if *functions > FUNCTIONS_MAX {
+        let reason = format!("it holds {functions} functions; at most {FUNCTIONS_MAX} are compiled");
+        return Err(InstallError::of(plugin, InstallStep::TooLarge, reason));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_up_to_its_largest_size() {
+        assert_eq!(check_size(0).unwrap_err().step, InstallStep::Unreadable);
+        assert!(check_size(PACKAGE_BYTES_MAX - 1).is_ok());
+        assert!(check_size(PACKAGE_BYTES_MAX).is_ok());
+        assert_eq!(check_size(PACKAGE_BYTES_MAX + 1).unwrap_err().step, InstallStep::TooLarge);
+    }
+}

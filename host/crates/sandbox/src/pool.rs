@@ -1,0 +1,437 @@
+//! The threads that guests run on.
+//!
+//! Guest calls are synchronous and may take seconds, so they never run on a worker of the async runtime. The queue is
+//! bounded: what does not fit is rejected immediately, not kept waiting. Plugins are scheduled fairly, and within a plugin the clients
+//! (`fair`), so that none fills the queue for another.
+//!
+//! **Invariant:** the work of one client, in all plugins and of both priorities, never occupies the last thread: whatever a client
+//! sends, the first request of another one finds a thread.
+//! **Invariant:** work that waits for a request that was given up is not begun.
+//! **Invariant:** background work never occupies the last two threads, so a request waits for requests only, also where background work
+//! is its own client's.
+//! **Invariant:** where threads are scarce, those that serve requests without a guest go first.
+//! **Invariant:** a panic in a job ends that job, not its thread.
+
+mod lanes;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, ThreadId};
+
+use lanes::Lanes;
+
+use super::limits::STACK_BYTES;
+use daftar_domain::audit::Actor;
+use daftar_domain::context::Cancellation;
+use daftar_domain::manifest::PluginName;
+
+/// Room on a thread's stack beside the guest's own, in bytes: our frames, and those that lift and lower values.
+const HOST_STACK_BYTES: usize = 2 << 20;
+
+/// The fewest threads.
+pub(super) const THREADS_MIN: usize = 3;
+
+/// How far the plugin threads stand back behind the others, as `nice` counts it: on a machine with few cores a guest that
+/// computes must not make requests wait that need none.
+const NICENESS: i32 = 10;
+
+/// Who waits for a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Priority {
+    /// A request.
+    Interactive,
+    /// Nobody in particular: installs, previews.
+    Background,
+}
+
+/// How many threads, and how many jobs may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PoolSize {
+    pub threads: usize,
+    pub interactive_waiting: usize,
+    pub background_waiting: usize,
+}
+
+/// What plugin threads have to do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolUsage {
+    /// How many there are.
+    pub threads: usize,
+    /// Requests that wait for one.
+    pub interactive_waiting: usize,
+    /// Background work that waits for one.
+    pub background_waiting: usize,
+    /// How many requests may wait.
+    pub interactive_waiting_max: usize,
+    /// How much background work may.
+    pub background_waiting_max: usize,
+    /// How many threads background work occupies at most.
+    pub background_threads_max: usize,
+}
+
+/// The queue is full, or the pool has stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("too much plugin work is waiting")]
+pub(super) struct Busy;
+
+/// Who has work done, and by which plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub plugin: PluginName,
+    pub actor: Actor,
+}
+
+impl Owner {
+    /// Work of the server itself.
+    pub fn system(plugin: &PluginName) -> Self {
+        Self { plugin: plugin.clone(), actor: Actor::System }
+    }
+}
+
+/// Work that waits for a thread.
+struct Job {
+    work: Box<dyn FnOnce() + Send>,
+    cancellation: Cancellation,
+}
+
+/// A fixed number of threads with a bounded queue.
+pub(super) struct CallPool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    size: PoolSize,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+struct Queue {
+    interactive: Lanes,
+    background: Lanes,
+    /// The owners of the work that runs, of each priority.
+    running: Vec<(Priority, Owner)>,
+    is_stopping: bool,
+}
+
+impl CallPool {
+    /// Starts the threads: three at least, one for background work, one for a client with background work, and one for others.
+    ///
+    /// # Errors
+    /// The machine gives no thread.
+    pub fn start(size: PoolSize) -> std::io::Result<Self> {
+        let size = PoolSize { threads: size.threads.max(THREADS_MIN), ..size };
+        let queue = Queue {
+            interactive: Lanes::new(size.interactive_waiting),
+            background: Lanes::new(size.background_waiting),
+            running: Vec::with_capacity(size.threads),
+            is_stopping: false,
+        };
+        let shared = Arc::new(Shared { size, queue: Mutex::new(queue), changed: Condvar::new() });
+        let mut pool = Self { shared, threads: Vec::with_capacity(size.threads) };
+        for number in 0..size.threads {
+            let shared = pool.shared.clone();
+            let builder = std::thread::Builder::new()
+                .name(format!("plugin-{number}"))
+                .stack_size(STACK_BYTES.saturating_add(HOST_STACK_BYTES));
+            pool.threads.push(builder.spawn(move || shared.work())?);
+        }
+        Ok(pool)
+    }
+
+    /// Puts a job into the queue. It is dropped without having run when its request is given up before.
+    ///
+    /// # Errors
+    /// [`Busy`] when the queue is full, or the plugin or the client has its share of it; the job is dropped without having run.
+    pub fn submit(
+        &self,
+        priority: Priority,
+        owner: &Owner,
+        cancellation: Cancellation,
+        job: impl FnOnce() + Send + 'static,
+    ) -> Result<(), Busy> {
+        // From here to its end, the time in the queue included.
+        let span = tracing::info_span!("plugin.run", plugin.name = %owner.plugin);
+        let job = Job { work: Box::new(move || span.in_scope(job)), cancellation };
+        let mut queue = self.shared.lock();
+        let dropped = match priority {
+            Priority::Interactive => queue.interactive.push(owner, job)?,
+            Priority::Background => queue.background.push(owner, job)?,
+        };
+        drop(queue);
+        drop(dropped);
+        self.shared.changed.notify_one();
+        Ok(())
+    }
+
+    /// What there is to do now.
+    pub fn usage(&self) -> PoolUsage {
+        let queue = self.shared.lock();
+        PoolUsage {
+            threads: self.shared.size.threads,
+            interactive_waiting: queue.interactive.waiting(),
+            background_waiting: queue.background.waiting(),
+            interactive_waiting_max: self.shared.size.interactive_waiting,
+            background_waiting_max: self.shared.size.background_waiting,
+            background_threads_max: self.shared.size.background_threads(),
+        }
+    }
+
+    /// Runs a job and waits for its value. Never from one of the pool's own threads, which would wait for itself.
+    ///
+    /// # Errors
+    /// [`Busy`] when the queue is full or the job panicked.
+    pub fn run<R: Send + 'static>(
+        &self,
+        priority: Priority,
+        owner: &Owner,
+        job: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, Busy> {
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        self.submit(priority, owner, Cancellation::default(), move || drop(sender.send(job())))?;
+        receiver.recv().map_err(|_| Busy)
+    }
+}
+
+impl Drop for CallPool {
+    /// Drops what waits, and lets what runs end: its limits see to it that it does.
+    fn drop(&mut self) {
+        let mut queue = self.shared.lock();
+        queue.is_stopping = true;
+        let waiting = (queue.interactive.drain(), queue.background.drain());
+        drop(queue);
+        drop(waiting);
+        self.shared.changed.notify_all();
+        let this_thread: ThreadId = std::thread::current().id();
+        for thread in self.threads.drain(..) {
+            // The last owner may be a job of this pool; a thread cannot wait for its own end.
+            if thread.thread().id() != this_thread {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // Nothing panics while it is held, and the queue is sound between any two statements.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
+            tracing::debug!(error = %error, "a plugin thread keeps its priority");
+        }
+        while let Some((priority, owner, job)) = self.next() {
+            if !job.cancellation.is_cancelled() && catch_unwind(AssertUnwindSafe(job.work)).is_err() {
+                tracing::error!("a job on a plugin thread panicked");
+            }
+            let mut queue = self.lock();
+            match priority {
+                Priority::Interactive => queue.interactive.ended(&owner),
+                Priority::Background => queue.background.ended(&owner),
+            }
+            if let Some(at) = queue.running.iter().position(|running| *running == (priority, owner.clone())) {
+                queue.running.swap_remove(at);
+            }
+            drop(queue);
+            // Another thread may have passed over work that waits.
+            self.changed.notify_one();
+        }
+    }
+
+    /// The next job, or none when the pool stops.
+    fn next(&self) -> Option<(Priority, Owner, Job)> {
+        let mut queue = self.lock();
+        loop {
+            if queue.is_stopping {
+                return None;
+            }
+            if let Some((priority, (owner, job))) = queue.next(self.size) {
+                queue.running.push((priority, owner.clone()));
+                return Some((priority, owner, job));
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl PoolSize {
+    /// How many threads one client may occupy.
+    fn threads_of_client(self) -> usize {
+        self.threads.saturating_sub(1)
+    }
+
+    /// How many threads background work may occupy.
+    fn background_threads(self) -> usize {
+        self.threads.saturating_sub(2)
+    }
+}
+
+impl Queue {
+    /// The next job that may occupy a thread.
+    fn next(&mut self, size: PoolSize) -> Option<(Priority, (Owner, Job))> {
+        let Self { interactive, background, running, .. } = self;
+        let of_actor = |actor: &Actor| running.iter().filter(|(_, owner)| owner.actor == *actor).count();
+        let may_run = |actor: &Actor| of_actor(actor) < size.threads_of_client();
+        if let Some(next) = interactive.pop(may_run) {
+            return Some((Priority::Interactive, next));
+        }
+        let in_background = running.iter().filter(|(priority, _)| *priority == Priority::Background).count();
+        if in_background >= size.background_threads() {
+            return None;
+        }
+        background.pop(may_run).map(|next| (Priority::Background, next))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+    use super::*;
+    use daftar_domain::client::ClientId;
+
+    fn pool(interactive_waiting: usize, background_waiting: usize) -> CallPool {
+        CallPool::start(PoolSize { threads: 3, interactive_waiting, background_waiting }).unwrap()
+    }
+
+    /// Work of that client in one plugin.
+    fn of(client: &str) -> Owner {
+        Owner { plugin: PluginName::parse("test").unwrap(), actor: Actor::Client(ClientId::parse(client).unwrap()) }
+    }
+
+    fn submit(pool: &CallPool, priority: Priority, owner: &Owner) -> Result<(), Busy> {
+        pool.submit(priority, owner, Cancellation::default(), || ())
+    }
+
+    /// Occupies a thread until the sender is dropped. Returns once the job runs.
+    fn occupy(pool: &CallPool, priority: Priority, client: &str) -> SyncSender<()> {
+        let (release, released): (SyncSender<()>, Receiver<()>) = sync_channel(0);
+        let (started, has_started) = sync_channel(0);
+        let job = move || {
+            started.send(()).unwrap();
+            let _ = released.recv();
+        };
+        pool.submit(priority, &of(client), Cancellation::default(), job).unwrap();
+        has_started.recv().unwrap();
+        release
+    }
+
+    /// Occupies all threads, as one client cannot.
+    fn occupy_all(pool: &CallPool) -> [SyncSender<()>; 3] {
+        ["client_one", "client_two", "client_three"].map(|client| occupy(pool, Priority::Interactive, client))
+    }
+
+    #[test]
+    fn a_full_queue_rejects_immediately() {
+        let pool = pool(1, 1);
+        let held = occupy_all(&pool);
+        for priority in [Priority::Interactive, Priority::Background] {
+            assert_eq!(submit(&pool, priority, &of("client_one")), Ok(()));
+            assert_eq!(submit(&pool, priority, &of("client_one")), Err(Busy));
+        }
+        drop(held);
+    }
+
+    #[test]
+    fn a_plugin_that_occupies_every_thread_and_fills_its_queue_leaves_room_for_another() {
+        let pool = pool(4, 4);
+        let held = occupy_all(&pool);
+        let slow = ["client_one", "client_two", "client_three", "client_four"];
+        let slow = slow.map(|client| submit(&pool, Priority::Interactive, &of(client)));
+        assert_eq!(slow, [Ok(()), Ok(()), Err(Busy), Err(Busy)]);
+        let other = Owner { plugin: PluginName::parse("other").unwrap(), ..of("client_one") };
+        assert_eq!(submit(&pool, Priority::Interactive, &other), Ok(()));
+        let usage = pool.usage();
+        assert_eq!((usage.threads, usage.interactive_waiting, usage.background_waiting), (3, 3, 0));
+        assert_eq!(usage.background_threads_max, 1);
+        drop(held);
+    }
+
+    #[test]
+    fn background_work_leaves_a_thread_for_requests() {
+        let pool = pool(4, 4);
+        let background = occupy(&pool, Priority::Background, "client_one");
+        let (sender, receiver) = sync_channel(1);
+        let job = move || sender.send("background").unwrap();
+        pool.submit(Priority::Background, &of("client_two"), Cancellation::default(), job).unwrap();
+        assert_eq!(pool.run(Priority::Interactive, &of("client_three"), || "request"), Ok("request"));
+        assert!(receiver.try_recv().is_err());
+        drop(background);
+        assert_eq!(receiver.recv(), Ok("background"));
+    }
+
+    #[test]
+    fn one_client_never_occupies_the_last_thread() {
+        let pool = pool(16, 4);
+        // In the background and for a request.
+        let held =
+            [Priority::Background, Priority::Interactive].map(|priority| occupy(&pool, priority, "client_greedy"));
+        let (sender, receiver) = sync_channel(1);
+        let job = move || sender.send("greedy").unwrap();
+        pool.submit(Priority::Interactive, &of("client_greedy"), Cancellation::default(), job).unwrap();
+        // It was sent later, and a thread that serves in order would come to the other first.
+        assert_eq!(pool.run(Priority::Interactive, &of("client_modest"), || "modest"), Ok("modest"));
+        assert!(receiver.try_recv().is_err(), "the last thread is for others");
+        drop(held);
+        assert_eq!(receiver.recv(), Ok("greedy"));
+    }
+
+    #[test]
+    fn a_client_with_much_work_that_waits_delays_another_one_by_one_job() {
+        let pool = pool(16, 4);
+        let held = occupy_all(&pool);
+        let (sender, receiver) = sync_channel(16);
+        for client in ["client_one", "client_one", "client_one", "client_one", "client_late", "client_late"] {
+            let sender = sender.clone();
+            let job = move || sender.send(client).unwrap();
+            pool.submit(Priority::Interactive, &of(client), Cancellation::default(), job).unwrap();
+        }
+        let [first, second, third] = held;
+        // One thread works everything off: the others stay occupied.
+        drop(first);
+        let order: Vec<&str> = receiver.iter().take(6).collect();
+        let (one, late) = ("client_one", "client_late");
+        assert_eq!(order, [late, one, late, one, one, one]);
+        drop((second, third));
+    }
+
+    #[test]
+    fn work_of_a_request_that_was_given_up_is_not_begun() {
+        let pool = pool(4, 4);
+        let held = occupy_all(&pool);
+        let (sender, receiver) = sync_channel::<()>(1);
+        let cancellation = Cancellation::default();
+        let guard = cancellation.guard();
+        let job = move || sender.send(()).unwrap();
+        pool.submit(Priority::Interactive, &of("client_one"), cancellation, job).unwrap();
+        drop(guard);
+        drop(held);
+        assert!(receiver.recv().is_err(), "it has run");
+    }
+
+    #[test]
+    fn a_panic_ends_its_job_only() {
+        let pool = pool(4, 4);
+        for _ in 0..8 {
+            let panic = || panic!("a test's panic");
+            let outcome: Result<(), Busy> = pool.run(Priority::Interactive, &of("client_one"), panic);
+            assert_eq!(outcome, Err(Busy));
+        }
+        assert_eq!(pool.run(Priority::Background, &of("client_one"), || 7), Ok(7));
+    }
+
+    #[test]
+    fn stopping_drops_what_waits_and_joins_what_runs() {
+        let pool = pool(4, 4);
+        let running = occupy_all(&pool);
+        let (sender, receiver) = sync_channel::<()>(1);
+        let job = move || sender.send(()).unwrap();
+        pool.submit(Priority::Interactive, &of("client_one"), Cancellation::default(), job).unwrap();
+        let stopping = std::thread::spawn(move || drop(pool));
+        assert!(receiver.recv().is_err(), "a job that waited has run");
+        drop(running);
+        stopping.join().unwrap();
+    }
+}

@@ -1,0 +1,256 @@
+//! One instance of a plugin, for one request.
+//!
+//! **Invariant:** every call sets its fuel and its deadline before the guest runs.
+//! **Invariant:** after a fault the instance is never entered again: each later call answers with the same fault.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tracing::field::Empty;
+use wasmtime::{Engine, Store};
+
+use super::engine::TICK;
+use super::fault::{FaultKind, PluginFault};
+use super::host::HostCalls;
+use super::host::log::{LogLevel, PluginLog};
+use super::limits::{Limiter, PluginLimits};
+use super::stats::{Counted, PluginStats, Usage};
+use daftar_domain::manifest::PluginName;
+
+/// What the host keeps beside an instance. A guest reaches nothing of it but what its import `log` counts.
+#[derive(Debug)]
+pub(super) struct HostState {
+    limiter: Limiter,
+    input_bytes_max: usize,
+    host_calls: HostCalls,
+    log: Arc<PluginLog>,
+    /// Whether it has seen what a caller sent, which no line of the log may hold.
+    is_silent: bool,
+    stats: Arc<PluginStats>,
+    _counted: Counted,
+}
+
+impl HostState {
+    /// Notes that a call gives so many bytes to the plugin.
+    ///
+    /// # Errors
+    /// That is more than one call may give.
+    pub fn give(&self, what: &str, bytes: usize) -> Result<(), CallError> {
+        let allowed = self.input_bytes_max;
+        if bytes > allowed {
+            let reason = format!("{what} would take {bytes} bytes; one call may give {allowed}");
+            return Err(CallError::RefusedInput(reason));
+        }
+        self.stats.record_input(bytes);
+        Ok(())
+    }
+
+    /// Writes a line of the plugin, or only counts it once the plugin was silenced.
+    ///
+    /// # Errors
+    /// The call has written more than it may, and is stopped.
+    pub fn write_log(&mut self, level: LogLevel, message: &str) -> wasmtime::Result<()> {
+        self.host_calls.charge(message.len())?;
+        if self.is_silent {
+            self.log.withhold();
+        } else {
+            self.log.write(level, message);
+        }
+        Ok(())
+    }
+}
+
+/// What an instance is made from, apart from its code.
+pub(super) struct SandboxOf<'p> {
+    pub engine: &'p Engine,
+    pub plugin: &'p PluginName,
+    pub limits: &'p PluginLimits,
+    pub stats: &'p Arc<PluginStats>,
+    pub log: &'p Arc<PluginLog>,
+}
+
+/// Why a call gave no value.
+#[derive(Debug)]
+pub(super) enum CallError {
+    /// Wasmtime stopped it.
+    Stopped(wasmtime::Error),
+    /// It answered, and the answer breaks the interface; says how.
+    InvalidAnswer(String),
+    /// Its answers together are more than the host takes; says how much that is.
+    TooLarge(String),
+    /// It refused what the host gave it, which is the host's mistake; says why.
+    RefusedInput(String),
+}
+
+impl From<wasmtime::Error> for CallError {
+    fn from(error: wasmtime::Error) -> Self {
+        Self::Stopped(error)
+    }
+}
+
+/// A store with one instance of a plugin, and the exports `G` of that instance.
+pub(super) struct Sandbox<G> {
+    store: Store<HostState>,
+    exports: G,
+    plugin: PluginName,
+    limits: PluginLimits,
+    stats: Arc<PluginStats>,
+    usage: Usage,
+    /// Whether all calls share the time of one.
+    shares_time: bool,
+    ended: Option<PluginFault>,
+}
+
+impl<G> Sandbox<G> {
+    /// Makes an instance with `instantiate`, under limits like any other call: a guest's start function is guest code.
+    ///
+    /// # Errors
+    /// The fault that kept it from starting.
+    pub fn start(
+        of: SandboxOf<'_>,
+        instantiate: impl FnOnce(&mut Store<HostState>) -> wasmtime::Result<G>,
+    ) -> Result<Self, PluginFault> {
+        let state = HostState {
+            limiter: Limiter::new(of.limits),
+            input_bytes_max: of.limits.input_bytes,
+            host_calls: HostCalls::new(of.limits),
+            log: of.log.clone(),
+            is_silent: false,
+            stats: of.stats.clone(),
+            _counted: of.stats.count_instance(),
+        };
+        let mut store = Store::new(of.engine, state);
+        store.limiter(|state| &mut state.limiter);
+        store.set_hostcall_fuel(of.limits.output_bytes);
+        let mut sandbox = Sandbox {
+            store,
+            exports: (),
+            plugin: of.plugin.clone(),
+            limits: of.limits.clone(),
+            stats: of.stats.clone(),
+            usage: Usage::default(),
+            shares_time: false,
+            ended: None,
+        };
+        let exports = sandbox.call(of.limits.fuel_base, |store, ()| Ok(instantiate(store)?))?;
+        let Sandbox { store, exports: (), plugin, limits, stats, usage, shares_time, ended } = sandbox;
+        Ok(Sandbox { store, exports, plugin, limits, stats, usage, shares_time, ended })
+    }
+
+    /// Makes one call with that much fuel.
+    ///
+    /// # Errors
+    /// The fault of this call, or that of an earlier one.
+    pub fn call<R>(
+        &mut self,
+        fuel: u64,
+        call: impl FnOnce(&mut Store<HostState>, &G) -> Result<R, CallError>,
+    ) -> Result<R, PluginFault> {
+        if let Some(fault) = &self.ended {
+            return Err(fault.clone());
+        }
+        let span = tracing::info_span!("plugin.call", plugin.name = %self.plugin, plugin.fault = Empty, otel.status_code = Empty);
+        let _entered = span.enter();
+        let started = Instant::now();
+        self.store.data_mut().host_calls.begin();
+        let answer = match self.store.set_fuel(fuel) {
+            Ok(()) => {
+                self.store.set_epoch_deadline(ticks_of(self.time_left()));
+                call(&mut self.store, &self.exports)
+            }
+            Err(error) => Err(CallError::Stopped(error)),
+        };
+        self.record(fuel, started.elapsed());
+        answer.map_err(|error| {
+            let fault = self.end(&error);
+            span.record("plugin.fault", fault.kind.name());
+            span.record("otel.status_code", "ERROR");
+            fault
+        })
+    }
+
+    /// From now on all calls together have the time of one.
+    pub fn share_time(&mut self) {
+        self.shares_time = true;
+    }
+
+    /// How long the next call may take.
+    fn time_left(&self) -> Duration {
+        let time = Duration::from_millis(self.limits.call_ms);
+        if self.shares_time { time.saturating_sub(self.usage.time) } else { time }
+    }
+
+    /// Writes no more lines of the plugin: from now on it is given rules and facts about people.
+    pub fn silence(&mut self) {
+        self.store.data_mut().is_silent = true;
+    }
+
+    /// The plugin's limits.
+    pub fn limits(&self) -> &PluginLimits {
+        &self.limits
+    }
+
+    /// What the instance has used so far.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Notes about how many bytes an answer took.
+    pub fn note_output(&self, bytes: usize) {
+        self.stats.record_output(bytes);
+    }
+
+    /// The fault that ended the instance.
+    pub fn fault(&self) -> Option<&PluginFault> {
+        self.ended.as_ref()
+    }
+
+    /// Ends the instance because an answer cannot be believed.
+    pub fn distrust(&mut self, reason: impl Into<String>) -> PluginFault {
+        self.end(&CallError::InvalidAnswer(reason.into()))
+    }
+
+    /// Ends the instance because its answers together are more than the host takes.
+    pub fn overflow(&mut self, reason: impl Into<String>) -> PluginFault {
+        self.end(&CallError::TooLarge(reason.into()))
+    }
+
+    fn record(&mut self, fuel: u64, time: Duration) {
+        let burnt = fuel.saturating_sub(self.store.get_fuel().unwrap_or(0));
+        let memory_bytes = u64::try_from(self.store.data().limiter.memory_bytes()).unwrap_or(u64::MAX);
+        self.usage.fuel = self.usage.fuel.saturating_add(burnt);
+        self.usage.peak_memory_bytes = self.usage.peak_memory_bytes.max(memory_bytes);
+        self.usage.time += time;
+        self.stats.record_call(burnt, fuel, time, memory_bytes);
+    }
+
+    fn end(&mut self, error: &CallError) -> PluginFault {
+        let fault = match error {
+            CallError::Stopped(error) => PluginFault::classify(&self.plugin, error, &self.limits),
+            CallError::InvalidAnswer(reason) => PluginFault::new(&self.plugin, FaultKind::InvalidAnswer, reason),
+            CallError::TooLarge(reason) => PluginFault::new(&self.plugin, FaultKind::OutputTooLarge, reason),
+            CallError::RefusedInput(reason) => PluginFault::new(&self.plugin, FaultKind::RefusedInput, reason),
+        };
+        self.stats.record_fault(fault.kind);
+        self.ended = Some(fault.clone());
+        fault
+    }
+}
+
+/// How many ticks cover that time. One more than fit: the first tick may come at once.
+fn ticks_of(time: Duration) -> u64 {
+    let ticks = time.as_nanos().div_ceil(TICK.as_nanos()).saturating_add(1);
+    u64::try_from(ticks).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_is_never_shorter_than_its_time() {
+        assert_eq!(ticks_of(Duration::ZERO), 1);
+        assert_eq!(ticks_of(TICK), 2);
+        assert_eq!(ticks_of(TICK * 3 / 2), 3);
+    }
+}

@@ -1,0 +1,225 @@
+//! The manifest inside a component: a custom section of the outermost component, holding JSON.
+//!
+//! **Invariant:** reading needs no engine and runs nothing; it looks at the frames of the outermost sections only.
+
+use wasmparser::{Encoding, Parser, Payload};
+
+use daftar_domain::manifest::PluginManifest;
+
+/// The name of the custom section.
+pub const MANIFEST_SECTION: &str = "daftar:manifest";
+
+/// The greatest size of a manifest, in bytes: generous for names, reasons and extension fields.
+pub const MANIFEST_BYTES_MAX: usize = 64 * 1024;
+
+/// Why no manifest could be read from, or written into, some bytes.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// The bytes are not WebAssembly, or are damaged.
+    #[error("this is not a WebAssembly component: {reason}")]
+    NotWasm {
+        /// What the parser met.
+        reason: String,
+    },
+    /// The bytes are a core module.
+    #[error(
+        "this is a core WebAssembly module; a plugin is a component (wrap it, for example with `daftar pack build`)"
+    )]
+    CoreModule,
+    /// There is no manifest.
+    #[error("the component has no manifest: it lacks the custom section `{MANIFEST_SECTION}`")]
+    Missing,
+    /// There is more than one manifest, so it would depend on the reader which one counts.
+    #[error("the component has more than one manifest: the custom section `{MANIFEST_SECTION}` occurs again")]
+    Repeated,
+    /// The manifest is larger than any sound one.
+    #[error("the manifest has {bytes} bytes; at most {MANIFEST_BYTES_MAX} are read")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+    /// The manifest is not JSON of the right shape.
+    #[error("the manifest is not valid at `{field}`: {reason}")]
+    Malformed {
+        /// The field concerned, `.` for the whole.
+        field: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Reads the manifest of a component.
+///
+/// # Errors
+/// See [`ManifestError`].
+pub fn read_manifest(component: &[u8]) -> Result<PluginManifest, ManifestError> {
+    if !component.starts_with(b"\0asm") {
+        let reason = "it does not begin as one; name a file as `daftar pack build` and `daftar plugin build` make them";
+        return Err(ManifestError::NotWasm { reason: reason.to_owned() });
+    }
+    let mut found: Option<&[u8]> = None;
+    let mut depth = 0usize;
+    for payload in Parser::new(0).parse_all(component) {
+        match payload.map_err(|error| ManifestError::NotWasm { reason: error.to_string() })? {
+            Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => return Err(ManifestError::CoreModule),
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::CustomSection(section)
+                if depth == 0 && section.name() == MANIFEST_SECTION && found.replace(section.data()).is_some() =>
+            {
+                return Err(ManifestError::Repeated);
+            }
+            // Other sections say nothing about the manifest.
+            _ => {}
+        }
+    }
+    parse_manifest(found.ok_or(ManifestError::Missing)?)
+}
+
+/// Reads a manifest's JSON.
+fn parse_manifest(json: &[u8]) -> Result<PluginManifest, ManifestError> {
+    if json.len() > MANIFEST_BYTES_MAX {
+        return Err(ManifestError::TooLarge { bytes: json.len() });
+    }
+    let malformed = |field: String, reason: String| ManifestError::Malformed { field, reason };
+    let mut deserializer = serde_json::Deserializer::from_slice(json);
+    let manifest = serde_path_to_error::deserialize(&mut deserializer)
+        .map_err(|error| malformed(error.path().to_string(), error.inner().to_string()))?;
+    deserializer.end().map_err(|error| malformed(".".to_owned(), error.to_string()))?;
+    Ok(manifest)
+}
+
+/// The component with the manifest put behind it.
+///
+/// # Errors
+/// The bytes are no component, they have a manifest already, or the manifest is too large.
+pub fn append_manifest(component: &[u8], manifest: &PluginManifest) -> Result<Vec<u8>, ManifestError> {
+    match read_manifest(component) {
+        Err(ManifestError::Missing) => {}
+        Ok(_) => return Err(ManifestError::Repeated),
+        Err(other) => return Err(other),
+    }
+    let json = serde_json::to_vec(manifest)
+        .map_err(|error| ManifestError::Malformed { field: ".".to_owned(), reason: error.to_string() })?;
+    if json.len() > MANIFEST_BYTES_MAX {
+        return Err(ManifestError::TooLarge { bytes: json.len() });
+    }
+    let mut bytes = component.to_vec();
+    let section = wasm_encoder::CustomSection { name: MANIFEST_SECTION.into(), data: json.as_slice().into() };
+    wasm_encoder::ComponentSection::append_to_component(&section, &mut bytes);
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> PluginManifest {
+        let json = r#"{"name":"gender","version":"1.0.0","kind":"vocabulary-pack","interface":"0.1.0",
+            "description":"Sex of a person.","licence":"CC0-1.0"}"#;
+        serde_json::from_str(json).unwrap()
+    }
+
+    /// A component that has one core module inside, with `inner` as a custom section of that module.
+    fn component_around(inner: Option<&str>) -> Vec<u8> {
+        let mut module = wasm_encoder::Module::new();
+        if let Some(json) = inner {
+            module
+                .section(&wasm_encoder::CustomSection { name: MANIFEST_SECTION.into(), data: json.as_bytes().into() });
+        }
+        let mut component = wasm_encoder::Component::new();
+        component.section(&wasm_encoder::ModuleSection(&module));
+        component.finish()
+    }
+
+    fn with_section(json: &str) -> Vec<u8> {
+        let mut bytes = component_around(None);
+        let section = wasm_encoder::CustomSection { name: MANIFEST_SECTION.into(), data: json.as_bytes().into() };
+        wasm_encoder::ComponentSection::append_to_component(&section, &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn reads_what_was_appended() {
+        let component = append_manifest(&component_around(None), &manifest()).unwrap();
+        assert_eq!(read_manifest(&component).unwrap(), manifest());
+    }
+
+    #[test]
+    fn refuses_what_is_not_wasm() {
+        assert!(matches!(read_manifest(b"PK\x03\x04"), Err(ManifestError::NotWasm { .. })));
+        assert!(matches!(read_manifest(b""), Err(ManifestError::NotWasm { .. })));
+    }
+
+    #[test]
+    fn refuses_a_component_that_is_cut_anywhere() {
+        let whole = append_manifest(&component_around(None), &manifest()).unwrap();
+        for length in 0..whole.len() {
+            let cut = read_manifest(&whole[..length]);
+            assert!(matches!(cut, Err(ManifestError::NotWasm { .. } | ManifestError::Missing)), "{length}: {cut:?}");
+        }
+    }
+
+    #[test]
+    fn refuses_a_core_module() {
+        let module = wasm_encoder::Module::new().finish();
+        assert!(matches!(read_manifest(&module), Err(ManifestError::CoreModule)));
+    }
+
+    #[test]
+    fn refuses_a_component_without_a_manifest() {
+        assert!(matches!(read_manifest(&component_around(None)), Err(ManifestError::Missing)));
+    }
+
+    #[test]
+    fn a_manifest_of_an_inner_module_does_not_count() {
+        let json = serde_json::to_string(&manifest()).unwrap();
+        assert!(matches!(read_manifest(&component_around(Some(&json))), Err(ManifestError::Missing)));
+    }
+
+    #[test]
+    fn refuses_two_manifests() {
+        let once = append_manifest(&component_around(None), &manifest()).unwrap();
+        assert!(matches!(append_manifest(&once, &manifest()), Err(ManifestError::Repeated)));
+        let json = serde_json::to_vec(&manifest()).unwrap();
+        let mut twice = once;
+        let section = wasm_encoder::CustomSection { name: MANIFEST_SECTION.into(), data: json.as_slice().into() };
+        wasm_encoder::ComponentSection::append_to_component(&section, &mut twice);
+        assert!(matches!(read_manifest(&twice), Err(ManifestError::Repeated)));
+    }
+
+    #[test]
+    fn names_the_field_that_is_wrong() {
+        let json = serde_json::to_string(&manifest()).unwrap();
+        for (right, wrong, field) in [
+            ("\"gender\"", "\"Gender\"", "name"),
+            ("\"1.0.0\"", "1", "version"),
+            ("\"vocabulary-pack\"", "\"driver\"", "kind"),
+            ("}", ",\"limits\":{\"fuel\":{\"value\":-1,\"reason\":\"\"}}}", "limits.fuel.value"),
+        ] {
+            match read_manifest(&with_section(&json.replacen(right, wrong, 1))) {
+                Err(ManifestError::Malformed { field: named, .. }) => assert_eq!(named, field),
+                other => panic!("{field}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn refuses_json_that_goes_on_after_the_manifest() {
+        let json = serde_json::to_string(&manifest()).unwrap();
+        assert!(matches!(read_manifest(&with_section(&format!("{json} {{}}"))), Err(ManifestError::Malformed { .. })));
+    }
+
+    #[test]
+    fn bounds_the_size_of_a_manifest() {
+        let mut largest = manifest();
+        let spare = MANIFEST_BYTES_MAX - serde_json::to_vec(&largest).unwrap().len();
+        largest.description.push_str(&"x".repeat(spare));
+        assert!(append_manifest(&component_around(None), &largest).is_ok());
+        largest.description.push('x');
+        let error = append_manifest(&component_around(None), &largest).unwrap_err();
+        assert!(matches!(error, ManifestError::TooLarge { bytes } if bytes == MANIFEST_BYTES_MAX + 1), "{error}");
+        let json = serde_json::to_string(&largest).unwrap();
+        assert!(matches!(read_manifest(&with_section(&json)), Err(ManifestError::TooLarge { .. })));
+    }
+}

@@ -1,0 +1,178 @@
+//! Who vouches for a plugin's file: a detached Ed25519 signature by a key of the operator's, or this program itself, which knows
+//! the digests of what was built with it.
+//!
+//! A signature is over the exact bytes of the file, so that any Ed25519 tool can check it. It lies beside the plugin in
+//! `FILE.sig`, one line: `daftar-plugin-signature 1 <key id> <base64 of 64 bytes>`.
+//!
+//! **Invariant:** a signature that does not fit is a refusal whatever else is allowed; being allowed to install what is unsigned
+//! excuses the absence of a signature, never a wrong one.
+//! **Invariant:** who vouches for a plugin gives it no right: a pinned, a signed and an unsigned plugin run alike.
+
+mod policy;
+mod private_key;
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ed25519_dalek::{SIGNATURE_LENGTH, Signature};
+
+pub use policy::{PinnedDigests, SignatureProblem, Signer, TrustPolicy, UnsignedPlugins};
+pub use private_key::{PrivateKey, PrivateKeyError};
+
+use daftar_domain::plugin_key::{PluginKey, PluginKeyId};
+
+/// What is put behind a plugin's file name to name its signature.
+pub const SIGNATURE_SUFFIX: &str = ".sig";
+
+/// The largest signature that is read, in bytes; a sound one has less than 150.
+pub const SIGNATURE_BYTES_MAX: usize = 1_024;
+
+/// The signature that lies beside a plugin's file, if there is one.
+///
+/// # Errors
+/// It cannot be read, is far too long, or is no text.
+pub fn read_signature_of(plugin: &Path) -> io::Result<Option<String>> {
+    let mut path = plugin.as_os_str().to_owned();
+    path.push(SIGNATURE_SUFFIX);
+    let named = |error: io::Error| io::Error::other(format!("`{}`: {error}", Path::new(&path).display()));
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(named(error)),
+    };
+    let mut text = String::new();
+    // One byte more than is sound: what reads it refuses it then.
+    file.take(SIGNATURE_BYTES_MAX as u64 + 1).read_to_string(&mut text).map_err(named)?;
+    Ok(Some(text))
+}
+
+/// Says what the line is, before the version of its form.
+const MAGIC: &str = "daftar-plugin-signature";
+/// The version of the form.
+const FORMAT: &str = "1";
+
+/// A signature of a plugin's file, with the id of the key that made it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginSignature {
+    key: PluginKeyId,
+    signature: Signature,
+}
+
+impl PluginSignature {
+    /// Reads the line of a `.sig` file.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one sentence.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        Self::parse_as(MAGIC, text)
+    }
+
+    /// Reads a line of the same form that begins with another word.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one sentence.
+    pub fn parse_as(magic: &str, text: &str) -> Result<Self, &'static str> {
+        if text.len() > SIGNATURE_BYTES_MAX {
+            return Err("it is far longer than a signature");
+        }
+        let parts: Vec<&str> = text.trim_end_matches(['\n', '\r']).split(' ').collect();
+        let [found, format, key, signature] = parts.as_slice() else {
+            return Err("it is not one line of four words, as `daftar plugin sign` writes it");
+        };
+        if *found != magic {
+            return Err("it does not begin with the name of its form, `daftar-plugin-signature` for a plugin");
+        }
+        if *format != FORMAT {
+            return Err("its form is not version 1, the only one that this program knows");
+        }
+        let key = key.parse().map_err(|_| "its key id does not have 16 hexadecimal digits")?;
+        let bytes: [u8; SIGNATURE_LENGTH] = STANDARD
+            .decode(signature)
+            .ok()
+            .and_then(|bytes| bytes.try_into().ok())
+            .ok_or("its last word is not the base64 of 64 bytes")?;
+        Ok(Self { key, signature: Signature::from_bytes(&bytes) })
+    }
+
+    /// The key that made it, as it says itself.
+    #[must_use]
+    pub fn key(&self) -> PluginKeyId {
+        self.key
+    }
+
+    /// Whether that key made it over these bytes.
+    #[must_use]
+    pub fn fits(&self, key: &PluginKey, bytes: &[u8]) -> bool {
+        self.key == key.id() && key.key().verify_strict(bytes, &self.signature).is_ok()
+    }
+
+    /// Writes the line with that word at its beginning.
+    ///
+    /// # Errors
+    /// Those of the formatter.
+    pub fn write_as(&self, magic: &str, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{magic} {FORMAT} {} {}", self.key, STANDARD.encode(self.signature.to_bytes()))
+    }
+}
+
+impl fmt::Display for PluginSignature {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_as(MAGIC, formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> PrivateKey {
+        PrivateKey::from_bytes([7; 32])
+    }
+
+    #[test]
+    fn a_signature_is_read_as_it_was_written_and_fits_the_bytes_that_were_signed() {
+        let signature = key().sign(b"plugin");
+        let line = signature.to_string();
+        assert!(line.starts_with(&format!("daftar-plugin-signature 1 {} ", key().public_key().id())), "{line}");
+        for text in [line.clone(), format!("{line}\n"), format!("{line}\r\n")] {
+            assert_eq!(PluginSignature::parse(&text).unwrap(), signature);
+        }
+        assert!(signature.fits(&key().public_key(), b"plugin"));
+        assert!(!signature.fits(&key().public_key(), b"plugim"));
+        assert!(!signature.fits(&PrivateKey::from_bytes([8; 32]).public_key(), b"plugin"));
+    }
+
+    /// RFC 8032 §7.1, test 3: what is signed is the bytes, with nothing before them.
+    #[test]
+    fn the_signature_is_plain_ed25519_over_the_bytes() {
+        let secret = "c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7";
+        let expected = "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a";
+        let byte = |text: &str, index: usize| u8::from_str_radix(&text[2 * index..2 * index + 2], 16).unwrap();
+        let key = PrivateKey::from_bytes(std::array::from_fn(|index| byte(secret, index)));
+        let line = key.sign(&[0xaf, 0x82]).to_string();
+        let signature = STANDARD.decode(line.rsplit(' ').next().unwrap()).unwrap();
+        assert_eq!(signature, (0..64).map(|index| byte(expected, index)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_line_that_is_no_signature_is_refused_with_the_reason() {
+        let line = key().sign(b"plugin").to_string();
+        for (text, reason) in [
+            (String::new(), "four words"),
+            (format!("{line} more"), "four words"),
+            (format!("{line}\n{line}"), "four words"),
+            (line.replace(MAGIC, "other-signature"), "does not begin"),
+            (line.replace(" 1 ", " 2 "), "version 1"),
+            (line.replace(&key().public_key().id().to_string(), "0123"), "key id"),
+            (line.trim_end_matches('=').to_owned(), "base64"),
+            (format!("{line}{}", " ".repeat(SIGNATURE_BYTES_MAX)), "longer"),
+        ] {
+            let error = PluginSignature::parse(&text).unwrap_err();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! What is installed: what a trusted key signed, what this program knows by its digest, and the rest only when that is said
+//! explicitly.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::PluginSignature;
+use crate::package::Digest;
+use daftar_domain::manifest::{PluginKind, PluginName};
+use daftar_domain::plugin_key::PluginKeyId;
+use daftar_domain::trusted_key::TrustedKey;
+
+/// Who vouched for a plugin when it was installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signer {
+    /// A trusted key signed it.
+    Key(PluginKeyId),
+    /// This program was built with it and knows its digest.
+    Pinned,
+    /// Nobody; its installation without a signature was allowed explicitly.
+    Unsigned,
+    /// Not known: it was restored from a backup, and the policy did not accept it then. It is judged again whenever it is loaded.
+    Unrecorded,
+}
+
+impl fmt::Display for Signer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(id) => write!(formatter, "key {id}"),
+            Self::Pinned => formatter.write_str("pinned"),
+            Self::Unsigned => formatter.write_str("unsigned"),
+            Self::Unrecorded => formatter.write_str("unrecorded"),
+        }
+    }
+}
+
+/// Whether a plugin that nobody vouches for is installed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UnsignedPlugins {
+    /// It is refused.
+    #[default]
+    Refused,
+    /// It is installed, and the audit log says that nobody vouches for it.
+    Allowed,
+}
+
+/// The digests of the plugins that were built together with this program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PinnedDigests(BTreeSet<Digest>);
+
+impl PinnedDigests {
+    /// Reads digests of 64 hexadecimal digits, with commas or white space between them. What is none is left out: it could pin
+    /// nothing.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let words = text.split(|character: char| character == ',' || character.is_whitespace());
+        Self(words.filter_map(Digest::from_hex).collect())
+    }
+
+    /// These digests.
+    #[must_use]
+    pub fn of(digests: impl IntoIterator<Item = Digest>) -> Self {
+        Self(digests.into_iter().collect())
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Whom the operator trusts.
+#[derive(Debug, Clone, Default)]
+pub struct TrustPolicy {
+    keys: BTreeMap<PluginKeyId, TrustedKey>,
+    pinned: PinnedDigests,
+    unsigned: UnsignedPlugins,
+}
+
+/// Why nobody that is trusted vouches for a file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureProblem {
+    /// There is no signature.
+    #[error(
+        "it is not signed, and its digest {digest} is not one that this program was built with; install it with the `.sig` file of a key in `[plugins] trusted_keys`, or say `--allow-unsigned`"
+    )]
+    Unsigned {
+        /// The file's digest.
+        digest: Digest,
+    },
+    /// What should be the signature is none.
+    #[error("its signature cannot be read: {reason}; the file has the digest {digest}")]
+    Malformed {
+        /// The file's digest.
+        digest: Digest,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A key signed it that is not trusted.
+    #[error(
+        "it is signed by the key {key}, which is not in `[plugins] trusted_keys` ({trusted}); its digest is {digest}; add the key if you trust its owner"
+    )]
+    UnknownKey {
+        /// The file's digest.
+        digest: Digest,
+        /// The key, as the signature names it.
+        key: PluginKeyId,
+        /// The ids of those that are.
+        trusted: String,
+    },
+    /// A trusted key signed it that is limited to other plugins.
+    #[error(
+        "it is signed by the key {key}, which `[plugins] trusted_keys` limits to {limits}, and it is the {kind} `{plugin}`; its digest is {digest}"
+    )]
+    OutsideLimits {
+        /// The file's digest.
+        digest: Digest,
+        /// The key.
+        key: PluginKeyId,
+        /// What it is limited to.
+        limits: String,
+        /// The plugin's name.
+        plugin: PluginName,
+        /// The plugin's kind.
+        kind: &'static str,
+    },
+    /// The signature is of another file.
+    #[error(
+        "the signature by the key {key} does not fit this file, whose digest is {digest}: the file or the signature was changed after signing; get both again"
+    )]
+    Mismatch {
+        /// The file's digest.
+        digest: Digest,
+        /// The trusted key whose signature it claims to be.
+        key: PluginKeyId,
+    },
+}
+
+impl TrustPolicy {
+    /// Trusts those keys, those digests, and unsigned plugins as said.
+    #[must_use]
+    pub fn new<K: Into<TrustedKey>>(
+        keys: impl IntoIterator<Item = K>,
+        pinned: PinnedDigests,
+        unsigned: UnsignedPlugins,
+    ) -> Self {
+        Self { keys: keys.into_iter().map(Into::into).map(|key| (key.id(), key)).collect(), pinned, unsigned }
+    }
+
+    /// What the operator calls a key.
+    #[must_use]
+    pub fn name_of(&self, key: PluginKeyId) -> Option<&str> {
+        self.keys.get(&key).and_then(|trusted| trusted.key().name())
+    }
+
+    /// Checks that a signature which claims to be by a trusted key is by it, whatever the file is.
+    ///
+    /// # Errors
+    /// [`SignatureProblem::Mismatch`].
+    pub fn check_match(&self, bytes: &[u8], digest: Digest, signature: &str) -> Result<(), SignatureProblem> {
+        let Ok(signature) = PluginSignature::parse(signature) else { return Ok(()) };
+        let key = signature.key();
+        let is_pinned = self.pinned.0.contains(&digest);
+        match self.keys.get(&key) {
+            Some(trusted) if !is_pinned && !signature.fits(trusted.key(), bytes) => {
+                Err(SignatureProblem::Mismatch { digest, key })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Who vouches for the plugin of that name and kind, whose file has that digest and that `.sig` text. `unsigned` is what this
+    /// installation allows beyond the configuration.
+    ///
+    /// # Errors
+    /// Nobody who is trusted does, and why.
+    pub fn judge(
+        &self,
+        (name, kind): (&PluginName, PluginKind),
+        bytes: &[u8],
+        digest: Digest,
+        signature: Option<&str>,
+        unsigned: UnsignedPlugins,
+    ) -> Result<Signer, SignatureProblem> {
+        // The digest is of the whole file: a signature beside it could add nothing.
+        if self.pinned.0.contains(&digest) {
+            return Ok(Signer::Pinned);
+        }
+        let is_allowed = [self.unsigned, unsigned].contains(&UnsignedPlugins::Allowed);
+        let Some(text) = signature else {
+            return if is_allowed { Ok(Signer::Unsigned) } else { Err(SignatureProblem::Unsigned { digest }) };
+        };
+        let signature =
+            PluginSignature::parse(text).map_err(|reason| SignatureProblem::Malformed { digest, reason })?;
+        let key = signature.key();
+        match self.keys.get(&key) {
+            Some(trusted) if !signature.fits(trusted.key(), bytes) => Err(SignatureProblem::Mismatch { digest, key }),
+            Some(trusted) if trusted.may_sign(name, kind) => Ok(Signer::Key(key)),
+            Some(_) if is_allowed => Ok(Signer::Unsigned),
+            Some(trusted) => Err(SignatureProblem::OutsideLimits {
+                digest,
+                key,
+                limits: trusted.limits(),
+                plugin: name.clone(),
+                kind: kind.as_str(),
+            }),
+            None if is_allowed => Ok(Signer::Unsigned),
+            None => Err(SignatureProblem::UnknownKey { digest, key, trusted: self.shown_keys() }),
+        }
+    }
+
+    fn shown_keys(&self) -> String {
+        let ids: Vec<String> = self.keys.keys().map(ToString::to_string).collect();
+        if ids.is_empty() { "no key is".to_owned() } else { ids.join(", ") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signature::PrivateKey;
+    use daftar_domain::trusted_key::SignedKind;
+
+    const FILE: &[u8] = b"a plugin";
+
+    const PACK: PluginKind = PluginKind::VocabularyPack;
+
+    fn key(seed: u8) -> PrivateKey {
+        PrivateKey::from_bytes([seed; 32])
+    }
+
+    fn gear() -> PluginName {
+        PluginName::parse("gear").unwrap()
+    }
+
+    fn policy(unsigned: UnsignedPlugins) -> TrustPolicy {
+        TrustPolicy::new([key(1).public_key()], PinnedDigests::of([Digest::of(b"ours")]), unsigned)
+    }
+
+    fn judge(bytes: &[u8], signature: Option<&str>, unsigned: UnsignedPlugins) -> Result<Signer, SignatureProblem> {
+        policy(UnsignedPlugins::Refused).judge((&gear(), PACK), bytes, Digest::of(bytes), signature, unsigned)
+    }
+
+    #[test]
+    fn a_trusted_signature_and_a_pinned_digest_are_enough() {
+        let signature = key(1).sign(FILE).to_string();
+        assert_eq!(judge(FILE, Some(&signature), UnsignedPlugins::Refused), Ok(Signer::Key(key(1).public_key().id())));
+        assert_eq!(judge(b"ours", None, UnsignedPlugins::Refused), Ok(Signer::Pinned));
+        assert_eq!(judge(b"ours", Some("nonsense"), UnsignedPlugins::Refused), Ok(Signer::Pinned));
+    }
+
+    #[test]
+    fn every_changed_bit_of_file_and_signature_is_refused_naming_digest_and_key() {
+        let signature = key(1).sign(FILE).to_string();
+        let id = key(1).public_key().id().to_string();
+        for index in 0..FILE.len() * 8 {
+            let mut changed = FILE.to_vec();
+            changed[index / 8] ^= 1 << (index % 8);
+            let error = judge(&changed, Some(&signature), UnsignedPlugins::Allowed).unwrap_err();
+            let told = error.to_string();
+            assert!(matches!(error, SignatureProblem::Mismatch { .. }), "{told}");
+            assert!(told.contains(&id) && told.contains(&Digest::of(&changed).to_hex()), "{told}");
+        }
+        for index in 0..signature.len() {
+            let mut changed = signature.clone().into_bytes();
+            changed[index] ^= 1;
+            let Ok(changed) = String::from_utf8(changed) else { continue };
+            assert!(judge(FILE, Some(&changed), UnsignedPlugins::Refused).is_err(), "{changed}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_trusted_signed_is_refused_unless_that_is_allowed() {
+        let strange = key(2).sign(FILE).to_string();
+        let error = judge(FILE, Some(&strange), UnsignedPlugins::Refused).unwrap_err().to_string();
+        for named in [key(1).public_key().id(), key(2).public_key().id()] {
+            assert!(error.contains(&named.to_string()), "{error}");
+        }
+        assert!(error.contains(&Digest::of(FILE).to_hex()), "{error}");
+        assert_eq!(judge(FILE, Some(&strange), UnsignedPlugins::Allowed), Ok(Signer::Unsigned));
+        let error = judge(FILE, None, UnsignedPlugins::Refused).unwrap_err().to_string();
+        assert!(error.contains("--allow-unsigned") && error.contains(&Digest::of(FILE).to_hex()), "{error}");
+        assert_eq!(judge(FILE, None, UnsignedPlugins::Allowed), Ok(Signer::Unsigned));
+        let lax = policy(UnsignedPlugins::Allowed);
+        let judged = lax.judge((&gear(), PACK), FILE, Digest::of(FILE), None, UnsignedPlugins::Refused);
+        assert_eq!(judged, Ok(Signer::Unsigned));
+    }
+
+    #[test]
+    fn a_limited_key_vouches_for_its_names_and_kinds_alone() {
+        let limited =
+            TrustedKey::limited(key(1).public_key(), Some(vec![gear()]), Some(vec![SignedKind::VocabularyPack]));
+        let policy = TrustPolicy::new([limited], PinnedDigests::default(), UnsignedPlugins::Refused);
+        let signature = key(1).sign(FILE).to_string();
+        let (gear, cel) = (gear(), PluginName::parse("cel").unwrap());
+        let judge = |name, kind, unsigned| {
+            policy.judge((name, kind), FILE, Digest::of(FILE), Some(signature.as_str()), unsigned)
+        };
+        let id = key(1).public_key().id();
+        assert_eq!(judge(&gear, PACK, UnsignedPlugins::Refused), Ok(Signer::Key(id)));
+        for (name, kind) in [(&cel, PACK), (&gear, PluginKind::EligibilityEngine)] {
+            let error = judge(name, kind, UnsignedPlugins::Refused).unwrap_err();
+            assert!(matches!(error, SignatureProblem::OutsideLimits { .. }), "{error}");
+            let told = error.to_string();
+            assert!(
+                told.contains("the names `gear` and the kinds vocabulary-pack") && told.contains(name.as_str()),
+                "{told}"
+            );
+            assert_eq!(judge(name, kind, UnsignedPlugins::Allowed), Ok(Signer::Unsigned));
+        }
+    }
+
+    #[test]
+    fn a_broken_signature_is_refused_even_where_none_is_needed() {
+        for text in ["", "nonsense", "daftar-plugin-signature 1 0123456789abcdef AAAA"] {
+            let error = judge(FILE, Some(text), UnsignedPlugins::Allowed).unwrap_err();
+            assert!(matches!(error, SignatureProblem::Malformed { .. }), "{error}");
+        }
+        // A signature by one key that says it is by another.
+        let claimed = key(2).sign(FILE).to_string();
+        let claimed = claimed.replace(&key(2).public_key().id().to_string(), &key(1).public_key().id().to_string());
+        let error = judge(FILE, Some(&claimed), UnsignedPlugins::Allowed).unwrap_err();
+        assert!(matches!(error, SignatureProblem::Mismatch { .. }), "{error}");
+    }
+
+    #[test]
+    fn pins_are_read_with_any_separator_and_nothing_else_pins() {
+        let digest = Digest::of(b"ours");
+        let text = format!(",{}\n{} nonsense {}", digest.to_hex(), Digest::of(b"more").to_hex(), "0".repeat(63));
+        assert_eq!(PinnedDigests::parse(&text), PinnedDigests::of([digest, Digest::of(b"more")]));
+        assert_eq!(PinnedDigests::parse("").count(), 0);
+    }
+}

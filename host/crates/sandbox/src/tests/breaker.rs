@@ -1,0 +1,119 @@
+//! Whose faults set a plugin aside, and how it comes back.
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+
+use super::rules::verdicts;
+use crate::testing::guest::{TestLibrary, now};
+use crate::testing::pack_guest::PackGuest;
+use crate::testing::rule_guest::letters;
+use crate::{
+    BreakerState, EngineError, FaultKind, HostClock, PluginHost, PluginHostSettings, PluginLibrary, ResolveError,
+};
+use daftar_domain::code::{Code, Namespace};
+use daftar_domain::context::FakeClock;
+use daftar_domain::eligibility::Verdict;
+use daftar_domain::manifest::PluginName;
+
+/// A library with an engine, and the clock that its breaker reads.
+fn with_engine() -> (TestLibrary, FakeClock) {
+    with(letters("test", "1.0.0"))
+}
+
+fn with(plugin: Vec<u8>) -> (TestLibrary, FakeClock) {
+    let clock = FakeClock::new(now());
+    let settings = PluginHostSettings {
+        threads: Some(2),
+        clock: HostClock::new(Arc::new(clock.clone())),
+        trust: crate::testing::guest::lax(),
+        ..PluginHostSettings::default()
+    };
+    let host = Arc::new(PluginHost::start(settings).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let library = Arc::new(PluginLibrary::open(host.clone(), folder.path(), None).unwrap().library);
+    library.install(plugin, now(), &|_| Ok(())).unwrap();
+    (TestLibrary { folder, host, library }, clock)
+}
+
+fn state(test: &TestLibrary) -> BreakerState {
+    test.library.list()[0].loaded().usage().breaker
+}
+
+#[test]
+fn no_expression_of_a_caller_sets_an_engine_aside() {
+    let (test, clock) = with_engine();
+    for round in 0..20 {
+        for expression in ["l", "e", "m", "s", "t", "o", "v", "f", "c", "?", "x"] {
+            assert!(verdicts(&test, expression, 2).is_err(), "{expression}");
+            clock.advance(SignedDuration::from_millis(200));
+        }
+        assert_eq!(state(&test), BreakerState::Closed, "round {round}");
+        assert_eq!(verdicts(&test, "all", 1), Ok(vec![Verdict::Eligible]), "others are served");
+    }
+    let usage = test.library.list()[0].loaded().usage();
+    assert_eq!((usage.rejected, usage.set_aside), (0, 0));
+}
+
+#[test]
+fn an_engine_that_fails_by_itself_is_set_aside_tried_again_and_taken_back() {
+    let (test, clock) = with_engine();
+    for _ in 0..5 {
+        test.library.list()[0].loaded().breaker().record_fault();
+    }
+    let aside = EngineError::SetAside { plugin: PluginName::parse("test").unwrap(), retry_after_s: 1 };
+    assert_eq!(verdicts(&test, "all", 1), Err(aside.clone()));
+    assert_eq!(aside.to_string(), "plugin `test` keeps failing and is set aside, retry in 1 s");
+    clock.advance(SignedDuration::from_secs(1));
+    // The call that comes now tries the engine with the host's own input before it is served itself.
+    let calls_before = test.library.list()[0].loaded().usage().calls;
+    assert_eq!(verdicts(&test, "all", 1), Ok(vec![Verdict::Eligible]));
+    let usage = test.library.list()[0].loaded().usage();
+    assert!(usage.calls > calls_before + 7, "a trial has calls of its own");
+    assert_eq!((usage.breaker, usage.rejected, usage.set_aside), (BreakerState::Closed, 1, 1));
+}
+
+#[test]
+fn a_trial_is_not_spoilt_by_the_expression_of_whoever_asked() {
+    let (test, clock) = with_engine();
+    for _ in 0..5 {
+        test.library.list()[0].loaded().breaker().record_fault();
+    }
+    clock.advance(SignedDuration::from_secs(1));
+    assert!(matches!(verdicts(&test, "t", 1), Err(EngineError::Fault(_))));
+    assert_eq!(state(&test), BreakerState::Closed);
+}
+
+/// Asks the pack about a code, on which it traps.
+fn asked(test: &TestLibrary) -> ResolveError {
+    let [pack] = test.library.list().try_into().unwrap();
+    let (namespace, code) = (Namespace::parse("urn:test").unwrap(), Code::parse("c").unwrap());
+    test.host.resolve_codes(&pack, &namespace, &[code]).unwrap_err()
+}
+
+#[test]
+fn no_code_of_a_caller_sets_a_pack_aside() {
+    let (test, clock) = with(PackGuest::default().build());
+    for round in 0..20 {
+        assert_eq!(asked(&test).fault(), Some(FaultKind::Trap), "round {round}");
+        clock.advance(SignedDuration::from_secs(1));
+    }
+    let usage = test.library.list()[0].loaded().usage();
+    assert_eq!((usage.breaker, usage.rejected, usage.set_aside), (BreakerState::Closed, 0, 0));
+}
+
+#[test]
+fn a_pack_that_is_set_aside_is_asked_about_no_code_until_it_answers_again() {
+    let (test, clock) = with(PackGuest::default().build());
+    for _ in 0..5 {
+        test.library.list()[0].loaded().breaker().record_fault();
+    }
+    let calls = test.library.list()[0].loaded().usage().calls;
+    assert_eq!(asked(&test), ResolveError::SetAside { retry_after_s: 1 });
+    assert_eq!(test.library.list()[0].loaded().usage().calls, calls, "it is not entered");
+    clock.advance(SignedDuration::from_secs(1));
+    // It describes itself, and is asked.
+    assert_eq!(asked(&test).fault(), Some(FaultKind::Trap));
+    let usage = test.library.list()[0].loaded().usage();
+    assert_eq!((usage.breaker, usage.rejected, usage.set_aside), (BreakerState::Closed, 1, 1));
+}

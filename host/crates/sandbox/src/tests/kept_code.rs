@@ -1,0 +1,156 @@
+//! Machine code kept between starts: used while it is sound, made again when it is not, never run then.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::compile::CodeCache;
+use crate::testing::guest::now;
+use crate::testing::pack_guest::{LOOP, PackGuest};
+use crate::testing::rule_guest::letters;
+use crate::{Digest, EligibilityEngine, PluginHost, PluginHostSettings, PluginLibrary, PluginName};
+
+/// A folder of plugins with their code; opening it is a start.
+struct Folders {
+    folder: tempfile::TempDir,
+}
+
+impl Folders {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// A library with an engine installed, closed again.
+    fn with_engine() -> (Self, Digest, PathBuf) {
+        let folders = Self::new();
+        let library = folders.open();
+        let installed = library.install(letters("test", "1.0.0"), now(), &|_| Ok(())).unwrap();
+        let digest = installed.loaded().digest();
+        drop((library, installed));
+        let [code] = folders.code_files().try_into().unwrap();
+        (folders, digest, code)
+    }
+
+    fn open(&self) -> PluginLibrary {
+        self.open_with(None)
+    }
+
+    fn open_with(&self, engine: Option<&str>) -> PluginLibrary {
+        let engine = engine.map(|name| PluginName::parse(name).unwrap());
+        let settings = PluginHostSettings {
+            threads: Some(2),
+            code_folder: Some(self.code_folder()),
+            trust: crate::testing::guest::lax(),
+            ..PluginHostSettings::default()
+        };
+        let host = Arc::new(PluginHost::start(settings).unwrap());
+        PluginLibrary::open(host, &self.folder.path().join("plugins"), engine).unwrap().library
+    }
+
+    fn code_folder(&self) -> PathBuf {
+        self.folder.path().join("code")
+    }
+
+    fn code_files(&self) -> Vec<PathBuf> {
+        let paths = fs::read_dir(self.code_folder()).unwrap().map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.extension().is_some_and(|extension| extension == "code")).collect()
+    }
+}
+
+#[test]
+fn kept_code_is_used_at_the_next_start_and_goes_with_its_plugin() {
+    let (folders, _, code) = Folders::with_engine();
+    let written = fs::metadata(&code).unwrap().modified().unwrap();
+    let library = folders.open();
+    assert!(library.engine_name().is_some());
+    assert_eq!(fs::metadata(&code).unwrap().modified().unwrap(), written);
+    library.remove(&PluginName::parse("test").unwrap()).unwrap();
+    assert!(folders.code_files().is_empty());
+}
+
+#[test]
+fn code_that_is_there_before_its_plugin_is_used_when_it_is_installed() {
+    let (folders, _, code) = Folders::with_engine();
+    let written = fs::metadata(&code).unwrap().modified().unwrap();
+    fs::remove_dir_all(folders.folder.path().join("plugins")).unwrap();
+    let library = folders.open();
+    assert!(library.list().is_empty());
+    library.install(letters("test", "1.0.0"), now(), &|_| Ok(())).unwrap();
+    library.forget_unused_code();
+    assert_eq!(fs::metadata(&code).unwrap().modified().unwrap(), written);
+}
+
+#[test]
+fn forged_cut_and_changed_code_is_made_again_and_never_run() {
+    let (folders, _, code) = Folders::with_engine();
+    let sound = fs::read(&code).unwrap();
+    let mut changed = sound.clone();
+    *changed.last_mut().unwrap() ^= 1;
+    for wrong in [b"forged".to_vec(), Vec::new(), sound[..sound.len() / 2].to_vec(), changed] {
+        fs::write(&code, wrong).unwrap();
+        let library = folders.open();
+        assert!(library.engine_name().is_some());
+        drop(library);
+        assert_eq!(fs::read(&code).unwrap(), sound, "the same code is made of the same plugin");
+    }
+}
+
+#[test]
+fn code_of_another_plugin_under_this_ones_name_is_made_again() {
+    let (folders, _, code) = Folders::with_engine();
+    let sound = fs::read(&code).unwrap();
+    let library = folders.open_with(Some("test"));
+    let other = library.install(letters("other", "2.0.0"), now(), &|_| Ok(())).unwrap();
+    let prefix = other.loaded().digest().to_hex();
+    drop((library, other));
+    let is_other = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(&prefix);
+    let other = folders.code_files().into_iter().find(is_other).unwrap();
+    fs::copy(other, &code).unwrap();
+    assert_eq!(folders.open().list().len(), 2);
+    assert_eq!(fs::read(&code).unwrap(), sound);
+}
+
+#[test]
+fn code_that_is_authentic_and_stale_is_made_again() {
+    let (folders, digest, code) = Folders::with_engine();
+    let sound = fs::read(&code).unwrap();
+    // What an engine with other settings made, kept as if it were of ours.
+    let stale = wasmtime::Engine::default().precompile_component(b"\0asm\x0d\0\x01\0").unwrap();
+    let ours = crate::engine::compiling_engine().unwrap();
+    let cache = CodeCache::open(&folders.code_folder()).unwrap();
+    cache.put(&ours, digest, &stale);
+    assert_eq!(cache.get(&ours, digest), Some(stale));
+    let library = folders.open();
+    assert!(library.engine_name().is_some());
+    assert_eq!(fs::read(&code).unwrap(), sound);
+}
+
+#[test]
+fn a_plugin_that_is_refused_leaves_no_code() {
+    let folders = Folders::new();
+    let library = folders.open();
+    drop(library.install(letters("test", "1.0.0"), now(), &|_| Err("no".to_owned())).unwrap_err());
+    let loops = PackGuest { describe: LOOP, ..PackGuest::default() }.build();
+    drop(library.install(loops, now(), &|_| Ok(())).unwrap_err());
+    assert_eq!(folders.code_files(), [""; 0].map(PathBuf::from));
+    library.install(letters("test", "1.0.0"), now(), &|_| Ok(())).unwrap();
+    assert_eq!(folders.code_files().len(), 1);
+}
+
+#[test]
+fn a_replaced_plugin_s_code_goes_with_it_and_a_start_sweeps_what_a_crash_left() {
+    let (folders, _, old) = Folders::with_engine();
+    let left = fs::read(&old).unwrap();
+    let library = folders.open();
+    library.install(letters("test", "2.0.0"), now(), &|_| Ok(())).unwrap();
+    let [new] = folders.code_files().try_into().unwrap();
+    assert_ne!(new, old);
+    drop(library);
+    fs::write(&old, left).unwrap();
+    fs::write(folders.code_folder().join(".unfinished-abc"), b"half").unwrap();
+    let library = folders.open();
+    library.forget_unused_code();
+    assert_eq!(folders.code_files(), [new]);
+    assert!(!folders.code_folder().join(".unfinished-abc").exists());
+    assert!(library.engine_name().is_some());
+}

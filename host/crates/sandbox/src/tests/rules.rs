@@ -1,0 +1,348 @@
+//! Rules in the sandbox: what is charged to the expression, and what to the engine.
+
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+
+use crate::testing::guest::{TestLibrary, now};
+use crate::testing::rule_guest::letters;
+use crate::{
+    EligibilityEngine, EngineError, FaultKind, InstallStep, PluginLibrary, PluginLimits, RuleRequest, RuleSession,
+    run_rule, run_rule_in_background,
+};
+use daftar_domain::audit::Actor;
+use daftar_domain::code::CodeNumber;
+use daftar_domain::context::Cancellation;
+use daftar_domain::eligibility::{Answer, Batch, Bindings, Column, ColumnValues, RowSpace, Schema, Subject, Verdict};
+use daftar_domain::explanation::{Cost, Explanation, RuleSummary};
+use daftar_domain::manifest::{PluginKind, PluginName};
+
+fn with_engine(limits: Option<PluginLimits>) -> TestLibrary {
+    let test = TestLibrary::with_limits(limits);
+    test.library.install(letters("test", "1.0.0"), now(), &|_| Ok(())).unwrap();
+    test
+}
+
+fn schema() -> Arc<Schema> {
+    Arc::new(Schema { version: "1".to_owned(), subject: Subject::Individual, fields: Vec::new() })
+}
+
+/// A rule of the administrator.
+pub fn request(expression: &str) -> RuleRequest {
+    RuleRequest { actor: Actor::Administrator, expression: expression.to_owned(), schema: schema() }
+}
+
+fn batch(rows: u32) -> Batch {
+    Batch { as_of: 0, rows, members: None, programs: None, columns: Vec::new() }
+}
+
+/// Compiles, binds and evaluates over some rows.
+pub fn verdicts(test: &TestLibrary, expression: &str, rows: u32) -> Result<Vec<Verdict>, EngineError> {
+    let (sender, receiver) = sync_channel(1);
+    let task = move |session: Result<&mut dyn crate::RuleSession, EngineError>| {
+        let verdicts = session.and_then(|rule| {
+            rule.bind(&Bindings::default())?;
+            Ok(rule.evaluate(&batch(rows))?.verdicts)
+        });
+        sender.send(verdicts).unwrap();
+    };
+    test.library.submit(request(expression), Cancellation::default(), Box::new(task))?;
+    receiver.recv().unwrap()
+}
+
+/// What a rule says of itself, and how it explains one row of a batch of one.
+pub fn told(test: &TestLibrary, expression: &str, row: u32) -> (RuleSummary, Result<Explanation, EngineError>) {
+    let (sender, receiver) = sync_channel(1);
+    let task = move |session: Result<&mut dyn crate::RuleSession, EngineError>| {
+        let rule = session.unwrap();
+        rule.bind(&Bindings::default()).unwrap();
+        sender.send((rule.summary().clone(), rule.explain(&batch(1), row))).unwrap();
+    };
+    test.library.submit(request(expression), Cancellation::default(), Box::new(task)).unwrap();
+    receiver.recv().unwrap()
+}
+
+fn faults(test: &TestLibrary) -> Vec<(FaultKind, u64)> {
+    test.library.list()[0].loaded().usage().faults
+}
+
+#[test]
+fn a_sound_rule_gives_one_verdict_a_row() {
+    let test = with_engine(None);
+    assert_eq!(verdicts(&test, "all", 3).unwrap(), [Verdict::Eligible; 3]);
+    assert_eq!(verdicts(&test, "all", 0).unwrap(), []);
+    assert_eq!(faults(&test), []);
+}
+
+#[test]
+fn a_wrong_expression_comes_back_with_its_diagnostics() {
+    let error = verdicts(&with_engine(None), "!", 1).unwrap_err();
+    assert_eq!(error.to_string(), "This cannot be read. (line 1, column 2)");
+    let EngineError::Diagnostics(diagnostics) = error else { panic!("{error:?}") };
+    assert_eq!((diagnostics.len(), diagnostics[0].code.as_str()), (1, "syntax"));
+}
+
+#[test]
+fn budgets_are_charged_to_the_expression() {
+    let test = with_engine(None);
+    let limits = PluginLimits::for_kind(PluginKind::EligibilityEngine);
+    let memory = u64::try_from(limits.memory_bytes).unwrap();
+    for (expression, expected) in [
+        ("l", EngineError::Exhausted { budget: "fuel", allowed: limits.fuel_base }),
+        ("e", EngineError::Exhausted { budget: "fuel", allowed: limits.fuel_for(5) }),
+        ("m", EngineError::Exhausted { budget: "memory", allowed: memory }),
+        ("s", EngineError::Exhausted { budget: "stack", allowed: 1 << 20 }),
+        ("o", EngineError::Exhausted { budget: "output", allowed: 8 << 20 }),
+        ("x", EngineError::EngineBudget { budget: "width".to_owned(), allowed: 80 }),
+    ] {
+        assert_eq!(verdicts(&test, expression, 5).unwrap_err(), expected, "{expression}");
+    }
+    assert_eq!(verdicts(&test, "all", 1).unwrap(), [Verdict::Eligible]);
+}
+
+/// How often a rule can be evaluated over a thousand rows before it is stopped, and by what; up to a hundred times.
+fn evaluations(rule: &mut dyn RuleSession) -> (u32, Option<EngineError>) {
+    if let Err(error) = rule.bind(&Bindings::default()) {
+        return (0, Some(error));
+    }
+    for done in 0..100 {
+        if let Err(error) = rule.evaluate(&batch(1_000)) {
+            return (done, Some(error));
+        }
+    }
+    (100, None)
+}
+
+#[tokio::test]
+async fn one_budget_of_fuel_is_for_everything_that_a_request_does_with_its_rule() {
+    let unlimited = with_engine(None);
+    let used = run_rule(&*unlimited.library, request("all"), |rule| {
+        rule.bind(&Bindings::default()).unwrap();
+        let before = rule.usage().fuel;
+        rule.evaluate(&batch(1_000)).unwrap();
+        (before, rule.usage().fuel - before)
+    });
+    let (before, of_one) = used.await.unwrap();
+    // Enough for compiling and binding it, and for a few evaluations.
+    let fuel_base = before + 3 * of_one;
+    let limits = PluginLimits { fuel_base, fuel_per_row: 0, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
+    let test = with_engine(Some(limits));
+    let (done, stopped) = run_rule(&*test.library, request("all"), evaluations).await.unwrap();
+    assert!((3..100).contains(&done), "{done} of {of_one} each, of {fuel_base}");
+    assert_eq!(stopped, Some(EngineError::Exhausted { budget: "fuel", allowed: fuel_base }));
+    let in_background = run_rule_in_background(&*test.library, request("all"), evaluations).await.unwrap();
+    assert_eq!(in_background, (100, None), "batches of previews have a budget each");
+}
+
+#[tokio::test]
+async fn a_rule_whose_request_is_given_up_ends_at_its_next_call() {
+    let test = with_engine(None);
+    let (started, has_started) = sync_channel(0);
+    let (go_on, goes_on) = sync_channel(0);
+    let (sender, receiver) = sync_channel(1);
+    let mut running = Box::pin(run_rule(&*test.library, request("all"), move |rule| {
+        let first = rule.bind(&Bindings::default());
+        started.send(()).unwrap();
+        goes_on.recv().unwrap();
+        let second = rule.evaluate(&batch(1)).map(drop);
+        sender.send((first, second, rule.cancellation().is_cancelled())).unwrap();
+    }));
+    assert!(futures_util::poll!(&mut running).is_pending());
+    has_started.recv().unwrap();
+    drop(running);
+    go_on.send(()).unwrap();
+    assert_eq!(receiver.recv(), Ok((Ok(()), Err(EngineError::Abandoned), true)));
+}
+
+#[test]
+fn fuel_decides_at_the_same_unit_every_time() {
+    let fuel = |rows: u32| {
+        let test = with_engine(None);
+        let (sender, receiver) = sync_channel(1);
+        let task = move |session: Result<&mut dyn crate::RuleSession, EngineError>| {
+            let rule = session.unwrap();
+            rule.bind(&Bindings::default()).unwrap();
+            rule.evaluate(&batch(rows)).unwrap();
+            sender.send(rule.usage().fuel).unwrap();
+        };
+        test.library.submit(request("all"), Cancellation::default(), Box::new(task)).unwrap();
+        receiver.recv().unwrap()
+    };
+    assert_eq!(fuel(7), fuel(7));
+    assert!(fuel(7) > 0);
+}
+
+#[test]
+fn a_broken_engine_is_a_fault_of_the_engine() {
+    let test = with_engine(None);
+    for (expression, kind) in [
+        ("t", FaultKind::Trap),
+        ("v", FaultKind::InvalidAnswer),
+        ("?", FaultKind::InvalidAnswer),
+        ("f", FaultKind::InvalidAnswer),
+        ("c", FaultKind::RefusedInput),
+    ] {
+        let error = verdicts(&test, expression, 2).unwrap_err();
+        let EngineError::Fault(fault) = error else { panic!("{expression}: {error:?}") };
+        assert_eq!(fault.kind, kind, "{fault}");
+    }
+}
+
+#[test]
+fn a_rule_tells_its_type_and_cost_and_must_explain_what_there_is() {
+    let test = with_engine(None);
+    let (summary, explanation) = told(&test, "all", 0);
+    let cost = Cost { steps_min: 1, steps_max: 1, list_items: 100 };
+    assert_eq!(summary, RuleSummary { result_type: "bool".to_owned(), cost });
+    // This engine explains nothing, which breaks the interface.
+    let error = explanation.unwrap_err();
+    assert!(matches!(&error, EngineError::Fault(fault) if fault.kind == FaultKind::InvalidAnswer), "{error:?}");
+    let error = told(&test, "all", 1).1.unwrap_err();
+    assert!(matches!(&error, EngineError::Fault(fault) if fault.kind == FaultKind::RefusedInput), "{error:?}");
+}
+
+#[test]
+fn the_clock_is_a_fault_and_not_a_verdict() {
+    let limits =
+        PluginLimits { fuel_base: u64::MAX / 2, call_ms: 100, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
+    let error = verdicts(&with_engine(Some(limits)), "e", 1).unwrap_err();
+    assert!(matches!(&error, EngineError::Fault(fault) if fault.kind == FaultKind::Timeout), "{error:?}");
+}
+
+#[test]
+fn a_session_that_had_a_fault_is_not_entered_again() {
+    let test = with_engine(None);
+    let (sender, receiver) = sync_channel(1);
+    let task = move |session: Result<&mut dyn crate::RuleSession, EngineError>| {
+        let rule = session.unwrap();
+        let first = rule.evaluate(&batch(1));
+        let fuel = rule.usage().fuel;
+        let second = rule.evaluate(&batch(1));
+        sender.send((first, second, rule.usage().fuel == fuel)).unwrap();
+    };
+    test.library.submit(request("t"), Cancellation::default(), Box::new(task)).unwrap();
+    let (first, second, is_untouched) = receiver.recv().unwrap();
+    assert!(first.is_err() && first == second && is_untouched);
+    assert_eq!(faults(&test), [(FaultKind::Trap, 1)]);
+}
+
+#[test]
+fn what_is_too_large_to_be_given_is_refused_by_the_host() {
+    let limits = PluginLimits { input_bytes: 1_000, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
+    let test = with_engine(Some(limits));
+    for (bytes, is_refused) in [(999, false), (1_000, false), (1_001, true)] {
+        let (sender, receiver) = sync_channel(1);
+        let task = move |session: Result<&mut dyn crate::RuleSession, EngineError>| {
+            let column = Column {
+                space: RowSpace::Me,
+                path: String::new(),
+                valid: Vec::new(),
+                values: ColumnValues::Booleans(vec![0; bytes]),
+            };
+            let batch = Batch { columns: vec![column], ..batch(1) };
+            sender.send(session.unwrap().evaluate(&batch).map(drop)).unwrap();
+        };
+        test.library.submit(request("all"), Cancellation::default(), Box::new(task)).unwrap();
+        let outcome = receiver.recv().unwrap();
+        assert_eq!(outcome.is_err(), is_refused, "{bytes}: {outcome:?}");
+    }
+}
+
+#[test]
+fn answers_that_the_rule_did_not_ask_for_are_the_hosts_mistake() {
+    let test = with_engine(None);
+    let (sender, receiver) = sync_channel(1);
+    let task = move |session: Result<&mut dyn crate::RuleSession, EngineError>| {
+        let bindings = Bindings { answers: vec![Answer::Number(CodeNumber(1))], texts: Vec::new() };
+        sender.send(session.unwrap().bind(&bindings)).unwrap();
+    };
+    test.library.submit(request("all"), Cancellation::default(), Box::new(task)).unwrap();
+    let error = receiver.recv().unwrap().unwrap_err();
+    assert!(matches!(&error, EngineError::Fault(fault) if fault.kind == FaultKind::RefusedInput), "{error:?}");
+}
+
+#[test]
+fn an_expression_beyond_any_sense_does_not_reach_the_engine() {
+    let error = verdicts(&with_engine(None), &"a".repeat((64 << 10) + 1), 1).unwrap_err();
+    assert!(matches!(&error, EngineError::Fault(fault) if fault.kind == FaultKind::RefusedInput), "{error:?}");
+}
+
+#[test]
+fn too_many_requests_of_one_engine_are_refused_at_once() {
+    let limits = PluginLimits { concurrent_requests: 1, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
+    let test = with_engine(Some(limits));
+    let (started, has_started) = sync_channel(0);
+    let (release, released) = sync_channel::<()>(0);
+    let task = move |_: Result<&mut dyn crate::RuleSession, EngineError>| {
+        started.send(()).unwrap();
+        let _ = released.recv();
+    };
+    test.library.submit(request("all"), Cancellation::default(), Box::new(task)).unwrap();
+    has_started.recv().unwrap();
+    assert_eq!(verdicts(&test, "all", 1), Err(EngineError::Busy));
+    drop(release);
+    // The place is free once the job has ended.
+    while test.library.list()[0].loaded().usage().requests > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(verdicts(&test, "all", 1), Ok(vec![Verdict::Eligible]));
+}
+
+#[test]
+fn no_engine_and_several_engines_are_no_engine_unless_one_is_named() {
+    let test = TestLibrary::new();
+    assert_eq!(verdicts(&test, "all", 1), Err(EngineError::NoEngine));
+    assert_eq!(test.library.engine_name(), None);
+    test.library.install(letters("one", "1.0.0"), now(), &|_| Ok(())).unwrap();
+    assert!(test.library.engine_name().unwrap().starts_with("one@1.0.0 sha256:"));
+    let second = || letters("two", "2.0.0");
+    let refused = test.library.install(second(), now(), &|_| Ok(())).unwrap_err();
+    assert_eq!(refused.step, InstallStep::Content);
+    assert_eq!(
+        refused.reason,
+        "the eligibility engine `one` is installed, and of two neither would serve; name the one that is to serve with `engine` in `[plugins]`, or remove `one` first"
+    );
+    assert_eq!(verdicts(&test, "all", 1), Ok(vec![Verdict::Eligible]));
+
+    let TestLibrary { folder, host, library } = test;
+    drop(library);
+    let open = |engine: Option<&str>| {
+        let engine = engine.map(|name| PluginName::parse(name).unwrap());
+        PluginLibrary::open(host.clone(), folder.path(), engine).unwrap().library
+    };
+    let named = open(Some("two"));
+    named.install(second(), now(), &|_| Ok(())).unwrap();
+    assert!(named.engine_name().unwrap().starts_with("two@2.0.0 sha256:"));
+    drop(named);
+    assert_eq!(open(None).engine_name(), None);
+}
+
+#[tokio::test]
+async fn async_code_waits_for_a_rule_without_blocking() {
+    let test = with_engine(None);
+    let library: &dyn EligibilityEngine = &*test.library;
+    let rows = run_rule(library, request("all"), |rule| {
+        rule.bind(&Bindings::default())?;
+        rule.evaluate(&batch(4)).map(|outcomes| outcomes.verdicts.len())
+    });
+    assert_eq!(rows.await, Ok(Ok(4)));
+    let refused = run_rule(library, request("!"), |_| ());
+    assert!(matches!(refused.await, Err(EngineError::Diagnostics(_))));
+    let panicked = run_rule(library, request("all"), |_| -> u8 { panic!("a test's panic") });
+    assert_eq!(panicked.await, Err(EngineError::Abandoned));
+}
+
+#[tokio::test]
+async fn a_session_keeps_the_engine_that_it_began_with() {
+    let test = with_engine(None);
+    let replaced = test.library.clone();
+    let library: &dyn EligibilityEngine = &*test.library;
+    let began_with = library.engine_name().unwrap();
+    let session = run_rule(library, request("all"), move |rule| {
+        replaced.install(letters("test", "99.0.0"), now(), &|_| Ok(())).unwrap();
+        rule.bind(&Bindings::default()).unwrap();
+        let rows = rule.evaluate(&batch(4)).unwrap().verdicts.len();
+        (rule.engine_name().to_owned(), rows)
+    });
+    assert_eq!(session.await, Ok((began_with, 4)));
+    assert!(library.engine_name().unwrap().starts_with("test@99.0.0 sha256:"));
+}

@@ -1,0 +1,373 @@
+//! Eligibility engines of interface version 0.1.0.
+//!
+//! **Invariant:** outcomes that leave this module have one verdict for each row of their batch, and every index in them
+//! points to something.
+
+#[cfg(test)]
+mod tests;
+
+use wasmtime::Store;
+use wasmtime::component::{InstancePre, ResourceAny};
+
+pub(in crate::wit) use super::eligibility_input::{batch_bytes, bindings_bytes};
+use super::eligibility_input::{with_batch, with_bindings, with_schema};
+use super::explanation::{explanation, rule_summary};
+use crate::bindings::engine as generated;
+use crate::bindings::engine::daftar::plugin::{columns as wire_columns, schema as wire_schema};
+use crate::bindings::engine::exports::daftar::plugin::eligibility as wire;
+use crate::fault::excerpt;
+use crate::sandbox::{CallError, HostState};
+use crate::wit::read::{filled, invalid, list, text};
+use crate::wit::{Answered, EngineBudget, RuleHandle};
+use daftar_domain::eligibility::{
+    Batch, Bindings, Diagnostic, Outcomes, PlacedQuestion, Question, Reference, RowError, RowSpace, Schema, Severity,
+    Verdict,
+};
+use daftar_domain::explanation::{Explanation, RuleSummary};
+
+/// The longest expression that is given to an engine, in bytes. Engines have tighter bounds of their own.
+const EXPRESSION_BYTES_MAX: usize = 64 << 10;
+/// The most diagnostics of one expression.
+const DIAGNOSTICS_MAX: usize = 1_000;
+/// The most fields that one rule reads.
+const REFERENCES_MAX: usize = 1_000;
+/// The most questions of one rule.
+const QUESTIONS_MAX: usize = 1_000;
+/// The most distinct missing facts of one batch.
+const MISSING_NAMES_MAX: usize = 10_000;
+/// The longest stable name, in bytes.
+pub(super) const NAME_BYTES_MAX: usize = 300;
+/// The longest message, suggestion, path or URI, in bytes.
+pub(super) const LINE_BYTES_MAX: usize = 4_000;
+
+/// An engine, ready to be instantiated.
+#[derive(Clone)]
+pub(crate) struct Linked(generated::EligibilityEnginePre<HostState>);
+
+impl Linked {
+    pub fn new(pre: InstancePre<HostState>) -> wasmtime::Result<Self> {
+        generated::EligibilityEnginePre::new(pre).map(Self)
+    }
+
+    pub fn instantiate(&self, store: &mut Store<HostState>) -> wasmtime::Result<Rules> {
+        self.0.instantiate(store).map(Rules)
+    }
+}
+
+/// An instance of an engine.
+pub(crate) struct Rules(generated::EligibilityEngine);
+
+impl Rules {
+    /// Compiles an expression: a rule, or at least one error.
+    pub fn compile(
+        &self,
+        store: &mut Store<HostState>,
+        expression: &str,
+        schema: &Schema,
+    ) -> Result<Result<RuleHandle, Vec<Diagnostic>>, CallError> {
+        store.data().give("the expression", expression.len())?;
+        compiled(expression, schema, |schema| Ok(self.exports().call_compile(store, expression, schema)?))
+    }
+
+    /// The fields that a rule reads, each of them one of `schema`.
+    pub fn references(
+        &self,
+        store: &mut Store<HostState>,
+        rule: RuleHandle,
+        schema: &Schema,
+    ) -> Result<Vec<Reference>, CallError> {
+        let answer = self.exports().rule().call_references(store, rule.0)?;
+        references(answer.into_iter().map(Reference::from).collect(), schema)
+    }
+
+    /// What a rule asks about codes.
+    pub fn questions(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<Vec<PlacedQuestion>, CallError> {
+        questions(self.exports().rule().call_questions(store, rule.0)?)
+    }
+
+    /// What is doubtful about a rule.
+    pub fn warnings(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<Vec<Diagnostic>, CallError> {
+        warnings(self.exports().rule().call_warnings(store, rule.0)?)
+    }
+
+    /// The type of a rule's value and what it costs.
+    pub fn summary(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<RuleSummary, CallError> {
+        rule_summary(self.exports().rule().call_summary(store, rule.0)?)
+    }
+
+    /// Answers a rule's questions.
+    pub fn bind(&self, store: &mut Store<HostState>, rule: RuleHandle, bindings: &Bindings) -> Result<(), CallError> {
+        store.data().give("the bindings", bindings_bytes(bindings))?;
+        bound(bindings, |bindings| Ok(self.exports().rule().call_bind(store, rule.0, bindings)?))
+    }
+
+    /// Evaluates a batch. What comes back has one outcome for each row.
+    pub fn evaluate(
+        &self,
+        store: &mut Store<HostState>,
+        rule: RuleHandle,
+        batch: &Batch,
+    ) -> Result<Answered<Outcomes>, CallError> {
+        store.data().give("the batch", batch_bytes(batch))?;
+        evaluated(batch, |batch| {
+            let answer = self.exports().rule().call_evaluate(store, rule.0, batch)?;
+            Ok(answer.map_err(Refusal::from))
+        })
+    }
+
+    /// How the outcome of one row comes about.
+    pub fn explain(
+        &self,
+        store: &mut Store<HostState>,
+        rule: RuleHandle,
+        batch: &Batch,
+        row: u32,
+        expression: &str,
+    ) -> Result<Answered<Explanation>, CallError> {
+        if row >= batch.rows {
+            return Err(CallError::RefusedInput(format!("explain: row {row} of a batch of {} rows", batch.rows)));
+        }
+        store.data().give("the batch", batch_bytes(batch))?;
+        match with_batch(batch, |batch| Ok(self.exports().rule().call_explain(store, rule.0, batch, row)?))? {
+            Ok(Some(answered)) => Ok(Answered::Answer(explanation(answered, expression)?)),
+            Ok(None) => {
+                Err(invalid(&|| "explain".to_owned(), format_args!("no explanation of row {row}, which there is")))
+            }
+            Err(error) => refused("explain", error.into()),
+        }
+    }
+
+    fn exports(&self) -> &wire::Guest {
+        self.0.daftar_plugin_eligibility()
+    }
+}
+
+/// Puts an expression to an engine by `call`, and reads what it answers.
+pub(in crate::wit) fn compiled(
+    expression: &str,
+    schema: &Schema,
+    call: impl FnOnce(wire_schema::RegistrySchema<'_>) -> Result<Result<ResourceAny, Vec<wire::Diagnostic>>, CallError>,
+) -> Result<Result<RuleHandle, Vec<Diagnostic>>, CallError> {
+    if expression.len() > EXPRESSION_BYTES_MAX {
+        let reason = format!("the expression has {} bytes; at most {EXPRESSION_BYTES_MAX} are given", expression.len());
+        return Err(CallError::RefusedInput(reason));
+    }
+    let refused = match with_schema(schema, call)? {
+        Ok(rule) => return Ok(Ok(RuleHandle(rule))),
+        Err(diagnostics) => diagnostics,
+    };
+    let place = || "compile".to_owned();
+    let diagnostics = list(refused, DIAGNOSTICS_MAX, &place, diagnostic)?;
+    if !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        return Err(invalid(&place, "the expression was refused without an error"));
+    }
+    Ok(Err(diagnostics))
+}
+
+impl From<wire::Reference> for Reference {
+    fn from(from: wire::Reference) -> Self {
+        let wire::Reference { space: rows, path, needs_texts, line, column, length } = from;
+        Self { space: space(rows), path, needs_texts, line, column, length }
+    }
+}
+
+/// What a rule answered to `references`.
+pub(in crate::wit) fn references(answer: Vec<Reference>, schema: &Schema) -> Result<Vec<Reference>, CallError> {
+    let place = || "references".to_owned();
+    list(answer, REFERENCES_MAX, &place, |reference| {
+        // What is not in the schema may be something that the client must not see. An empty path reads no field, only
+        // which members or memberships there are.
+        let is_empty = reference.path.is_empty() && reference.space != RowSpace::Me;
+        let mut fields = schema.fields.iter().filter(|field| field.space == reference.space);
+        let is_known = fields.any(|field| is_empty || field.path == reference.path);
+        if !is_known {
+            let (root, path) = (reference.space.name(), excerpt(&reference.path));
+            return Err(invalid(&place, format_args!("`{root}.{path}` is not a field of the schema")));
+        }
+        Ok(reference)
+    })
+}
+
+/// What a rule answered to `questions`.
+pub(in crate::wit) fn questions(answer: Vec<wire::PlacedQuestion>) -> Result<Vec<PlacedQuestion>, CallError> {
+    let place = || "questions".to_owned();
+    list(answer, QUESTIONS_MAX, &place, |from| {
+        let asked = |subject: String| filled(subject, LINE_BYTES_MAX, &place);
+        let question = match from.question {
+            wire::Question::InGroup(name) => Question::InGroup(asked(name)?),
+            wire::Question::DescendsFrom(uri) => Question::DescendsFrom(asked(uri)?),
+            wire::Question::Code(uri) => Question::Code(asked(uri)?),
+        };
+        Ok(PlacedQuestion { question, line: from.line, column: from.column, length: from.length })
+    })
+}
+
+/// What a rule answered to `warnings`.
+pub(in crate::wit) fn warnings(answer: Vec<wire::Diagnostic>) -> Result<Vec<Diagnostic>, CallError> {
+    let place = || "warnings".to_owned();
+    let warnings = list(answer, DIAGNOSTICS_MAX, &place, diagnostic)?;
+    if warnings.iter().any(|warning| warning.severity != Severity::Warning) {
+        return Err(invalid(&place, "a rule that compiled has an error"));
+    }
+    Ok(warnings)
+}
+
+/// Answers a rule's questions by `call`.
+pub(in crate::wit) fn bound(
+    bindings: &Bindings,
+    call: impl FnOnce(wire::Bindings<'_>) -> Result<Result<(), wire::BindError>, CallError>,
+) -> Result<(), CallError> {
+    with_bindings(bindings, call)?.map_err(|error| {
+        CallError::RefusedInput(match error {
+            wire::BindError::WrongAnswerCount => "bind: not one answer for each question".to_owned(),
+            wire::BindError::WrongAnswerKind(index) => {
+                format!("bind: the answer at {index} is not of the kind that its question asks for")
+            }
+        })
+    })
+}
+
+/// Puts a batch to a rule by `call`, and reads its outcomes.
+pub(in crate::wit) fn evaluated(
+    batch: &Batch,
+    call: impl FnOnce(wire_columns::Batch<'_>) -> Result<Result<wire::Outcomes, Refusal>, CallError>,
+) -> Result<Answered<Outcomes>, CallError> {
+    match with_batch(batch, call)? {
+        Ok(answered) => outcomes(answered, batch.rows).map(Answered::Answer),
+        Err(refusal) => refused("evaluate", refusal),
+    }
+}
+
+/// Why a batch was refused, in any version's words.
+pub(in crate::wit) enum Refusal {
+    NotBound,
+    MissingColumn(String),
+    MalformedBatch(String),
+    Exhausted(EngineBudget),
+}
+
+impl From<wire::EvaluationError> for Refusal {
+    fn from(error: wire::EvaluationError) -> Self {
+        match error {
+            wire::EvaluationError::NotBound => Self::NotBound,
+            wire::EvaluationError::MissingColumn(path) => Self::MissingColumn(path),
+            wire::EvaluationError::MalformedBatch(reason) => Self::MalformedBatch(reason),
+            wire::EvaluationError::Exhausted(wire::Budget { name, size }) => {
+                Self::Exhausted(EngineBudget { name, allowed: size })
+            }
+        }
+    }
+}
+
+/// A budget that the rule exhausted is an answer; every other refusal is a mistake of the host's.
+fn refused<T>(call: &str, refusal: Refusal) -> Result<Answered<T>, CallError> {
+    Err(CallError::RefusedInput(match refusal {
+        Refusal::Exhausted(EngineBudget { name, allowed }) => {
+            return Ok(Answered::Exhausted(EngineBudget { name: excerpt(&name), allowed }));
+        }
+        Refusal::NotBound => format!("{call}: the rule is not bound"),
+        Refusal::MissingColumn(path) => format!("{call}: no column `{}`", excerpt(&path)),
+        Refusal::MalformedBatch(reason) => format!("{call}: {}", excerpt(&reason)),
+    }))
+}
+
+pub(in crate::wit) fn space(from: wire_schema::RowSpace) -> RowSpace {
+    match from {
+        wire_schema::RowSpace::Me => RowSpace::Me,
+        wire_schema::RowSpace::Members => RowSpace::Members,
+        wire_schema::RowSpace::Programs => RowSpace::Programs,
+    }
+}
+
+fn diagnostic(from: wire::Diagnostic) -> Result<Diagnostic, CallError> {
+    let place = || "a diagnostic".to_owned();
+    Ok(Diagnostic {
+        severity: match from.severity {
+            wire::Severity::Error => Severity::Error,
+            wire::Severity::Warning => Severity::Warning,
+        },
+        code: filled(from.code, NAME_BYTES_MAX, &place)?,
+        message: filled(from.message, LINE_BYTES_MAX, &place)?,
+        line: from.line,
+        column: from.column,
+        length: from.length,
+        suggestion: from.suggestion.map(|suggestion| text(suggestion, LINE_BYTES_MAX, &place)).transpose()?,
+    })
+}
+
+/// Outcomes for that many rows, with every length and index checked.
+fn outcomes(from: wire::Outcomes, rows: u32) -> Result<Outcomes, CallError> {
+    let place = || "outcomes".to_owned();
+    let row_count = usize::try_from(rows).unwrap_or(usize::MAX);
+    if from.verdicts.len() != row_count {
+        return Err(invalid(&place, format_args!("{} verdicts for {rows} rows", from.verdicts.len())));
+    }
+    let mut verdicts = Vec::with_capacity(from.verdicts.len());
+    for byte in from.verdicts {
+        verdicts.push(match byte {
+            0 => Verdict::NotEligible,
+            1 => Verdict::Eligible,
+            2 => Verdict::Undetermined,
+            other => return Err(invalid(&place, format_args!("{other} is not a verdict"))),
+        });
+    }
+    let missing_names =
+        list(from.missing_names, MISSING_NAMES_MAX, &place, |name| filled(name, LINE_BYTES_MAX, &place))?;
+    check_missing(&from.missing_offsets, &from.missing, &missing_names, &verdicts)?;
+    let errors = row_errors(from.errors, &verdicts)?;
+    Ok(Outcomes { verdicts, missing_names, missing_offsets: from.missing_offsets, missing: from.missing, errors })
+}
+
+/// Checks that the missing facts are cut into rows, that only undetermined rows have any, and that those of a row are sorted.
+fn check_missing(offsets: &[u32], missing: &[u32], names: &[String], verdicts: &[Verdict]) -> Result<(), CallError> {
+    let place = || "outcomes: missing facts".to_owned();
+    let ends_match = offsets.first() == Some(&0)
+        && offsets.last().and_then(|end| usize::try_from(*end).ok()) == Some(missing.len())
+        && offsets.len() == verdicts.len().saturating_add(1);
+    if !ends_match {
+        return Err(invalid(&place, "the offsets do not cover the rows"));
+    }
+    for ((start, end), verdict) in offsets.iter().zip(offsets.iter().skip(1)).zip(verdicts) {
+        if start == end {
+            continue;
+        }
+        let range = usize::try_from(*start).unwrap_or(usize::MAX)..usize::try_from(*end).unwrap_or(usize::MAX);
+        let Some(indices) = missing.get(range) else {
+            return Err(invalid(&place, "the offsets go backwards"));
+        };
+        if *verdict != Verdict::Undetermined {
+            return Err(invalid(&place, "a row that is decided has missing facts"));
+        }
+        let mut previous: Option<&str> = None;
+        for index in indices {
+            let Some(name) = usize::try_from(*index).ok().and_then(|index| names.get(index)) else {
+                return Err(invalid(&place, format_args!("there is no name at {index}")));
+            };
+            if previous.is_some_and(|previous| previous >= name.as_str()) {
+                return Err(invalid(&place, "the facts of a row are not sorted by name"));
+            }
+            previous = Some(name);
+        }
+    }
+    Ok(())
+}
+
+/// Reads the errors of a batch: at most one a row, and only for rows that are undetermined.
+fn row_errors(from: Vec<wire::RowError>, verdicts: &[Verdict]) -> Result<Vec<RowError>, CallError> {
+    let place = || "outcomes: errors".to_owned();
+    let mut seen = vec![false; verdicts.len()];
+    list(from, verdicts.len(), &place, |error| {
+        let row = usize::try_from(error.row).unwrap_or(usize::MAX);
+        let (Some(verdict), Some(seen)) = (verdicts.get(row), seen.get_mut(row)) else {
+            return Err(invalid(&place, format_args!("there is no row {row}")));
+        };
+        if *verdict != Verdict::Undetermined {
+            return Err(invalid(&place, format_args!("row {row} is decided and has an error")));
+        }
+        if std::mem::replace(seen, true) {
+            return Err(invalid(&place, format_args!("row {row} has two errors")));
+        }
+        let code = filled(error.code, NAME_BYTES_MAX, &place)?;
+        Ok(RowError { row: error.row, code, line: error.line, column: error.column })
+    })
+}

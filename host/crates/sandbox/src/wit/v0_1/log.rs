@@ -1,0 +1,28 @@
+//! The import `log`: what a plugin has to say goes to the server's log.
+
+use wasmtime::component::{HasSelf, Linker};
+
+use crate::bindings::pack::daftar::plugin::log as wire;
+use crate::host::log::LogLevel;
+use crate::sandbox::HostState;
+
+/// Links it.
+///
+/// # Errors
+/// It is linked already.
+pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    wire::add_to_linker::<_, HasSelf<_>>(linker, |state| state)
+}
+
+impl wire::Host for HostState {
+    fn write(&mut self, level: wire::Level, message: String) -> wasmtime::Result<()> {
+        let level = match level {
+            wire::Level::Trace => LogLevel::Trace,
+            wire::Level::Debug => LogLevel::Debug,
+            wire::Level::Info => LogLevel::Info,
+            wire::Level::Warn => LogLevel::Warn,
+            wire::Level::Error => LogLevel::Error,
+        };
+        self.write_log(level, &message)
+    }
+}

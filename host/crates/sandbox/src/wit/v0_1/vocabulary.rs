@@ -1,0 +1,242 @@
+//! Vocabulary packs of interface version 0.1.0.
+//!
+//! Only what the interface itself promises is checked here: bounds, and texts that must be codes or URIs. Whether the codes
+//! make a vocabulary (duplicates, parents, cycles) is for `vocab` to say.
+
+use wasmtime::Store;
+use wasmtime::component::InstancePre;
+
+use crate::bindings::pack as generated;
+use crate::bindings::pack::exports::daftar::plugin::vocabulary as wire;
+use crate::sandbox::{CallError, HostState};
+use crate::wit::ConceptPage;
+use crate::wit::read::{filled, invalid, list, parsed, text};
+use daftar_domain::code::{Code, CodeUri, Namespace};
+use daftar_domain::vocabulary::{
+    Completeness, Concept, ConceptGroup, ConceptStatus, LocalizedText, Selection, VocabularyDescription,
+};
+
+/// The most vocabularies of a pack.
+const VOCABULARIES_MAX: usize = 64;
+/// The most concept groups of a pack.
+const CONCEPT_GROUPS_MAX: usize = 1_000;
+/// The most selections on either side of a concept group.
+const SELECTIONS_MAX: usize = 10_000;
+/// The most languages of a vocabulary, hence the most labels of a concept.
+const LANGUAGES_MAX: usize = 200;
+/// The most parents of a concept.
+const PARENTS_MAX: usize = 64;
+/// The most aliases of a concept.
+const ALIASES_MAX: usize = 1_000;
+/// The most properties of a concept.
+const PROPERTIES_MAX: usize = 64;
+/// The longest name, language tag, version or key, in bytes.
+const NAME_BYTES_MAX: usize = 300;
+/// The longest label, alias, URI, source, licence or attribution, in bytes.
+const LINE_BYTES_MAX: usize = 4_000;
+/// The longest definition or value of a property, in bytes.
+const PARAGRAPH_BYTES_MAX: usize = 64_000;
+
+/// A pack, ready to be instantiated.
+#[derive(Clone)]
+pub(crate) struct Linked(generated::VocabularyPackPre<HostState>);
+
+impl Linked {
+    pub fn new(pre: InstancePre<HostState>) -> wasmtime::Result<Self> {
+        generated::VocabularyPackPre::new(pre).map(Self)
+    }
+
+    pub fn instantiate(&self, store: &mut Store<HostState>) -> wasmtime::Result<Pack> {
+        self.0.instantiate(store).map(Pack)
+    }
+}
+
+/// An instance of a pack.
+pub(crate) struct Pack(generated::VocabularyPack);
+
+impl Pack {
+    /// Its vocabularies.
+    pub fn describe(&self, store: &mut Store<HostState>) -> Result<Vec<VocabularyDescription>, CallError> {
+        descriptions(self.0.daftar_plugin_vocabulary().call_describe(store)?)
+    }
+
+    /// Its concept groups.
+    pub fn concept_groups(&self, store: &mut Store<HostState>) -> Result<Vec<ConceptGroup>, CallError> {
+        groups(self.0.daftar_plugin_vocabulary().call_concept_groups(store)?)
+    }
+
+    /// A page of a vocabulary that it described.
+    pub fn concepts(
+        &self,
+        store: &mut Store<HostState>,
+        vocabulary: &VocabularyDescription,
+        cursor: u32,
+        limit: u32,
+    ) -> Result<ConceptPage, CallError> {
+        let namespace = vocabulary.namespace.as_str();
+        store.data().give("the namespace", namespace.len())?;
+        let answer = self.0.daftar_plugin_vocabulary().call_concepts(store, namespace, cursor, limit)?;
+        page(answer, vocabulary, cursor, limit)
+    }
+
+    /// The concept of a code of an open vocabulary, or what is wrong with the code.
+    pub fn resolve(
+        &self,
+        store: &mut Store<HostState>,
+        namespace: &Namespace,
+        code: &Code,
+    ) -> Result<Result<Concept, String>, CallError> {
+        let pack = self.0.daftar_plugin_vocabulary();
+        resolved(pack.call_resolve(store, namespace.as_str(), code.as_str())?, namespace, code)
+    }
+}
+
+/// What a pack answered to `describe`.
+pub(in crate::wit) fn descriptions(
+    answer: Vec<wire::VocabularyDescription>,
+) -> Result<Vec<VocabularyDescription>, CallError> {
+    list(answer, VOCABULARIES_MAX, &|| "describe".to_owned(), description)
+}
+
+/// What a pack answered to `concept-groups`.
+pub(in crate::wit) fn groups(answer: Vec<wire::ConceptGroup>) -> Result<Vec<ConceptGroup>, CallError> {
+    list(answer, CONCEPT_GROUPS_MAX, &|| "concept-groups".to_owned(), concept_group)
+}
+
+/// What a pack answered to `concepts`.
+pub(in crate::wit) fn page(
+    answer: Result<wire::ConceptPage, wire::PageError>,
+    vocabulary: &VocabularyDescription,
+    cursor: u32,
+    limit: u32,
+) -> Result<ConceptPage, CallError> {
+    let namespace = &vocabulary.namespace;
+    let place = || format!("concepts of `{namespace}` from {cursor}");
+    let page = answer.map_err(|error| {
+        let reason = match error {
+            wire::PageError::UnknownNamespace => "the pack does not know the namespace that it described",
+            wire::PageError::InvalidCursor => "the pack does not know the cursor that it gave",
+        };
+        invalid(&place, reason)
+    })?;
+    let count_max = usize::try_from(limit).unwrap_or(usize::MAX);
+    let concepts = list(page.concepts, count_max, &place, |item| concept(item, namespace))?;
+    Ok(ConceptPage { concepts, next: page.next })
+}
+
+/// What a pack answered to `resolve`.
+pub(in crate::wit) fn resolved(
+    answer: Result<wire::Concept, wire::ResolveError>,
+    namespace: &Namespace,
+    code: &Code,
+) -> Result<Result<Concept, String>, CallError> {
+    let place = || format!("resolve `{namespace}#{code}`");
+    match answer {
+        Ok(from) => concept(from, namespace).map(Ok),
+        Err(wire::ResolveError::Malformed(sentence)) => filled(sentence, LINE_BYTES_MAX, &place).map(Err),
+        Err(wire::ResolveError::UnknownNamespace) => {
+            Err(invalid(&place, "the pack does not know the namespace that it described"))
+        }
+        Err(wire::ResolveError::NotOpen) => Err(invalid(&place, "the pack says that the vocabulary is not open")),
+    }
+}
+
+fn description(from: wire::VocabularyDescription) -> Result<VocabularyDescription, CallError> {
+    let namespace = parsed(&from.namespace, &|| "describe: namespace".to_owned(), Namespace::parse)?;
+    let at = |field: &'static str| move |namespace: &Namespace| format!("vocabulary `{namespace}`: {field}");
+    macro_rules! place {
+        ($field:literal) => {
+            &|| at($field)(&namespace)
+        };
+    }
+    Ok(VocabularyDescription {
+        name: filled(from.name, NAME_BYTES_MAX, place!("name"))?,
+        domain: filled(from.domain, NAME_BYTES_MAX, place!("domain"))?,
+        version: filled(from.version, NAME_BYTES_MAX, place!("version"))?,
+        source: text(from.source, LINE_BYTES_MAX, place!("source"))?,
+        licence: text(from.licence, LINE_BYTES_MAX, place!("licence"))?,
+        attribution: text(from.attribution, LINE_BYTES_MAX, place!("attribution"))?,
+        default_language: filled(from.default_language, NAME_BYTES_MAX, place!("default-language"))?,
+        languages: list(from.languages, LANGUAGES_MAX, place!("languages"), |tag| {
+            filled(tag, NAME_BYTES_MAX, place!("languages"))
+        })?,
+        is_hierarchical: from.hierarchical,
+        completeness: match from.completeness {
+            wire::Completeness::Full => Completeness::Full,
+            wire::Completeness::Fragment => Completeness::Fragment,
+            wire::Completeness::Empty => Completeness::Empty,
+        },
+        is_open: from.open,
+        is_system: from.system,
+        is_extensible: from.extensible,
+        concept_count: from.concept_count,
+        namespace,
+    })
+}
+
+fn concept(from: wire::Concept, namespace: &Namespace) -> Result<Concept, CallError> {
+    let code = parsed(&from.code, &|| format!("a code of `{namespace}`"), Code::parse)?;
+    macro_rules! place {
+        ($field:literal) => {
+            &|| format!("concept `{namespace}#{code}`: {}", $field)
+        };
+    }
+    let parse_code = |text: String| parsed(&text, place!("parents or replaced-by"), Code::parse);
+    Ok(Concept {
+        status: match from.status {
+            wire::ConceptStatus::Active => ConceptStatus::Active,
+            wire::ConceptStatus::Inactive => ConceptStatus::Inactive,
+        },
+        is_selectable: from.selectable,
+        parents: list(from.parents, PARENTS_MAX, place!("parents"), parse_code)?,
+        replaced_by: from.replaced_by.map(parse_code).transpose()?,
+        labels: list(from.labels, LANGUAGES_MAX, place!("labels"), |label| {
+            localized(label, LINE_BYTES_MAX, place!("labels"))
+        })?,
+        definitions: list(from.definitions, LANGUAGES_MAX, place!("definitions"), |definition| {
+            localized(definition, PARAGRAPH_BYTES_MAX, place!("definitions"))
+        })?,
+        aliases: list(from.aliases, ALIASES_MAX, place!("aliases"), |alias| {
+            filled(alias, LINE_BYTES_MAX, place!("aliases"))
+        })?,
+        uri: from.uri.map(|uri| filled(uri, LINE_BYTES_MAX, place!("uri"))).transpose()?,
+        properties: list(from.properties, PROPERTIES_MAX, place!("properties"), |property| {
+            let key = filled(property.key, NAME_BYTES_MAX, place!("properties"))?;
+            Ok((key, text(property.value, PARAGRAPH_BYTES_MAX, place!("properties"))?))
+        })?,
+        code,
+    })
+}
+
+fn localized(
+    from: wire::LocalizedText,
+    bytes_max: usize,
+    place: &dyn Fn() -> String,
+) -> Result<LocalizedText, CallError> {
+    Ok(LocalizedText {
+        language: filled(from.language, NAME_BYTES_MAX, place)?,
+        value: filled(from.value, bytes_max, place)?,
+    })
+}
+
+fn concept_group(from: wire::ConceptGroup) -> Result<ConceptGroup, CallError> {
+    let name = filled(from.name, NAME_BYTES_MAX, &|| "the name of a concept group".to_owned())?;
+    let is_made_right = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    let place = || format!("concept group `{name}`");
+    if !is_made_right {
+        return Err(invalid(&place, "its name may hold lower-case letters, digits and underscores only"));
+    }
+    Ok(ConceptGroup {
+        description: text(from.description, LINE_BYTES_MAX, &place)?,
+        includes: list(from.includes, SELECTIONS_MAX, &place, |item| selection(item, &place))?,
+        excludes: list(from.excludes, SELECTIONS_MAX, &place, |item| selection(item, &place))?,
+        name: name.clone(),
+    })
+}
+
+fn selection(from: wire::Selection, place: &dyn Fn() -> String) -> Result<Selection, CallError> {
+    Ok(match from {
+        wire::Selection::Code(uri) => Selection::Code(parsed(&uri, place, CodeUri::parse)?),
+        wire::Selection::DescendantsOf(uri) => Selection::DescendantsOf(parsed(&uri, place, CodeUri::parse)?),
+    })
+}

@@ -1,0 +1,117 @@
+//! A backup as what a store may be filled from: what the store kept, without keys and plugins.
+//!
+//! **Invariant:** the end is told only when everything was read and nothing is wrong with it.
+
+use std::fs::File;
+use std::io::{BufReader, Seek};
+use std::path::PathBuf;
+
+use super::problem::BackupProblem;
+use super::restore::{ReadAhead, head_of};
+use super::{Head, Item};
+use daftar_domain::change::Sequence;
+use daftar_domain::record::RecordKind;
+use daftar_store::StoreError;
+use daftar_store::archive::{Archive, Entry, Kept, Mark, Snapshot};
+use daftar_store::change_log::RegisterId;
+
+/// A backup in a file.
+#[derive(Debug, Clone)]
+pub struct BackupFile(pub PathBuf);
+
+#[async_trait::async_trait]
+impl Archive for BackupFile {
+    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
+        let path = self.0.clone();
+        let begun = tokio::task::spawn_blocking(move || begin(path)).await;
+        let begun = begun.unwrap_or_else(|error| Err(BackupProblem::Io(error.into())));
+        let (mark, reading) = begun.map_err(wrong)?;
+        Ok(Box::new(BackupSnapshot { mark, reading: Reading::On(reading) }))
+    }
+}
+
+fn begin(path: PathBuf) -> Result<(Mark, ReadAhead), BackupProblem> {
+    let mut file = File::open(path)?;
+    let mark = mark_of(&head_of(&mut file)?)?;
+    file.rewind()?;
+    Ok((mark, ReadAhead::start(BufReader::new(file), |_, _| ())?))
+}
+
+fn mark_of(head: &Head) -> Result<Mark, BackupProblem> {
+    let register = RegisterId::parse(&head.register);
+    let register = register.ok_or_else(|| BackupProblem::Head("the id of its register is none".to_owned()))?;
+    let count = |kind| head.records.get(Kept::of_kind(kind).name()).copied().unwrap_or_default();
+    let records = RecordKind::ALL.map(|kind| (kind, count(kind)));
+    Ok(Mark { register, sequence: Sequence(head.sequence), records })
+}
+
+/// What is wrong with it stays to be asked for: [`BackupProblem`] is the cause.
+fn wrong(problem: BackupProblem) -> StoreError {
+    StoreError::Failed(problem.into())
+}
+
+/// How far it was read.
+enum Reading {
+    /// There may be more.
+    On(ReadAhead),
+    /// Everything was read, and it was sound.
+    Ended,
+    /// It failed, or was left while it was read.
+    Failed,
+}
+
+/// What the store kept.
+struct BackupSnapshot {
+    mark: Mark,
+    reading: Reading,
+}
+
+#[async_trait::async_trait]
+impl Snapshot for BackupSnapshot {
+    fn mark(&self) -> &Mark {
+        &self.mark
+    }
+
+    async fn next(&mut self) -> Result<Vec<Entry>, StoreError> {
+        let reading = match std::mem::replace(&mut self.reading, Reading::Failed) {
+            Reading::On(reading) => reading,
+            Reading::Ended => {
+                self.reading = Reading::Ended;
+                return Ok(Vec::new());
+            }
+            Reading::Failed => return Err(StoreError::Failed("the backup could not be read before".into())),
+        };
+        let read = tokio::task::spawn_blocking(move || next(reading)).await;
+        let read = read.unwrap_or_else(|error| Err(BackupProblem::Io(error.into())));
+        match read.map_err(wrong)? {
+            Some((reading, entries)) => {
+                self.reading = Reading::On(reading);
+                Ok(entries)
+            }
+            None => {
+                self.reading = Reading::Ended;
+                Ok(Vec::new())
+            }
+        }
+    }
+}
+
+/// The next things that a store kept; none at the end of a backup with which nothing is wrong.
+fn next(reading: ReadAhead) -> Result<Option<(ReadAhead, Vec<Entry>)>, BackupProblem> {
+    loop {
+        let Some((items, _)) = reading.next() else {
+            reading.finish()?;
+            return Ok(None);
+        };
+        let mut entries = Vec::with_capacity(items.len());
+        for item in items {
+            match item {
+                Item::Kept(entry) => entries.push(entry),
+                Item::Key { .. } | Item::PluginList { .. } | Item::PluginPart { .. } => {}
+            }
+        }
+        if !entries.is_empty() {
+            return Ok(Some((reading, entries)));
+        }
+    }
+}

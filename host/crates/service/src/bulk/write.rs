@@ -1,0 +1,335 @@
+//! Writes one line: makes its record, passes it over, or changes what is there.
+
+use daftar_domain::group::GroupDetails;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::prepare::Work;
+use super::window::LineResult;
+use super::{BulkLine, BulkRecord, Done, Importer, OnExisting, STATUS_CREATED, STATUS_OK};
+use crate::client::to_the_end;
+use crate::consent::ConsentDraft;
+use crate::group::members::{MemberChange, change_member};
+use crate::group::{self, GroupDraft, GroupView};
+use crate::individual::{self, IndividualView};
+use crate::program_membership::{MembershipAddress, MembershipDraft, MembershipView};
+use crate::written::Spoken;
+use crate::{consent, identifiers, program, program_membership, records};
+use daftar_domain::calendar::utc_day;
+use daftar_domain::consent::ConsentDetails;
+use daftar_domain::context::OpContext;
+use daftar_domain::error::AppError;
+use daftar_domain::field::FieldSet;
+use daftar_domain::identifier::{Identifier, IdentifierKey};
+use daftar_domain::program::ProgramDetails;
+use daftar_domain::program_membership::MembershipSlot;
+use daftar_domain::record::{RecordId, RecordKind, VersionCondition};
+use daftar_domain::subject::SubjectReference;
+use daftar_store::overlay::is_of_dry_run;
+use daftar_store::{REHEARSED, TypedReads};
+use daftar_vocabulary::LanguagePreference;
+
+/// Why a membership that is only checked goes against its program, which is not asked.
+const REHEARSAL: &str = "a rehearsal";
+
+/// How often a line is tried that asks a program's rule while too many rules wait, and after what time.
+const TRIES: u32 = 300;
+const TRIED_AGAIN: Duration = Duration::from_millis(100);
+
+/// Does what asks a program's rule: an import has more lines on their way than the rules that one client may have waiting.
+async fn once_there_is_room<T, F: Future<Output = Result<T, AppError>>>(
+    ctx: &OpContext,
+    mut ask: impl FnMut() -> F,
+) -> Result<T, AppError> {
+    for _ in 1..TRIES {
+        match ask().await {
+            Err(AppError::Busy) => ctx.trail.begin_again(),
+            other => return other,
+        }
+        tokio::time::sleep(TRIED_AGAIN).await;
+    }
+    ask().await
+}
+
+impl Importer {
+    /// Writes a line. `later` is the later line that brought a record to which this one refers.
+    pub(super) async fn write(&self, line: u64, work: Work, later: Option<u64>) -> LineResult {
+        if let Some(later) = later {
+            let message = format!("it refers to a record of line {later}: put that line before this one");
+            return Err(AppError::invalid("", "later_line", message));
+        }
+        match work {
+            Work::Write(write) => {
+                let written = self.registry.store.commit(*write).await.map(|_| Done::Created);
+                rehearsed(written.map_err(AppError::from), Done::Created)
+            }
+            Work::Line(read) if self.must_ask(&read.record) => {
+                // Its codes get numbers, and no other use case gives any meanwhile: it must not stand still with its reader.
+                let this = self.clone();
+                to_the_end(async move { this.write_line(line, *read).await }).await
+            }
+            Work::Line(read) => self.write_line(line, *read).await,
+        }
+    }
+
+    /// Whether packs must be asked about codes of a record.
+    fn must_ask(&self, record: &BulkRecord) -> bool {
+        match record {
+            BulkRecord::Individual(draft) => individual::must_ask(&self.registry, draft),
+            BulkRecord::Group(draft) => group::must_ask(&self.registry, draft),
+            BulkRecord::Program(_) | BulkRecord::ProgramMembership(_) | BulkRecord::Consent(_) => false,
+        }
+    }
+
+    async fn write_line(&self, line: u64, read: BulkLine) -> LineResult {
+        let BulkLine { record, condition, on_existing } = read;
+        let existing = match on_existing {
+            OnExisting::Refuse => None,
+            OnExisting::Skip | OnExisting::Update | OnExisting::AddMembers => self.existing(&record).await?,
+        };
+        let Some(existing) = existing else {
+            let ctx = self.context(line, STATUS_CREATED);
+            let made = self.create(&ctx, record).await.map(|()| Done::Created);
+            return self.ended(&ctx, rehearsed(made, Done::Created)).await;
+        };
+        if on_existing == OnExisting::Skip {
+            return Ok(Done::Skipped);
+        }
+        if is_of_dry_run(existing) {
+            // What an earlier line would make is not there to be compared with.
+            return Ok(Done::Updated);
+        }
+        let ctx = self.context(line, STATUS_OK);
+        let done = match (record, on_existing) {
+            (BulkRecord::Group(draft), OnExisting::AddMembers) => self.add_members(&ctx, *draft).await,
+            (record, _) => self.update(&ctx, existing, record, &condition).await,
+        };
+        self.ended(&ctx, rehearsed(done, Done::Updated)).await
+    }
+
+    /// Writes down what the use case left for the audit log besides its change.
+    async fn ended(&self, ctx: &OpContext, result: LineResult) -> LineResult {
+        const REFUSED: u16 = 422;
+        let status = if result.is_ok() { STATUS_OK } else { REFUSED };
+        let reason = result.as_ref().err().map(|_| "the line of the import was refused");
+        self.registry.audit.record_now(ctx.trail.end(ctx.now, status, reason)).await?;
+        result
+    }
+
+    /// The record that a line is about, if it is there: the one that carries its identifiers.
+    async fn existing(&self, record: &BulkRecord) -> Result<Option<RecordId>, AppError> {
+        let kind = record.kind();
+        match record {
+            BulkRecord::Individual(draft) => self.carrier(kind, &draft.details.identifiers).await,
+            BulkRecord::Group(draft) => self.carrier(kind, &draft.identifiers).await,
+            BulkRecord::Program(details) => self.carrier(kind, &details.identifiers).await,
+            BulkRecord::Consent(draft) => self.found(kind, &draft.id.key()).await,
+            BulkRecord::ProgramMembership(draft) => match self.carrier(kind, &draft.identifiers).await? {
+                Some(carrier) => Ok(Some(carrier)),
+                None => self.holder(draft).await,
+            },
+        }
+    }
+
+    /// The record that carries some of these identifiers.
+    async fn carrier(&self, kind: RecordKind, all: &[Identifier]) -> Result<Option<RecordId>, AppError> {
+        let mut carriers = BTreeSet::new();
+        for identifier in all {
+            carriers.extend(self.found(kind, &identifier.key).await?);
+        }
+        let mut carriers = carriers.into_iter();
+        match (carriers.next(), carriers.next()) {
+            (only, None) => Ok(only),
+            (_, Some(_)) => {
+                let message = "its identifiers belong to different records: an import changes one record with a line";
+                Err(AppError::invalid("identifier", "several_records", message))
+            }
+        }
+    }
+
+    async fn found(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Option<RecordId>, AppError> {
+        match identifiers::find(&*self.registry.store, kind, key).await {
+            Ok(found) => Ok(Some(found)),
+            Err(AppError::NotFound(_)) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The open membership of the beneficiary in the program, if there is one.
+    async fn holder(&self, draft: &MembershipDraft) -> Result<Option<RecordId>, AppError> {
+        let program = self.found(RecordKind::Program, &draft.program).await?;
+        let beneficiary = self.found(draft.beneficiary.kind.record_kind(), &draft.beneficiary.id).await?;
+        let (Some(program), Some(id)) = (program, beneficiary) else { return Ok(None) };
+        let beneficiary = SubjectReference { kind: draft.beneficiary.kind, id };
+        Ok(self.registry.store.open_membership(MembershipSlot { program, beneficiary }).await?)
+    }
+
+    async fn create(&self, ctx: &OpContext, record: BulkRecord) -> Result<(), AppError> {
+        let registry = &*self.registry;
+        match record {
+            BulkRecord::Individual(draft) => {
+                let attempt = async || {
+                    let prepared = individual::prepare(ctx, registry, (*draft).clone()).await?;
+                    Ok(registry.store.commit(prepared.write).await?)
+                };
+                records::retried(&VersionCondition::Any, attempt).await?;
+            }
+            BulkRecord::Group(draft) => {
+                let attempt = async || {
+                    let (write, _kept) = group::prepare(ctx, registry, (*draft).clone()).await?;
+                    Ok(registry.store.commit(write).await?)
+                };
+                records::retried(&VersionCondition::Any, attempt).await?;
+            }
+            BulkRecord::Program(details) => {
+                program::create(ctx, registry, &self.engine, *details).await?;
+            }
+            BulkRecord::ProgramMembership(draft) => {
+                let draft = self.unasked(*draft);
+                let create = || program_membership::create(ctx, registry, &self.engine, draft.clone());
+                once_there_is_room(ctx, create).await?;
+            }
+            BulkRecord::Consent(draft) => {
+                consent::create(ctx, registry, *draft).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A membership that is only checked asks no program: whom it would ask about may be in the rehearsal alone.
+    fn unasked(&self, draft: MembershipDraft) -> MembershipDraft {
+        let override_reason = match draft.override_reason {
+            None if self.is_rehearsal => Some(REHEARSAL.to_owned()),
+            given => given,
+        };
+        MembershipDraft { override_reason, ..draft }
+    }
+
+    async fn update(
+        &self,
+        ctx: &OpContext,
+        existing: RecordId,
+        record: BulkRecord,
+        condition: &VersionCondition,
+    ) -> LineResult {
+        let (registry, languages) = (&*self.registry, LanguagePreference::none());
+        // The administrator may write every field; what is left out is taken out, as by PUT.
+        let spoken = Spoken::Whole(FieldSet::none());
+        match record {
+            BulkRecord::Individual(draft) => {
+                let key = self.address(RecordKind::Individual, existing, &draft.details.identifiers).await?;
+                let make = |_: &IndividualView| Ok((*draft).clone());
+                individual::change(ctx, registry, languages, (&key, condition), &spoken, &make).await?;
+            }
+            BulkRecord::Group(draft) => {
+                let key = self.address(RecordKind::Group, existing, &draft.identifiers).await?;
+                let make = |_: &GroupView| Ok((*draft).clone());
+                group::change(ctx, registry, languages, (&key, condition), &spoken, &make).await?;
+            }
+            BulkRecord::Program(details) => {
+                let before = records::by_id::<ProgramDetails>(&*registry.store, existing).await?;
+                records::check_version(condition, before.meta.version)?;
+                program::replace(ctx, registry, &self.engine, &before, *details).await?;
+            }
+            BulkRecord::ProgramMembership(draft) => {
+                let draft = self.unasked(*draft);
+                let address = match draft.identifiers.first() {
+                    Some(_) => {
+                        let kind = RecordKind::ProgramMembership;
+                        let found = self.address(kind, existing, &draft.identifiers).await?;
+                        MembershipAddress { key: found, program: None }
+                    }
+                    None => {
+                        MembershipAddress { key: draft.beneficiary.id.clone(), program: Some(draft.program.clone()) }
+                    }
+                };
+                let make = |_: &MembershipView, _: &FieldSet| Ok(draft.clone());
+                let terms = (condition, &spoken);
+                let replace = || program_membership::replace(ctx, registry, &self.engine, &address, terms, &make);
+                once_there_is_room(ctx, replace).await?;
+            }
+            BulkRecord::Consent(draft) => return self.consent(ctx, existing, &draft, condition).await,
+        }
+        Ok(Done::Updated)
+    }
+
+    /// The identifier of a line that leads to its record.
+    async fn address(
+        &self,
+        kind: RecordKind,
+        existing: RecordId,
+        all: &[Identifier],
+    ) -> Result<IdentifierKey, AppError> {
+        for identifier in all {
+            if self.found(kind, &identifier.key).await? == Some(existing) {
+                return Ok(identifier.key.clone());
+            }
+        }
+        Err(AppError::NotFound(kind))
+    }
+
+    /// A consent changes by being withdrawn alone.
+    async fn consent(
+        &self,
+        ctx: &OpContext,
+        existing: RecordId,
+        draft: &ConsentDraft,
+        condition: &VersionCondition,
+    ) -> LineResult {
+        let before = records::by_id::<ConsentDetails>(&*self.registry.store, existing).await?;
+        if draft.is_withdrawn {
+            if before.details.is_withdrawn {
+                return Ok(Done::Skipped);
+            }
+            consent::withdraw(ctx, &self.registry, draft.id, condition).await?;
+            return Ok(Done::Updated);
+        }
+        let message = "a consent changes by being withdrawn alone: give another consent, or leave the line out";
+        Err(AppError::invalid("consent_id", "immutable", message))
+    }
+
+    /// Lets those join who are not members already.
+    async fn add_members(&self, ctx: &OpContext, draft: GroupDraft) -> LineResult {
+        let registry = &*self.registry;
+        let Some(key) = draft.identifiers.first().map(|identifier| identifier.key.clone()) else {
+            return Err(AppError::invalid("identifier", "required", "the group is named by an identifier"));
+        };
+        let id = identifiers::find(&*registry.store, RecordKind::Group, &key).await?;
+        let today = utc_day(ctx.now);
+        let mut done = Done::Skipped;
+        for (at, member) in draft.members.into_iter().flatten().enumerate() {
+            let group = registry.store.find::<GroupDetails>(id).await?.ok_or(AppError::NotFound(RecordKind::Group))?;
+            let person = self.found(RecordKind::Individual, &member.individual).await?;
+            if group.details.active_members(today).any(|present| Some(present.individual) == person) {
+                continue;
+            }
+            let change = MemberChange::Add(member);
+            let added =
+                change_member(ctx, registry, LanguagePreference::none(), (&key, &VersionCondition::Any), &change).await;
+            added.map_err(|error| at_member(at, error))?;
+            done = Done::Updated;
+        }
+        Ok(done)
+    }
+}
+
+/// What could be done is done, where it was only to be checked.
+fn rehearsed(result: LineResult, done: Done) -> LineResult {
+    match result {
+        Err(AppError::Conflict(said)) if said == REHEARSED => Ok(done),
+        other => other,
+    }
+}
+
+/// Problems of one member with the place that it has in the line.
+fn at_member(at: usize, error: AppError) -> AppError {
+    match error {
+        AppError::Invalid(mut problems) => {
+            for problem in &mut problems {
+                problem.field = format!("member[{at}].{}", problem.field);
+            }
+            AppError::Invalid(problems)
+        }
+        other => other,
+    }
+}

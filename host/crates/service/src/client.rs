@@ -1,0 +1,391 @@
+//! What the administrator does with clients.
+//!
+//! **Invariant:** a change that has begun runs to its end, whoever stops waiting for it: the store and the directory never
+//! part.
+
+pub mod secret;
+
+use std::sync::Arc;
+
+use jiff::{Timestamp, ToSpan};
+use secrecy::SecretString;
+use tokio::sync::Mutex as AsyncMutex;
+use tracing::Instrument as _;
+
+use crate::audit;
+use daftar_auth::directory::ClientDirectory;
+use daftar_auth::secret::{SecretHasher, new_client_secret};
+use daftar_domain::audit::{AuditAction, AuditOutcome};
+use daftar_domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit};
+use daftar_domain::consent_filter::Purpose;
+use daftar_domain::context::{Clock, IdSource, OpContext};
+use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::field::{FieldName, FieldSet};
+use daftar_domain::grant::Grants;
+use daftar_domain::organization::{LegalBasis, Organization};
+use daftar_domain::scope::Scope;
+use daftar_store::{Operation, Store, StoreError, Write};
+
+/// How often a change is tried anew that another process was quicker than.
+const ATTEMPTS_MAX: usize = 8;
+
+/// What clients are administered with.
+#[derive(Clone)]
+pub struct ClientAdministration {
+    /// Where clients are kept.
+    pub store: Arc<dyn Store>,
+    /// Where requests look them up.
+    pub directory: Arc<ClientDirectory>,
+    /// Turns secrets into what is kept of them.
+    pub hasher: Arc<SecretHasher>,
+    /// Names new clients.
+    pub ids: Arc<dyn IdSource>,
+    /// Tells from when on tokens and secrets are refused. Not the request's own instant: while its body arrives and while it waits
+    /// for its turn, the client may still get tokens.
+    pub clock: Arc<dyn Clock>,
+    /// Held while a client is changed: one change at a time, so that none is made from a state that another one is replacing.
+    pub changing: Arc<AsyncMutex<()>>,
+}
+
+/// A client to be registered.
+#[derive(Debug, Clone)]
+pub struct NewClient {
+    /// What people call it.
+    pub name: ClientName,
+    /// Whose it is.
+    pub organization: Option<Organization>,
+    /// On what ground it looks at personal data.
+    pub legal_basis: Option<LegalBasis>,
+    /// What for, where its legal basis is consent.
+    pub purpose: Option<Purpose>,
+    /// What it may do, and on which fields.
+    pub grants: Grants,
+    /// Its own limit a minute.
+    pub rate_limit_per_minute: Option<RateLimit>,
+    /// Its own limit a day.
+    pub rate_limit_per_day: Option<RateLimit>,
+}
+
+/// What is to be changed of a client; what is absent stays, and `Some(None)` takes a setting out.
+#[derive(Debug, Clone, Default)]
+pub struct ClientChanges {
+    /// What people call it.
+    pub name: Option<ClientName>,
+    /// Whose it is.
+    pub organization: Option<Option<Organization>>,
+    /// On what ground it looks at personal data.
+    pub legal_basis: Option<Option<LegalBasis>>,
+    /// What for, where its legal basis is consent.
+    pub purpose: Option<Option<Purpose>>,
+    /// Its own limit a minute.
+    pub rate_limit_per_minute: Option<Option<RateLimit>>,
+    /// Its own limit a day.
+    pub rate_limit_per_day: Option<Option<RateLimit>>,
+}
+
+impl ClientChanges {
+    /// Which settings are named, never their values.
+    fn names(&self) -> String {
+        let named = [
+            ("name", self.name.is_some()),
+            ("organization", self.organization.is_some()),
+            ("legal_basis", self.legal_basis.is_some()),
+            ("purpose", self.purpose.is_some()),
+            ("rate_limit_per_minute", self.rate_limit_per_minute.is_some()),
+            ("rate_limit_per_day", self.rate_limit_per_day.is_some()),
+        ];
+        let names: Vec<&str> = named.iter().filter(|(_, is_named)| *is_named).map(|(name, _)| *name).collect();
+        if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+    }
+
+    fn apply(self, client: &mut Client) {
+        client.name = self.name.unwrap_or_else(|| client.name.clone());
+        client.organization = self.organization.unwrap_or_else(|| client.organization.clone());
+        client.legal_basis = self.legal_basis.unwrap_or(client.legal_basis);
+        client.purpose = self.purpose.unwrap_or_else(|| client.purpose.clone());
+        client.rate_limit_per_minute = self.rate_limit_per_minute.unwrap_or(client.rate_limit_per_minute);
+        client.rate_limit_per_day = self.rate_limit_per_day.unwrap_or(client.rate_limit_per_day);
+    }
+}
+
+impl ClientAdministration {
+    /// Registers a client. The secret is told here and never again.
+    ///
+    /// # Errors
+    /// [`AppError::Invalid`] where legal basis, organization and purpose do not go together; when no random bytes are had or the store fails.
+    pub async fn create(&self, ctx: &OpContext, new: NewClient) -> Result<(Arc<Client>, SecretString), AppError> {
+        let (this, ctx) = (self.clone(), ctx.clone());
+        to_the_end(async move { this.create_alone(&ctx, new).await }).await
+    }
+
+    async fn create_alone(&self, ctx: &OpContext, new: NewClient) -> Result<(Arc<Client>, SecretString), AppError> {
+        let _changing = self.changing.lock().await;
+        let id = ClientId::parse(&format!("client-{}", self.ids.next_id()))
+            .map_err(|error| AppError::internal(error.to_string()))?;
+        let secret = new_client_secret().map_err(|error| AppError::Unavailable(error.into()))?;
+        let hash = self.hasher.hash(id.as_str(), &secret);
+        let client = Client {
+            id,
+            name: new.name,
+            organization: new.organization,
+            legal_basis: new.legal_basis,
+            purpose: new.purpose,
+            status: ClientStatus::Active,
+            grants: new.grants,
+            secrets: vec![ClientSecret { hash, created_at: ctx.now, expires_at: None }],
+            not_before: None,
+            rate_limit_per_minute: new.rate_limit_per_minute,
+            rate_limit_per_day: new.rate_limit_per_day,
+            created_at: ctx.now,
+            updated_at: ctx.now,
+        };
+        check_consent(&client)?;
+        let stored = self.write(ctx, Operation::CreateClient(client.clone()), client, "created").await?;
+        Ok((stored, secret))
+    }
+
+    /// Every client, by id.
+    #[must_use]
+    pub fn list(&self) -> Vec<Arc<Client>> {
+        self.directory.all()
+    }
+
+    /// One client.
+    ///
+    /// # Errors
+    /// [`AppError::UnknownClient`].
+    pub fn show(&self, id: &ClientId) -> Result<Arc<Client>, AppError> {
+        self.directory.find(id).ok_or_else(|| AppError::UnknownClient(id.clone()))
+    }
+
+    /// Disables a client: its next call is refused, and so are the tokens it holds, for good.
+    ///
+    /// # Errors
+    /// [`AppError::UnknownClient`], or when the store fails.
+    pub async fn disable(&self, ctx: &OpContext, id: &ClientId) -> Result<Arc<Client>, AppError> {
+        let disable = |client: &mut Client, now| {
+            client.status = ClientStatus::Disabled;
+            refuse_tokens_until(client, now);
+            Ok(())
+        };
+        self.change(ctx, id, "disabled".to_owned(), (Tokens::Ended, disable)).await
+    }
+
+    /// Lets a disabled client in again; it has to get a new token.
+    ///
+    /// # Errors
+    /// [`AppError::UnknownClient`], or when the store fails.
+    pub async fn enable(&self, ctx: &OpContext, id: &ClientId) -> Result<Arc<Client>, AppError> {
+        let enable = |client: &mut Client, now| {
+            if client.status == ClientStatus::Disabled {
+                // Another process may have issued one before it heard that the client is disabled.
+                refuse_tokens_until(client, now);
+            }
+            client.status = ClientStatus::Active;
+            Ok(())
+        };
+        self.change(ctx, id, "enabled".to_owned(), (Tokens::Kept, enable)).await
+    }
+
+    /// Changes settings of a client; its next call goes by them.
+    ///
+    /// # Errors
+    /// As [`Self::create`], and [`AppError::UnknownClient`].
+    pub async fn set(&self, ctx: &OpContext, id: &ClientId, changes: ClientChanges) -> Result<Arc<Client>, AppError> {
+        let note = format!("set {}", changes.names());
+        let set = move |client: &mut Client, _| {
+            changes.apply(client);
+            check_consent(client)
+        };
+        self.change(ctx, id, note, (Tokens::Kept, set)).await
+    }
+
+    /// Grants a scope on some fields; a scope that is held gets these fields instead of its own.
+    ///
+    /// # Errors
+    /// [`AppError::UnknownClient`], or when the store fails.
+    pub async fn grant(
+        &self,
+        ctx: &OpContext,
+        id: &ClientId,
+        scope: Scope,
+        fields: FieldSet,
+    ) -> Result<Arc<Client>, AppError> {
+        let note = match &fields {
+            FieldSet::All => format!("granted {scope}"),
+            FieldSet::Only(names) => {
+                let names: Vec<&str> = names.iter().map(FieldName::as_str).collect();
+                format!(
+                    "granted {scope} on {}",
+                    if names.is_empty() { "no field".to_owned() } else { names.join(", ") }
+                )
+            }
+        };
+        let grant = move |client: &mut Client, _| {
+            client.grants.insert(scope, fields);
+            Ok(())
+        };
+        self.change(ctx, id, note, (Tokens::Kept, grant)).await
+    }
+
+    /// Revokes a scope; a scope that the client does not hold is a conflict, since something else was meant.
+    ///
+    /// # Errors
+    /// [`AppError::UnknownClient`], [`AppError::Conflict`], or when the store fails.
+    pub async fn revoke(&self, ctx: &OpContext, id: &ClientId, scope: Scope) -> Result<Arc<Client>, AppError> {
+        let revoke = move |client: &mut Client, _| {
+            let (id, held) = (&client.id, &client.grants);
+            if !held.contains(scope) {
+                return Err(AppError::Conflict(format!("`{id}` does not hold `{scope}` itself; it holds: {held}")));
+            }
+            client.grants.remove(scope);
+            Ok(())
+        };
+        self.change(ctx, id, format!("revoked {scope}"), (Tokens::Kept, revoke)).await
+    }
+
+    /// Makes one change, which is told the instant from which on it holds.
+    async fn change(
+        &self,
+        ctx: &OpContext,
+        id: &ClientId,
+        note: String,
+        change: (Tokens, impl FnOnce(&mut Client, Timestamp) -> Result<(), AppError> + Clone + Send + 'static),
+    ) -> Result<Arc<Client>, AppError> {
+        let (this, ctx, id) = (self.clone(), ctx.clone(), id.clone());
+        to_the_end(async move { this.change_alone(&ctx, &id, &note, change).await }).await
+    }
+
+    async fn change_alone(
+        &self,
+        ctx: &OpContext,
+        id: &ClientId,
+        note: &str,
+        (tokens, change): (Tokens, impl FnOnce(&mut Client, Timestamp) -> Result<(), AppError> + Clone + Send),
+    ) -> Result<Arc<Client>, AppError> {
+        let _changing = self.changing.lock().await;
+        for _ in 0..ATTEMPTS_MAX {
+            match self.change_once(ctx, id, note, (tokens, change.clone())).await? {
+                Ok(stored) => return Ok(stored),
+                // Another process changed it: from what that left.
+                Err(StoreError::ClientChanged(_)) => self.directory.take_up(self.store.clients().await?),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(StoreError::ClientChanged(id.clone()).into())
+    }
+
+    /// Makes a change from the client as it is known here; what the store says of it, or what refused it.
+    async fn change_once(
+        &self,
+        ctx: &OpContext,
+        id: &ClientId,
+        note: &str,
+        (tokens, change): (Tokens, impl FnOnce(&mut Client, Timestamp) -> Result<(), AppError> + Send),
+    ) -> Result<Result<Arc<Client>, StoreError>, AppError> {
+        let present = self.show(id)?;
+        if tokens == Tokens::Ended {
+            // No token is issued from here on, so that none is younger than the instant up to which they are refused.
+            self.directory.put(Arc::new(without_secrets(&present)));
+        }
+        let now = self.clock.now();
+        let mut changed = Client::clone(&present);
+        let outcome = match change(&mut changed, now) {
+            Ok(()) => {
+                changed.updated_at = after(present.updated_at, now);
+                Ok(self.write(ctx, Operation::UpdateClient(changed.clone(), present.updated_at), changed, note).await)
+            }
+            Err(refused) => Err(refused),
+        };
+        if !matches!(outcome, Ok(Ok(_))) && tokens == Tokens::Ended {
+            self.directory.put(present);
+        }
+        outcome
+    }
+
+    async fn write(
+        &self,
+        ctx: &OpContext,
+        operation: Operation,
+        client: Client,
+        note: &str,
+    ) -> Result<Arc<Client>, StoreError> {
+        let mut entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, vec![client.id.to_string()]);
+        entry.note = Some(format!("client {note}"));
+        let write =
+            Write { at: ctx.now, source: None, operations: vec![operation], audit: vec![entry], rests_on: Vec::new() };
+        let committed = self.store.commit(write).await?;
+        let stored = committed.written.into_iter().find_map(|written| match written {
+            daftar_store::Written::Client(client) => Some(client),
+            daftar_store::Written::Record(_) | daftar_store::Written::Photo(_) | daftar_store::Written::Setting(_) => {
+                None
+            }
+        });
+        let stored = stored.ok_or_else(|| StoreError::Corrupt {
+            what: "client",
+            reason: "the store answered the change of a client with something else".to_owned(),
+        })?;
+        self.directory.put(stored.clone());
+        Ok(stored)
+    }
+}
+
+/// What becomes of the tokens that a client holds when it is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tokens {
+    /// They stay good.
+    Kept,
+    /// They are refused from then on.
+    Ended,
+}
+
+/// Refuses the tokens issued until then, and never fewer than before: a clock may step back.
+fn refuse_tokens_until(client: &mut Client, now: Timestamp) {
+    client.not_before = client.not_before.max(Some(now));
+}
+
+/// The same client, to which no token is issued.
+fn without_secrets(client: &Client) -> Client {
+    let mut client = client.clone();
+    for secret in &mut client.secrets {
+        secret.expires_at = Some(Timestamp::MIN);
+    }
+    client
+}
+
+/// A client that sees what is consented to belongs to whom it is consented to, and only such a one has a purpose.
+fn check_consent(client: &Client) -> Result<(), AppError> {
+    let is_by_consent = client.legal_basis == Some(LegalBasis::Consent);
+    let mut problems = Vec::new();
+    let mut add = |field: &str, code, message: &str| {
+        problems.push(FieldProblem { field: field.to_owned(), code, message: message.to_owned() });
+    };
+    if is_by_consent && client.organization.is_none() {
+        let message =
+            "a client whose legal basis is `consent` sees what is consented to its organization: name the organization";
+        add("organization", "required", message);
+    }
+    if !is_by_consent && client.purpose.is_some() {
+        let message = "a purpose chooses among consents: it goes with the legal basis `consent` alone";
+        add("purpose", "contradiction", message);
+    }
+    if problems.is_empty() { Ok(()) } else { Err(AppError::Invalid(problems)) }
+}
+
+/// Runs an administrative change in a task of its own and waits for it. A request whose client left is dropped in the middle;
+/// its change is not.
+pub(super) async fn to_the_end<T: Send + 'static>(
+    change: impl Future<Output = Result<T, AppError>> + Send + 'static,
+) -> Result<T, AppError> {
+    tokio::spawn(change.in_current_span()).await.map_err(|error| AppError::Internal(error.into()))?
+}
+
+/// Now, or the next millisecond after the last change where the clock stands still or went back: the order of changes is
+/// told by this instant.
+fn after(last: Timestamp, now: Timestamp) -> Timestamp {
+    let earliest = last.checked_add(1.millisecond()).unwrap_or(last);
+    now.max(earliest)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! Codes of requests into codes of the register, and back into what a client is shown.
+
+use std::sync::Arc;
+
+use daftar_domain::code::{CodeUri, CodedValue};
+use daftar_domain::error::FieldProblem;
+use daftar_domain::extension::{EXTENSION, Extension, ExtensionFields};
+use daftar_domain::field::FieldSet;
+use daftar_domain::group::GroupDetails;
+use daftar_domain::individual::{CodePlace, IndividualDetails};
+use daftar_domain::manifest::ExtensionPath;
+use daftar_domain::vocabulary::{CodedField, DisplayedCode};
+pub use daftar_vocabulary::LanguagePreference;
+use daftar_vocabulary::{CodeProblem, ContentDigest, Generation, LookUpProblem};
+
+/// How codes are shown to one client in one request: one generation, one choice of languages.
+#[derive(Clone)]
+pub struct CodeView {
+    generation: Arc<Generation>,
+    languages: LanguagePreference,
+}
+
+impl CodeView {
+    /// Shows codes of that generation in those languages.
+    #[must_use]
+    pub fn new(generation: Arc<Generation>, languages: LanguagePreference) -> Self {
+        Self { generation, languages }
+    }
+
+    /// The fields that installed modules add to records.
+    #[must_use]
+    pub fn extension_fields(&self) -> &ExtensionFields {
+        self.generation.extension_fields()
+    }
+
+    /// Names the generation by what is in it.
+    #[must_use]
+    pub fn vocabularies(&self) -> &ContentDigest {
+        self.generation.digest()
+    }
+
+    /// What the client is shown of a code.
+    #[must_use]
+    pub fn show(&self, value: CodedValue) -> DisplayedCode {
+        match self.generation.display(value, &self.languages) {
+            Some(shown) => shown.to_displayed(),
+            None => unknown(value),
+        }
+    }
+}
+
+/// What is shown of a number that was never given: a damaged record is served rather than hidden.
+fn unknown(value: CodedValue) -> DisplayedCode {
+    tracing::error!(number = value.number.0, "a record holds a code number that was never given");
+    let text = "unknown".to_owned();
+    DisplayedCode { uri: text.clone(), code: text.clone(), display: text.clone(), namespace: text }
+}
+
+/// The codes that a record holds already, each with its field: they stay right there, whatever the vocabularies say of them
+/// meanwhile. None, for a record that is new.
+///
+/// **Invariant:** whether a code of a request is accepted never depends on a field that the client may not read: it is resolved against
+/// the codes in [readable fields](Self::seen) alone.
+#[derive(Debug, Default)]
+pub struct Held(Vec<(String, CodedValue)>);
+
+impl Held {
+    /// Those of a person.
+    #[must_use]
+    pub fn of_individual(details: &IndividualDetails) -> Self {
+        Self::new(details.every_code(), &details.extension)
+    }
+
+    /// Those of a group.
+    #[must_use]
+    pub fn of_group(details: &GroupDetails) -> Self {
+        Self::new(details.every_code(), &details.extension)
+    }
+
+    /// Those in fields that the client sees.
+    #[must_use]
+    pub fn seen(self, fields: &FieldSet) -> Self {
+        Self(self.0.into_iter().filter(|(field, _)| fields.allows(field)).collect())
+    }
+
+    fn new(codes: Vec<(CodedField, CodedValue)>, extension: &Extension) -> Self {
+        let codes = codes.into_iter().map(|(field, value)| (field.path().to_owned(), value));
+        let extension = extension.coded().map(|(path, value)| (format!("{EXTENSION}.{path}"), *value));
+        Self(codes.chain(extension).collect())
+    }
+
+    /// The code as it is held in that field, if it is.
+    #[must_use]
+    pub fn find(&self, generation: &Generation, field: &str, code: &CodeUri) -> Option<CodedValue> {
+        let number = generation.number_of(code)?;
+        self.0.iter().find(|(at, value)| at == field && value.number == number).map(|(_, value)| *value)
+    }
+}
+
+/// An extension with what the record holds in fields that no installed module declares: nobody sees these, so that nobody can
+/// have meant to take them out.
+#[must_use]
+pub fn with_undeclared(generation: &Generation, before: &Extension, now: Extension) -> Extension {
+    let fields = generation.extension_fields();
+    let unseen = before.iter().filter(|(path, _)| fields.get(path.as_str()).is_none());
+    let all: Vec<_> = now.iter().chain(unseen).map(|(path, content)| (path.clone(), content.clone())).collect();
+    Extension::new(all)
+}
+
+/// Checks every code of a person against its field's vocabularies, save those that it holds `before`. Where that adds problems, the
+/// person is none.
+pub fn resolve_individual(
+    generation: &Generation,
+    before: &Held,
+    draft: IndividualDetails<CodeUri>,
+    problems: &mut Vec<FieldProblem>,
+) -> IndividualDetails {
+    let mut details = draft.map_codes(|place, path, code| {
+        resolve_at(generation, before, (place, path), &code, problems).unwrap_or(REFUSED)
+    });
+    details.codes.sort_unstable_by_key(|(field, _)| *field);
+    details.code_lists.sort_unstable_by_key(|(field, _)| *field);
+    details
+}
+
+/// Checks the code that stands at a place of a record, unless the record holds it there already.
+fn resolve_at(
+    generation: &Generation,
+    before: &Held,
+    (place, path): (CodePlace<'_>, String),
+    code: &CodeUri,
+    problems: &mut Vec<FieldProblem>,
+) -> Option<CodedValue> {
+    match place {
+        CodePlace::Field(field) => {
+            let held = before.find(generation, field.path(), code);
+            held.or_else(|| resolve(generation, field, path, code, problems))
+        }
+        CodePlace::Extension(field) => {
+            let held = before.find(generation, &format!("{EXTENSION}.{field}"), code);
+            held.or_else(|| resolve_extension(generation, field, path, code, problems))
+        }
+    }
+}
+
+/// Stands where a refused code stood until the whole record is refused, a few lines later; never stored.
+const REFUSED: CodedValue = CodedValue {
+    number: daftar_domain::code::CodeNumber(u32::MAX),
+    edition: daftar_domain::code::EditionNumber(u32::MAX),
+};
+
+/// Checks one code; remembers the problem where it is not right.
+pub fn resolve(
+    generation: &Generation,
+    field: CodedField,
+    path: String,
+    code: &CodeUri,
+    problems: &mut Vec<FieldProblem>,
+) -> Option<CodedValue> {
+    let absent = without_search(generation, field.namespaces(), code, problems);
+    match absent.map_or_else(|| generation.resolve(field, code), Err) {
+        Ok(value) => Some(value),
+        Err(problem) => {
+            problems.push(FieldProblem { field: path, code: problem.code(), message: problem.to_string() });
+            None
+        }
+    }
+}
+
+/// How many wrong codes of one request are told with what was probably meant. One with more is a mistake of another kind, and
+/// each search takes its time.
+const SEARCHES_MAX: usize = 50;
+
+/// What a code is refused with where very many of the request are wrong already: without a search for what was meant.
+fn without_search(
+    generation: &Generation,
+    namespaces: &[&str],
+    code: &CodeUri,
+    problems: &[FieldProblem],
+) -> Option<CodeProblem> {
+    if problems.len() < SEARCHES_MAX || !namespaces.contains(&code.namespace.as_str()) {
+        return None;
+    }
+    match generation.plainly_absent(code)? {
+        LookUpProblem::Code(problem) => Some(problem),
+        LookUpProblem::UnknownNamespace { .. } | LookUpProblem::NotInstalled { .. } => None,
+    }
+}
+
+/// Checks one code of an extension field; remembers the problem where it is not right.
+fn resolve_extension(
+    generation: &Generation,
+    field: &ExtensionPath,
+    path: String,
+    code: &CodeUri,
+    problems: &mut Vec<FieldProblem>,
+) -> Option<CodedValue> {
+    let declared = generation.extension_fields().get(field.as_str());
+    let Some(namespace) = declared.and_then(|field| field.vocabulary.as_deref()) else {
+        // The module went while the request was read.
+        let message = "no installed module declares such a field".to_owned();
+        problems.push(FieldProblem { field: path, code: "unknown_field", message });
+        return None;
+    };
+    let absent = without_search(generation, &[namespace], code, problems);
+    let resolve = || generation.resolve_in(&format!("{EXTENSION}.{field}"), &[namespace], code);
+    match absent.map_or_else(resolve, Err) {
+        Ok(value) => Some(value),
+        Err(problem) => {
+            problems.push(problem.at(path));
+            None
+        }
+    }
+}
+
+/// Checks every code of a group against its field's vocabularies, save those that it holds `before`; members and other groups
+/// keep the names they have.
+pub fn resolve_group<I>(
+    generation: &Generation,
+    before: &Held,
+    draft: GroupDetails<CodeUri, I>,
+    problems: &mut Vec<FieldProblem>,
+) -> GroupDetails<CodedValue, I> {
+    draft.map_codes(|place, path, code| {
+        resolve_at(generation, before, (place, path), &code, problems).unwrap_or(REFUSED)
+    })
+}

@@ -1,0 +1,193 @@
+//! What is done with consents: the administrator gives and withdraws them, the organization that one is given to reads it and
+//! gives it back.
+//!
+//! **Invariant:** a consent never changes but by being withdrawn, and that is never undone. Whoever consents to something else
+//! gives another consent.
+//!
+//! **Invariant:** to a client a consent that is given to another organization than its own does not exist.
+
+use std::sync::Arc;
+
+use super::registry::Registry;
+use super::{audit, records, subjects, visibility};
+use daftar_domain::audit::{Actor, AuditAction, AuditOutcome};
+use daftar_domain::calendar::utc_day;
+use daftar_domain::consent::{Consent, ConsentDetails, ConsentId, ConsentStatus};
+use daftar_domain::context::{IdSource, OpContext};
+use daftar_domain::error::AppError;
+use daftar_domain::field::FieldSet;
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::organization::Organization;
+use daftar_domain::record::{RecordKind, VersionCondition};
+use daftar_domain::search::Page;
+use daftar_domain::search::terms::ConsentTerm;
+use daftar_domain::subject::Subject;
+use daftar_store::Operation;
+
+/// A consent as a request gives it: the subject by identifier.
+pub type ConsentDraft = ConsentDetails<IdentifierKey>;
+
+/// A consent as it stands today.
+pub struct ConsentView {
+    /// The consent.
+    pub consent: Arc<Consent>,
+    /// `Individual/<system>|<value>` or `Group/<system>|<value>`
+    pub subject: String,
+    /// Where it stands.
+    pub status: ConsentStatus,
+    /// What of it may be shown.
+    pub fields: FieldSet,
+}
+
+/// A new name for a consent.
+///
+/// # Errors
+/// When the source of names gives none that is a UUID.
+pub fn new_id(ids: &dyn IdSource) -> Result<ConsentId, AppError> {
+    ConsentId::parse(&ids.next_id()).map_err(|error| AppError::internal(error.to_string()))
+}
+
+/// Writes a consent down.
+///
+/// # Errors
+/// [`AppError::Invalid`] when the subject does not resolve.
+pub async fn create(ctx: &OpContext, registry: &Registry, draft: ConsentDraft) -> Result<ConsentView, AppError> {
+    let mut problems = Vec::new();
+    let subject = subjects::resolve(ctx, registry, "subject", &draft.subject, &mut problems).await?;
+    let Some(subject) = subject else { return Err(AppError::Invalid(problems)) };
+    let details = ConsentDetails {
+        id: draft.id,
+        subject,
+        grantee: draft.grantee,
+        purpose: draft.purpose,
+        effective_date: draft.effective_date,
+        expiry_date: draft.expiry_date,
+        resources: draft.resources,
+        fields: draft.fields,
+        legal_basis: draft.legal_basis,
+        is_withdrawn: draft.is_withdrawn,
+    };
+    let targets = vec![reference(details.id), records::reference(subject.kind.record_kind(), &draft.subject.id)];
+    let operation = Operation::create(details);
+    let entry = audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets);
+    view(ctx, registry, records::commit(registry, records::write(ctx, vec![operation], entry)).await?).await
+}
+
+/// Reads a consent.
+///
+/// # Errors
+/// [`AppError::NotFound`] where there is none, or none that the caller may see.
+pub async fn read(ctx: &OpContext, registry: &Registry, id: ConsentId) -> Result<ConsentView, AppError> {
+    let found = match find(ctx, registry, id).await {
+        Ok(consent) => view(ctx, registry, consent).await,
+        Err(error) => Err(error),
+    };
+    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
+    let mut targets = vec![reference(id)];
+    targets.extend(found.as_ref().ok().map(|view| view.subject.clone()));
+    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
+    found
+}
+
+/// Withdraws a consent; one that is withdrawn already stays as it is.
+///
+/// # Errors
+/// As [`read`], and [`AppError::VersionMismatch`] when the condition is not met.
+pub async fn withdraw(
+    ctx: &OpContext,
+    registry: &Registry,
+    id: ConsentId,
+    condition: &VersionCondition,
+) -> Result<ConsentView, AppError> {
+    let refusal = || audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(id)]);
+    records::changed(ctx, registry, condition, refusal, || withdraw_once(ctx, registry, id, condition)).await
+}
+
+async fn withdraw_once(
+    ctx: &OpContext,
+    registry: &Registry,
+    id: ConsentId,
+    condition: &VersionCondition,
+) -> Result<ConsentView, AppError> {
+    let before = find(ctx, registry, id).await?;
+    records::check_version(condition, before.meta.version)?;
+    let subject = subjects::called(&*registry.store, before.details.subject).await?;
+    let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, vec![reference(id), subject]);
+    if before.details.is_withdrawn {
+        entry.note = Some("was withdrawn already".to_owned());
+        registry.audit.record(ctx, entry).await?;
+        return view(ctx, registry, before).await;
+    }
+    entry.note = Some("withdrawn".to_owned());
+    let details = ConsentDetails { is_withdrawn: true, ..before.details.clone() };
+    let operation = Operation::update(before.id, before.meta.version, details);
+    view(ctx, registry, records::commit(registry, records::write(ctx, vec![operation], entry)).await?).await
+}
+
+/// The consent of that name, if the caller may see it.
+async fn find(ctx: &OpContext, registry: &Registry, id: ConsentId) -> Result<Arc<Consent>, AppError> {
+    let consent = records::find::<ConsentDetails>(&*registry.store, &id.key()).await?;
+    let is_seen = match &ctx.actor {
+        Actor::Client(_) => ctx.organization.as_ref() == Some(&consent.details.grantee),
+        Actor::Administrator | Actor::System => true,
+        Actor::Unknown => false,
+    };
+    if is_seen { Ok(consent) } else { Err(AppError::NotFound(RecordKind::Consent)) }
+}
+
+/// Conditions on consents, all of which must hold. Empty: every consent.
+#[derive(Debug, Default)]
+pub struct ConsentQuery {
+    /// Who consents, of these kinds; each of them.
+    pub subjects: Vec<(Vec<Subject>, IdentifierKey)>,
+    /// To whom.
+    pub grantee: Option<Organization>,
+}
+
+/// What a search found.
+pub struct ConsentPage {
+    /// How many there are in all.
+    pub total: u64,
+    /// Those of the page, in the order in which they were written down.
+    pub consents: Vec<ConsentView>,
+}
+
+/// Searches consents, for the administrator.
+///
+/// # Errors
+/// When the store fails.
+pub async fn search(
+    ctx: &OpContext,
+    registry: &Registry,
+    query: ConsentQuery,
+    page: Page,
+) -> Result<ConsentPage, AppError> {
+    let mut conditions = Vec::new();
+    for (kinds, key) in &query.subjects {
+        let carriers = subjects::carriers(&*registry.store, kinds, key).await?;
+        conditions.push(carriers.into_iter().map(ConsentTerm::Subject).collect());
+    }
+    conditions.extend(query.grantee.map(|grantee| vec![ConsentTerm::Grantee(grantee)]));
+    let found = registry.index.consents(&conditions, page).await?;
+    let mut consents = Vec::with_capacity(found.ids.len());
+    for id in found.ids {
+        consents.push(view(ctx, registry, records::by_id(&*registry.store, id).await?).await?);
+    }
+    let targets = consents.iter().map(|view| view.subject.clone()).collect();
+    let mut entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
+    entry.note = Some("searched consents".to_owned());
+    registry.audit.record(ctx, entry).await?;
+    Ok(ConsentPage { total: found.total, consents })
+}
+
+async fn view(ctx: &OpContext, registry: &Registry, consent: Arc<Consent>) -> Result<ConsentView, AppError> {
+    let subject = subjects::called(&*registry.store, consent.details.subject).await?;
+    let status = consent.details.status(utc_day(ctx.now));
+    let fields = visibility::of(ctx, registry, RecordKind::Consent, consent.id).await?;
+    let fields = fields.ok_or(AppError::NotFound(RecordKind::Consent))?;
+    Ok(ConsentView { consent, subject, status, fields })
+}
+
+fn reference(id: ConsentId) -> String {
+    format!("{}/{id}", RecordKind::Consent)
+}

@@ -1,0 +1,132 @@
+//! Says of an expression, before it is stored or evaluated, whether it is right: it compiles against the facts of its subject, and
+//! every code and concept group that it names exists.
+//!
+//! **Invariant:** nothing here looks at a record: what is said follows from the expression, the schema, the vocabularies and the
+//! grants of whoever asks.
+
+use std::sync::Arc;
+
+use super::access;
+use super::decision::expression_digest;
+use super::exhausted::Asked;
+use super::failure::{Failure, refused, unless_exhausted};
+use super::questions;
+use super::schema::schema;
+use crate::open;
+use crate::registry::Registry;
+use daftar_domain::code::CodeUri;
+use daftar_domain::context::OpContext;
+use daftar_domain::eligibility::{Diagnostic, PlacedQuestion, Question, Reference, Schema, Severity, Subject};
+use daftar_domain::error::AppError;
+use daftar_domain::explanation::RuleSummary;
+use daftar_sandbox::{EligibilityEngine, EngineError, RuleRequest, RuleSession, run_rule};
+
+/// What is known of an expression before it is evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// The type of its value and what it costs; nothing, where the engine could not make a rule of it.
+    pub summary: Option<RuleSummary>,
+    /// The fields that it reads, named as missing facts are: `me.birth_date`, `members`.
+    pub references: Vec<String>,
+    /// What is wrong with it or doubtful, by place.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Checked {
+    /// Whether it can be evaluated.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error)
+    }
+}
+
+/// Checks an expression for whoever asks.
+///
+/// # Errors
+/// [`AppError::Expression`] when checking exhausts a budget; [`AppError::NoEngine`], [`AppError::Busy`]. A wrong expression is
+/// none: its diagnostics say what is wrong.
+pub async fn check(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    expression: &str,
+    subject: Subject,
+) -> Result<Checked, AppError> {
+    let engine_name = engine.engine_name().ok_or(AppError::NoEngine)?;
+    let asked = Asked {
+        expression_digest: expression_digest(expression),
+        under: format!("{subject:?} {engine_name}"),
+        subjects: 0,
+    };
+    let schema = Arc::new(schema(subject, registry.vocabularies.current().extension_fields()));
+    let checking = Checking { ctx: ctx.clone(), registry: registry.clone(), schema: schema.clone() };
+    let rule = RuleRequest { actor: ctx.actor.clone(), expression: expression.to_owned(), schema };
+    let run = async {
+        match run_rule(engine.as_ref(), rule, move |session| checking.run(session)).await {
+            Ok(checked) => Ok(checked?),
+            Err(EngineError::Diagnostics(diagnostics)) => {
+                Ok(Checked { summary: None, references: Vec::new(), diagnostics })
+            }
+            Err(other) => Err(Failure::Engine(other)),
+        }
+    };
+    unless_exhausted(ctx, registry, asked, run).await
+}
+
+/// Checks an expression that is to be stored, and returns what is doubtful about it.
+///
+/// # Errors
+/// [`AppError::Expression`] with every diagnostic, or when checking exhausts a budget; [`AppError::NoEngine`].
+pub async fn check_expression(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    expression: &str,
+    subject: Subject,
+) -> Result<Vec<Diagnostic>, AppError> {
+    let checked = check(ctx, registry, engine, expression, subject).await?;
+    if checked.is_valid() { Ok(checked.diagnostics) } else { Err(refused(checked.diagnostics)) }
+}
+
+/// One check on its way; it runs on a thread of the sandbox.
+struct Checking {
+    ctx: OpContext,
+    registry: Registry,
+    schema: Arc<Schema>,
+}
+
+impl Checking {
+    fn run(self, session: &mut dyn RuleSession) -> Result<Checked, AppError> {
+        let mut diagnostics = session.warnings().to_vec();
+        diagnostics.extend(self.about_codes(session.questions())?);
+        diagnostics.extend(access::gaps(&self.ctx, self.schema.subject, session.references()));
+        diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
+        Ok(Checked { summary: Some(session.summary().clone()), references: names(session.references()), diagnostics })
+    }
+
+    /// What is wrong with codes and concept groups that the expression names, or doubtful.
+    fn about_codes(&self, asked: &[PlacedQuestion]) -> Result<Vec<Diagnostic>, AppError> {
+        let mut generation = self.registry.vocabularies.current();
+        if generation.has_open_vocabularies() {
+            generation = open::consult_here(&self.registry, generation, &codes_of(asked))?;
+        }
+        Ok(questions::diagnostics(&generation, asked))
+    }
+}
+
+/// The codes that questions name.
+pub(super) fn codes_of(asked: &[PlacedQuestion]) -> Vec<CodeUri> {
+    let codes = asked.iter().filter_map(|placed| match &placed.question {
+        Question::Code(text) | Question::DescendsFrom(text) => CodeUri::parse(text).ok(),
+        Question::InGroup(_) => None,
+    });
+    codes.collect()
+}
+
+/// The fields as missing facts are named, each once.
+fn names(references: &[Reference]) -> Vec<String> {
+    let mut names: Vec<String> = references.iter().map(Reference::name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}

@@ -1,0 +1,144 @@
+//! Facts become the columns that rules read.
+
+use super::*;
+use crate::eligibility::facts::Person;
+use crate::eligibility::schema::schema;
+use daftar_domain::calendar::parse_date;
+use daftar_domain::code::{CodedValue, EditionNumber};
+use daftar_domain::eligibility::{FieldType, Subject};
+use daftar_domain::extension::{Extension, ExtensionContent, ExtensionFields, ExtensionValue};
+use daftar_domain::individual::IndividualDetails;
+use daftar_domain::manifest::{ExtensionField, ExtensionFieldKind, ExtensionPath};
+use daftar_domain::vocabulary::CodedField;
+
+fn coded(number: u32) -> CodedValue {
+    CodedValue { number: CodeNumber(number), edition: EditionNumber(0) }
+}
+
+fn person(details: IndividualDetails, role: Option<u32>) -> PersonInHousehold {
+    PersonInHousehold { person: Person::Inline(Box::new(details)), role: role.map(coded) }
+}
+
+fn reference(space: RowSpace, path: &str) -> Reference {
+    Reference { space, path: path.to_owned(), needs_texts: true, line: 1, column: 1, length: 1 }
+}
+
+/// A field of every type and a list.
+fn declared() -> ExtensionFields {
+    let mut fields = ExtensionFields::default();
+    for (name, kind, repeated) in [
+        ("is_member", ExtensionFieldKind::Boolean, false),
+        ("plots", ExtensionFieldKind::Integer, false),
+        ("area", ExtensionFieldKind::Number, false),
+        ("note", ExtensionFieldKind::Text, false),
+        ("since", ExtensionFieldKind::Date, false),
+        ("crops", ExtensionFieldKind::Coded, true),
+    ] {
+        let vocabulary = (kind == ExtensionFieldKind::Coded).then(|| "urn:fao:agrovoc".to_owned());
+        let path = ExtensionPath::parse(&format!("farmer.{name}")).unwrap();
+        fields.add(ExtensionField { path, kind, repeated, vocabulary }).unwrap();
+    }
+    fields
+}
+
+#[test]
+fn lays_out_what_modules_add_and_takes_a_value_of_another_type_for_missing() {
+    let field = |name: &str, content| (ExtensionPath::parse(&format!("farmer.{name}")).unwrap(), content);
+    let farmer = |fields| IndividualDetails { extension: Extension::new(fields), ..IndividualDetails::default() };
+    let crops = ExtensionContent::Many(vec![ExtensionValue::Code(coded(3)), ExtensionValue::Code(coded(4))]);
+    let first = farmer(vec![
+        field("crops", crops),
+        field("plots", ExtensionContent::One(ExtensionValue::Integer(5))),
+        field("note", ExtensionContent::One(ExtensionValue::Text("dry".into()))),
+    ]);
+    let second = farmer(vec![
+        field("crops", ExtensionContent::Many(Vec::new())),
+        field("plots", ExtensionContent::One(ExtensionValue::Text("many".into()))),
+    ]);
+    let subject = |details| SubjectFacts {
+        me: Me::Person(person(details, None)),
+        members: Members::Unknown,
+        programs: Programs::Unknown,
+    };
+    let subjects = [subject(first), subject(second), subject(IndividualDetails::default())];
+    let references =
+        ["crops", "plots", "note"].map(|name| reference(RowSpace::Me, &format!("extension.farmer.{name}")));
+    let subjects: Vec<&SubjectFacts> = subjects.iter().collect();
+    let batch = batch(&schema(Subject::Individual, &declared()), &references, &subjects, 0).unwrap();
+    let found = |path: &str| {
+        let column = batch.columns.iter().find(|column| column.path == format!("extension.farmer.{path}")).unwrap();
+        (column.valid.clone(), column.values.clone())
+    };
+    assert_eq!(found("crops"), (vec![0b011], ColumnValues::Lists(vec![0, 2, 2, 2])));
+    assert_eq!(found("crops[]"), (vec![], ColumnValues::Codes(vec![3, 4])));
+    assert_eq!(found("plots"), (vec![0b001], ColumnValues::Integers(vec![5, 0, 0])));
+    let texts = ColumnValues::Texts { offsets: vec![0, 3, 3, 3], bytes: b"dry".to_vec() };
+    assert_eq!(found("note"), (vec![0b001], texts));
+}
+
+#[test]
+fn lays_out_singles_lists_and_members_with_what_is_missing() {
+    let born = IndividualDetails {
+        birth_date: parse_date("1970-01-02").ok(),
+        codes: vec![(CodedField::Gender, coded(7))],
+        code_lists: vec![(CodedField::Languages, vec![coded(3), coded(4)])],
+        ..IndividualDetails::default()
+    };
+    let unknown = IndividualDetails::default();
+    let subjects = [
+        SubjectFacts {
+            me: Me::Person(person(born.clone(), Some(9))),
+            members: Members::Known(vec![person(born, Some(9)), person(unknown.clone(), None)]),
+            programs: Programs::Known(Vec::new()),
+        },
+        SubjectFacts { me: Me::Person(person(unknown, None)), members: Members::Unknown, programs: Programs::Unknown },
+    ];
+    let references = [
+        reference(RowSpace::Me, "birth_date"),
+        reference(RowSpace::Me, "languages"),
+        reference(RowSpace::Me, "role"),
+        reference(RowSpace::Members, "gender"),
+    ];
+    let subjects: Vec<&SubjectFacts> = subjects.iter().collect();
+    let batch = batch(&schema(Subject::Individual, &ExtensionFields::default()), &references, &subjects, 0).unwrap();
+    assert_eq!(batch.members, Some(Children { offsets: vec![0, 2, 2], known: vec![0b01] }));
+    let found = |space, path: &str| {
+        let column = batch.columns.iter().find(|column| column.space == space && column.path == path).unwrap();
+        (column.valid.clone(), column.values.clone())
+    };
+    assert_eq!(found(RowSpace::Me, "birth_date"), (vec![0b01], ColumnValues::Days(vec![1, 0])));
+    assert_eq!(found(RowSpace::Me, "languages"), (vec![0b01], ColumnValues::Lists(vec![0, 2, 2])));
+    assert_eq!(found(RowSpace::Me, "languages[]"), (vec![], ColumnValues::Codes(vec![3, 4])));
+    assert_eq!(found(RowSpace::Me, "role"), (vec![0b01], ColumnValues::Codes(vec![9, 0])));
+    assert_eq!(found(RowSpace::Members, "gender"), (vec![0b01], ColumnValues::Codes(vec![7, 0])));
+    let numbers: Vec<u32> = codes_with_texts(&references, &batch).into_iter().map(|number| number.0).collect();
+    assert_eq!(numbers, [3, 4, 7, 9]);
+}
+
+#[test]
+fn every_field_of_the_schema_has_a_column_of_its_type() {
+    for subject in [Subject::Individual, Subject::Group] {
+        let schema = schema(subject, &declared());
+        for field in &schema.fields {
+            let reference = reference(field.space, &field.path);
+            let batch = batch(&schema, &[reference], &[], 0).unwrap();
+            let path = if field.is_repeated && field.kind != FieldType::Structure {
+                format!("{}[]", field.path)
+            } else {
+                field.path.clone()
+            };
+            let column = batch.columns.iter().find(|column| column.path == path).unwrap();
+            let fits = match (&column.values, field.kind) {
+                (ColumnValues::Booleans(_), FieldType::Boolean)
+                | (ColumnValues::Integers(_), FieldType::Integer)
+                | (ColumnValues::Numbers(_), FieldType::Number)
+                | (ColumnValues::Days(_), FieldType::Date)
+                | (ColumnValues::Codes(_), FieldType::Coded)
+                | (ColumnValues::Texts { .. }, FieldType::Text)
+                | (ColumnValues::Lists(_), FieldType::Structure) => true,
+                (_, _) => false,
+            };
+            assert!(fits, "{}.{}", field.space.name(), field.path);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Records that the request itself brings: their codes are checked as those of records to be stored.
+
+use std::collections::BTreeMap;
+
+use super::Loader;
+use crate::codes::{Held, resolve, resolve_group, resolve_individual};
+use crate::eligibility::evaluate::SubjectInput;
+use crate::eligibility::facts::{
+    InlineMe, InlinePerson, InlineSubject, Me, Members, Person, PersonInHousehold, Programs, SubjectFacts,
+};
+use crate::{group, individual};
+use daftar_domain::code::CodeUri;
+use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::subject::SubjectReference;
+use daftar_domain::vocabulary::CodedField;
+use daftar_vocabulary::Generation;
+
+/// The most problems of inline records that are told, as many as an answer shows: once there are so many, no further record is looked
+/// at.
+const PROBLEMS_MAX: usize = 50;
+
+impl Loader<'_> {
+    /// Puts the inline records beside what was loaded: one a subject, in the order asked.
+    ///
+    /// # Errors
+    /// [`AppError::Invalid`] with the problems of inline records.
+    pub(in crate::eligibility) fn with_inline(
+        &self,
+        stored: BTreeMap<usize, Result<SubjectFacts, AppError>>,
+        subjects: &[SubjectInput],
+    ) -> Result<Vec<Result<SubjectFacts, AppError>>, AppError> {
+        all(self.generation, stored, subjects)
+    }
+}
+
+fn all(
+    generation: &Generation,
+    mut stored: BTreeMap<usize, Result<SubjectFacts, AppError>>,
+    subjects: &[SubjectInput],
+) -> Result<Vec<Result<SubjectFacts, AppError>>, AppError> {
+    let mut all = Vec::with_capacity(subjects.len());
+    let mut problems = Vec::new();
+    for (at, subject) in subjects.iter().enumerate() {
+        match subject {
+            SubjectInput::Reference(kind, _) | SubjectInput::Stored(SubjectReference { kind, .. }) => {
+                all.push(stored.remove(&at).unwrap_or(Err(AppError::NotFound(kind.record_kind()))));
+            }
+            SubjectInput::Inline(inline) => {
+                let place = || format!("subjects[{at}]");
+                all.push(Ok(placed(place, &mut problems, |problems| facts(generation, inline, problems))));
+            }
+        }
+        if problems.len() >= PROBLEMS_MAX {
+            break;
+        }
+    }
+    problems.truncate(PROBLEMS_MAX);
+    if problems.is_empty() { Ok(all) } else { Err(AppError::Invalid(problems)) }
+}
+
+/// What an inline record says; where that adds problems, or there are as many as are told, nothing.
+fn facts(generation: &Generation, inline: &InlineSubject, problems: &mut Vec<FieldProblem>) -> SubjectFacts {
+    let me = match &inline.me {
+        InlineMe::Person(person) => Me::Person(person_of(generation, person, problems)),
+        InlineMe::Group(draft) => {
+            Me::InlineGroup(Box::new(resolve_group(generation, &Held::default(), (**draft).clone(), problems)))
+        }
+    };
+    let mut members = Vec::new();
+    for (at, member) in inline.members.iter().flatten().enumerate() {
+        if problems.len() >= PROBLEMS_MAX {
+            break;
+        }
+        let place = || format!("members[{at}]");
+        members.push(placed(place, problems, |problems| person_of(generation, member, problems)));
+    }
+    let members = if inline.members.is_some() { Members::Known(members) } else { Members::Unknown };
+    let programs = inline.programs.clone().map_or(Programs::Unknown, Programs::Known);
+    SubjectFacts { me, members, programs }
+}
+
+fn person_of(generation: &Generation, person: &InlinePerson, problems: &mut Vec<FieldProblem>) -> PersonInHousehold {
+    let role = person.role.as_ref();
+    let role = role.and_then(|code| resolve(generation, CodedField::MemberRole, "role".to_owned(), code, problems));
+    let details = resolve_individual(generation, &Held::default(), person.details.clone(), problems);
+    PersonInHousehold { person: Person::Inline(Box::new(details)), role }
+}
+
+/// Checks a part of the request, and puts its place before the fields of the problems that this adds.
+fn placed<T>(
+    place: impl Fn() -> String,
+    problems: &mut Vec<FieldProblem>,
+    check: impl FnOnce(&mut Vec<FieldProblem>) -> T,
+) -> T {
+    let before = problems.len();
+    let checked = check(problems);
+    for problem in problems.iter_mut().skip(before) {
+        problem.field = format!("{}.{}", place(), problem.field);
+    }
+    checked
+}
+
+/// Every code of the inline records among some subjects.
+pub(in crate::eligibility) fn inline_codes(subjects: &[SubjectInput]) -> Vec<CodeUri> {
+    let mut codes = Vec::new();
+    for subject in subjects {
+        let SubjectInput::Inline(inline) = subject else { continue };
+        let me = match &inline.me {
+            InlineMe::Person(person) => Some(person),
+            InlineMe::Group(draft) => {
+                codes.extend(group::codes_of(draft));
+                None
+            }
+        };
+        for person in me.into_iter().map(|person| &**person).chain(inline.members.iter().flatten()) {
+            codes.extend(person.role.clone());
+            codes.extend(individual::codes_of(&person.details));
+        }
+    }
+    codes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use daftar_domain::individual::IndividualDetails;
+    use daftar_vocabulary::testing::generation;
+
+    /// A person of a sex that is none, with as many members of the household like it.
+    fn wrong(members: usize) -> SubjectInput {
+        let gender = CodeUri::parse("urn:iso:std:iso:5218#7").unwrap();
+        let details = IndividualDetails { codes: vec![(CodedField::Gender, gender)], ..IndividualDetails::default() };
+        let person = || InlinePerson { details: details.clone(), role: None };
+        let members = Some((0..members).map(|_| person()).collect());
+        SubjectInput::Inline(Box::new(InlineSubject {
+            me: InlineMe::Person(Box::new(person())),
+            members,
+            programs: None,
+        }))
+    }
+
+    #[test]
+    fn after_so_many_problems_no_further_record_is_looked_at() {
+        let generation = generation();
+        for (subjects, members, told, last) in [
+            (49, 0, 49, "subjects[48].gender"),
+            (50, 0, 50, "subjects[49].gender"),
+            (51, 0, 50, "subjects[49].gender"),
+            (1_000, 19, 50, "subjects[2].members[8].gender"),
+            (1, 499, 50, "subjects[0].members[48].gender"),
+        ] {
+            let subjects: Vec<SubjectInput> = (0..subjects).map(|_| wrong(members)).collect();
+            let Err(AppError::Invalid(problems)) = all(&generation, BTreeMap::new(), &subjects) else {
+                panic!("problems were expected")
+            };
+            assert_eq!((problems.len(), problems[told - 1].field.as_str()), (told, last));
+        }
+    }
+}

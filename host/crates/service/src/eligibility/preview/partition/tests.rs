@@ -1,0 +1,144 @@
+//! What is kept of a partition where bringing it forward is left in the middle.
+
+use futures_util::FutureExt as _;
+
+use super::*;
+use daftar_domain::audit::Actor;
+use daftar_domain::individual::IndividualDetails;
+use daftar_domain::record::{Record, RecordMeta};
+use daftar_domain::search::SubjectQuery;
+use daftar_store::generation::History;
+use daftar_store::index::Sees;
+use daftar_store::partition::Board;
+
+const PARTITION: Partition = Partition { kind: Subject::Individual, size: 1_024, number: 0 };
+
+/// How groups are read, which come after people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Groups {
+    AreRead,
+    Fail,
+    NeverCome,
+}
+
+/// A register in which each write makes one more person, and a group that is none.
+struct FakeMoment {
+    sequence: u64,
+    people: u64,
+    history: u64,
+    groups: Groups,
+}
+
+#[async_trait::async_trait]
+impl Moment for FakeMoment {
+    fn name(&self) -> &str {
+        "moment"
+    }
+
+    fn sequence(&self) -> Sequence {
+        Sequence(self.sequence)
+    }
+
+    fn history(&self) -> History {
+        History([self.history, 0])
+    }
+
+    async fn last(&self, _: Subject) -> Result<RecordId, StoreError> {
+        Ok(RecordId(self.people))
+    }
+
+    async fn matching(&self, _: &SubjectQuery, _: Option<Sees<'_>>) -> Result<Vec<RecordId>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn surroundings(&self, _: Partition) -> Result<Surroundings, StoreError> {
+        Ok(Surroundings { individuals: (1..=self.people).map(RecordId).collect(), ..Surroundings::default() })
+    }
+
+    async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
+        let meta = RecordMeta { version: VersionId::FIRST, last_updated: jiff::Timestamp::UNIX_EPOCH, source: None };
+        let person = |id: &RecordId| {
+            let details = IndividualDetails::default();
+            ChangedRecord::Individual(Arc::new(Record { id: *id, meta: meta.clone(), details }))
+        };
+        match (kind, self.groups) {
+            (RecordKind::Individual, _) => Ok(ids.iter().map(person).collect()),
+            (RecordKind::Group, Groups::Fail) => Err(StoreError::Failed("the database is gone".into())),
+            (RecordKind::Group, Groups::NeverCome) => std::future::pending().await,
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    async fn programs(&self) -> Result<Vec<ChangedRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn touched_since(
+        &self,
+        after: Sequence,
+        _: usize,
+    ) -> Result<Option<Vec<(RecordKind, RecordId)>>, StoreError> {
+        let people = (after.0 + 1..=self.people).map(|id| (RecordKind::Individual, RecordId(id)));
+        Ok(Some(people.chain([(RecordKind::Group, RecordId(1))]).collect()))
+    }
+}
+
+/// Nothing is asked of it.
+struct NoPartitions;
+
+#[async_trait::async_trait]
+impl Partitions for NoPartitions {
+    async fn moment(&self, _: &Actor) -> Result<Arc<dyn Moment>, StoreError> {
+        panic!("nothing is asked")
+    }
+
+    async fn moment_called(&self, _: &str, _: &Actor) -> Result<Arc<dyn Moment>, StoreError> {
+        panic!("nothing is asked")
+    }
+
+    fn partition_keys(&self) -> u32 {
+        PARTITION.size
+    }
+
+    fn board(&self) -> &dyn Board {
+        panic!("nothing is asked")
+    }
+}
+
+/// The last person who is there at a moment.
+async fn last(register: &PartedRegister, sequence: u64, groups: Groups) -> Result<Option<RecordId>, StoreError> {
+    let moment = FakeMoment { sequence, people: sequence, history: 0, groups };
+    let snapshot = register.snapshot(&moment, PARTITION).await?;
+    Ok(snapshot.last_of(Subject::Individual))
+}
+
+#[tokio::test]
+async fn what_was_brought_forward_in_part_is_shown_to_nobody() {
+    let there = |id| Some(RecordId(id));
+    for left in [Groups::Fail, Groups::NeverCome] {
+        let register = PartedRegister::new(Arc::new(NoPartitions), u64::MAX);
+        assert_eq!(last(&register, 2, Groups::AreRead).await.unwrap(), there(2));
+        // People are taken up, then it breaks off.
+        match left {
+            Groups::NeverCome => assert!(last(&register, 3, left).now_or_never().is_none()),
+            Groups::AreRead | Groups::Fail => assert!(last(&register, 3, left).await.is_err()),
+        }
+        // A preview that began before looks at the same moment as it did.
+        assert_eq!(last(&register, 2, Groups::AreRead).await.unwrap(), there(2), "{left:?}");
+        assert_eq!(last(&register, 4, Groups::AreRead).await.unwrap(), there(4), "{left:?}");
+        assert_eq!(last(&register, 3, Groups::AreRead).await.unwrap(), there(3), "{left:?}");
+        assert_eq!(last(&register, 4, Groups::AreRead).await.unwrap(), there(4), "{left:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_another_database_had_at_the_same_number_is_not_shown() {
+    let register = PartedRegister::new(Arc::new(NoPartitions), u64::MAX);
+    assert_eq!(last(&register, 4, Groups::AreRead).await.unwrap(), Some(RecordId(4)));
+    for (history, people) in [(1, 3), (2, 2)] {
+        // At the same number, and before it: the next write would come on top of what was lost.
+        let moment = FakeMoment { sequence: people + 1, people, history, groups: Groups::AreRead };
+        let snapshot = register.snapshot(&moment, PARTITION).await.unwrap();
+        assert_eq!(snapshot.last_of(Subject::Individual), Some(RecordId(people)), "{history}");
+    }
+}

@@ -1,0 +1,290 @@
+//! Counts what a rule says of many subjects, as a whole and broken down.
+
+use std::collections::BTreeMap;
+
+use jiff::ToSpan;
+use jiff::civil::Date;
+
+use super::super::layout::bit;
+use super::facts::Facts;
+use daftar_domain::calendar::days_since_epoch;
+use daftar_domain::code::CodeNumber;
+use daftar_domain::eligibility::{ColumnValues, Outcomes, RowError, Subject, Verdict};
+use daftar_index::RowMarks;
+
+/// The first year of each age band; each ends where the next begins, the last never. Ages that rules ask for begin a band.
+pub const AGE_BANDS: [u8; 14] = [0, 5, 10, 15, 18, 25, 35, 45, 55, 60, 65, 70, 75, 80];
+
+/// How many of some subjects have which outcome.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// All of them.
+    pub total: u64,
+    /// The rule holds.
+    pub eligible: u64,
+    /// It does not.
+    pub not_eligible: u64,
+    /// The facts do not decide.
+    pub undetermined: u64,
+    /// Undetermined because something went wrong while the rule was evaluated.
+    pub errors: u64,
+}
+
+/// What the rule says of one subject, by row.
+#[derive(Debug, Clone)]
+pub(super) struct RowOutcome {
+    pub row: u32,
+    pub verdict: Verdict,
+    pub missing: Vec<String>,
+    pub errors: Vec<RowError>,
+}
+
+/// What was counted so far.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub counts: Counts,
+    /// By code; those without one under none.
+    pub by_gender: BTreeMap<Option<CodeNumber>, Counts>,
+    /// By place in [`AGE_BANDS`]; those whose age is not known under none.
+    pub by_age_band: BTreeMap<Option<usize>, Counts>,
+    pub missing: BTreeMap<String, u64>,
+    pub eligible: RowMarks,
+    pub undetermined: RowMarks,
+    pub errors: RowMarks,
+}
+
+/// What is broken down.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Breakdowns {
+    pub by_gender: bool,
+    pub by_age_band: bool,
+    pub by_region: bool,
+}
+
+impl Counts {
+    /// Adds others.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.total += other.total;
+        self.eligible += other.eligible;
+        self.not_eligible += other.not_eligible;
+        self.undetermined += other.undetermined;
+        self.errors += other.errors;
+    }
+}
+
+/// What an outcome is counted as: its verdict, and whether something went wrong.
+type Kind = u8;
+/// Added to the kind of an outcome where something went wrong.
+const WITH_ERROR: Kind = 3;
+/// How many kinds there are.
+const KINDS: usize = 6;
+
+/// How many outcomes of each kind there are.
+#[derive(Debug, Clone, Copy, Default)]
+struct OfKind([u32; KINDS]);
+
+impl OfKind {
+    fn count(&mut self, kind: Kind) {
+        if let Some(count) = self.0.get_mut(usize::from(kind)) {
+            *count += 1;
+        }
+    }
+
+    fn counts(self) -> Counts {
+        let [eligible, not_eligible, undetermined, eligible_errors, not_eligible_errors, undetermined_errors] =
+            self.0.map(u64::from);
+        let errors = eligible_errors + not_eligible_errors + undetermined_errors;
+        Counts {
+            total: eligible + not_eligible + undetermined + errors,
+            eligible: eligible + eligible_errors,
+            not_eligible: not_eligible + not_eligible_errors,
+            undetermined: undetermined + undetermined_errors,
+            errors,
+        }
+    }
+}
+
+impl Tally {
+    /// Counts the outcomes of some subjects.
+    pub fn add(&mut self, facts: &Facts, asked: Breakdowns, rows: &[u32], outcomes: &Outcomes) {
+        let kinds = kinds(rows.len(), outcomes);
+        let genders = if asked.by_gender { genders(facts, rows) } else { Genders::default() };
+        let bands = if asked.by_age_band { bands(facts, rows) } else { Vec::new() };
+        // By gender and band at once, so that a subject is counted once.
+        let mut counted = vec![[OfKind::default(); BANDS]; genders.codes.len().max(1)];
+        for (at, kind) in kinds.iter().enumerate() {
+            let gender = genders.places.get(at).copied().unwrap_or_default();
+            let band = bands.get(at).copied().unwrap_or_default();
+            let counted = counted.get_mut(usize::from(gender)).and_then(|bands| bands.get_mut(usize::from(band)));
+            if let Some(counted) = counted {
+                counted.count(*kind);
+            }
+        }
+        for (gender, bands) in counted.iter().enumerate() {
+            for (band, counts) in bands.iter().map(|counted| counted.counts()).enumerate() {
+                if counts.total == 0 {
+                    continue;
+                }
+                self.counts.merge(counts);
+                if asked.by_gender {
+                    self.by_gender.entry(genders.codes.get(gender).copied().flatten()).or_default().merge(counts);
+                }
+                if asked.by_age_band {
+                    self.by_age_band.entry(band.checked_sub(1)).or_default().merge(counts);
+                }
+            }
+        }
+        let mut by_name = vec![0_u64; outcomes.missing_names.len()];
+        for index in &outcomes.missing {
+            if let Some(count) = by_name.get_mut(*index as usize) {
+                *count += 1;
+            }
+        }
+        for (name, count) in outcomes.missing_names.iter().zip(by_name).filter(|(_, count)| *count > 0) {
+            *self.missing.entry(name.clone()).or_default() += count;
+        }
+        if asked.by_region {
+            self.eligible.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == kind_of(Verdict::Eligible)));
+            self.undetermined.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == kind_of(Verdict::Undetermined)));
+            self.errors.merge(&marked(rows, &kinds, |kind| kind >= WITH_ERROR));
+        }
+    }
+
+    /// Adds what was counted of others.
+    pub fn merge(&mut self, other: Self) {
+        self.counts.merge(other.counts);
+        for (gender, counts) in other.by_gender {
+            self.by_gender.entry(gender).or_default().merge(counts);
+        }
+        for (band, counts) in other.by_age_band {
+            self.by_age_band.entry(band).or_default().merge(counts);
+        }
+        for (field, count) in other.missing {
+            *self.missing.entry(field).or_default() += count;
+        }
+        self.eligible.merge(&other.eligible);
+        self.undetermined.merge(&other.undetermined);
+        self.errors.merge(&other.errors);
+    }
+}
+
+/// The outcome of one subject of a batch.
+pub(super) fn outcome_of(outcomes: &Outcomes, at: usize, row: u32) -> RowOutcome {
+    let errors = outcomes.errors.iter().filter(|error| error.row as usize == at).cloned();
+    RowOutcome {
+        row,
+        verdict: outcomes.verdicts.get(at).copied().unwrap_or(Verdict::Undetermined),
+        missing: outcomes.missing_of(at).into_iter().map(str::to_owned).collect(),
+        errors: errors.collect(),
+    }
+}
+
+/// What a verdict is counted as.
+const fn kind_of(verdict: Verdict) -> Kind {
+    match verdict {
+        Verdict::Eligible => 0,
+        Verdict::NotEligible => 1,
+        Verdict::Undetermined => 2,
+    }
+}
+
+/// What each of so many subjects is counted as.
+fn kinds(subjects: usize, outcomes: &Outcomes) -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = outcomes.verdicts.iter().take(subjects).map(|verdict| kind_of(*verdict)).collect();
+    for error in &outcomes.errors {
+        if let Some(kind) = kinds.get_mut(error.row as usize).filter(|kind| **kind < WITH_ERROR) {
+            *kind += WITH_ERROR;
+        }
+    }
+    kinds
+}
+
+/// The rows of some kinds.
+fn marked(rows: &[u32], kinds: &[Kind], is_marked: impl Fn(Kind) -> bool) -> RowMarks {
+    let marked = rows.iter().zip(kinds).filter(|(_, kind)| is_marked(**kind)).map(|(row, _)| *row);
+    RowMarks::from_sorted(&marked.collect::<Vec<u32>>())
+}
+
+/// The genders of some subjects.
+#[derive(Default)]
+struct Genders {
+    /// Those that there are.
+    codes: Vec<Option<CodeNumber>>,
+    /// The place in `codes` of each subject's.
+    places: Vec<u16>,
+}
+
+fn genders(facts: &Facts, rows: &[u32]) -> Genders {
+    let mut genders = Genders { codes: vec![None], places: Vec::with_capacity(rows.len()) };
+    let Some((valid, ColumnValues::Codes(codes))) = facts.column(Subject::Individual, "gender", rows) else {
+        return genders;
+    };
+    for (at, code) in codes.into_iter().enumerate() {
+        let code = bit(&valid, at).then_some(CodeNumber(code));
+        // There are a handful of them.
+        let place = genders.codes.iter().position(|known| *known == code).unwrap_or_else(|| {
+            genders.codes.push(code);
+            genders.codes.len() - 1
+        });
+        genders.places.push(u16::try_from(place).unwrap_or(u16::MAX));
+    }
+    genders
+}
+
+/// The bands of ages, and before them whoever has no known age or is not born yet.
+const BANDS: usize = AGE_BANDS.len() + 1;
+
+/// For each subject the place of its age in [`AGE_BANDS`], counted from 1; 0 where it is not known.
+fn bands(facts: &Facts, rows: &[u32]) -> Vec<u8> {
+    let Some((valid, ColumnValues::Days(days))) = facts.column(Subject::Individual, "birth_date", rows) else {
+        return Vec::new();
+    };
+    let mut bands = bands_of(&days, &last_births(facts.as_of));
+    if !valid.is_empty() {
+        for (_, band) in bands.iter_mut().enumerate().filter(|(at, _)| !bit(&valid, *at)) {
+            *band = 0;
+        }
+    }
+    bands
+}
+
+/// For each day of birth how many of the bands somebody is old enough for: one comparison for all days after the other, which a
+/// processor makes many of at once.
+fn bands_of(births: &[i32], lasts: &[i32]) -> Vec<u8> {
+    let mut bands = vec![0_u8; births.len()];
+    for last in lasts {
+        for (band, born) in bands.iter_mut().zip(births) {
+            *band += u8::from(born <= last);
+        }
+    }
+    bands
+}
+
+/// For each band the last day on which somebody was born who is old enough for it, in days since 1970-01-01. Somebody born on
+/// 29 February has the birthday on 1 March in years without that day.
+fn last_births(as_of: Date) -> [i32; AGE_BANDS.len()] {
+    AGE_BANDS.map(|years| as_of.checked_sub(i64::from(years).years()).map_or(i32::MIN, days_since_epoch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_band_begins_on_the_birthday() {
+        let band = |as_of: Date, born: Date| {
+            let bands = bands_of(&[days_since_epoch(born)], &last_births(as_of));
+            usize::from(bands[0]).checked_sub(1).map(|at| AGE_BANDS[at])
+        };
+        let day = Date::constant;
+        assert_eq!(band(day(2026, 3, 1), day(2026, 3, 1)), Some(0));
+        assert_eq!(band(day(2026, 3, 1), day(2026, 3, 2)), None, "not born yet");
+        assert_eq!(band(day(2026, 3, 1), day(2008, 3, 1)), Some(18));
+        assert_eq!(band(day(2026, 3, 1), day(2008, 3, 2)), Some(15));
+        assert_eq!(band(day(2026, 2, 28), day(2008, 2, 29)), Some(15), "the birthday is on 1 March");
+        assert_eq!(band(day(2026, 3, 1), day(2008, 2, 29)), Some(18));
+        assert_eq!(band(day(2028, 2, 29), day(2010, 2, 28)), Some(18));
+        assert_eq!(band(day(2028, 2, 29), day(2010, 3, 1)), Some(15));
+        assert_eq!(band(day(2026, 3, 1), day(1901, 1, 1)), Some(80));
+    }
+}

@@ -1,0 +1,308 @@
+//! Two processes of one register, and what one of them changes.
+
+use super::*;
+use crate::audit::AuditLog;
+use crate::client::{ClientAdministration, NewClient};
+use crate::identifier_system;
+use crate::memory_index::MemoryIndex;
+use crate::registry::Registry;
+use daftar_auth::{DecisionKeyRing, KeyRing, SecretHasher};
+use daftar_domain::audit::Actor;
+use daftar_domain::client::{Client, ClientId, ClientName};
+use daftar_domain::code::CodeUri;
+use daftar_domain::context::trail::Trail;
+use daftar_domain::context::{FakeClock, OpContext, RandomIds};
+use daftar_domain::field::FieldSet;
+use daftar_domain::grant::Grants;
+use daftar_domain::identifier::SystemUri;
+use daftar_domain::scope::Scope;
+use daftar_sandbox::{PluginHost, PluginHostSettings, PluginLibrary};
+use daftar_store::generation::Feed;
+use daftar_store::memory::MemoryStore;
+use daftar_vocabulary::Vocabularies;
+use daftar_vocabulary::testing::generation_of;
+
+/// One of several.
+struct Process {
+    clients: ClientAdministration,
+    plugins: PluginAdministration,
+    ring: Arc<KeyRing>,
+    follower: Follower,
+    _folder: tempfile::TempDir,
+}
+
+fn context() -> OpContext {
+    let now = "2026-03-01T12:00:00Z".parse().unwrap();
+    OpContext::unbound(Actor::Administrator, "test".into(), now, Trail::default())
+}
+
+impl Process {
+    async fn start(store: &Arc<MemoryStore>, keys: &tempfile::TempDir) -> Self {
+        let now = context().now;
+        let folder = tempfile::tempdir().unwrap();
+        let host = Arc::new(PluginHost::start(PluginHostSettings::default()).unwrap());
+        let library = Arc::new(PluginLibrary::open(host.clone(), folder.path(), None).unwrap().library);
+        let columns = Arc::default();
+        let registry = Registry {
+            store: store.clone(),
+            index: Arc::new(MemoryIndex(Arc::clone(&columns))),
+            columns,
+            parted: None,
+            vocabularies: Arc::new(Vocabularies::new(generation_of([]))),
+            audit: AuditLog::new(store.clone()),
+            exhausted: Arc::default(),
+            bodies: Arc::default(),
+            photo_reads: Arc::default(),
+        };
+        let seen = store.generation().await.unwrap();
+        let shared = store.clone() as Arc<dyn Shared>;
+        let plugins = PluginAdministration::new(registry, host, library).among(Some(shared.clone()));
+        plugins.start(None, now).await.unwrap();
+        let directory = Arc::new(ClientDirectory::new(store.clients().await.unwrap()));
+        let ring = Arc::new(KeyRing::load_or_create(keys.path(), 86_400, now).unwrap());
+        let clients = ClientAdministration {
+            store: store.clone(),
+            directory: directory.clone(),
+            hasher: Arc::new(SecretHasher::load_or_create(keys.path(), now).unwrap()),
+            ids: Arc::new(RandomIds),
+            clock: Arc::new(FakeClock::new(now)),
+            changing: Arc::default(),
+        };
+        let decisions = Arc::new(DecisionKeyRing::load_or_create(keys.path(), now).unwrap());
+        let rings = SigningKeyRings { tokens: ring.clone(), decisions };
+        let keys: (_, Arc<dyn daftar_domain::context::Clock>) = (rings, Arc::new(FakeClock::new(now)));
+        let follower = Follower::new(shared, store.clone(), directory, plugins.clone(), keys, seen);
+        Self { clients, plugins, ring, follower, _folder: folder }
+    }
+
+    async fn create(&self) -> ClientId {
+        let new = NewClient {
+            organization: None,
+            legal_basis: None,
+            purpose: None,
+            name: ClientName::parse("test").unwrap(),
+            grants: Grants::default(),
+            rate_limit_per_minute: None,
+            rate_limit_per_day: None,
+        };
+        self.clients.create(&context(), new).await.unwrap().0.id.clone()
+    }
+
+    fn client(&self, id: &ClientId) -> Option<Arc<Client>> {
+        self.clients.directory.find(id)
+    }
+}
+
+async fn two() -> (Process, Process, Arc<MemoryStore>, tempfile::TempDir) {
+    let (store, keys) = (Arc::new(MemoryStore::new()), tempfile::tempdir().unwrap());
+    let one = Process::start(&store, &keys).await;
+    let other = Process::start(&store, &keys).await;
+    (one, other, store, keys)
+}
+
+#[tokio::test]
+async fn what_one_process_does_with_clients_counts_on_the_other_once_it_compares() {
+    let (one, other, _, _keys) = two().await;
+    let id = one.create().await;
+    assert!(other.client(&id).is_none());
+    other.follower.compare().await.unwrap();
+    assert!(other.client(&id).unwrap().is_active());
+    one.clients.disable(&context(), &id).await.unwrap();
+    other.follower.compare().await.unwrap();
+    assert!(!other.client(&id).unwrap().is_active());
+}
+
+#[tokio::test]
+async fn clocks_that_differ_by_more_than_two_seconds_are_reported() {
+    let (one, _other, store, _keys) = two().await;
+    assert_eq!(one.follower.clock_difference(), None);
+    for (behind_ms, is_large) in [(0, false), (2_000, false), (2_100, true), (-2_100, true), (600_000, true)] {
+        store.set_time(context().now - jiff::SignedDuration::from_millis(behind_ms));
+        one.follower.compare_clocks().await;
+        let difference = one.follower.clock_difference().unwrap();
+        assert_eq!((difference.ahead.as_millis(), difference.is_large()), (i128::from(behind_ms), is_large));
+    }
+    // A slow response leaves the difference uncertain.
+    let within = jiff::SignedDuration::from_secs(4);
+    let unsure = ClockDifference { ahead: jiff::SignedDuration::from_secs(5), within };
+    assert!(!unsure.is_large());
+    store.set_away(true);
+    one.follower.compare_clocks().await;
+    assert!(one.follower.clock_difference().is_some(), "what was found stays");
+}
+
+#[tokio::test]
+async fn requests_that_are_refused_share_one_refresh_of_clients() {
+    let (_one, other, store, _keys) = two().await;
+    store.set_deaf(true);
+    let before = other.follower.usage().compared;
+    let refreshes = (0..50).map(|_| other.follower.refresh_clients());
+    futures_util::future::join_all(refreshes).await.into_iter().for_each(Result::unwrap);
+    // One for the first, one for all that came while that was on its way; each compares clients and settings.
+    assert!(other.follower.usage().compared - before <= 4, "{}", other.follower.usage().compared - before);
+}
+
+#[tokio::test]
+async fn who_does_not_hear_asks_each_time_and_who_hears_does_not() {
+    let (one, other, store, _keys) = two().await;
+    let before = other.follower.usage().compared;
+    other.follower.be_current().await.unwrap();
+    assert_eq!(other.follower.usage().compared, before);
+    store.set_deaf(true);
+    let id = one.create().await;
+    other.follower.be_current().await.unwrap();
+    assert!(other.client(&id).is_some());
+    one.clients.disable(&context(), &id).await.unwrap();
+    other.follower.be_current().await.unwrap();
+    assert!(!other.client(&id).unwrap().is_active());
+    let usage = other.follower.usage();
+    assert!(!usage.is_listening && usage.compared > before && usage.failed == 0 && !usage.is_behind);
+}
+
+#[tokio::test]
+async fn who_heard_that_a_client_changed_lets_nobody_in_before_it_is_compared() {
+    let (one, other, store, _keys) = two().await;
+    let id = one.create().await;
+    other.follower.compare().await.unwrap();
+    // Nothing follows here: as where that waits for a connection.
+    one.clients.disable(&context(), &id).await.unwrap();
+    store.set_away(true);
+    other.follower.be_current().await.unwrap_err();
+    store.set_away(false);
+    other.follower.be_current().await.unwrap();
+    assert!(!other.client(&id).unwrap().is_active());
+
+    let before = other.follower.usage().compared;
+    identifier_system::add(&context(), &one.plugins, SystemUri::parse("urn:a").unwrap()).await.unwrap();
+    other.follower.be_current().await.unwrap();
+    assert_eq!(other.follower.usage().compared, before + 1, "it may have been a client");
+    other.follower.be_current().await.unwrap();
+    assert_eq!(
+        other.follower.usage().compared,
+        before + 1,
+        "and is asked for once, though settings are not taken up yet"
+    );
+}
+
+#[tokio::test]
+async fn who_could_not_compare_clients_lets_nobody_in_before_it_could() {
+    let (_one, other, store, _keys) = two().await;
+    store.set_away(true);
+    let failed = other.follower.compare_clients().await;
+    other.follower.note(failed, Part::Clients);
+    other.follower.be_current().await.unwrap_err();
+    store.set_away(false);
+    other.follower.be_current().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_are_taken_up_without_anybody_asking() {
+    let (one, other, _, _keys) = two().await;
+    let id = one.create().await;
+    let seen = async {
+        while other.client(&id).is_none() || other.plugins.deployment().identifier_systems().len() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    identifier_system::add(&context(), &one.plugins, SystemUri::parse("urn:a").unwrap()).await.unwrap();
+    tokio::select! {
+        () = other.follower.keep_up() => panic!("it works until it is dropped"),
+        () = seen => {}
+        () = tokio::time::sleep(Duration::from_secs(60)) => panic!("nothing was taken up"),
+    }
+}
+
+#[tokio::test]
+async fn processes_that_change_one_client_at_the_same_time_lose_nothing() {
+    let (one, other, store, _keys) = two().await;
+    let id = one.create().await;
+    other.follower.compare().await.unwrap();
+    let scopes: Vec<Scope> =
+        ["individual:read", "group:read", "program:read"].iter().map(|text| Scope::parse(text).unwrap()).collect();
+    // Each grants from what it knows, which the other has changed.
+    for scope in &scopes {
+        for process in [&one, &other] {
+            process.clients.revoke(&context(), &id, *scope).await.unwrap_err();
+            process.clients.grant(&context(), &id, *scope, FieldSet::All).await.unwrap();
+            process.clients.disable(&context(), &id).await.unwrap();
+        }
+    }
+    let stored = store.clients().await.unwrap().remove(0);
+    assert!(scopes.iter().all(|scope| stored.grants.contains(*scope)));
+    assert!(!stored.is_active());
+    one.clients.enable(&context(), &id).await.unwrap();
+    other.clients.set(&context(), &id, crate::client::ClientChanges::default()).await.unwrap();
+    assert!(other.client(&id).unwrap().is_active(), "what the other did is where this one begins");
+}
+
+#[tokio::test]
+async fn settings_of_two_processes_stand_side_by_side() {
+    let (one, other, store, _keys) = two().await;
+    let system = |text: &str| SystemUri::parse(text).unwrap();
+    identifier_system::add(&context(), &one.plugins, system("urn:a")).await.unwrap();
+    let again = identifier_system::add(&context(), &other.plugins, system("urn:a")).await.unwrap_err();
+    assert!(again.to_string().contains("registered already"), "{again}");
+    identifier_system::add(&context(), &other.plugins, system("urn:b")).await.unwrap();
+    identifier_system::remove(&context(), &one.plugins, &system("urn:b")).await.unwrap();
+    other.follower.compare().await.unwrap();
+    for process in [&one, &other] {
+        let registered: Vec<String> =
+            identifier_system::list(&process.plugins).iter().map(|system| system.uri.to_string()).collect();
+        assert_eq!(registered, ["urn:a"]);
+    }
+    assert_eq!(store.settings().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_arrives_while_a_process_has_the_turn_is_taken_up_after_it() {
+    let (one, other, store, _keys) = two().await;
+    let code = CodeUri::parse("urn:open#first").unwrap();
+    let is_known = |process: &Process| process.plugins.registry().vocabularies.current().number_of(&code).is_some();
+    let turn = other.plugins.hold_turn().await.unwrap();
+    // A code gets its number without a turn.
+    store.number_codes(vec![code.clone()], Vec::new()).await.unwrap();
+    for process in [&one, &other] {
+        process.follower.compare().await.unwrap();
+    }
+    assert!(is_known(&one) && !is_known(&other));
+    drop(turn);
+    other.follower.compare().await.unwrap();
+    assert!(is_known(&other));
+}
+
+#[tokio::test]
+async fn another_database_that_answers_with_the_same_numbers_is_read_anew() {
+    let (one, _other, store, keys) = two().await;
+    let elsewhere = Arc::new(MemoryStore::new());
+    let taken_over = Process::start(&elsewhere, &keys).await;
+    let _beside = Process::start(&elsewhere, &keys).await;
+    let mut created = Vec::new();
+    for (process, store, name) in [(&one, &store, "lost"), (&taken_over, &elsewhere, "new")] {
+        created.push(process.create().await);
+        let system = SystemUri::parse(&format!("urn:{name}")).unwrap();
+        identifier_system::add(&context(), &process.plugins, system).await.unwrap();
+        store.number_codes(vec![CodeUri::parse(&format!("urn:open#{name}")).unwrap()], Vec::new()).await.unwrap();
+    }
+    one.follower.compare().await.unwrap();
+    assert_eq!(store.generation().await.unwrap(), elsewhere.generation().await.unwrap());
+    store.answer_as(&elsewhere);
+    one.follower.compare().await.unwrap();
+    assert!(one.client(&created[0]).is_none() && one.client(&created[1]).is_some());
+    let systems = identifier_system::list(&one.plugins);
+    assert_eq!(systems.iter().map(|system| system.uri.to_string()).collect::<Vec<_>>(), ["urn:new"]);
+    let generation = one.plugins.registry().vocabularies.current();
+    let is_known = |code: &str| generation.number_of(&CodeUri::parse(code).unwrap()).is_some();
+    assert!(!is_known("urn:open#lost") && is_known("urn:open#new"));
+}
+
+#[tokio::test]
+async fn a_key_that_another_process_signs_with_is_found_when_it_is_looked_for() {
+    let (one, other, _, _keys) = two().await;
+    let now = context().now;
+    one.ring.carry_out(one.ring.prepare(None, now).unwrap(), now).unwrap();
+    other.follower.look_for_key().await;
+    assert_eq!(other.ring.load().current().id(), one.ring.load().current().id());
+    one.ring.carry_out(one.ring.prepare(None, now).unwrap(), now).unwrap();
+    other.follower.look_for_key().await;
+    assert_eq!(other.ring.load().current().id(), one.ring.load().current().id());
+}

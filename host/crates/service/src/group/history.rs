@@ -1,0 +1,192 @@
+//! Who joined and left a group, and what was changed of a place: read from the versions of its record.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+
+use super::{find, name_members, reference, seen_members};
+use crate::audit;
+use crate::codes::CodeView;
+use crate::registry::Registry;
+use crate::visibility::{self, Seen};
+use daftar_domain::audit::{AuditAction, AuditOutcome};
+use daftar_domain::context::{Cancellation, OpContext};
+use daftar_domain::error::{AppError, FieldUse};
+use daftar_domain::group::{GroupDetails, Member};
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::individual::IndividualDetails;
+use daftar_domain::record::{RecordId, RecordKind, RecordMeta, VersionId};
+use daftar_domain::scope::Resource;
+use daftar_domain::search::Page;
+use daftar_store::{Store, TypedReads};
+use daftar_vocabulary::LanguagePreference;
+
+/// The most versions that are looked at, the newest ones.
+pub const VERSIONS_MAX: u64 = 1_000;
+
+/// What happened to a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlaceChange {
+    /// It was not there before.
+    Added,
+    /// It says something else.
+    Changed,
+    /// It is no longer in the record.
+    Removed,
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryEntry {
+    /// What.
+    pub change: PlaceChange,
+    /// To which place: as it is since then, or as it was before it was removed.
+    pub member: Member,
+    /// In which version of the group, when and by whom.
+    pub meta: RecordMeta,
+}
+
+/// A page of what happened.
+pub struct HistoryPage {
+    /// How much happened in all.
+    pub total: u64,
+    /// The entries of the page, oldest first.
+    pub entries: Vec<HistoryEntry>,
+    /// Those they are about.
+    pub members: HashMap<RecordId, Seen<IndividualDetails>>,
+    /// How codes are shown.
+    pub codes: CodeView,
+}
+
+/// The history of a group's members.
+///
+/// # Errors
+/// [`AppError::FieldNotGranted`] where the client may not see members, [`AppError::NotFound`] and [`AppError::Ambiguous`].
+pub async fn membership_history(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    key: &IdentifierKey,
+    page: Page,
+) -> Result<HistoryPage, AppError> {
+    let found = match visibility::check_read(ctx, Resource::Group, "member", FieldUse::Read) {
+        Ok(()) => find(ctx, registry, key).await,
+        Err(error) => Err(error),
+    };
+    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
+    let mut entry = audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)]);
+    entry.note = Some("membership history".to_owned());
+    registry.audit.record(ctx, entry).await?;
+    let (group, fields) = found?;
+    let mut entries = changes(registry, group.id, group.meta.version).await?;
+    let members: Vec<RecordId> = entries.iter().map(|entry| entry.member.individual).collect();
+    let there = visibility::there(ctx, registry, RecordKind::Individual, &members).await?;
+    entries.retain(|entry| there.contains(&entry.member.individual) && fields.allows("member"));
+    let total = entries.len() as u64;
+    let skipped = usize::try_from(page.offset).unwrap_or(usize::MAX);
+    let entries: Vec<HistoryEntry> = entries.into_iter().skip(skipped).take(page.count as usize).collect();
+    let members = seen_members(ctx, registry, entries.iter().map(|entry| &entry.member)).await?;
+    name_members(ctx, &members);
+    let codes = CodeView::new(registry.vocabularies.current(), languages);
+    Ok(HistoryPage { total, entries, members, codes })
+}
+
+/// What happened to the places of a group up to a version. Up to a thousand versions of some hundred members are decoded and compared,
+/// which is done on a thread for blocking work and ends when the request is given up.
+async fn changes(registry: &Registry, group: RecordId, last: VersionId) -> Result<Vec<HistoryEntry>, AppError> {
+    let (store, runtime) = (Arc::clone(&registry.store), Handle::current());
+    let cancellation = Cancellation::default();
+    let _cancelled_when_this_is_dropped = cancellation.guard();
+    let reading = move || runtime.block_on(changes_here(&*store, group, last, &cancellation));
+    spawn_blocking(reading).await.map_err(|error| AppError::Internal(error.into()))?
+}
+
+async fn changes_here(
+    store: &dyn Store,
+    group: RecordId,
+    last: VersionId,
+    cancellation: &Cancellation,
+) -> Result<Vec<HistoryEntry>, AppError> {
+    let first = last.0.saturating_sub(VERSIONS_MAX).max(1);
+    let mut entries = Vec::new();
+    let mut before: Option<Vec<Member>> = (first == 1).then(Vec::new);
+    for version in first..=last.0 {
+        if cancellation.is_cancelled() {
+            return Err(AppError::Busy);
+        }
+        let Some(stored) = store.find_version::<GroupDetails>(group, VersionId(version)).await? else { continue };
+        let now = stored.details.members.clone().unwrap_or_default();
+        if let Some(before) = &before {
+            let changes = differences(before, &now);
+            entries.extend(changes.into_iter().map(|(change, member)| HistoryEntry {
+                change,
+                member,
+                meta: stored.meta.clone(),
+            }));
+        }
+        before = Some(now);
+    }
+    Ok(entries)
+}
+
+/// What became of the places: those that are the same are left out, the others are paired by person, in their order. The places of each
+/// person are compared with those of the same person alone, so that the time is in proportion to the number of places.
+fn differences(before: &[Member], now: &[Member]) -> Vec<(PlaceChange, Member)> {
+    let mut former: HashMap<RecordId, VecDeque<usize>> = HashMap::new();
+    for (at, member) in before.iter().enumerate() {
+        former.entry(member.individual).or_default().push_back(at);
+    }
+    let mut is_gone = vec![true; before.len()];
+    let mut take = |member: &Member, is_meant: &dyn Fn(&Member) -> bool| {
+        let places = former.get_mut(&member.individual)?;
+        let found = places.iter().position(|at| before.get(*at).is_some_and(is_meant))?;
+        let at = places.remove(found)?;
+        is_gone.get_mut(at).map(|gone| *gone = false)
+    };
+    let new: Vec<&Member> = now.iter().filter(|member| take(member, &|former| former == *member).is_none()).collect();
+    let mut changes = Vec::new();
+    for member in new {
+        let is_changed = take(member, &|_| true).is_some();
+        changes.push((if is_changed { PlaceChange::Changed } else { PlaceChange::Added }, member.clone()));
+    }
+    let gone = before.iter().zip(is_gone).filter(|(_, gone)| *gone);
+    changes.extend(gone.map(|(member, _)| (PlaceChange::Removed, member.clone())));
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(individual: u64, is_inactive: bool) -> Member {
+        Member { individual: RecordId(individual), role: None, period: None, is_inactive }
+    }
+
+    #[test]
+    fn tells_who_joined_who_left_and_whose_place_was_changed() {
+        use PlaceChange::{Added, Changed, Removed};
+        let differ = |before: &[Member], now: &[Member]| {
+            let changes = differences(before, now).into_iter();
+            changes.map(|(change, member)| (change, member.individual.0)).collect::<Vec<_>>()
+        };
+        let (one, two) = (place(1, false), place(2, false));
+        assert_eq!(differ(&[], &[one.clone(), two.clone()]), [(Added, 1), (Added, 2)]);
+        assert_eq!(differ(&[one.clone(), two.clone()], &[two.clone(), one.clone()]), [], "the order does not count");
+        assert_eq!(differ(&[one.clone(), two.clone()], &[place(1, true)]), [(Changed, 1), (Removed, 2)]);
+        assert_eq!(differ(&[place(1, true)], &[place(1, true), one.clone()]), [(Added, 1)], "who comes back");
+        assert_eq!(differ(&[one.clone(), one], &[two]), [(Added, 2), (Removed, 1), (Removed, 1)]);
+    }
+
+    #[test]
+    fn places_in_another_order_are_compared_in_proportion_to_their_number() {
+        // With a search of all others for each of them, these would take many minutes.
+        let before: Vec<Member> = (0..200_000).map(|individual| place(individual, false)).collect();
+        let now: Vec<Member> = before.iter().rev().cloned().collect();
+        assert_eq!(differences(&before, &now), []);
+        let all_changed: Vec<Member> = (0..200_000).rev().map(|individual| place(individual, true)).collect();
+        let changes = differences(&before, &all_changed);
+        assert!(changes.len() == 200_000 && changes.iter().all(|(change, _)| *change == PlaceChange::Changed));
+    }
+}

@@ -1,0 +1,364 @@
+//! One member of a group at a time: added, changed, removed.
+
+use daftar_store::TypedReads;
+use std::sync::Arc;
+
+use jiff::civil::Date;
+
+use super::check::check_members;
+use super::hidden::Hidden;
+use super::shown::Shown;
+use super::{GroupView, Wanted, find, reference, view, write_change};
+use crate::codes::{Held, resolve};
+use crate::registry::Registry;
+use crate::visibility::{self, Seen};
+use crate::written::{self, Spoken};
+use crate::{audit, records, standing, subjects};
+use daftar_domain::audit::{AuditAction, AuditOutcome};
+use daftar_domain::calendar::{Period, utc_day};
+use daftar_domain::code::CodeUri;
+use daftar_domain::context::OpContext;
+use daftar_domain::error::{AppError, FieldProblem, FieldUse};
+use daftar_domain::field::FieldSet;
+use daftar_domain::group::{GroupDetails, MEMBERS_MAX, Member};
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::record::{RecordId, RecordKind, VersionCondition};
+use daftar_domain::scope::Resource;
+use daftar_domain::search::Page;
+use daftar_domain::vocabulary::CodedField;
+use daftar_vocabulary::{Generation, LanguagePreference};
+
+/// What is to become of one member.
+#[derive(Debug, Clone)]
+pub enum MemberChange {
+    /// Somebody joins: since today, where no period is given.
+    Add(Member<CodeUri, IdentifierKey>),
+    /// Somebody leaves; the place stays in the record.
+    Remove {
+        /// Who.
+        individual: IdentifierKey,
+        /// The last day; today, where it is not given.
+        last_day: Option<Date>,
+    },
+    /// What is said of a place that somebody has is changed.
+    Change {
+        /// Who.
+        individual: IdentifierKey,
+        /// As what; `Some(None)` takes it out.
+        role: Option<Option<CodeUri>>,
+        /// When; `Some(None)` takes it out.
+        period: Option<Option<Period>>,
+        /// Whether the place is set aside.
+        is_inactive: Option<bool>,
+    },
+}
+
+impl MemberChange {
+    fn individual(&self) -> &IdentifierKey {
+        match self {
+            Self::Add(member) => &member.individual,
+            Self::Remove { individual, .. } | Self::Change { individual, .. } => individual,
+        }
+    }
+
+    fn note(&self) -> &'static str {
+        match self {
+            Self::Add(_) => "member added",
+            Self::Remove { .. } => "member removed",
+            Self::Change { .. } => "member changed",
+        }
+    }
+}
+
+/// Changes one member of a group.
+///
+/// # Errors
+/// [`AppError::FieldNotGranted`] where the client may not change members, [`AppError::Invalid`] with what is not right, [`AppError::NotThere`] where the member to be changed is none,
+/// [`AppError::NotFound`], [`AppError::Ambiguous`], and [`AppError::VersionMismatch`] when the condition is not met.
+pub async fn change_member(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    (key, condition): (&IdentifierKey, &VersionCondition),
+    change: &MemberChange,
+) -> Result<GroupView, AppError> {
+    let attempt = || change_member_once(ctx, registry, languages.clone(), (key, condition), change);
+    let refusal = || {
+        let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, targets(key, change));
+        entry.with_note(change.note())
+    };
+    records::changed(ctx, registry, condition, refusal, attempt).await
+}
+
+fn targets(key: &IdentifierKey, change: &MemberChange) -> Vec<String> {
+    vec![reference(key), records::reference(RecordKind::Individual, change.individual())]
+}
+
+async fn change_member_once(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    (key, condition): (&IdentifierKey, &VersionCondition),
+    change: &MemberChange,
+) -> Result<GroupView, AppError> {
+    if !matches!(change, MemberChange::Add(_)) {
+        // The success of a change reveals whether the individual is a member.
+        visibility::check_read(ctx, Resource::Group, "member", FieldUse::Write)?;
+    }
+    let (before, fields) = find(ctx, registry, key).await?;
+    let spoken = Spoken::Named(written::named(Resource::Group, ["member"]));
+    written::of_change(ctx, Resource::Group, &fields, &spoken)?;
+    records::check_version(condition, before.meta.version)?;
+    let mut problems = Vec::new();
+    let present = match change {
+        MemberChange::Add(_) => None,
+        MemberChange::Remove { .. } | MemberChange::Change { .. } => {
+            let wanted = Wanted { members: true, ..Wanted::NOTHING };
+            let present = (Arc::clone(&before), fields.clone());
+            let present = view(ctx, registry, languages.clone(), present, wanted).await?;
+            Shown::in_view(&present, &fields).member(change.individual())
+        }
+    };
+    let found = match present {
+        Some(member) => Ok(member),
+        None => {
+            let found = visibility::find(ctx, registry, RecordKind::Individual, change.individual()).await;
+            found.map(|(individual, _)| individual)
+        }
+    };
+    let individual = match found {
+        Ok(individual) => individual,
+        Err(AppError::NotFound(_)) if matches!(change, MemberChange::Change { .. }) => return Err(no_such_member()),
+        Err(error) => {
+            subjects::unresolved("entity.reference", error, &mut problems)?;
+            return Err(AppError::Invalid(problems));
+        }
+    };
+    let generation = registry.vocabularies.current();
+    let today = utc_day(ctx.now);
+    let mut details = before.details.clone();
+    let held = Held::of_group(&Hidden::of(ctx, registry, &details).await?.without(&details)).seen(&fields);
+    let by = Blind(!fields.allows("member"));
+    let at = apply((&generation, &held, by), today, &mut details, individual, change, &mut problems)?;
+    let hidden = Hidden::of(ctx, registry, &details).await?;
+    check_members(ctx, &generation, &details, &hidden, &mut problems);
+    if !problems.is_empty() {
+        let at = at.map(|at| hidden.shown_place(&details, at));
+        let told = problems.into_iter().map(|problem| of_the_member(at, told_to(&fields, problem)));
+        return Err(AppError::Invalid(told.collect()));
+    }
+    let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets(key, change));
+    entry.note = Some(change.note().to_owned());
+    write_change(ctx, registry, languages, (&before, details, fields), None, entry).await
+}
+
+/// Whether the client that changes members may not read them.
+#[derive(Debug, Clone, Copy)]
+struct Blind(bool);
+
+/// Changes the list of members, and says which one was touched.
+fn apply(
+    (generation, held, Blind(is_blind)): (&Generation, &Held, Blind),
+    today: Date,
+    details: &mut GroupDetails,
+    individual: RecordId,
+    change: &MemberChange,
+    problems: &mut Vec<FieldProblem>,
+) -> Result<Option<usize>, AppError> {
+    let mut role_of = |code: &CodeUri| {
+        let held = held.find(generation, CodedField::MemberRole.path(), code);
+        held.or_else(|| resolve(generation, CodedField::MemberRole, "role".to_owned(), code, problems))
+    };
+    match change {
+        MemberChange::Add(new) => {
+            let role = new.role.as_ref().and_then(&mut role_of);
+            let members = details.members.get_or_insert_default();
+            if members.len() >= MEMBERS_MAX {
+                let message = format!("a group has at most {MEMBERS_MAX} members, those that left included");
+                problems.push(problem("entity", "too_many", message));
+                return Ok(None);
+            }
+            let period = new.period.or(Some(Period { start: Some(today), end: None }));
+            let new = Member { individual, role, period, is_inactive: new.is_inactive };
+            let is_same = |member: &Member| {
+                let periods = member.still_active(today).zip(new.still_active(today));
+                member.individual == individual && periods.is_some_and(|(one, other)| one.overlaps(&other))
+            };
+            if is_blind && let Some(at) = members.iter().position(is_same) {
+                // A duplicate would be rejected, which reveals the members of the group: the membership stays, with the new role.
+                if let Some(member) = members.get_mut(at).filter(|_| role.is_some()) {
+                    member.role = role;
+                }
+                return Ok(Some(at));
+            }
+            members.push(new);
+            Ok(members.len().checked_sub(1))
+        }
+        MemberChange::Remove { last_day, .. } => {
+            let members = details.members.as_deref_mut().unwrap_or_default();
+            let at = place_of(members, individual, today);
+            let still = |member: &&mut Member| member.still_active(today).is_some();
+            let Some(member) = at.and_then(|at| members.get_mut(at)).filter(still) else {
+                let message = "that person is no active member of the group".to_owned();
+                problems.push(problem("entity.reference", "not_a_member", message));
+                return Ok(None);
+            };
+            let start = member.period.and_then(|period| period.start);
+            let Some(last_day) = last_day.or((start <= Some(today)).then_some(today)) else {
+                // A place that has not begun has no last day; it never comes to be.
+                member.is_inactive = true;
+                return Ok(None);
+            };
+            if start.is_some_and(|start| last_day < start) {
+                let message = "the last day lies before the day of joining".to_owned();
+                problems.push(problem("period.end", "invalid_date", message));
+            }
+            member.period = Some(Period { start, end: Some(last_day) });
+            // The last day is part of a period: who leaves today no longer counts today.
+            member.is_inactive = last_day <= today;
+            Ok(None)
+        }
+        MemberChange::Change { role, period, is_inactive, .. } => {
+            let role = role.as_ref().map(|role| role.as_ref().and_then(&mut role_of));
+            let members = details.members.as_deref_mut().unwrap_or_default();
+            let at = place_of(members, individual, today).ok_or_else(no_such_member)?;
+            let Some(member) = members.get_mut(at) else { return Err(no_such_member()) };
+            member.role = role.unwrap_or(member.role);
+            member.period = period.unwrap_or(member.period);
+            member.is_inactive = is_inactive.unwrap_or(member.is_inactive);
+            Ok(Some(at))
+        }
+    }
+}
+
+/// Which of a person's places is meant: the active one, or else the first that is still to begin, or else the last.
+fn place_of(members: &[Member], individual: RecordId, today: Date) -> Option<usize> {
+    let is_place = |member: &Member| member.individual == individual;
+    let active = members.iter().position(|member| is_place(member) && member.is_active(today));
+    let to_come = || {
+        let periods = members.iter().enumerate().filter(|(_, member)| is_place(member));
+        let to_come = periods.filter_map(|(at, member)| Some((member.still_active(today)?.start, at)));
+        to_come.min().map(|(_, at)| at)
+    };
+    active.or_else(to_come).or_else(|| members.iter().rposition(is_place))
+}
+
+fn no_such_member() -> AppError {
+    AppError::NotThere(problem("member", "not_a_member", "no such member of the group".to_owned()))
+}
+
+fn problem(field: &str, code: &'static str, message: String) -> FieldProblem {
+    FieldProblem { field: field.to_owned(), code, message }
+}
+
+/// A problem without the places of members that the client may not see.
+fn told_to(seen: &FieldSet, problem: FieldProblem) -> FieldProblem {
+    let message = match problem.code {
+        "second_head" => "a group has at most one active head, and there is one already",
+        "duplicate" => "the same person is an active member already",
+        _ => return problem,
+    };
+    if seen.allows("member") { problem } else { FieldProblem { message: message.to_owned(), ..problem } }
+}
+
+/// A problem of the touched member, told by the names of the request, which holds that member alone.
+fn of_the_member(at: Option<usize>, problem: FieldProblem) -> FieldProblem {
+    let prefix = at.map(|at| format!("member[{at}]."));
+    match prefix.and_then(|prefix| problem.field.strip_prefix(&prefix).map(str::to_owned)) {
+        Some(field) => FieldProblem { field, ..problem },
+        None => problem,
+    }
+}
+
+/// A person's place in one group.
+#[derive(Debug, Clone)]
+pub struct GroupPlace {
+    /// The group, with what of it may be shown.
+    pub group: Seen<GroupDetails>,
+    /// The place.
+    pub member: Member,
+}
+
+/// A page of the places that a person has or had in groups, by group.
+///
+/// # Errors
+/// [`AppError::MissingScope`] without `group:read`, [`AppError::FieldNotGranted`], [`AppError::NotFound`] and [`AppError::Ambiguous`].
+pub async fn places_of(
+    ctx: &OpContext,
+    registry: &Registry,
+    key: &IdentifierKey,
+    page: Page,
+) -> Result<PlacesPage, AppError> {
+    let found = match visibility::check_membership(ctx, FieldUse::Read) {
+        Ok(()) => visibility::find(ctx, registry, RecordKind::Individual, key).await,
+        Err(error) => Err(error),
+    };
+    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
+    let targets = vec![records::reference(RecordKind::Individual, key)];
+    let mut entry = audit::entry(ctx, AuditAction::Read, outcome, targets);
+    entry.note = Some("groups".to_owned());
+    registry.audit.record(ctx, entry).await?;
+    let (individual, fields) = found?;
+    if !fields.allows("group_membership") {
+        return Ok(PlacesPage::default());
+    }
+    places_in_groups(ctx, registry, individual, (page, Until::AllAreCounted)).await
+}
+
+/// A page of a person's places in groups.
+#[derive(Debug, Clone, Default)]
+pub struct PlacesPage {
+    /// How many there are in all, as far as they were counted.
+    pub total: u64,
+    /// Those of the page.
+    pub places: Vec<GroupPlace>,
+}
+
+/// How far a person's places are gone through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// To the end.
+    AllAreCounted,
+    /// Until the page is full.
+    PageIsFull,
+}
+
+/// How many groups are read before others have their turn.
+const GROUPS_PER_TURN: usize = 32;
+
+/// The places of a page that a person has or had in groups that are there for the client, by group. Only these are held at once.
+///
+/// # Errors
+/// When the store fails.
+pub async fn places_in_groups(
+    ctx: &OpContext,
+    registry: &Registry,
+    individual: RecordId,
+    (page, until): (Page, Until),
+) -> Result<PlacesPage, AppError> {
+    let mut found = PlacesPage::default();
+    for (at, id) in standing::groups_of(registry, individual).await?.into_iter().enumerate() {
+        if until == Until::PageIsFull && found.places.len() >= page.count as usize {
+            break;
+        }
+        if at % GROUPS_PER_TURN == GROUPS_PER_TURN - 1 {
+            tokio::task::yield_now().await;
+        }
+        let fields =
+            visibility::of(ctx, registry, RecordKind::Group, id).await?.filter(|fields| fields.allows("member"));
+        let Some(fields) = fields else { continue };
+        let Some(record) = registry.store.find::<GroupDetails>(id).await? else { continue };
+        let group = Seen { record, fields };
+        let members = group.record.details.members.iter().flatten();
+        for member in members.filter(|member| member.individual == individual) {
+            let is_in_page = found.total >= page.offset && found.places.len() < page.count as usize;
+            found.total = found.total.saturating_add(1);
+            if is_in_page {
+                let called = records::called(&group.record.details.identifiers);
+                ctx.trail.names(called.map(|key| records::reference(RecordKind::Group, key)));
+                found.places.push(GroupPlace { group: group.clone(), member: member.clone() });
+            }
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,122 @@
+//! Finding a record by its identifier, and which systems identifiers may be of.
+
+use jiff::civil::Date;
+
+use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::identifier::{Identifier, IdentifierKey};
+use daftar_domain::record::{RecordId, RecordKind};
+use daftar_store::{IdentifierOwner, Store};
+use daftar_vocabulary::Generation;
+
+/// How many former holders of one identifier are looked at: more than one is ambiguous already.
+pub(super) const OWNERS_MAX: usize = 16;
+
+/// The record that an identifier addresses: the one that holds it now, or else the only one that ever did.
+///
+/// # Errors
+/// [`AppError::NotFound`] when nobody ever did, [`AppError::Ambiguous`] when several did and none does now.
+pub async fn find(store: &dyn Store, kind: RecordKind, key: &IdentifierKey) -> Result<RecordId, AppError> {
+    choose(kind, &store.identifier_owners(kind, key, OWNERS_MAX).await?)
+}
+
+/// Which of its owners an identifier addresses.
+///
+/// # Errors
+/// As [`find`].
+pub fn choose(kind: RecordKind, owners: &[IdentifierOwner]) -> Result<RecordId, AppError> {
+    if let Some(holder) = owners.iter().find(|owner| owner.is_open) {
+        return Ok(holder.id);
+    }
+    match owners {
+        [] => Err(AppError::NotFound(kind)),
+        [only] => Ok(only.id),
+        [_, ..] => Err(AppError::Ambiguous),
+    }
+}
+
+/// Checks that a record of that kind may be given each of the identifiers that it does not have `before`: its system is known,
+/// meant for such records, and the value looks like one of it. A value is never repeated. An end that is given has come: what has
+/// an end is free for others, and an end is never taken back.
+pub fn check(
+    (generation, today): (&Generation, Date),
+    kind: RecordKind,
+    before: &[Identifier],
+    identifiers: &[Identifier],
+    problems: &mut Vec<FieldProblem>,
+) {
+    for (at, identifier) in identifiers.iter().enumerate() {
+        let former = before.iter().find(|former| former.key == identifier.key);
+        let end = |identifier: &Identifier| identifier.period.and_then(|period| period.end);
+        let ends_now = end(identifier).filter(|_| former.and_then(end) != end(identifier));
+        if ends_now.is_some_and(|end| end > today) {
+            problems.push(FieldProblem {
+                field: format!("identifier[{at}].period.end"),
+                code: "future_end",
+                message: format!(
+                    "an identifier ends when others may take it up, and a day after today ({today}) has not come: leave `end` out until then"
+                ),
+            });
+        }
+        if former.is_some() {
+            continue;
+        }
+        if let Err(problem) = generation.check_identifier(kind, identifier) {
+            let field = format!("identifier[{at}].{}", problem.member());
+            problems.push(FieldProblem { field, code: problem.code(), message: problem.to_string() });
+        }
+    }
+}
+
+/// Checks that every identifier of a record is still there as it was, or has been given an end: identifiers are added and
+/// ended, never altered and never taken away.
+pub fn check_kept(before: &[Identifier], now: &[Identifier], problems: &mut Vec<FieldProblem>) {
+    for former in before {
+        let Some(at) = now.iter().position(|identifier| identifier.key == former.key) else {
+            let message = format!(
+                "an identifier of system `{}` is gone; an identifier is ended with `period.end`, never taken away",
+                former.key.system
+            );
+            problems.push(FieldProblem { field: "identifier".to_owned(), code: "immutable", message });
+            continue;
+        };
+        let (was, is) =
+            (former.period.unwrap_or_default(), now.get(at).and_then(|same| same.period).unwrap_or_default());
+        if was.start != is.start || (was.end.is_some() && was.end != is.end) {
+            let message = "the period of an identifier is altered; it can only be given an end".to_owned();
+            problems.push(FieldProblem { field: format!("identifier[{at}].period"), code: "immutable", message });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::slice::from_ref;
+
+    use super::*;
+    use daftar_domain::calendar::{Period, parse_date};
+
+    fn identifier(key: &str, start: Option<&str>, end: Option<&str>) -> Identifier {
+        let day = |text: Option<&str>| text.and_then(|text| parse_date(text).ok());
+        let period = Period { start: day(start), end: day(end) };
+        Identifier { key: IdentifierKey::parse(key).unwrap(), period: Some(period).filter(|_| start.or(end).is_some()) }
+    }
+
+    fn problems(before: &[Identifier], now: &[Identifier]) -> Vec<String> {
+        let mut problems = Vec::new();
+        check_kept(before, now, &mut problems);
+        problems.into_iter().map(|problem| problem.field).collect()
+    }
+
+    #[test]
+    fn identifiers_are_added_and_ended_and_nothing_else() {
+        let open = identifier("urn:x:a|1", None, None);
+        let ended = identifier("urn:x:a|1", None, Some("2026-01-31"));
+        let other = identifier("urn:x:a|2", Some("2026-01-01"), None);
+        assert!(problems(from_ref(&open), &[other.clone(), open.clone()]).is_empty());
+        assert!(problems(from_ref(&open), from_ref(&ended)).is_empty());
+        assert!(problems(from_ref(&ended), from_ref(&ended)).is_empty());
+        assert_eq!(problems(from_ref(&open), from_ref(&other)), ["identifier"]);
+        assert_eq!(problems(&[ended], &[other.clone(), open]), ["identifier[1].period"]);
+        assert_eq!(problems(&[other], &[identifier("urn:x:a|2", None, None)]), ["identifier[0].period"]);
+    }
+}

@@ -1,0 +1,40 @@
+//! Use cases: what may this actor do and see, then store, index, vocabulary or sandbox.
+//!
+//! **Invariant:** every function takes the context it acts in, and knows nothing of HTTP.
+
+pub mod audit;
+pub mod backup;
+pub mod bodies;
+pub mod bulk;
+pub mod changed;
+pub mod client;
+pub mod codes;
+pub mod concept_group;
+pub mod consent;
+pub mod eligibility;
+pub mod follow;
+pub mod group;
+pub mod identifier_system;
+pub mod identifiers;
+pub mod individual;
+pub mod local_code;
+pub mod memory_index;
+pub mod migrate;
+pub mod once;
+pub mod open;
+pub mod photo;
+pub mod plugin;
+pub mod program;
+pub mod program_membership;
+pub mod records;
+pub mod registry;
+pub mod search;
+pub mod shown_again;
+pub mod signing_key;
+pub mod standing;
+pub mod subjects;
+pub mod transaction;
+pub mod verify;
+pub mod visibility;
+pub mod vocabulary;
+pub mod written;

@@ -1,0 +1,319 @@
+//! Moves a register from one store into another, and compares both thing by thing: whole, or what was written since it was moved.
+//!
+//! **Invariant:** what is copied is what stood after one write; the store that it is copied from is only read.
+//!
+//! **Invariant:** a difference is told by kind and key, never by what a record says.
+
+mod catch_up;
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
+
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_store::StoreError;
+use daftar_store::archive::{Archive, Entry, Kept, Mark, Refill, Snapshot};
+
+pub use self::catch_up::{CatchUpError, CaughtUp, catch_up, compare_since};
+
+/// The most differences that are named; the others are counted.
+pub const DIFFERENCES_TOLD_MAX: usize = 100;
+
+/// How many answers of the store that is copied from wait while the other one is at work; about a megabyte each.
+const READ_AHEAD: usize = 16;
+
+/// What was copied or compared: how many things of each kind.
+pub type Counts = BTreeMap<Kept, u64>;
+
+/// How two stores compare.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Comparison {
+    /// How many things of each kind are the same in both; of records each version.
+    pub same: Counts,
+    /// How many are in one only, or are not the same.
+    pub differences: u64,
+    /// Which, the first of them.
+    pub told: Vec<String>,
+}
+
+/// Copies everything that stood after one write. `heard` hears how many things were copied so far.
+///
+/// # Errors
+/// When either store fails, or a value cannot be read or kept.
+pub async fn copy(
+    from: &dyn Archive,
+    mut to: Box<dyn Refill>,
+    mut heard: impl FnMut(&Mark, u64),
+) -> Result<(Mark, Counts), StoreError> {
+    let mut snapshot = from.snapshot().await?;
+    let mark = snapshot.mark().clone();
+    to.note_origin(&mark);
+    let (mut counts, mut copied) = (Counts::new(), 0_u64);
+    heard(&mark, copied);
+    let (ahead, mut read) = mpsc::channel(READ_AHEAD);
+    let reading = async move {
+        loop {
+            let entries = snapshot.next().await?;
+            // Nobody takes them any more where something could not be kept.
+            if entries.is_empty() || ahead.send(entries).await.is_err() {
+                return Ok::<_, StoreError>(());
+            }
+        }
+    };
+    let keeping = async {
+        while let Some(entries) = read.recv().await {
+            for entry in &entries {
+                *counts.entry(entry.kept()).or_default() += 1;
+            }
+            copied = copied.saturating_add(entries.len() as u64);
+            to.put(entries).await?;
+            heard(&mark, copied);
+        }
+        Ok(())
+    };
+    tokio::try_join!(reading, keeping)?;
+    to.finish().await?;
+    Ok((mark, counts))
+}
+
+/// Compares everything that two stores hold. `heard` hears how many things of both were read so far.
+///
+/// # Errors
+/// When either store fails, or a value cannot be read.
+pub async fn compare(
+    one: &dyn Archive,
+    other: &dyn Archive,
+    heard: impl FnMut(&Mark, u64),
+) -> Result<Comparison, StoreError> {
+    compare_taken(one.snapshot().await?, other.snapshot().await?, Comparison::default(), heard).await
+}
+
+/// Compares what was taken of two stores.
+async fn compare_taken(
+    one: Box<dyn Snapshot>,
+    other: Box<dyn Snapshot>,
+    mut comparison: Comparison,
+    mut heard: impl FnMut(&Mark, u64),
+) -> Result<Comparison, StoreError> {
+    let (mut left, mut right) = (Side::new(one), Side::new(other));
+    if left.snapshot.mark().sequence != right.snapshot.mark().sequence {
+        comparison.differ("the number of writes".to_owned());
+    }
+    while !(left.is_at_end && right.is_at_end) {
+        left.read().await?;
+        right.read().await?;
+        meet(&mut left, &mut right, &mut comparison);
+        heard(left.snapshot.mark(), left.read.saturating_add(right.read));
+    }
+    for (is_left, side) in [(true, left), (false, right)] {
+        for key in side.alone() {
+            comparison.differ(format!("{key} is only in the {}", if is_left { "first" } else { "second" }));
+        }
+    }
+    Ok(comparison)
+}
+
+impl Comparison {
+    fn differ(&mut self, what: String) {
+        self.differences = self.differences.saturating_add(1);
+        if self.told.len() < DIFFERENCES_TOLD_MAX {
+            self.told.push(what);
+        }
+    }
+}
+
+/// What something is found by; shows nothing that a person's record says.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Key {
+    /// One of many that come in the order of their keys.
+    Version(RecordKind, RecordId, VersionId),
+    /// By its place.
+    Numbered(Kept, u64),
+    /// By a digest of its name, or of all of it.
+    Digest(Kept, [u8; 32]),
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Version(kind, id, version) => write!(formatter, "{kind} {} at version {}", id.0, version.0),
+            Self::Numbered(kept, number) => write!(formatter, "number {number} of {}", kept.name()),
+            Self::Digest(kept, digest) => {
+                write!(formatter, "one of {} ({:02x?})", kept.name(), digest.first_chunk::<4>().unwrap_or(&[0; 4]))
+            }
+        }
+    }
+}
+
+type Seen = (Key, [u8; 32]);
+
+fn seen(entry: &Entry) -> Seen {
+    let digest = |bytes: &[u8]| <[u8; 32]>::from(Sha256::digest(bytes));
+    let kept = entry.kept();
+    match entry {
+        Entry::Setting { value, .. } | Entry::Client { value } => (Key::Digest(kept, digest(value)), digest(value)),
+        Entry::Counter { name, value } => (Key::Digest(kept, digest(name.as_bytes())), digest(&value.to_be_bytes())),
+        Entry::CodeTablePart { number, value } | Entry::Audit { number, value } => {
+            (Key::Numbered(kept, *number), digest(value))
+        }
+        Entry::Request { name, value } => {
+            let name = format!("{}\n{}\n{}", name.client, name.key.as_str(), name.part);
+            (Key::Digest(kept, digest(name.as_bytes())), digest(value))
+        }
+        Entry::Photo { digest: name, bytes } => (Key::Digest(kept, name.0), digest(bytes)),
+        Entry::Version { kind, id, version, is_present, value } => {
+            // That it is the present one counts as a part of it.
+            let whole = Sha256::new().chain_update([u8::from(*is_present)]).chain_update(value);
+            (Key::Version(*kind, *id, *version), whole.finalize().into())
+        }
+        Entry::Change { sequence, value } => (Key::Numbered(kept, sequence.0), digest(value)),
+    }
+}
+
+/// One of two stores on the way through both.
+struct Side {
+    snapshot: Box<dyn Snapshot>,
+    is_at_end: bool,
+    /// How many things were read.
+    read: u64,
+    /// What came in order and has not met its like yet.
+    waiting: VecDeque<Seen>,
+    /// What comes in no order, or did not meet its like where it was expected.
+    loose: HashMap<Key, [u8; 32]>,
+    /// The photos that came, which may come again.
+    photos: HashSet<[u8; 32]>,
+}
+
+impl Side {
+    fn new(snapshot: Box<dyn Snapshot>) -> Self {
+        Self {
+            snapshot,
+            is_at_end: false,
+            read: 0,
+            waiting: VecDeque::new(),
+            loose: HashMap::new(),
+            photos: HashSet::new(),
+        }
+    }
+
+    async fn read(&mut self) -> Result<(), StoreError> {
+        if self.is_at_end {
+            return Ok(());
+        }
+        let entries = self.snapshot.next().await?;
+        self.is_at_end = entries.is_empty();
+        self.read = self.read.saturating_add(entries.len() as u64);
+        for entry in &entries {
+            let (key, digest) = seen(entry);
+            if matches!(entry, Entry::Photo { digest, .. } if !self.photos.insert(digest.0)) {
+                continue;
+            }
+            match key {
+                Key::Version(..) => self.waiting.push_back((key, digest)),
+                Key::Numbered(..) | Key::Digest(..) => drop(self.loose.insert(key, digest)),
+            }
+        }
+        Ok(())
+    }
+
+    fn alone(self) -> impl Iterator<Item = Key> {
+        self.waiting.into_iter().map(|(key, _)| key).chain(self.loose.into_keys())
+    }
+}
+
+/// Lets what is the same in both go, and what is not be told.
+fn meet(left: &mut Side, right: &mut Side, comparison: &mut Comparison) {
+    while let (Some(one), Some(other)) = (left.waiting.front(), right.waiting.front()) {
+        let order = one.0.cmp(&other.0);
+        if order.is_eq() {
+            let is_same = one.1 == other.1;
+            let (Some((key, _)), Some(_)) = (left.waiting.pop_front(), right.waiting.pop_front()) else { return };
+            comparison.note(key, is_same);
+        } else {
+            // The lesser one has no like: both come in the order of their keys.
+            let behind = if order.is_lt() { &mut *left } else { &mut *right };
+            let Some((key, digest)) = behind.waiting.pop_front() else { return };
+            behind.loose.insert(key, digest);
+        }
+    }
+    if left.loose.len() > right.loose.len() {
+        let both = right.loose.extract_if(|key, _| left.loose.contains_key(key)).collect::<Vec<_>>();
+        for (key, digest) in both {
+            let is_same = left.loose.remove(&key) == Some(digest);
+            comparison.note(key, is_same);
+        }
+    } else {
+        let both = left.loose.extract_if(|key, _| right.loose.contains_key(key)).collect::<Vec<_>>();
+        for (key, digest) in both {
+            let is_same = right.loose.remove(&key) == Some(digest);
+            comparison.note(key, is_same);
+        }
+    }
+}
+
+impl Comparison {
+    fn note(&mut self, key: Key, is_same: bool) {
+        if !is_same {
+            return self.differ(format!("{key} is not the same in both"));
+        }
+        let kept = match key {
+            Key::Version(kind, ..) => Kept::of_kind(kind),
+            Key::Numbered(kept, _) | Key::Digest(kept, _) => kept,
+        };
+        *self.same.entry(kept).or_default() += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use daftar_domain::individual::IndividualDetails;
+    use daftar_store::memory::MemoryStore;
+    use daftar_store::{ChangeSink, Operation, Store, Write};
+
+    struct Nobody;
+
+    impl ChangeSink for Nobody {
+        fn apply(&self, _: &[daftar_domain::change::Change]) {}
+    }
+
+    async fn store(people: &[bool]) -> MemoryStore {
+        let store = MemoryStore::default();
+        store.attach_sink(std::sync::Arc::new(Nobody)).unwrap();
+        for active in people {
+            let details = IndividualDetails { active: Some(*active), ..IndividualDetails::default() };
+            let operations = vec![Operation::create(details)];
+            let at = Timestamp::UNIX_EPOCH;
+            let write = Write { at, source: None, operations, audit: Vec::new(), rests_on: Vec::new() };
+            store.commit(write).await.unwrap();
+        }
+        store.raise_counter("a", people.len() as u64).await.unwrap();
+        store
+    }
+
+    async fn compared(one: &[bool], other: &[bool]) -> Comparison {
+        compare(&store(one).await, &store(other).await, |_, _| ()).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_is_the_same_is_counted_by_kind() {
+        let comparison = compared(&[true, false], &[true, false]).await;
+        assert_eq!((comparison.differences, comparison.told), (0, Vec::new()));
+        let counted = |kept| comparison.same.get(&kept).copied();
+        assert_eq!([Kept::Individuals, Kept::Changes, Kept::Counters].map(counted), [Some(2), Some(2), Some(1)]);
+    }
+
+    #[tokio::test]
+    async fn every_difference_is_told_without_what_a_record_says() {
+        let comparison = compared(&[true, false], &[true, true]).await;
+        assert_eq!(comparison.told, ["Individual 2 at version 1 is not the same in both"]);
+        let comparison = compared(&[true, false], &[true]).await;
+        assert!(comparison.told.contains(&"the number of writes".to_owned()), "{comparison:?}");
+        assert!(comparison.told.contains(&"Individual 2 at version 1 is only in the first".to_owned()));
+        assert!(comparison.told.contains(&"number 2 of changes is only in the first".to_owned()));
+        assert_eq!(comparison.differences, 4, "the counter too");
+    }
+}

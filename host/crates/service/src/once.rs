@@ -1,0 +1,340 @@
+//! Requests that a client may send twice and that are done once.
+//!
+//! **Invariant:** what was done is remembered in the same write, so that whoever was answered finds it remembered, and whoever
+//! finds nothing remembered can be sure that nothing was done.
+//!
+//! **Invariant:** a request that was refused is not remembered: sent again, it is looked at again.
+//!
+//! **Invariant:** of one client no more is remembered than its bound: a request that is begun has room for all that it may leave.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+
+use daftar_domain::client::ClientId;
+use daftar_domain::context::OpContext;
+use daftar_domain::error::AppError;
+use daftar_domain::idempotency::{IdempotencyKey, RememberedAnswer, RememberedRequest, RequestName};
+use daftar_store::Store;
+
+/// How long it takes at least from one look for requests that are kept no longer to the next, where a client is at its bound:
+/// a look reads all of them.
+const LOOKS_APART: SignedDuration = SignedDuration::from_secs(60);
+/// How long what was counted holds where other processes remember requests as well.
+const COUNTS_HOLD: SignedDuration = SignedDuration::from_secs(1);
+
+/// The requests that are being done, and how many are remembered.
+#[derive(Debug)]
+pub struct Requests {
+    /// The most that is remembered of one client.
+    per_client_max: u64,
+    /// How long a count of what is remembered holds; for ever, where nobody else does requests of this register.
+    counts_hold: Option<SignedDuration>,
+    /// With how many parts each may still leave to be remembered.
+    in_flight: Mutex<HashMap<(ClientId, IdempotencyKey), u64>>,
+    /// By client, and when it was counted: when one is first asked for; exact or too high, but for what other processes did since.
+    remembered: Mutex<HashMap<ClientId, (u64, Timestamp)>>,
+    /// When it was last looked, for the sake of a client at its bound, for what is kept no longer.
+    looked_at: Mutex<Option<Timestamp>>,
+}
+
+/// A request that its client has named.
+#[derive(Debug)]
+pub struct NamedRequest {
+    /// What the client calls it.
+    pub key: IdempotencyKey,
+    /// SHA-256 of what it asks for.
+    pub digest: [u8; 32],
+    /// How many parts of it are remembered each by itself when they are done: one, where it is remembered as a whole.
+    pub parts: u64,
+}
+
+/// A request that is being done: until it is dropped, no other of its name is.
+#[derive(Debug)]
+pub struct Once {
+    requests: Arc<Requests>,
+    client: ClientId,
+    key: IdempotencyKey,
+    digest: [u8; 32],
+    earlier: Vec<Arc<RememberedRequest>>,
+}
+
+impl Requests {
+    /// Nothing done yet; so many requests of one client are remembered.
+    #[must_use]
+    pub fn new(per_client_max: u64) -> Self {
+        let (in_flight, remembered, looked_at) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { per_client_max, counts_hold: None, in_flight, remembered, looked_at }
+    }
+
+    /// As one of several processes that do requests of the register: what is remembered is counted anew each second. Two of a name at the
+    /// same time, in two processes, are told apart by the store, which remembers one of them.
+    #[must_use]
+    pub fn among_others(self) -> Self {
+        Self { counts_hold: Some(COUNTS_HOLD), ..self }
+    }
+
+    /// Begins a request of that name.
+    ///
+    /// # Errors
+    /// [`AppError::Conflict`] while another one of that name is being done, and when the client has as many names as are kept;
+    /// [`AppError::Invalid`] when the name was given to another request.
+    pub async fn begin(
+        self: &Arc<Self>,
+        ctx: &OpContext,
+        store: &dyn Store,
+        request: NamedRequest,
+    ) -> Result<Once, AppError> {
+        let NamedRequest { key, digest, parts } = request;
+        let client = ctx.client().cloned();
+        let client = client.ok_or_else(|| AppError::internal("somebody who is no client names a request"))?;
+        match lock(&self.in_flight).entry((client.clone(), key.clone())) {
+            Entry::Vacant(free) => drop(free.insert(0)),
+            Entry::Occupied(_) => {
+                let detail =
+                    "a request with this `Idempotency-Key` is being done: send it again in a moment for its answer";
+                return Err(AppError::Conflict(detail.to_owned()));
+            }
+        }
+        // From here on dropping it ends it.
+        let mut once = Once { requests: Arc::clone(self), client, key, digest, earlier: Vec::new() };
+        let earlier = store.remembered(&once.client, &once.key).await?;
+        once.earlier = earlier.into_iter().filter(|request| request.is_kept_at(ctx.now)).collect();
+        if once.earlier.iter().any(|request| request.digest != digest) {
+            let message = "it was given to another request: take a new key for each request";
+            return Err(AppError::invalid("Idempotency-Key", "reused_key", message));
+        }
+        let more = parts.saturating_sub(once.earlier.len() as u64);
+        if more > 0 {
+            self.make_room(ctx, store, &once, more).await?;
+        }
+        Ok(once)
+    }
+
+    /// Keeps room for what a request may leave to be remembered.
+    async fn make_room(&self, ctx: &OpContext, store: &dyn Store, once: &Once, parts: u64) -> Result<(), AppError> {
+        let mut count = self.count(store, &once.client, ctx.now).await?;
+        let mut has_room = self.takes(once, (count, parts));
+        if !has_room && self.is_time_to_look(ctx.now) && self.forget(store, ctx.now).await? > 0 {
+            count = self.count(store, &once.client, ctx.now).await?;
+            has_room = self.takes(once, (count, parts));
+        }
+        if has_room {
+            return Ok(());
+        }
+        let max = self.per_client_max;
+        let would_be = if parts == 1 { "it would be one more".to_owned() } else { format!("it would be {parts} more") };
+        Err(AppError::Conflict(format!(
+            "at most {max} requests of a client are remembered by their `Idempotency-Key`, {count} of this client are, and {would_be}: send it without a key, or wait until the oldest are a day old"
+        )))
+    }
+
+    /// How many requests of a client are remembered.
+    async fn count(&self, store: &dyn Store, client: &ClientId, now: Timestamp) -> Result<u64, AppError> {
+        let holds = |at: Timestamp| self.counts_hold.is_none_or(|holds| now.duration_since(at).abs() < holds);
+        if let Some((count, _)) = lock(&self.remembered).get(client).filter(|(_, at)| holds(*at)) {
+            return Ok(*count);
+        }
+        let count = store.remembered_count(client).await?;
+        let mut remembered = lock(&self.remembered);
+        let known = remembered.entry(client.clone()).or_insert((count, now));
+        if !holds(known.1) {
+            *known = (count, now);
+        }
+        Ok(known.0)
+    }
+
+    /// Whether there is room for so many parts more beside those that are remembered and those of requests that are being done;
+    /// it is kept then.
+    fn takes(&self, once: &Once, (count, parts): (u64, u64)) -> bool {
+        let mut in_flight = lock(&self.in_flight);
+        let of_client = in_flight.iter().filter(|((client, _), _)| *client == once.client);
+        let promised = of_client.fold(0_u64, |sum, (_, parts)| sum.saturating_add(*parts));
+        if count.saturating_add(promised).saturating_add(parts) > self.per_client_max {
+            return false;
+        }
+        in_flight.insert((once.client.clone(), once.key.clone()), parts);
+        true
+    }
+
+    fn is_time_to_look(&self, now: Timestamp) -> bool {
+        let mut looked_at = lock(&self.looked_at);
+        let is_time = looked_at.is_none_or(|before| now.duration_since(before).abs() >= LOOKS_APART);
+        if is_time {
+            *looked_at = Some(now);
+        }
+        is_time
+    }
+
+    /// Forgets what is not kept any more.
+    ///
+    /// # Errors
+    /// When the store fails; the next call tries again.
+    pub async fn forget(&self, store: &dyn Store, now: Timestamp) -> Result<u64, AppError> {
+        let forgotten = store.forget_requests(now).await?;
+        if forgotten > 0 {
+            lock(&self.remembered).clear();
+        }
+        Ok(forgotten)
+    }
+}
+
+impl Once {
+    /// How that part of the request was answered earlier; part 0 is the whole.
+    #[must_use]
+    pub fn earlier(&self, part: u16) -> Option<&RememberedRequest> {
+        self.earlier.iter().find(|request| request.name.part == part).map(|request| &**request)
+    }
+
+    /// Looks again how that part was answered, after it could not be done: whoever sent it before may have left before it was
+    /// answered, while it was being written.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn is_done_meanwhile(&mut self, ctx: &OpContext, store: &dyn Store, part: u16) -> Result<bool, AppError> {
+        let found = store.remembered(&self.client, &self.key).await?;
+        let is_same = |request: &Arc<RememberedRequest>| request.is_kept_at(ctx.now) && request.digest == self.digest;
+        self.earlier = found.into_iter().filter(is_same).collect();
+        Ok(self.earlier(part).is_some())
+    }
+
+    /// What is to be remembered of that part.
+    #[must_use]
+    pub fn answered(&self, ctx: &OpContext, part: u16, answers: Vec<RememberedAnswer>) -> RememberedRequest {
+        let name = RequestName { client: self.client.clone(), key: self.key.clone(), part };
+        RememberedRequest { name, digest: self.digest, at: ctx.now, answers }
+    }
+
+    /// Counts a part that is remembered from now on.
+    pub fn note(&self) {
+        if let Some((count, _)) = lock(&self.requests.remembered).get_mut(&self.client) {
+            *count = count.saturating_add(1);
+        }
+        if let Some(promised) = lock(&self.requests.in_flight).get_mut(&(self.client.clone(), self.key.clone())) {
+            *promised = promised.saturating_sub(1);
+        }
+    }
+}
+
+impl Drop for Once {
+    fn drop(&mut self) {
+        lock(&self.requests.in_flight).remove(&(self.client.clone(), self.key.clone()));
+    }
+}
+
+/// A panic elsewhere leaves what it guards whole: each change is one insertion or removal.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use daftar_domain::audit::Actor;
+    use daftar_domain::context::trail::Trail;
+    use daftar_store::Write;
+    use daftar_store::memory::MemoryStore;
+
+    fn context() -> OpContext {
+        let (client, now) = (ClientId::parse("c").unwrap(), "2026-03-01T12:00:00Z".parse().unwrap());
+        OpContext::unbound(Actor::Client(client), "r".into(), now, Trail::default())
+    }
+
+    fn named(key: &str, digest: [u8; 32]) -> NamedRequest {
+        NamedRequest { key: IdempotencyKey::parse(key).unwrap(), digest, parts: 1 }
+    }
+
+    fn bounded(per_client_max: u64) -> Arc<Requests> {
+        Arc::new(Requests::new(per_client_max))
+    }
+
+    async fn do_it(ctx: &OpContext, store: &MemoryStore, once: &Once) {
+        let write =
+            Write { at: ctx.now, source: None, operations: Vec::new(), audit: Vec::new(), rests_on: Vec::new() };
+        store.commit_once(write, once.answered(ctx, 0, Vec::new())).await.unwrap();
+        once.note();
+    }
+
+    #[tokio::test]
+    async fn a_name_stands_for_one_request_at_a_time_and_for_one_at_all() {
+        let (ctx, store, requests) = (context(), MemoryStore::new(), bounded(100));
+        let mut first = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap();
+        let error = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap_err();
+        assert!(matches!(error, AppError::Conflict(_)), "{error}");
+        assert!(!first.is_done_meanwhile(&ctx, &store, 0).await.unwrap());
+        do_it(&ctx, &store, &first).await;
+        assert!(first.is_done_meanwhile(&ctx, &store, 0).await.unwrap());
+        assert!(!first.is_done_meanwhile(&ctx, &store, 1).await.unwrap());
+        drop(first);
+        let again = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap();
+        assert!(again.earlier(0).is_some());
+        drop(again);
+        let error = requests.begin(&ctx, &store, named("k", [2; 32])).await.unwrap_err();
+        assert!(matches!(error, AppError::Invalid(_)), "{error}");
+        drop(requests.begin(&ctx, &store, named("other", [2; 32])).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn so_many_are_remembered_of_one_client_until_they_are_forgotten() {
+        let (ctx, store, requests) = (context(), MemoryStore::new(), bounded(100));
+        for number in 0..100 {
+            let once = requests.begin(&ctx, &store, named(&number.to_string(), [1; 32])).await.unwrap();
+            do_it(&ctx, &store, &once).await;
+        }
+        let error = requests.begin(&ctx, &store, named("more", [1; 32])).await.unwrap_err();
+        assert!(error.to_string().starts_with("at most 100 requests of a client"), "{error}");
+        drop(requests.begin(&ctx, &store, named("7", [1; 32])).await.unwrap());
+        let tomorrow = ctx.now + daftar_domain::idempotency::REMEMBERED_FOR;
+        assert_eq!(requests.forget(&store, tomorrow).await.unwrap(), 100);
+        drop(requests.begin(&ctx, &store, named("more", [1; 32])).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn what_another_process_remembers_counts_a_second_later() {
+        let (mut ctx, store) = (context(), MemoryStore::new());
+        let [one, other] = [1, 2].map(|_| Arc::new(Requests::new(2).among_others()));
+        for (requests, key) in [(&one, "a"), (&other, "b")] {
+            let once = requests.begin(&ctx, &store, named(key, [1; 32])).await.unwrap();
+            do_it(&ctx, &store, &once).await;
+        }
+        ctx.now += COUNTS_HOLD;
+        for requests in [&one, &other] {
+            drop(requests.begin(&ctx, &store, named("c", [1; 32])).await.unwrap_err());
+            let again = requests.begin(&ctx, &store, named("b", [1; 32])).await.unwrap();
+            assert!(again.earlier(0).is_some(), "whichever process did it");
+        }
+    }
+
+    #[tokio::test]
+    async fn requests_that_are_being_done_have_their_room() {
+        let (ctx, store, requests) = (context(), MemoryStore::new(), bounded(3));
+        let batch = |parts| NamedRequest { parts, ..named("batch", [1; 32]) };
+        drop(requests.begin(&ctx, &store, batch(4)).await.unwrap_err());
+        let first = requests.begin(&ctx, &store, batch(2)).await.unwrap();
+        let second = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap();
+        drop(requests.begin(&ctx, &store, named("l", [1; 32])).await.unwrap_err());
+        drop(second);
+        let third = requests.begin(&ctx, &store, named("l", [1; 32])).await.unwrap();
+        do_it(&ctx, &store, &third).await;
+        drop((first, third));
+        let error = requests.begin(&ctx, &store, batch(3)).await.unwrap_err();
+        assert!(error.to_string().contains("1 of this client are, and it would be 3 more"), "{error}");
+        drop(requests.begin(&ctx, &store, batch(2)).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_client_at_its_bound_has_room_as_soon_as_the_oldest_is_a_day_old() {
+        let (mut ctx, store, requests) = (context(), MemoryStore::new(), bounded(1));
+        let once = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap();
+        do_it(&ctx, &store, &once).await;
+        drop(once);
+        let kept_for_s = daftar_domain::idempotency::REMEMBERED_FOR.as_secs();
+        for (later_s, is_refused) in [(0, true), (kept_for_s - 60, true), (60, false)] {
+            ctx.now += SignedDuration::from_secs(later_s);
+            let begun = requests.begin(&ctx, &store, named("l", [1; 32])).await;
+            assert_eq!(begun.is_err(), is_refused, "{later_s}");
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! What other processes of the register changed: settings, numbers of codes, plugins; and telling them what this one installs.
+//!
+//! **Invariant:** a plugin is in the store before the list names it, and in the list before it runs here.
+//!
+//! **Invariant:** each process judges what it takes up by its own policy, whatever the list says of it, and writes the outcome into the audit
+//! log.
+//!
+//! **Invariant:** a plugin that cannot be taken up leaves the one of its name that runs here, and is told of as one that is not in force.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jiff::Timestamp;
+
+use super::install::vouched_for;
+use super::packs::{Publishable, Reasons, load_packs, publishable};
+use super::{PluginAdministration, blocking};
+use daftar_domain::audit::{Actor, AuditOutcome};
+use daftar_domain::context::OpContext;
+use daftar_domain::context::trail::Trail;
+use daftar_domain::deployment::Deployment;
+use daftar_domain::error::AppError;
+use daftar_domain::manifest::PluginName;
+use daftar_sandbox::{CommonPlugins, Digest, Downgrade, PluginOffer, Prepared, UnsignedPlugins, WantedPlugin};
+use daftar_store::shared::{Shared, StoredList, Turn};
+
+/// The list of plugins that all processes share, as it was last seen.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Common {
+    stored: StoredList,
+    plugins: CommonPlugins,
+    /// What of it could not be taken up here, and why.
+    failed: Reasons,
+    /// Whether plugins here were changed by it since packs were read and published.
+    must_load: bool,
+}
+
+/// Whether what other processes changed was taken up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakenUp {
+    /// It was, and is in force.
+    Now,
+    /// Not while this process has the turn itself: it has to be asked for again.
+    Later,
+}
+
+/// Plugins that passed the steps of an install, by the digests of their files.
+pub(super) type Ahead = BTreeMap<Digest, Prepared>;
+
+/// Held while this process changes plugins or settings.
+pub(super) struct OwnTurn {
+    _turn: Box<dyn Turn>,
+    has_turn: Arc<AtomicBool>,
+}
+
+impl Drop for OwnTurn {
+    fn drop(&mut self) {
+        self.has_turn.store(false, Ordering::Release);
+    }
+}
+
+impl Common {
+    /// What of the list could not be taken up here, and why.
+    pub(super) fn failed(&self) -> Reasons {
+        self.failed.clone()
+    }
+
+    /// Notes that packs were read and published as plugins are here.
+    pub(super) fn note_loaded(&mut self) {
+        self.must_load = false;
+    }
+
+    /// Notes that a plugin is here as the list says.
+    pub(super) fn note_in_line(&mut self, name: &PluginName) {
+        self.failed.remove(name);
+    }
+}
+
+/// This server, acting by itself.
+fn system(now: Timestamp) -> OpContext {
+    OpContext::unbound(Actor::System, "follow".into(), now, Trail::default())
+}
+
+impl PluginAdministration {
+    /// The turn to change plugins and settings, begun with what others left; nothing to wait for where there are no others. Only for
+    /// whoever changes, in this process, alone.
+    pub(super) async fn turn(&self, now: Timestamp) -> Result<Option<OwnTurn>, AppError> {
+        let Some(shared) = &self.shared else { return Ok(None) };
+        let turn = shared.turn().await?;
+        self.follow_alone(&**shared, Ahead::new(), now).await?;
+        self.take_up_alone().await?;
+        self.has_turn.store(true, Ordering::Release);
+        Ok(Some(OwnTurn { _turn: turn, has_turn: self.has_turn.clone() }))
+    }
+
+    /// Takes up settings and numbers of codes as the store has them, and publishes them with the packs that are here.
+    ///
+    /// # Errors
+    /// When the store fails; what was in force stays so.
+    pub async fn take_up_settings(&self) -> Result<TakenUp, AppError> {
+        if self.has_turn.load(Ordering::Acquire) {
+            // Settings are what this process found when its turn came. Codes get numbers without a turn, and a turn may be lost.
+            return Ok(TakenUp::Later);
+        }
+        let _changing = self.changing.lock().await;
+        self.take_up_alone().await?;
+        Ok(TakenUp::Now)
+    }
+
+    /// Takes up plugins that other processes installed, replaced or removed: files that are not here are fetched, judged, compiled and
+    /// tried out as at an install. Takes as long as that does.
+    ///
+    /// # Errors
+    /// When the store fails; what was in force stays so.
+    pub async fn take_up_plugins(&self, now: Timestamp) -> Result<(), AppError> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        let ahead = self.prepared_ahead(&**shared).await?;
+        let _changing = self.changing.lock().await;
+        self.follow_alone(&**shared, ahead, now).await
+    }
+
+    /// How many plugins that other processes have could not be taken up here.
+    #[must_use]
+    pub fn not_taken_up(&self) -> usize {
+        self.in_force().common.failed.len()
+    }
+
+    /// Whether plugins changed here that are not in force yet, because the store failed in between: [`Self::take_up_plugins`] goes on.
+    #[must_use]
+    pub fn must_load(&self) -> bool {
+        self.in_force().common.must_load
+    }
+
+    /// Notes that a plugin is not here as the list says that this process has just written: it is tried again as one of another process.
+    pub(super) fn note_out_of_line(&self, name: &PluginName, reason: String) {
+        if self.shared.is_none() {
+            return;
+        }
+        tracing::error!(plugin.name = %name, reason, "a change of a plugin counts for all processes and could not be made here; it is tried again");
+        let mut in_force = self.in_force();
+        in_force.unloaded.insert(name.clone(), reason.clone());
+        in_force.common.failed.insert(name.clone(), reason);
+    }
+
+    /// As [`Self::turn`], for tests of what others do meanwhile.
+    #[cfg(test)]
+    pub(crate) async fn hold_turn(&self) -> Result<impl Sized + use<>, AppError> {
+        self.turn(Timestamp::UNIX_EPOCH).await
+    }
+
+    async fn take_up_alone(&self) -> Result<(), AppError> {
+        let stored = Arc::new(Deployment::of(self.registry.store.settings().await?));
+        let (packs, known) = self.decided();
+        let current = self.registry.vocabularies.current();
+        let table = self.number(&packs, &stored).await?;
+        // By what they say: where the database was put back, other codes may have the same numbers.
+        if *stored == *known && table.is_same_as(current.table()) {
+            return Ok(());
+        }
+        let Publishable { packs, generation, left_out, reasons } = publishable(packs, &stored, &table)?;
+        {
+            let mut in_force = self.in_force();
+            in_force.deployment = stored;
+            in_force.unloaded.extend(reasons);
+            in_force.left_out.extend(left_out);
+        }
+        self.publish(packs, generation).await
+    }
+
+    /// Takes plugins that are not here through the steps of an install, while whoever changes something here need not wait.
+    async fn prepared_ahead(&self, shared: &dyn Shared) -> Result<Ahead, AppError> {
+        let stored = shared.plugin_list().await?;
+        let mut ahead = Ahead::new();
+        if stored.revision == 0 {
+            return Ok(ahead);
+        }
+        let plugins = CommonPlugins::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
+        for wanted in self.library.wanted(&plugins) {
+            let digest = wanted.digest;
+            // One that is refused may be refused for what goes before it comes.
+            if let Ok(prepared) = self.prepare_wanted(shared, wanted).await? {
+                ahead.insert(digest, prepared);
+            }
+        }
+        Ok(ahead)
+    }
+
+    async fn follow_alone(&self, shared: &dyn Shared, ahead: Ahead, now: Timestamp) -> Result<(), AppError> {
+        self.bring_in_line(shared, ahead, now).await?;
+        // Also what an earlier try brought in line and did not come to load.
+        if self.must_load() { self.load_anew().await } else { Ok(()) }
+    }
+
+    /// Makes the library what the list of all processes says, as far as this server's policy accepts what it names; where anything changed,
+    /// packs must be loaded. Where there never was a list, what is installed here becomes it.
+    pub(super) async fn bring_in_line(
+        &self,
+        shared: &dyn Shared,
+        mut ahead: Ahead,
+        now: Timestamp,
+    ) -> Result<(), AppError> {
+        let known = self.in_force().common.clone();
+        let stored = shared.plugin_list().await?;
+        if stored.revision == 0 {
+            return self.put_up(shared).await;
+        }
+        // By what it says as well: where the database was put back, another list may have the same revision.
+        if stored == known.stored && known.failed.is_empty() {
+            return Ok(());
+        }
+        let plugins = CommonPlugins::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
+        for name in self.library.unwanted(&plugins) {
+            let (library, gone) = (self.library.clone(), name.clone());
+            // Before: whatever fails after it, what is in force is not what is here any more.
+            self.in_force().common.must_load = true;
+            blocking(move || library.remove(&gone)).await?.map_err(|error| AppError::Unavailable(error.into()))?;
+            tracing::info!(plugin.name = %name, "a plugin that another process removed is removed here");
+        }
+        let mut failed = Reasons::new();
+        for wanted in self.library.wanted(&plugins) {
+            let name = wanted.name.clone();
+            let prepared = ahead.remove(&wanted.digest);
+            match self.take_up_plugin(shared, wanted, prepared, now).await? {
+                Ok(()) => {
+                    self.in_force().common.must_load = true;
+                    tracing::info!(plugin.name = %name, "a plugin that another process installed is here");
+                }
+                Err(reason) => {
+                    if known.failed.get(&name) != Some(&reason) {
+                        tracing::error!(plugin.name = %name, reason, "a plugin that another process installed cannot be taken up; what runs here runs on");
+                        let note = format!("not taken over from the database by this server: {reason}");
+                        self.audit(&system(now), AuditOutcome::Refused, name.to_string(), note).await?;
+                    }
+                    failed.insert(name, reason);
+                }
+            }
+        }
+        let (library, list) = (self.library.clone(), plugins.clone());
+        let removed = blocking(move || library.take_up_removed(&list)).await?;
+        removed.map_err(|error| AppError::Unavailable(error.into()))?;
+        let mut in_force = self.in_force();
+        for name in known.failed.keys() {
+            in_force.unloaded.remove(name);
+        }
+        in_force.unloaded.extend(failed.clone());
+        let must_load = in_force.common.must_load;
+        in_force.common = Common { stored, plugins, failed, must_load };
+        Ok(())
+    }
+
+    /// Fetches a plugin and takes it through the steps of an install; the reason where one of them refuses it.
+    async fn take_up_plugin(
+        &self,
+        shared: &dyn Shared,
+        wanted: WantedPlugin,
+        prepared: Option<Prepared>,
+        now: Timestamp,
+    ) -> Result<Result<(), String>, AppError> {
+        let installed_at = wanted.installed_at;
+        let prepared = match prepared {
+            Some(prepared) => prepared,
+            None => match self.prepare_wanted(shared, wanted).await? {
+                Ok(prepared) => prepared,
+                Err(reason) => return Ok(Err(reason)),
+            },
+        };
+        let older = self.library.newer_than(prepared.manifest()).map_or("", |_| ", which is older than what ran here");
+        let note =
+            format!("takes it over from the database{older}; {}", vouched_for(&prepared, "[plugins] allow_unsigned"));
+        // As with an install: before it is on disk.
+        self.audit(&system(now), AuditOutcome::Allowed, prepared.reference(), note).await?;
+        let library = self.library.clone();
+        let committed = blocking(move || library.commit(prepared, installed_at)).await?;
+        Ok(committed.map(drop).map_err(|error| error.to_string()))
+    }
+
+    /// Fetches a plugin, and judges, compiles and tries it out; the reason where it is refused.
+    async fn prepare_wanted(
+        &self,
+        shared: &dyn Shared,
+        wanted: WantedPlugin,
+    ) -> Result<Result<Prepared, String>, AppError> {
+        let WantedPlugin { name, digest, signature, .. } = wanted;
+        let Some(bytes) = shared.plugin_file(*digest.as_bytes()).await? else {
+            return Ok(Err(format!("its file {digest} is not in the store")));
+        };
+        let library = self.library.clone();
+        blocking(move || {
+            let found = Digest::of(&bytes);
+            if found != digest {
+                return Err(format!("its file in the store has the digest {found}; {digest} was installed"));
+            }
+            // That another server allowed it to be unsigned is that server's policy. An older version is what an administrator asked for.
+            let (unsigned, downgrade) = (UnsignedPlugins::Refused, Downgrade::Allowed);
+            let prepared = library.prepare(PluginOffer { bytes, signature, unsigned, downgrade });
+            let prepared = prepared.map_err(|error| error.to_string())?;
+            let found = &prepared.manifest().name;
+            if *found == name { Ok(prepared) } else { Err(format!("its file is of the plugin `{found}`")) }
+        })
+        .await
+    }
+
+    /// Reads every pack anew and puts in force what goes together.
+    async fn load_anew(&self) -> Result<(), AppError> {
+        let deployment = Arc::new(Deployment::of(self.registry.store.settings().await?));
+        let (host, library, decided) = (self.host.clone(), self.library.clone(), deployment.clone());
+        let (packs, mut reasons) = blocking(move || load_packs(&host, &library, &decided)).await?;
+        {
+            let mut in_force = self.in_force();
+            reasons.extend(in_force.common.failed.clone());
+            in_force.deployment = deployment;
+            in_force.left_out.clear();
+            in_force.unloaded = reasons;
+        }
+        self.serve(packs).await?;
+        self.in_force().common.note_loaded();
+        Ok(())
+    }
+
+    /// Puts what is installed here into the store, for all processes, unless another one was quicker.
+    async fn put_up(&self, shared: &dyn Shared) -> Result<(), AppError> {
+        let plugins = self.library.for_all();
+        for digest in plugins.digests() {
+            let library = self.library.clone();
+            match blocking(move || library.file_of(digest)).await? {
+                Ok(bytes) => shared.put_plugin_file(*digest.as_bytes(), bytes).await?,
+                Err(reason) => return Err(AppError::internal(format!("the file of an installed plugin: {reason}"))),
+            }
+        }
+        self.replace_list(shared, 0, plugins).await
+    }
+
+    /// Tells all processes of a plugin that is about to be installed here.
+    pub(super) async fn tell_installed(&self, prepared: &Prepared, now: Timestamp) -> Result<(), AppError> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        shared.put_plugin_file(*prepared.digest().as_bytes(), prepared.bytes().to_vec()).await?;
+        let Common { stored, plugins, .. } = self.in_force().common.clone();
+        self.replace_list(&**shared, stored.revision, plugins.with(prepared, now)).await
+    }
+
+    /// Tells all processes that a plugin is about to be removed here.
+    pub(super) async fn tell_removed(&self, name: &PluginName) -> Result<(), AppError> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        let Common { stored, plugins, .. } = self.in_force().common.clone();
+        self.replace_list(&**shared, stored.revision, plugins.without(name)).await
+    }
+
+    async fn replace_list(&self, shared: &dyn Shared, seen: u64, plugins: CommonPlugins) -> Result<(), AppError> {
+        let bytes = plugins.to_bytes().map_err(|error| AppError::Internal(error.into()))?;
+        let named: Vec<[u8; 32]> = plugins.digests().iter().map(|digest| *digest.as_bytes()).collect();
+        let revision = shared.replace_plugin_list(seen, &bytes, &named).await?;
+        let mut in_force = self.in_force();
+        in_force.common.stored = StoredList { revision, bytes };
+        in_force.common.plugins = plugins;
+        Ok(())
+    }
+}

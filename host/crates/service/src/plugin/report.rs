@@ -1,0 +1,315 @@
+//! What installing a plugin would mean for the records there are.
+//!
+//! **Invariant:** a report changes nothing: no number is given, nothing is stored, nothing is published.
+
+mod touched;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub(super) use self::touched::Carriers;
+pub use self::touched::{RECORDS_TOLD_MAX, TouchedRecord};
+use super::install::refusal;
+use super::numbers::code_table;
+use super::packs::{Packs, build, checked_pack, told, unnumbered, with};
+use super::remove::numbers_of;
+use super::{PluginAdministration, PluginOffer, blocking};
+use daftar_domain::audit::AuditOutcome;
+use daftar_domain::code::{CodeNumber, Namespace};
+use daftar_domain::context::OpContext;
+use daftar_domain::deployment::Deployment;
+use daftar_domain::error::AppError;
+use daftar_domain::vocabulary::{ConceptStatus, ID_TYPE_NAMESPACE};
+use daftar_vocabulary::{CheckedPack, CodeTable, ConceptRef, Generation, Vocabulary};
+
+/// The most codes that one report names for one vocabulary; the rest is counted.
+pub const CODES_TOLD_MAX: usize = 1_000;
+
+/// What installing a plugin would mean.
+#[derive(Debug)]
+pub struct UpgradeReport {
+    /// The plugin.
+    pub plugin: String,
+    /// The version that is installed.
+    pub from: Option<String>,
+    /// The version that would be.
+    pub to: String,
+    /// Why it would be refused.
+    pub refusal: Option<String>,
+    /// What would become of each vocabulary that it brings or would take away.
+    pub vocabularies: Vec<VocabularyChange>,
+    /// The records that hold codes which would be gone or no longer in use, as many as were asked for.
+    pub records: Vec<TouchedRecord>,
+}
+
+/// What would become of a vocabulary.
+#[derive(Debug)]
+pub struct VocabularyChange {
+    /// The vocabulary.
+    pub namespace: String,
+    /// Its version in force.
+    pub from: Option<String>,
+    /// Its version then; none when no pack would bring it.
+    pub to: Option<String>,
+    /// How many codes would be new.
+    pub added: usize,
+    /// How many codes would be gone: kept for the records that hold them, and refused in new ones.
+    pub gone: usize,
+    /// How many codes would no longer be in use, or be headings.
+    pub retired: usize,
+    /// How many codes would be called something else in the default language.
+    pub relabelled: usize,
+    /// How many records hold at least one code, or carry an identifier of an ID type, that would be gone or no longer in use.
+    pub records: u64,
+    /// The codes that records hold and that would change, the most used first.
+    pub touched: Vec<TouchedCode>,
+    /// How many such codes are not named.
+    pub untold: usize,
+    /// Active local codes that the new version brings itself, or that would go out of force with their vocabulary.
+    pub local_codes: Vec<String>,
+}
+
+/// A code that records hold and that would change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TouchedCode {
+    /// `<namespace>#<code>`
+    pub uri: String,
+    /// What it is called now.
+    pub display: String,
+    /// What would become of it.
+    pub change: CodeChange,
+    /// How many records hold it.
+    pub records: u64,
+    /// The code to use in its place, and what that is called.
+    pub successor: Option<(String, String)>,
+}
+
+/// What would become of a code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CodeChange {
+    /// The new version does not have it.
+    Gone,
+    /// The new version no longer lets new records hold it.
+    Retired,
+    /// The new version calls it something else.
+    Relabelled {
+        /// What it is called then.
+        display: String,
+    },
+}
+
+/// A vocabulary as it is and as it would be.
+struct Pair<'a> {
+    older: Option<&'a Vocabulary>,
+    newer: Option<&'a Vocabulary>,
+}
+
+/// What changes are judged by.
+struct Facts<'a> {
+    deployment: &'a Deployment,
+    generation: &'a Generation,
+    /// How many records hold each code that any holds.
+    held: &'a BTreeMap<CodeNumber, u64>,
+    carriers: &'a Carriers,
+}
+
+impl PluginAdministration {
+    /// Says what installing a plugin would mean, without installing it, and names up to `records_told` of the records that hold
+    /// codes which would be gone or no longer in use. Naming them is written into the audit log.
+    ///
+    /// # Errors
+    /// [`AppError::Plugin`] when the file is no plugin that can be read and tried out, or when the store fails.
+    pub async fn report(
+        &self,
+        ctx: &OpContext,
+        offer: PluginOffer,
+        records_told: usize,
+    ) -> Result<UpgradeReport, AppError> {
+        let library = self.library.clone();
+        let prepared = match blocking(move || library.prepare(offer)).await? {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                let note = format!("tried out for a report, and refused: {error}");
+                self.audit(ctx, AuditOutcome::Refused, "a plugin that is not installed", note).await?;
+                return Err(refusal(error));
+            }
+        };
+        // Its code has run, whoever vouches for it.
+        let tried = format!("{} {}", prepared.manifest().name, prepared.manifest().version);
+        self.audit(ctx, AuditOutcome::Allowed, tried, "tried out for a report, not installed").await?;
+        let (packs, deployment) = self.decided();
+        let manifest = prepared.manifest();
+        let downgrade = self.library.newer_than(manifest).map(|reason| prepared.refuse_downgrade(reason).to_string());
+        let stored = self.registry.store.code_table().await?;
+        let table = code_table(&stored.codes, &stored.editions)?;
+        let refused = match with(&packs, &deployment, &prepared) {
+            Ok(Some((changed, kept))) => {
+                let dropped = self.dropped(&manifest.name, &changed);
+                let needed = self.why_still_needed(&manifest.name, &dropped, &deployment).await?;
+                let deployment = super::kept::joined(&deployment, &kept);
+                match needed {
+                    Some(reason) => Some(prepared.refuse(reason).to_string()),
+                    None => would_be_refused(&changed, &deployment, &table)?,
+                }
+            }
+            Ok(None) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        let generation = self.registry.vocabularies.current();
+        let new = prepared.contents().and_then(|contents| checked_pack(contents.clone(), manifest));
+        let pairs = pairs(packs.get(&manifest.name).map(|(_, pack)| &**pack), new.as_deref(), &generation);
+        let carriers = Carriers::find(&self.registry, &lost_id_types(&pairs)).await?;
+        let index = &self.registry.index;
+        let held = index.records_by_code(&numbers_of(&generation, pairs.iter().filter_map(namespace_of))).await?;
+        let facts = Facts { deployment: &deployment, generation: &generation, held: &held, carriers: &carriers };
+        let mut lost = BTreeSet::new();
+        let mut vocabularies = Vec::new();
+        for (mut change, numbers) in pairs.iter().filter_map(|pair| change(pair, &facts)) {
+            change.records = change.records.saturating_add(index.records_using(&numbers).await?);
+            lost.extend(numbers);
+            vocabularies.push(change);
+        }
+        let records = match records_told {
+            0 => Vec::new(),
+            limit => touched::records(ctx, &self.registry, &generation, (&lost, &carriers), limit).await?,
+        };
+        Ok(UpgradeReport {
+            plugin: manifest.name.to_string(),
+            from: self.library.current().get(&manifest.name).map(|present| present.manifest().version.to_string()),
+            to: manifest.version.to_string(),
+            refusal: downgrade.or(refused),
+            vocabularies,
+            records,
+        })
+    }
+}
+
+/// The vocabularies that a pack brings beside what is in force of them, and those that it no longer brings.
+fn pairs<'a>(
+    present: Option<&'a CheckedPack>,
+    new: Option<&'a CheckedPack>,
+    generation: &'a Generation,
+) -> Vec<Pair<'a>> {
+    let newer = || new.into_iter().flat_map(CheckedPack::vocabularies).map(Arc::as_ref);
+    let older = present.into_iter().flat_map(CheckedPack::vocabularies).map(Arc::as_ref);
+    let gone =
+        older.filter(|older: &&Vocabulary| newer().all(|newer: &Vocabulary| newer.namespace() != older.namespace()));
+    // As it is in force, with its local codes: they would go with it.
+    let gone = gone.map(|older| generation.vocabulary(older.namespace()).map_or(older, Arc::as_ref));
+    let replaced = newer()
+        .map(|newer| Pair { older: generation.vocabulary(newer.namespace()).map(Arc::as_ref), newer: Some(newer) });
+    replaced.chain(gone.map(|older| Pair { older: Some(older), newer: None })).collect()
+}
+
+/// The ID types that would be gone or no longer in use: identifiers are of them, no coded field holds them.
+fn lost_id_types(pairs: &[Pair<'_>]) -> BTreeSet<String> {
+    let of_id_types = pairs.iter().filter_map(|pair| Some((pair.older?, pair.newer)));
+    let of_id_types = of_id_types.filter(|(older, _)| older.namespace().as_str() == ID_TYPE_NAMESPACE);
+    let concepts = of_id_types.flat_map(|(older, newer)| {
+        older.concepts().filter(move |concept| {
+            if !is_judged(*concept, newer) {
+                return false;
+            }
+            let counterpart = newer.and_then(|newer| newer.find(concept.code()));
+            matches!(becomes(*concept, counterpart), Some(CodeChange::Gone | CodeChange::Retired))
+        })
+    });
+    concepts.map(ConceptRef::uri_text).collect()
+}
+
+/// Why no generation could be made, with numbers as they would be given.
+fn would_be_refused(packs: &Packs, deployment: &Deployment, table: &CodeTable) -> Result<Option<String>, AppError> {
+    let (new_codes, new_editions) = unnumbered(packs, deployment, table);
+    let numbered = (0..).map_while(|number| table.uri(CodeNumber(number)));
+    let codes: Vec<_> = numbered.chain(new_codes).collect();
+    let editions = (0..).map_while(|number| table.edition(daftar_domain::code::EditionNumber(number)));
+    let editions = editions.map(|(namespace, version)| (namespace.clone(), version.to_owned()));
+    let editions: Vec<_> = editions.chain(new_editions).collect();
+    let table = Arc::new(code_table(&codes, &editions)?);
+    Ok(build(packs, deployment, table).err().map(|problems| told(&problems)))
+}
+
+fn namespace_of<'a>(pair: &Pair<'a>) -> Option<&'a Namespace> {
+    Some(pair.older.or(pair.newer)?.namespace())
+}
+
+/// What changes of a vocabulary, and the codes that would be gone or no longer in use; the records that hold these are not counted
+/// yet.
+fn change(pair: &Pair<'_>, facts: &Facts<'_>) -> Option<(VocabularyChange, Vec<CodeNumber>)> {
+    let Pair { older, newer } = *pair;
+    let Facts { deployment, generation, held, carriers } = *facts;
+    let namespace = namespace_of(pair)?;
+    let mut report = VocabularyChange {
+        namespace: namespace.to_string(),
+        from: older.map(|older| older.description().version.clone()),
+        to: newer.map(|newer| newer.description().version.clone()),
+        added: 0,
+        gone: 0,
+        retired: 0,
+        relabelled: 0,
+        records: 0,
+        touched: Vec::new(),
+        untold: 0,
+        local_codes: Vec::new(),
+    };
+    let new_codes = newer.iter().flat_map(|newer| newer.concepts());
+    report.added = new_codes.filter(|concept| older.is_none_or(|older| older.find(concept.code()).is_none())).count();
+    let brings = |code: &str| newer.is_some_and(|newer| newer.find(code).is_some());
+    let local = deployment.local_codes().filter(|local| local.uri.namespace == *namespace && local.is_active());
+    report.local_codes = local
+        .filter(|local| newer.is_none() || brings(local.uri.code.as_str()))
+        .map(|local| local.uri.to_string())
+        .collect();
+    let mut lost = Vec::new();
+    for concept in older.iter().flat_map(|older| older.concepts()).filter(|concept| is_judged(*concept, newer)) {
+        let counterpart = newer.and_then(|newer| newer.find(concept.code()));
+        let Some(becomes) = becomes(concept, counterpart) else { continue };
+        match &becomes {
+            CodeChange::Gone => report.gone += 1,
+            CodeChange::Retired => report.retired += 1,
+            CodeChange::Relabelled { .. } => report.relabelled += 1,
+        }
+        let number = concept.uri().ok().and_then(|uri| generation.number_of(&uri));
+        let Some(number) = number else { continue };
+        let holders = held.get(&number).copied().unwrap_or_default();
+        let records = holders.saturating_add(carriers.count(&concept.uri_text()));
+        if records == 0 {
+            continue;
+        }
+        if !matches!(becomes, CodeChange::Relabelled { .. }) {
+            lost.push(number);
+        }
+        let successor = counterpart.and_then(ConceptRef::active_successor);
+        report.touched.push(TouchedCode {
+            uri: concept.uri_text(),
+            display: concept.default_label().to_owned(),
+            change: becomes,
+            records,
+            successor: successor.map(|successor| (successor.uri_text(), successor.default_label().to_owned())),
+        });
+    }
+    report.records = if namespace.as_str() == ID_TYPE_NAMESPACE { carriers.total() } else { 0 };
+    report.touched.sort_by(|one, other| other.records.cmp(&one.records).then_with(|| one.uri.cmp(&other.uri)));
+    report.untold = report.touched.len().saturating_sub(CODES_TOLD_MAX);
+    report.touched.truncate(CODES_TOLD_MAX);
+    Some((report, lost))
+}
+
+/// Whether a change of its vocabulary changes a code: a local code outlives a new version, and goes with its vocabulary.
+fn is_judged(concept: ConceptRef<'_>, newer: Option<&Vocabulary>) -> bool {
+    newer.is_none() || !concept.is_local()
+}
+
+/// What becomes of a code; none where it stays as it is.
+fn becomes(concept: ConceptRef<'_>, counterpart: Option<ConceptRef<'_>>) -> Option<CodeChange> {
+    let Some(counterpart) = counterpart else {
+        // What was kept of an earlier version is gone already.
+        return concept.property("last_version").is_none().then_some(CodeChange::Gone);
+    };
+    if concept.is_usable() && !counterpart.is_usable() {
+        return Some(CodeChange::Retired);
+    }
+    let is_same = concept.default_label() == counterpart.default_label();
+    let is_active = counterpart.status() == ConceptStatus::Active;
+    (!is_same && is_active).then(|| CodeChange::Relabelled { display: counterpart.default_label().to_owned() })
+}

@@ -1,0 +1,183 @@
+//! The administration of a library of plugins, with a store in memory.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use daftar_domain::audit::{Actor, AuditOutcome};
+use daftar_domain::code::CodeUri;
+use daftar_domain::context::OpContext;
+use daftar_domain::context::trail::Trail;
+use daftar_domain::error::AppError;
+use daftar_domain::manifest::PluginName;
+use daftar_sandbox::testing::guest::{TestLibrary, now};
+use daftar_sandbox::testing::pack_guest::PackGuest;
+use daftar_sandbox::{
+    Digest, InstalledPlugin, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, PluginOffer, PrivateKey,
+    TrustPolicy, UnsignedPlugins,
+};
+use daftar_store::Store as _;
+use daftar_store::memory::MemoryStore;
+use daftar_vocabulary::Vocabularies;
+use daftar_vocabulary::testing::generation_of;
+
+use super::PluginAdministration;
+use crate::audit::AuditLog;
+use crate::memory_index::MemoryIndex;
+use crate::registry::Registry;
+
+fn name(text: &str) -> PluginName {
+    PluginName::parse(text).unwrap()
+}
+
+fn pack(version: &'static str) -> Vec<u8> {
+    PackGuest { version, ..PackGuest::default() }.build()
+}
+
+fn install(test: &TestLibrary, bytes: Vec<u8>) -> InstalledPlugin {
+    test.library.install(bytes, now(), &|_| Ok(())).unwrap()
+}
+
+fn versions(test: &TestLibrary) -> Vec<String> {
+    let of = |plugin: &InstalledPlugin| format!("{}@{}", plugin.manifest().name, plugin.manifest().version);
+    test.library.current().iter().map(of).collect()
+}
+
+fn wasm_files(folder: &Path) -> usize {
+    let entries = fs::read_dir(folder).unwrap();
+    entries.filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|text| text == "wasm")).count()
+}
+
+fn administration(test: &TestLibrary) -> (PluginAdministration, Arc<MemoryStore>, Registry) {
+    let store = Arc::new(MemoryStore::default());
+    let (plugins, registry) = of_store(test, &store);
+    (plugins, store, registry)
+}
+
+/// The administration of a library beside that store.
+fn of_store(test: &TestLibrary, store: &Arc<MemoryStore>) -> (PluginAdministration, Registry) {
+    let columns = Arc::default();
+    let registry = Registry {
+        store: store.clone(),
+        index: Arc::new(MemoryIndex(Arc::clone(&columns))),
+        columns,
+        parted: None,
+        vocabularies: Arc::new(Vocabularies::new(generation_of([]))),
+        audit: AuditLog::new(store.clone()),
+        exhausted: Arc::default(),
+        bodies: Arc::default(),
+        photo_reads: Arc::default(),
+    };
+    (PluginAdministration::new(registry.clone(), test.host.clone(), test.library.clone()), registry)
+}
+
+fn administrator() -> OpContext {
+    OpContext::unbound(Actor::Administrator, "test".into(), now(), Trail::default())
+}
+
+#[tokio::test]
+async fn what_a_folder_brings_is_installed_only_if_it_goes_with_what_is_in_force() {
+    let test = TestLibrary::new();
+    install(&test, pack("1.0.0"));
+    let source = tempfile::tempdir().unwrap();
+    // Its vocabulary is the installed pack's.
+    fs::write(source.path().join("a.wasm"), PackGuest { name: "other", ..PackGuest::default() }.build()).unwrap();
+    fs::write(source.path().join("b.wasm"), pack("2.0.0")).unwrap();
+    let (plugins, _, registry) = administration(&test);
+    plugins.start(Some(source.path().to_owned()), now()).await.unwrap();
+    assert_eq!(versions(&test), ["test@2.0.0"]);
+    assert_eq!(wasm_files(test.folder.path()), 1);
+    assert_eq!(plugins.unloaded(), []);
+    let code = CodeUri::parse("urn:test#a").unwrap();
+    assert!(registry.vocabularies.current().number_of(&code).is_some());
+}
+
+#[tokio::test]
+async fn an_install_that_nobody_waits_for_any_more_is_published_and_audited() {
+    let test = TestLibrary::new();
+    let (plugins, store, registry) = administration(&test);
+    plugins.start(None, now()).await.unwrap();
+    let ctx = administrator();
+    {
+        let mut install = Box::pin(plugins.install(&ctx, pack("1.0.0")));
+        assert!(install.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    // It waits for the one before.
+    plugins.remove(&ctx, &name("nothing"), false).await.unwrap_err();
+    assert_eq!(versions(&test), ["test@1.0.0"]);
+    let code = CodeUri::parse("urn:test#a").unwrap();
+    assert!(registry.vocabularies.current().number_of(&code).is_some());
+    let mut outcomes: Vec<_> = store.audit(10).await.unwrap().into_iter().map(|entry| entry.outcome).collect();
+    outcomes.sort_by_key(|outcome| *outcome == AuditOutcome::Refused);
+    assert_eq!(outcomes, [AuditOutcome::Allowed, AuditOutcome::Refused]);
+}
+
+#[tokio::test]
+async fn a_pack_that_is_not_loaded_is_listed_with_the_reason_and_removed_by_force_only() {
+    let test = TestLibrary::new();
+    let lost = install(&test, pack("1.0.0"));
+    fs::remove_file(test.folder.path().join(format!("{}.wasm", lost.loaded().digest().to_hex()))).unwrap();
+    let (test, _) = test.reopened();
+    let (plugins, _, _) = administration(&test);
+    plugins.start(None, now()).await.unwrap();
+    let unloaded = plugins.unloaded();
+    assert!(matches!(unloaded.as_slice(), [plugin] if plugin.name == name("test")), "{unloaded:?}");
+
+    let ctx = administrator();
+    let refused = plugins.remove(&ctx, &name("test"), false).await.unwrap_err();
+    assert!(matches!(&refused, AppError::Conflict(reason) if reason.contains("is not loaded")), "{refused}");
+    assert_eq!(test.library.removed(), []);
+    plugins.remove(&ctx, &name("test"), true).await.unwrap();
+    assert_eq!((plugins.unloaded(), test.library.removed()), (Vec::new(), vec![name("test")]));
+}
+
+#[tokio::test]
+async fn the_audit_log_says_who_vouched_and_what_allowed_that_nobody_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = PrivateKey::generate().unwrap();
+    let pinned = PackGuest::default().build();
+    let trust =
+        TrustPolicy::new([key.public_key()], PinnedDigests::of([Digest::of(&pinned)]), UnsignedPlugins::Refused);
+    let settings = PluginHostSettings { threads: Some(2), trust, ..PluginHostSettings::default() };
+    let host = Arc::new(PluginHost::start(settings).unwrap());
+    let library = Arc::new(PluginLibrary::open(host.clone(), folder.path(), None).unwrap().library);
+    let test = TestLibrary { folder, host, library };
+    let (plugins, store, _) = administration(&test);
+    plugins.start(None, now()).await.unwrap();
+
+    let ctx = administrator();
+    let mut changed = PackGuest { version: "1.1.0", ..PackGuest::default() }.build();
+    let signature = Some(key.sign(&changed).to_string());
+    let signed = PluginOffer { signature: signature.clone(), ..changed.clone().into() };
+    *changed.last_mut().unwrap() ^= 0x20;
+    let changed_digest = Digest::of(&changed).to_string();
+    let changed = PluginOffer { signature, unsigned: UnsignedPlugins::Allowed, ..changed.into() };
+    let newer = PackGuest { version: "1.2.0", ..PackGuest::default() }.build();
+    let unsigned = PluginOffer { unsigned: UnsignedPlugins::Allowed, ..newer.clone().into() };
+    plugins.install(&ctx, pinned).await.unwrap();
+    plugins.install(&ctx, signed).await.unwrap();
+    plugins.install(&ctx, changed).await.unwrap_err();
+    plugins.install(&ctx, newer).await.unwrap_err();
+    plugins.install(&ctx, unsigned).await.unwrap();
+
+    let mut entries = store.audit(10).await.unwrap();
+    entries.reverse();
+    let told: Vec<(AuditOutcome, String)> =
+        entries.into_iter().map(|entry| (entry.outcome, entry.note.unwrap_or_default())).collect();
+    let id = key.public_key().id().to_string();
+    let expected = [
+        (AuditOutcome::Allowed, vec!["this program was built with it".to_owned()]),
+        (AuditOutcome::Allowed, vec![format!("signed by key {id}")]),
+        (AuditOutcome::Refused, vec!["step `signature`".to_owned(), id, changed_digest]),
+        (AuditOutcome::Refused, vec!["step `signature`".to_owned(), "not signed".to_owned()]),
+        (AuditOutcome::Allowed, vec!["nobody vouches for it, allowed by --allow-unsigned".to_owned()]),
+    ];
+    assert_eq!(told.len(), expected.len(), "{told:?}");
+    for ((outcome, note), (wanted, words)) in told.iter().zip(&expected) {
+        assert!(outcome == wanted && words.iter().all(|word| note.contains(word)), "{note}: {words:?}");
+    }
+    assert!(fs::read_to_string(test.folder.path().join("installed.json")).unwrap().contains("unsigned"));
+}

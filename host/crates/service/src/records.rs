@@ -1,0 +1,162 @@
+//! What is the same for every kind of record: finding it, telling which one it is, and writing it at the version it was read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::identifiers;
+use super::registry::Registry;
+use daftar_domain::audit::AuditEntry;
+use daftar_domain::change::Details;
+use daftar_domain::context::OpContext;
+use daftar_domain::error::AppError;
+use daftar_domain::identifier::{Identifier, IdentifierKey};
+use daftar_domain::record::{Record, RecordId, RecordKind, VersionCondition, VersionId};
+use daftar_store::{Committed, Operation, Store, TypedReads, Write};
+
+/// How often a change that names no version is tried in all.
+const ATTEMPTS_MAX: u32 = 12;
+/// So many attempts follow immediately; later ones wait, so that servers that get in each other's way get out of step.
+const IMMEDIATE_ATTEMPTS: u32 = 3;
+/// The longest of these waits, in milliseconds.
+const PAUSE_MS_MAX: u64 = 64;
+
+/// The record that an identifier addresses.
+///
+/// # Errors
+/// [`AppError::NotFound`] and [`AppError::Ambiguous`].
+pub async fn find<D: Details>(store: &dyn Store, key: &IdentifierKey) -> Result<Arc<Record<D>>, AppError> {
+    by_id(store, identifiers::find(store, D::KIND, key).await?).await
+}
+
+/// The record of a key that another record holds.
+///
+/// # Errors
+/// When the store fails; a record that is not there is a defect.
+pub async fn by_id<D: Details>(store: &dyn Store, id: RecordId) -> Result<Arc<Record<D>>, AppError> {
+    let record = store.find(id).await?;
+    record.ok_or_else(|| AppError::internal(format!("a key leads to no {}", D::KIND)))
+}
+
+/// Makes a change again while others change meanwhile what it rests on, or the record itself where the caller named no version.
+///
+/// # Errors
+/// The last attempt's.
+pub async fn retried<T, F: Future<Output = Result<T, AppError>>>(
+    condition: &VersionCondition,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, AppError> {
+    let mut attempts = 1;
+    loop {
+        let outcome = attempt().await;
+        let is_overtaken = match outcome {
+            Err(AppError::Overtaken) => true,
+            Err(AppError::VersionMismatch { .. }) => *condition == VersionCondition::Any,
+            Ok(_) | Err(_) => false,
+        };
+        if !is_overtaken || attempts == ATTEMPTS_MAX {
+            return outcome;
+        }
+        if let Some(waits) = attempts.checked_sub(IMMEDIATE_ATTEMPTS) {
+            let longest_ms = 2_u64.saturating_pow(waits.saturating_add(1)).min(PAUSE_MS_MAX);
+            tokio::time::sleep(Duration::from_millis(rand::random_range(0..=longest_ms))).await;
+        }
+        attempts = attempts.saturating_add(1);
+    }
+}
+
+/// Makes a change as [`retried`]; where it is refused, `refusal` goes into the audit log.
+///
+/// # Errors
+/// The last attempt's.
+pub async fn changed<T, F: Future<Output = Result<T, AppError>>>(
+    ctx: &OpContext,
+    registry: &Registry,
+    condition: &VersionCondition,
+    refusal: impl FnOnce() -> AuditEntry,
+    attempt: impl FnMut() -> F,
+) -> Result<T, AppError> {
+    let outcome = retried(condition, attempt).await;
+    if outcome.is_err() {
+        registry.audit.record(ctx, refusal()).await?;
+    }
+    outcome
+}
+
+/// What is changed for the caller now, with its entry of the audit log.
+#[must_use]
+pub fn write(ctx: &OpContext, operations: Vec<Operation>, entry: AuditEntry) -> Write {
+    Write { at: ctx.now, source: ctx.client().cloned(), operations, audit: vec![entry], rests_on: Vec::new() }
+}
+
+/// Commits a write, and returns the record that its first operation made.
+///
+/// # Errors
+/// Those of [`Store::commit`]; [`AppError::Internal`] when the record is of another kind.
+pub async fn commit<D: Details>(registry: &Registry, write: Write) -> Result<Arc<Record<D>>, AppError> {
+    written(registry.store.commit(write).await?)
+}
+
+/// Checks that a record is at a version at which it may be changed.
+///
+/// # Errors
+/// [`AppError::VersionMismatch`].
+pub fn check_version(condition: &VersionCondition, actual: VersionId) -> Result<(), AppError> {
+    match condition.unmet_at(actual) {
+        Some(expected) => Err(AppError::VersionMismatch { expected, actual }),
+        None => Ok(()),
+    }
+}
+
+/// What the first operation of a write made.
+///
+/// # Errors
+/// [`AppError::Internal`] when it is of another kind.
+pub fn written<D: Details>(committed: Committed) -> Result<Arc<Record<D>>, AppError> {
+    committed
+        .first()
+        .ok_or_else(|| AppError::internal(format!("the store answered a write of a {} otherwise", D::KIND)))
+}
+
+/// Writes `<kind>/<system>|<value>`. Personal data where the kind is.
+#[must_use]
+pub fn reference(kind: RecordKind, key: &IdentifierKey) -> String {
+    format!("{kind}/{}", key.reveal())
+}
+
+/// The identifier by which a record is called: the first that still holds, or else the first.
+#[must_use]
+pub fn called(identifiers: &[Identifier]) -> Option<&IdentifierKey> {
+    let open = identifiers.iter().find(|identifier| identifier.is_open());
+    open.or(identifiers.first()).map(|identifier| &identifier.key)
+}
+
+/// The identifier under which a record is found: the first that still holds, or else the first that leads to it all the same.
+/// Where none does, since others took them up, the one by which it is called.
+///
+/// # Errors
+/// When the store fails; a record without identifiers is a defect.
+pub async fn found_by(
+    store: &dyn Store,
+    kind: RecordKind,
+    id: RecordId,
+    all: &[Identifier],
+) -> Result<IdentifierKey, AppError> {
+    let called = called(all).ok_or_else(|| AppError::internal(format!("a {kind} has no identifier")))?;
+    if all.iter().any(Identifier::is_open) {
+        return Ok(called.clone());
+    }
+    for ended in all {
+        match identifiers::find(store, kind, &ended.key).await {
+            Ok(found) if found == id => return Ok(ended.key.clone()),
+            Ok(_) | Err(AppError::NotFound(_) | AppError::Ambiguous) => {}
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(called.clone())
+}
+
+/// Every identifier of a record as a reference, for the audit log.
+#[must_use]
+pub fn references(kind: RecordKind, identifiers: &[Identifier]) -> Vec<String> {
+    identifiers.iter().map(|identifier| reference(kind, &identifier.key)).collect()
+}

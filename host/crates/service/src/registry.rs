@@ -1,0 +1,36 @@
+//! What the use cases work on: records, indexes, vocabularies and the audit log.
+
+use std::sync::Arc;
+
+use super::audit::AuditLog;
+use super::bodies::Bodies;
+use super::eligibility::exhausted::ExhaustedExpressions;
+use super::eligibility::preview::PartedRegister;
+use super::photo::PhotoReads;
+use daftar_index::Columns;
+use daftar_store::Store;
+use daftar_store::index::Index;
+use daftar_vocabulary::Vocabularies;
+
+/// One register with everything that is kept beside it.
+#[derive(Clone)]
+pub struct Registry {
+    /// Where records live.
+    pub store: Arc<dyn Store>,
+    /// What searches and questions about the whole register are asked of.
+    pub index: Arc<dyn Index>,
+    /// The register in memory, for rules.
+    pub columns: Arc<Columns>,
+    /// The register in partitions, where no process has it in memory as a whole.
+    pub parted: Option<Arc<PartedRegister>>,
+    /// The vocabularies in force.
+    pub vocabularies: Arc<Vocabularies>,
+    /// Where reads and refusals are written down.
+    pub audit: AuditLog,
+    /// What clients' expressions exhausted a moment ago.
+    pub exhausted: Arc<ExhaustedExpressions>,
+    /// Bodies of people that are kept. A register of which not all is written yet keeps none.
+    pub bodies: Arc<Bodies>,
+    /// The reads of large photos that go on.
+    pub photo_reads: Arc<PhotoReads>,
+}

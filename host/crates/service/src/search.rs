@@ -1,0 +1,144 @@
+//! What the searches of all kinds of records share: codes that are looked for, orders, pages.
+
+use crate::visibility;
+use daftar_domain::code::{CodeNumber, CodeUri};
+use daftar_domain::context::OpContext;
+use daftar_domain::error::AppError;
+use daftar_domain::extension::EXTENSION;
+use daftar_domain::scope::Resource;
+use daftar_domain::search::found::Sorting;
+use daftar_domain::search::order::{Position, SortField, SortKey, Window};
+use daftar_domain::search::{CodeCondition, CodedPlace, Page};
+use daftar_domain::vocabulary::CodedField;
+use daftar_vocabulary::Generation;
+
+/// How far a code that is looked for reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// That code alone.
+    Exact,
+    /// That code and everything below it.
+    Below,
+}
+
+/// A code that is looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeFilter {
+    /// Where it stands.
+    pub place: CodedPlace,
+    /// Which one.
+    pub code: CodeUri,
+    /// How far it reaches.
+    pub reach: Reach,
+}
+
+/// In which order, and which part of it.
+#[derive(Debug, Clone)]
+pub struct Paging {
+    /// By what, the most important first. Nothing: by the order in which records were registered.
+    pub sort: Vec<SortKey>,
+    /// Which part.
+    pub window: Window,
+}
+
+impl Default for Paging {
+    /// The first page in the order of registration.
+    fn default() -> Self {
+        Self { sort: Vec::new(), window: Page::default().into() }
+    }
+}
+
+/// A page of what a search found.
+pub struct FoundPage<T> {
+    /// How many there are in all.
+    pub total: u64,
+    /// Those of the page, in order.
+    pub records: Vec<T>,
+    /// Where the next page begins; absent where this one is the last.
+    pub next: Option<Position>,
+}
+
+impl CodeFilter {
+    /// The numbers that it means; none where no record can hold the code in that field, as one of another vocabulary.
+    ///
+    /// # Errors
+    /// [`AppError::Malformed`] when the code breaks the grammar of its open vocabulary.
+    pub fn resolve(&self, generation: &Generation) -> Result<CodeCondition, AppError> {
+        let numbers = match &self.place {
+            CodedPlace::Field(field) => self.numbers(generation, field.path(), field.namespaces()),
+            CodedPlace::Extension(path) => {
+                let declared = generation.extension_fields().get(path.as_str());
+                let namespace = declared.and_then(|field| field.vocabulary.as_deref());
+                self.numbers(generation, &format!("{EXTENSION}.{path}"), namespace.as_slice())
+            }
+        };
+        Ok(CodeCondition { field: self.place.clone(), any_of: numbers? })
+    }
+
+    fn numbers(&self, generation: &Generation, field: &str, namespaces: &[&str]) -> Result<Vec<CodeNumber>, AppError> {
+        let numbers = match self.reach {
+            Reach::Exact => {
+                let number = generation.resolve_filter(namespaces, &self.code);
+                number.map(|number| number.into_iter().collect())
+            }
+            Reach::Below => generation.resolve_filter_below(namespaces, &self.code),
+        };
+        numbers.map_err(|problem| AppError::Malformed(format!("`{field}`: {problem}")))
+    }
+}
+
+/// Checks that the client may look at every field that a search filters or sorts by.
+///
+/// # Errors
+/// [`AppError::FieldNotGranted`].
+pub fn check_fields(
+    ctx: &OpContext,
+    resource: Resource,
+    filtered: &[String],
+    sort: &[SortKey],
+) -> Result<(), AppError> {
+    for field in filtered {
+        visibility::check_filter(ctx, resource, field)?;
+    }
+    for field in sort.iter().filter_map(|key| key.field.field()) {
+        visibility::check_sort(ctx, resource, field)?;
+    }
+    Ok(())
+}
+
+/// The places of the codes that keys go by, among all codes.
+#[must_use]
+pub fn code_ranks(generation: &Generation, sort: &[SortKey]) -> Vec<u32> {
+    let coded = sort.iter().filter_map(|key| match key.field {
+        SortField::Code(field) => Some(field),
+        SortField::Name
+        | SortField::BirthDate
+        | SortField::DeceasedDate
+        | SortField::Status
+        | SortField::EnrollmentDate
+        | SortField::ExitDate
+        | SortField::LastUpdated => None,
+    });
+    let mut namespaces: Vec<&str> = coded.flat_map(CodedField::namespaces).copied().collect();
+    namespaces.dedup();
+    if namespaces.is_empty() { Vec::new() } else { generation.code_ranks(&namespaces) }
+}
+
+/// The order of a search, with the places of codes that [`code_ranks`] gave.
+#[must_use]
+pub fn sorting<'a>(paging: &'a Paging, code_ranks: &'a [u32]) -> Sorting<'a> {
+    Sorting { keys: &paging.sort, code_ranks }
+}
+
+/// What the audit log says of a search: by which fields, never for what.
+#[must_use]
+pub fn note(mut fields: Vec<String>, sort: &[SortKey]) -> String {
+    fields.dedup();
+    let by = if fields.is_empty() { "nothing".to_owned() } else { fields.join(", ") };
+    let keys: Vec<&str> = sort.iter().map(|key| key.field.name()).collect();
+    if keys.is_empty() {
+        format!("searched by {by}")
+    } else {
+        format!("searched by {by}, sorted by {}", keys.join(", "))
+    }
+}

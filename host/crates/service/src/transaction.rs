@@ -1,0 +1,208 @@
+//! Several use cases as one: each sees what those before it did, and all of them are written together or none is.
+//!
+//! **Invariant:** the use cases are the ones of single calls; all that differs is the store that they are given.
+
+use std::sync::Arc;
+
+use tokio::sync::OwnedMutexGuard;
+
+use super::records;
+use super::registry::Registry;
+use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
+use daftar_domain::change::ChangedRecord;
+use daftar_domain::context::OpContext;
+use daftar_domain::context::trail::HeldLines;
+use daftar_domain::error::AppError;
+use daftar_domain::idempotency::RememberedRequest;
+use daftar_store::overlay::Overlay;
+use daftar_store::{Committed, Store, StoreError, Write};
+
+/// Use cases that wait to be written.
+pub struct Transaction {
+    staged: Arc<Overlay>,
+    registry: Arc<Registry>,
+    lines: HeldLines,
+}
+
+/// Why use cases came to nothing that had succeeded by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undone {
+    /// Another one was refused.
+    OtherRefused,
+    /// Others changed again and again what they rest on.
+    Overtaken,
+    /// It could not be written.
+    Failed,
+}
+
+impl Undone {
+    fn reason(self) -> &'static str {
+        match self {
+            Self::OtherRefused => "nothing was written: another entry of the transaction was refused",
+            Self::Overtaken => "nothing was written: others changed the same records again and again",
+            Self::Failed => "nothing was written: the store failed",
+        }
+    }
+
+    fn outcome(self) -> AuditOutcome {
+        match self {
+            Self::OtherRefused | Self::Overtaken => AuditOutcome::Refused,
+            Self::Failed => AuditOutcome::Failed,
+        }
+    }
+}
+
+/// Why a transaction was not written.
+#[derive(Debug)]
+pub enum NotWritten {
+    /// Others changed meanwhile what it rests on: made again, it may succeed, or one of its use cases says why not.
+    Overtaken,
+    /// Anything else.
+    Failed(AppError),
+}
+
+impl Transaction {
+    /// Nothing done yet.
+    #[must_use]
+    pub fn begin(registry: &Registry) -> Self {
+        let staged = Arc::new(Overlay::transaction(Arc::clone(&registry.store)));
+        let store = Arc::clone(&staged) as Arc<dyn Store>;
+        let vocabularies = Arc::new(registry.vocabularies.of_transaction());
+        let registry = Registry { store, vocabularies, bodies: Arc::default(), ..registry.clone() };
+        Self { staged, registry: Arc::new(registry), lines: HeldLines::default() }
+    }
+
+    /// Where the lines of its entries for the audit log go: nobody is shown anything before all of it is written.
+    #[must_use]
+    pub fn lines(&self) -> HeldLines {
+        self.lines.clone()
+    }
+
+    /// The register as the use cases meet it.
+    #[must_use]
+    pub fn registry(&self) -> Arc<Registry> {
+        Arc::clone(&self.registry)
+    }
+
+    /// What is done from now on belongs to that entry.
+    pub fn begin_entry(&self, entry: usize) {
+        self.staged.begin_part(entry);
+    }
+
+    /// The records that an entry wrote, in order.
+    #[must_use]
+    pub fn written_by(&self, entry: usize) -> Vec<ChangedRecord> {
+        self.staged.written_by(entry)
+    }
+
+    /// How other entries refer to the record that an entry wrote first: `<kind>/<system>|<value>`.
+    #[must_use]
+    pub fn reference_to(&self, entry: usize) -> Option<String> {
+        let record = self.written_by(entry).into_iter().next()?;
+        let identifiers = record.identifiers();
+        records::called(&identifiers).map(|key| records::reference(record.place().0, key))
+    }
+
+    /// The entry that gave another record the identifier, or the open membership, that the last refusal was about.
+    #[must_use]
+    pub fn collided_with(&self) -> Option<usize> {
+        self.staged.collided_with()
+    }
+
+    /// Writes everything.
+    ///
+    /// # Errors
+    /// [`NotWritten`]; nothing of it is written then.
+    pub async fn commit(&self, ctx: &OpContext) -> Result<(), NotWritten> {
+        let write = self.staged.take(ctx.now, ctx.client().cloned());
+        if write.operations.is_empty() && write.audit.is_empty() {
+            return Ok(());
+        }
+        let audit = write.audit.clone();
+        let _numbering = self.numbering(&write).await;
+        self.told(self.staged.base().commit(write).await, audit)
+    }
+
+    /// Writes everything, and how the request was answered that asked for it.
+    ///
+    /// # Errors
+    /// [`NotWritten`]; nothing of it is written then.
+    pub async fn commit_once(&self, ctx: &OpContext, request: RememberedRequest) -> Result<(), NotWritten> {
+        let write = self.staged.take(ctx.now, ctx.client().cloned());
+        let audit = write.audit.clone();
+        let _numbering = self.numbering(&write).await;
+        self.told(self.staged.base().commit_once(write, request).await, audit)
+    }
+
+    /// Held while codes get numbers with it, and are published.
+    async fn numbering(&self, write: &Write) -> Option<OwnedMutexGuard<()>> {
+        match write.new_codes().next() {
+            Some(_) => Some(self.registry.vocabularies.changing().lock_owned().await),
+            None => None,
+        }
+    }
+
+    fn told(&self, committed: Result<Committed, StoreError>, audit: Vec<AuditEntry>) -> Result<(), NotWritten> {
+        let error = match committed {
+            Ok(_) => return Ok(()),
+            Err(error) => error,
+        };
+        // To be told of as undone.
+        self.lines.hold(audit);
+        match error {
+            StoreError::VersionMismatch { .. }
+            | StoreError::IdentifierInUse(_)
+            | StoreError::MembershipOpen
+            | StoreError::Overtaken
+            | StoreError::AlreadyDone
+            | StoreError::NotFound(_) => Err(NotWritten::Overtaken),
+            other => Err(NotWritten::Failed(other.into())),
+        }
+    }
+
+    /// Writes down what its entries left, besides the lines of what they wrote: now they are answered.
+    ///
+    /// # Errors
+    /// When the audit log takes no more lines.
+    pub async fn tell(&self) -> Result<(), AppError> {
+        self.registry.audit.record_ended(self.lines.take()).await
+    }
+
+    /// Writes down that what was done so far came to nothing, with the other lines of the request.
+    ///
+    /// # Errors
+    /// As [`Self::tell`].
+    pub async fn abandon(&self, ctx: &OpContext, undone: Undone) -> Result<(), AppError> {
+        let (lines, told) = self.undone(ctx, undone);
+        self.registry.audit.record_ended(told).await?;
+        for line in lines {
+            self.registry.audit.record(ctx, line).await?;
+        }
+        Ok(())
+    }
+
+    /// The same of an entry that is answered with that status by itself.
+    ///
+    /// # Errors
+    /// As [`Self::tell`].
+    pub async fn abandon_entry(&self, ctx: &OpContext, undone: Undone, status: u16) -> Result<(), AppError> {
+        let (lines, mut told) = self.undone(ctx, undone);
+        told.extend(lines.into_iter().map(|line| AuditEntry { status: Some(status), ..line }));
+        self.registry.audit.record_ended(told).await
+    }
+
+    /// The lines of what came to nothing, and those that stay as they are. What would have been shown was not.
+    fn undone(&self, ctx: &OpContext, undone: Undone) -> (Vec<AuditEntry>, Vec<AuditEntry>) {
+        let write = self.staged.take(ctx.now, ctx.client().cloned());
+        let (done, told): (Vec<_>, Vec<_>) =
+            self.lines.take().into_iter().partition(|line| line.outcome == AuditOutcome::Allowed);
+        let done = done.into_iter().filter(|line| !matches!(line.action, AuditAction::Read | AuditAction::Search));
+        let lines = write.audit.into_iter().chain(done).map(|line| AuditEntry {
+            outcome: undone.outcome(),
+            status: None,
+            reason: Some(undone.reason().to_owned()),
+            ..line
+        });
+        (lines.collect(), told)
+    }
+}

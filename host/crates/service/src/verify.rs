@@ -1,0 +1,243 @@
+//! Looks through the whole register, on disk and in memory, and says what is wrong.
+//!
+//! **Invariant:** changes nothing, and takes bounded memory however large the register is.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::mpsc::Sender;
+
+use crate::audit::{self, AuditLog};
+use daftar_domain::audit::{AuditAction, AuditOutcome};
+use daftar_domain::context::OpContext;
+use daftar_domain::error::AppError;
+use daftar_domain::record::{RecordId, RecordKind};
+use daftar_domain::verification::{Finding, Part, Remedy, VerificationEvent, number_name, record_name};
+use daftar_index::verify::{ROWS_PER_CHECK, RowProblem};
+use daftar_index::{Columns, Snapshot};
+use daftar_store::StoreError;
+pub use daftar_store::verify::Pace;
+use daftar_store::verify::Verification;
+
+/// How many records are read at a time to be held against the register in memory.
+const PAGE_RECORDS: usize = 1_024;
+/// The most rows that are looked at again at once while nothing is written.
+const AGAIN_MAX: usize = 2_048;
+
+/// What is said where the records are in a database.
+pub const IN_DATABASE: &str = "the records are in PostgreSQL, which looks for damage by itself: switch its data checksums on, and run `pg_amcheck` on the database";
+
+/// Looks through a register that is served, one look at a time.
+#[derive(Clone)]
+pub struct Verifier {
+    /// What is looked through; nothing where the records are in a database that looks after itself.
+    store: Option<Arc<dyn Verification>>,
+    columns: Arc<Columns>,
+    log: AuditLog,
+    is_running: Arc<AtomicBool>,
+}
+
+/// Held while a look goes on.
+struct Running(Arc<AtomicBool>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// A look that may begin: the one at a time that a server takes.
+pub struct Look {
+    store: Arc<dyn Verification>,
+    columns: Arc<Columns>,
+    _running: Running,
+}
+
+impl Verifier {
+    /// Looks through that store and what is kept of it in memory.
+    #[must_use]
+    pub fn new(store: Option<Arc<dyn Verification>>, columns: Arc<Columns>, log: AuditLog) -> Self {
+        Self { store, columns, log, is_running: Arc::default() }
+    }
+
+    /// Lets a look begin, and writes down as whom.
+    ///
+    /// # Errors
+    /// [`AppError::Conflict`] while another one goes on, and where there is nothing to look through; when the store fails.
+    pub async fn begin(&self, ctx: &OpContext) -> Result<Look, AppError> {
+        let store = self.store.clone().ok_or_else(|| AppError::Conflict(IN_DATABASE.to_owned()))?;
+        if self.is_running.swap(true, Ordering::AcqRel) {
+            let detail = "the register is being looked through already: wait for that to end, or stop it";
+            return Err(AppError::Conflict(detail.to_owned()));
+        }
+        let running = Running(Arc::clone(&self.is_running));
+        let entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, Vec::new());
+        self.log.record(ctx, entry.with_note("looked through the whole register for damage")).await?;
+        Ok(Look { store, columns: Arc::clone(&self.columns), _running: running })
+    }
+}
+
+impl Look {
+    /// Looks, giving way to requests.
+    ///
+    /// # Errors
+    /// As [`verify`].
+    pub async fn run(self, events: Sender<VerificationEvent>) -> Result<(), AppError> {
+        verify(&*self.store, Some(&self.columns), Pace::Yielding, events).await
+    }
+}
+
+/// Looks through a store and, where there are any, through the columns that were made of it. Tells what it finds as it goes.
+///
+/// # Errors
+/// When the store cannot be looked through at all.
+pub async fn verify(
+    store: &dyn Verification,
+    columns: Option<&Arc<Columns>>,
+    pace: Pace,
+    events: Sender<VerificationEvent>,
+) -> Result<(), AppError> {
+    store.verify(pace, events.clone()).await?;
+    let Some(columns) = columns else { return Ok(()) };
+    let held = Held { columns: Arc::clone(columns), part: Part::Indexes, file: None, remedy: Remedy::Restart };
+    hold(store, held, pace, events).await
+}
+
+/// Columns that are held against the records, and how what is wrong with them is told.
+pub struct Held {
+    /// What is held.
+    pub columns: Arc<Columns>,
+    /// As a part of what.
+    pub part: Part,
+    /// The file that they came from, if they did.
+    pub file: Option<String>,
+    /// What to do.
+    pub remedy: Remedy,
+}
+
+/// Holds columns against the records of a store. Tells what it finds as it goes.
+///
+/// # Errors
+/// When the store cannot be looked through at all.
+pub async fn hold(
+    store: &dyn Verification,
+    held: Held,
+    pace: Pace,
+    events: Sender<VerificationEvent>,
+) -> Result<(), AppError> {
+    let mut check = IndexCheck { store, held: &held, pace, events, done: 0 };
+    for kind in RecordKind::ALL {
+        check.kind(kind).await?;
+    }
+    Ok(())
+}
+
+/// Holds the register in memory against the records on disk.
+struct IndexCheck<'c> {
+    store: &'c dyn Verification,
+    held: &'c Held,
+    pace: Pace,
+    events: Sender<VerificationEvent>,
+    done: u64,
+}
+
+impl IndexCheck<'_> {
+    async fn kind(&mut self, kind: RecordKind) -> Result<(), AppError> {
+        let mut after = RecordId(0);
+        for segment in 0..=u16::MAX {
+            let snapshot = self.held.columns.snapshot();
+            let rows = snapshot.row_count(kind);
+            let past = u32::from(segment).saturating_add(1).saturating_mul(ROWS_PER_CHECK);
+            let is_last = past >= rows;
+            let last = past.checked_sub(1).filter(|_| !is_last).and_then(|row| snapshot.record_at(kind, row));
+            let (reached, suspects) =
+                self.segment(kind, segment, snapshot, after..=last.unwrap_or(RecordId(u64::MAX))).await?;
+            after = reached;
+            self.look_again(kind, segment, suspects).await?;
+            if is_last || self.events.is_closed() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds the records of a segment, after the first of these keys up to the last, against their rows; gives those that do not
+    /// agree, and the last key that was passed.
+    async fn segment(
+        &mut self,
+        kind: RecordKind,
+        segment: u16,
+        snapshot: Arc<Snapshot>,
+        keys: std::ops::RangeInclusive<RecordId>,
+    ) -> Result<(RecordId, Vec<RecordId>), AppError> {
+        let total =
+            RecordKind::ALL.iter().fold(0_u64, |sum, kind| sum.saturating_add(u64::from(snapshot.row_count(*kind))));
+        let mut check = blocking(move || snapshot.check_rows(kind, segment)).await?;
+        let (mut after, last) = keys.into_inner();
+        while after < last {
+            let started = tokio::time::Instant::now();
+            let (records, passed) = self.store.readable_records(kind, after, PAGE_RECORDS).await?;
+            let Some(passed) = passed else { break };
+            let (checked, seen) = blocking(move || {
+                let mut seen = 0_u64;
+                for record in records.iter().filter(|record| record.place().1 <= last) {
+                    check.see(record);
+                    seen = seen.saturating_add(1);
+                }
+                (check, seen)
+            })
+            .await?;
+            check = checked;
+            after = passed.min(last);
+            self.done = self.done.saturating_add(seen);
+            let progress = VerificationEvent::Progress { part: self.held.part, done: self.done, total: Some(total) };
+            if self.events.send(progress).await.is_err() {
+                return Ok((after, Vec::new()));
+            }
+            match self.pace {
+                Pace::Fast => {}
+                Pace::Yielding => tokio::time::sleep(started.elapsed()).await,
+            }
+        }
+        let problems = blocking(move || check.end()).await?;
+        Ok((after, problems.into_iter().map(|(id, _)| id).collect()))
+    }
+
+    /// Looks again at rows that did not agree, while nothing is written: a record may have been written between the look at its
+    /// row and the look at itself.
+    async fn look_again(&self, kind: RecordKind, segment: u16, suspects: Vec<RecordId>) -> Result<(), AppError> {
+        for ids in suspects.chunks(AGAIN_MAX) {
+            let wanted: BTreeSet<RecordId> = ids.iter().copied().collect();
+            let found: Arc<Mutex<Vec<(String, RowProblem)>>> = Arc::default();
+            let (into, columns) = (Arc::clone(&found), Arc::clone(&self.held.columns));
+            let look = move |records: &[daftar_domain::change::ChangedRecord]| {
+                let mut check = columns.snapshot().check_rows(kind, segment);
+                for record in records {
+                    check.see(record);
+                }
+                let problems = check.end().into_iter().filter(|(id, _)| wanted.contains(id));
+                let named = problems.map(|(id, problem)| {
+                    let record = records.iter().find(|record| record.place().1 == id);
+                    (record.map_or_else(|| number_name(kind, id), record_name), problem)
+                });
+                into.lock().unwrap_or_else(PoisonError::into_inner).extend(named);
+            };
+            self.store.look_at_rest(kind, ids.to_vec(), Box::new(look)).await?;
+            let found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
+            for (place, problem) in found {
+                let Held { part, remedy, file, columns: _ } = self.held;
+                let place = file.iter().fold(place, |place, file| format!("{file}: {place}"));
+                let finding = Finding { part: *part, place, problem: problem.to_owned(), remedy: *remedy };
+                if self.events.send(VerificationEvent::Finding(finding)).await.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
+    tokio::task::spawn_blocking(run).await.map_err(|error| StoreError::Failed(error.into()))
+}

@@ -1,0 +1,338 @@
+//! What clients read of vocabularies and concept groups.
+//!
+//! Nothing here is about a person, so reads are not written into the audit log; a refusal is, like every other.
+//!
+//! **Invariant:** a request is answered from one generation: what it counts, pages through and shows fits together.
+
+mod batch;
+mod concept_group;
+mod fingerprint;
+
+use std::sync::Arc;
+
+pub use self::batch::{Answer, Asked, BATCH_CODES_MAX, LookedUp, lookup, readable, validate};
+pub use self::concept_group::{GroupPage, concept_group, concept_groups};
+pub use self::fingerprint::Fingerprint;
+use crate::registry::Registry;
+use daftar_domain::code::{Code, CodeError, CodeUri, Namespace};
+use daftar_domain::context::OpContext;
+use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::search::Page;
+use daftar_domain::vocabulary::ConceptStatus;
+pub use daftar_vocabulary::{
+    ConceptRef, DefinedBy, Found, FoundPage, Generation, Grade, Label, LanguagePreference, LookUpProblem, MatchedText,
+    PackOrigin, PublishedGroup, SearchQuery, Vocabulary,
+};
+use daftar_vocabulary::{SearchOptions, search as search_vocabularies};
+
+/// What of a vocabulary's codes is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct CodeFilter {
+    /// Directly below that code, or at the top.
+    pub parent: Option<Parent>,
+    /// Anywhere below that code.
+    pub below: Option<String>,
+    /// Codes that are no longer in use, too.
+    pub with_deprecated: bool,
+}
+
+/// Below what codes are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Parent {
+    /// Below nothing: the top.
+    None,
+    /// Below that code.
+    Code(String),
+}
+
+/// How two codes stand to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subsumption {
+    /// They are one code.
+    Equivalent,
+    /// The second is below the first.
+    Subsumes,
+    /// The first is below the second.
+    SubsumedBy,
+    /// Neither is below the other.
+    NotSubsumed,
+}
+
+/// A page of something with how much there is of it.
+#[derive(Debug)]
+pub struct PageOf<T> {
+    /// How many there are in all.
+    pub total: usize,
+    /// Those of the page, in order.
+    pub items: Vec<T>,
+}
+
+/// The vocabularies in force, of one domain if one is named.
+#[must_use]
+pub fn vocabularies<'g>(
+    _: &OpContext,
+    generation: &'g Generation,
+    domain: Option<&str>,
+    page: Page,
+) -> PageOf<&'g Vocabulary> {
+    let of_domain = vocabularies_of(generation, domain);
+    paged(of_domain.len(), of_domain.into_iter(), page)
+}
+
+/// A vocabulary in one of the versions that are here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edition {
+    /// Which vocabulary.
+    pub namespace: Namespace,
+    /// Which version; the one in force, where absent.
+    pub version: Option<String>,
+}
+
+/// The vocabulary of a namespace, in the version in force or the one before it.
+///
+/// # Errors
+/// [`AppError::NotThere`] with the namespace that was probably meant, or the versions that are there.
+pub fn vocabulary<'g>(
+    _: &OpContext,
+    generation: &'g Generation,
+    edition: &Edition,
+) -> Result<&'g Vocabulary, AppError> {
+    let in_force = generation.named(&edition.namespace).map_err(|problem| not_there("namespace", &problem))?;
+    let Some(version) = &edition.version else { return Ok(in_force) };
+    let earlier = generation.earlier(&edition.namespace).map(|earlier| &**earlier);
+    let mut versions = [in_force].into_iter().chain(earlier);
+    versions.find(|one| one.description().version == *version).ok_or_else(|| {
+        let version_of = |vocabulary: &Vocabulary| format!("`{}`", vocabulary.description().version);
+        let before = earlier.map(|earlier| format!(" and, before it, {}", version_of(earlier))).unwrap_or_default();
+        let message =
+            format!("`{}` is not here in that version, but in {}{before}", edition.namespace, version_of(in_force));
+        AppError::NotThere(FieldProblem { field: "version".to_owned(), code: "unknown_version", message })
+    })
+}
+
+/// The codes of a vocabulary: all in the order of codes, children likewise, or everything below a code, parents first.
+///
+/// # Errors
+/// [`AppError::NotThere`] for the namespace, [`AppError::Invalid`] for a code that is none.
+pub fn codes<'g>(
+    ctx: &OpContext,
+    generation: &'g Generation,
+    edition: &Edition,
+    filter: &CodeFilter,
+    page: Page,
+) -> Result<PageOf<ConceptRef<'g>>, AppError> {
+    let vocabulary = vocabulary(ctx, generation, edition)?;
+    let parent = match &filter.parent {
+        None => None,
+        Some(Parent::None) => Some(None),
+        Some(Parent::Code(text)) => Some(Some(concept_in_use_or_not(generation, vocabulary, "parent", text)?)),
+    };
+    let below = filter.below.as_deref().map(|text| concept_in_use_or_not(generation, vocabulary, "below", text));
+    let below = below.transpose()?;
+    // What is not listed itself has nothing listed below it.
+    let is_unlisted = |concept: &ConceptRef<'_>| !std::ptr::eq(concept.vocabulary(), vocabulary);
+    if parent.flatten().as_ref().is_some_and(is_unlisted) || below.as_ref().is_some_and(is_unlisted) {
+        return Ok(PageOf { total: 0, items: Vec::new() });
+    }
+    let is_shown = |concept: &ConceptRef<'_>| filter.with_deprecated || concept.status() == ConceptStatus::Active;
+    Ok(match (parent, below) {
+        (None, None) if filter.with_deprecated => paged(vocabulary.concept_count(), vocabulary.concepts(), page),
+        (None, None) => filtered(vocabulary.concepts(), is_shown, page),
+        (Some(None), None) => filtered(vocabulary.roots(), is_shown, page),
+        // Nothing at the top is below anything.
+        (Some(None), Some(_)) => PageOf { total: 0, items: Vec::new() },
+        (Some(Some(parent)), None) => filtered(parent.children(), is_shown, page),
+        (Some(Some(parent)), Some(top)) => {
+            filtered(parent.children(), |concept| is_shown(concept) && concept.is_below(top), page)
+        }
+        (None, Some(top)) if filter.with_deprecated => paged(top.descendant_count(), top.descendants(), page),
+        (None, Some(top)) => filtered(top.descendants(), is_shown, page),
+    })
+}
+
+/// A code by its name, another name or another spelling of it; says whether it was another.
+///
+/// # Errors
+/// [`AppError::Malformed`] for a text that cannot be a code, [`AppError::NotThere`] with what was probably meant.
+pub fn code<'g>(
+    ctx: &OpContext,
+    generation: &'g Generation,
+    edition: &Edition,
+    code: &str,
+) -> Result<(ConceptRef<'g>, bool), AppError> {
+    let vocabulary = vocabulary(ctx, generation, edition)?;
+    let code = Code::parse(code).map_err(|error| AppError::Malformed(format!("the code in the path: {error}")))?;
+    let uri = CodeUri { namespace: edition.namespace.clone(), code };
+    let found = if is_in_force(generation, vocabulary) {
+        generation.look_up_by_any_name(&uri)
+    } else {
+        generation.look_up_earlier(vocabulary, &uri)
+    };
+    let (concept, _) = found.map_err(|problem| not_there("code", &problem))?;
+    Ok((concept, concept.code() != uri.code.as_str()))
+}
+
+/// Where a search looks.
+#[derive(Debug, Clone)]
+pub enum SearchIn {
+    /// In one vocabulary.
+    Vocabulary(Edition),
+    /// In all, or in those of one domain.
+    All(Option<String>),
+}
+
+/// Searches codes. The first search of a vocabulary makes its index, away from the threads that serve requests.
+///
+/// # Errors
+/// [`AppError::NotThere`] for the namespace.
+pub async fn prepare_search(ctx: &OpContext, generation: &Arc<Generation>, place: &SearchIn) -> Result<(), AppError> {
+    if searched(ctx, generation, place)?.iter().all(|vocabulary| vocabulary.is_search_ready()) {
+        return Ok(());
+    }
+    let (generation, place, ctx) = (Arc::clone(generation), place.clone(), ctx.clone());
+    let made = tokio::task::spawn_blocking(move || {
+        let vocabularies = searched(&ctx, &generation, &place).unwrap_or_default();
+        vocabularies.iter().for_each(|vocabulary| vocabulary.prepare_search());
+    });
+    made.await.map_err(|error| AppError::Internal(error.into()))
+}
+
+/// Searches codes whose vocabularies were made ready with [`prepare_search`].
+///
+/// # Errors
+/// [`AppError::NotThere`] for the namespace.
+pub fn search<'g>(
+    ctx: &OpContext,
+    generation: &'g Generation,
+    place: &SearchIn,
+    query: &SearchQuery,
+    languages: &LanguagePreference,
+    with_deprecated: bool,
+    page: Page,
+) -> Result<FoundPage<'g>, AppError> {
+    let vocabularies = searched(ctx, generation, place)?;
+    let options = SearchOptions {
+        languages,
+        with_inactive: with_deprecated,
+        offset: usize::try_from(page.offset).unwrap_or(usize::MAX),
+        count: page.count as usize,
+    };
+    Ok(search_vocabularies(&vocabularies, query, options))
+}
+
+/// How two codes of a vocabulary stand to each other.
+///
+/// # Errors
+/// [`AppError::NotThere`] for the namespace, [`AppError::Invalid`] for a code that is none.
+pub fn subsumes(
+    ctx: &OpContext,
+    generation: &Generation,
+    edition: &Edition,
+    a: &str,
+    b: &str,
+) -> Result<Subsumption, AppError> {
+    let vocabulary = vocabulary(ctx, generation, edition)?;
+    let first = concept_in_use_or_not(generation, vocabulary, "a", a);
+    let second = concept_in_use_or_not(generation, vocabulary, "b", b);
+    let (first, second) = match (first, second) {
+        (Ok(first), Ok(second)) => (first, second),
+        (Err(AppError::Invalid(mut problems)), Err(AppError::Invalid(more))) => {
+            problems.extend(more);
+            return Err(AppError::Invalid(problems));
+        }
+        (Err(error), _) | (_, Err(error)) => return Err(error),
+    };
+    let (first, second) = generation.side_by_side(first, second);
+    Ok(if first == second {
+        Subsumption::Equivalent
+    } else if second.is_below(first) {
+        Subsumption::Subsumes
+    } else if first.is_below(second) {
+        Subsumption::SubsumedBy
+    } else {
+        Subsumption::NotSubsumed
+    })
+}
+
+/// Makes everything ready that searches of the vocabularies in force need; for a thread that may take its time.
+pub fn prepare_all_searches(registry: &Registry) {
+    registry.vocabularies.current().vocabularies().for_each(|vocabulary| vocabulary.prepare_search());
+}
+
+fn searched<'g>(
+    ctx: &OpContext,
+    generation: &'g Generation,
+    place: &SearchIn,
+) -> Result<Vec<&'g Vocabulary>, AppError> {
+    match place {
+        SearchIn::Vocabulary(edition) => Ok(vec![vocabulary(ctx, generation, edition)?]),
+        SearchIn::All(domain) => Ok(vocabularies_of(generation, domain.as_deref())),
+    }
+}
+
+fn vocabularies_of<'g>(generation: &'g Generation, domain: Option<&str>) -> Vec<&'g Vocabulary> {
+    let is_of_domain = |vocabulary: &&Vocabulary| {
+        domain.is_none_or(|domain| vocabulary.description().domain.eq_ignore_ascii_case(domain))
+    };
+    generation.vocabularies().map(|vocabulary| &**vocabulary).filter(is_of_domain).collect()
+}
+
+/// Whether it is the version of its vocabulary that records are coded with.
+#[must_use]
+pub fn is_in_force(generation: &Generation, vocabulary: &Vocabulary) -> bool {
+    generation
+        .vocabulary(vocabulary.namespace())
+        .is_some_and(|in_force| std::ptr::eq(&raw const **in_force, vocabulary))
+}
+
+/// A code that a parameter names, alone or with the namespace that the path names.
+fn concept_in_use_or_not<'g>(
+    generation: &'g Generation,
+    vocabulary: &'g Vocabulary,
+    parameter: &str,
+    text: &str,
+) -> Result<ConceptRef<'g>, AppError> {
+    let namespace = vocabulary.namespace();
+    let malformed = |error: CodeError| AppError::Malformed(format!("`{parameter}`: {error}"));
+    // What is left of a URI whose `#` was not encoded is the namespace, and parses as a URI without a code.
+    let uri = if text.contains(['#', '|']) || text == namespace.as_str() {
+        let uri = CodeUri::parse(text).map_err(malformed)?;
+        if uri.namespace != *namespace {
+            let message = format!("`{uri}` is a code of another vocabulary; a code of `{namespace}` is needed");
+            return Err(AppError::invalid(parameter, "wrong_vocabulary", message));
+        }
+        uri
+    } else {
+        CodeUri { namespace: namespace.clone(), code: Code::parse(text).map_err(malformed)? }
+    };
+    let found = if is_in_force(generation, vocabulary) {
+        generation.look_up(&uri)
+    } else {
+        generation.look_up_earlier(vocabulary, &uri).map(|(concept, _)| concept)
+    };
+    found.map_err(|problem| AppError::invalid(parameter, problem.reason(), problem.to_string()))
+}
+
+fn not_there(field: &str, problem: &LookUpProblem) -> AppError {
+    AppError::NotThere(FieldProblem { field: field.to_owned(), code: problem.reason(), message: problem.to_string() })
+}
+
+/// A page of items of which there are `total`.
+fn paged<T>(total: usize, items: impl Iterator<Item = T>, page: Page) -> PageOf<T> {
+    let offset = usize::try_from(page.offset).unwrap_or(usize::MAX);
+    PageOf { total, items: items.skip(offset).take(page.count as usize).collect() }
+}
+
+/// A page of the items that are wanted, counted as they are passed.
+fn filtered<T>(items: impl Iterator<Item = T>, is_wanted: impl Fn(&T) -> bool, page: Page) -> PageOf<T> {
+    let offset = usize::try_from(page.offset).unwrap_or(usize::MAX);
+    let end = offset.saturating_add(page.count as usize);
+    let mut found = PageOf { total: 0, items: Vec::new() };
+    for item in items.filter(is_wanted) {
+        if (offset..end).contains(&found.total) {
+            found.items.push(item);
+        }
+        found.total += 1;
+    }
+    found
+}

@@ -1,0 +1,126 @@
+//! Taking the database as it stood after one write: one read-only transaction that sees nothing newer, read in pieces.
+
+mod refill;
+mod walk;
+
+use sha2::{Digest, Sha256};
+use tokio_postgres::Row;
+
+use daftar_domain::change::Sequence;
+use daftar_domain::record::RecordKind;
+use daftar_store::StoreError;
+use daftar_store::archive::{Archive, Ends, Entry, Held, Mark, Since, Snapshot};
+use daftar_store::change_log::RegisterId;
+
+pub use self::refill::{PostgresCatchUp, PostgresRefill};
+use self::walk::Walk;
+use super::PostgresStore;
+use super::database::{Link, Values};
+use super::failure::{Failure, corrupt};
+use super::rows::{column, number, signed};
+
+/// The transaction may wait an hour for who takes things slowly; then the database ends it, as it keeps old rows from being cleared
+/// away. One statement is short.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+                     SET LOCAL idle_in_transaction_session_timeout = '1h'; SET LOCAL enable_seqscan = off";
+const LAST: &str = "SELECT register, sequence, code_table_parts, individual, \"group\", program, membership, consent \
+                    FROM daftar.last";
+/// Where the register stands, and what is stored of that write and at that number of the audit log.
+const ENDS: &str = "SELECT register, sequence, code_table_parts, COALESCE((SELECT max(number) FROM daftar.audit), 0), \
+                    (SELECT value FROM daftar.change WHERE sequence = $1), \
+                    (SELECT value FROM daftar.audit WHERE number = $2) FROM daftar.last";
+
+/// A transaction that sees the database as it stands now.
+struct Begun {
+    link: Link,
+    mark: Mark,
+    code_table_parts: u64,
+}
+
+impl PostgresStore {
+    async fn begin(&self) -> Result<Begun, StoreError> {
+        let link = self.database.link("daftar (snapshot)").await?;
+        let begun = async {
+            link.client.batch_execute(BEGIN).await?;
+            Ok::<_, Failure>(link.client.query_opt(LAST, &[]).await?)
+        };
+        let row = tokio::time::timeout(self.database.answer_timeout(), begun).await;
+        let row = row.unwrap_or_else(|_| Err(Failure::slow()))?;
+        let row = row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?;
+        let counts = [number(&row, 3)?, number(&row, 4)?, number(&row, 5)?, number(&row, 6)?, number(&row, 7)?];
+        let mut records = RecordKind::ALL.map(|kind| (kind, 0));
+        records.iter_mut().zip(counts).for_each(|((_, to), count)| *to = count);
+        let mark = Mark { register: register_of(&row)?, sequence: Sequence(number(&row, 1)?), records };
+        Ok(Begun { link, mark, code_table_parts: number(&row, 2)? })
+    }
+}
+
+#[async_trait::async_trait]
+impl Archive for PostgresStore {
+    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
+        let Begun { link, mark, code_table_parts } = self.begin().await?;
+        let walk = Walk::new(link, self.database.answer_timeout(), mark.clone(), code_table_parts);
+        Ok(Box::new(PostgresSnapshot { mark, walk: Some(walk) }))
+    }
+}
+
+#[async_trait::async_trait]
+impl Since for PostgresStore {
+    async fn ends(&self, held: &Held) -> Result<Ends, StoreError> {
+        let values: Values<'_> = &[&signed(held.sequence.0), &signed(held.audit)];
+        let row = self.database.query_opt(ENDS, values).await?;
+        ends_of(&row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?)
+    }
+
+    async fn since(&self, held: &Held) -> Result<Box<dyn Snapshot>, StoreError> {
+        let Begun { link, mark, code_table_parts } = self.begin().await?;
+        let answer_timeout = self.database.answer_timeout();
+        let walk = Walk::since(link, answer_timeout, mark.clone(), code_table_parts, held.clone()).await?;
+        Ok(Box::new(PostgresSnapshot { mark, walk: Some(walk) }))
+    }
+}
+
+/// The id in the first column.
+fn register_of(row: &Row) -> Result<RegisterId, StoreError> {
+    let register: &[u8] = column(row, 0)?;
+    let register = register.try_into().map_err(|_| corrupt("id of the register", "it has not 16 bytes"))?;
+    Ok(RegisterId(register))
+}
+
+/// What a row of [`ENDS`] says.
+fn ends_of(row: &Row) -> Result<Ends, StoreError> {
+    let digest = |at| -> Result<Option<[u8; 32]>, StoreError> {
+        Ok(column::<Option<&[u8]>>(row, at)?.map(|value| Sha256::digest(value).into()))
+    };
+    Ok(Ends {
+        register: register_of(row)?,
+        sequence: Sequence(number(row, 1)?),
+        code_table_parts: number(row, 2)?,
+        audit: number(row, 3)?,
+        change: digest(4)?,
+        audit_value: digest(5)?,
+    })
+}
+
+/// The database as it stood after one write.
+struct PostgresSnapshot {
+    mark: Mark,
+    /// Absent after a failure, and while it is read from.
+    walk: Option<Walk>,
+}
+
+#[async_trait::async_trait]
+impl Snapshot for PostgresSnapshot {
+    fn mark(&self) -> &Mark {
+        &self.mark
+    }
+
+    async fn next(&mut self) -> Result<Vec<Entry>, StoreError> {
+        let Some(mut walk) = self.walk.take() else {
+            return Err(StoreError::Failed("the snapshot failed before, or was left while it was read".into()));
+        };
+        let entries = walk.next().await?;
+        self.walk = Some(walk);
+        Ok(entries)
+    }
+}

@@ -1,0 +1,170 @@
+//! What was written since, as rows: those that it replaces are taken out first.
+
+use std::collections::BTreeMap;
+
+use deadpool_postgres::Transaction;
+
+use daftar_domain::record::RecordKind;
+use daftar_store::archive::{Brought, Entry, Held, Kept, Mark, OLDEST_AUDIT};
+use daftar_store::record;
+use daftar_store::segment::{OpenSegment, SEGMENT_LINES};
+
+use super::super::super::super::audit_log::put_summary;
+use super::super::super::super::failure::corrupt;
+use super::super::super::super::group::Broken;
+use super::super::super::super::options::BulkLimits;
+use super::super::super::super::rows::{column, kind_number, number, signed};
+use super::super::super::super::state::Locked;
+use super::super::filling::Filling;
+use super::known::Known;
+
+/// The last key of each kind, and how many records of it searches count.
+const LAST_ROWS: &str = "SELECT last.id, \
+                         COALESCE((SELECT record.id FROM daftar.record AS record WHERE record.kind = last.kind \
+                                   ORDER BY record.id DESC LIMIT 1), 0), \
+                         COALESCE((SELECT tally.records FROM daftar.search_tally AS tally \
+                                   WHERE tally.kind = last.kind AND tally.term = ''), 0) \
+                         FROM unnest($1::smallint[], $2::bigint[]) WITH ORDINALITY AS last (kind, id, place) ORDER BY last.place";
+
+/// A database that is being brought up.
+pub(super) struct Bringing {
+    held: Held,
+    filling: Filling,
+    known: Known,
+    /// What came of the audit log that is held already; nothing once that is settled.
+    old_audit: Option<BTreeMap<u64, Vec<u8>>>,
+    brought: Brought,
+}
+
+impl Bringing {
+    /// Nothing brought yet.
+    pub(super) async fn begin(
+        transaction: &Transaction<'_>,
+        held: Held,
+        locked: Locked,
+        bulk: BulkLimits,
+    ) -> Result<Self, Broken> {
+        let known = Known::read(transaction).await?;
+        let filling = Filling::on(locked, held.audit, held.removal, bulk);
+        Ok(Self { held, filling, known, old_audit: Some(BTreeMap::new()), brought: Brought::default() })
+    }
+
+    /// Takes up things, in the order in which they are told.
+    pub(super) async fn put(&mut self, transaction: &Transaction<'_>, entries: Vec<Entry>) -> Result<(), Broken> {
+        let mut new = Vec::with_capacity(entries.len());
+        for entry in entries {
+            match entry {
+                Entry::Audit { number, value } if number <= self.held.audit => match &mut self.old_audit {
+                    Some(old_audit) => drop(old_audit.insert(number, value)),
+                    None => return Err(corrupt("audit log", "an old value comes after a new one").into()),
+                },
+                entry if self.known.holds(&entry)? => {}
+                entry => {
+                    if matches!(entry, Entry::Audit { .. }) {
+                        self.settle_old_audit(transaction).await?;
+                    }
+                    *self.brought.written.entry(entry.kept()).or_default() += 1;
+                    new.push(entry);
+                }
+            }
+        }
+        self.known.clear_replaced(transaction).await?;
+        self.filling.put(transaction, new).await
+    }
+
+    /// Writes what waits, and where the register stands. What is left is to commit, where anything was brought.
+    pub(super) async fn finish(mut self, transaction: &Transaction<'_>, mark: &Mark) -> Result<Brought, Broken> {
+        self.settle_old_audit(transaction).await?;
+        self.known.take_out(transaction, &mut self.brought.taken_out).await?;
+        if self.brought.is_empty() {
+            return Ok(self.brought);
+        }
+        self.filling.finish(transaction, Some(self.held.register)).await?;
+        let last = self.filling.last();
+        if last.sequence != mark.sequence || mark.records.iter().any(|(kind, count)| last.key(*kind) != *count) {
+            return Err(corrupt("register", "a write that was made since names less than it wrote").into());
+        }
+        self.check_rows(transaction, mark).await?;
+        let photos = self.filling.photos;
+        if let Some(met) = &self.filling.met {
+            met.check_settled()?;
+            // Those that were there before were put again.
+            subtract(&mut self.brought.written, Kept::OlderVersions, met.older_versions);
+        }
+        self.brought.written.remove(&Kept::Photos);
+        if photos > 0 {
+            self.brought.written.insert(Kept::Photos, photos);
+        }
+        Ok(self.brought)
+    }
+
+    /// Takes out what was removed of the audit log, and brings the line that tells of it; once, before new lines.
+    async fn settle_old_audit(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
+        let Some(old_audit) = self.old_audit.take() else { return Ok(()) };
+        let last_oldest = old_audit.keys().nth(OLDEST_AUDIT.saturating_sub(1)).copied();
+        // Where fewer came there are no others.
+        let up_to = signed(last_oldest.unwrap_or(self.held.audit));
+        let numbers: Vec<i64> = old_audit.keys().map(|number| signed(*number)).collect();
+        let statement = "DELETE FROM daftar.audit WHERE number <= $1 AND number <> ALL($2) RETURNING number";
+        let mut removed = Vec::new();
+        for row in transaction.query(statement, &[&up_to, &numbers]).await? {
+            removed.push(number(&row, 0)?);
+        }
+        if let Some(last) = removed.iter().max() {
+            *self.brought.taken_out.entry(Kept::AuditValues).or_default() += removed.len() as u64;
+            let statement = "DELETE FROM daftar.audit_segment WHERE last_value <= $1";
+            transaction.execute(statement, &[&signed(*last)]).await?;
+        }
+        let statement = "UPDATE daftar.audit AS line SET value = now.value \
+                         FROM unnest($1::bigint[], $2::bytea[]) AS now (number, value) \
+                         WHERE line.number = now.number AND line.value <> now.value";
+        let values: Vec<&[u8]> = old_audit.values().map(Vec::as_slice).collect();
+        let changed = transaction.execute(statement, &[&numbers, &values]).await?;
+        if changed > 0 {
+            *self.brought.written.entry(Kept::AuditValues).or_default() += changed;
+        }
+        self.filling.go_on_with(unsummed(transaction).await?);
+        Ok(())
+    }
+
+    /// Holds the rows that there are against where the register stands.
+    async fn check_rows(&self, transaction: &Transaction<'_>, mark: &Mark) -> Result<(), Broken> {
+        let (kinds, last): (Vec<i16>, Vec<i64>) =
+            mark.records.iter().map(|(kind, count)| (kind_number(*kind), signed(*count))).unzip();
+        let rows = transaction.query(LAST_ROWS, &[&kinds, &last]).await?;
+        for ((kind, _), row) in mark.records.iter().zip(&rows) {
+            let (last, there, counted): (i64, i64, i64) = (column(row, 0)?, column(row, 1)?, column(row, 2)?);
+            // Programs are few, and not counted.
+            if there != last || (*kind != RecordKind::Program && counted != last) {
+                return Err(corrupt("register in the database", "it has not as many records as the other one").into());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn subtract(counts: &mut BTreeMap<Kept, u64>, kept: Kept, count: u64) {
+    let left = counts.get(&kept).copied().unwrap_or(0).saturating_sub(count);
+    if left == 0 {
+        counts.remove(&kept);
+    } else {
+        counts.insert(kept, left);
+    }
+}
+
+/// The stretch of the audit log that no summary tells of yet.
+async fn unsummed(transaction: &Transaction<'_>) -> Result<OpenSegment, Broken> {
+    let statement = "SELECT number, value FROM daftar.audit \
+                     WHERE number > COALESCE((SELECT max(last_value) FROM daftar.audit_segment), 0) \
+                     ORDER BY number LIMIT $1";
+    // Fewer than fill one, and what a removal passed over.
+    let most = signed(SEGMENT_LINES.saturating_mul(2));
+    let mut segment = OpenSegment::default();
+    for row in transaction.query(statement, &[&most]).await? {
+        segment.add(number(&row, 0)?, &record::audit::decode(column(&row, 1)?)?);
+        if let Some(full) = segment.take_full() {
+            put_summary(transaction, &full).await?;
+        }
+    }
+    Ok(segment)
+}

@@ -1,0 +1,369 @@
+//! What a backup holds, as rows.
+
+use std::collections::BTreeMap;
+
+use deadpool_postgres::{Object, Transaction};
+use tokio_postgres::types::Type;
+
+use daftar_domain::audit::AuditEntry;
+use daftar_domain::change::{ChangedRecord, Sequence};
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::photo::Photo;
+use daftar_domain::record::{RecordId, RecordKind};
+use daftar_store::archive::Entry;
+use daftar_store::change_log::RegisterId;
+use daftar_store::plan::Last;
+use daftar_store::record;
+use daftar_store::record::instant::milliseconds;
+use daftar_store::record::setting::key_bytes;
+use daftar_store::segment::OpenSegment;
+
+use super::super::super::audit_log::put_summary;
+use super::super::super::copy::{Cell, Table};
+use super::super::super::failure::{Failure, corrupt};
+use super::super::super::feed::{Channel, tell};
+use super::super::super::group::{Broken, Rows};
+use super::super::super::index;
+use super::super::super::options::BulkLimits;
+use super::super::super::rows::{kind_number, signed};
+use super::super::super::state::Locked;
+use super::met::Met;
+use super::origin;
+
+/// What a transaction of that length begins with.
+pub(super) const BEGIN: &str =
+    "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0";
+/// Keeps servers from adding audit entries of reads, which take no row that could be locked instead.
+pub(super) const LOCK_AUDIT: &str = "LOCK TABLE daftar.audit IN EXCLUSIVE MODE";
+/// The next value of the audit log is numbered after all that are there.
+const NUMBER_AUDIT: &str = "SELECT setval('daftar.audit_number_seq', greatest(number, 1), number > 0) \
+                            FROM (SELECT COALESCE(max(number), 0) AS number FROM daftar.audit) AS last";
+const IS_EMPTY: &str = "SELECT NOT (EXISTS (SELECT FROM daftar.record) OR EXISTS (SELECT FROM daftar.change) \
+                        OR EXISTS (SELECT FROM daftar.client) OR EXISTS (SELECT FROM daftar.setting) \
+                        OR EXISTS (SELECT FROM daftar.audit) OR EXISTS (SELECT FROM daftar.code_table_part) \
+                        OR EXISTS (SELECT FROM daftar.counter) OR EXISTS (SELECT FROM daftar.request))";
+
+/// Locks the register, and says whether it is empty.
+pub(super) async fn begin(transaction: &Transaction<'_>) -> Result<bool, Failure> {
+    transaction.batch_execute(BEGIN).await?;
+    transaction.query("SELECT FROM daftar.last FOR UPDATE", &[]).await?;
+    transaction.batch_execute(LOCK_AUDIT).await?;
+    let row = transaction.query_one(IS_EMPTY, &[]).await?;
+    Ok(row.try_get(0)?)
+}
+
+/// Tells the planner of the database what the tables hold. It would find out by itself, after a while.
+pub(super) async fn analyze(object: &Object) {
+    let analyzed = async {
+        for row in object.query("SELECT tablename::text FROM pg_tables WHERE schemaname = 'daftar'", &[]).await? {
+            let table: String = row.try_get(0)?;
+            object.batch_execute(&format!("ANALYZE daftar.\"{table}\"")).await?;
+        }
+        Ok::<_, Failure>(())
+    };
+    if let Err(failure) = analyzed.await {
+        tracing::warn!(error = %failure, "the tables were not analysed; the database does so by itself later");
+    }
+}
+
+/// A database that is being filled.
+pub(super) struct Filling {
+    tables: Tables,
+    /// The identifiers of the record whose versions come, and whether each holds at the version that came last.
+    carried: Option<(RecordKind, RecordId, BTreeMap<IdentifierKey, bool>)>,
+    /// Records that are in their table soon, to be indexed then.
+    present: Vec<ChangedRecord>,
+    segment: OpenSegment,
+    locked: Locked,
+    bulk: BulkLimits,
+    /// Of rows that have not gone to the database yet.
+    bytes: usize,
+    /// The last keys before anything was put: what has a later one is new.
+    before: Last,
+    /// What is in the way; nothing where the database is empty.
+    pub(super) met: Option<Met>,
+    /// The value of the audit log that tells of the last removal.
+    removal: Option<u64>,
+    /// The last value of the audit log.
+    audit: u64,
+    /// How many photos were not there.
+    pub(super) photos: u64,
+}
+
+struct Tables {
+    settings: Table<'static>,
+    clients: Table<'static>,
+    counters: Table<'static>,
+    code_table_parts: Table<'static>,
+    requests: Table<'static>,
+    records: Table<'static>,
+    earlier: Table<'static>,
+    identifiers: Table<'static>,
+    open_memberships: Table<'static>,
+    changes: Table<'static>,
+    audit: Table<'static>,
+}
+
+impl Tables {
+    /// All of them, each before those that are told of it.
+    fn all(&mut self) -> [&mut Table<'static>; 11] {
+        [
+            &mut self.settings,
+            &mut self.clients,
+            &mut self.counters,
+            &mut self.code_table_parts,
+            &mut self.requests,
+            &mut self.records,
+            &mut self.earlier,
+            &mut self.identifiers,
+            &mut self.open_memberships,
+            &mut self.changes,
+            &mut self.audit,
+        ]
+    }
+}
+
+impl Filling {
+    /// An empty database, whose rows go there within those limits.
+    pub(super) fn new(bulk: BulkLimits) -> Self {
+        const VERSION: &[Type] = &[Type::INT2, Type::INT8, Type::INT8, Type::BYTEA];
+        let tables = Tables {
+            settings: Table::new(
+                "COPY daftar.setting (kind, key, value) FROM STDIN BINARY",
+                &[Type::INT2, Type::BYTEA, Type::BYTEA],
+            ),
+            clients: Table::new("COPY daftar.client (id, value) FROM STDIN BINARY", &[Type::TEXT, Type::BYTEA]),
+            counters: Table::new("COPY daftar.counter (name, value) FROM STDIN BINARY", &[Type::TEXT, Type::INT8]),
+            code_table_parts: Table::new(
+                "COPY daftar.code_table_part (number, value) FROM STDIN BINARY",
+                &[Type::INT8, Type::BYTEA],
+            ),
+            requests: Table::new(
+                "COPY daftar.request (client, key, part, at_ms, value) FROM STDIN BINARY",
+                &[Type::TEXT, Type::TEXT, Type::INT4, Type::INT8, Type::BYTEA],
+            ),
+            records: Table::new("COPY daftar.record (kind, id, version, value) FROM STDIN BINARY", VERSION),
+            earlier: Table::new("COPY daftar.earlier_version (kind, id, version, value) FROM STDIN BINARY", VERSION),
+            identifiers: Table::new(
+                "COPY daftar.identifier (kind, system, value, id, is_open) FROM STDIN BINARY",
+                &[Type::INT2, Type::TEXT, Type::TEXT, Type::INT8, Type::BOOL],
+            ),
+            open_memberships: Table::new(
+                "COPY daftar.open_membership (program, beneficiary_kind, beneficiary, membership) FROM STDIN BINARY",
+                &[Type::INT8, Type::INT2, Type::INT8, Type::INT8],
+            ),
+            changes: Table::new("COPY daftar.change (sequence, value) FROM STDIN BINARY", &[Type::INT8, Type::BYTEA]),
+            audit: Table::new("COPY daftar.audit (number, value) FROM STDIN BINARY", &[Type::INT8, Type::BYTEA]),
+        };
+        let (present, segment, locked) = (Vec::new(), OpenSegment::default(), Locked::default());
+        let before = locked.last;
+        Self {
+            tables,
+            carried: None,
+            present,
+            segment,
+            locked,
+            bulk,
+            bytes: 0,
+            before,
+            met: None,
+            removal: None,
+            audit: 0,
+            photos: 0,
+        }
+    }
+
+    /// A database that holds something, and in its audit log the value that tells of the last removal.
+    pub(super) fn on(locked: Locked, audit: u64, removal: Option<u64>, bulk: BulkLimits) -> Self {
+        Self { locked, before: locked.last, met: Some(Met::default()), audit, removal, ..Self::new(bulk) }
+    }
+
+    /// Goes on with the stretch of the audit log that is being written.
+    pub(super) fn go_on_with(&mut self, segment: OpenSegment) {
+        self.segment = segment;
+    }
+
+    /// The last keys and the last write, with all that was put.
+    pub(super) fn last(&self) -> Last {
+        self.locked.last
+    }
+
+    /// Takes up things, in the order in which they were taken.
+    pub(super) async fn put(&mut self, transaction: &Transaction<'_>, entries: Vec<Entry>) -> Result<(), Broken> {
+        for entry in entries {
+            self.bytes = self.bytes.saturating_add(entry.bytes());
+            self.add(transaction, entry).await?;
+        }
+        if self.bytes >= self.bulk.flush_bytes { self.flush(transaction).await } else { Ok(()) }
+    }
+
+    /// Writes what waits, and where the register stands, which came from that one. What is left is to commit.
+    pub(super) async fn finish(
+        &mut self,
+        transaction: &Transaction<'_>,
+        origin: Option<RegisterId>,
+    ) -> Result<(), Broken> {
+        if self.carried.is_some() {
+            return Err(corrupt("record", "its present version is missing").into());
+        }
+        self.flush(transaction).await?;
+        let before = Locked::lock(transaction).await?;
+        let locked = Locked {
+            clients_generation: before.clients_generation.saturating_add(1),
+            deployment_generation: before.deployment_generation.saturating_add(1),
+            ..self.locked
+        };
+        locked.put(transaction).await?;
+        transaction.query(NUMBER_AUDIT, &[]).await?;
+        if let Some(register) = origin {
+            origin::put(transaction, register, &locked, (self.audit, self.removal)).await?;
+        }
+        let generation = locked.clients_generation.saturating_add(locked.deployment_generation);
+        tell(transaction, Channel::Generation, signed(generation)).await?;
+        tell(transaction, Channel::Changes, signed(locked.last.sequence.0)).await?;
+        Ok(())
+    }
+
+    async fn flush(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
+        self.bytes = 0;
+        if let Some(met) = &mut self.met {
+            met.clear(transaction).await?;
+        }
+        let (present, before) = (std::mem::take(&mut self.present), self.before);
+        let rows =
+            index::Apart::begin(present, self.bulk.copied_rows_min, move |kind, id| Rows::is_new(&before, kind, id));
+        for table in self.tables.all() {
+            table.flush(transaction).await?;
+        }
+        Ok(index::write(transaction, rows).await?)
+    }
+
+    async fn add(&mut self, transaction: &Transaction<'_>, entry: Entry) -> Result<(), Broken> {
+        match entry {
+            Entry::Setting { kind, value } => {
+                let key = key_bytes(&record::setting::decode(kind, &value)?.key());
+                self.tables.settings.add(vec![Box::new(kind as i16), Box::new(key), Box::new(value)]);
+            }
+            Entry::Client { value } => {
+                let id = record::client::decode(&value)?.id.as_str().to_owned();
+                self.tables.clients.add(vec![Box::new(id), Box::new(value)]);
+            }
+            Entry::Counter { name, value } => {
+                self.tables.counters.add(vec![Box::new(name), Box::new(signed(value))]);
+            }
+            Entry::CodeTablePart { number, value } => {
+                record::code_table::decode(&value)?;
+                if number != self.locked.code_table_parts {
+                    return Err(corrupt("part of the code table", "a part before it is missing").into());
+                }
+                self.locked.code_table_parts = number.saturating_add(1);
+                self.tables.code_table_parts.add(vec![Box::new(signed(number)), Box::new(value)]);
+            }
+            Entry::Request { name, value } => {
+                let at = milliseconds(record::remembered::decode(name.clone(), &value)?.at);
+                let (client, key) = (name.client.as_str().to_owned(), name.key.as_str().to_owned());
+                let part = i32::from(name.part);
+                let row: Vec<Cell<'static>> =
+                    vec![Box::new(client), Box::new(key), Box::new(part), Box::new(at), Box::new(value)];
+                self.tables.requests.add(row);
+            }
+            Entry::Photo { digest, bytes } => {
+                let photo = Photo::new(bytes.to_vec(), |_| digest.0);
+                let photo = photo.map_err(|error| corrupt("photo", &error.to_string()))?;
+                let statement =
+                    "INSERT INTO daftar.photo (digest, bytes) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
+                let statement = transaction.prepare_cached(statement).await?;
+                let digest = digest.0.as_slice();
+                self.photos += transaction.execute(&statement, &[&digest, &photo.bytes().as_ref()]).await?;
+            }
+            Entry::Version { kind, id, version, is_present, value } => {
+                let record = record::decode_any(kind, id, &value)?;
+                if record.place().2 != version {
+                    return Err(corrupt("version of a record", "it is another one than the backup says").into());
+                }
+                self.carry(&record, kind, id, is_present)?;
+                if let Some(met) = &mut self.met {
+                    met.see(&record, is_present, Rows::is_new(&self.before, kind, id));
+                }
+                let row: Vec<Cell<'static>> = vec![
+                    Box::new(kind_number(kind)),
+                    Box::new(signed(id.0)),
+                    Box::new(signed(version.0)),
+                    Box::new(value),
+                ];
+                if !is_present {
+                    self.tables.earlier.add(row);
+                    return Ok(());
+                }
+                self.locked.last.raise(kind, id);
+                if let ChangedRecord::ProgramMembership(membership) = &record
+                    && membership.details.status.is_open()
+                {
+                    let slot = membership.details.slot();
+                    self.tables.open_memberships.add(vec![
+                        Box::new(signed(slot.program.0)),
+                        Box::new(kind_number(slot.beneficiary.kind.record_kind())),
+                        Box::new(signed(slot.beneficiary.id.0)),
+                        Box::new(signed(id.0)),
+                    ]);
+                }
+                self.tables.records.add(row);
+                self.present.push(record);
+            }
+            Entry::Change { sequence, value } => {
+                record::change::decode(&value)?;
+                if sequence != self.locked.last.sequence.next() {
+                    return Err(corrupt("order of writes", "a write is missing").into());
+                }
+                self.locked.last.sequence = Sequence(sequence.0);
+                self.tables.changes.add(vec![Box::new(signed(sequence.0)), Box::new(value)]);
+            }
+            Entry::Audit { number, value } => {
+                let lines = record::audit::decode(&value)?;
+                if lines.iter().any(AuditEntry::tells_of_removal) {
+                    self.removal = Some(number);
+                }
+                self.segment.add(number, &lines);
+                self.audit = number.max(self.audit);
+                self.tables.audit.add(vec![Box::new(signed(number)), Box::new(value)]);
+                if let Some(full) = self.segment.take_full() {
+                    put_summary(transaction, &full).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the identifiers of a version; with the present one the record becomes their owner.
+    fn carry(
+        &mut self,
+        record: &ChangedRecord,
+        kind: RecordKind,
+        id: RecordId,
+        is_present: bool,
+    ) -> Result<(), Broken> {
+        let mut carried = match self.carried.take() {
+            None => BTreeMap::new(),
+            Some((of_kind, of, carried)) if of_kind == kind && of == id => carried,
+            Some(_) => return Err(corrupt("record", "its present version is missing").into()),
+        };
+        carried.values_mut().for_each(|is_open| *is_open = false);
+        for identifier in record.identifiers().iter() {
+            *carried.entry(identifier.key.clone()).or_insert(false) |= identifier.is_open();
+        }
+        if !is_present {
+            self.carried = Some((kind, id, carried));
+            return Ok(());
+        }
+        for (key, is_open) in carried {
+            self.tables.identifiers.add(vec![
+                Box::new(kind_number(kind)),
+                Box::new(key.system.as_str().to_owned()),
+                Box::new(key.value.as_str().to_owned()),
+                Box::new(signed(id.0)),
+                Box::new(is_open),
+            ]);
+        }
+        Ok(())
+    }
+}

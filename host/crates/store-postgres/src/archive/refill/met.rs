@@ -1,0 +1,186 @@
+//! What is in the way of records that are put into a database that holds earlier states of them.
+//!
+//! **Invariant:** a record's rows are taken out whole before its versions are copied. What a record gave up to another one is free
+//! before the other one takes it, whichever of them comes first.
+
+use std::collections::BTreeSet;
+
+use deadpool_postgres::Transaction;
+use tokio_postgres::Row;
+
+use daftar_domain::change::ChangedRecord;
+use daftar_domain::record::{RecordKind, VersionId};
+
+use super::super::super::database::Values;
+use super::super::super::failure::corrupt;
+use super::super::super::group::Broken;
+use super::super::super::rows::{column, kind_number, signed};
+
+type Place = (i16, i64);
+/// Who may carry what: kind, system, value, key.
+type Carrier = (i16, String, String, i64);
+/// A program, a beneficiary by kind and key, and a membership.
+type Held = (i64, i16, i64, i64);
+
+/// What is to be taken out before the next rows are copied.
+#[derive(Default)]
+pub(super) struct Met {
+    records: Vec<Place>,
+    carriers: BTreeSet<Carrier>,
+    /// Those of them who carry it now.
+    carrying: Vec<Carrier>,
+    slots: BTreeSet<Held>,
+    /// Those of them that are open now.
+    open_slots: Vec<Held>,
+    /// Records that gave something up to another one, and have to come with what they have now.
+    owing: BTreeSet<Place>,
+    /// How many older versions were taken out, to be put again.
+    pub(super) older_versions: u64,
+}
+
+impl Met {
+    /// Notes a version of a record that comes; of a new one there are no rows.
+    pub(super) fn see(&mut self, record: &ChangedRecord, is_present: bool, is_new: bool) {
+        let (kind, id, version) = record.place();
+        let place = (kind_number(kind), signed(id.0));
+        if version == VersionId::FIRST && !is_new {
+            self.records.push(place);
+        }
+        if is_present {
+            // Not with an earlier one: rows may be written between two versions.
+            self.owing.remove(&place);
+        }
+        for identifier in record.identifiers().iter() {
+            let key = &identifier.key;
+            let carrier = (place.0, key.system.as_str().to_owned(), key.value.as_str().to_owned(), place.1);
+            if is_present && identifier.is_open() {
+                self.carrying.push(carrier.clone());
+            }
+            if !is_new {
+                self.carriers.insert(carrier);
+            }
+        }
+        if let ChangedRecord::ProgramMembership(membership) = record {
+            let slot = membership.details.slot();
+            let beneficiary = slot.beneficiary;
+            let (of, key) = (kind_number(beneficiary.kind.record_kind()), signed(beneficiary.id.0));
+            let held = (signed(slot.program.0), of, key, place.1);
+            if is_present && membership.details.status.is_open() {
+                self.open_slots.push(held);
+            }
+            if !is_new {
+                self.slots.insert(held);
+            }
+        }
+    }
+
+    /// Takes it out.
+    pub(super) async fn clear(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
+        const RECORDS: &str = "DELETE FROM daftar.record AS record USING unnest($1::smallint[], $2::bigint[]) \
+                               AS met (kind, id) WHERE record.kind = met.kind AND record.id = met.id";
+        const OLDER: &str = "DELETE FROM daftar.earlier_version AS older USING unnest($1::smallint[], $2::bigint[]) \
+                             AS met (kind, id) WHERE older.kind = met.kind AND older.id = met.id";
+        let (kinds, ids): (Vec<i16>, Vec<i64>) = std::mem::take(&mut self.records).into_iter().unzip();
+        run(transaction, RECORDS, &[&kinds, &ids], ids.len()).await?;
+        self.older_versions += run(transaction, OLDER, &[&kinds, &ids], ids.len()).await?;
+        self.clear_carriers(transaction).await?;
+        self.clear_slots(transaction).await
+    }
+
+    async fn clear_carriers(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
+        const OWN: &str = "DELETE FROM daftar.identifier AS owner \
+                           USING unnest($1::smallint[], $2::text[], $3::text[], $4::bigint[]) AS met (kind, system, value, id) \
+                           WHERE owner.kind = met.kind AND owner.system = met.system AND owner.value = met.value \
+                           AND owner.id = met.id";
+        const OTHERS: &str = "UPDATE daftar.identifier AS owner SET is_open = false \
+                              FROM unnest($1::smallint[], $2::text[], $3::text[]) AS met (kind, system, value) \
+                              WHERE owner.kind = met.kind AND owner.system = met.system AND owner.value = met.value \
+                              AND owner.is_open RETURNING owner.kind, owner.id";
+        let columns = |carriers: &mut dyn Iterator<Item = Carrier>| {
+            let mut columns = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+            for (kind, system, value, id) in carriers {
+                columns.0.push(kind);
+                columns.1.push(system);
+                columns.2.push(value);
+                columns.3.push(id);
+            }
+            columns
+        };
+        let (kinds, systems, values, ids) = columns(&mut std::mem::take(&mut self.carriers).into_iter());
+        run(transaction, OWN, &[&kinds, &systems, &values, &ids], ids.len()).await?;
+        // Its own are out: whoever has one still is another one, who gave it up since.
+        let (kinds, systems, values, ids) = columns(&mut std::mem::take(&mut self.carrying).into_iter());
+        for row in rows(transaction, OTHERS, &[&kinds, &systems, &values], ids.len()).await? {
+            self.owing.insert((column(&row, 0)?, column(&row, 1)?));
+        }
+        Ok(())
+    }
+
+    async fn clear_slots(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
+        const OWN: &str = "DELETE FROM daftar.open_membership AS slot \
+                           USING unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[]) \
+                           AS met (program, kind, id, membership) \
+                           WHERE slot.program = met.program AND slot.beneficiary_kind = met.kind \
+                           AND slot.beneficiary = met.id AND slot.membership = met.membership";
+        const OTHERS: &str = "DELETE FROM daftar.open_membership AS slot \
+                              USING unnest($1::bigint[], $2::smallint[], $3::bigint[]) AS met (program, kind, id) \
+                              WHERE slot.program = met.program AND slot.beneficiary_kind = met.kind \
+                              AND slot.beneficiary = met.id RETURNING slot.membership";
+        let columns = |held: &mut dyn Iterator<Item = Held>| {
+            let mut columns = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+            for (program, kind, id, membership) in held {
+                columns.0.push(program);
+                columns.1.push(kind);
+                columns.2.push(id);
+                columns.3.push(membership);
+            }
+            columns
+        };
+        let (programs, kinds, ids, memberships) = columns(&mut std::mem::take(&mut self.slots).into_iter());
+        run(transaction, OWN, &[&programs, &kinds, &ids, &memberships], ids.len()).await?;
+        let (programs, kinds, ids, _) = columns(&mut std::mem::take(&mut self.open_slots).into_iter());
+        let membership = kind_number(RecordKind::ProgramMembership);
+        for row in rows(transaction, OTHERS, &[&programs, &kinds, &ids], ids.len()).await? {
+            self.owing.insert((membership, column(&row, 0)?));
+        }
+        Ok(())
+    }
+
+    /// Says that nothing more comes.
+    pub(super) fn check_settled(&self) -> Result<(), Broken> {
+        if self.owing.is_empty() {
+            return Ok(());
+        }
+        Err(corrupt(
+            "record",
+            "another one has what it has, an open identifier or membership, and it did not give it up",
+        )
+        .into())
+    }
+}
+
+async fn run(
+    transaction: &Transaction<'_>,
+    statement: &'static str,
+    values: Values<'_>,
+    count: usize,
+) -> Result<u64, Broken> {
+    if count == 0 {
+        return Ok(0);
+    }
+    let statement = transaction.prepare_cached(statement).await?;
+    Ok(transaction.execute(&statement, values).await?)
+}
+
+async fn rows(
+    transaction: &Transaction<'_>,
+    statement: &'static str,
+    values: Values<'_>,
+    count: usize,
+) -> Result<Vec<Row>, Broken> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let statement = transaction.prepare_cached(statement).await?;
+    Ok(transaction.query(&statement, values).await?)
+}

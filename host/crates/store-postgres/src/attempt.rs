@@ -1,0 +1,266 @@
+//! One attempt to write a group.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use deadpool_postgres::{Object, Transaction};
+use tokio::time::Instant;
+use tokio_postgres::IsolationLevel;
+use tokio_postgres::error::Severity;
+
+use daftar_domain::change::ChangedRecord;
+use daftar_store::{Write, record};
+
+use super::database::{Connection, Database};
+use super::failure::{Failure, Meaning, corrupt};
+use super::gather::Asked;
+use super::group::{Broken, Finished, Group, Rows};
+use super::index;
+use super::lock_waits::LOCK_TIMEOUT;
+use super::put::put;
+use super::rows::{column, number, signed};
+use super::state::Locked;
+use super::writer::{Job, Writer};
+
+/// The pause between two attempts to find out what became of a group.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// How much longer than the database waits for a lock a response is waited for here.
+const LOCK_GRACE: Duration = Duration::from_millis(250);
+
+/// Why a group was not written.
+pub(super) struct Failed {
+    pub(super) broken: Broken,
+    /// Whether one of its writes may be the cause, and the others could be made without it.
+    pub(super) is_of_one: bool,
+}
+
+impl Failed {
+    /// Whether it is a lock that did not come in time.
+    pub(super) fn is_of_lock(&self) -> bool {
+        matches!(&self.broken, Broken::Database(failure) if failure.meaning == Meaning::Locked)
+    }
+
+    /// Whether it may go well when it is tried again.
+    pub(super) fn is_passing(&self) -> bool {
+        match &self.broken {
+            Broken::Database(failure) => failure.is_passing(),
+            Broken::Stored(_) => false,
+        }
+    }
+}
+
+impl<B: Into<Broken>> From<B> for Failed {
+    fn from(broken: B) -> Self {
+        let broken = broken.into();
+        let is_of_one = match &broken {
+            Broken::Database(failure) => failure.meaning == Meaning::Refused,
+            Broken::Stored(_) => true,
+        };
+        Self { broken, is_of_one }
+    }
+}
+
+/// How an attempt ended that did not go well.
+enum Tried {
+    /// Nothing was written.
+    Broken(Broken),
+    /// Whether it was committed is not known.
+    Unknown(Box<Finished>),
+}
+
+impl<B: Into<Broken>> From<B> for Tried {
+    fn from(broken: B) -> Self {
+        Self::Broken(broken.into())
+    }
+}
+
+impl Writer {
+    /// Tries once to write a group.
+    pub(super) async fn attempt(&mut self, jobs: &[Job]) -> Result<Finished, Failed> {
+        let mut connection = self.database.writer().await?;
+        let tried = match connection.object_mut() {
+            Ok(object) => self.tried(object, jobs).await,
+            Err(failure) => Err(failure.into()),
+        };
+        let failed = match tried {
+            Ok(finished) => {
+                self.state.written(&finished.locked);
+                return Ok(finished);
+            }
+            Err(failed) => failed,
+        };
+        let outcome = match failed {
+            Tried::Broken(broken) => {
+                // A COPY may be on its way behind the statement that failed, and what is answered to it would be taken for the answer to
+                // something else.
+                connection.keep_unless(Some(&Failure::slow()));
+                Err(broken.into())
+            }
+            Tried::Unknown(finished) => {
+                connection.keep_unless(Some(&Failure::slow()));
+                drop(connection);
+                self.find_out(*finished).await
+            }
+        };
+        if outcome.is_err() {
+            self.state.forget(jobs.iter().any(Job::gives_numbers));
+        }
+        outcome
+    }
+
+    async fn tried(&mut self, object: &mut Object, jobs: &[Job]) -> Result<Finished, Tried> {
+        let limit = self.database.answer_timeout();
+        let started = tokio::time::timeout(limit.saturating_mul(2), async {
+            let builder = object.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
+            let transaction = builder.start().await?;
+            self.group = self.group.saturating_add(1);
+            let finished = self.planned(&transaction, jobs).await?;
+            Ok::<_, Broken>((transaction, finished))
+        });
+        let (transaction, finished) = started.await.unwrap_or_else(|_| Err(Failure::slow().into()))?;
+        if finished.is_empty() {
+            // Nothing to be made durable: the lock goes with the transaction.
+            return Ok(finished);
+        }
+        match tokio::time::timeout(limit, transaction.commit()).await {
+            Ok(Ok(())) => Ok(finished),
+            // It says so itself that nothing was written.
+            Ok(Err(error)) if is_refusal(&error) => Err(error.into()),
+            Ok(Err(_)) | Err(_) => Err(Tried::Unknown(Box::new(finished))),
+        }
+    }
+
+    /// Locks, reads what the jobs meet, works them out and writes their rows.
+    async fn planned(&mut self, transaction: &Transaction<'_>, jobs: &[Job]) -> Result<Finished, Broken> {
+        // The database bounds each of several locks that the statement may wait for.
+        let locking = tokio::time::timeout(LOCK_TIMEOUT.saturating_add(LOCK_GRACE), Locked::lock(transaction));
+        let locked = self.database.watched(locking).await.unwrap_or_else(|_| {
+            Err(Failure::new(Meaning::Locked, "the row that orders writes is locked by another session").into())
+        })?;
+        let mut asked = Asked::default();
+        let mut audit_asked = Vec::new();
+        let (mut removals, mut since) = (0_i64, None);
+        for job in jobs {
+            match job {
+                Job::Commit(write, request, _) => {
+                    asked.add(&write.operations, request.as_deref());
+                    since = write.rests_on.iter().map(|rests_on| rests_on.since).chain(since).min();
+                }
+                Job::RemoveAudit(removal, _) => {
+                    audit_asked.extend(removal.0.iter().map(|number| signed(*number)));
+                    removals = removals.saturating_add(1);
+                }
+                Job::Number(..) => {}
+            }
+        }
+        let ((), present, audit_there, audit_numbers) = tokio::try_join!(
+            self.state.catch_up(transaction, &locked, since),
+            asked.fetch(transaction),
+            audit_lines(transaction, &audit_asked),
+            audit_numbers(transaction, removals),
+        )?;
+        let mut audit_numbers = audit_numbers.into_iter();
+        let mut group = Group::new(&present, locked, &mut self.state);
+        for job in jobs {
+            match job {
+                Job::Commit(write, request, _) => group.commit(Write::clone(write), request.as_deref().cloned()),
+                Job::Number(codes, editions, _) => group.number(codes.clone(), editions.clone()),
+                Job::RemoveAudit(removal, _) => {
+                    let free = audit_numbers.next().ok_or_else(|| corrupt("audit log", "it has no number left"))?;
+                    group.remove_audit(&audit_there, &removal.0, removal.1.clone(), free);
+                }
+            }
+        }
+        let finished = group.finish();
+        if !finished.is_empty() {
+            let changed: Vec<ChangedRecord> =
+                finished.rows.records.values().map(|(record, _)| record.clone()).collect();
+            // Worked out while the records themselves are on their way.
+            let copied_min = self.database.bulk.copied_rows_min;
+            let rows = index::Apart::begin(changed, copied_min, move |kind, id| Rows::is_new(&locked.last, kind, id));
+            // The statements of both follow one another on their way, and wait for no answers between them.
+            let put = put(transaction, &finished, &present, &locked, (&self.id, self.group), copied_min);
+            tokio::try_join!(put, async { Ok(index::write(transaction, rows).await?) })?;
+        }
+        Ok(finished)
+    }
+
+    /// Finds out whether a group was written whose commit got no answer.
+    async fn find_out(&mut self, finished: Finished) -> Result<Finished, Failed> {
+        self.database.outages.note_unknown_commit();
+        let until = Instant::now() + self.write_wait;
+        loop {
+            match self.is_written(self.group).await {
+                Ok(true) => {
+                    self.state.written(&finished.locked);
+                    return Ok(finished);
+                }
+                Ok(false) => {
+                    let said = "the connection to the database was lost before it had committed";
+                    return Err(Failure::new(Meaning::Unreachable, said).into());
+                }
+                Err(failure) if Instant::now() + LOOK_AGAIN > until => {
+                    self.leave_unresolved(finished);
+                    return Err(failure.into());
+                }
+                Err(_) => tokio::time::sleep(LOOK_AGAIN).await,
+            }
+        }
+    }
+
+    /// Whether that group was written.
+    pub(super) async fn is_written(&self, group: u64) -> Result<bool, Failure> {
+        is_written(&self.database, self.database.writer().await?, &self.id, group).await
+    }
+}
+
+/// Whether that was the last transaction of a writer. Waits until one of it that is still open there has ended: that has written the
+/// writer's row.
+pub(super) async fn is_written(
+    database: &Database,
+    mut connection: Connection,
+    writer: &[u8],
+    number: u64,
+) -> Result<bool, Failure> {
+    const LAST: &str = "INSERT INTO daftar.writer (id, written, at) VALUES ($1, 0, now()) \
+                        ON CONFLICT (id) DO UPDATE SET at = EXCLUDED.at RETURNING written";
+    let looked = tokio::time::timeout(database.answer_timeout().saturating_mul(2), async {
+        let transaction = connection.object_mut()?.transaction().await?;
+        let written = transaction.query_one(LAST, &[&writer]).await?.try_get::<_, i64>(0)?;
+        transaction.rollback().await?;
+        Ok(written == signed(number))
+    });
+    let looked = looked.await.unwrap_or_else(|_| Err(Failure::slow()));
+    connection.keep_unless(looked.as_ref().err());
+    looked
+}
+
+/// Whether the database answered that it did not commit. One that ends the connection may have committed all the same.
+pub(super) fn is_refusal(error: &tokio_postgres::Error) -> bool {
+    let severity = error.as_db_error().and_then(|refusal| refusal.parsed_severity());
+    severity == Some(Severity::Error)
+}
+
+/// How many lines each of those values of the audit log has that are there.
+async fn audit_lines(transaction: &Transaction<'_>, numbers: &[i64]) -> Result<BTreeMap<u64, u64>, Broken> {
+    let mut lines = BTreeMap::new();
+    if numbers.is_empty() {
+        return Ok(lines);
+    }
+    let statement = transaction.prepare_cached("SELECT number, value FROM daftar.audit WHERE number = ANY($1)").await?;
+    for row in transaction.query(&statement, &[&numbers]).await? {
+        lines.insert(number(&row, 0)?, record::audit::decode(column(&row, 1)?)?.len() as u64);
+    }
+    Ok(lines)
+}
+
+/// So many numbers of the audit log that nothing has.
+async fn audit_numbers(transaction: &Transaction<'_>, count: i64) -> Result<Vec<u64>, Broken> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let statement = "SELECT nextval('daftar.audit_number_seq') FROM generate_series(1, $1::bigint)";
+    let rows = transaction.query(statement, &[&count]).await?;
+    rows.iter().map(|row| Ok(number(row, 0)?)).collect()
+}

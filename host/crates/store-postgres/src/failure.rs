@@ -1,0 +1,174 @@
+//! Why the database did not do something, told without what records say.
+//!
+//! **Invariant:** no text of the database that could quote a value gets any further: of statements that it refused only the code,
+//! the table and the constraint are told.
+
+use deadpool_postgres::{PoolError, TimeoutType};
+use tokio_postgres::error::{Severity, SqlState};
+
+use daftar_domain::error::{Cause, Outage};
+use daftar_store::StoreError;
+
+const REFUSED: &str = "the database refused it";
+/// How the errors begin that are about values and not about the connection.
+const OF_VALUES: [&str; 6] =
+    ["error serializing", "error deserializing", "invalid column", "expected", "query returned", "error encoding"];
+
+/// What a failure means for who asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// The database is not there, or the connection to it is gone.
+    Unreachable,
+    /// It did not answer in time.
+    Slow,
+    /// It cancelled a statement that took too long, and reported that.
+    BrokenOff,
+    /// It cancelled a statement that waited too long for a lock, and reported that.
+    Locked,
+    /// Every connection is in use.
+    Exhausted,
+    /// It took the work back in favour of somebody else's: to be done again.
+    Conflict,
+    /// It takes no writes now.
+    ReadOnly,
+    /// It refused what it was asked.
+    Refused,
+}
+
+/// A failure.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{said}")]
+pub(super) struct Failure {
+    pub(super) meaning: Meaning,
+    said: String,
+}
+
+impl Failure {
+    pub(super) fn new(meaning: Meaning, said: impl Into<String>) -> Self {
+        Self { meaning, said: said.into() }
+    }
+
+    /// The database did not answer in time.
+    pub(super) fn slow() -> Self {
+        Self::new(Meaning::Slow, "the database did not answer in time")
+    }
+
+    /// Whether the database refused it with that code.
+    pub(super) fn is_of(&self, code: &str) -> bool {
+        self.said.starts_with(&format!("{REFUSED} ({code}"))
+    }
+
+    /// Whether the same may go well when it is done again at once, on a new connection.
+    pub(super) fn is_passing(&self) -> bool {
+        match self.meaning {
+            Meaning::Unreachable | Meaning::Conflict | Meaning::ReadOnly => true,
+            Meaning::Slow | Meaning::BrokenOff | Meaning::Locked | Meaning::Exhausted | Meaning::Refused => false,
+        }
+    }
+
+    /// Whether the database was unavailable: that is one thing for all that ask, and no failure of what was asked.
+    pub(super) fn is_outage(&self) -> bool {
+        match self.meaning {
+            Meaning::Unreachable | Meaning::Slow | Meaning::ReadOnly => true,
+            // It is there, and what else is asked of it may be done.
+            Meaning::BrokenOff | Meaning::Locked | Meaning::Exhausted | Meaning::Conflict | Meaning::Refused => false,
+        }
+    }
+
+    /// Whether the connection is of no more use.
+    pub(super) fn is_of_connection(&self) -> bool {
+        match self.meaning {
+            Meaning::Unreachable | Meaning::Slow | Meaning::ReadOnly => true,
+            Meaning::BrokenOff | Meaning::Locked | Meaning::Exhausted | Meaning::Conflict | Meaning::Refused => false,
+        }
+    }
+}
+
+impl From<&tokio_postgres::Error> for Failure {
+    fn from(error: &tokio_postgres::Error) -> Self {
+        let Some(refusal) = error.as_db_error() else {
+            let shown = error.to_string();
+            let is_of_values = OF_VALUES.iter().any(|begins| shown.starts_with(begins));
+            let meaning = if is_of_values { Meaning::Refused } else { Meaning::Unreachable };
+            return Self::new(meaning, told_with_causes(error));
+        };
+        let code = refusal.code();
+        let is_fatal = matches!(refusal.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
+        let meaning = match code.code() {
+            "40001" | "40P01" => Meaning::Conflict,
+            "25006" => Meaning::ReadOnly,
+            "57014" => Meaning::BrokenOff,
+            "55P03" => Meaning::Locked,
+            code if is_fatal || is_of_connection(code) => Meaning::Unreachable,
+            _ => Meaning::Refused,
+        };
+        let mut said = format!("{REFUSED} ({}", code.code());
+        if meaning == Meaning::Refused {
+            for (what, name) in [("table", refusal.table()), ("constraint", refusal.constraint())] {
+                if let Some(name) = name {
+                    said.push_str(&format!(", {what} `{name}`"));
+                }
+            }
+            said.push(')');
+        } else {
+            // These texts are about the server and its connections.
+            said.push_str(&format!("): {}", refusal.message()));
+        }
+        Self::new(meaning, said)
+    }
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<PoolError> for Failure {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Timeout(TimeoutType::Wait) => {
+                Self::new(Meaning::Exhausted, "every connection to the database that this process may have is in use")
+            }
+            PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => {
+                Self::new(Meaning::Unreachable, "the database did not take a connection in time")
+            }
+            PoolError::Backend(error) => Self::from(&error),
+            PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
+                Self::new(Meaning::Unreachable, "the store is closed")
+            }
+        }
+    }
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        let is_outage = failure.is_outage();
+        let cause: Cause = failure.into();
+        Self::Failed(if is_outage { Outage(cause).into() } else { cause })
+    }
+}
+
+/// Connection exceptions, too many connections, and a server that shuts down, starts or is cut off.
+fn is_of_connection(code: &str) -> bool {
+    code.starts_with("08") || code.starts_with("57P") || code == SqlState::TOO_MANY_CONNECTIONS.code()
+}
+
+/// The error and its causes: those of connections and of reading rows, which quote no value.
+fn told_with_causes(error: &tokio_postgres::Error) -> String {
+    let mut told = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(source) = cause {
+        let source_told = source.to_string();
+        if !told.contains(&source_told) {
+            told.push_str(&format!(": {source_told}"));
+        }
+        cause = source.source();
+    }
+    told
+}
+
+/// What the database gave that nobody of ours can have written.
+pub(super) fn corrupt(what: &'static str, reason: &str) -> StoreError {
+    StoreError::Corrupt { what, reason: reason.to_owned() }
+}

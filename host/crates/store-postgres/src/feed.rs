@@ -1,0 +1,218 @@
+//! What other processes do, heard as it happens.
+//!
+//! **Invariant:** a process that does not listen says so. What happened meanwhile is read when it listens again, before anybody is
+//! told that it does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use deadpool_postgres::Transaction;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use daftar_store::StoreError;
+use daftar_store::generation::Generation;
+
+use super::PostgresStore;
+use super::database::{Database, Link};
+use super::failure::{Failure, corrupt};
+use super::rows::{history, history_of, number, signed};
+
+/// The first pause before it is tried again to listen.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// So often a connection on which nothing is heard is asked whether it is there still.
+const QUIET_MAX: Duration = Duration::from_secs(5);
+
+/// What is told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Channel {
+    /// Clients, settings or plugins were changed: how often that happened so far.
+    Generation,
+    /// Records were written: the last write.
+    Changes,
+    /// There is work on a preview.
+    Previews,
+}
+
+impl Channel {
+    /// Every channel.
+    pub const ALL: [Self; 3] = [Self::Generation, Self::Changes, Self::Previews];
+
+    /// Its name in the database.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Generation => "daftar_generation",
+            Self::Changes => "daftar_changes",
+            Self::Previews => "daftar_previews",
+        }
+    }
+}
+
+/// Hears what other processes, and this one, do.
+pub struct PostgresFeed {
+    is_listening: Arc<AtomicBool>,
+    heard: [watch::Receiver<u64>; Channel::ALL.len()],
+    task: JoinHandle<()>,
+}
+
+impl PostgresFeed {
+    /// Begins to listen.
+    pub(super) fn start(database: Arc<Database>) -> Self {
+        let is_listening = Arc::new(AtomicBool::new(false));
+        let channels = Channel::ALL.map(|_| watch::channel(0));
+        let heard = channels.each_ref().map(|(_, receiver)| receiver.clone());
+        let told = channels.map(|(sender, _)| sender);
+        let listener = Listener { database, told, is_listening: Arc::clone(&is_listening) };
+        Self { is_listening, heard, task: tokio::spawn(listener.run()) }
+    }
+
+    /// Whether what happens is heard now. Where it is not, what matters has to be asked for.
+    #[must_use]
+    pub fn is_listening(&self) -> bool {
+        self.is_listening.load(Ordering::Acquire)
+    }
+
+    /// Changes whenever something of that channel was heard, or may have been missed; holds the last number told.
+    #[must_use]
+    pub fn subscribe(&self, channel: Channel) -> watch::Receiver<u64> {
+        let [generation, changes, previews] = &self.heard;
+        match channel {
+            Channel::Generation => generation.clone(),
+            Channel::Changes => changes.clone(),
+            Channel::Previews => previews.clone(),
+        }
+    }
+}
+
+impl Drop for PostgresFeed {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Listener {
+    database: Arc<Database>,
+    told: [watch::Sender<u64>; Channel::ALL.len()],
+    is_listening: Arc<AtomicBool>,
+}
+
+impl Listener {
+    async fn run(self) {
+        let mut pause = PAUSE_MIN;
+        loop {
+            let started = Instant::now();
+            let listened = self.listen().await;
+            self.database.note(started, &listened);
+            if let Ok(link) = listened {
+                pause = PAUSE_MIN;
+                self.is_listening.store(true, Ordering::Release);
+                self.hear(link).await;
+                self.is_listening.store(false, Ordering::Release);
+                // Whoever waits for something asks for it now.
+                self.wake();
+                tracing::warn!("what other processes change is not heard of until the database answers again");
+            }
+            tokio::time::sleep(pause).await;
+            pause = pause.saturating_mul(2).min(PAUSE_MAX);
+        }
+    }
+
+    async fn listen(&self) -> Result<Link, Failure> {
+        let link = self.database.link("daftar (listen)").await?;
+        let listened = async {
+            for channel in Channel::ALL {
+                link.client.batch_execute(&format!("LISTEN {}", channel.name())).await?;
+            }
+            // Only now: what is changed from here on is heard.
+            let row = link.client.query_one(NUMBERS, &[]).await?;
+            Ok::<_, tokio_postgres::Error>((row.try_get::<_, i64>(0)?, row.try_get::<_, i64>(1)?))
+        };
+        let timed = tokio::time::timeout(self.database.answer_timeout(), listened).await;
+        let (generation, sequence) = timed.map_err(|_| Failure::slow())??;
+        self.tell(Channel::Generation, generation.unsigned_abs());
+        self.tell(Channel::Changes, sequence.unsigned_abs());
+        self.wake();
+        Ok(link)
+    }
+
+    /// Hears until the connection is gone.
+    async fn hear(&self, mut link: Link) {
+        loop {
+            match tokio::time::timeout(QUIET_MAX, link.notifications.recv()).await {
+                Ok(None) => return,
+                Ok(Some(notification)) => {
+                    let channel = Channel::ALL.into_iter().find(|channel| channel.name() == notification.channel());
+                    if let (Some(channel), Ok(number)) = (channel, notification.payload().parse()) {
+                        self.tell(channel, number);
+                    }
+                }
+                Err(_) => {
+                    let asked =
+                        tokio::time::timeout(self.database.answer_timeout(), link.client.batch_execute("")).await;
+                    if !matches!(asked, Ok(Ok(()))) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn tell(&self, channel: Channel, number: u64) {
+        let [generation, changes, previews] = &self.told;
+        match channel {
+            Channel::Generation => generation.send_replace(number),
+            Channel::Changes => changes.send_replace(number),
+            Channel::Previews => previews.send_replace(number),
+        };
+    }
+
+    /// Wakes everybody who waits for anything.
+    fn wake(&self) {
+        self.told.iter().for_each(|told| told.send_modify(|_| {}));
+    }
+}
+
+const NUMBERS: &str = "SELECT clients_generation + deployment_generation, sequence FROM daftar.last";
+
+/// Raises the generation of what the deployment decided, and tells of it when the transaction is committed.
+pub(super) async fn raise_deployment(transaction: &Transaction<'_>) -> Result<(), Failure> {
+    let raised = "UPDATE daftar.last SET deployment_generation = deployment_generation + 1 \
+                  RETURNING clients_generation + deployment_generation";
+    let statement = transaction.prepare_cached(raised).await?;
+    let row = transaction.query_one(&statement, &[]).await?;
+    tell(transaction, Channel::Generation, row.try_get::<_, i64>(0)?).await
+}
+
+/// Tells of something when the transaction is committed.
+pub(super) async fn tell(transaction: &Transaction<'_>, channel: Channel, number: i64) -> Result<(), Failure> {
+    let statement = transaction.prepare_cached("SELECT pg_notify($1, $2)").await?;
+    transaction.query(&statement, &[&channel.name(), &number.to_string()]).await?;
+    Ok(())
+}
+
+impl PostgresStore {
+    /// Tells every process of something, this one included.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn notify(&self, channel: Channel, number: u64) -> Result<(), StoreError> {
+        let number = signed(number).to_string();
+        self.database.query("SELECT pg_notify($1, $2)", &[&channel.name(), &number]).await.map(drop)
+    }
+
+    /// How often clients, and what the deployment decided, were changed so far, by any process.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn generation(&self) -> Result<Generation, StoreError> {
+        let statement = concat!("SELECT clients_generation, deployment_generation, ", history!(), " FROM daftar.last");
+        let row = self.database.query_opt(statement, &[]).await?;
+        let row = row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?;
+        Ok(Generation { clients: number(&row, 0)?, deployment: number(&row, 1)?, history: history_of(&row, 2)? })
+    }
+}

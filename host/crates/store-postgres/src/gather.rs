@@ -1,0 +1,227 @@
+//! Fetches what the writes of a group meet, in few statements, before they are worked out.
+//!
+//! **Invariant:** whatever [`daftar_store::plan`] may ask about the writes of the group is fetched: what is not found among it does not
+//! exist. What earlier writes of the same group make is known to the planner itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use deadpool_postgres::Transaction;
+
+use daftar_domain::change::{ChangedRecord, Details};
+use daftar_domain::client::ClientId;
+use daftar_domain::idempotency::{RememberedRequest, RequestName};
+use daftar_domain::identifier::{Identifier, IdentifierKey, IdentifierValue, SystemUri};
+use daftar_domain::program_membership::MembershipSlot;
+use daftar_domain::record::{RecordId, RecordKind};
+use daftar_store::records::Records;
+use daftar_store::{IdentifierOwner, Operation, RecordDetails, StoreError, record};
+
+use super::failure::{Failure, corrupt};
+use super::group::Broken;
+use super::rows::{column, kind_number, kind_of, number, request_of, signed};
+
+/// What is asked for.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    records: BTreeSet<(RecordKind, RecordId)>,
+    identifiers: BTreeSet<(RecordKind, IdentifierKey)>,
+    slots: BTreeSet<MembershipSlot>,
+    clients: BTreeSet<ClientId>,
+    requests: BTreeSet<RequestName>,
+}
+
+impl Asked {
+    /// Adds what a write may meet.
+    pub(super) fn add(&mut self, operations: &[Operation], request: Option<&RememberedRequest>) {
+        for operation in operations {
+            match operation {
+                Operation::Create(details) => self.add_any(None, details),
+                Operation::Update(id, _, details) => self.add_any(Some(*id), details),
+                Operation::CreateClient(client) | Operation::UpdateClient(client, _) => {
+                    self.clients.insert(client.id.clone());
+                }
+                Operation::PutPhoto(_)
+                | Operation::PutSetting(_)
+                | Operation::RemoveSetting(_)
+                | Operation::NumberCodes(_) => {}
+            }
+        }
+        self.requests.extend(request.map(|request| request.name.clone()));
+    }
+
+    fn add_any(&mut self, id: Option<RecordId>, details: &RecordDetails) {
+        match details {
+            RecordDetails::Individual(details) => self.add_record(id, details),
+            RecordDetails::Group(details) => self.add_record(id, details),
+            RecordDetails::Program(details) => self.add_record(id, details),
+            RecordDetails::Consent(details) => self.add_record(id, details),
+            RecordDetails::ProgramMembership(details) => {
+                self.add_record(id, details);
+                self.add_slot(details.slot());
+            }
+        }
+    }
+
+    fn add_record<D: Details>(&mut self, id: Option<RecordId>, details: &D) {
+        let id = id.filter(|id| id.pending_number().is_none());
+        self.records.extend(id.map(|id| (D::KIND, id)));
+        self.add_identifiers(D::KIND, &details.identifiers());
+    }
+
+    fn add_identifiers(&mut self, kind: RecordKind, identifiers: &[Identifier]) {
+        self.identifiers.extend(identifiers.iter().map(|identifier| (kind, identifier.key.clone())));
+    }
+
+    /// A slot of records that are still to be written is free.
+    fn add_slot(&mut self, slot: MembershipSlot) {
+        let is_pending = slot.program.pending_number().is_some() || slot.beneficiary.id.pending_number().is_some();
+        if !is_pending {
+            self.slots.insert(slot);
+        }
+    }
+
+    /// Fetches all of it.
+    pub(super) async fn fetch(mut self, transaction: &Transaction<'_>) -> Result<Records, Broken> {
+        let mut found = Records::default();
+        let (by_kind, owned, slots, clients, remembered) = tokio::try_join!(
+            records(transaction, &self.records),
+            owners(transaction, &self.identifiers),
+            open_memberships(transaction, &self.slots),
+            clients(transaction, &self.clients),
+            requests(transaction, &self.requests),
+        )?;
+        (found.by_kind, found.owners, found.open_memberships) = (by_kind, owned, slots);
+        (found.clients, found.remembered) = (clients, remembered);
+        // What the records are at present called, and where they are: mostly what they are to be.
+        let (identifiers_before, slots_before) = (self.identifiers.clone(), self.slots.clone());
+        for record in found.by_kind.values() {
+            self.add_identifiers(record.place().0, &record.identifiers());
+            if let ChangedRecord::ProgramMembership(membership) = record {
+                self.add_slot(membership.details.slot());
+            }
+        }
+        let former = self.identifiers.difference(&identifiers_before).cloned().collect();
+        let left = self.slots.difference(&slots_before).copied().collect();
+        let (owned, slots) = tokio::try_join!(owners(transaction, &former), open_memberships(transaction, &left))?;
+        found.owners.extend(owned);
+        found.open_memberships.extend(slots);
+        Ok(found)
+    }
+}
+
+type Found<K, V> = Result<BTreeMap<K, V>, Broken>;
+
+async fn records(
+    transaction: &Transaction<'_>,
+    asked: &BTreeSet<(RecordKind, RecordId)>,
+) -> Found<(RecordKind, RecordId), ChangedRecord> {
+    if asked.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let (kinds, ids): (Vec<i16>, Vec<i64>) = asked.iter().map(|(kind, id)| (kind_number(*kind), signed(id.0))).unzip();
+    let statement = "SELECT record.kind, record.id, record.value FROM unnest($1::smallint[], $2::bigint[]) AS asked (kind, id) \
+                     JOIN daftar.record AS record ON record.kind = asked.kind AND record.id = asked.id";
+    let statement = transaction.prepare_cached(statement).await?;
+    let mut found = BTreeMap::new();
+    for row in transaction.query(&statement, &[&kinds, &ids]).await? {
+        let (kind, id) = (kind_of(column(&row, 0)?)?, RecordId(number(&row, 1)?));
+        found.insert((kind, id), record::decode_any(kind, id, column(&row, 2)?)?);
+    }
+    Ok(found)
+}
+
+async fn owners(
+    transaction: &Transaction<'_>,
+    asked: &BTreeSet<(RecordKind, IdentifierKey)>,
+) -> Found<(RecordKind, IdentifierKey), Vec<IdentifierOwner>> {
+    if asked.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let kinds: Vec<i16> = asked.iter().map(|(kind, _)| kind_number(*kind)).collect();
+    let systems: Vec<&str> = asked.iter().map(|(_, key)| key.system.as_str()).collect();
+    let values: Vec<&str> = asked.iter().map(|(_, key)| key.value.as_str()).collect();
+    let statement = "SELECT identifier.kind, identifier.system, identifier.value, identifier.id, identifier.is_open \
+                     FROM unnest($1::smallint[], $2::text[], $3::text[]) AS asked (kind, system, value) \
+                     JOIN daftar.identifier AS identifier ON identifier.kind = asked.kind \
+                     AND identifier.system = asked.system AND identifier.value = asked.value";
+    let statement = transaction.prepare_cached(statement).await?;
+    let mut found: BTreeMap<_, Vec<IdentifierOwner>> = BTreeMap::new();
+    for row in transaction.query(&statement, &[&kinds, &systems, &values]).await? {
+        let unreadable =
+            || StoreError::from(Failure::new(super::failure::Meaning::Refused, "a stored identifier is none"));
+        let system = SystemUri::parse(column(&row, 1)?).map_err(|_| unreadable())?;
+        let value = IdentifierValue::parse(column(&row, 2)?).map_err(|_| unreadable())?;
+        let owner = IdentifierOwner { id: RecordId(number(&row, 3)?), is_open: column(&row, 4)? };
+        found.entry((kind_of(column(&row, 0)?)?, IdentifierKey { system, value })).or_default().push(owner);
+    }
+    for owners in found.values_mut() {
+        owners.sort_unstable_by_key(|owner| (!owner.is_open, owner.id));
+    }
+    Ok(found)
+}
+
+async fn open_memberships(
+    transaction: &Transaction<'_>,
+    asked: &BTreeSet<MembershipSlot>,
+) -> Found<MembershipSlot, Option<RecordId>> {
+    if asked.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let programs: Vec<i64> = asked.iter().map(|slot| signed(slot.program.0)).collect();
+    let kinds: Vec<i16> = asked.iter().map(|slot| kind_number(slot.beneficiary.kind.record_kind())).collect();
+    let beneficiaries: Vec<i64> = asked.iter().map(|slot| signed(slot.beneficiary.id.0)).collect();
+    let places: Vec<i64> = (0..).take(asked.len()).collect();
+    let statement = "SELECT asked.place, slot.membership \
+                     FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[]) AS asked (program, kind, id, place) \
+                     JOIN daftar.open_membership AS slot ON slot.program = asked.program \
+                     AND slot.beneficiary_kind = asked.kind AND slot.beneficiary = asked.id";
+    let statement = transaction.prepare_cached(statement).await?;
+    let slots: Vec<MembershipSlot> = asked.iter().copied().collect();
+    let mut found = BTreeMap::new();
+    for row in transaction.query(&statement, &[&programs, &kinds, &beneficiaries, &places]).await? {
+        let slot = usize::try_from(number(&row, 0)?).ok().and_then(|place| slots.get(place));
+        let slot = slot.ok_or_else(|| corrupt("open membership", "it is of a place that was not asked for"))?;
+        found.insert(*slot, Some(RecordId(number(&row, 1)?)));
+    }
+    Ok(found)
+}
+
+async fn clients(
+    transaction: &Transaction<'_>,
+    asked: &BTreeSet<ClientId>,
+) -> Found<ClientId, std::sync::Arc<daftar_domain::client::Client>> {
+    if asked.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let ids: Vec<&str> = asked.iter().map(ClientId::as_str).collect();
+    let statement = transaction.prepare_cached("SELECT value FROM daftar.client WHERE id = ANY($1)").await?;
+    let mut found = BTreeMap::new();
+    for row in transaction.query(&statement, &[&ids]).await? {
+        let client = record::client::decode(column(&row, 0)?)?;
+        found.insert(client.id.clone(), std::sync::Arc::new(client));
+    }
+    Ok(found)
+}
+
+async fn requests(
+    transaction: &Transaction<'_>,
+    asked: &BTreeSet<RequestName>,
+) -> Found<RequestName, std::sync::Arc<RememberedRequest>> {
+    if asked.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let clients: Vec<&str> = asked.iter().map(|name| name.client.as_str()).collect();
+    let keys: Vec<&str> = asked.iter().map(|name| name.key.as_str()).collect();
+    let parts: Vec<i32> = asked.iter().map(|name| i32::from(name.part)).collect();
+    let statement = "SELECT request.client, request.key, request.part, request.value \
+                     FROM unnest($1::text[], $2::text[], $3::integer[]) AS asked (client, key, part) \
+                     JOIN daftar.request AS request ON request.client = asked.client \
+                     AND request.key = asked.key AND request.part = asked.part";
+    let statement = transaction.prepare_cached(statement).await?;
+    let mut found = BTreeMap::new();
+    for row in transaction.query(&statement, &[&clients, &keys, &parts]).await? {
+        let request = request_of(&row)?;
+        found.insert(request.name.clone(), request);
+    }
+    Ok(found)
+}

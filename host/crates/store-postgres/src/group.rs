@@ -1,0 +1,340 @@
+//! A group of writes, worked out on top of what they meet, as the rows that it leaves behind.
+
+use std::collections::BTreeMap;
+
+use daftar_domain::audit::AuditEntry;
+use daftar_domain::change::{Change, ChangedRecord, Sequence};
+use daftar_domain::client::ClientId;
+use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use daftar_domain::idempotency::{RememberedRequest, RequestName};
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::photo::{Photo, PhotoDigest};
+use daftar_domain::program_membership::MembershipSlot;
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_store::audit_archive::{AuditRemoval, AuditRemoved};
+use daftar_store::plan::{Last, Place, Planned, Planner};
+use daftar_store::record::instant::milliseconds;
+use daftar_store::record::setting::{SettingKind, key_bytes};
+use daftar_store::records::Records;
+use daftar_store::{Committed, IdentifierOwner, StoreError, StoredCodeTable, Write, changes_records, record};
+
+use super::failure::Failure;
+use super::rows::{kind_number, signed};
+use super::state::{Basis, Locked, State};
+
+/// Why a group could not be written.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// The database did not do it.
+    Database(Failure),
+    /// Something that is stored cannot be read.
+    Stored(StoreError),
+}
+
+impl From<Failure> for Broken {
+    fn from(failure: Failure) -> Self {
+        Self::Database(failure)
+    }
+}
+
+impl From<tokio_postgres::Error> for Broken {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Database(error.into())
+    }
+}
+
+impl From<StoreError> for Broken {
+    fn from(error: StoreError) -> Self {
+        Self::Stored(error)
+    }
+}
+
+impl From<Broken> for StoreError {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Database(failure) => failure.into(),
+            Broken::Stored(error) => error,
+        }
+    }
+}
+
+/// What a write left of the order of writes.
+#[derive(Debug)]
+pub(super) struct ChangeRow {
+    pub(super) sequence: Sequence,
+    pub(super) value: Vec<u8>,
+    /// What counts as touched besides the records of the value.
+    pub(super) touched: Option<Vec<u8>>,
+}
+
+/// The rows that a group leaves behind, each as it stands after it.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    pub(super) records: BTreeMap<(RecordKind, RecordId), (ChangedRecord, Vec<u8>)>,
+    pub(super) earlier: Vec<(RecordKind, RecordId, VersionId, Vec<u8>)>,
+    pub(super) owners: BTreeMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
+    pub(super) slots: BTreeMap<MembershipSlot, Option<RecordId>>,
+    /// With when each was done.
+    pub(super) requests: BTreeMap<RequestName, (i64, Vec<u8>)>,
+    pub(super) clients: BTreeMap<ClientId, Vec<u8>>,
+    pub(super) photos: BTreeMap<PhotoDigest, Photo>,
+    /// Absent ones are taken out.
+    pub(super) settings: BTreeMap<(i16, Vec<u8>), Option<Vec<u8>>>,
+    pub(super) code_table_parts: Vec<(u64, Vec<u8>)>,
+    pub(super) counters: BTreeMap<String, u64>,
+    pub(super) changes: Vec<ChangeRow>,
+    /// New values of the audit log, which the database numbers, and of how many entries they are.
+    pub(super) audit: Vec<Vec<u8>>,
+    pub(super) audit_entries: u64,
+    /// Values of the audit log that tell of a removal, under their numbers: each is written again with every step of it.
+    pub(super) audit_removals: BTreeMap<u64, Vec<u8>>,
+    pub(super) audit_removed: Vec<u64>,
+}
+
+/// What is told of a job once its group is written.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Committed(Result<Committed, StoreError>),
+    Numbered(Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError>),
+    Removed(Result<Option<AuditRemoved>, StoreError>),
+}
+
+/// A group, ready to be written.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) rows: Rows,
+    /// The row of last numbers as the group leaves it.
+    pub(super) locked: Locked,
+    pub(super) changes: Vec<Change>,
+    pub(super) outcomes: Vec<Outcome>,
+}
+
+impl Finished {
+    /// Whether there is nothing to write.
+    pub(super) fn is_empty(&self) -> bool {
+        let Rows { code_table_parts, changes, audit, audit_removals, audit_removed, .. } = &self.rows;
+        let is_without_audit = audit.is_empty() && audit_removals.is_empty() && audit_removed.is_empty();
+        code_table_parts.is_empty() && changes.is_empty() && is_without_audit
+    }
+}
+
+/// Works out the jobs of one group.
+pub(super) struct Group<'g> {
+    planner: Planner<'g, Records>,
+    numbering: &'g mut daftar_store::numbering::Numbering,
+    basis: &'g Basis,
+    rows: Rows,
+    locked: Locked,
+    changes: Vec<Change>,
+    outcomes: Vec<Outcome>,
+}
+
+impl<'g> Group<'g> {
+    /// Nothing worked out yet, on top of what is there.
+    pub(super) fn new(present: &'g Records, locked: Locked, state: &'g mut State) -> Self {
+        let State { numbering, recent, basis, .. } = state;
+        Self {
+            planner: Planner::new(present, locked.last, recent),
+            numbering,
+            basis,
+            rows: Rows::default(),
+            locked,
+            changes: Vec::new(),
+            outcomes: Vec::new(),
+        }
+    }
+
+    /// Works out a use case.
+    pub(super) fn commit(&mut self, write: Write, request: Option<RememberedRequest>) {
+        let outcome = self.committed(write, request);
+        self.outcomes.push(Outcome::Committed(outcome));
+    }
+
+    fn committed(&mut self, mut write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {
+        // Begun while another database answered, it may hold numbers of codes that are others' here.
+        if changes_records(&write) && !self.basis.carries(self.locked.history, write.at) {
+            return Err(StoreError::Failed("another database answers than when this was begun".into()));
+        }
+        let new_codes = write.take_new_codes();
+        let codes = self.numbering.of_write(&new_codes)?;
+        let planned = self.planner.plan(write, request)?;
+        // All that can be refused before anything of it is taken up.
+        let mut rows = Rows::default();
+        rows.add(&planned)?;
+        rows.counters.extend(new_codes.into_iter().flat_map(|new| new.counters));
+        let lines = record::audit::encode_each(&planned.audit)?;
+        let added = StoredCodeTable { codes, editions: Vec::new() };
+        let code_table = record::code_table::encode_parts(&added)?;
+        self.take_up_numbers(code_table, added);
+        for (value, lines) in lines {
+            self.rows.audit.push(value);
+            self.rows.audit_entries = self.rows.audit_entries.saturating_add(lines.len() as u64);
+        }
+        self.rows.take_up(rows);
+        self.locked.clients_generation += u64::from(!planned.outcome.clients.is_empty());
+        self.locked.deployment_generation += u64::from(!planned.outcome.settings.is_empty());
+        self.planner.accept(&planned);
+        self.changes.extend(planned.changes);
+        Ok(planned.committed)
+    }
+
+    /// Numbers codes and editions.
+    pub(super) fn number(&mut self, codes: Vec<CodeUri>, editions: Vec<(Namespace, String)>) {
+        let outcome = self.numbered(codes, editions);
+        self.outcomes.push(Outcome::Numbered(outcome));
+    }
+
+    fn numbered(
+        &mut self,
+        codes: Vec<CodeUri>,
+        editions: Vec<(Namespace, String)>,
+    ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError> {
+        let numbered = self.numbering.number(codes, editions)?;
+        let values = record::code_table::encode_parts(&numbered.added)?;
+        self.take_up_numbers(values, numbered.added);
+        Ok((numbered.codes, numbered.editions))
+    }
+
+    fn take_up_numbers(&mut self, values: Vec<Vec<u8>>, added: StoredCodeTable) {
+        self.locked.deployment_generation += u64::from(!values.is_empty());
+        for value in values {
+            self.rows.code_table_parts.push((self.locked.code_table_parts, value));
+            self.locked.code_table_parts += 1;
+        }
+        self.numbering.take_up(added);
+    }
+
+    /// Removes old values of the audit log, those that are there still, and tells of it: under `free` where nothing did before.
+    pub(super) fn remove_audit(
+        &mut self,
+        there: &BTreeMap<u64, u64>,
+        numbers: &[u64],
+        removal: AuditRemoval,
+        free: u64,
+    ) {
+        let outcome = self.removed(there, numbers, removal, free);
+        self.outcomes.push(Outcome::Removed(outcome));
+    }
+
+    fn removed(
+        &mut self,
+        there: &BTreeMap<u64, u64>,
+        numbers: &[u64],
+        removal: AuditRemoval,
+        free: u64,
+    ) -> Result<Option<AuditRemoved>, StoreError> {
+        let AuditRemoval { line, told, before: _ } = removal;
+        let gone: Vec<u64> = numbers.iter().copied().filter(|number| there.contains_key(number)).collect();
+        if gone.is_empty() {
+            return Ok(None);
+        }
+        let removed = gone.iter().filter_map(|number| there.get(number)).sum::<u64>();
+        let lines = told.map_or(0, |told| told.lines).saturating_add(removed);
+        let line = record::audit::entry_as_stored(AuditEntry { count: lines, ..line });
+        // One entry without records is one value.
+        let value = record::audit::encode(std::slice::from_ref(&line))?.into_iter().next().unwrap_or_default();
+        let at = told.map_or(free, |told| told.at);
+        self.rows.audit_removals.insert(at, value);
+        self.rows.audit_removed.extend(gone);
+        Ok(Some(AuditRemoved { at, lines }))
+    }
+
+    /// Ends the group.
+    pub(super) fn finish(self) -> Finished {
+        let locked = Locked { last: self.planner.last(), ..self.locked };
+        Finished { rows: self.rows, locked, changes: self.changes, outcomes: self.outcomes }
+    }
+}
+
+impl Rows {
+    /// The rows of one write.
+    fn add(&mut self, planned: &Planned) -> Result<(), StoreError> {
+        let outcome = &planned.outcome;
+        for replaced in &planned.replaced {
+            let (kind, id, version) = replaced.place();
+            self.earlier.push((kind, id, version, record::encode_any(replaced)?));
+        }
+        for (place, changed) in &outcome.records {
+            self.records.insert(*place, (changed.clone(), record::encode_any(changed)?));
+        }
+        for (name, request) in &outcome.remembered {
+            let value = record::remembered::encode(request)?;
+            self.requests.insert(name.clone(), (milliseconds(request.at), value));
+        }
+        for (id, client) in &outcome.clients {
+            self.clients.insert(id.clone(), record::client::encode(client)?);
+        }
+        for (key, setting) in &outcome.settings {
+            let value = setting.as_deref().map(record::setting::encode).transpose()?;
+            self.settings.insert((SettingKind::of(key) as i16, key_bytes(key)), value);
+        }
+        self.owners.extend(outcome.owners.iter().map(|(key, owners)| (key.clone(), owners.clone())));
+        self.slots.extend(&outcome.open_memberships);
+        self.photos.extend(outcome.photos.iter().map(|(digest, photo)| (*digest, photo.clone())));
+        let value = record::change::encode(planned.at, &planned.changes, outcome.clients.keys())?;
+        let named = planned.changes.iter().map(|change| (change.record.place().0, change.record.place().1));
+        let named: std::collections::BTreeSet<Place> = named.collect();
+        let besides: std::collections::BTreeSet<Place> =
+            planned.touched().filter(|place| !named.contains(place)).collect();
+        let touched = (!besides.is_empty()).then(|| places_to_bytes(besides));
+        self.changes.push(ChangeRow { sequence: planned.committed.sequence, value, touched });
+        Ok(())
+    }
+
+    /// Takes up the rows of a later write.
+    fn take_up(&mut self, later: Self) {
+        self.records.extend(later.records);
+        self.earlier.extend(later.earlier);
+        self.owners.extend(later.owners);
+        self.slots.extend(later.slots);
+        self.requests.extend(later.requests);
+        self.clients.extend(later.clients);
+        self.photos.extend(later.photos);
+        self.settings.extend(later.settings);
+        self.counters.extend(later.counters);
+        self.changes.extend(later.changes);
+    }
+
+    /// Whether the record is one of those that the group makes.
+    pub(super) fn is_new(before: &Last, kind: RecordKind, id: RecordId) -> bool {
+        id.0 > before.key(kind)
+    }
+}
+
+/// Nine bytes for each place: the kind and the key.
+fn places_to_bytes(places: impl IntoIterator<Item = Place>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (kind, id) in places {
+        bytes.extend(u8::try_from(kind_number(kind)));
+        bytes.extend_from_slice(&signed(id.0).to_be_bytes());
+    }
+    bytes
+}
+
+/// The places of the bytes; none of bytes that nobody of ours wrote.
+pub(super) fn places_of_bytes(bytes: &[u8]) -> Option<Vec<Place>> {
+    let (places, rest) = bytes.as_chunks::<9>();
+    if !rest.is_empty() {
+        return None;
+    }
+    let place = |place: &[u8; 9]| {
+        let (kind, id) = place.split_first()?;
+        let id = u64::try_from(i64::from_be_bytes(id.try_into().ok()?)).ok()?;
+        Some((super::rows::kind_of(i16::from(*kind)).ok()?, RecordId(id)))
+    };
+    places.iter().map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read_back_and_a_part_of_them_is_none() {
+        let places = vec![(RecordKind::Individual, RecordId(1)), (RecordKind::Consent, RecordId(1 << 40))];
+        let bytes = places_to_bytes(places.clone());
+        assert_eq!(places_of_bytes(&bytes), Some(places));
+        assert_eq!(places_of_bytes(&bytes[1..]), None);
+        assert_eq!(places_of_bytes(&[9; 9]), None, "no such kind");
+    }
+}

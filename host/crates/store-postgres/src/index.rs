@@ -1,0 +1,222 @@
+//! The register as it is searched: rows beside the values of the records, written with them.
+//!
+//! **Invariant:** the rows of a record say what its value says, whoever looks: both are written in one transaction.
+//!
+//! **Invariant:** an answer is one statement's: its total and its page are of one state of the register.
+
+mod apart;
+mod bulk;
+mod codes;
+mod entry;
+mod filter;
+mod memberships;
+mod order;
+mod page;
+mod row;
+mod sees;
+mod sql;
+mod statements;
+mod subjects;
+mod tally;
+mod term;
+#[cfg(test)]
+mod tests;
+mod vector;
+mod write;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio_postgres::{Client, Row};
+
+pub(super) use self::apart::Apart;
+use self::row::{key, subject_of, unreadable};
+use self::sees::Sight;
+use self::sql::Parameters;
+use self::tally::Kind;
+pub(super) use self::write::write;
+use super::database::Database;
+use daftar_domain::change::Sequence;
+use daftar_domain::code::CodeNumber;
+use daftar_domain::consent_filter::Opened;
+use daftar_domain::program::Program;
+use daftar_domain::record::RecordId;
+use daftar_domain::scope::Resource;
+use daftar_domain::search::found::{Found, Sorting};
+use daftar_domain::search::order::Window;
+use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
+use daftar_domain::search::{GroupQuery, IndividualQuery, Page, SubjectQuery};
+use daftar_domain::subject::SubjectReference;
+use daftar_store::index::{Index, RecordCounts, Sees};
+use daftar_store::{StoreError, record};
+
+/// The register as PostgreSQL searches it.
+#[derive(Clone)]
+pub struct PostgresIndex {
+    database: Arc<Database>,
+    /// With at most this many matches all of them are put in order.
+    few_max: u32,
+}
+
+/// What is few by default: reading as many rows takes some tens of milliseconds.
+const FEW_MAX: u32 = 5_000;
+
+/// The options of connections that search: each search is planned for what it asks, since a rare and a common word want different
+/// plans; what is looked up lies in memory or on a disk without a head.
+pub const SEARCH_OPTIONS: &str = "-c plan_cache_mode=force_custom_plan -c random_page_cost=1.1";
+
+impl PostgresIndex {
+    /// Searches in that database, whose connections for searches have the [`SEARCH_OPTIONS`].
+    pub(super) fn new(database: Arc<Database>) -> Self {
+        Self { database, few_max: FEW_MAX }
+    }
+
+    /// What is planned anew for what it asks.
+    async fn search(&self, statement: &str, parameters: &Parameters) -> Result<Vec<Row>, StoreError> {
+        self.database.search(statement, &parameters.values()).await
+    }
+
+    async fn query(&self, statement: &str, parameters: &Parameters) -> Result<Vec<Row>, StoreError> {
+        self.database.query(statement, &parameters.values()).await
+    }
+}
+
+/// Every person or group that a search finds, in the order of their keys, asked on a connection of the caller's.
+///
+/// # Errors
+/// When the database fails.
+pub async fn matching(
+    client: &Client,
+    query: &SubjectQuery,
+    sees: Option<Sees<'_>>,
+) -> Result<Vec<RecordId>, StoreError> {
+    subjects::matching(client, query, sees).await
+}
+
+fn told(error: tokio_postgres::Error) -> StoreError {
+    unreadable("answer of the index", &error)
+}
+
+fn number(row: &Row, column: usize) -> Result<i64, StoreError> {
+    row.try_get(column).map_err(told)
+}
+
+#[async_trait::async_trait]
+impl Index for PostgresIndex {
+    async fn sequence(&self) -> Result<Sequence, StoreError> {
+        let rows = self.query("SELECT sequence FROM daftar.last", &Parameters::default()).await?;
+        let sequence = rows.first().map_or(Ok(0), |row| number(row, 0))?;
+        Ok(Sequence(sequence.unsigned_abs()))
+    }
+
+    async fn search_individuals(
+        &self,
+        query: &IndividualQuery,
+        sees: Option<Sees<'_>>,
+        sorting: Sorting<'_>,
+        window: &Window,
+    ) -> Result<Found, StoreError> {
+        subjects::search_individuals(self, query, sees, sorting, window).await
+    }
+
+    async fn search_groups(
+        &self,
+        query: &GroupQuery,
+        sees: Option<Sees<'_>>,
+        sorting: Sorting<'_>,
+        window: &Window,
+    ) -> Result<Found, StoreError> {
+        subjects::search_groups(self, query, sees, sorting, window).await
+    }
+
+    async fn search_memberships(
+        &self,
+        conditions: &MembershipConditions,
+        sees: Option<Sees<'_>>,
+        sorting: Sorting<'_>,
+        window: &Window,
+    ) -> Result<Found, StoreError> {
+        memberships::search_memberships(self, conditions, sees, sorting, window).await
+    }
+
+    async fn memberships(&self, conditions: &[Vec<MembershipTerm>], page: Page) -> Result<Found, StoreError> {
+        memberships::memberships(self, conditions, page).await
+    }
+
+    async fn consents(&self, conditions: &[Vec<ConsentTerm>], page: Page) -> Result<Found, StoreError> {
+        memberships::consents(self, conditions, page).await
+    }
+
+    async fn groups_of(&self, individual: RecordId) -> Result<Vec<RecordId>, StoreError> {
+        let mut parameters = Parameters::default();
+        let individual = parameters.bind(key(individual), "bigint");
+        let statement = format!(
+            "SELECT DISTINCT group_id FROM daftar.search_member WHERE individual = {individual} ORDER BY group_id"
+        );
+        let rows = self.query(&statement, &parameters).await?;
+        rows.iter().map(|row| number(row, 0).map(|id| RecordId(id.unsigned_abs()))).collect()
+    }
+
+    async fn programs(&self) -> Result<Vec<Arc<Program>>, StoreError> {
+        let statement = "SELECT id, value FROM daftar.record WHERE kind = 3 ORDER BY id";
+        let rows = self.query(statement, &Parameters::default()).await?;
+        let program = |row: &Row| {
+            let value: &[u8] = row.try_get(1).map_err(told)?;
+            record::program::decode(RecordId(number(row, 0)?.unsigned_abs()), value).map(Arc::new)
+        };
+        rows.iter().map(program).collect()
+    }
+
+    async fn opened(
+        &self,
+        resource: Resource,
+        subjects: &[SubjectReference],
+        sees: Sees<'_>,
+    ) -> Result<Vec<Option<Opened>>, StoreError> {
+        let mut parameters = Parameters::default();
+        let Some(sight) = Sight::new(sees, &mut parameters) else { return Ok(vec![None; subjects.len()]) };
+        let statement = sight.consents(resource, subjects, &mut parameters);
+        let rows = self.query(&statement, &parameters).await?;
+        sees::opened(resource, subjects, &rows)
+    }
+
+    async fn beneficiaries(&self, memberships: &[RecordId]) -> Result<Vec<Option<SubjectReference>>, StoreError> {
+        let mut parameters = Parameters::default();
+        let keys = parameters.bind(memberships.iter().map(|id| key(*id)).collect::<Vec<_>>(), "bigint[]");
+        let statement = format!("SELECT id, beneficiary FROM daftar.search_membership WHERE id = ANY({keys})");
+        let rows = self.query(&statement, &parameters).await?;
+        let pair = |row: &Row| Ok((number(row, 0)?, subject_of(number(row, 1)?)));
+        let found: BTreeMap<i64, SubjectReference> = rows.iter().map(pair).collect::<Result<_, StoreError>>()?;
+        Ok(memberships.iter().map(|id| found.get(&key(*id)).copied()).collect())
+    }
+
+    async fn records_using(&self, numbers: &[CodeNumber]) -> Result<u64, StoreError> {
+        codes::records_using(self, numbers).await
+    }
+
+    async fn records_by_code(&self, numbers: &[CodeNumber]) -> Result<BTreeMap<CodeNumber, u64>, StoreError> {
+        codes::records_by_code(self, numbers).await
+    }
+
+    async fn holders_of(
+        &self,
+        numbers: &[CodeNumber],
+        limit: usize,
+    ) -> Result<(Vec<RecordId>, Vec<RecordId>), StoreError> {
+        codes::holders_of(self, numbers, limit).await
+    }
+
+    async fn record_counts(&self) -> Result<RecordCounts, StoreError> {
+        let statement = format!(
+            "SELECT coalesce(sum(records) FILTER (WHERE kind = {}), 0)::bigint, \
+             coalesce(sum(records) FILTER (WHERE kind = {}), 0)::bigint FROM daftar.search_tally WHERE term = '' \
+             AND kind IN (1, 2)",
+            Kind::Individual as i16,
+            Kind::Group as i16
+        );
+        let rows = self.query(&statement, &Parameters::default()).await?;
+        let Some(row) = rows.first() else { return Ok(RecordCounts::default()) };
+        let counts = (number(row, 0)?.unsigned_abs(), number(row, 1)?.unsigned_abs());
+        Ok(RecordCounts { individuals: counts.0, groups: counts.1 })
+    }
+}

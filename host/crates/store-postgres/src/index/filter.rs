@@ -1,0 +1,224 @@
+//! Conditions on the rows of one kind of record, all of which must hold.
+
+use std::collections::BTreeSet;
+
+use super::row::key;
+use super::sees::Sight;
+use super::sql::Parameters;
+use super::term::{self, Wanted, quoted};
+use daftar_domain::calendar::days_since_epoch;
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::record::RecordId;
+use daftar_domain::scope::Resource;
+use daftar_domain::search::instant::InstantCondition;
+use daftar_domain::search::{CodeCondition, DateCondition, DateOperator, PlaceCondition, TextConditions};
+
+/// A query in terms of the rows of a table, which a statement calls `p`.
+pub(super) struct Filter<'p> {
+    resource: Resource,
+    pub(super) parameters: &'p mut Parameters,
+    /// What must be among the terms.
+    queries: Vec<String>,
+    conditions: Vec<String>,
+    /// The fields that conditions look at.
+    fields: BTreeSet<String>,
+    /// What is known to match nothing.
+    is_impossible: bool,
+}
+
+impl<'p> Filter<'p> {
+    pub(super) fn new(resource: Resource, parameters: &'p mut Parameters) -> Self {
+        Self {
+            resource,
+            parameters,
+            queries: Vec::new(),
+            conditions: Vec::new(),
+            fields: BTreeSet::new(),
+            is_impossible: false,
+        }
+    }
+
+    /// A condition that looks at a field, or at nothing that is ever hidden.
+    pub(super) fn push(&mut self, condition: String, field: Option<&str>) {
+        self.conditions.push(condition);
+        self.fields.extend(field.map(str::to_owned));
+    }
+
+    pub(super) fn codes(&mut self, conditions: &[CodeCondition]) {
+        for condition in conditions {
+            let mut codes: Vec<String> =
+                condition.any_of.iter().map(|number| quoted(&term::of_code_at(&condition.field, *number))).collect();
+            codes.sort_unstable();
+            codes.dedup();
+            self.is_impossible |= codes.is_empty();
+            self.queries.push(term::any_of(&codes));
+            self.fields.insert(condition.field.field().into_owned());
+        }
+    }
+
+    pub(super) fn identifiers(&mut self, keys: &[IdentifierKey]) {
+        self.queries.extend(keys.iter().map(|key| quoted(&term::of_identifier(key))));
+    }
+
+    pub(super) fn texts(&mut self, texts: &TextConditions) {
+        let wanted = Wanted::of_texts(texts);
+        if wanted.is_empty() {
+            return;
+        }
+        if texts.is_by_name() {
+            self.fields.insert("name".to_owned());
+        }
+        if texts.is_by_address() {
+            self.fields.insert("address".to_owned());
+        }
+        // PostgreSQL keeps no such text.
+        self.is_impossible |= wanted.iter().any(|wanted| wanted.term.contains('\0'));
+        let more = quoted(term::MORE);
+        for wanted in &wanted {
+            self.queries.push(match wanted.query() {
+                Some(query) => format!("({query} | {more})"),
+                None => more.clone(),
+            });
+        }
+        let queries = self.parameters.bind(wanted.iter().map(Wanted::query).collect::<Vec<_>>(), "text[]");
+        let terms = self.parameters.bind(wanted.iter().map(|wanted| wanted.term.clone()).collect::<Vec<_>>(), "text[]");
+        let beginnings =
+            self.parameters.bind(wanted.iter().map(|wanted| wanted.is_beginning).collect::<Vec<_>>(), "boolean[]");
+        // A record with more words than fit holds each that is wanted here or there.
+        self.conditions.push(format!(
+            "(p.more_words IS NULL OR NOT EXISTS (\
+             SELECT FROM unnest({queries}, {terms}, {beginnings}) AS w(query, term, is_beginning) \
+             WHERE NOT coalesce(p.terms @@ w.query::tsquery, false) AND NOT EXISTS (\
+             SELECT FROM unnest(p.more_words) AS m(word) \
+             WHERE CASE WHEN w.is_beginning THEN starts_with(m.word, w.term) ELSE m.word = w.term END)))"
+        ));
+    }
+
+    pub(super) fn active(&mut self, active: Option<bool>) {
+        match active {
+            None => return,
+            Some(true) => self.conditions.push("NOT p.is_inactive".to_owned()),
+            Some(false) => self.queries.push(quoted(term::INACTIVE)),
+        }
+        self.fields.insert("active".to_owned());
+    }
+
+    pub(super) fn birth_date(&mut self, conditions: &[DateCondition]) {
+        if conditions.is_empty() {
+            return;
+        }
+        let (mut least, mut most, mut excluded) = (i32::MIN + 1, i32::MAX, Vec::new());
+        for condition in conditions {
+            let day = days_since_epoch(condition.date);
+            match condition.operator {
+                DateOperator::Equal => (least, most) = (least.max(day), most.min(day)),
+                DateOperator::NotEqual => excluded.push(day),
+                DateOperator::After => least = least.max(day.saturating_add(1)),
+                DateOperator::OnOrAfter => least = least.max(day),
+                DateOperator::Before => most = most.min(day.saturating_sub(1)),
+                DateOperator::OnOrBefore => most = most.min(day),
+            }
+        }
+        let (least, most) = (self.parameters.bind(least, "integer"), self.parameters.bind(most, "integer"));
+        self.push(format!("p.birth_date BETWEEN {least} AND {most}"), Some("birth_date"));
+        if !excluded.is_empty() {
+            let excluded = self.parameters.bind(excluded, "integer[]");
+            self.conditions.push(format!("p.birth_date <> ALL({excluded})"));
+        }
+    }
+
+    pub(super) fn last_updated(&mut self, conditions: &[InstantCondition]) {
+        if conditions.is_empty() {
+            return;
+        }
+        let (mut least, mut most) = (i64::MIN + 1, i64::MAX);
+        let (mut firsts, mut lasts) = (Vec::new(), Vec::new());
+        for condition in conditions {
+            let (first, last) = (condition.first_ms, condition.last_ms);
+            match condition.operator {
+                DateOperator::Equal => (least, most) = (least.max(first), most.min(last)),
+                DateOperator::NotEqual => {
+                    firsts.push(first);
+                    lasts.push(last);
+                }
+                DateOperator::After => least = least.max(last.saturating_add(1)),
+                DateOperator::OnOrAfter => least = least.max(first),
+                DateOperator::Before => most = most.min(first.saturating_sub(1)),
+                DateOperator::OnOrBefore => most = most.min(last),
+            }
+        }
+        let (least, most) = (self.parameters.bind(least, "bigint"), self.parameters.bind(most, "bigint"));
+        self.push(format!("p.last_updated BETWEEN {least} AND {most}"), None);
+        if !firsts.is_empty() {
+            let (firsts, lasts) = (self.parameters.bind(firsts, "bigint[]"), self.parameters.bind(lasts, "bigint[]"));
+            self.conditions.push(format!(
+                "NOT EXISTS (SELECT FROM unnest({firsts}, {lasts}) AS not_in(first, last) \
+                 WHERE p.last_updated BETWEEN not_in.first AND not_in.last)"
+            ));
+        }
+    }
+
+    /// That one of these people has a place in the group on a day.
+    pub(super) fn member(&mut self, people: &[RecordId], day: i32) {
+        let people: Vec<i64> = people.iter().map(|person| key(*person)).collect();
+        let (people, day) = (self.parameters.bind(people, "bigint[]"), self.parameters.bind(day, "integer"));
+        let condition = format!(
+            "EXISTS (SELECT FROM daftar.search_member AS m WHERE m.group_id = p.id AND m.individual = ANY({people}) \
+             AND NOT m.is_set_aside AND m.first_day <= {day} AND m.last_day >= {day})"
+        );
+        self.push(condition, Some("member"));
+    }
+
+    /// Where people belong, counting the groups that are there for the client and whose members it may look at.
+    pub(super) fn place(&mut self, place: &PlaceCondition, sight: Option<&Sight>) {
+        let day = self.parameters.bind(place.day, "integer");
+        let mut counted = format!(
+            "SELECT FROM daftar.search_member AS m WHERE m.individual = p.id AND NOT m.is_set_aside \
+             AND m.first_day <= {day} AND m.last_day >= {day}"
+        );
+        if let Some(sight) = sight {
+            let opens = sight.opens(Resource::Group, "m.group_id", Some("member"), self.parameters);
+            counted.push_str(&format!(" AND {opens}"));
+        }
+        self.fields.insert("group_membership".to_owned());
+        if place.is_none {
+            self.is_impossible |= !(place.groups.is_empty() && place.roles.is_empty());
+            self.conditions.push(format!("NOT EXISTS ({counted})"));
+            return;
+        }
+        for roles in &place.roles {
+            let roles: Vec<i64> = roles.iter().map(|role| i64::from(role.0)).collect();
+            counted.push_str(&format!(" AND m.role = ANY({})", self.parameters.bind(roles, "bigint[]")));
+        }
+        if place.groups.is_empty() {
+            self.conditions.push(format!("EXISTS ({counted})"));
+        }
+        for groups in &place.groups {
+            let groups: Vec<i64> = groups.iter().map(|group| key(*group)).collect();
+            let groups = self.parameters.bind(groups, "bigint[]");
+            self.conditions.push(format!("EXISTS ({counted} AND m.group_id = ANY({groups}))"));
+        }
+    }
+
+    /// Every condition; none, where nothing can match. `record` is what consents open.
+    pub(super) fn finish(mut self, record: &str, sight: Option<&Sight>) -> Option<Vec<String>> {
+        if self.is_impossible {
+            return None;
+        }
+        if !self.queries.is_empty() {
+            let query = self.parameters.bind(self.queries.join(" & "), "text");
+            self.conditions.push(format!("p.terms @@ {query}::tsquery"));
+        }
+        if let Some(sight) = sight {
+            for field in &self.fields {
+                let opens = sight.opens(self.resource, record, Some(field), self.parameters);
+                self.conditions.push(opens);
+            }
+            if self.fields.is_empty() {
+                let opens = sight.opens(self.resource, record, None, self.parameters);
+                self.conditions.push(opens);
+            }
+        }
+        Some(self.conditions)
+    }
+}

@@ -1,0 +1,135 @@
+//! Searching memberships in programs and consents.
+
+use super::PostgresIndex;
+use super::filter::Filter;
+use super::order::{Order, Ranks, SortColumn};
+use super::page::Search;
+use super::row::{key, subject_key};
+use super::sees::Sight;
+use super::sql::Parameters;
+use super::subjects::sight;
+use super::tally::{self, Kind};
+use super::term;
+use daftar_domain::scope::Resource;
+use daftar_domain::search::Page;
+use daftar_domain::search::found::{Found, Sorting};
+use daftar_domain::search::order::{SortField, Start, Window};
+use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
+use daftar_store::StoreError;
+use daftar_store::index::Sees;
+
+/// The memberships that match, counted, and those of the page.
+pub(super) async fn search_memberships(
+    index: &PostgresIndex,
+    conditions: &MembershipConditions,
+    sees: Option<Sees<'_>>,
+    sorting: Sorting<'_>,
+    window: &Window,
+) -> Result<Found, StoreError> {
+    let mut parameters = Parameters::default();
+    let Some(sight) = sight(sees, &mut parameters) else { return Ok(Found::default()) };
+    let sight = sight.as_ref();
+    let mut filter = Filter::new(Resource::ProgramMembership, &mut parameters);
+    for terms in &conditions.terms {
+        let condition = any_membership_term(terms, filter.parameters);
+        filter.push(condition, terms.first().map(MembershipTerm::field));
+    }
+    filter.last_updated(&conditions.last_updated);
+    let is_every = conditions.terms.is_empty() && conditions.last_updated.is_empty() && sight.is_none();
+    let Some(conditions) = filter.finish("p.beneficiary", sight) else { return Ok(Found::default()) };
+    let total = is_every.then(|| every(Kind::Membership, &mut parameters));
+    let order = order(sight, sorting, window, &mut parameters);
+    Search { table: "search_membership", conditions, total, order, window }.run(index, parameters).await
+}
+
+/// The memberships that hold one term of each list.
+pub(super) async fn memberships(
+    index: &PostgresIndex,
+    conditions: &[Vec<MembershipTerm>],
+    page: Page,
+) -> Result<Found, StoreError> {
+    let conditions = MembershipConditions { terms: conditions.to_vec(), last_updated: Vec::new() };
+    search_memberships(index, &conditions, None, Sorting::REGISTERED, &page.into()).await
+}
+
+/// The consents that hold one term of each list.
+pub(super) async fn consents(
+    index: &PostgresIndex,
+    conditions: &[Vec<ConsentTerm>],
+    page: Page,
+) -> Result<Found, StoreError> {
+    let mut parameters = Parameters::default();
+    let total = conditions.is_empty().then(|| every(Kind::Consent, &mut parameters));
+    let conditions = conditions.iter().map(|terms| any_consent_term(terms, &mut parameters)).collect();
+    let window = Window::from(page);
+    let order = order(None, Sorting::REGISTERED, &window, &mut parameters);
+    Search { table: "search_consent", conditions, total, order, window: &window }.run(index, parameters).await
+}
+
+fn every(kind: Kind, parameters: &mut Parameters) -> String {
+    tally::total(kind, vec![term::EVERY.to_owned()], parameters)
+}
+
+fn any_membership_term(terms: &[MembershipTerm], parameters: &mut Parameters) -> String {
+    let (mut beneficiaries, mut programs, mut statuses) = (Vec::new(), Vec::new(), Vec::new());
+    for term in terms {
+        match term {
+            MembershipTerm::Beneficiary(subject) => beneficiaries.push(subject_key(*subject)),
+            MembershipTerm::Program(program) => programs.push(key(*program)),
+            MembershipTerm::Status(status) => statuses.push(i16::from(status.place())),
+        }
+    }
+    let mut any = Vec::new();
+    if !beneficiaries.is_empty() {
+        any.push(format!("p.beneficiary = ANY({})", parameters.bind(beneficiaries, "bigint[]")));
+    }
+    if !programs.is_empty() {
+        any.push(format!("p.program = ANY({})", parameters.bind(programs, "bigint[]")));
+    }
+    if !statuses.is_empty() {
+        any.push(format!("p.status = ANY({})", parameters.bind(statuses, "smallint[]")));
+    }
+    alternatives(&any)
+}
+
+fn any_consent_term(terms: &[ConsentTerm], parameters: &mut Parameters) -> String {
+    let (mut subjects, mut grantees) = (Vec::new(), Vec::new());
+    for term in terms {
+        match term {
+            ConsentTerm::Subject(subject) => subjects.push(subject_key(*subject)),
+            ConsentTerm::Grantee(organization) => grantees.push(organization.as_str().to_owned()),
+        }
+    }
+    let mut any = Vec::new();
+    if !subjects.is_empty() {
+        any.push(format!("p.subject = ANY({})", parameters.bind(subjects, "bigint[]")));
+    }
+    if !grantees.is_empty() {
+        any.push(format!("p.grantee = ANY({})", parameters.bind(grantees, "text[]")));
+    }
+    alternatives(&any)
+}
+
+/// An empty list is held by nobody.
+fn alternatives(any: &[String]) -> String {
+    if any.is_empty() { "false".to_owned() } else { format!("({})", any.join(" OR ")) }
+}
+
+fn order(sight: Option<&Sight>, sorting: Sorting<'_>, window: &Window, parameters: &mut Parameters) -> Order {
+    let keys = sorting.keys.iter().map(|key| (*key, column(key.field), Ranks::default())).collect();
+    let mut order = Order::new(keys, (Resource::ProgramMembership, "p.beneficiary", sight), parameters);
+    if let Start::After(position) = &window.start {
+        order.begin_after(position, sorting.code_ranks, parameters);
+    }
+    order
+}
+
+fn column(field: SortField) -> SortColumn {
+    match field {
+        SortField::Status => SortColumn::Word("status"),
+        SortField::EnrollmentDate => SortColumn::Day("enrollment_date"),
+        SortField::ExitDate => SortColumn::Day("exit_date"),
+        SortField::LastUpdated => SortColumn::Instant,
+        SortField::Name | SortField::BirthDate | SortField::DeceasedDate | SortField::Code(_) => SortColumn::Nothing,
+    }
+}

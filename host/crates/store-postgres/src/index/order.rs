@@ -1,0 +1,383 @@
+//! Orders of rows, and where in one a page begins.
+
+use tokio_postgres::Row;
+
+use super::row::key;
+use super::sees::Sight;
+use super::sql::Parameters;
+use super::term;
+use daftar_domain::record::RecordId;
+use daftar_domain::scope::Resource;
+use daftar_domain::search::order::{
+    Direction, Position, SortKey, SortValue, number_of_code, number_of_day, number_of_instant,
+};
+use daftar_domain::vocabulary::CodedField;
+
+/// Where a key reads its values.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum SortColumn {
+    /// A text.
+    Text(&'static str),
+    /// A day.
+    Day(&'static str),
+    /// When the record was last written, which no record is without and which may always be looked at.
+    Instant,
+    /// A code, and the field that it stands in.
+    Code(&'static str, CodedField),
+    /// The place of a word among a few, counted from 0.
+    Word(&'static str),
+    /// Records of this kind have no such value.
+    Nothing,
+}
+
+/// Where each of some codes stands among all: what a statement needs to put rows in order by one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ranks {
+    codes: Vec<i64>,
+    ranks: Vec<i64>,
+    /// How many records hold each.
+    records: Vec<i64>,
+}
+
+impl Ranks {
+    /// The places of codes, of which so many records hold each.
+    pub(super) fn new(held: Vec<(i64, i64)>, places: &[u32]) -> Self {
+        let rank = |code: i64| u32::try_from(code).map_or(i64::MAX, |code| signed(number_of_code(code, places)));
+        let ranks = held.iter().map(|(code, _)| rank(*code)).collect();
+        let (codes, records) = held.into_iter().unzip();
+        Self { codes, ranks, records }
+    }
+}
+
+/// The place of a status or a day counted from the least number of a position's.
+const DAY_OFFSET: i64 = (1 << 31) + 1;
+/// What is added to the place of a word in a position: so the register in memory counts.
+const WORD_OFFSET: i64 = 4;
+
+/// One key as a statement reads it.
+struct Key {
+    column: SortColumn,
+    direction: Direction,
+    /// What rows are compared by.
+    value: String,
+    /// What else is given: the number of a code.
+    shown: Option<String>,
+    /// What the value needs beside the table.
+    join: Option<String>,
+    /// The codes that records hold, where the key is a code.
+    held: Option<Held>,
+}
+
+/// The codes that records hold in a field.
+struct Held {
+    /// The column of the table.
+    column: &'static str,
+    /// The parameters of the codes and of their places.
+    codes: String,
+    places: String,
+    /// How many records hold each.
+    records: Vec<i64>,
+}
+
+/// What a position says of a key.
+enum Bound {
+    Missing,
+    /// A parameter.
+    At(String),
+}
+
+/// An order of the rows of a table, which a statement calls `p`.
+pub(super) struct Order {
+    keys: Vec<Key>,
+    after: Option<After>,
+}
+
+/// What leads to the first rows by a code.
+pub(super) struct Led {
+    /// Those that hold one, in order.
+    pub(super) statement: String,
+    /// What holds of the rows `p` that hold none.
+    pub(super) missing: String,
+}
+
+/// The place after which a page begins.
+struct After {
+    bounds: Vec<Bound>,
+    record: String,
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A number that sorts as a text's beginning does.
+fn head(text: &str) -> u64 {
+    let mut bytes = [0; 8];
+    for (to, from) in bytes.iter_mut().zip(text.bytes()) {
+        *to = from;
+    }
+    u64::from_be_bytes(bytes)
+}
+
+impl Order {
+    /// `keys` with what each reads, and the places of the codes that one needs. `record` is what consents open.
+    pub(super) fn new(
+        keys: Vec<(SortKey, SortColumn, Ranks)>,
+        (resource, record, sight): (Resource, &str, Option<&Sight>),
+        parameters: &mut Parameters,
+    ) -> Self {
+        let mut built = Vec::new();
+        for (number, (key, column, ranks)) in keys.into_iter().enumerate() {
+            // What is not asked for must not be bound.
+            let is_there = !matches!(column, SortColumn::Nothing);
+            let hidden = key.field.field().zip(sight).filter(|_| is_there);
+            let opens = hidden.map(|(field, sight)| sight.opens(resource, record, Some(field), parameters));
+            let shown_only = |value: String| match &opens {
+                Some(opens) => format!("CASE WHEN {opens} THEN {value} END"),
+                None => value,
+            };
+            let mut held = None;
+            let (value, shown, join) = match column {
+                SortColumn::Text(name) | SortColumn::Day(name) | SortColumn::Word(name) => {
+                    (shown_only(format!("p.{name}")), None, None)
+                }
+                SortColumn::Instant => ("p.last_updated".to_owned(), None, None),
+                SortColumn::Code(name, _) => {
+                    let codes = parameters.bind(ranks.codes, "bigint[]");
+                    let places = parameters.bind(ranks.ranks, "bigint[]");
+                    let join = format!(
+                        "LEFT JOIN unnest({codes}, {places}) AS rank{number}(code, place) ON rank{number}.code = p.{name}"
+                    );
+                    held = Some(Held { column: name, codes, places, records: ranks.records });
+                    // Codes without a place come last, by their number.
+                    let value = shown_only(format!("coalesce(rank{number}.place, p.{name} + 4294967296)"));
+                    (value, Some(shown_only(format!("p.{name}"))), Some(join))
+                }
+                SortColumn::Nothing => ("NULL::bigint".to_owned(), None, None),
+            };
+            built.push(Key { column, direction: key.direction, value, shown, join, held });
+        }
+        Self { keys: built, after: None }
+    }
+
+    /// Begins after a position. One of another order begins nowhere.
+    pub(super) fn begin_after(&mut self, position: &Position, places: &[u32], parameters: &mut Parameters) {
+        if position.values.len() != self.keys.len() && !self.keys.is_empty() {
+            return;
+        }
+        let bounds =
+            self.keys.iter().zip(&position.values).map(|(key, value)| key.bound(value, places, parameters)).collect();
+        self.after = Some(After { bounds, record: parameters.bind(row_key(position.record), "bigint") });
+    }
+
+    /// What is read of each row, the values under the names by which the other parts call them.
+    pub(super) fn selected(&self) -> String {
+        let mut selected = "p.id".to_owned();
+        for (number, key) in self.keys.iter().enumerate() {
+            selected.push_str(&format!(", {} AS o{number}", key.value));
+            if let Some(shown) = &key.shown {
+                selected.push_str(&format!(", {shown} AS v{number}"));
+            }
+        }
+        selected
+    }
+
+    /// What the values need beside the table.
+    pub(super) fn joins(&self) -> String {
+        self.keys.iter().filter_map(|key| key.join.as_deref()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// By what rows are put in order. The first value is known to be there, where `is_first_there`: then an index runs either way.
+    pub(super) fn by(&self, is_first_there: bool) -> String {
+        self.by_from(0, is_first_there)
+    }
+
+    /// By what rows are put in order that are the same by the keys before `first`.
+    fn by_from(&self, first: usize, is_first_there: bool) -> String {
+        let mut by = String::new();
+        for (number, key) in self.keys.iter().enumerate().skip(first) {
+            let direction = key.direction_name();
+            let is_there = !key.is_nullable() || (number == 0 && is_first_there);
+            let missing = if is_there { "" } else { " NULLS LAST" };
+            by.push_str(&format!("o{number} {direction}{missing}, "));
+        }
+        by.push_str("id");
+        by
+    }
+
+    /// What holds of the rows after the position.
+    pub(super) fn after(&self) -> Option<String> {
+        self.after_from(0)
+    }
+
+    /// What holds of the rows after the position among those that are the same by the keys before `first`.
+    fn after_from(&self, first: usize) -> Option<String> {
+        let After { bounds, record } = self.after.as_ref()?;
+        let mut alternatives = Vec::new();
+        let mut same = String::new();
+        for (number, (key, bound)) in self.keys.iter().zip(bounds).enumerate().skip(first) {
+            match bound {
+                // Nothing comes after what has no value, but for other keys.
+                Bound::Missing => same.push_str(&format!("o{number} IS NULL AND ")),
+                Bound::At(value) => {
+                    let missing = if key.is_nullable() { format!(" OR o{number} IS NULL") } else { String::new() };
+                    alternatives.push(format!("({same}(o{number} {} {value}{missing}))", key.beyond()));
+                    same.push_str(&format!("o{number} = {value} AND "));
+                }
+            }
+        }
+        alternatives.push(format!("({same}id > {record})"));
+        Some(format!("({})", alternatives.join(" OR ")))
+    }
+
+    /// What holds of the rows after the position in each of the stretches that an index of the first key leads through, one after
+    /// the other.
+    pub(super) fn stretches(&self) -> Vec<String> {
+        let Some(key) = self.keys.first() else {
+            return vec![self.after().unwrap_or_else(|| "true".to_owned())];
+        };
+        let of_missing = || key.is_nullable().then(|| "o0 IS NULL".to_owned());
+        match self.after.as_ref().and_then(|after| after.bounds.first()) {
+            None if key.is_nullable() => ["o0 IS NOT NULL".to_owned()].into_iter().chain(of_missing()).collect(),
+            None => vec!["true".to_owned()],
+            Some(Bound::Missing) => {
+                let rest = self.after_from(1).unwrap_or_else(|| "true".to_owned());
+                vec![format!("o0 IS NULL AND {rest}")]
+            }
+            Some(Bound::At(value)) => {
+                let rest = self.after_from(1).unwrap_or_else(|| "true".to_owned());
+                let same = format!("o0 = {value} AND {rest}");
+                let beyond = format!("o0 {} {value}", key.beyond());
+                [same, beyond].into_iter().chain(of_missing()).collect()
+            }
+        }
+    }
+
+    /// What leads to the first rows by a code, where every row matches: code by code in their order, from the position on. Of a code
+    /// that few hold all rows are read; a walk through all rows soon meets one that holds another.
+    pub(super) fn led(&self, table: &str, few_max: u32, count: &str, parameters: &mut Parameters) -> Option<Led> {
+        let (key, others) = self.keys.split_first()?;
+        let Held { column, codes, places, records } = key.held.as_ref()?;
+        let SortColumn::Code(_, field) = key.column else { return None };
+        let bound = self.after.as_ref().map(|after| (after, after.bounds.first()));
+        let (mut from, mut after, mut from_record) = (String::new(), String::new(), String::new());
+        match bound {
+            None => {}
+            Some((position, Some(Bound::At(place)))) => {
+                from = format!("WHERE place {}= {place} ", key.beyond());
+                after = format!(" AND {}", self.after()?);
+                if others.is_empty() {
+                    let record = &position.record;
+                    from_record = format!(" AND id >= CASE ranked.place WHEN {place} THEN {record} ELSE 0 END");
+                }
+            }
+            Some((_, Some(Bound::Missing) | None)) => return None,
+        }
+        let records = parameters.bind(records.clone(), "bigint[]");
+        let term = parameters.bind(format!("'{}", term::of_field(field)), "text");
+        let (selected, joins, direction) = (self.selected(), self.joins(), key.direction_name());
+        // Among those of one code the others decide.
+        let by = self.by_from(1, false);
+        let of_all = format!("SELECT {selected} FROM daftar.{table} AS p {joins} WHERE");
+        let statement = format!(
+            "SELECT found.* FROM (SELECT * FROM unnest({codes}, {places}, {records}) AS held(code, place, records) \
+             {from}ORDER BY place {direction} OFFSET 0) AS ranked CROSS JOIN LATERAL (\
+             (SELECT * FROM ({of_all} p.terms @@ ({term} || ranked.code || '''')::tsquery AND p.{column} = ranked.code OFFSET 0) AS row \
+             WHERE ranked.records <= {few_max}{after} ORDER BY {by} LIMIT {count}) UNION ALL \
+             (SELECT * FROM ({of_all} p.{column} = ranked.code) AS row \
+             WHERE ranked.records > {few_max}{after}{from_record} ORDER BY {by} LIMIT {count})) AS found \
+             ORDER BY ranked.place {direction}, {by} LIMIT {count}"
+        );
+        Some(Led { statement, missing: format!("p.{column} IS NULL") })
+    }
+
+    /// What a row has to show, key by key, from the column `at` on.
+    pub(super) fn values(&self, row: &Row, mut at: usize) -> Result<Vec<SortValue>, tokio_postgres::Error> {
+        let mut values = Vec::with_capacity(self.keys.len());
+        for key in &self.keys {
+            values.push(key.read(row, at)?.unwrap_or(SortValue::Missing));
+            at = at.saturating_add(if key.shown.is_some() { 2 } else { 1 });
+        }
+        Ok(values)
+    }
+}
+
+/// Half of all keys are never given: those are after all others.
+fn row_key(record: RecordId) -> i64 {
+    if record.pending_number().is_some() { i64::MAX } else { key(record) }
+}
+
+impl Key {
+    fn is_nullable(&self) -> bool {
+        !matches!(self.column, SortColumn::Instant)
+    }
+
+    fn direction_name(&self) -> &'static str {
+        match self.direction {
+            Direction::Ascending => "ASC",
+            Direction::Descending => "DESC",
+        }
+    }
+
+    fn beyond(&self) -> &'static str {
+        match self.direction {
+            Direction::Ascending => ">",
+            Direction::Descending => "<",
+        }
+    }
+
+    /// A value of a position as the statement compares it.
+    fn bound(&self, value: &SortValue, places: &[u32], parameters: &mut Parameters) -> Bound {
+        let number = match value {
+            SortValue::Missing => return Bound::Missing,
+            SortValue::Number(number) => *number,
+            SortValue::Text(text) => {
+                if let SortColumn::Text(_) = self.column {
+                    return Bound::At(parameters.bind(text.as_bytes().to_vec(), "bytea"));
+                }
+                head(text)
+            }
+        };
+        let number = match self.column {
+            SortColumn::Text(_) => {
+                return Bound::At(parameters.bind(number.to_be_bytes().to_vec(), "bytea"));
+            }
+            SortColumn::Day(_) => signed(number).saturating_sub(DAY_OFFSET),
+            SortColumn::Instant => (number ^ (1 << 63)).cast_signed(),
+            SortColumn::Code(..) => {
+                u32::try_from(number).map_or(signed(number), |code| signed(number_of_code(code, places)))
+            }
+            SortColumn::Word(_) => signed(number).saturating_sub(WORD_OFFSET),
+            SortColumn::Nothing => signed(number),
+        };
+        Bound::At(parameters.bind(number, "bigint"))
+    }
+
+    /// What a row has to show, in the form in which it lasts.
+    fn read(&self, row: &Row, at: usize) -> Result<Option<SortValue>, tokio_postgres::Error> {
+        let value = match self.column {
+            SortColumn::Text(_) => {
+                let text: Option<Vec<u8>> = row.try_get(at)?;
+                text.map(|text| SortValue::Text(String::from_utf8_lossy(&text).into_owned()))
+            }
+            SortColumn::Day(_) => {
+                let day: Option<i32> = row.try_get(at)?;
+                day.map(|day| SortValue::Number(number_of_day(day)))
+            }
+            SortColumn::Instant => {
+                let at_ms: Option<i64> = row.try_get(at)?;
+                at_ms.map(|at_ms| SortValue::Number(number_of_instant(at_ms)))
+            }
+            SortColumn::Code(..) => {
+                let code: Option<i64> = row.try_get(at.saturating_add(1))?;
+                code.map(|code| SortValue::Number(code.unsigned_abs()))
+            }
+            SortColumn::Word(_) => {
+                let word: Option<i16> = row.try_get(at)?;
+                word.map(|word| SortValue::Number(i64::from(word).saturating_add(WORD_OFFSET).unsigned_abs()))
+            }
+            SortColumn::Nothing => None,
+        };
+        Ok(value)
+    }
+}

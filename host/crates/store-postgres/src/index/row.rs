@@ -1,0 +1,216 @@
+//! Records taken apart: the rows that stand for them in the index.
+
+use std::collections::BTreeSet;
+
+use super::term::{self, WORD_BYTES_MAX, WORDS_BYTES_MAX};
+use super::vector::Vector;
+use daftar_domain::address::Address;
+use daftar_domain::code::CodedValue;
+use daftar_domain::extension::Extension;
+use daftar_domain::group::Group;
+use daftar_domain::identifier::Identifier;
+use daftar_domain::individual::Individual;
+use daftar_domain::person_name::{PersonName, search_phrase, search_words};
+use daftar_domain::record::RecordId;
+use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_domain::vocabulary::CodedField;
+use daftar_store::StoreError;
+
+/// What a caller is told of a row that is not as it was written.
+pub(super) fn unreadable(what: &'static str, error: &tokio_postgres::Error) -> StoreError {
+    StoreError::Corrupt { what, reason: error.to_string() }
+}
+
+/// The coded fields by which people are put in order, in the order of their columns.
+pub(super) const PERSON_CODES: [CodedField; 10] = [
+    CodedField::Gender,
+    CodedField::MaritalStatus,
+    CodedField::Country,
+    CodedField::Religion,
+    CodedField::EthnoculturalStatus,
+    CodedField::Education,
+    CodedField::Occupation,
+    CodedField::EconomicActivity,
+    CodedField::PregnancyStatus,
+    CodedField::IncomeCurrency,
+];
+
+/// The key of a record as PostgreSQL holds it; one that no record has, where it is not given yet.
+pub(super) fn key(id: RecordId) -> i64 {
+    i64::try_from(id.0).unwrap_or(-1)
+}
+
+/// A person or group as PostgreSQL holds it in one number.
+pub(super) fn subject_key(subject: SubjectReference) -> i64 {
+    let is_group = match subject.kind {
+        Subject::Individual => 0,
+        Subject::Group => 1,
+    };
+    key(subject.id).checked_mul(2).map_or(-1, |twice| twice | is_group)
+}
+
+/// The person or group of such a number.
+pub(super) fn subject_of(key: i64) -> SubjectReference {
+    let kind = if key & 1 == 0 { Subject::Individual } else { Subject::Group };
+    SubjectReference { kind, id: RecordId(key.unsigned_abs() / 2) }
+}
+
+/// What a person or group is found by.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Terms {
+    /// Codes, identifiers, words that fit.
+    terms: BTreeSet<String>,
+    /// Words that do not fit.
+    more_words: Vec<String>,
+    /// What tallies count.
+    pub(super) counted: BTreeSet<String>,
+}
+
+impl Terms {
+    /// Those of a person.
+    pub(super) fn of_individual(individual: &Individual) -> Self {
+        let details = &individual.details;
+        let names = details.name.as_ref().map(PersonName::search_words).unwrap_or_default();
+        Self::default()
+            .with_codes(&details.every_code(), &details.extension)
+            .with_others(&details.identifiers, details.active)
+            .with_words(&names, details.address.as_deref().unwrap_or_default())
+    }
+
+    /// Those of a group.
+    pub(super) fn of_group(group: &Group) -> Self {
+        let details = &group.details;
+        let names = search_words(details.name.as_deref().unwrap_or_default());
+        Self::default()
+            .with_codes(&details.every_code(), &details.extension)
+            .with_others(&details.identifiers, details.active)
+            .with_words(&names, details.address.as_deref().unwrap_or_default())
+    }
+
+    fn with_codes(mut self, fields: &[(CodedField, CodedValue)], extension: &Extension) -> Self {
+        let of_fields = fields.iter().map(|(field, value)| (term::of_code(*field, value.number), value.number));
+        let of_modules =
+            extension.coded().map(|(path, value)| (term::of_extension_code(path, value.number), value.number));
+        for (code, number) in of_fields.chain(of_modules) {
+            self.counted.insert(term::of_code_anywhere(number));
+            self.counted.insert(code.clone());
+            self.terms.insert(code);
+        }
+        self
+    }
+
+    fn with_others(mut self, identifiers: &[Identifier], active: Option<bool>) -> Self {
+        self.counted.insert(term::EVERY.to_owned());
+        if active == Some(false) {
+            self.counted.insert(term::INACTIVE.to_owned());
+            self.terms.insert(term::INACTIVE.to_owned());
+        }
+        self.terms.extend(identifiers.iter().map(|identifier| term::of_identifier(&identifier.key)));
+        self
+    }
+
+    fn with_words(mut self, names: &[String], addresses: &[Address]) -> Self {
+        let mut words: BTreeSet<String> = names.iter().map(|word| term::of_name_word(word)).collect();
+        for address in addresses {
+            words.extend(address.search_words().iter().map(|word| term::of_address_word(word)));
+            let phrase = |part: &Option<String>| part.as_deref().map(search_phrase).filter(|phrase| !phrase.is_empty());
+            words.extend(phrase(&address.district).map(|phrase| term::of_district(&phrase)));
+            words.extend(phrase(&address.region).map(|phrase| term::of_region(&phrase)));
+        }
+        let mut bytes = 0_usize;
+        for word in words {
+            bytes = bytes.saturating_add(word.len());
+            if word.len() > WORD_BYTES_MAX + 1 || bytes > WORDS_BYTES_MAX {
+                self.more_words.push(word);
+            } else {
+                self.terms.insert(word);
+            }
+        }
+        if !self.more_words.is_empty() {
+            self.terms.insert(term::MORE.to_owned());
+        }
+        self
+    }
+
+    /// As `tsvector` reads it.
+    pub(super) fn vector(&self) -> String {
+        let quoted: Vec<String> = self.terms.iter().map(|term| term::quoted(term)).collect();
+        quoted.join(" ")
+    }
+
+    /// As `tsvector` is sent.
+    pub(super) fn into_vector(self) -> Vector {
+        Vector(self.terms)
+    }
+
+    /// The words that do not fit; none, where there are none.
+    pub(super) fn words_that_do_not_fit(&self) -> Option<Vec<String>> {
+        (!self.more_words.is_empty()).then(|| self.more_words.clone())
+    }
+
+    /// The words that do not fit, as `text[]` reads them; none, where there are none.
+    pub(super) fn more_words(&self) -> Option<String> {
+        (!self.more_words.is_empty()).then(|| array(&self.more_words))
+    }
+}
+
+/// Texts as `text[]` reads them.
+pub(super) fn array(texts: &[impl AsRef<str>]) -> String {
+    let quoted = texts.iter().map(|text| {
+        let escaped = text.as_ref().replace('\\', "\\\\").replace('"', "\\\"");
+        format!("\"{escaped}\"")
+    });
+    format!("{{{}}}", quoted.collect::<Vec<_>>().join(","))
+}
+
+/// The codes of a person, column by column.
+pub(super) fn codes_of(individual: &Individual) -> [Option<i64>; 10] {
+    let all = individual.details.every_code();
+    PERSON_CODES
+        .map(|wanted| all.iter().find(|(field, _)| *field == wanted).map(|(_, value)| i64::from(value.number.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use daftar_domain::individual::IndividualDetails;
+    use daftar_domain::record::{Record, RecordMeta, VersionId};
+
+    fn person(name: &str, addresses: Vec<Address>) -> Individual {
+        let name = PersonName { text: Some(name.to_owned()), ..PersonName::default() };
+        let details = IndividualDetails { name: Some(name), address: Some(addresses), ..Default::default() };
+        let meta = RecordMeta { version: VersionId::FIRST, last_updated: jiff::Timestamp::UNIX_EPOCH, source: None };
+        Record { id: RecordId(1), meta, details }
+    }
+
+    #[test]
+    fn words_that_do_not_fit_stand_beside_the_others() {
+        let long = "x".repeat(WORD_BYTES_MAX + 1);
+        let address = Address { text: Some(format!("{long} hill")), ..Address::default() };
+        let terms = Terms::of_individual(&person("Abeba", vec![address]));
+        assert_eq!(terms.vector(), "'!' 'ahill' 'nabeba'");
+        assert_eq!(terms.more_words(), Some(format!("{{\"a{long}\"}}")));
+
+        let word = |number: usize| format!("{number:0>900}");
+        let many = (0..1_000).map(|number| Address { text: Some(word(number)), ..Address::default() }).collect();
+        let terms = Terms::of_individual(&person("Abeba", many));
+        assert!(terms.vector().len() < WORDS_BYTES_MAX + 10_000);
+        assert!(terms.more_words().is_some());
+    }
+
+    #[test]
+    fn a_subject_is_one_number() {
+        for subject in [(Subject::Individual, 7), (Subject::Group, 7)] {
+            let subject = SubjectReference { kind: subject.0, id: RecordId(subject.1) };
+            assert_eq!(subject_of(subject_key(subject)), subject);
+        }
+        let pending = SubjectReference { kind: Subject::Group, id: RecordId::pending(1) };
+        assert!(subject_key(pending) < 0);
+    }
+
+    #[test]
+    fn an_array_is_read_as_it_was_written() {
+        assert_eq!(array(&["a b", "c\"d", "e\\f"]), r#"{"a b","c\"d","e\\f"}"#);
+        assert_eq!(array(&[""; 0]), "{}");
+    }
+}

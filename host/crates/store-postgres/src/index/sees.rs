@@ -1,0 +1,123 @@
+//! What consents open to a client, as conditions on rows.
+
+use std::collections::BTreeMap;
+
+use tokio_postgres::Row;
+
+use super::row::subject_key;
+use super::row::unreadable;
+use super::sql::Parameters;
+use daftar_domain::calendar::days_since_epoch;
+use daftar_domain::consent::ConsentId;
+use daftar_domain::consent_filter::Opened;
+use daftar_domain::extension::EXTENSION;
+use daftar_domain::field::{ALWAYS_SHOWN, FieldName, FieldSet, extension_key};
+use daftar_domain::scope::Resource;
+use daftar_domain::subject::SubjectReference;
+use daftar_store::StoreError;
+use daftar_store::index::Sees;
+
+/// Which rows a client sees, and which of their fields.
+pub(super) struct Sight {
+    /// What holds of a consent `c` that counts for the client today.
+    counts: String,
+}
+
+impl Sight {
+    /// None, where nothing can be open to the client.
+    pub(super) fn new(sees: Sees<'_>, parameters: &mut Parameters) -> Option<Self> {
+        let organization = sees.filter.organization.as_ref()?.as_str().to_owned();
+        let grantee = parameters.bind(organization, "text");
+        let day = parameters.bind(days_since_epoch(sees.day), "integer");
+        let mut counts =
+            format!("c.grantee = {grantee} AND c.first_day <= {day} AND c.last_day >= {day} AND NOT c.is_withdrawn");
+        if let Some(purpose) = &sees.filter.purpose {
+            let purpose = parameters.bind(purpose.as_str().to_owned(), "text");
+            counts.push_str(&format!(" AND c.purpose = {purpose}"));
+        }
+        Some(Self { counts })
+    }
+
+    /// That a record exists for the client, or that a field of it may be looked at where one is named. `record` is its key, or the
+    /// beneficiary of a membership.
+    pub(super) fn opens(
+        &self,
+        resource: Resource,
+        record: &str,
+        field: Option<&str>,
+        parameters: &mut Parameters,
+    ) -> String {
+        let counts = &self.counts;
+        let whose = match resource {
+            Resource::Individual => format!("c.record = {record} AND NOT c.is_group AND c.opens_subject"),
+            Resource::Group => format!("c.record = {record} AND c.is_group AND c.opens_subject"),
+            Resource::ProgramMembership => format!("c.subject = {record} AND c.opens_memberships"),
+            Resource::Program
+            | Resource::Consent
+            | Resource::Vocabulary
+            | Resource::Eligibility
+            | Resource::Identifier => "false".to_owned(),
+        };
+        let names = match field {
+            Some(field) if !ALWAYS_SHOWN.contains(&field) => {
+                let named = FieldName::parse(resource, field).ok().map(|field| field.as_str().to_owned());
+                let of_modules = extension_key(field).map(|_| EXTENSION.to_owned());
+                let names: Vec<String> = named.into_iter().chain(of_modules).collect();
+                format!(" AND (c.fields IS NULL OR c.fields && {})", parameters.bind(names, "text[]"))
+            }
+            Some(_) | None => String::new(),
+        };
+        format!("EXISTS (SELECT FROM daftar.search_consent AS c WHERE {whose} AND {counts}{names})")
+    }
+
+    /// The statement that gives the consents that open these records, or their memberships, with whose they are.
+    pub(super) fn consents(
+        &self,
+        resource: Resource,
+        subjects: &[SubjectReference],
+        parameters: &mut Parameters,
+    ) -> String {
+        let keys: Vec<i64> = subjects.iter().map(|subject| subject_key(*subject)).collect();
+        let subjects = parameters.bind(keys, "bigint[]");
+        let opens = match resource {
+            Resource::Individual => "NOT c.is_group AND c.opens_subject",
+            Resource::Group => "c.is_group AND c.opens_subject",
+            Resource::ProgramMembership => "c.opens_memberships",
+            Resource::Program
+            | Resource::Consent
+            | Resource::Vocabulary
+            | Resource::Eligibility
+            | Resource::Identifier => "false",
+        };
+        format!(
+            "SELECT c.subject, c.consent_id::text, c.fields FROM daftar.search_consent AS c \
+             WHERE c.subject = ANY({subjects}) AND {opens} AND {} ORDER BY c.id",
+            self.counts
+        )
+    }
+}
+
+/// What the consents open together of each of the records, in the order in which they were written down.
+pub(super) fn opened(
+    resource: Resource,
+    subjects: &[SubjectReference],
+    rows: &[Row],
+) -> Result<Vec<Option<Opened>>, StoreError> {
+    let told = |error: tokio_postgres::Error| unreadable("consent in the index", &error);
+    let mut by_subject: BTreeMap<i64, Opened> = BTreeMap::new();
+    for row in rows {
+        let id: String = row.try_get(1).map_err(told)?;
+        let id = ConsentId::parse(&id)
+            .map_err(|error| StoreError::Corrupt { what: "consent in the index", reason: error.to_string() })?;
+        let names: Option<Vec<String>> = row.try_get(2).map_err(told)?;
+        let fields = match names {
+            None => FieldSet::All,
+            Some(names) => FieldSet::only(names.iter().filter_map(|name| FieldName::parse(resource, name).ok())),
+        };
+        let nothing = || Opened { fields: FieldSet::none(), consents: Vec::new() };
+        let opened = by_subject.entry(row.try_get(0).map_err(told)?).or_insert_with(nothing);
+        opened.fields = opened.fields.union(&fields);
+        opened.consents.push(id);
+    }
+    Ok(subjects.iter().map(|subject| by_subject.get(&subject_key(*subject)).cloned()).collect())
+}

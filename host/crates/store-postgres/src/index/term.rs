@@ -1,0 +1,161 @@
+//! What a record is found by, as terms of one set, and what is looked for among them.
+//!
+//! **Invariant:** a term is a letter and what stands behind it, as the migration of the index says; a code's `#` stands in no path.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256};
+
+use daftar_domain::code::CodeNumber;
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::manifest::ExtensionPath;
+use daftar_domain::search::{CodedPlace, TextConditions};
+use daftar_domain::vocabulary::CodedField;
+use daftar_store::record::coded_field;
+
+/// What every record holds, as far as tallies go.
+pub(super) const EVERY: &str = "";
+/// What a record holds that is not in use.
+pub(super) const INACTIVE: &str = "x";
+/// What a record holds that has more words than fit.
+pub(super) const MORE: &str = "!";
+
+/// The longest word that stands among terms, in bytes: PostgreSQL takes terms of 2,046.
+pub(super) const WORD_BYTES_MAX: usize = 1_000;
+/// What all words of a record take among its terms at most, in bytes: PostgreSQL takes 1,048,575 for all terms.
+pub(super) const WORDS_BYTES_MAX: usize = 400_000;
+
+/// A code in a field that every registry has.
+pub(super) fn of_code(field: CodedField, number: CodeNumber) -> String {
+    format!("c{}#{}", coded_field::number(field), number.0)
+}
+
+/// What the terms of a field's codes begin with.
+pub(super) fn of_field(field: CodedField) -> String {
+    format!("c{}#", coded_field::number(field))
+}
+
+/// A code in a field of a module.
+pub(super) fn of_extension_code(path: &ExtensionPath, number: CodeNumber) -> String {
+    format!("e{path}#{}", number.0)
+}
+
+/// A code where a condition looks for it.
+pub(super) fn of_code_at(place: &CodedPlace, number: CodeNumber) -> String {
+    match place {
+        CodedPlace::Field(field) => of_code(*field, number),
+        CodedPlace::Extension(path) => of_extension_code(path, number),
+    }
+}
+
+/// A code in whatever field; in tallies alone.
+pub(super) fn of_code_anywhere(number: CodeNumber) -> String {
+    format!("k{}", number.0)
+}
+
+/// An identifier: 128 bits that nobody finds a second identifier for.
+pub(super) fn of_identifier(key: &IdentifierKey) -> String {
+    // A system has no `|`, so that no two identifiers are the same text.
+    let digest = Sha256::new().chain_update(key.system.as_str()).chain_update("|").chain_update(key.value.as_str());
+    digest.finalize().iter().take(16).fold("i".to_owned(), |mut term, byte| {
+        // Writing into a text does not fail.
+        let _ = write!(term, "{byte:02x}");
+        term
+    })
+}
+
+/// A word of the name.
+pub(super) fn of_name_word(word: &str) -> String {
+    format!("n{word}")
+}
+
+/// A word of an address.
+pub(super) fn of_address_word(word: &str) -> String {
+    format!("a{word}")
+}
+
+/// The district of an address.
+pub(super) fn of_district(phrase: &str) -> String {
+    format!("d{phrase}")
+}
+
+/// The region of an address.
+pub(super) fn of_region(phrase: &str) -> String {
+    format!("r{phrase}")
+}
+
+/// A term as `tsvector` and `tsquery` read it.
+pub(super) fn quoted(term: &str) -> String {
+    format!("'{}'", term.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+/// A word, or the whole of a phrase, that a search looks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// The term, or its beginning.
+    pub(super) term: String,
+    /// Whether it is the beginning that counts.
+    pub(super) is_beginning: bool,
+}
+
+impl Wanted {
+    /// Everything that conditions on texts look for.
+    pub(super) fn of_texts(texts: &TextConditions) -> Vec<Self> {
+        let beginning = |term| Self { term, is_beginning: true };
+        let whole = |term| Self { term, is_beginning: false };
+        let names = texts.name_words.iter().map(|word| beginning(of_name_word(word)));
+        let addresses = texts.address_words.iter().map(|word| beginning(of_address_word(word)));
+        let districts = texts.districts.iter().map(|phrase| whole(of_district(phrase)));
+        let regions = texts.regions.iter().map(|phrase| whole(of_region(phrase)));
+        names.chain(addresses).chain(districts).chain(regions).collect()
+    }
+
+    /// What is looked for among terms; none, where it is too long to stand there.
+    pub(super) fn query(&self) -> Option<String> {
+        let suffix = if self.is_beginning { ":*" } else { "" };
+        (self.term.len() <= WORD_BYTES_MAX + 1).then(|| format!("{}{suffix}", quoted(&self.term)))
+    }
+}
+
+/// What is looked for when one of the queries is to hold; never nested deeper than their number has digits.
+pub(super) fn any_of(queries: &[String]) -> String {
+    match queries {
+        [] => String::new(),
+        [only] => only.clone(),
+        several => {
+            let (one, other) = several.split_at(several.len() / 2);
+            format!("({} | {})", any_of(one), any_of(other))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_looked_for_is_never_read_as_an_operator() {
+        assert_eq!(quoted("nit's \\ & | ! <->"), r"'nit''s \\ & | ! <->'");
+        let texts =
+            TextConditions { name_words: vec!["abe".into()], regions: vec!["nord est".into()], ..Default::default() };
+        let queries: Vec<_> = Wanted::of_texts(&texts).iter().filter_map(Wanted::query).collect();
+        assert_eq!(queries, ["'nabe':*", "'rnord est'"]);
+        let long = Wanted { term: of_name_word(&"x".repeat(WORD_BYTES_MAX + 1)), is_beginning: true };
+        assert_eq!(long.query(), None);
+    }
+
+    #[test]
+    fn many_alternatives_are_nested_a_few_deep() {
+        let queries: Vec<String> = (0..5).map(|number| number.to_string()).collect();
+        assert_eq!(any_of(&queries), "((0 | 1) | (2 | (3 | 4)))");
+        assert_eq!(any_of(&queries[..1]), "0");
+    }
+
+    #[test]
+    fn identifiers_of_different_systems_are_different() {
+        let term = |text: &str| of_identifier(&IdentifierKey::parse(text).unwrap());
+        assert_eq!(term("urn:a:x|1").len(), 33);
+        assert_ne!(term("urn:a:x|1"), term("urn:a:x|2"));
+        assert_ne!(term("urn:a:x|1"), term("urn:a:y|1"));
+    }
+}

@@ -1,0 +1,298 @@
+//! Over many records every filter is led by an index, and so is every page of many.
+
+use std::sync::Arc;
+
+use jiff::civil::Date;
+
+use super::super::PostgresIndex;
+use super::database::Database;
+use daftar_domain::address::Address;
+use daftar_domain::calendar::{Period, date_from_days};
+use daftar_domain::change::ChangedRecord;
+use daftar_domain::code::{CodeNumber, CodedValue, EditionNumber};
+use daftar_domain::consent::{ConsentDetails, ConsentId};
+use daftar_domain::consent_filter::ConsentFilter;
+use daftar_domain::group::{GroupDetails, Member};
+use daftar_domain::identifier::{Identifier, IdentifierKey};
+use daftar_domain::individual::IndividualDetails;
+use daftar_domain::organization::{LegalBasis, Organization};
+use daftar_domain::person_name::PersonName;
+use daftar_domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
+use daftar_domain::record::{Record, RecordId, RecordMeta, VersionId};
+use daftar_domain::scope::Resource;
+use daftar_domain::search::found::Sorting;
+use daftar_domain::search::instant::InstantCondition;
+use daftar_domain::search::order::{Direction, SortField, SortKey, Window};
+use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
+use daftar_domain::search::{
+    CodeCondition, CodedPlace, DateCondition, DateOperator, GroupQuery, IndividualQuery, Page, PlaceCondition,
+    TextConditions,
+};
+use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_domain::vocabulary::CodedField;
+use daftar_store::index::{Index, Sees};
+
+const PEOPLE: u64 = 40_000;
+const GROUPS: u64 = 10_000;
+
+fn record<D>(id: u64, details: D) -> Arc<Record<D>> {
+    let last_updated = jiff::Timestamp::from_millisecond(1_000 * id as i64).unwrap();
+    let meta = RecordMeta { version: VersionId::FIRST, last_updated, source: None };
+    Arc::new(Record { id: RecordId(id), meta, details })
+}
+
+fn code(number: u64) -> CodedValue {
+    CodedValue { number: CodeNumber(number as u32), edition: EditionNumber(1) }
+}
+
+fn day(number: u64) -> Date {
+    date_from_days(number as i32).unwrap()
+}
+
+fn key(id: u64) -> IdentifierKey {
+    IdentifierKey::parse(&format!("urn:a:x|{id}")).unwrap()
+}
+
+fn subject(id: u64) -> SubjectReference {
+    SubjectReference { kind: Subject::Individual, id: RecordId(id) }
+}
+
+fn person(id: u64) -> ChangedRecord {
+    let district = Some(format!("district {}", id % 500));
+    let address = Address { district, country: Some(code(900)), ..Address::default() };
+    let name = PersonName {
+        family: Some(format!("family{}", id % 1_000)),
+        given: Some(format!("given{id}")),
+        ..PersonName::default()
+    };
+    let details = IndividualDetails {
+        identifiers: vec![Identifier { key: key(id), period: None }],
+        name: Some(name),
+        active: Some(!id.is_multiple_of(500)),
+        birth_date: Some(day(id % 20_000)),
+        codes: vec![(CodedField::Gender, code(id % 2 + 1)), (CodedField::Occupation, code(id % 400 + 100))],
+        address: Some(vec![address]),
+        ..IndividualDetails::default()
+    };
+    ChangedRecord::Individual(record(id, details))
+}
+
+fn household(id: u64) -> ChangedRecord {
+    let member = |individual| Member {
+        individual: RecordId(individual),
+        role: Some(code(700 + id % 50)),
+        period: Some(Period { start: Some(day(id % 1_000)), end: None }),
+        is_inactive: false,
+    };
+    let details = GroupDetails {
+        identifiers: vec![Identifier { key: key(id), period: None }],
+        name: Some(format!("household{id}")),
+        group_type: Some(code(1_000 + id % 200)),
+        members: Some((1..=4).map(|place| member((id - 1) * 4 + place)).collect()),
+        ..GroupDetails::default()
+    };
+    ChangedRecord::Group(record(id, details))
+}
+
+fn membership(id: u64) -> ChangedRecord {
+    let status = if id.is_multiple_of(200) { MembershipStatus::Draft } else { MembershipStatus::Enrolled };
+    let details = ProgramMembershipDetails {
+        identifiers: Vec::new(),
+        has_no_identifier: false,
+        program: RecordId(id % 200 + 1),
+        beneficiary: subject(id),
+        status,
+        enrollment_date: Some(day(id % 5_000)),
+        exit_date: None,
+        exit_reason: None,
+        override_reason: None,
+    };
+    ChangedRecord::ProgramMembership(record(id, details))
+}
+
+fn organization(id: u64) -> Organization {
+    Organization::parse(&format!("Organization {}", id % 200)).unwrap()
+}
+
+fn consent(id: u64) -> ChangedRecord {
+    let details = ConsentDetails {
+        id: ConsentId::from_bytes(u128::from(id).to_be_bytes()),
+        subject: subject(id),
+        grantee: organization(id),
+        purpose: None,
+        effective_date: day(0),
+        expiry_date: None,
+        resources: vec![Resource::Individual, Resource::ProgramMembership],
+        fields: None,
+        legal_basis: LegalBasis::Consent,
+        is_withdrawn: false,
+    };
+    ChangedRecord::Consent(record(id, details))
+}
+
+fn register() -> Database {
+    let database = Database::new();
+    for make in [person as fn(u64) -> ChangedRecord, membership, consent] {
+        database.write(&(1..=PEOPLE).map(make).collect::<Vec<_>>());
+    }
+    database.write(&(1..=GROUPS).map(household).collect::<Vec<_>>());
+    database.execute("VACUUM ANALYZE");
+    database
+}
+
+/// How often PostgreSQL has read a table of the index from its beginning, tallies left out: those are few rows.
+fn whole_reads(database: &Database) -> i64 {
+    database.wait(async {
+        let connection = database.database.connection().await.unwrap();
+        let client = connection.object().unwrap();
+        client.execute("SELECT pg_stat_force_next_flush()", &[]).await.unwrap();
+        let statement = "SELECT sum(seq_scan)::bigint FROM pg_stat_user_tables \
+                         WHERE relname LIKE 'search_%' AND relname <> 'search_tally'";
+        client.query_one(statement, &[]).await.unwrap().get(0)
+    })
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn codes(field: CodedField, number: u32) -> Vec<CodeCondition> {
+    vec![CodeCondition { field: CodedPlace::Field(field), any_of: vec![CodeNumber(number)] }]
+}
+
+fn people_queries() -> Vec<(&'static str, u64, IndividualQuery)> {
+    let everybody = IndividualQuery::default();
+    let by_text = |texts| IndividualQuery { texts, ..IndividualQuery::default() };
+    let place = |groups, roles| PlaceCondition { day: 2_000, is_none: false, groups, roles };
+    let within = |first_ms, last_ms| InstantCondition { operator: DateOperator::Equal, first_ms, last_ms };
+    let born = |operator, number| DateCondition { operator, date: day(number) };
+    vec![
+        ("identifier", 1, IndividualQuery { identifiers: vec![key(7)], ..everybody.clone() }),
+        ("name", 1, by_text(TextConditions { name_words: words(&["given39999"]), ..Default::default() })),
+        (
+            "beginning of a name",
+            11,
+            by_text(TextConditions { name_words: words(&["given3999"]), ..Default::default() }),
+        ),
+        (
+            "two names",
+            11,
+            by_text(TextConditions { name_words: words(&["given39", "family40"]), ..Default::default() }),
+        ),
+        ("nobody's name", 0, by_text(TextConditions { name_words: words(&["nobody"]), ..Default::default() })),
+        ("district", 80, by_text(TextConditions { districts: words(&["district 77"]), ..Default::default() })),
+        ("word of an address", 80, by_text(TextConditions { address_words: words(&["77"]), ..Default::default() })),
+        ("birth date", 2, IndividualQuery { birth_date: vec![born(DateOperator::Equal, 77)], ..everybody.clone() }),
+        ("birth dates", 20, {
+            let between = vec![born(DateOperator::OnOrAfter, 100), born(DateOperator::Before, 110)];
+            IndividualQuery { birth_date: between, ..everybody.clone() }
+        }),
+        ("code", 100, IndividualQuery { codes: codes(CodedField::Occupation, 200), ..everybody.clone() }),
+        ("inactive", 80, IndividualQuery { active: Some(false), ..everybody.clone() }),
+        ("last updated", 11, IndividualQuery { last_updated: vec![within(70_000, 80_000)], ..everybody.clone() }),
+        ("group", 8, {
+            let groups = vec![vec![RecordId(7), RecordId(8)]];
+            IndividualQuery { place: Some(place(groups, Vec::new())), ..everybody.clone() }
+        }),
+        ("group and role", 4, {
+            let place = place(vec![vec![RecordId(7), RecordId(8)]], vec![vec![CodeNumber(707)]]);
+            IndividualQuery { place: Some(place), ..everybody.clone() }
+        }),
+        ("code and birth date", 2, {
+            let birth_date = vec![born(DateOperator::Equal, 100)];
+            IndividualQuery { codes: codes(CodedField::Occupation, 200), birth_date, ..everybody }
+        }),
+    ]
+}
+
+fn assert_led(database: &Database, what: &str, ask: impl Fn(&PostgresIndex) -> u64, expected: u64) {
+    let before = whole_reads(database);
+    assert_eq!(ask(&database.usual()), expected, "{what}");
+    assert_eq!(whole_reads(database), before, "a whole table was read by a search for: {what}");
+}
+
+#[test]
+fn every_filter_is_led_by_an_index() {
+    let database = register();
+    let page = Window::from(Page::default());
+    let first = Sorting::REGISTERED;
+    for (what, total, query) in people_queries() {
+        let ask =
+            |index: &PostgresIndex| database.wait(index.search_individuals(&query, None, first, &page)).unwrap().total;
+        assert_led(&database, what, ask, total);
+    }
+    let every = GroupQuery::default;
+    let of_groups = [
+        ("identifier of a group", 1, GroupQuery { identifiers: vec![key(7)], ..every() }),
+        ("type of a group", 50, GroupQuery { codes: codes(CodedField::GroupType, 1_007), ..every() }),
+        ("member", 2, GroupQuery { members: vec![[1, 2, 5].map(RecordId).to_vec()], day: 2_000, ..every() }),
+    ];
+    for (what, total, query) in of_groups {
+        let ask = |index: &PostgresIndex| database.wait(index.search_groups(&query, None, first, &page)).unwrap().total;
+        assert_led(&database, what, ask, total);
+    }
+    let of_memberships = [
+        ("beneficiary", 1, vec![MembershipTerm::Beneficiary(subject(77))]),
+        ("program", 200, vec![MembershipTerm::Program(RecordId(77))]),
+        ("status", 200, vec![MembershipTerm::Status(MembershipStatus::Draft)]),
+    ];
+    for (what, total, terms) in of_memberships {
+        let conditions = MembershipConditions { terms: vec![terms], last_updated: Vec::new() };
+        let ask = |index: &PostgresIndex| {
+            database.wait(index.search_memberships(&conditions, None, first, &page)).unwrap().total
+        };
+        assert_led(&database, what, ask, total);
+    }
+    for (what, total, term) in
+        [("subject", 1, ConsentTerm::Subject(subject(77))), ("grantee", 200, ConsentTerm::Grantee(organization(77)))]
+    {
+        let ask = |index: &PostgresIndex| {
+            database.wait(index.consents(&[vec![term.clone()]], Page::default())).unwrap().total
+        };
+        assert_led(&database, what, ask, total);
+    }
+    let filter = ConsentFilter { organization: Some(organization(77)), purpose: None };
+    let sees = || Some(Sees { filter: &filter, day: day(5) });
+    let everybody = IndividualQuery::default();
+    let ask = |index: &PostgresIndex| {
+        database.wait(index.search_individuals(&everybody, sees(), first, &page)).unwrap().total
+    };
+    assert_led(&database, "everybody who consents", ask, 200);
+    let every = MembershipConditions::default();
+    let ask =
+        |index: &PostgresIndex| database.wait(index.search_memberships(&every, sees(), first, &page)).unwrap().total;
+    assert_led(&database, "memberships of those who consent", ask, 200);
+    for (what, total, number) in [("holders of a code", 100, 200), ("holders of a role", 200, 707)] {
+        let numbers = [CodeNumber(number), CodeNumber(9_999)];
+        let ask = |index: &PostgresIndex| {
+            let (people, groups) = database.wait(index.holders_of(&numbers, 1_000)).unwrap();
+            let count = (people.len() + groups.len()) as u64;
+            assert_eq!(database.wait(index.records_using(&numbers)).unwrap(), count, "{what}");
+            count
+        };
+        assert_led(&database, what, ask, total);
+    }
+}
+
+#[test]
+fn a_page_of_many_is_led_by_an_index_in_its_order() {
+    let database = register();
+    let page = Window::from(Page::default());
+    let everybody = IndividualQuery::default();
+    let codes = [CodedField::Gender, CodedField::Occupation].map(SortField::Code);
+    for field in [SortField::Name, SortField::BirthDate, SortField::LastUpdated].into_iter().chain(codes) {
+        for direction in [Direction::Ascending, Direction::Descending] {
+            let keys = [SortKey { field, direction }];
+            let sorting = Sorting { keys: &keys, code_ranks: &[] };
+            let mut window = page.clone();
+            for _ in 0..2 {
+                let before = whole_reads(&database);
+                let index = database.usual();
+                let found = database.wait(index.search_individuals(&everybody, None, sorting, &window)).unwrap();
+                assert_eq!((found.total, found.ids.len()), (PEOPLE, 20));
+                assert_eq!(whole_reads(&database), before, "a whole table was read by {keys:?} from {window:?}");
+                window.start = daftar_domain::search::order::Start::After(found.next.unwrap());
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Words that PostgreSQL would not take are found as others are.
+
+use std::sync::Arc;
+
+use super::super::term::WORD_BYTES_MAX;
+use super::database::Database;
+use daftar_domain::address::Address;
+use daftar_domain::change::ChangedRecord;
+use daftar_domain::individual::IndividualDetails;
+use daftar_domain::person_name::PersonName;
+use daftar_domain::record::{Record, RecordId, RecordMeta, VersionId};
+use daftar_domain::search::found::Sorting;
+use daftar_domain::search::{IndividualQuery, Page, TextConditions};
+use daftar_index::{Columns, SearchLimits};
+use daftar_store::index::Index;
+
+fn person(id: u64, name: &str, texts: &[String], region: &str) -> ChangedRecord {
+    let address =
+        |text: &String| Address { text: Some(text.clone()), region: Some(region.to_owned()), ..Address::default() };
+    let details = IndividualDetails {
+        name: Some(PersonName { text: Some(name.to_owned()), ..PersonName::default() }),
+        address: Some(texts.iter().map(address).collect()),
+        ..IndividualDetails::default()
+    };
+    let meta = RecordMeta { version: VersionId::FIRST, last_updated: jiff::Timestamp::UNIX_EPOCH, source: None };
+    ChangedRecord::Individual(Arc::new(Record { id: RecordId(id), meta, details }))
+}
+
+#[test]
+fn long_and_many_words_are_found_as_others_are() {
+    let database = Database::new();
+    let columns = Columns::default();
+    let long = "x".repeat(3 * WORD_BYTES_MAX);
+    let many: Vec<String> = (0..1_000).map(|number| format!("{number:0>900}")).collect();
+    let people = [
+        person(1, "Abeba", &["hill".to_owned()], "Nord Est"),
+        person(2, "Abel", &[long.clone(), "hill".to_owned()], "Nord Est"),
+        person(3, "Abel", &many, &long),
+        person(4, "Ab'el \\ 'x' & | ! <-> :*", &["hill".to_owned()], "Nord"),
+    ];
+    columns.load(&people);
+    database.write(&people);
+    let (snapshot, index) = (columns.snapshot(), database.usual());
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let by = |name: &[&str], address: &[&str], regions: &[&str]| TextConditions {
+        name_words: words(name),
+        address_words: words(address),
+        districts: Vec::new(),
+        regions: words(regions),
+    };
+    let last = "0".repeat(897) + "999";
+    let cases: Vec<(TextConditions, &[u64])> = vec![
+        (by(&["abe"], &[], &[]), &[1, 2, 3, 4]),
+        (by(&["abe", "x"], &[], &[]), &[4]),
+        (by(&[], &["hill"], &[]), &[1, 2, 4]),
+        (by(&[], &["hill", "xx"], &[]), &[2]),
+        (by(&[], &[long.as_str()], &[]), &[2, 3]),
+        (by(&[], &[&long[..WORD_BYTES_MAX + 5]], &[]), &[2, 3]),
+        (by(&[], &[&format!("{long}x")], &[]), &[]),
+        (by(&[], &[last.as_str(), "000"], &[]), &[3]),
+        (by(&["abel"], &[last.as_str()], &[long.as_str()]), &[3]),
+        (by(&[], &[], &[&long[..WORD_BYTES_MAX + 5]]), &[]),
+        (by(&[], &[], &["nord est"]), &[1, 2]),
+        (by(&["' | 'nabeba"], &[], &[]), &[]),
+        (by(&["abe\0"], &[], &[]), &[]),
+        (by(&[""], &[], &[]), &[1, 2, 3, 4]),
+        (by(&[], &[], &[""]), &[]),
+    ];
+    for (texts, expected) in cases {
+        let query = IndividualQuery { texts, ..IndividualQuery::default() };
+        let page = Page::default().into();
+        let known = snapshot.search(&query, SearchLimits::default(), Sorting::REGISTERED, &page);
+        let found = database.wait(index.search_individuals(&query, None, Sorting::REGISTERED, &page)).unwrap();
+        assert_eq!(found, known);
+        assert_eq!(found.ids.iter().map(|id| id.0).collect::<Vec<_>>(), expected);
+    }
+}

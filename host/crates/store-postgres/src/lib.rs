@@ -1,0 +1,392 @@
+//! The store in PostgreSQL: one database, any number of processes.
+//!
+//! Records are kept as their stored forms, beside them what they are searched by. One task of each process writes (`writer`): what
+//! waits is a group, a group is one transaction, and the transactions of all processes follow one another, as each locks the same row
+//! first. Another task writes the audit entries of reads (`audit_writer`), without that row. Reads take connections from a pool
+//! (`database`), one statement each.
+//!
+//! **Invariant:** only this crate names the crates of the database.
+//!
+//! **Invariant:** a database that is away fails requests and nothing else: what is asked once it is back is done, without a restart.
+
+mod archive;
+mod attempt;
+mod audit_log;
+mod audit_writer;
+mod change_log;
+mod connection;
+mod copy;
+mod database;
+mod failure;
+mod feed;
+mod gather;
+mod group;
+pub mod index;
+mod lock_waits;
+mod locks;
+mod lookups;
+mod meters;
+mod open;
+mod options;
+mod outage;
+mod partitions;
+mod put;
+mod reader;
+mod rows;
+mod shared;
+mod state;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod writer;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tracing::{Instrument, info_span};
+
+use daftar_domain::audit::AuditEntry;
+use daftar_domain::change::{ChangedRecord, Sequence};
+use daftar_domain::client::{Client, ClientId};
+use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use daftar_domain::deployment::Setting;
+use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest};
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::photo::PhotoReference;
+use daftar_domain::program_membership::MembershipSlot;
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
+
+pub use self::archive::{PostgresCatchUp, PostgresRefill};
+use self::audit_log::{Summaries, SummaryTask};
+use self::audit_writer::{AuditJob, AuditWriter};
+use self::database::Database;
+use self::failure::{Failure, Meaning};
+pub use self::feed::{Channel, PostgresFeed};
+use self::index::PostgresIndex;
+use self::lookups::Lookups;
+pub use self::meters::PostgresUsage;
+pub use self::open::OpenError;
+pub use self::options::{BulkLimits, PostgresOptions};
+pub use self::partitions::PostgresPartitions;
+pub use self::shared::PostgresShared;
+use self::state::{Basis, State};
+use self::writer::{Answer, Asked, JOBS_PER_GROUP_MAX, Job, Writer};
+use daftar_store::audit_buffer::{AuditBuffer, Waiting};
+use daftar_store::change_log::RegisterId;
+use daftar_store::meters::Meters;
+use daftar_store::{
+    ChangeSink, Committed, IdentifierOwner, Store, StoreError, StoredCodeTable, Write, changes_records,
+};
+
+/// What the tasks that write are asked by.
+#[derive(Clone)]
+struct Jobs {
+    writer: mpsc::Sender<Asked>,
+    audit: mpsc::Sender<AuditJob>,
+}
+
+/// A registry in a database.
+pub struct PostgresStore {
+    database: Arc<Database>,
+    lookups: Lookups,
+    register: RegisterId,
+    /// Absent once the store is closed.
+    jobs: Mutex<Option<Jobs>>,
+    writers: Mutex<Option<[JoinHandle<()>; 2]>>,
+    _summaries: SummaryTask,
+    audit: Arc<AuditBuffer>,
+    /// Whether lines of the audit log could not be written when it was tried last: nothing is shown that adds to them.
+    lines_wait: Arc<AtomicBool>,
+    sink: Arc<OnceLock<Arc<dyn ChangeSink>>>,
+    last_sequence: Arc<AtomicU64>,
+    meters: Arc<Meters>,
+    feed: PostgresFeed,
+    basis: Arc<Basis>,
+    queue_writes_max: usize,
+    write_wait: Duration,
+}
+
+impl PostgresStore {
+    /// Opens a database, whose tables are made where there are none. Any number of processes may.
+    ///
+    /// # Errors
+    /// See [`OpenError`]: it cannot be reached, a newer daftar changed it, or its tables cannot be made.
+    pub async fn open(options: PostgresOptions) -> Result<Self, OpenError> {
+        let database = Arc::new(Database::new(&options)?);
+        let register = open::open(&database).await?;
+        let unreadable =
+            |error: StoreError| OpenError::Tables { place: database.place().to_owned(), reason: error.to_string() };
+        let last = database.last_sequence().await.map_err(unreadable)?;
+        let last_sequence = Arc::new(AtomicU64::new(last.0));
+        let lines_wait = Arc::new(AtomicBool::new(false));
+        let (audit, sink, meters) = (Arc::default(), Arc::new(OnceLock::new()), Arc::<Meters>::default());
+        let basis = Arc::<Basis>::default();
+        let (summaries, summary_task) = Summaries::start(Arc::clone(&database));
+        let audit_writer = AuditWriter::new(
+            Arc::clone(&database),
+            RegisterId::draw().0,
+            Arc::clone(&audit),
+            Arc::clone(&lines_wait),
+            Arc::clone(&summaries),
+            options.write_wait,
+        );
+        let writer = Writer {
+            database: Arc::clone(&database),
+            id: RegisterId::draw().0,
+            meters: Arc::clone(&meters),
+            summaries: Arc::clone(&summaries),
+            sink: Arc::clone(&sink),
+            last_sequence: Arc::clone(&last_sequence),
+            state: State::new(Arc::clone(&basis)),
+            group: 0,
+            unresolved: None,
+            write_wait: options.write_wait,
+        };
+        let queue_writes_max = options.queue_writes_max.max(1);
+        let (jobs, waiting) = mpsc::channel(queue_writes_max);
+        let (audit_jobs, audit_waiting) = mpsc::channel(queue_writes_max);
+        let writers = [tokio::spawn(writer.run(waiting)), tokio::spawn(audit_writer.run(audit_waiting))];
+        let feed = PostgresFeed::start(Arc::clone(&database));
+        let jobs = Mutex::new(Some(Jobs { writer: jobs, audit: audit_jobs }));
+        let writers = Mutex::new(Some(writers));
+        let write_wait = options.write_wait;
+        Ok(Self {
+            lookups: Lookups::new(Arc::clone(&database)),
+            database,
+            register,
+            jobs,
+            writers,
+            _summaries: summary_task,
+            audit,
+            lines_wait,
+            sink,
+            last_sequence,
+            meters,
+            feed,
+            basis,
+            queue_writes_max,
+            write_wait,
+        })
+    }
+
+    /// Takes no more writes, writes what waits, and closes the connections.
+    pub async fn close(&self) {
+        drop(self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner).take();
+        for writer in writers.into_iter().flatten() {
+            // A panic of the task has been logged by the task itself.
+            let _is_well = writer.await;
+        }
+        self.database.close();
+    }
+
+    /// The register as it is searched.
+    #[must_use]
+    pub fn index(&self) -> PostgresIndex {
+        PostgresIndex::new(Arc::clone(&self.database))
+    }
+
+    /// What other processes do, as it is heard.
+    #[must_use]
+    pub fn feed(&self) -> &PostgresFeed {
+        &self.feed
+    }
+
+    fn jobs(&self) -> Result<Jobs, StoreError> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(writer_gone)
+    }
+
+    fn send(&self, job: Job) -> Result<(), StoreError> {
+        let by = Instant::now() + self.write_wait;
+        sent(&self.jobs()?.writer, Asked { job, by })
+    }
+
+    /// Has the audit entries written that wait, and waits for that.
+    async fn write_audit(&self) -> Result<(), StoreError> {
+        let (answer, answered) = oneshot::channel();
+        sent(&self.jobs()?.audit, AuditJob::Write(Some(answer)))?;
+        answered.await.unwrap_or_else(|_| Err(writer_gone()))
+    }
+
+    /// Asks the writer and waits for its answer.
+    async fn ask<T>(&self, job: impl FnOnce(Answer<T>) -> Job) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let _waits = self.meters.wait();
+        self.send(job(answer))?;
+        answered.await.unwrap_or_else(|_| Err(writer_gone()))
+    }
+
+    async fn write(&self, write: Write, request: Option<Box<RememberedRequest>>) -> Result<Committed, StoreError> {
+        if self.sink.get().is_none() && changes_records(&write) {
+            return Err(StoreError::NotReady);
+        }
+        let asked = Instant::now();
+        let commit = self.ask(|answer| Job::Commit(Box::new(write), request, answer));
+        let answer = commit.instrument(info_span!("store.commit")).await;
+        self.meters.note_write(&answer, asked.elapsed());
+        answer
+    }
+}
+
+fn sent<T>(to: &mpsc::Sender<T>, job: T) -> Result<(), StoreError> {
+    to.try_send(job).map_err(|error| match error {
+        mpsc::error::TrySendError::Full(_) => StoreError::Overloaded,
+        mpsc::error::TrySendError::Closed(_) => writer_gone(),
+    })
+}
+
+fn writer_gone() -> StoreError {
+    StoreError::Failed("the task that writes has stopped".into())
+}
+
+#[async_trait::async_trait]
+impl Store for PostgresStore {
+    fn attach_sink(&self, sink: Arc<dyn ChangeSink>) -> Result<Sequence, StoreError> {
+        self.sink.set(sink).map_err(|_| StoreError::SinkAttached)?;
+        Ok(Sequence(self.last_sequence.load(Ordering::Acquire)))
+    }
+
+    fn readiness(&self) -> Result<(), StoreError> {
+        if self.database.is_away() && !self.feed.is_listening() {
+            return Err(StoreError::Failed("the database does not answer".into()));
+        }
+        if self.sink.get().is_some() { Ok(()) } else { Err(StoreError::NotReady) }
+    }
+
+    fn writes_at_once(&self) -> usize {
+        // A group is a dozen statements and a commit, whatever it holds.
+        (JOBS_PER_GROUP_MAX + JOBS_PER_GROUP_MAX / 2).min(self.queue_writes_max / 2).max(1)
+    }
+
+    async fn commit(&self, write: Write) -> Result<Committed, StoreError> {
+        self.write(write, None).await
+    }
+
+    async fn commit_once(&self, write: Write, request: RememberedRequest) -> Result<Committed, StoreError> {
+        self.write(write, Some(Box::new(request))).await
+    }
+
+    async fn remembered(
+        &self,
+        client: &ClientId,
+        key: &IdempotencyKey,
+    ) -> Result<Vec<Arc<RememberedRequest>>, StoreError> {
+        self.database.requests_called(client, key).await
+    }
+
+    async fn remembered_count(&self, client: &ClientId) -> Result<u64, StoreError> {
+        self.database.request_count(client).await
+    }
+
+    async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError> {
+        self.database.forget_requests(now).await
+    }
+
+    async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
+        self.database.record(kind, id).await
+    }
+
+    async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
+        self.database.records(kind, ids).await
+    }
+
+    async fn record_version(
+        &self,
+        kind: RecordKind,
+        id: RecordId,
+        version: VersionId,
+    ) -> Result<Option<ChangedRecord>, StoreError> {
+        self.database.record_version(kind, id, version).await
+    }
+
+    async fn scan_records(
+        &self,
+        kind: RecordKind,
+        after: RecordId,
+        limit: usize,
+    ) -> Result<Vec<ChangedRecord>, StoreError> {
+        self.database.scan_records(kind, after, limit).await
+    }
+
+    async fn photo(&self, reference: PhotoReference) -> Result<Option<Arc<[u8]>>, StoreError> {
+        self.database.photo(reference).await
+    }
+
+    async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
+        self.database.open_membership(slot).await
+    }
+
+    async fn identifier_owners(
+        &self,
+        kind: RecordKind,
+        key: &IdentifierKey,
+        limit: usize,
+    ) -> Result<Vec<IdentifierOwner>, StoreError> {
+        self.lookups.owners(kind, key, limit).await
+    }
+
+    async fn clients(&self) -> Result<Vec<Client>, StoreError> {
+        self.database.clients().await
+    }
+
+    async fn settings(&self) -> Result<Vec<Setting>, StoreError> {
+        self.database.settings().await
+    }
+
+    async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {
+        self.database.code_table().await
+    }
+
+    async fn number_codes(
+        &self,
+        codes: Vec<CodeUri>,
+        editions: Vec<(Namespace, String)>,
+    ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError> {
+        self.ask(|answer| Job::Number(codes, editions, answer)).await
+    }
+
+    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+        // Where the database answers again, those that wait are written before more are taken.
+        let lines_wait = self.lines_wait.load(Ordering::Acquire);
+        if lines_wait && (self.database.is_away() || self.write_audit().await.is_err()) {
+            // The task that writes them has logged why.
+            return Err(Failure::new(Meaning::Unreachable, "the audit log cannot be written now").into());
+        }
+        let hint = match self.audit.add(entries)? {
+            Waiting::First => AuditJob::Waits,
+            Waiting::Full => AuditJob::Write(None),
+            Waiting::More => return Ok(()),
+        };
+        match sent(&self.jobs()?.audit, hint) {
+            // The task has work waiting, and takes the entries along with it.
+            Ok(()) | Err(StoreError::Overloaded) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+        self.write_audit().await?;
+        self.database.audit(limit).await
+    }
+
+    async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError> {
+        self.database.raise_counter(name, value).await
+    }
+
+    async fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        self.database.counter(name).await
+    }
+
+    async fn counters(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
+        self.database.counters(prefix).await
+    }
+
+    async fn remove_counters(&self, prefix: &str) -> Result<(), StoreError> {
+        self.database.remove_counters(prefix).await
+    }
+}

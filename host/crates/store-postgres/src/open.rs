@@ -1,0 +1,281 @@
+//! Makes a database ready: its tables as this version knows them, and the row that everything begins with.
+//!
+//! **Invariant:** one process at a time changes tables, and a database that a newer daftar has changed is left as it is.
+
+use std::time::Duration;
+
+use tokio_postgres::Client;
+
+use daftar_store::BEFORE_FIRST_RELEASE;
+use daftar_store::change_log::RegisterId;
+
+use super::database::{Database, Link};
+use super::failure::{Failure, Meaning};
+use super::locks;
+use super::rows::signed;
+
+/// The table in which it is noted which steps were done.
+const HISTORY: &str = "daftar.layout_history";
+/// The table in which it was noted before the first release.
+const HISTORY_BEFORE_FIRST_RELEASE: &str = "daftar.schema_history";
+/// The longest that another process which changes tables is waited for.
+const LOCK_WAIT: Duration = Duration::from_secs(120);
+
+/// The row that everything begins with. Never beside what a register has left whose row was lost: its keys would be given again.
+const FIRST_ROW: &str = "INSERT INTO daftar.last (register) SELECT $1::bytea \
+    WHERE NOT EXISTS (SELECT FROM daftar.record) AND NOT EXISTS (SELECT FROM daftar.change) \
+    AND NOT EXISTS (SELECT FROM daftar.audit) AND NOT EXISTS (SELECT FROM daftar.client) \
+    AND NOT EXISTS (SELECT FROM daftar.setting) AND NOT EXISTS (SELECT FROM daftar.code_table_part) \
+    ON CONFLICT DO NOTHING";
+
+mod steps {
+    refinery::embed_migrations!("src/migrations");
+}
+
+/// Why a register in PostgreSQL cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The URL says nothing that can be connected to.
+    #[error("the URL of the database is not `postgres://<role>:<password>@<host>:<port>/<database>`: {0}")]
+    Url(String),
+    /// TLS cannot be had.
+    #[error("no TLS to the {place}: {reason}")]
+    Tls {
+        /// Which database.
+        place: String,
+        /// Why not.
+        reason: String,
+    },
+    /// It is not there, or does not let us in.
+    #[error("the {place} cannot be reached: {reason}")]
+    Unreachable {
+        /// Which database.
+        place: String,
+        /// Why not, and what would be right.
+        reason: String,
+    },
+    /// It does not let the role in, or not do what is needed.
+    #[error("the {place} refuses this role: {reason}")]
+    Denied {
+        /// Which database.
+        place: String,
+        /// Why, and what would be right.
+        reason: String,
+    },
+    /// The server has no database of that name.
+    #[error("the {place} is not there: {reason}")]
+    NoDatabase {
+        /// Which database.
+        place: String,
+        /// The server's message, and the remedy.
+        reason: String,
+    },
+    /// It takes no writes.
+    #[error("the {place} takes no writes: name the primary, or end its read-only state")]
+    ReadOnly {
+        /// Which database.
+        place: String,
+    },
+    /// Another process works on its tables.
+    #[error(
+        "another process has been changing the tables of the {place} for {seconds} seconds: check what it does, and try again"
+    )]
+    Busy {
+        /// Which database.
+        place: String,
+        /// How long it was waited.
+        seconds: u64,
+    },
+    /// A newer daftar has changed it.
+    #[error(
+        "the {place} has layout {found}, and this daftar knows layouts up to {known}: use the newer daftar that changed it"
+    )]
+    Newer {
+        /// Which database.
+        place: String,
+        /// The layout found.
+        found: i64,
+        /// The newest one that is known.
+        known: i64,
+    },
+    /// A daftar from before the first release made its tables.
+    #[error("the {place} {BEFORE_FIRST_RELEASE}")]
+    BeforeFirstRelease {
+        /// Which database.
+        place: String,
+    },
+    /// Its tables cannot be made as they should be.
+    #[error("the tables of the {place} cannot be made ready: {reason}")]
+    Tables {
+        /// Which database.
+        place: String,
+        /// Why not, and what would be right.
+        reason: String,
+    },
+    /// It holds a register, and only an empty one is filled.
+    #[error("the {place} holds a register, and only an empty one is filled: name another database")]
+    NotEmpty {
+        /// Which database.
+        place: String,
+    },
+    /// It was not filled from another store, which could be caught up with.
+    #[error(
+        "no register was moved into the {place} from a folder: name the database that was filled by `daftar migrate --from sled --to postgres --backup FILE`, or fill an empty one so first"
+    )]
+    NotFilled {
+        /// Which database.
+        place: String,
+    },
+    /// It was written to since it was filled.
+    #[error(
+        "the {place} was written to since the register was moved into it: {how}; whatever was written to the folder since cannot be brought after that. Go on with the database as it is, or go on with the folder and fill an empty database from it"
+    )]
+    WrittenSince {
+        /// Which database.
+        place: String,
+        /// Where it stands, and where it would stand.
+        how: String,
+    },
+}
+
+/// The newest layout that this version knows.
+pub(super) fn known_layout() -> i64 {
+    steps::migrations::runner().get_migrations().iter().map(|step| i64::from(step.version())).max().unwrap_or(0)
+}
+
+/// Connects, brings the tables to the layout of this version, and says whose register it is.
+pub(super) async fn open(database: &Database) -> Result<RegisterId, OpenError> {
+    let place = || database.place().to_owned();
+    let link = database.link("daftar (open)").await.map_err(|failure| unreachable(database, &failure))?;
+    let failed = |failure: Failure| match failure.meaning {
+        Meaning::ReadOnly => OpenError::ReadOnly { place: place() },
+        Meaning::Unreachable => unreachable(database, &failure),
+        Meaning::Slow
+        | Meaning::BrokenOff
+        | Meaning::Locked
+        | Meaning::Exhausted
+        | Meaning::Conflict
+        | Meaning::Refused => OpenError::Tables { place: place(), reason: failure.to_string() },
+    };
+    if has_table(&link.client, HISTORY_BEFORE_FIRST_RELEASE).await.map_err(failed)? {
+        return Err(OpenError::BeforeFirstRelease { place: place() });
+    }
+    let known = known_layout();
+    let found = layout(&link.client).await.map_err(failed)?;
+    let is_ready = found > Some(known) || (found == Some(known) && has_row(&link.client).await.map_err(failed)?);
+    if is_ready {
+        return checked(database, &link, found, known).await;
+    }
+    let link = migrated(database, link).await?;
+    let found = layout(&link.client).await.map_err(failed)?;
+    checked(database, &link, found, known).await
+}
+
+async fn checked(database: &Database, link: &Link, found: Option<i64>, known: i64) -> Result<RegisterId, OpenError> {
+    let place = || database.place().to_owned();
+    let found = found.unwrap_or(0);
+    if found > known {
+        return Err(OpenError::Newer { place: place(), found, known });
+    }
+    let unreadable = |reason: &str| OpenError::Tables { place: place(), reason: reason.to_owned() };
+    let row = link.client.query_opt("SELECT register FROM daftar.last", &[]).await;
+    let row = row.map_err(|error| unreadable(&Failure::from(error).to_string()))?;
+    let register: Vec<u8> = row
+        .and_then(|row| row.try_get(0).ok())
+        .ok_or_else(|| unreadable("the table `daftar.last` has lost its row: restore the database from a backup"))?;
+    let register = register.try_into().map_err(|_| unreadable("the id of the register is not one"))?;
+    Ok(RegisterId(register))
+}
+
+/// The layout that the database has; none where there is none yet.
+async fn layout(client: &Client) -> Result<Option<i64>, Failure> {
+    if !has_table(client, HISTORY).await? {
+        return Ok(None);
+    }
+    let newest = client.query_one(&format!("SELECT max(version)::bigint FROM {HISTORY}"), &[]).await?;
+    Ok(newest.try_get(0)?)
+}
+
+async fn has_table(client: &Client, name: &str) -> Result<bool, Failure> {
+    Ok(client.query_one("SELECT to_regclass($1::text) IS NOT NULL", &[&name]).await?.try_get(0)?)
+}
+
+/// Whether there is the row that everything begins with. It is put in after the tables were made: another process may be about to, or was
+/// ended before it could.
+async fn has_row(client: &Client) -> Result<bool, Failure> {
+    Ok(client.query_one("SELECT EXISTS (SELECT FROM daftar.last)", &[]).await?.try_get(0)?)
+}
+
+/// Brings the tables to the layout of this version, and puts the first row into empty ones, while nobody else does.
+async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError> {
+    let refused = |reason: String| OpenError::Tables { place: database.place().to_owned(), reason };
+    let told = |error: tokio_postgres::Error| {
+        let failure = Failure::from(&error);
+        if error.code().is_some_and(|code| code.code() == "42501") {
+            let role = "the role must own the schema `daftar`, or be allowed to make it: \
+                        GRANT CREATE ON DATABASE … TO …, or CREATE SCHEMA daftar AUTHORIZATION …";
+            return OpenError::Denied { place: database.place().to_owned(), reason: format!("{failure}; {role}") };
+        }
+        if failure.meaning == Meaning::ReadOnly {
+            return OpenError::ReadOnly { place: database.place().to_owned() };
+        }
+        refused(failure.to_string())
+    };
+    let wait =
+        format!("SET statement_timeout = {}; SET idle_in_transaction_session_timeout = 0", LOCK_WAIT.as_millis());
+    link.client.batch_execute(&wait).await.map_err(told)?;
+    let locked = link.client.query_one("SELECT pg_advisory_lock($1)", &[&locks::TABLES]).await;
+    locked.map_err(|error| {
+        if Failure::from(&error).meaning == Meaning::BrokenOff {
+            return OpenError::Busy { place: database.place().to_owned(), seconds: LOCK_WAIT.as_secs() };
+        }
+        told(error)
+    })?;
+    // A step may work through the whole register.
+    link.client.batch_execute("SET statement_timeout = 0").await.map_err(told)?;
+    let found = layout(&link.client).await.map_err(|failure| refused(failure.to_string()))?.unwrap_or(0);
+    let known = known_layout();
+    if found > known {
+        return Err(OpenError::Newer { place: database.place().to_owned(), found, known });
+    }
+    let there = link.client.query_one("SELECT to_regnamespace('daftar') IS NOT NULL", &[]).await.map_err(told)?;
+    if !there.try_get::<_, bool>(0).map_err(told)? {
+        link.client.batch_execute("CREATE SCHEMA daftar").await.map_err(told)?;
+    }
+    let mut runner = steps::migrations::runner().set_abort_missing(false);
+    runner.set_migration_table_name(HISTORY);
+    let done = runner.run_async(&mut link.client).await;
+    done.map_err(|error| match std::error::Error::source(&error).and_then(|source| source.downcast_ref()) {
+        Some(source) => refused(Failure::from(source).to_string()),
+        None => refused(error.to_string()),
+    })?;
+    let id = RegisterId::draw();
+    link.client.execute(FIRST_ROW, &[&id.0.as_slice()]).await.map_err(told)?;
+    link.client.execute("SELECT pg_advisory_unlock($1)", &[&locks::TABLES]).await.map_err(told)?;
+    let known = signed(known.unsigned_abs());
+    tracing::info!(layout = known, "the tables of the database are as this version knows them");
+    Ok(link)
+}
+
+/// What would be right where it cannot be reached.
+fn unreachable(database: &Database, failure: &Failure) -> OpenError {
+    let (place, said) = (database.place().to_owned(), failure.to_string());
+    if said.contains("(3D000)") {
+        let reason = format!("{said}; make the database first, as with `createdb`");
+        return OpenError::NoDatabase { place, reason };
+    }
+    // Neither by this password, nor by this role at all, nor to this database.
+    if ["(28P01)", "(28000)", "(42501)"].iter().any(|code| said.contains(code)) {
+        let right =
+            "see that the role and its password are those of the database, and that `pg_hba.conf` lets it in from here";
+        return OpenError::Denied { place, reason: format!("{said}; {right}") };
+    }
+    let right = if said.contains("(53300)") {
+        "; let the server have more connections (`max_connections`), or this process fewer"
+    } else if said.contains("TLS") || said.contains("certificate") {
+        "; see that the certificate of the server is for this host and comes from the authorities that are trusted here"
+    } else {
+        "; see that it runs and can be reached from here"
+    };
+    OpenError::Unreachable { place, reason: format!("{said}{right}") }
+}

@@ -1,0 +1,362 @@
+//! Writes the rows of a group, in few statements.
+//!
+//! **Invariant:** what is new is inserted and what changes is updated, each as often as the group says: rows that are there against all
+//! expectation, or are not, make the group fail instead of being written over.
+
+use deadpool_postgres::Transaction;
+use tokio_postgres::types::Type;
+
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_store::plan::Last;
+use daftar_store::records::Records;
+
+use super::copy::{Table, cell};
+use super::database::Values;
+use super::failure::{Failure, Meaning};
+use super::feed::{Channel, tell};
+use super::group::{Broken, Finished, Rows};
+use super::reader::RAISE_COUNTER;
+use super::rows::{kind_number, signed};
+use super::state::Locked;
+
+/// About the most bytes of values in one statement.
+const STATEMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Writes the rows of a group and the row of last numbers, and tells of them. From `copied_min` new rows on they are copied.
+pub(super) async fn put(
+    transaction: &Transaction<'_>,
+    finished: &Finished,
+    present: &Records,
+    before: &Locked,
+    (writer, group): (&[u8], u64),
+    copied_min: usize,
+) -> Result<(), Broken> {
+    let (rows, locked) = (&finished.rows, &finished.locked);
+    tokio::try_join!(
+        put_records(transaction, rows, &before.last, copied_min),
+        put_owners(transaction, rows, present, copied_min),
+        put_slots(transaction, rows),
+        put_small(transaction, rows),
+        put_log(transaction, rows, copied_min),
+        locked.put(transaction),
+        note_written(transaction, writer, group),
+    )?;
+    let generation = |locked: &Locked| locked.clients_generation.saturating_add(locked.deployment_generation);
+    if generation(locked) != generation(before) {
+        tell(transaction, Channel::Generation, signed(generation(locked))).await?;
+    }
+    if locked.last.sequence != before.last.sequence {
+        tell(transaction, Channel::Changes, signed(locked.last.sequence.0)).await?;
+    }
+    Ok(())
+}
+
+const WRITTEN: &str = "INSERT INTO daftar.writer (id, written, at) VALUES ($1, $2, now()) \
+                       ON CONFLICT (id) DO UPDATE SET written = EXCLUDED.written, at = EXCLUDED.at";
+
+async fn run(transaction: &Transaction<'_>, statement: &'static str, values: Values<'_>) -> Result<u64, Broken> {
+    let statement = transaction.prepare_cached(statement).await?;
+    Ok(transaction.execute(&statement, values).await?)
+}
+
+/// As [`run`]; fails where it is not that many rows.
+async fn run_on(
+    transaction: &Transaction<'_>,
+    statement: &'static str,
+    values: Values<'_>,
+    rows: usize,
+) -> Result<(), Broken> {
+    let done = run(transaction, statement, values).await?;
+    if done == rows as u64 {
+        return Ok(());
+    }
+    let said =
+        format!("{done} rows were written and not {rows}: the database and what this process knows of it disagree");
+    Err(Failure::new(Meaning::Refused, said).into())
+}
+
+/// Splits rows so that the values of each part stay within a statement.
+fn parts<R>(rows: &[R], bytes: impl Fn(&R) -> usize) -> Vec<&[R]> {
+    let mut parts = Vec::new();
+    let mut rest = rows;
+    while !rest.is_empty() {
+        let mut taken = 0_usize;
+        let fitting = rest.iter().take_while(|row| {
+            taken = taken.saturating_add(bytes(row));
+            taken <= STATEMENT_BYTES_MAX
+        });
+        let (part, after) = rest.split_at(fitting.count().max(1));
+        parts.push(part);
+        rest = after;
+    }
+    parts
+}
+
+/// A record at one version, as rows of two tables have it.
+type VersionRow<'r> = (RecordKind, RecordId, VersionId, &'r [u8]);
+
+async fn put_records(
+    transaction: &Transaction<'_>,
+    rows: &Rows,
+    before: &Last,
+    copied_min: usize,
+) -> Result<(), Broken> {
+    const RECORDS: [&str; 2] = [
+        "COPY daftar.record (kind, id, version, value) FROM STDIN BINARY",
+        "INSERT INTO daftar.record (kind, id, version, value) \
+         SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::bytea[])",
+    ];
+    const UPDATE: &str = "UPDATE daftar.record AS record SET version = now.version, value = now.value \
+                          FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::bytea[]) \
+                          AS now (kind, id, version, value) WHERE record.kind = now.kind AND record.id = now.id";
+    const EARLIER: [&str; 2] = [
+        "COPY daftar.earlier_version (kind, id, version, value) FROM STDIN BINARY",
+        "INSERT INTO daftar.earlier_version (kind, id, version, value) \
+         SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::bytea[])",
+    ];
+    let all = rows.records.iter().map(|((kind, id), (record, value))| (*kind, *id, record.place().2, value.as_slice()));
+    let (new, changed): (Vec<_>, Vec<_>) = all.partition(|(kind, id, ..)| Rows::is_new(before, *kind, *id));
+    let earlier = rows.earlier.iter().map(|(kind, id, version, value)| (*kind, *id, *version, value.as_slice()));
+    let earlier: Vec<_> = earlier.collect();
+    add_versions(transaction, RECORDS, &new, copied_min).await?;
+    run_versions(transaction, UPDATE, &changed).await?;
+    add_versions(transaction, EARLIER, &earlier, copied_min).await
+}
+
+/// Adds rows: many by the first statement, few by the other.
+async fn add_versions(
+    transaction: &Transaction<'_>,
+    [copy, insert]: [&'static str; 2],
+    rows: &[VersionRow<'_>],
+    copied_min: usize,
+) -> Result<(), Broken> {
+    if rows.len() < copied_min {
+        return run_versions(transaction, insert, rows).await;
+    }
+    let mut table = Table::new(copy, &[Type::INT2, Type::INT8, Type::INT8, Type::BYTEA]);
+    for (kind, id, version, value) in rows {
+        table.add(vec![cell(kind_number(*kind)), cell(signed(id.0)), cell(signed(version.0)), cell(*value)]);
+    }
+    Ok(table.flush(transaction).await?)
+}
+
+async fn run_versions(
+    transaction: &Transaction<'_>,
+    statement: &'static str,
+    rows: &[VersionRow<'_>],
+) -> Result<(), Broken> {
+    for part in parts(rows, |(.., value)| value.len()) {
+        let kinds: Vec<i16> = part.iter().map(|(kind, ..)| kind_number(*kind)).collect();
+        let ids: Vec<i64> = part.iter().map(|(_, id, ..)| signed(id.0)).collect();
+        let versions: Vec<i64> = part.iter().map(|(_, _, version, _)| signed(version.0)).collect();
+        let values: Vec<&[u8]> = part.iter().map(|(.., value)| *value).collect();
+        run_on(transaction, statement, &[&kinds, &ids, &versions, &values], part.len()).await?;
+    }
+    Ok(())
+}
+
+/// A record that carries an identifier.
+type Owned<'r> = (RecordKind, &'r IdentifierKey, RecordId);
+
+/// The owners that are new or changed.
+async fn put_owners(
+    transaction: &Transaction<'_>,
+    rows: &Rows,
+    present: &Records,
+    copied_min: usize,
+) -> Result<(), Broken> {
+    let (mut ended, mut open, mut first) = (Vec::new(), Vec::new(), Vec::new());
+    for ((kind, key), owners) in &rows.owners {
+        let before = present.owners.get(&(*kind, key.clone())).map(Vec::as_slice).unwrap_or_default();
+        for owner in owners.iter().filter(|owner| !before.contains(owner)) {
+            let owned = (*kind, key, owner.id);
+            if owner.is_open && owners.len() == 1 {
+                first.push(owned);
+            } else if owner.is_open {
+                open.push(owned);
+            } else {
+                ended.push(owned);
+            }
+        }
+    }
+    // One that the record itself carried before, and had ended, is there.
+    first.retain(|(kind, key, id)| {
+        let is_there = present.owners.contains_key(&(*kind, IdentifierKey::clone(key)));
+        open.extend(is_there.then_some((*kind, *key, *id)));
+        !is_there
+    });
+    if first.len() < copied_min {
+        open.append(&mut first);
+    } else {
+        copy_owners(transaction, &first).await?;
+    }
+    // Who ends it first: nobody takes it up before that.
+    put_owners_of(transaction, &ended, false).await?;
+    put_owners_of(transaction, &open, true).await
+}
+
+/// Those of identifiers that nobody carried before.
+async fn copy_owners(transaction: &Transaction<'_>, first: &[Owned<'_>]) -> Result<(), Broken> {
+    let mut table = Table::new(
+        "COPY daftar.identifier (kind, system, value, id, is_open) FROM STDIN BINARY",
+        &[Type::INT2, Type::TEXT, Type::TEXT, Type::INT8, Type::BOOL],
+    );
+    for (kind, key, id) in first {
+        let (system, value) = (key.system.as_str(), key.value.as_str());
+        table.add(vec![cell(kind_number(*kind)), cell(system), cell(value), cell(signed(id.0)), cell(true)]);
+    }
+    Ok(table.flush(transaction).await?)
+}
+
+async fn put_owners_of(transaction: &Transaction<'_>, owners: &[Owned<'_>], is_open: bool) -> Result<(), Broken> {
+    if owners.is_empty() {
+        return Ok(());
+    }
+    let kinds: Vec<i16> = owners.iter().map(|(kind, ..)| kind_number(*kind)).collect();
+    let systems: Vec<&str> = owners.iter().map(|(_, key, _)| key.system.as_str()).collect();
+    let values: Vec<&str> = owners.iter().map(|(_, key, _)| key.value.as_str()).collect();
+    let ids: Vec<i64> = owners.iter().map(|(.., id)| signed(id.0)).collect();
+    let statement = "INSERT INTO daftar.identifier (kind, system, value, id, is_open) \
+                     SELECT kind, system, value, id, $5 \
+                     FROM unnest($1::smallint[], $2::text[], $3::text[], $4::bigint[]) AS owner (kind, system, value, id) \
+                     ON CONFLICT (kind, system, value, id) DO UPDATE SET is_open = EXCLUDED.is_open";
+    run_on(transaction, statement, &[&kinds, &systems, &values, &ids, &is_open], owners.len()).await
+}
+
+async fn put_slots(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Broken> {
+    const FREE: &str = "DELETE FROM daftar.open_membership AS slot \
+                        USING unnest($1::bigint[], $2::smallint[], $3::bigint[]) AS free (program, kind, id) \
+                        WHERE slot.program = free.program AND slot.beneficiary_kind = free.kind AND slot.beneficiary = free.id";
+    const HOLD: &str = "INSERT INTO daftar.open_membership (program, beneficiary_kind, beneficiary, membership) \
+                        SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[]) \
+                        ON CONFLICT (program, beneficiary_kind, beneficiary) DO UPDATE SET membership = EXCLUDED.membership";
+    let (mut free, mut held) = ((Vec::new(), Vec::new(), Vec::new()), (Vec::new(), Vec::new(), Vec::new()));
+    let mut holders = Vec::new();
+    for (slot, holder) in &rows.slots {
+        let to = if holder.is_some() { &mut held } else { &mut free };
+        to.0.push(signed(slot.program.0));
+        to.1.push(kind_number(slot.beneficiary.kind.record_kind()));
+        to.2.push(signed(slot.beneficiary.id.0));
+        holders.extend(holder.map(|holder| signed(holder.0)));
+    }
+    if !free.0.is_empty() {
+        run(transaction, FREE, &[&free.0, &free.1, &free.2]).await?;
+    }
+    if !holders.is_empty() {
+        run(transaction, HOLD, &[&held.0, &held.1, &held.2, &holders]).await?;
+    }
+    Ok(())
+}
+
+/// What is little: clients, settings, photos, codes, requests.
+async fn put_small(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Broken> {
+    for (id, value) in &rows.clients {
+        let statement = "INSERT INTO daftar.client (id, value) VALUES ($1, $2) \
+                         ON CONFLICT (id) DO UPDATE SET value = EXCLUDED.value";
+        run(transaction, statement, &[&id.as_str(), value]).await?;
+    }
+    for ((kind, key), value) in &rows.settings {
+        match value {
+            Some(value) => {
+                let statement = "INSERT INTO daftar.setting (kind, key, value) VALUES ($1, $2, $3) \
+                                 ON CONFLICT (kind, key) DO UPDATE SET value = EXCLUDED.value";
+                run(transaction, statement, &[kind, key, value]).await?;
+            }
+            None => {
+                run(transaction, "DELETE FROM daftar.setting WHERE kind = $1 AND key = $2", &[kind, key]).await?;
+            }
+        }
+    }
+    for (digest, photo) in &rows.photos {
+        let statement = "INSERT INTO daftar.photo (digest, bytes) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
+        run(transaction, statement, &[&digest.0.as_slice(), &photo.bytes().as_ref()]).await?;
+    }
+    for (number, value) in &rows.code_table_parts {
+        let statement = "INSERT INTO daftar.code_table_part (number, value) VALUES ($1, $2)";
+        run(transaction, statement, &[&signed(*number), value]).await?;
+    }
+    for (name, value) in &rows.counters {
+        run(transaction, RAISE_COUNTER, &[&name.as_str(), &signed(*value)]).await?;
+    }
+    if rows.requests.is_empty() {
+        return Ok(());
+    }
+    let clients: Vec<&str> = rows.requests.keys().map(|name| name.client.as_str()).collect();
+    let keys: Vec<&str> = rows.requests.keys().map(|name| name.key.as_str()).collect();
+    let parts: Vec<i32> = rows.requests.keys().map(|name| i32::from(name.part)).collect();
+    let (at, values): (Vec<i64>, Vec<&[u8]>) =
+        rows.requests.values().map(|(at, value)| (*at, value.as_slice())).unzip();
+    let statement = "INSERT INTO daftar.request (client, key, part, at_ms, value) \
+                     SELECT * FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::bytea[]) \
+                     ON CONFLICT (client, key, part) DO UPDATE SET at_ms = EXCLUDED.at_ms, value = EXCLUDED.value";
+    run_on(transaction, statement, &[&clients, &keys, &parts, &at, &values], clients.len()).await
+}
+
+/// The order of writes and the audit log.
+async fn put_log(transaction: &Transaction<'_>, rows: &Rows, copied_min: usize) -> Result<(), Broken> {
+    put_changes(transaction, rows, copied_min).await?;
+    add_audit(transaction, &rows.audit, copied_min).await?;
+    let (numbers, values): (Vec<i64>, Vec<&[u8]>) =
+        rows.audit_removals.iter().map(|(number, value)| (signed(*number), value.as_slice())).unzip();
+    if !numbers.is_empty() {
+        let statement = "INSERT INTO daftar.audit (number, value) SELECT * FROM unnest($1::bigint[], $2::bytea[]) \
+                         ON CONFLICT (number) DO UPDATE SET value = EXCLUDED.value";
+        run_on(transaction, statement, &[&numbers, &values], numbers.len()).await?;
+    }
+    if let Some(last) = rows.audit_removed.iter().max() {
+        let numbers: Vec<i64> = rows.audit_removed.iter().map(|number| signed(*number)).collect();
+        run(transaction, "DELETE FROM daftar.audit WHERE number = ANY($1)", &[&numbers]).await?;
+        run(transaction, "DELETE FROM daftar.audit_segment WHERE last_value <= $1", &[&signed(*last)]).await?;
+    }
+    Ok(())
+}
+
+/// Adds values to the audit log, which get their numbers in their order. From `copied_min` on they are copied.
+pub(super) async fn add_audit(
+    transaction: &Transaction<'_>,
+    values: &[Vec<u8>],
+    copied_min: usize,
+) -> Result<(), Broken> {
+    if values.len() >= copied_min {
+        let mut table = Table::new("COPY daftar.audit (value) FROM STDIN BINARY", &[Type::BYTEA]);
+        for value in values {
+            table.add(vec![cell(value.as_slice())]);
+        }
+        return Ok(table.flush(transaction).await?);
+    }
+    for part in parts(values, Vec::len) {
+        let statement = "INSERT INTO daftar.audit (value) SELECT * FROM unnest($1::bytea[])";
+        run_on(transaction, statement, &[&part], part.len()).await?;
+    }
+    Ok(())
+}
+
+/// Notes the last transaction of a writer, so that it finds out what became of a commit that got no answer.
+pub(super) async fn note_written(transaction: &Transaction<'_>, writer: &[u8], number: u64) -> Result<(), Broken> {
+    let number = signed(number);
+    run(transaction, WRITTEN, &[&writer, &number]).await.map(drop)
+}
+
+async fn put_changes(transaction: &Transaction<'_>, rows: &Rows, copied_min: usize) -> Result<(), Broken> {
+    if rows.changes.len() >= copied_min {
+        let mut table = Table::new(
+            "COPY daftar.change (sequence, value, touched) FROM STDIN BINARY",
+            &[Type::INT8, Type::BYTEA, Type::BYTEA],
+        );
+        for change in &rows.changes {
+            let touched = change.touched.as_deref();
+            table.add(vec![cell(signed(change.sequence.0)), cell(change.value.as_slice()), cell(touched)]);
+        }
+        return Ok(table.flush(transaction).await?);
+    }
+    for part in parts(&rows.changes, |change| change.value.len()) {
+        let sequences: Vec<i64> = part.iter().map(|change| signed(change.sequence.0)).collect();
+        let values: Vec<&[u8]> = part.iter().map(|change| change.value.as_slice()).collect();
+        let touched: Vec<Option<&[u8]>> = part.iter().map(|change| change.touched.as_deref()).collect();
+        let statement = "INSERT INTO daftar.change (sequence, value, touched) \
+                         SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[])";
+        run_on(transaction, statement, &[&sequences, &values, &touched], part.len()).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,203 @@
+//! Reads of the database: each is one statement, and sees each write whole or not at all.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use daftar_domain::audit::AuditEntry;
+use daftar_domain::change::ChangedRecord;
+use daftar_domain::client::{Client, ClientId};
+use daftar_domain::deployment::Setting;
+use daftar_domain::idempotency::{IdempotencyKey, REMEMBERED_FOR, RememberedRequest};
+use daftar_domain::photo::PhotoReference;
+use daftar_domain::program_membership::MembershipSlot;
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_store::record::instant::milliseconds;
+use daftar_store::record::setting::SettingKind;
+use daftar_store::{SCAN_RECORDS_MAX, StoreError, StoredCodeTable, record};
+
+use super::database::Database;
+use super::failure::corrupt;
+use super::rows::{column, kind_number, number, record_of, request_of, signed};
+
+/// Raises a counter; nothing happens where it is higher.
+pub(super) const RAISE_COUNTER: &str = "INSERT INTO daftar.counter AS present (name, value) VALUES ($1, $2) \
+                                        ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value \
+                                        WHERE present.value < EXCLUDED.value";
+
+/// How many requests one statement forgets: those that write wait for none of them longer than for a moment.
+const FORGOTTEN_AT_ONCE: i64 = 5_000;
+/// How many values of the audit log are read at once.
+const AUDIT_VALUES_AT_ONCE: u64 = 256;
+
+impl Database {
+    pub(super) async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
+        let statement = "SELECT id, value FROM daftar.record WHERE kind = $1 AND id = $2";
+        let row = self.query_opt(statement, &[&kind_number(kind), &signed(id.0)]).await?;
+        row.map(|row| record_of(kind, &row)).transpose()
+    }
+
+    /// In the order asked.
+    pub(super) async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let statement = "SELECT id, value FROM daftar.record WHERE kind = $1 AND id = ANY($2)";
+        let asked: Vec<i64> = ids.iter().map(|id| signed(id.0)).collect();
+        let mut found = HashMap::with_capacity(ids.len());
+        for row in self.query(statement, &[&kind_number(kind), &asked]).await? {
+            found.insert(RecordId(number(&row, 0)?), record_of(kind, &row)?);
+        }
+        Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
+    }
+
+    pub(super) async fn record_version(
+        &self,
+        kind: RecordKind,
+        id: RecordId,
+        version: VersionId,
+    ) -> Result<Option<ChangedRecord>, StoreError> {
+        let statement = "SELECT id, value FROM daftar.record WHERE kind = $1 AND id = $2 AND version = $3 \
+                         UNION ALL \
+                         SELECT id, value FROM daftar.earlier_version WHERE kind = $1 AND id = $2 AND version = $3";
+        let row = self.query_opt(statement, &[&kind_number(kind), &signed(id.0), &signed(version.0)]).await?;
+        row.map(|row| record_of(kind, &row)).transpose()
+    }
+
+    pub(super) async fn scan_records(
+        &self,
+        kind: RecordKind,
+        after: RecordId,
+        limit: usize,
+    ) -> Result<Vec<ChangedRecord>, StoreError> {
+        let statement = "SELECT id, value FROM daftar.record WHERE kind = $1 AND id > $2 ORDER BY id LIMIT $3";
+        let limit = signed(limit.min(SCAN_RECORDS_MAX) as u64);
+        let rows = self.query(statement, &[&kind_number(kind), &signed(after.0), &limit]).await?;
+        rows.iter().map(|row| record_of(kind, row)).collect()
+    }
+
+    pub(super) async fn photo(&self, reference: PhotoReference) -> Result<Option<Arc<[u8]>>, StoreError> {
+        let statement = "SELECT bytes FROM daftar.photo WHERE digest = $1";
+        let row = self.query_opt(statement, &[&reference.digest.0.as_slice()]).await?;
+        let Some(row) = row else { return Ok(None) };
+        let bytes: &[u8] = column(&row, 0)?;
+        Ok((bytes.len() == reference.length as usize).then(|| bytes.into()))
+    }
+
+    pub(super) async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
+        let statement = "SELECT membership FROM daftar.open_membership \
+                         WHERE program = $1 AND beneficiary_kind = $2 AND beneficiary = $3";
+        let kind = kind_number(slot.beneficiary.kind.record_kind());
+        let row = self.query_opt(statement, &[&signed(slot.program.0), &kind, &signed(slot.beneficiary.id.0)]).await?;
+        row.map(|row| number(&row, 0).map(RecordId)).transpose()
+    }
+
+    pub(super) async fn clients(&self) -> Result<Vec<Client>, StoreError> {
+        let rows = self.query("SELECT value FROM daftar.client ORDER BY id", &[]).await?;
+        rows.iter().map(|row| record::client::decode(column(row, 0)?)).collect()
+    }
+
+    pub(super) async fn settings(&self) -> Result<Vec<Setting>, StoreError> {
+        let rows = self.query("SELECT kind, value FROM daftar.setting ORDER BY kind, key", &[]).await?;
+        rows.iter().map(|row| record::setting::decode(setting_kind(column(row, 0)?)?, column(row, 1)?)).collect()
+    }
+
+    /// The parts of the table of codes from that one on, put together, and how many parts there are.
+    pub(super) async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {
+        let rows = self.query("SELECT number, value FROM daftar.code_table_part ORDER BY number", &[]).await?;
+        let mut table = StoredCodeTable::default();
+        for (expected, row) in (0..).zip(&rows) {
+            if number(row, 0)? != expected {
+                return Err(corrupt("part of the code table", "a part before it is missing"));
+            }
+            let part = record::code_table::decode(column(row, 1)?)?;
+            table.codes.extend(part.codes);
+            table.editions.extend(part.editions);
+        }
+        Ok(table)
+    }
+
+    pub(super) async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+        let statement = "SELECT number, value FROM daftar.audit WHERE number < $1 ORDER BY number DESC LIMIT $2";
+        let mut entries = Vec::new();
+        let mut before = i64::MAX;
+        while entries.len() < limit {
+            let rows = self.query(statement, &[&before, &signed(AUDIT_VALUES_AT_ONCE)]).await?;
+            let Some(oldest) = rows.last() else { break };
+            before = column(oldest, 0)?;
+            for row in &rows {
+                entries.extend(record::audit::decode(column(row, 1)?)?.into_iter().rev());
+                if entries.len() >= limit {
+                    break;
+                }
+            }
+        }
+        entries.truncate(limit);
+        Ok(entries)
+    }
+
+    pub(super) async fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        let row = self.query_opt("SELECT value FROM daftar.counter WHERE name = $1", &[&name]).await?;
+        row.map(|row| number(&row, 0)).transpose()
+    }
+
+    pub(super) async fn counters(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
+        let statement =
+            "SELECT name, value FROM daftar.counter WHERE starts_with(name, $1) AND name >= $1 ORDER BY name";
+        let rows = self.query(statement, &[&prefix]).await?;
+        rows.iter().map(|row| Ok((column(row, 0)?, number(row, 1)?))).collect()
+    }
+
+    pub(super) async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError> {
+        self.query(RAISE_COUNTER, &[&name, &signed(value)]).await.map(drop)
+    }
+
+    pub(super) async fn remove_counters(&self, prefix: &str) -> Result<(), StoreError> {
+        let statement = "DELETE FROM daftar.counter WHERE starts_with(name, $1) AND name >= $1";
+        self.query(statement, &[&prefix]).await.map(drop)
+    }
+
+    pub(super) async fn requests_called(
+        &self,
+        client: &ClientId,
+        key: &IdempotencyKey,
+    ) -> Result<Vec<Arc<RememberedRequest>>, StoreError> {
+        let statement = "SELECT client, key, part, value FROM daftar.request \
+                         WHERE client = $1 AND key = $2 ORDER BY part";
+        let rows = self.query(statement, &[&client.as_str(), &key.as_str()]).await?;
+        rows.iter().map(request_of).collect()
+    }
+
+    pub(super) async fn request_count(&self, client: &ClientId) -> Result<u64, StoreError> {
+        let row = self.query_opt("SELECT count(*) FROM daftar.request WHERE client = $1", &[&client.as_str()]).await?;
+        row.map_or(Ok(0), |row| number(&row, 0))
+    }
+
+    /// Forgets the requests that are not kept any more. One that is done again meanwhile stays: its row is another one by then.
+    pub(super) async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError> {
+        let statement = "WITH old AS (SELECT client, key, part FROM daftar.request WHERE at_ms <= $1 LIMIT $2), \
+                         gone AS (DELETE FROM daftar.request AS request USING old \
+                                  WHERE (request.client, request.key, request.part) = (old.client, old.key, old.part) \
+                                  AND request.at_ms <= $1 RETURNING 1) \
+                         SELECT count(*) FROM gone";
+        // To the millisecond, as requests are kept to it.
+        let kept_after =
+            milliseconds(now).saturating_sub(i64::try_from(REMEMBERED_FOR.as_millis()).unwrap_or(i64::MAX));
+        let mut forgotten = 0;
+        loop {
+            let row = self.query_opt(statement, &[&kept_after, &FORGOTTEN_AT_ONCE]).await?;
+            let gone = row.map_or(Ok(0), |row| number(&row, 0))?;
+            forgotten += gone;
+            if gone < FORGOTTEN_AT_ONCE.unsigned_abs() {
+                return Ok(forgotten);
+            }
+        }
+    }
+}
+
+/// The kind of settings of that number.
+pub(super) fn setting_kind(number: i16) -> Result<SettingKind, StoreError> {
+    let kind = SettingKind::ALL.into_iter().find(|kind| *kind as i16 == number);
+    kind.ok_or_else(|| corrupt("setting", "it is of no kind that this daftar knows"))
+}

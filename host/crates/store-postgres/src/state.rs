@@ -1,0 +1,234 @@
+//! What the writer of a process knows of the register between two groups: how much of it is checked against the row that every group
+//! locks first.
+//!
+//! **Invariant:** what other processes did since is taken up before a group is worked out. After a failure nothing is known but what
+//! is read again, nor where another database answers than the one of which it is known: that may have given its numbers for something else.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use deadpool_postgres::Transaction;
+use jiff::Timestamp;
+
+use daftar_domain::change::Sequence;
+use daftar_store::generation::History;
+use daftar_store::numbering::Numbering;
+use daftar_store::plan::{Last, Recent};
+use daftar_store::{StoredCodeTable, record};
+
+use super::failure::{Failure, Meaning, corrupt};
+use super::group::{Broken, places_of_bytes};
+use super::rows::{column, history, history_of, number, signed};
+
+/// How many writes of other processes are looked through for what they touched, which takes some tens of milliseconds; what was touched
+/// before counts as touched. It is half a second of another process's fastest import.
+const CAUGHT_UP_MAX: u64 = 8_192;
+
+/// The row of last numbers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Locked {
+    pub(super) last: Last,
+    pub(super) code_table_parts: u64,
+    pub(super) clients_generation: u64,
+    pub(super) deployment_generation: u64,
+    pub(super) history: History,
+}
+
+const LOCK: &str = concat!(
+    "SELECT individual, \"group\", program, membership, consent, sequence, code_table_parts, ",
+    "clients_generation, deployment_generation, ",
+    history!(),
+    " FROM daftar.last FOR UPDATE"
+);
+const PUT: &str = "UPDATE daftar.last SET individual = $1, \"group\" = $2, program = $3, membership = $4, consent = $5, \
+                   sequence = $6, code_table_parts = $7, clients_generation = $8, deployment_generation = $9";
+
+impl Locked {
+    /// Locks the row: until the transaction ends nobody else writes.
+    pub(super) async fn lock(transaction: &Transaction<'_>) -> Result<Self, Broken> {
+        let statement = transaction.prepare_cached(LOCK).await?;
+        let row = transaction.query_opt(&statement, &[]).await?;
+        let row = row.ok_or_else(|| Failure::new(Meaning::Refused, "the table `daftar.last` has lost its row"))?;
+        let last = Last {
+            individual: number(&row, 0)?,
+            group: number(&row, 1)?,
+            program: number(&row, 2)?,
+            membership: number(&row, 3)?,
+            consent: number(&row, 4)?,
+            sequence: Sequence(number(&row, 5)?),
+        };
+        Ok(Self {
+            last,
+            code_table_parts: number(&row, 6)?,
+            clients_generation: number(&row, 7)?,
+            deployment_generation: number(&row, 8)?,
+            history: history_of(&row, 9)?,
+        })
+    }
+
+    /// Writes the row.
+    pub(super) async fn put(&self, transaction: &Transaction<'_>) -> Result<(), Broken> {
+        let Last { individual, group, program, membership, consent, sequence } = self.last;
+        let numbers = [
+            individual,
+            group,
+            program,
+            membership,
+            consent,
+            sequence.0,
+            self.code_table_parts,
+            self.clients_generation,
+            self.deployment_generation,
+        ]
+        .map(signed);
+        let values = numbers.each_ref().map(|number| number as &(dyn tokio_postgres::types::ToSql + Sync));
+        let statement = transaction.prepare_cached(PUT).await?;
+        transaction.execute(&statement, &values).await?;
+        Ok(())
+    }
+}
+
+/// The history of which the whole process knows, and since when: what it keeps of codes in memory is of that one.
+#[derive(Default)]
+pub(super) struct Basis(Mutex<Option<(History, Option<Timestamp>)>>);
+
+impl Basis {
+    /// From now on it knows of that history.
+    pub(super) fn set(&self, history: History, since: Option<Timestamp>) {
+        *self.lock() = Some((history, since));
+    }
+
+    /// Whether what was begun at that instant may be written in that history.
+    pub(super) fn carries(&self, history: History, begun: Timestamp) -> bool {
+        let known = *self.lock();
+        known.is_none_or(|(known, since)| known == history && since.is_none_or(|since| since < begun))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<(History, Option<Timestamp>)>> {
+        // Replaced whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the writer of a process knows.
+pub(super) struct State {
+    pub(super) basis: Arc<Basis>,
+    pub(super) numbering: Numbering,
+    /// How many parts of the table of codes it has taken up.
+    code_table_parts: u64,
+    pub(super) recent: Recent,
+    /// Up to which write it knows what was touched; nothing at first.
+    touched_up_to: Option<Sequence>,
+    /// In which history it knows all this; nothing at first.
+    history: Option<History>,
+}
+
+impl State {
+    /// Nothing known.
+    pub(super) fn new(basis: Arc<Basis>) -> Self {
+        let (numbering, recent) = (Numbering::default(), Recent::default());
+        Self { basis, numbering, code_table_parts: 0, recent, touched_up_to: None, history: None }
+    }
+
+    /// Forgets what a group that failed may have taken up.
+    pub(super) fn forget(&mut self, has_numbered: bool) {
+        self.touched_up_to = None;
+        if has_numbered {
+            (self.numbering, self.code_table_parts) = (Numbering::default(), 0);
+        }
+    }
+
+    /// Notes that a group is written.
+    pub(super) fn written(&mut self, locked: &Locked) {
+        self.touched_up_to = Some(locked.last.sequence);
+        self.code_table_parts = locked.code_table_parts;
+    }
+
+    /// Takes up what other processes did; what they touched only as far as it is asked for: `since` is the earliest write on which
+    /// something rests that is to be written.
+    pub(super) async fn catch_up(
+        &mut self,
+        transaction: &Transaction<'_>,
+        locked: &Locked,
+        since: Option<Sequence>,
+    ) -> Result<(), Broken> {
+        if self.history != Some(locked.history) {
+            *self = Self { history: Some(locked.history), ..Self::new(Arc::clone(&self.basis)) };
+        }
+        tokio::try_join!(
+            numbered(transaction, &mut self.numbering, &mut self.code_table_parts, locked.code_table_parts),
+            touched(transaction, &mut self.recent, &mut self.touched_up_to, locked.last.sequence, since),
+        )?;
+        Ok(())
+    }
+}
+
+async fn numbered(
+    transaction: &Transaction<'_>,
+    numbering: &mut Numbering,
+    known: &mut u64,
+    parts: u64,
+) -> Result<(), Broken> {
+    if *known == parts {
+        return Ok(());
+    }
+    if *known > parts {
+        // Somebody took parts away by hand.
+        (*numbering, *known) = (Numbering::default(), 0);
+    }
+    let statement =
+        "SELECT number, value FROM daftar.code_table_part WHERE number >= $1 AND number < $2 ORDER BY number";
+    let statement = transaction.prepare_cached(statement).await?;
+    for row in transaction.query(&statement, &[&signed(*known), &signed(parts)]).await? {
+        let part: StoredCodeTable = record::code_table::decode(column(&row, 1)?)?;
+        if number(&row, 0)? != *known {
+            break;
+        }
+        numbering.take_up(part);
+        *known += 1;
+    }
+    if *known != parts {
+        return Err(corrupt("part of the code table", "it is not there").into());
+    }
+    Ok(())
+}
+
+async fn touched(
+    transaction: &Transaction<'_>,
+    recent: &mut Recent,
+    known: &mut Option<Sequence>,
+    last: Sequence,
+    since: Option<Sequence>,
+) -> Result<(), Broken> {
+    let Some(since) = since else {
+        if *known != Some(last) {
+            // Whoever asks for it later has it read then.
+            (*recent, *known) = (Recent::after(last), Some(last));
+        }
+        return Ok(());
+    };
+    let first = Sequence(last.0.saturating_sub(CAUGHT_UP_MAX));
+    // What lies before the first counts as touched however much is read.
+    let reaches_back = since >= recent.forgotten() || since < first;
+    let from = match *known {
+        Some(known) if known == last && reaches_back => return Ok(()),
+        Some(known) if known >= first && known < last && reaches_back => known,
+        _ => {
+            let from = since.clamp(first, last);
+            *recent = Recent::after(from);
+            from
+        }
+    };
+    let statement =
+        "SELECT sequence, value, touched FROM daftar.change WHERE sequence > $1 AND sequence <= $2 ORDER BY sequence";
+    let statement = transaction.prepare_cached(statement).await?;
+    for row in transaction.query(&statement, &[&signed(from.0), &signed(last.0)]).await? {
+        let sequence = Sequence(number(&row, 0)?);
+        recent.touch(sequence, record::change::touched(column(&row, 1)?)?);
+        if let Some(besides) = column::<Option<&[u8]>>(&row, 2)? {
+            let besides = places_of_bytes(besides).ok_or_else(|| corrupt("change", "what it touched is none"))?;
+            recent.touch(sequence, besides);
+        }
+    }
+    *known = Some(last);
+    Ok(())
+}

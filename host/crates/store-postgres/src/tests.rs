@@ -1,0 +1,104 @@
+//! The store on a PostgreSQL of the tests' own.
+
+mod board;
+mod bulk;
+mod catching_up;
+mod crossing;
+mod left;
+mod locked;
+mod opening;
+mod outages;
+mod proxy;
+mod taken_over;
+mod together;
+mod unanswered;
+
+use std::sync::{Arc, LazyLock, mpsc};
+
+use daftar_test_postgres::Server;
+
+use super::*;
+use daftar_store::archive::{Archive, Refill};
+use daftar_store::audit_archive::AuditArchive;
+use daftar_store::change_log::ChangeLog;
+use daftar_store::suite::{Backend, every_behaviour};
+
+/// A database of its own on the server that the tests share.
+pub(super) struct Shared {
+    url: String,
+    store: Option<PostgresStore>,
+    _server: Arc<Server>,
+}
+
+/// Few connections, and rows that go to the database together from so few on that tests do both; those of the program are in [`bulk`].
+pub(super) fn options(url: &str) -> PostgresOptions {
+    let bulk = BulkLimits { copied_rows_min: 4, flush_bytes: 4 * 1024 };
+    PostgresOptions { connections_max: 4, bulk, ..PostgresOptions::new(url.to_owned().into()) }
+}
+
+/// Waits for a future where a test cannot: on a runtime that outlives every test, as what is opened there goes on there.
+fn waited<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T {
+    static RUNTIME: LazyLock<tokio::runtime::Runtime> =
+        LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap());
+    let (done, is_done) = mpsc::channel();
+    RUNTIME.spawn(async move { done.send(future.await) });
+    is_done.recv().unwrap()
+}
+
+#[async_trait::async_trait]
+impl Backend for Shared {
+    fn fresh() -> Self {
+        let server = Server::shared();
+        let url = server.create_database();
+        let store = waited(PostgresStore::open(options(&url))).unwrap();
+        Self { url, store: Some(store), _server: server }
+    }
+
+    fn store(&self) -> &dyn Store {
+        self.store.as_ref().unwrap()
+    }
+
+    fn archive(&self) -> &dyn AuditArchive {
+        self.store.as_ref().unwrap()
+    }
+
+    fn change_log(&self) -> &dyn ChangeLog {
+        self.store.as_ref().unwrap()
+    }
+
+    fn whole(&self) -> &dyn Archive {
+        self.store.as_ref().unwrap()
+    }
+
+    fn refill() -> (Box<dyn Refill>, Box<dyn FnOnce() -> Self>) {
+        let server = Server::shared();
+        let url = server.create_database();
+        let filling = waited(PostgresRefill::open(options(&url))).unwrap();
+        let finish = move || {
+            let store = waited(PostgresStore::open(options(&url))).unwrap();
+            Self { url, store: Some(store), _server: server }
+        };
+        (Box::new(filling), Box::new(finish))
+    }
+
+    async fn reopen(&mut self) {
+        if let Some(store) = self.store.take() {
+            store.close().await;
+        }
+        self.store = Some(PostgresStore::open(options(&self.url)).await.unwrap());
+    }
+
+    fn outlives_its_process() -> bool {
+        true
+    }
+
+    fn remembers_what_was_touched() -> bool {
+        true
+    }
+}
+
+mod behaviour {
+    use super::*;
+
+    every_behaviour!(Shared);
+}

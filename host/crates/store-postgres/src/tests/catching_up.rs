@@ -1,0 +1,319 @@
+//! Bringing a database that was filled from a folder up to what was written to the folder since.
+
+mod refused;
+mod removed;
+mod world;
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use self::world::World;
+use super::*;
+use daftar_domain::calendar::Period;
+use daftar_domain::individual::IndividualDetails;
+use daftar_domain::person_name::PersonName;
+use daftar_domain::record::{RecordId, VersionId};
+use daftar_service::migrate::{CatchUpError, CaughtUp, Comparison, catch_up, compare, compare_since, copy};
+use daftar_store::Operation;
+use daftar_store::archive::{CatchUp, Ends, Entry, Held, Kept, Since};
+use daftar_store::suite::{Listener, commit, create, individual_of, person};
+use daftar_store_sled::{SledOptions, SledStore};
+
+/// The tables that have the same rows, however a register came into the database.
+const TABLES: [&str; 19] = [
+    "record",
+    "earlier_version",
+    "identifier",
+    "open_membership",
+    "photo",
+    "client",
+    "setting",
+    "code_table_part",
+    "counter",
+    "request",
+    "change",
+    "audit",
+    "audit_segment",
+    "search_individual",
+    "search_group",
+    "search_member",
+    "search_membership",
+    "search_consent",
+    "search_tally",
+];
+/// Where the register stands, but for how often somebody was told to look.
+const LAST: &str = "SELECT individual, \"group\", program, membership, consent, sequence, code_table_parts, \
+                    (SELECT max(number) FROM daftar.audit) AS audit FROM daftar.last";
+
+/// A database of its own.
+struct Database {
+    server: Arc<Server>,
+    url: String,
+}
+
+impl Database {
+    fn new() -> Self {
+        let server = Server::shared();
+        let url = server.create_database();
+        Self { server, url }
+    }
+
+    fn sql(&self, statements: &str) -> String {
+        self.server.run_sql(self.url.rsplit_once('/').unwrap().1, statements)
+    }
+
+    /// Every row of a table, in order.
+    fn rows(&self, table: &str) -> Vec<String> {
+        let some = if table == "search_tally" { "WHERE kept.records <> 0" } else { "" };
+        let rows = self.sql(&format!("SELECT kept::text FROM daftar.{table} AS kept {some} ORDER BY kept::text"));
+        rows.lines().map(str::to_owned).collect()
+    }
+
+    /// Everything in it.
+    fn everything(&self) -> Vec<(&'static str, Vec<String>)> {
+        let last = ("last", vec![self.sql(LAST)]);
+        TABLES.into_iter().map(|table| (table, self.rows(table))).chain([last]).collect()
+    }
+
+    async fn store(&self) -> PostgresStore {
+        PostgresStore::open(options(&self.url)).await.unwrap()
+    }
+
+    /// Fills it with what is in the folder.
+    async fn fill(&self, from: &SledStore) {
+        let refill = PostgresRefill::open(options(&self.url)).await.unwrap();
+        copy(from, Box::new(refill), |_, _| ()).await.unwrap();
+    }
+
+    async fn begin(&self) -> Result<PostgresCatchUp, OpenError> {
+        PostgresCatchUp::open(options(&self.url)).await
+    }
+
+    /// Brings it up to what is in the folder.
+    async fn catch_up(&self, from: &SledStore) -> Result<CaughtUp, CatchUpError> {
+        catch_up(from, Box::new(self.begin().await.unwrap()), |_, _, _| ()).await
+    }
+}
+
+/// A folder whose changes somebody hears of.
+fn folder(path: &Path) -> SledStore {
+    let store = SledStore::open(path, SledOptions::default()).unwrap();
+    store.attach_sink(Arc::new(Listener::default())).unwrap();
+    store
+}
+
+/// Fails unless the database is what it would be had it been filled now.
+async fn assert_same(from: &SledStore, database: &Database) {
+    let store = database.store().await;
+    let comparison = compare(from, &store, |_, _| ()).await.unwrap();
+    assert_eq!((comparison.differences, comparison.told), (0, Vec::new()));
+    store.close().await;
+    let fresh = Database::new();
+    fresh.fill(from).await;
+    for ((table, there), (_, expected)) in database.everything().into_iter().zip(fresh.everything()) {
+        assert!(there == expected, "{table}: {there:#?} and not {expected:#?}");
+    }
+}
+
+/// Compares what was brought.
+async fn compared(from: &SledStore, database: &Database, caught_up: &CaughtUp) -> Comparison {
+    let store = database.store().await;
+    let comparison = compare_since(from, &store, &caught_up.held, |_, _| ()).await.unwrap();
+    store.close().await;
+    comparison
+}
+
+#[tokio::test]
+async fn whatever_is_written_to_the_folder_is_brought() {
+    for seed in 0..4 {
+        let folder_path = TempDir::new().unwrap();
+        let from = folder(folder_path.path());
+        let (mut world, database) = (World::new(seed), Database::new());
+        world.write(&from, if seed == 0 { 0 } else { 120 }).await;
+        database.fill(&from).await;
+        for round in 0..3 {
+            world.write(&from, 50).await;
+            let caught_up = database.catch_up(&from).await.unwrap();
+            assert!(!caught_up.is_nothing());
+            let writes = caught_up.mark.sequence.0 - caught_up.held.sequence.0;
+            assert_eq!(caught_up.written()[&Kept::Changes], writes, "{seed}, {round}");
+            let comparison = compared(&from, &database, &caught_up).await;
+            assert_eq!((comparison.differences, comparison.told), (0, Vec::new()), "{seed}, {round}");
+            assert_eq!(comparison.same[&Kept::Changes], writes);
+            assert_same(&from, &database).await;
+            let again = database.catch_up(&from).await.unwrap();
+            assert!(again.is_nothing(), "{:?}", again.brought);
+        }
+        // It goes on where the folder stands.
+        let store = database.store().await;
+        store.attach_sink(Arc::new(Listener::default())).unwrap();
+        let [one, other] = [&store as &dyn Store, &from].map(|store| async move {
+            let committed = commit(store, vec![Operation::create(person(&[]))]).await.unwrap();
+            (committed.sequence, individual_of(&committed.written[0]).id)
+        });
+        assert_eq!(one.await, other.await);
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_told_as_written_since_is_the_same_of_both() {
+    let folder_path = TempDir::new().unwrap();
+    let from = folder(folder_path.path());
+    let (mut world, database) = (World::new(9), Database::new());
+    world.write(&from, 80).await;
+    database.fill(&from).await;
+    world.write(&from, 30).await;
+    let held = database.catch_up(&from).await.unwrap().held;
+    let store = database.store().await;
+    let (ours, theirs) = (from.ends(&held).await.unwrap(), store.ends(&held).await.unwrap());
+    assert_eq!(Ends { register: ours.register, ..theirs }, ours);
+    let mut told = Vec::new();
+    for mut snapshot in [from.since(&held).await.unwrap(), store.since(&held).await.unwrap()] {
+        let mut entries = Vec::new();
+        loop {
+            let more = snapshot.next().await.unwrap();
+            if more.is_empty() {
+                break;
+            }
+            entries.extend(more);
+        }
+        told.push(entries);
+    }
+    assert!(told[0] == told[1], "{told:?}");
+    let first = told[0].iter().find_map(|entry| match entry {
+        Entry::Change { sequence, .. } => Some(*sequence),
+        _ => None,
+    });
+    assert_eq!(first, Some(held.sequence.next()));
+    // As of now nothing was written since.
+    let now = Held { sequence: ours.sequence, audit: ours.audit, code_table_parts: ours.code_table_parts, ..held };
+    let mut snapshot = from.since(&now).await.unwrap();
+    loop {
+        let entries = snapshot.next().await.unwrap();
+        if entries.is_empty() {
+            break;
+        }
+        let is_whole = |entry: &Entry| {
+            matches!(entry.kept(), Kept::Settings | Kept::Clients | Kept::Counters | Kept::Requests | Kept::AuditValues)
+        };
+        assert!(entries.iter().all(is_whole), "{entries:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_breaks_off_leaves_the_database_as_it_was() {
+    let folder_path = TempDir::new().unwrap();
+    let from = folder(folder_path.path());
+    let (mut world, database) = (World::new(17), Database::new());
+    world.write(&from, 60).await;
+    database.fill(&from).await;
+    let before = database.everything();
+    world.write(&from, 60).await;
+    for steps in [1, 3, usize::MAX] {
+        let mut begun = database.begin().await.unwrap();
+        let mut snapshot = from.since(&begun.held().clone()).await.unwrap();
+        for _ in 0..steps {
+            let entries = snapshot.next().await.unwrap();
+            if entries.is_empty() {
+                break;
+            }
+            for some in entries.chunks(40) {
+                begun.put(some.to_vec()).await.unwrap();
+            }
+        }
+        // Everything was put at last, and nobody ended it.
+        drop(begun);
+        assert!(database.everything() == before, "{steps}");
+    }
+    // A write is missing.
+    let mut begun = database.begin().await.unwrap();
+    let mut snapshot = from.since(&begun.held().clone()).await.unwrap();
+    let refused = loop {
+        let mut entries = snapshot.next().await.unwrap();
+        let is_held = begun.held().sequence;
+        entries.retain(|entry| !matches!(entry, Entry::Change { sequence, .. } if *sequence == is_held.next()));
+        if let Err(error) = begun.put(entries).await {
+            break error;
+        }
+    };
+    assert!(matches!(refused, StoreError::Corrupt { what: "order of writes", .. }), "{refused}");
+    assert!(begun.put(Vec::new()).await.is_err(), "nothing is taken any more");
+    drop(begun);
+    // It stands at another write than is said.
+    let begun = Box::new(database.begin().await.unwrap());
+    let mark = from.since(begun.held()).await.unwrap().mark().clone();
+    let mut begun = begun;
+    begun.put(vec![Entry::Counter { name: "a".to_owned(), value: 1 }]).await.unwrap();
+    assert!(matches!(begun.finish(&mark).await, Err(StoreError::Corrupt { what: "register", .. })));
+    assert!(database.everything() == before);
+    assert!(!database.catch_up(&from).await.unwrap().is_nothing());
+    assert_same(&from, &database).await;
+}
+
+#[tokio::test]
+async fn rows_may_be_written_in_the_middle_of_a_record_that_gave_something_up() {
+    let folder_path = TempDir::new().unwrap();
+    let from = folder(folder_path.path());
+    let database = Database::new();
+    let taker = create(&from, person(&["urn:x:a|taker"])).await;
+    // Each version is more than is kept in memory in tests.
+    let large = |identifiers: &[&str]| {
+        let name = PersonName { text: Some("x".repeat(8_000)), ..PersonName::default() };
+        IndividualDetails { name: Some(name), ..person(identifiers) }
+    };
+    let giver = create(&from, large(&["urn:x:a|giver"])).await;
+    let update = |id, version, details| vec![Operation::update(id, VersionId(version), details)];
+    commit(&from, update(giver.id, 1, large(&["urn:x:a|giver", "urn:x:a|given"]))).await.unwrap();
+    database.fill(&from).await;
+    let mut ended = large(&["urn:x:a|giver", "urn:x:a|given"]);
+    let end = Some(jiff::civil::date(2026, 1, 1));
+    ended.identifiers[1].period = Some(Period { start: None, end });
+    commit(&from, update(giver.id, 2, ended)).await.unwrap();
+    commit(&from, update(taker.id, 1, person(&["urn:x:a|taker", "urn:x:a|given"]))).await.unwrap();
+    let mut begun = Box::new(database.begin().await.unwrap());
+    let mut snapshot = from.since(begun.held()).await.unwrap();
+    loop {
+        let entries = snapshot.next().await.unwrap();
+        if entries.is_empty() {
+            break;
+        }
+        for entry in entries {
+            begun.put(vec![entry]).await.unwrap();
+        }
+    }
+    let mark = snapshot.mark().clone();
+    begun.finish(&mark).await.unwrap();
+    assert_same(&from, &database).await;
+}
+
+#[tokio::test]
+async fn nobody_writes_to_the_database_until_it_is_brought_up() {
+    let folder_path = TempDir::new().unwrap();
+    let from = folder(folder_path.path());
+    let database = Database::new();
+    create(&from, person(&["urn:x:a|1"])).await;
+    database.fill(&from).await;
+    create(&from, person(&["urn:x:a|2"])).await;
+    let begun = Box::new(database.begin().await.unwrap());
+    let store = Arc::new(database.store().await);
+    // On this database: other tests use the server as well.
+    let is_locked =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    store.attach_sink(Arc::new(Listener::default())).unwrap();
+    let writing = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { commit(&*store, vec![Operation::create(person(&["urn:x:a|3"]))]).await }
+    });
+    while database.sql(is_locked).trim() == "0" {
+        assert!(!writing.is_finished());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    catch_up(&from, begun, |_, _, _| ()).await.unwrap();
+    let committed = writing.await.unwrap().unwrap();
+    assert_eq!((committed.sequence.0, individual_of(&committed.written[0]).id), (3, RecordId(3)));
+    store.close().await;
+    let error = database.begin().await.err().unwrap();
+    assert!(matches!(error, OpenError::WrittenSince { .. }), "{error}");
+}

@@ -1,0 +1,156 @@
+//! Databases that hold no earlier state of the register in the folder.
+
+use super::*;
+use daftar_domain::group::GroupDetails;
+use daftar_store::record;
+use daftar_store::suite::audit_entry;
+
+async fn line(store: &dyn Store, request: &str) {
+    store.append_audit(vec![audit_entry(request)]).await.unwrap();
+    store.audit(0).await.unwrap();
+}
+
+/// What is told of a database that is not brought up.
+async fn refused(from: &SledStore, database: &Database) -> String {
+    match database.begin().await {
+        Err(error) => error.to_string(),
+        Ok(begun) => catch_up(from, Box::new(begun), |_, _, _| ()).await.unwrap_err().to_string(),
+    }
+}
+
+/// A copy of a folder that nobody uses.
+fn copied(from: &Path, to: &Path) {
+    let copied = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status();
+    assert!(copied.is_ok_and(|status| status.success()));
+}
+
+#[tokio::test]
+async fn a_database_that_was_not_filled_from_this_folder_is_refused() {
+    let (path, other_path) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (from, other, database) = (folder(path.path()), folder(other_path.path()), Database::new());
+    create(&from, person(&["urn:x:a|1"])).await;
+    let told = refused(&from, &database).await;
+    assert!(told.contains("no register was moved into the database") && told.contains("--backup FILE"), "{told}");
+    // One that began there.
+    let store = database.store().await;
+    store.attach_sink(Arc::new(Listener::default())).unwrap();
+    create(&store, person(&["urn:x:a|1"])).await;
+    store.close().await;
+    assert!(refused(&from, &database).await.contains("no register was moved into the database"));
+
+    let database = Database::new();
+    create(&other, person(&["urn:x:a|1"])).await;
+    database.fill(&other).await;
+    let before = database.everything();
+    let told = refused(&from, &database).await;
+    let ids = [from.register_id().await.unwrap().to_string(), other.register_id().await.unwrap().to_string()];
+    assert!(ids.iter().all(|id| told.contains(id)) && told.contains("name the folder"), "{told}");
+    assert!(database.everything() == before);
+    assert!(database.catch_up(&other).await.unwrap().is_nothing());
+}
+
+#[tokio::test]
+async fn a_database_that_was_served_from_is_refused() {
+    let path = TempDir::new().unwrap();
+    let from = folder(path.path());
+    create(&from, person(&["urn:x:a|1"])).await;
+    line(&from, "1").await;
+    for what in ["a write", "a line", "a code"] {
+        let database = Database::new();
+        database.fill(&from).await;
+        let store = database.store().await;
+        store.attach_sink(Arc::new(Listener::default())).unwrap();
+        match what {
+            "a write" => drop(create(&store, person(&[])).await),
+            "a line" => line(&store, "2").await,
+            _ => drop(store.number_codes(vec![CodeUri::parse("urn:x#a").unwrap()], Vec::new()).await.unwrap()),
+        }
+        store.close().await;
+        let told = refused(&from, &database).await;
+        assert!(told.contains("was written to since the register was moved into it"), "{what}: {told}");
+        assert!(told.contains("Go on with the database as it is"), "{what}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_was_put_back_is_refused() {
+    let path = TempDir::new().unwrap();
+    let [now, earlier] = ["now", "earlier"].map(|name| path.path().join(name));
+    let from = folder(&now);
+    create(&from, person(&["urn:x:a|1"])).await;
+    line(&from, "1").await;
+    drop(from);
+    copied(&now, &earlier);
+    let (from, database) = (folder(&now), Database::new());
+    create(&from, person(&["urn:x:a|2"])).await;
+    line(&from, "2").await;
+    database.fill(&from).await;
+
+    let put_back = folder(&earlier);
+    let told = refused(&put_back, &database).await;
+    assert!(told.contains("the folder ends at write 1") && told.contains("was put back"), "{told}");
+    // As many writes, and more; but not the same ones.
+    let committed = commit(&put_back, vec![Operation::create(GroupDetails::default())]).await;
+    committed.unwrap();
+    create(&put_back, person(&[])).await;
+    let told = refused(&put_back, &database).await;
+    assert!(
+        told.contains("value 1 of the audit log") && told.contains("the folder ends at"),
+        "still too few lines: {told}"
+    );
+    line(&put_back, "another 2").await;
+    let told = refused(&put_back, &database).await;
+    assert!(told.contains("write 2 is not the same") && told.contains("was put back and written to"), "{told}");
+    assert!(database.catch_up(&from).await.unwrap().is_nothing());
+}
+
+#[tokio::test]
+async fn a_folder_whose_audit_log_went_another_way_is_refused() {
+    let path = TempDir::new().unwrap();
+    let [now, earlier] = ["now", "earlier"].map(|name| path.path().join(name));
+    let from = folder(&now);
+    create(&from, person(&["urn:x:a|1"])).await;
+    drop(from);
+    copied(&now, &earlier);
+    let (from, put_back, database) = (folder(&now), folder(&earlier), Database::new());
+    line(&from, "1").await;
+    line(&put_back, "another 1").await;
+    database.fill(&from).await;
+    let told = refused(&put_back, &database).await;
+    assert!(told.contains("value 1 of the audit log is not the same"), "{told}");
+}
+
+#[tokio::test]
+async fn an_identifier_that_nobody_gave_up_is_not_taken() {
+    let path = TempDir::new().unwrap();
+    let (from, database) = (folder(path.path()), Database::new());
+    create(&from, person(&["urn:x:a|1"])).await;
+    create(&from, person(&["urn:x:a|2"])).await;
+    database.fill(&from).await;
+    let before = database.everything();
+    commit(&from, vec![Operation::update(RecordId(2), VersionId(1), person(&["urn:x:a|3"]))]).await.unwrap();
+    let mut begun = Box::new(database.begin().await.unwrap());
+    let mut snapshot = from.since(begun.held()).await.unwrap();
+    let mark = snapshot.mark().clone();
+    loop {
+        let mut entries = snapshot.next().await.unwrap();
+        if entries.is_empty() {
+            break;
+        }
+        for entry in &mut entries {
+            // The second is said to have what the first has.
+            if let Entry::Version { kind, id, is_present: true, value, .. } = entry {
+                let ChangedRecord::Individual(second) = record::decode_any(*kind, *id, value).unwrap() else {
+                    continue;
+                };
+                let mut second = daftar_domain::individual::Individual::clone(&second);
+                second.details.identifiers = person(&["urn:x:a|1"]).identifiers;
+                *value = record::encode_any(&ChangedRecord::Individual(Arc::new(second))).unwrap();
+            }
+        }
+        begun.put(entries).await.unwrap();
+    }
+    let error = begun.finish(&mark).await.unwrap_err();
+    assert!(error.to_string().contains("did not give it up"), "{error}");
+    assert!(database.everything() == before);
+}

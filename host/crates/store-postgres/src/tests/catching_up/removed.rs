@@ -1,0 +1,124 @@
+//! Lines of the audit log that were removed meanwhile, as they were old enough.
+
+use jiff::SignedDuration;
+
+use super::*;
+use daftar_domain::audit::{AuditAction, REMOVAL_NOTE};
+use daftar_store::audit_archive::{AuditRemoval, AuditRemoved, REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX};
+use daftar_store::suite::{audit_entry, write};
+
+fn day(number: usize) -> Timestamp {
+    let first: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    first + SignedDuration::from_hours(24 * i64::try_from(number).unwrap())
+}
+
+/// Adds a line of each of these days, each a stored value of its own.
+async fn add(store: &SledStore, days: impl IntoIterator<Item = usize>) {
+    for number in days {
+        let line = AuditEntry { at: day(number), ..audit_entry(&number.to_string()) };
+        store.commit(Write { audit: vec![line], ..write(Vec::new()) }).await.unwrap();
+    }
+}
+
+/// One step of a removal.
+async fn remove(store: &SledStore, before: usize, told: Option<AuditRemoved>) -> Option<AuditRemoved> {
+    let note = Some(format!("{REMOVAL_NOTE} {}, as it is", day(before)));
+    let line = AuditEntry { at: day(5_000), action: AuditAction::Audit, note, ..audit_entry("removal") };
+    store.remove_audit(AuditRemoval { before: day(before), line, told }).await.unwrap()
+}
+
+async fn remove_all(store: &SledStore, before: usize, mut told: Option<AuditRemoved>) -> Option<AuditRemoved> {
+    while let Some(removed) = remove(store, before, told).await {
+        told = Some(removed);
+    }
+    told
+}
+
+/// Brings what was written and removed, and fails unless the database is as one that is filled now. Summaries are made of other
+/// stretches then: they only ever save work.
+async fn assert_brought(from: &SledStore, database: &Database) -> CaughtUp {
+    let caught_up = database.catch_up(from).await.unwrap();
+    let comparison = compared(from, database, &caught_up).await;
+    assert_eq!((comparison.differences, comparison.told), (0, Vec::new()));
+    let store = database.store().await;
+    let comparison = compare(from, &store, |_, _| ()).await.unwrap();
+    assert_eq!((comparison.differences, comparison.told), (0, Vec::new()));
+    let lines =
+        |lines: Vec<AuditEntry>| lines.into_iter().map(|line| (line.request_id, line.count)).collect::<Vec<_>>();
+    assert_eq!(lines(store.audit(usize::MAX).await.unwrap()), lines(from.audit(usize::MAX).await.unwrap()));
+    store.close().await;
+    assert!(database.catch_up(from).await.unwrap().is_nothing());
+    caught_up
+}
+
+#[tokio::test]
+async fn a_removal_that_was_going_on_is_brought_with_the_line_that_tells_of_it() {
+    let path = TempDir::new().unwrap();
+    let (from, database) = (folder(path.path()), Database::new());
+    add(&from, 0..200).await;
+    let told = remove(&from, 150, None).await;
+    assert_eq!(told.map(|told| told.lines), Some(REMOVAL_VALUES_MAX as u64));
+    database.fill(&from).await;
+    // It goes on, and the line that tells of it is the last that the database has.
+    let told = remove_all(&from, 150, told).await.unwrap();
+    assert_eq!((told.at, told.lines), (201, 150));
+    let caught_up = assert_brought(&from, &database).await;
+    assert_eq!(caught_up.taken_out()[&Kept::AuditValues], 150 - REMOVAL_VALUES_MAX as u64);
+    assert_eq!(caught_up.written()[&Kept::AuditValues], 1, "the line was written again");
+
+    // The next one begins and ends between, with lines before and after it.
+    add(&from, 200..210).await;
+    assert_eq!(remove_all(&from, 160, None).await.unwrap().lines, 10);
+    add(&from, 210..215).await;
+    let caught_up = assert_brought(&from, &database).await;
+    assert_eq!((caught_up.taken_out()[&Kept::AuditValues], caught_up.written()[&Kept::AuditValues]), (10, 16));
+}
+
+#[tokio::test]
+async fn a_line_that_tells_of_a_removal_is_found_behind_many_others() {
+    let path = TempDir::new().unwrap();
+    let (from, database) = (folder(path.path()), Database::new());
+    let many = REMOVAL_PASSED_OVER_MAX * 3;
+    add(&from, 0..many).await;
+    let told = remove(&from, 100, None).await;
+    add(&from, many..many + 5).await;
+    database.fill(&from).await;
+    let told = remove_all(&from, 100, told).await.unwrap();
+    assert_eq!((told.at, told.lines), (many as u64 + 1, 100));
+    let caught_up = assert_brought(&from, &database).await;
+    assert_eq!(caught_up.taken_out()[&Kept::AuditValues], 100 - REMOVAL_VALUES_MAX as u64);
+}
+
+#[tokio::test]
+async fn what_a_removal_passes_over_stays_and_what_is_behind_it_goes() {
+    let path = TempDir::new().unwrap();
+    let (from, database) = (folder(path.path()), Database::new());
+    // Lines of a clock that was wrong stand before old ones, as many as are passed over.
+    let wrong = REMOVAL_PASSED_OVER_MAX - 1;
+    add(&from, (0..wrong).map(|number| 4_000 + number)).await;
+    add(&from, 0..120).await;
+    database.fill(&from).await;
+    assert_eq!(remove_all(&from, 110, None).await.unwrap().lines, 110);
+    let caught_up = assert_brought(&from, &database).await;
+    assert_eq!(caught_up.taken_out()[&Kept::AuditValues], 110);
+    // Everything that the database has goes, but for these; and then they go as well.
+    add(&from, 4_500..4_510).await;
+    assert!(remove_all(&from, 130, None).await.is_some());
+    assert_brought(&from, &database).await;
+    assert!(remove_all(&from, 4_505, None).await.is_some());
+    let caught_up = assert_brought(&from, &database).await;
+    assert!(caught_up.taken_out()[&Kept::AuditValues] > wrong as u64);
+}
+
+#[tokio::test]
+async fn the_last_line_that_the_database_has_may_be_removed() {
+    let path = TempDir::new().unwrap();
+    let (from, database) = (folder(path.path()), Database::new());
+    add(&from, 0..30).await;
+    database.fill(&from).await;
+    add(&from, 100..110).await;
+    assert_eq!(remove_all(&from, 50, None).await.unwrap().lines, 30);
+    let caught_up = assert_brought(&from, &database).await;
+    assert_eq!((caught_up.taken_out()[&Kept::AuditValues], caught_up.written()[&Kept::AuditValues]), (30, 11));
+    assert_same(&from, &database).await;
+}

@@ -1,0 +1,95 @@
+//! What one backend holds, taken up by another.
+
+use tempfile::TempDir;
+
+use super::*;
+use daftar_domain::record::RecordId;
+use daftar_store::Operation;
+use daftar_store::archive::{Entry, Snapshot};
+use daftar_store::memory::{MemoryRefill, MemoryStore};
+use daftar_store::suite::archive::furnished;
+use daftar_store::suite::{Listener, commit, person};
+use daftar_store_sled::{SledOptions, SledRefill, SledStore};
+
+async fn taken(mut snapshot: Box<dyn Snapshot>) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    loop {
+        let more = snapshot.next().await.unwrap();
+        if more.is_empty() {
+            return entries;
+        }
+        entries.extend(more);
+    }
+}
+
+async fn fill(mut filling: Box<dyn Refill>, entries: &[Entry]) {
+    for some in entries.chunks(50) {
+        filling.put(some.to_vec()).await.unwrap();
+    }
+    filling.finish().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_register_goes_from_one_backend_to_the_other_and_back_byte_by_byte() {
+    let (memory, _) = furnished::<MemoryStore>().await;
+    let there = taken(memory.snapshot().await.unwrap()).await;
+    let folder = TempDir::new().unwrap();
+    fill(Box::new(SledRefill::open(&folder.path().join("one"), 1 << 20).unwrap()), &there).await;
+    let embedded = SledStore::open(&folder.path().join("one"), SledOptions::default()).unwrap();
+    let first = taken(embedded.snapshot().await.unwrap()).await;
+
+    let server = Server::shared();
+    let url = server.create_database();
+    fill(Box::new(PostgresRefill::open(options(&url)).await.unwrap()), &first).await;
+    let store = PostgresStore::open(options(&url)).await.unwrap();
+    let second = taken(store.snapshot().await.unwrap()).await;
+    assert!(second == first, "PostgreSQL gives what it was given");
+
+    fill(Box::new(SledRefill::open(&folder.path().join("two"), 1 << 20).unwrap()), &second).await;
+    let back = SledStore::open(&folder.path().join("two"), SledOptions::default()).unwrap();
+    assert!(taken(back.snapshot().await.unwrap()).await == first, "and so does the embedded one");
+    let memory = Arc::new(MemoryStore::new());
+    fill(Box::new(MemoryRefill::new(Arc::clone(&memory))), &second).await;
+
+    store.attach_sink(Arc::new(Listener::default())).unwrap();
+    let next = commit(&store, vec![Operation::create(person(&["urn:x:new|1"]))]).await.unwrap();
+    assert_eq!(
+        next.sequence.0,
+        back.changes_after(daftar_domain::change::Sequence(0), 100).await.unwrap().len() as u64 + 1
+    );
+}
+
+#[tokio::test]
+async fn only_an_empty_database_is_filled_and_one_that_breaks_off_stays_empty() {
+    let server = Server::shared();
+    let url = server.create_database();
+    let (memory, _) = furnished::<MemoryStore>().await;
+    let entries = taken(memory.snapshot().await.unwrap()).await;
+    let mut filling = PostgresRefill::open(options(&url)).await.unwrap();
+    filling.put(entries.clone()).await.unwrap();
+    drop(filling);
+    // Two records of the backup have one identifier.
+    let mut twice = entries.clone();
+    let copy = entries.iter().find_map(|entry| match entry {
+        Entry::Version { kind, id, version, is_present: true, value } if *kind == RecordKind::Group => {
+            Some(Entry::Version {
+                kind: *kind,
+                id: RecordId(id.0 + 1),
+                version: *version,
+                is_present: true,
+                value: value.clone(),
+            })
+        }
+        _ => None,
+    });
+    twice.push(copy.unwrap());
+    let mut filling = PostgresRefill::open(options(&url)).await.unwrap();
+    filling.put(twice).await.unwrap();
+    let error = Box::new(filling).finish().await.unwrap_err();
+    assert!(matches!(&error, StoreError::Corrupt { what: "backup", .. }), "{error}");
+    assert!(!error.to_string().contains("urn:x"), "{error}");
+
+    fill(Box::new(PostgresRefill::open(options(&url)).await.unwrap()), &entries).await;
+    let error = PostgresRefill::open(options(&url)).await.err().unwrap();
+    assert!(matches!(error, OpenError::NotEmpty { .. }), "{error}");
+}

@@ -1,0 +1,91 @@
+//! What somebody asked and stopped waiting for: his connection is no longer one of the pool, and the database leaves what it did.
+
+use super::*;
+use crate::database::Link;
+use daftar_domain::audit::Actor;
+use daftar_store::partition::Partitions;
+use daftar_store::shared::SharedPlugins;
+
+/// A store whose database may take ten minutes for a statement, and somebody who looks what it does.
+async fn opened() -> (PostgresStore, Link, Arc<Server>) {
+    let server = Server::shared();
+    let url = server.create_database();
+    let statement_timeout = Duration::from_secs(600);
+    let store = PostgresStore::open(PostgresOptions { connections_max: 1, statement_timeout, ..options(&url) });
+    let store = store.await.unwrap();
+    let watcher = store.database.link("watcher").await.unwrap();
+    (store, watcher, server)
+}
+
+/// Waits until so many statements are being worked on that hold these words.
+async fn until_active(watcher: &Link, words: &str, count: i64) {
+    let active = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+                  AND pid <> pg_backend_pid() AND state = 'active' AND position($1 IN query) > 0";
+    let mut found = -1;
+    for _ in 0..2_400 {
+        found = watcher.client.query_one(active, &[&words]).await.unwrap().get::<_, i64>(0);
+        if found == count {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("{found} statements with `{words}`, not {count}");
+}
+
+/// Asks until the database is at it, and leaves.
+async fn leave<T>(asked: impl Future<Output = T>, watcher: &Link, words: &str) {
+    tokio::select! {
+        _ = asked => panic!("it was answered"),
+        () = until_active(watcher, words, 1) => {}
+    }
+}
+
+async fn answered(store: &PostgresStore) {
+    let asked = store.database.query("SELECT 1", &[]);
+    tokio::time::timeout(Duration::from_secs(30), asked).await.expect("nobody is waited behind").unwrap();
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_waits_for_any_more_is_cancelled_and_nobody_waits_behind_it() {
+    let (store, watcher, _server) = opened().await;
+    answered(&store).await;
+    let made = store.usage().connections_made;
+    leave(store.database.query("SELECT pg_sleep(600)", &[]), &watcher, "pg_sleep(600)").await;
+    answered(&store).await;
+    assert_eq!(store.usage().connections_made, made + 1, "on a connection of its own");
+    until_active(&watcher, "pg_sleep(600)", 0).await;
+    // One that was answered goes back.
+    answered(&store).await;
+    assert_eq!(store.usage().connections_made, made + 1);
+}
+
+#[tokio::test]
+async fn a_change_of_plugins_that_is_left_in_the_middle_takes_its_connection_along() {
+    let (store, watcher, server) = opened().await;
+    let store = Arc::new(store);
+    let shared = PostgresShared::of(Arc::clone(&store));
+    answered(&store).await;
+    watcher.client.batch_execute("BEGIN; SELECT FROM daftar.plugin_list FOR UPDATE").await.unwrap();
+    let other = store.database.link("other watcher").await.unwrap();
+    leave(shared.replace_plugin_list(0, b"list", &[]), &other, "UPDATE daftar.plugin_list").await;
+    answered(&store).await;
+    watcher.client.batch_execute("ROLLBACK").await.unwrap();
+    until_active(&other, "UPDATE daftar.plugin_list", 0).await;
+    assert_eq!(shared.plugin_list().await.unwrap().revision, 0, "nothing of it was done");
+    assert_eq!(shared.replace_plugin_list(0, b"list", &[]).await.unwrap(), 1);
+    drop(server);
+}
+
+#[tokio::test]
+async fn a_search_of_a_preview_that_is_over_is_cancelled() {
+    let (store, watcher, _server) = opened().await;
+    let partitions = PostgresPartitions::of(&store, 1_024);
+    let moment = partitions.moment(&Actor::Administrator).await.unwrap();
+    // It waits for this for as long as nobody cancels it: a moment's statements may take two minutes.
+    watcher.client.batch_execute("BEGIN; LOCK TABLE daftar.record IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let other = store.database.link("other watcher").await.unwrap();
+    leave(moment.programs(), &other, "FROM daftar.record").await;
+    drop(moment);
+    until_active(&other, "FROM daftar.record", 0).await;
+    watcher.client.batch_execute("ROLLBACK").await.unwrap();
+}

@@ -1,0 +1,118 @@
+//! Audit entries of reads, and the row that orders writes: neither waits for the other.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use daftar_domain::audit::AuditEntry;
+use daftar_domain::audit::query::{AuditBounds, AuditPosition, AuditQuery};
+use daftar_store::Operation;
+use daftar_store::record;
+use daftar_store::suite::{Listener, audit_entry, commit, futures_join, person};
+
+async fn opened() -> (Arc<Server>, String, PostgresStore) {
+    let server = Server::shared();
+    let url = server.create_database();
+    let store = PostgresStore::open(options(&url)).await.unwrap();
+    store.attach_sink(Arc::new(Listener::default())).unwrap();
+    (server, url, store)
+}
+
+fn somebody(number: u64) -> Vec<Operation> {
+    vec![Operation::create(person(&[&format!("urn:x:a|{number}")]))]
+}
+
+async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    for _ in 0..2_400 {
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("{what}: it never came to that");
+}
+
+async fn segments(store: &PostgresStore) -> i64 {
+    let row = store.database.query_opt("SELECT count(*) FROM daftar.audit_segment", &[]).await.unwrap().unwrap();
+    row.get(0)
+}
+
+#[tokio::test]
+async fn reads_are_audited_while_the_row_that_orders_writes_is_locked() {
+    let (_server, _, store) = opened().await;
+    let holder = store.database.link("holder").await.unwrap();
+    holder.client.batch_execute("BEGIN; SELECT FROM daftar.last FOR UPDATE").await.unwrap();
+    store.append_audit(vec![audit_entry("before")]).await.unwrap();
+    let written = tokio::time::timeout(Duration::from_secs(9), commit(&store, somebody(1))).await;
+    assert!(matches!(
+        written.expect("within the time of a lock, tried again once at most"),
+        Err(StoreError::Failed(_))
+    ));
+    for number in 0..3 {
+        store.append_audit(vec![audit_entry(&number.to_string())]).await.unwrap();
+        assert_eq!(store.audit(9).await.unwrap().len(), number + 2, "they are written while the row is locked");
+    }
+    assert!(store.usage().is_reachable, "a lock is no outage");
+    holder.client.batch_execute("ROLLBACK").await.unwrap();
+    commit(&store, somebody(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn writes_that_follow_one_another_slowly_are_waited_for() {
+    let (_server, url, store) = opened().await;
+    // Each has the row for most of the time that a lock is waited for, and changes it, as large groups of other servers do.
+    let others = async {
+        let link = store.database.link("others").await.unwrap();
+        for _ in 0..4 {
+            let written = "BEGIN; UPDATE daftar.last SET sequence = sequence; SELECT pg_sleep(1.2); COMMIT";
+            link.client.batch_execute(written).await.unwrap();
+        }
+    };
+    let patient = PostgresOptions { write_wait: Duration::from_secs(30), ..options(&url) };
+    let patient = PostgresStore::open(patient).await.unwrap();
+    patient.attach_sink(Arc::new(Listener::default())).unwrap();
+    let ((), written) = tokio::join!(others, commit(&patient, somebody(1)));
+    written.unwrap();
+}
+
+#[tokio::test]
+async fn values_of_several_processes_are_numbered_once_each_and_none_is_lost() {
+    let (_server, url, one) = opened().await;
+    let two = PostgresStore::open(options(&url)).await.unwrap();
+    two.attach_sink(Arc::new(Listener::default())).unwrap();
+    let stores = [&one, &two];
+    let writers = (0..8_usize).map(|writer| async move {
+        for number in 0..20 {
+            let name = format!("{writer}-{number}");
+            stores[writer % 2].append_audit(vec![audit_entry(&name)]).await.unwrap();
+            commit(stores[writer % 2], somebody((writer * 100 + number) as u64)).await.unwrap();
+        }
+    });
+    futures_join(writers).await;
+    two.audit(0).await.unwrap();
+    let found: Vec<String> = one.audit(usize::MAX).await.unwrap().into_iter().map(|entry| entry.request_id).collect();
+    let named: BTreeSet<&String> = found.iter().filter(|name| name.contains('-')).collect();
+    assert_eq!(named.len(), 160);
+    let row = one.database.query_opt("SELECT count(*), count(DISTINCT number) FROM daftar.audit", &[]).await.unwrap();
+    let row = row.unwrap();
+    assert_eq!(row.get::<_, i64>(0), row.get::<_, i64>(1));
+}
+
+#[tokio::test]
+async fn no_stretch_is_summed_up_that_a_transaction_may_still_add_to() {
+    let (_server, _, store) = opened().await;
+    let late = store.database.link("late").await.unwrap();
+    let values = record::audit::encode(&[AuditEntry { request_id: "late".to_owned(), ..audit_entry("late") }]).unwrap();
+    late.client.batch_execute("BEGIN").await.unwrap();
+    late.client.execute("INSERT INTO daftar.audit (value) VALUES ($1)", &[&values[0]]).await.unwrap();
+    for number in 0..6 {
+        store.append_audit(vec![audit_entry(&format!("call {number}")); 1_000]).await.unwrap();
+        store.audit(1).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(segments(&store).await, 0, "a lower number is not committed yet");
+    late.client.batch_execute("COMMIT").await.unwrap();
+    until("it is summed up", async || segments(&store).await > 0).await;
+    let query = AuditQuery { request_id: Some("late".to_owned()), ..AuditQuery::default() };
+    let bounds = AuditBounds { lines_max: 9, examined_max: 1_000_000 };
+    assert_eq!(store.audit_page(query, AuditPosition::END, bounds).await.unwrap().entries.len(), 1);
+}

@@ -1,0 +1,190 @@
+//! Opening a database, and what is told where that cannot be.
+
+use std::os::unix::fs::PermissionsExt;
+
+use daftar_test_postgres::Stop;
+
+use super::*;
+use daftar_store::suite::audit_entry;
+
+fn name_of(url: &str) -> &str {
+    url.rsplit_once('/').unwrap().1
+}
+
+async fn refused(url: &str) -> String {
+    let options = PostgresOptions { connect_timeout: Duration::from_secs(2), ..options(url) };
+    PostgresStore::open(options).await.err().expect("it is not opened").to_string()
+}
+
+#[tokio::test]
+async fn what_cannot_be_opened_is_told_with_its_place_and_without_its_password() {
+    let server = Server::shared();
+    let (role, port) = (server.role(), server.port());
+    // A port that is given to no process that asks for any.
+    let nobody = 1;
+    for (url, says) in [
+        (format!("postgres://{role}:geheim@127.0.0.1:{port}/nowhere"), "make the database first"),
+        (format!("postgres://daftar:geheim@127.0.0.1:{nobody}/register"), "see that it runs"),
+        (format!("postgres://stranger:geheim@127.0.0.1:{port}/postgres"), "see that the role"),
+        (format!("postgres://{role}:geheim@127.0.0.1:{port}/postgres?sslmode=verify-full"), "TLS"),
+    ] {
+        let told = refused(&url).await;
+        let database = format!("`{}` at 127.0.0.1:", name_of(url.split('?').next().unwrap()));
+        assert!(told.contains(says) && told.contains(&database) && !told.contains("geheim"), "{url}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_a_newer_daftar_changed_is_left_as_it_is() {
+    let server = Server::shared();
+    let url = server.create_database();
+    PostgresStore::open(options(&url)).await.unwrap().close().await;
+    let newer =
+        "INSERT INTO daftar.layout_history SELECT 1000, name, applied_on, checksum FROM daftar.layout_history LIMIT 1";
+    server.run_sql(name_of(&url), newer);
+    let error = PostgresStore::open(options(&url)).await.err().unwrap();
+    assert!(matches!(error, OpenError::Newer { found: 1000, .. }), "{error}");
+    assert!(error.to_string().contains("use the newer daftar"), "{error}");
+}
+
+#[tokio::test]
+async fn a_database_from_before_the_first_release_is_refused_and_left_as_it_is() {
+    let server = Server::shared();
+    let url = server.create_database();
+    let before = "CREATE SCHEMA daftar; \
+                  CREATE TABLE daftar.schema_history (version int4 PRIMARY KEY, name text, applied_on text, checksum text); \
+                  INSERT INTO daftar.schema_history VALUES (1, 'records', '2026-01-01T00:00:00Z', '1'), (7, 'window', '2026-01-01T00:00:00Z', '2'); \
+                  CREATE TABLE daftar.last (is_only boolean PRIMARY KEY, register bytea NOT NULL)";
+    server.run_sql(name_of(&url), before);
+    for _ in 0..2 {
+        let error = PostgresStore::open(options(&url)).await.err().unwrap();
+        assert!(matches!(error, OpenError::BeforeFirstRelease { .. }), "{error}");
+        let told = error.to_string();
+        assert!(told.starts_with(&format!("the database `{}` at ", name_of(&url))), "{told}");
+        assert!(told.contains("was made before the first release") && told.contains("`daftar export FILE`"), "{told}");
+    }
+    let refill = PostgresRefill::open(options(&url)).await.err().unwrap();
+    assert!(matches!(refill, OpenError::BeforeFirstRelease { .. }), "{refill}");
+    let tables = server.run_sql(name_of(&url), "SELECT count(*) FROM pg_tables WHERE schemaname = 'daftar'");
+    assert_eq!(tables.trim(), "2");
+}
+
+/// The row is put in when the tables are there, in another transaction.
+#[tokio::test]
+async fn a_database_whose_tables_were_made_and_nothing_else_is_opened_by_whoever_comes_next() {
+    let server = Server::shared();
+    let url = server.create_database();
+    let before = PostgresStore::open(options(&url)).await.unwrap();
+    server.run_sql(name_of(&url), "DELETE FROM daftar.last");
+    let first = PostgresStore::open(options(&url)).await.unwrap();
+    assert_ne!(first.register.0, before.register.0);
+    // Somebody is about to put it in: he is waited for.
+    let about_to = first.database.link("about to").await.unwrap();
+    about_to.client.batch_execute("DELETE FROM daftar.last").await.unwrap();
+    about_to.client.execute("SELECT pg_advisory_lock($1)", &[&locks::TABLES]).await.unwrap();
+    let put_in = async {
+        let waits = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted \
+                     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+        while about_to.client.query(waits, &[]).await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let row = "INSERT INTO daftar.last (register) VALUES ($1)";
+        about_to.client.execute(row, &[&[7_u8; 16].as_slice()]).await.unwrap();
+        about_to.client.execute("SELECT pg_advisory_unlock($1)", &[&locks::TABLES]).await.unwrap();
+    };
+    let opened = async { tokio::join!(PostgresStore::open(options(&url)), put_in).0 };
+    let opened = tokio::time::timeout(Duration::from_secs(30), opened).await.expect("it waits for the lock").unwrap();
+    assert_eq!(opened.register.0, [7; 16]);
+}
+
+#[tokio::test]
+async fn a_register_that_lost_its_row_is_not_begun_anew() {
+    let server = Server::shared();
+    let url = server.create_database();
+    let store = PostgresStore::open(options(&url)).await.unwrap();
+    store.append_audit(vec![audit_entry("before")]).await.unwrap();
+    store.close().await;
+    server.run_sql(name_of(&url), "DELETE FROM daftar.last");
+    let told = refused(&url).await;
+    assert!(told.contains("has lost its row: restore the database from a backup"), "{told}");
+}
+
+/// On every connection: a host that is gone without a word holds nothing for longer.
+#[tokio::test]
+async fn the_server_is_told_to_find_out_soon_that_a_host_is_gone() {
+    let server = Server::shared();
+    let store = PostgresStore::open(options(&server.create_database())).await.unwrap();
+    let asked = "SELECT current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval'), \
+                 current_setting('tcp_keepalives_count'), current_setting('tcp_user_timeout')";
+    let link = store.database.link("link").await.unwrap();
+    for row in [
+        store.database.query_opt(asked, &[]).await.unwrap().unwrap(),
+        store.database.search(asked, &[]).await.unwrap().pop().unwrap(),
+        store.database.writer().await.unwrap().query(asked, &[]).await.unwrap().pop().unwrap(),
+        link.client.query_one(asked, &[]).await.unwrap(),
+    ] {
+        assert_eq!([0, 1, 2, 3].map(|at| row.get::<_, String>(at)), ["10", "5", "3", "30000"]);
+    }
+}
+
+#[tokio::test]
+async fn a_role_that_may_not_make_tables_is_told_what_it_lacks() {
+    let server = Server::shared();
+    let url = server.create_database();
+    let role = format!("guest_of_{}", name_of(&url));
+    server.run_sql("postgres", &format!("CREATE ROLE {role} LOGIN"));
+    let told = refused(&url.replace(&format!("{}@", server.role()), &format!("{role}@"))).await;
+    assert!(told.contains("GRANT CREATE ON DATABASE"), "{told}");
+    // One that owns the schema needs no more than that.
+    server.run_sql(name_of(&url), &format!("CREATE SCHEMA daftar AUTHORIZATION {role}"));
+    PostgresStore::open(options(&url.replace(&format!("{}@", server.role()), &format!("{role}@")))).await.unwrap();
+}
+
+#[tokio::test]
+async fn tls_is_spoken_with_a_server_whose_certificate_is_known_and_with_no_other() {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = |name: &str| {
+        let parameters = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
+        parameters.self_signed(&key).unwrap().pem()
+    };
+    let server = Server::start(&[]);
+    let file = |name: &str, text: &str| {
+        let path = server.folder().join(name);
+        std::fs::write(&path, text).unwrap();
+        // The server takes no key that others may read.
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        server.hand_over(&path);
+        path.display().to_string()
+    };
+    let (cert, private) = (file("server.crt", &certificate("localhost")), file("server.key", &key.serialize_pem()));
+    for (name, value) in [("ssl_cert_file", cert.as_str()), ("ssl_key_file", private.as_str()), ("ssl", "on")] {
+        server.run_sql("postgres", &format!("ALTER SYSTEM SET {name} = '{value}'"));
+    }
+    server.stop(Stop::Fast);
+    server.start_again();
+    let url = server.create_database();
+    let folder = tempfile::TempDir::new().unwrap();
+    let trusted = |text: String| {
+        let path = folder.path().join("ca.pem");
+        std::fs::write(&path, text).unwrap();
+        Some(path)
+    };
+    let with = |host: &str, ca_file| PostgresOptions {
+        ca_file,
+        ..options(&format!("{}?sslmode=verify-full", url.replace("127.0.0.1", host)))
+    };
+    let store = PostgresStore::open(with("localhost", trusted(certificate("localhost")))).await.unwrap();
+    let rows = store.database.query("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()", &[]).await.unwrap();
+    assert!(rows[0].get::<_, bool>(0));
+    let other = rcgen::KeyPair::generate().unwrap();
+    let stranger = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap().self_signed(&other).unwrap().pem();
+    for (host, ca, says) in [
+        ("127.0.0.1", trusted(certificate("localhost")), "certificate"),
+        ("localhost", trusted(stranger), "certificate"),
+        ("localhost", trusted("no certificate".to_owned()), "holds no certificate"),
+        ("localhost", Some(folder.path().join("absent.pem")), "cannot be read"),
+    ] {
+        let told = PostgresStore::open(with(host, ca)).await.err().unwrap().to_string();
+        assert!(told.contains(says), "{host}: {told}");
+    }
+}

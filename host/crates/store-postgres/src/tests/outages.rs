@@ -1,0 +1,337 @@
+//! A database that is gone, slow, read-only or full: what is asked meanwhile fails, and what is asked afterwards is done.
+
+use std::sync::atomic::AtomicBool;
+
+use daftar_test_postgres::Stop;
+
+use super::*;
+use daftar_domain::audit::Actor;
+use daftar_domain::change::Sequence;
+use daftar_domain::client::ClientId;
+use daftar_domain::individual::IndividualDetails;
+use daftar_domain::record::RecordId;
+use daftar_store::partition::Partitions;
+use daftar_store::suite::{Listener, audit_entry, commit, create, everybody, futures_join, individual_of, key, person};
+use daftar_store::{Operation, TypedReads};
+
+/// A store that finds out in its own time what became of a commit.
+pub(super) async fn patient(url: &str) -> (PostgresStore, Arc<Listener>) {
+    opened(PostgresOptions { write_wait: Duration::from_secs(20), ..options(url) }).await
+}
+
+/// A store that gives up soon.
+pub(super) async fn hasty(url: &str) -> (PostgresStore, Arc<Listener>) {
+    let second = Duration::from_secs(1);
+    opened(PostgresOptions { statement_timeout: second, write_wait: second, ..options(url) }).await
+}
+
+async fn opened(options: PostgresOptions) -> (PostgresStore, Arc<Listener>) {
+    let store = PostgresStore::open(options).await.unwrap();
+    let listener = Arc::new(Listener::default());
+    store.attach_sink(Arc::clone(&listener) as Arc<dyn ChangeSink>).unwrap();
+    (store, listener)
+}
+
+pub(super) fn somebody(number: u64) -> Vec<Operation> {
+    vec![Operation::create(person(&[&format!("urn:x:a|{number}")]))]
+}
+
+/// Asks until it is done, as clients do that are told to come again.
+pub(super) async fn at_last(store: &PostgresStore, number: u64) -> u64 {
+    for _ in 0..1_200 {
+        match commit(store, somebody(number)).await {
+            Ok(committed) => return individual_of(&committed.written[0]).id.0,
+            Err(StoreError::Failed(_) | StoreError::Overloaded) => tokio::time::sleep(Duration::from_millis(50)).await,
+            Err(StoreError::IdentifierInUse(key)) => {
+                let owners = store.identifier_owners(RecordKind::Individual, &key, 1).await.unwrap();
+                return owners[0].id.0;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the store does not work again");
+}
+
+pub(super) fn is_failed<T>(outcome: &Result<T, StoreError>) -> bool {
+    matches!(outcome, Err(StoreError::Failed(_)))
+}
+
+pub(super) async fn until(what: impl Fn() -> bool) {
+    for _ in 0..2_400 {
+        if what() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("it never came to that");
+}
+
+#[tokio::test]
+async fn a_database_that_is_gone_fails_what_is_asked_and_nothing_afterwards() {
+    let server = Server::start(&[]);
+    let (store, listener) = patient(&server.create_database()).await;
+    create(&store, person(&["urn:x:a|1"])).await;
+    until(|| store.feed().is_listening()).await;
+    for how in [Stop::Fast, Stop::Immediate] {
+        server.stop(how);
+        assert!(is_failed(&commit(&store, somebody(2)).await));
+        assert!(is_failed(&store.find::<IndividualDetails>(RecordId(1)).await));
+        assert!(is_failed(&store.snapshot().await));
+        until(|| !store.feed().is_listening()).await;
+        assert!(is_failed(&store.readiness()) && !store.usage().is_reachable);
+        // Kept until it can be written.
+        store.append_audit(vec![audit_entry("meanwhile")]).await.unwrap();
+        assert!(is_failed(&store.audit(9).await));
+        server.start_again();
+        until(|| store.feed().is_listening()).await;
+        // Nothing is shown before the lines are written that wait.
+        for _ in 0..2_400 {
+            if store.audit(9).await.is_ok() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        store.readiness().unwrap();
+    }
+    assert_eq!(at_last(&store, 2).await, 2);
+    assert_eq!(everybody(&store).await, [1, 2]);
+    assert_eq!(listener.0.lock().unwrap().len(), 2);
+    assert_eq!(store.audit(9).await.unwrap().len(), 2, "the lines were kept");
+    assert!(store.usage().retries > 0 && store.usage().is_reachable);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_killed_in_the_middle_of_writes_has_what_was_acknowledged_and_no_part_of_anything() {
+    let server = Server::start(&[]);
+    let url = server.create_database();
+    let (store, listener) = patient(&url).await;
+    let is_over = AtomicBool::new(false);
+    let (store, over) = (&store, &is_over);
+    let writers = (0..8_u64).map(|writer| async move {
+        let mut acknowledged = Vec::new();
+        for number in 0.. {
+            if over.load(Ordering::Acquire) {
+                break;
+            }
+            let one = vec![
+                Operation::create(person(&[&format!("urn:x:{writer}|{number}")])),
+                Operation::create(person(&[&format!("urn:x:{writer}|{number}-twin")])),
+            ];
+            if let Ok(committed) = commit(store, one).await {
+                let ids = [0, 1].map(|at| individual_of(&committed.written[at]).id);
+                acknowledged.push((writer, number, ids));
+            }
+        }
+        acknowledged
+    });
+    let breaker = async {
+        for _ in 0..2 {
+            let before = store.usage().sequence;
+            until(|| store.usage().sequence > before + 20).await;
+            tokio::task::block_in_place(|| server.stop(Stop::Immediate));
+            tokio::task::block_in_place(|| server.start_again());
+        }
+        let before = store.usage().sequence;
+        until(|| store.usage().sequence > before + 20).await;
+        over.store(true, Ordering::Release);
+    };
+    let (acknowledged, ()) = tokio::join!(futures_join(writers), breaker);
+    let acknowledged: Vec<_> = acknowledged.into_iter().flatten().collect();
+    assert!(acknowledged.len() > 40);
+    for (writer, number, ids) in &acknowledged {
+        for (id, twin) in ids.iter().zip(["", "-twin"]) {
+            let address = key(&format!("urn:x:{writer}|{number}{twin}"));
+            let owners = store.identifier_owners(RecordKind::Individual, &address, 9).await.unwrap();
+            assert_eq!(owners.iter().map(|owner| owner.id).collect::<Vec<_>>(), [*id], "{writer} {number}");
+        }
+    }
+    let everybody = everybody(store).await;
+    assert_eq!(everybody, (1..=everybody.len() as u64).collect::<Vec<_>>(), "no gap and nobody alone");
+    let changes = store.changes_after(Sequence(0), 10_000).await.unwrap();
+    assert_eq!(changes.len() * 2, everybody.len());
+    assert!(changes.iter().all(|change| change.records.len() == 2));
+    let heard = listener.0.lock().unwrap().iter().map(|change| change.sequence.0).collect::<Vec<_>>();
+    assert!(heard.is_sorted() && heard.len() == everybody.len(), "{} of {}", heard.len(), everybody.len());
+}
+
+#[tokio::test]
+async fn a_database_that_is_slow_fails_what_waits_too_long_and_recovers() {
+    let server = Server::shared();
+    let url = server.create_database();
+    let (store, _) = hasty(&url).await;
+    create(&store, person(&["urn:x:a|1"])).await;
+    let other = PostgresStore::open(options(&url)).await.unwrap();
+    let holder = other.database.link("holder").await.unwrap();
+    holder.client.batch_execute("BEGIN; SELECT FROM daftar.last FOR UPDATE").await.unwrap();
+    let failed = commit(&store, somebody(2)).await.unwrap_err();
+    assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("55P03")), "{failed:?}");
+    assert!(!store.database.is_away(), "somebody holds one lock, and everything else is done");
+    assert!(store.find::<IndividualDetails>(RecordId(1)).await.unwrap().is_some(), "reads wait for nobody");
+    holder.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(at_last(&store, 2).await, 2);
+    // While a statement takes long, another connection asks whether it waits for a lock: there are two from here on.
+    let short = || store.database.query("SELECT pg_sleep(0.1)", &[]);
+    let (one, other_one) = tokio::join!(short(), short());
+    assert!(one.is_ok() && other_one.is_ok());
+    let made = store.usage().connections_made;
+    let failed = store.database.query("SELECT pg_sleep(30)", &[]).await.err().unwrap();
+    assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("57014")), "{failed:?}");
+    assert!(!store.database.is_away(), "it answered that it broke the statement off");
+    assert!(store.find::<IndividualDetails>(RecordId(2)).await.unwrap().is_some());
+    assert_eq!(store.usage().connections_made, made, "on the same connection");
+}
+
+#[tokio::test]
+async fn previews_that_have_every_connection_they_may_have_are_no_outage() {
+    let server = Server::shared();
+    let (store, _) = hasty(&server.create_database()).await;
+    let partitions = PostgresPartitions::of(&store, 1_024);
+    let client = |number: usize| Actor::Client(ClientId::parse(&format!("client_{number}")).unwrap());
+    let mut moments = Vec::new();
+    for number in 0..8 {
+        moments.push(partitions.moment(&client(number / 2)).await.unwrap());
+    }
+    let failed = partitions.moment(&client(4)).await.err().unwrap();
+    let said = "previews have every connection";
+    assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains(said)), "{failed:?}");
+    assert!(!store.database.is_away());
+    moments.pop();
+    partitions.moment(&client(4)).await.unwrap();
+}
+
+#[tokio::test]
+async fn previews_of_one_client_hold_a_quarter_of_the_snapshots() {
+    let server = Server::shared();
+    let (store, _) = hasty(&server.create_database()).await;
+    let partitions = PostgresPartitions::of(&store, 1_024);
+    let [greedy, modest] =
+        ["client_greedy", "client_modest"].map(|client| Actor::Client(ClientId::parse(client).unwrap()));
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        held.push(partitions.moment(&greedy).await.unwrap());
+    }
+    assert!(partitions.moment(&greedy).await.is_err(), "six are free, and none of them for this client");
+    let name = held[0].name().to_owned();
+    assert!(partitions.moment_called(&name, &greedy).await.is_err());
+    held.push(partitions.moment_called(&name, &modest).await.unwrap());
+    held.push(partitions.moment(&modest).await.unwrap());
+    held.remove(0);
+    partitions.moment(&greedy).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_database_that_takes_no_writes_is_read_and_takes_them_again() {
+    let server = Server::start(&[]);
+    let (store, _) = patient(&server.create_database()).await;
+    create(&store, person(&["urn:x:a|1"])).await;
+    let set = |is_on: &str| {
+        server.run_sql("postgres", &format!("ALTER SYSTEM SET default_transaction_read_only = {is_on}"));
+        server.run_sql("postgres", "SELECT pg_reload_conf()");
+    };
+    set("on");
+    let mut failed = commit(&store, somebody(2)).await;
+    for number in 3..20 {
+        // The reload takes a moment to reach the session.
+        if failed.is_err() {
+            break;
+        }
+        failed = commit(&store, somebody(number)).await;
+    }
+    let failed = failed.unwrap_err();
+    assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("25006")), "{failed:?}");
+    assert!(store.find::<IndividualDetails>(RecordId(1)).await.unwrap().is_some());
+    let before = everybody(&store).await.len() as u64;
+    server.run_sql(
+        "postgres?options=-c%20default_transaction_read_only%3Doff",
+        "ALTER SYSTEM RESET default_transaction_read_only",
+    );
+    server.run_sql("postgres", "SELECT pg_reload_conf()");
+    assert_eq!(at_last(&store, 100).await, before + 1);
+}
+
+#[tokio::test]
+async fn a_database_out_of_connections_fails_reads_until_one_is_free() {
+    let server = Server::start(&[("max_connections", "8"), ("superuser_reserved_connections", "0")]);
+    let (store, _) = patient(&server.create_database()).await;
+    create(&store, person(&["urn:x:a|1"])).await;
+    until(|| store.feed().is_listening()).await;
+    let held = store.database.connection().await.unwrap();
+    let mut links = Vec::new();
+    for _ in 0..12 {
+        links.extend(store.database.link("crowd").await.ok());
+    }
+    assert!(links.len() < 12);
+    let failed = store.find::<IndividualDetails>(RecordId(1)).await.unwrap_err();
+    assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("53300")), "{failed:?}");
+    assert_eq!(at_last(&store, 2).await, 2, "the connection that writes is there");
+    links.clear();
+    let mut found = store.find::<IndividualDetails>(RecordId(1)).await;
+    for _ in 0..2_400 {
+        if found.is_ok() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+        found = store.find::<IndividualDetails>(RecordId(1)).await;
+    }
+    assert!(found.unwrap().is_some());
+    drop(held);
+}
+
+#[tokio::test]
+async fn reads_wait_for_a_connection_of_the_pool_no_longer_than_they_may() {
+    let server = Server::shared();
+    let options = PostgresOptions {
+        connections_max: 1,
+        acquire_timeout: Duration::from_millis(100),
+        ..options(&server.create_database())
+    };
+    let store = PostgresStore::open(options).await.unwrap();
+    store.attach_sink(Arc::new(Listener::default())).unwrap();
+    create(&store, person(&["urn:x:a|1"])).await;
+    let held = store.database.connection().await.unwrap();
+    let failed = store.find::<IndividualDetails>(RecordId(1)).await.unwrap_err();
+    assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("in use")), "{failed:?}");
+    assert_eq!((store.usage().connections, store.usage().connections_idle), (1, 0));
+    create(&store, person(&["urn:x:a|2"])).await;
+    drop(held);
+    assert!(store.find::<IndividualDetails>(RecordId(2)).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn more_writes_than_may_wait_are_refused_and_nothing_of_them_is_done() {
+    let server = Server::shared();
+    let url = server.create_database();
+    let store = PostgresStore::open(PostgresOptions { queue_writes_max: 4, ..options(&url) }).await.unwrap();
+    store.attach_sink(Arc::new(Listener::default())).unwrap();
+    let holder = store.database.link("holder").await.unwrap();
+    holder.client.batch_execute("BEGIN; SELECT FROM daftar.last FOR UPDATE").await.unwrap();
+    let store = &store;
+    let writes = (0..12_u64).map(|number| async move { commit(store, somebody(number)).await });
+    let release = async {
+        until(|| {
+            store.usage().waiting >= 4
+                && store.usage().writes.iter().any(|(name, count)| *name == "overloaded" && *count > 0)
+        })
+        .await;
+        holder.client.batch_execute("ROLLBACK").await.unwrap();
+    };
+    let (outcomes, ()) = tokio::join!(futures_join(writes), release);
+    let (done, refused): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
+    assert!(refused.iter().all(|outcome| matches!(outcome, Err(StoreError::Overloaded))) && !refused.is_empty());
+    assert_eq!(everybody(store).await.len(), done.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_hosts_a_standby_is_never_read() {
+    let server = Server::start(&[]);
+    let url = server.create_database();
+    PostgresStore::open(options(&url)).await.unwrap().close().await;
+    let standby = tokio::task::block_in_place(|| server.start_standby());
+    let primary = format!("127.0.0.1:{}", server.port());
+    let both = url.replace(&primary, &format!("127.0.0.1:{},{primary}", standby.port()));
+    let store = PostgresStore::open(options(&both)).await.unwrap();
+    let asked = "SELECT pg_is_in_recovery()";
+    for rows in [store.database.query(asked, &[]).await.unwrap(), store.database.search(asked, &[]).await.unwrap()] {
+        assert!(!rows[0].get::<_, bool>(0));
+    }
+}

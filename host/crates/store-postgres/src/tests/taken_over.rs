@@ -1,0 +1,79 @@
+//! A copy that takes over and had not heard of the last writes: its numbers are given again, for something else.
+
+use daftar_test_postgres::{ROLE, Stop};
+
+use super::*;
+use daftar_store::Operation;
+use daftar_store::generation::Feed;
+use daftar_store::suite::{Listener, person, write};
+
+fn code(name: &str) -> Vec<CodeUri> {
+    vec![CodeUri::parse(&format!("urn:open#{name}")).unwrap()]
+}
+
+/// Asks until the database answers.
+async fn numbered(store: &PostgresStore, name: &str) -> u32 {
+    for _ in 0..1_200 {
+        match store.number_codes(code(name), Vec::new()).await {
+            Ok((numbers, _)) => return numbers[0].0,
+            Err(StoreError::Failed(_) | StoreError::Overloaded) => tokio::time::sleep(Duration::from_millis(50)).await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the database does not take writes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_writer_numbers_codes_from_what_the_database_has_that_took_over() {
+    let primary = Server::start(&[("wal_level", "replica"), ("max_wal_senders", "4")]);
+    let url = primary.create_database();
+    let name = url.rsplit('/').next().unwrap();
+    let standby = primary.start_standby();
+    let (one, other) = (primary.port(), standby.port());
+    let both = format!("postgres://{ROLE}@127.0.0.1:{one},127.0.0.1:{other}/{name}?target_session_attrs=read-write");
+    let store = PostgresStore::open(options(&both)).await.unwrap();
+    assert_eq!(numbered(&store, "kept").await, 0);
+    standby.stop_following(&primary);
+    assert_eq!(numbered(&store, "lost").await, 1);
+    let before = store.generation().await.unwrap();
+    primary.stop(Stop::Immediate);
+    standby.run_sql(name, "SELECT pg_promote()");
+
+    let beside = PostgresStore::open(options(&standby.url(name))).await.unwrap();
+    assert_eq!(numbered(&beside, "new").await, 1);
+    let now = beside.generation().await.unwrap();
+    assert_eq!(now.deployment, before.deployment);
+    assert_ne!(now.history, before.history, "that it is another can be told");
+    assert_eq!(numbered(&store, "lost").await, 2);
+    assert_eq!(store.code_table().await.unwrap().codes, [code("kept"), code("new"), code("lost")].concat());
+    assert_eq!(store.generation().await.unwrap().history, now.history);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_begun_while_another_database_answered_is_not_written() {
+    let server = Server::start(&[]);
+    let store = Arc::new(PostgresStore::open(options(&server.create_database())).await.unwrap());
+    store.attach_sink(Arc::new(Listener::default())).unwrap();
+    let shared = PostgresShared::of(Arc::clone(&store));
+    let begun = |at_s: u32, number: u32| Write {
+        at: format!("2026-01-02T03:04:{at_s:02}Z").parse().unwrap(),
+        ..write(vec![Operation::create(person(&[&format!("urn:x:a|{number}")]))])
+    };
+    let history = store.generation().await.unwrap().history;
+    shared.rest_on(history, None);
+    store.commit(begun(1, 1)).await.unwrap();
+    server.stop(Stop::Fast);
+    server.start_again();
+    assert_eq!(numbered(&store, "first").await, 0, "codes get their numbers");
+    let refused = store.commit(begun(9, 2)).await.unwrap_err();
+    assert!(
+        matches!(&refused, StoreError::Failed(cause) if cause.to_string().contains("another database")),
+        "{refused:?}"
+    );
+    let history = store.generation().await.unwrap().history;
+    shared.rest_on(history, Some(begun(5, 0).at));
+    for at_s in [1, 5] {
+        store.commit(begun(at_s, 2)).await.unwrap_err();
+    }
+    store.commit(begun(6, 2)).await.unwrap();
+}

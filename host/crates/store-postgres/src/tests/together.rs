@@ -1,0 +1,184 @@
+//! Several stores on one database, as several processes are.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use daftar_domain::change::Sequence;
+use daftar_domain::code::CodeUri;
+use daftar_domain::record::RecordId;
+use daftar_store::record::samples;
+use daftar_store::shared::Shared as _;
+use daftar_store::suite::{
+    Listener, audit_entry, commit, create, everybody, futures_join, individual_of, key, person, write,
+};
+use daftar_store::{Operation, RestsOn};
+
+async fn two() -> (Arc<Server>, PostgresStore, PostgresStore) {
+    let server = Server::shared();
+    let url = server.create_database();
+    let (one, two) = tokio::join!(PostgresStore::open(options(&url)), PostgresStore::open(options(&url)));
+    let (one, two) = (one.unwrap(), two.unwrap());
+    for store in [&one, &two] {
+        store.attach_sink(Arc::new(Listener::default())).unwrap();
+    }
+    (server, one, two)
+}
+
+fn update(id: RecordId, version: u64, identifiers: &[&str]) -> Vec<Operation> {
+    vec![Operation::update(id, VersionId(version), person(identifiers))]
+}
+
+#[tokio::test]
+async fn many_open_an_empty_database_at_once_and_it_is_one_register() {
+    let server = Server::shared();
+    for _ in 0..4 {
+        let url = server.create_database();
+        let opening = (0..8).map(|_| PostgresStore::open(options(&url)));
+        let mut ids = BTreeSet::new();
+        for opened in futures_join(opening).await {
+            ids.insert(opened.unwrap().register_id().await.unwrap().to_string());
+        }
+        assert_eq!(ids.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn the_audit_log_is_summed_up_while_somebody_changes_plugins() {
+    let (_server, one, _) = two().await;
+    let one = Arc::new(one);
+    let _turn = PostgresShared::of(Arc::clone(&one)).turn().await.unwrap();
+    // Far more than one stretch.
+    for number in 0..10 {
+        one.append_audit(vec![audit_entry(&format!("call {number}")); 1_000]).await.unwrap();
+        one.audit(1).await.unwrap();
+    }
+    for _ in 0..2_400 {
+        let row = one.database.query_opt("SELECT count(*) FROM daftar.audit_segment", &[]).await.unwrap().unwrap();
+        if row.get::<_, i64>(0) > 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("it is not summed up");
+}
+
+#[tokio::test]
+async fn keys_and_the_order_of_writes_have_no_gaps_over_processes() {
+    let (_server, one, two) = two().await;
+    let stores = [&one, &two];
+    let writers = (0..16_usize).map(|writer| async move {
+        for number in 0..10 {
+            create(stores[writer % 2], person(&[&format!("urn:x:{writer}|{number}")])).await;
+        }
+    });
+    futures_join(writers).await;
+    for store in stores {
+        assert_eq!(everybody(store).await, (1..=160).collect::<Vec<_>>());
+        let changes = store.changes_after(Sequence(0), 1_000).await.unwrap();
+        assert_eq!(changes.len(), 160);
+    }
+}
+
+#[tokio::test]
+async fn a_write_of_one_process_is_in_the_way_of_another_as_one_of_its_own() {
+    let (_server, one, two) = two().await;
+    let person_of_one = create(&one, person(&["urn:x:a|1"])).await;
+    let taken = commit(&two, vec![Operation::create(person(&["urn:x:a|1"]))]).await;
+    assert!(matches!(taken, Err(StoreError::IdentifierInUse(in_use)) if in_use == key("urn:x:a|1")));
+    commit(&two, update(person_of_one.id, 1, &["urn:x:a|2"])).await.unwrap();
+    let stale = commit(&one, update(person_of_one.id, 1, &["urn:x:a|3"])).await;
+    assert!(matches!(stale, Err(StoreError::VersionMismatch { actual: VersionId(2), .. })));
+    // What it gave up is free for everybody.
+    let next = create(&one, person(&["urn:x:a|1"])).await;
+    assert_eq!(next.id, RecordId(2));
+
+    let rests = |since, id| Write {
+        rests_on: vec![RestsOn { since: Sequence(since), records: vec![(RecordKind::Individual, RecordId(id))] }],
+        ..write(vec![Operation::create(person(&[]))])
+    };
+    assert!(matches!(one.commit(rests(1, 1)).await, Err(StoreError::Overtaken)), "the other one wrote it");
+    assert!(one.commit(rests(2, 1)).await.is_ok());
+    assert!(matches!(two.commit(rests(2, 2)).await, Err(StoreError::Overtaken)), "created since");
+    assert!(two.commit(rests(3, 2)).await.is_ok());
+
+    commit(&one, vec![Operation::CreateClient(samples::full_client())]).await.unwrap();
+    let again = commit(&two, vec![Operation::CreateClient(samples::full_client())]).await;
+    assert!(matches!(again, Err(StoreError::ClientExists(_))));
+}
+
+#[tokio::test]
+async fn a_look_that_many_writes_of_another_process_followed_still_counts() {
+    let (_server, one, two) = two().await;
+    let looked_at = create(&one, person(&[])).await.id;
+    let rests = |since: u64, id: RecordId| Write {
+        rests_on: vec![RestsOn { since: Sequence(since), records: vec![(RecordKind::Individual, id)] }],
+        ..write(vec![Operation::create(person(&[]))])
+    };
+    // As an import of another process does while a rule is asked here.
+    let others = (0..3_000_u64).map(|number| {
+        let store = &two;
+        async move { commit(store, vec![Operation::create(person(&[&format!("urn:x:a|{number}")]))]).await }
+    });
+    let written = futures_join(others).await.into_iter().filter(Result::is_ok).count();
+    assert!(written > 2_000, "{written}");
+    // Groups that rest on nothing have looked at none of it.
+    let own = create(&one, person(&[])).await.id;
+    assert!(one.commit(rests(1, looked_at)).await.is_ok());
+    assert!(matches!(one.commit(rests(1, own)).await, Err(StoreError::Overtaken)));
+    let foreign = RecordId(looked_at.0 + 1);
+    assert!(matches!(one.commit(rests(1, foreign)).await, Err(StoreError::Overtaken)), "created since");
+    assert!(one.commit(rests(1, looked_at)).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_code_has_one_number_whoever_numbers_it() {
+    let (_server, one, two) = two().await;
+    let uri = |code: usize| CodeUri::from_parts("urn:x:codes", &code.to_string()).unwrap();
+    for round in 0..20 {
+        let (of_one, of_two) = tokio::join!(
+            one.number_codes(vec![uri(round), uri(round + 1)], Vec::new()),
+            two.number_codes(vec![uri(round + 1), uri(round)], Vec::new()),
+        );
+        let (mut of_two, of_one) = (of_two.unwrap().0, of_one.unwrap().0);
+        of_two.reverse();
+        assert_eq!(of_one, of_two);
+    }
+    assert_eq!(one.code_table().await.unwrap().codes.len(), 21);
+}
+
+#[tokio::test]
+async fn the_audit_log_has_the_lines_of_all_processes() {
+    let (_server, one, two) = two().await;
+    for number in 0..300 {
+        let store = [&one, &two][number % 2];
+        store.append_audit(vec![audit_entry(&number.to_string())]).await.unwrap();
+    }
+    one.audit(0).await.unwrap();
+    let found: BTreeSet<_> = two.audit(usize::MAX).await.unwrap().into_iter().map(|line| line.request_id).collect();
+    assert_eq!(found, (0..300).map(|number| number.to_string()).collect());
+}
+
+#[tokio::test]
+async fn what_one_process_changes_is_heard_by_the_other() {
+    let (_server, one, two) = two().await;
+    let mut changes = two.feed().subscribe(Channel::Changes);
+    let mut generation = two.feed().subscribe(Channel::Generation);
+    let mut previews = two.feed().subscribe(Channel::Previews);
+    generation.wait_for(|_| two.feed().is_listening()).await.unwrap();
+    create(&one, person(&[])).await;
+    changes.wait_for(|sequence| *sequence == 1).await.unwrap();
+    assert_eq!(*generation.borrow(), 0, "records are none of its business");
+    commit(&one, vec![Operation::CreateClient(samples::full_client())]).await.unwrap();
+    generation.wait_for(|generation| *generation == 1).await.unwrap();
+    one.notify(Channel::Previews, 17).await.unwrap();
+    previews.wait_for(|preview| *preview == 17).await.unwrap();
+    let found = one.number_codes(vec![CodeUri::parse("urn:x#a").unwrap()], Vec::new()).await;
+    found.unwrap();
+    generation.wait_for(|generation| *generation == 2).await.unwrap();
+    // Numbers that are there change nothing.
+    two.number_codes(vec![CodeUri::parse("urn:x#a").unwrap()], Vec::new()).await.unwrap();
+    assert_eq!(one.generation().await.unwrap(), two.generation().await.unwrap());
+    let found = commit(&one, vec![Operation::create(person(&[]))]).await.unwrap();
+    assert_eq!(individual_of(&found.written[0]).id, RecordId(2));
+    assert!(one.usage().groups >= 4 && one.usage().sequence == 3);
+}

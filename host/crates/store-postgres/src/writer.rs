@@ -1,0 +1,284 @@
+//! The one task of a process that writes.
+//!
+//! **Invariant:** what waits is taken as a group, and a group is one transaction: nobody is answered before it is committed, and the
+//! sink hears of it before that. A connection that is lost while it commits is no answer: what became of the group is found out first.
+//!
+//! **Invariant:** audit entries of reads are none of its work (`audit_writer`): what delays writes does not delay reads.
+//!
+//! **Invariant:** a database that is away makes the writes fail that wait, each after a bounded time, and nothing else: the next group
+//! begins anew.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use daftar_domain::change::Change;
+use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use daftar_domain::idempotency::RememberedRequest;
+use daftar_store::audit_archive::{AuditRemoval, AuditRemoved};
+use daftar_store::meters::Meters;
+use daftar_store::{ChangeSink, Committed, Operation, StoreError, Write};
+
+use super::attempt::Failed;
+use super::audit_log::Summaries;
+use super::database::Database;
+use super::failure::Failure;
+use super::group::{Broken, Finished, Outcome};
+use super::state::State;
+
+/// The most jobs of one group.
+pub(super) const JOBS_PER_GROUP_MAX: usize = 512;
+/// The most that a group weighs: an operation is one, and so is each of so many bytes of a photo.
+const GROUP_WEIGHT_MAX: usize = 8_192;
+const PHOTO_BYTES_PER_WEIGHT: usize = 4_096;
+/// How often a group is tried.
+pub(super) const ATTEMPTS_MAX: u32 = 6;
+/// The pause after the first attempt; twice as long after each one more.
+pub(super) const PAUSE: Duration = Duration::from_millis(20);
+
+/// Somebody who waits for an answer.
+pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// What the writer is asked to do.
+pub(super) enum Job {
+    /// Writes a use case.
+    Commit(Box<Write>, Option<Box<RememberedRequest>>, Answer<Committed>),
+    /// Numbers codes and editions.
+    Number(Vec<CodeUri>, Vec<(Namespace, String)>, Answer<(Vec<CodeNumber>, Vec<EditionNumber>)>),
+    /// Removes those values of the audit log that are there still, and tells of it.
+    RemoveAudit(Box<(Vec<u64>, AuditRemoval)>, Answer<Option<AuditRemoved>>),
+}
+
+impl Job {
+    fn weight(&self) -> usize {
+        match self {
+            Self::Commit(write, ..) => write.operations.iter().fold(1, |weight, operation| {
+                let photo = if let Operation::PutPhoto(photo) = operation { photo.bytes().len() } else { 0 };
+                weight.saturating_add(1).saturating_add(photo / PHOTO_BYTES_PER_WEIGHT)
+            }),
+            Self::Number(codes, editions, _) => codes.len().saturating_add(editions.len()),
+            Self::RemoveAudit(..) => 1,
+        }
+    }
+
+    /// Whether codes get numbers by it.
+    pub(super) fn gives_numbers(&self) -> bool {
+        match self {
+            Self::Number(..) => true,
+            Self::Commit(write, ..) => write.new_codes().next().is_some(),
+            Self::RemoveAudit(..) => false,
+        }
+    }
+
+    /// Tells of the numbers that codes got with it.
+    fn tell_numbers(&self, outcome: &Outcome) {
+        if let (Self::Commit(write, ..), Outcome::Committed(Ok(_))) = (self, outcome) {
+            write.new_codes().for_each(|new| new.heard.given());
+        }
+    }
+
+    /// Tells how it ended. Whoever asked may have stopped waiting; what was written stays written.
+    fn answer(self, outcome: Outcome) {
+        match (self, outcome) {
+            (Self::Commit(_, _, answer), Outcome::Committed(outcome)) => drop(answer.send(outcome)),
+            (Self::Number(_, _, answer), Outcome::Numbered(outcome)) => drop(answer.send(outcome)),
+            (Self::RemoveAudit(_, answer), Outcome::Removed(outcome)) => drop(answer.send(outcome)),
+            // Nobody is told: what is dropped unanswered has failed.
+            (Self::Commit(..) | Self::Number(..) | Self::RemoveAudit(..), _) => {}
+        }
+    }
+
+    fn fail(self, failure: StoreError) {
+        match self {
+            Self::Commit(_, _, answer) => drop(answer.send(Err(failure))),
+            Self::Number(_, _, answer) => drop(answer.send(Err(failure))),
+            Self::RemoveAudit(_, answer) => drop(answer.send(Err(failure))),
+        }
+    }
+}
+
+/// A job, and until when it is worth while to begin it.
+pub(super) struct Asked {
+    pub(super) job: Job,
+    pub(super) by: Instant,
+}
+
+/// A group whose end was not found out: whoever asked was told that it failed, and it may have been written.
+pub(super) struct Unresolved {
+    pub(super) group: u64,
+    changes: Vec<Change>,
+    sequence: u64,
+}
+
+/// What the writer owns.
+pub(super) struct Writer {
+    pub(super) database: Arc<Database>,
+    /// Its own id.
+    pub(super) id: [u8; 16],
+    pub(super) meters: Arc<Meters>,
+    pub(super) summaries: Arc<Summaries>,
+    pub(super) sink: Arc<OnceLock<Arc<dyn ChangeSink>>>,
+    pub(super) last_sequence: Arc<AtomicU64>,
+    pub(super) state: State,
+    /// How many groups it has begun.
+    pub(super) group: u64,
+    pub(super) unresolved: Option<Unresolved>,
+    pub(super) write_wait: Duration,
+}
+
+impl Writer {
+    /// Works until no job can come any more.
+    pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<Asked>) {
+        while let Some(first) = jobs.recv().await {
+            let mut weight = first.job.weight();
+            let mut group = vec![first];
+            while weight < GROUP_WEIGHT_MAX && group.len() < JOBS_PER_GROUP_MAX {
+                let Ok(next) = jobs.try_recv() else { break };
+                weight = weight.saturating_add(next.job.weight());
+                group.push(next);
+            }
+            if let Some(held_up) = self.write(group).await {
+                // Jobs that came in the meantime would wait as long again.
+                while let Ok(Asked { job, .. }) = jobs.try_recv() {
+                    job.fail(held_up.clone().into());
+                }
+            }
+        }
+    }
+
+    /// Writes a group; returns the failure where another session keeps the row that orders writes locked.
+    async fn write(&mut self, group: Vec<Asked>) -> Option<Failure> {
+        let now = Instant::now();
+        let mut jobs = Vec::with_capacity(group.len());
+        for Asked { job, by } in group {
+            if by < now { job.fail(StoreError::Overloaded) } else { jobs.push(job) }
+        }
+        if jobs.is_empty() { None } else { self.write_jobs(jobs).await }
+    }
+
+    /// Writes jobs together; where the database refuses something of it, each by itself.
+    async fn write_jobs(&mut self, jobs: Vec<Job>) -> Option<Failure> {
+        let began = Instant::now();
+        let count = jobs.len();
+        match self.attempts(&jobs).await {
+            Ok(finished) => {
+                if !finished.is_empty() {
+                    self.meters.note_group(count, began.elapsed());
+                    self.database.outages.note_group();
+                }
+                // Before the sink, which shows the records to searches.
+                for (job, outcome) in jobs.iter().zip(&finished.outcomes) {
+                    job.tell_numbers(outcome);
+                }
+                self.tell(&finished.changes, finished.locked.last.sequence.0);
+                self.summaries.note(finished.rows.audit_entries);
+                for (job, outcome) in jobs.into_iter().zip(finished.outcomes) {
+                    job.answer(outcome);
+                }
+                None
+            }
+            Err(Failed { broken, is_of_one }) if is_of_one && jobs.len() > 1 => {
+                tracing::warn!(error = %StoreError::from(broken), "a group of writes was refused; each is tried by itself");
+                let mut held_up = None;
+                for job in jobs {
+                    held_up = match held_up {
+                        None => Box::pin(self.write_jobs(vec![job])).await,
+                        Some(failure) => {
+                            job.fail(failure.clone().into());
+                            Some(failure)
+                        }
+                    };
+                }
+                held_up
+            }
+            Err(Failed { broken, .. }) => {
+                let mut broken = Some(broken);
+                let said = broken.as_ref().map(|broken| match broken {
+                    Broken::Database(failure) => failure.clone(),
+                    Broken::Stored(error) => Failure::new(super::failure::Meaning::Refused, error.to_string()),
+                });
+                for job in jobs {
+                    match (broken.take(), &said) {
+                        (Some(broken), _) => job.fail(broken.into()),
+                        (None, Some(said)) => job.fail(said.clone().into()),
+                        (None, None) => drop(job),
+                    }
+                }
+                said.filter(|failure| failure.meaning == super::failure::Meaning::Locked)
+            }
+        }
+    }
+
+    /// Tries until it is written or cannot be.
+    async fn attempts(&mut self, jobs: &[Job]) -> Result<Finished, Failed> {
+        let until = Instant::now().checked_add(self.write_wait);
+        let mut pause = PAUSE;
+        let mut attempt = 1;
+        loop {
+            let outcome = self.attempt_resolved(jobs).await;
+            let failed = match outcome {
+                Ok(finished) => return Ok(finished),
+                Err(failed) => failed,
+            };
+            let is_late = until.is_none_or(|until| Instant::now() + pause > until);
+            if is_late || self.unresolved.is_some() {
+                return Err(failed);
+            }
+            if failed.is_of_lock() {
+                // The row is busy, and no session keeps it locked: other processes commit.
+                if self.database.row_has_moved().await {
+                    continue;
+                }
+                return Err(failed);
+            }
+            if !failed.is_passing() || attempt >= ATTEMPTS_MAX {
+                return Err(failed);
+            }
+            self.database.outages.note_retry();
+            tokio::time::sleep(pause).await;
+            pause = pause.saturating_mul(2);
+            attempt += 1;
+        }
+    }
+
+    /// First finds out what became of a group before, then tries.
+    async fn attempt_resolved(&mut self, jobs: &[Job]) -> Result<Finished, Failed> {
+        if let Some(unresolved) = &self.unresolved {
+            let started = Instant::now();
+            let is_written = self.is_written(unresolved.group).await;
+            self.database.note_write(started, &is_written);
+            let is_written = is_written.map_err(Failed::from)?;
+            if let Some(Unresolved { changes, sequence, .. }) = self.unresolved.take()
+                && is_written
+            {
+                self.tell(&changes, sequence);
+            }
+        }
+        let started = Instant::now();
+        let outcome = self.attempt(jobs).await;
+        if let Err(failed) = &outcome
+            && let Broken::Database(failure) = &failed.broken
+        {
+            self.database.note_write(started, &Err::<(), _>(failure.clone()));
+        } else {
+            self.database.note_write(started, &Ok(()));
+        }
+        outcome
+    }
+
+    /// Keeps what may have been written for when it can be found out.
+    pub(super) fn leave_unresolved(&mut self, finished: Finished) {
+        let sequence = finished.locked.last.sequence.0;
+        self.unresolved = Some(Unresolved { group: self.group, changes: finished.changes, sequence });
+    }
+
+    fn tell(&self, changes: &[Change], sequence: u64) {
+        self.last_sequence.fetch_max(sequence, Ordering::AcqRel);
+        if let Some(sink) = self.sink.get().filter(|_| !changes.is_empty()) {
+            sink.apply(changes);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Looking through the audit log, and finding what of it is old enough to be removed.
+
+use std::ops::RangeInclusive;
+
+use jiff::Timestamp;
+
+use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
+use daftar_store::StoreError;
+use daftar_store::audit_archive::{
+    AuditArchive, AuditRemoval, AuditRemoved, REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX,
+};
+use daftar_store::record;
+use daftar_store::record::audit_segment::AuditSegment;
+use daftar_store::segment::{self, OpenSegment};
+
+use super::reader::{Reader, number};
+use super::writer::Job;
+use super::{SledStore, keys};
+
+/// What passing over a stretch costs, in lines looked at.
+const PASSED_OVER_COST: usize = 16;
+/// At start, at most this many values are read to sum up the stretch that is being written. A log that has more without a
+/// summary was written before there were any: it is read when it is searched.
+const UNSUMMED_VALUES_MAX: u64 = 2 * segment::SEGMENT_LINES;
+
+/// One look through the log.
+struct Look<'q> {
+    query: &'q AuditQuery,
+    before: AuditPosition,
+    bounds: AuditBounds,
+    entries: Vec<daftar_domain::audit::AuditEntry>,
+    examined: usize,
+    /// The last place that was looked at.
+    at: AuditPosition,
+}
+
+impl Look<'_> {
+    fn is_over(&self) -> bool {
+        self.entries.len() >= self.bounds.lines_max || self.examined >= self.bounds.examined_max
+    }
+}
+
+impl Reader {
+    /// Looks through the lines before a place.
+    pub(super) fn audit_page(
+        &self,
+        query: &AuditQuery,
+        before: AuditPosition,
+        bounds: AuditBounds,
+    ) -> Result<AuditPage, StoreError> {
+        let mut look = Look { query, before, bounds, entries: Vec::new(), examined: 0, at: before };
+        let mut newest = before.value;
+        for segment in self.segments_down_from(before.value) {
+            let segment = segment?;
+            if let Some(after) = segment.last.checked_add(1).filter(|after| *after <= newest) {
+                self.look_at(&mut look, after..=newest)?;
+            }
+            if look.is_over() {
+                break;
+            }
+            let upper = newest.min(segment.last);
+            if segment::may_hold(&segment, query) {
+                self.look_at(&mut look, segment.first..=upper)?;
+            } else {
+                look.examined = look.examined.saturating_add(PASSED_OVER_COST);
+                look.at = AuditPosition { value: segment.first, line: 0 };
+            }
+            newest = segment.first.saturating_sub(1);
+            if look.is_over() {
+                break;
+            }
+        }
+        if !look.is_over() {
+            self.look_at(&mut look, 0..=newest)?;
+        }
+        let oldest = self.first_audit()?;
+        Ok(AuditPage { entries: look.entries, next: oldest.and_then(|oldest| look_on(look.at, oldest)) })
+    }
+
+    /// Looks at the values of those numbers, newest first, until the look is over.
+    fn look_at(&self, look: &mut Look<'_>, numbers: RangeInclusive<u64>) -> Result<(), StoreError> {
+        let (first, last) = numbers.into_inner();
+        let range = keys::by_number(keys::AUDIT, first)..=keys::by_number(keys::AUDIT, last);
+        for item in self.database.range(range).rev() {
+            let (key, value) = self.next(item)?;
+            let number = number(&key)?;
+            let lines = (0_u32..).zip(record::audit::decode(&value)?);
+            for (line, entry) in lines.collect::<Vec<_>>().into_iter().rev() {
+                let at = AuditPosition { value: number, line };
+                if at >= look.before {
+                    continue;
+                }
+                if look.is_over() {
+                    return Ok(());
+                }
+                look.examined = look.examined.saturating_add(1);
+                look.at = at;
+                if look.query.holds(&entry) {
+                    look.entries.push(entry);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The summary of the stretch that holds a value, or of the next older one, and of those before it, newest first.
+    fn segments_down_from(&self, value: u64) -> impl Iterator<Item = Result<AuditSegment, StoreError>> {
+        // A summary stands under the last number of its stretch: the one that holds the value is the first from there on.
+        let from = keys::by_number(keys::AUDIT_SEGMENT, value);
+        let holding = self.database.range(from.clone()..=keys::by_number(keys::AUDIT_SEGMENT, u64::MAX)).next();
+        let older = self.database.range(keys::by_number(keys::AUDIT_SEGMENT, 0)..from).rev();
+        let decoded = holding.into_iter().chain(older);
+        decoded.map(|item| record::audit_segment::decode(&self.next(item)?.1)).filter(move |segment| {
+            // The first from there on may begin after the value.
+            segment.as_ref().map_or(true, |segment| segment.first <= value)
+        })
+    }
+
+    fn first_audit(&self) -> Result<Option<u64>, StoreError> {
+        match self.database.scan_prefix([keys::AUDIT]).next() {
+            None => Ok(None),
+            Some(item) => number(&self.next(item)?.0).map(Some),
+        }
+    }
+
+    /// The stretch that is being written, after the values that have summaries.
+    pub(super) fn open_segment(&self, last_audit: u64) -> Result<OpenSegment, StoreError> {
+        let summed = self.last_number(&[keys::AUDIT_SEGMENT])?;
+        let mut open = OpenSegment::default();
+        if last_audit.saturating_sub(summed) > UNSUMMED_VALUES_MAX {
+            return Ok(open);
+        }
+        let from = keys::by_number(keys::AUDIT, summed.saturating_add(1));
+        for item in self.database.range(from..=keys::by_number(keys::AUDIT, last_audit)) {
+            let (key, value) = self.next(item)?;
+            open.add(number(&key)?, &record::audit::decode(&value)?);
+        }
+        Ok(open)
+    }
+
+    /// Some of the oldest values, none of whose lines is as young as that instant, and the summaries that end with them; without
+    /// the value of that number.
+    fn audit_older_than(&self, before: Timestamp, except: Option<u64>) -> Result<OldAudit, StoreError> {
+        let (mut numbers, mut lines, mut passed_over) = (Vec::new(), 0_u64, 0_usize);
+        for item in self.database.scan_prefix([keys::AUDIT]) {
+            let (key, value) = self.next(item)?;
+            let number = number(&key)?;
+            if except == Some(number) {
+                continue;
+            }
+            let entries = record::audit::decode(&value)?;
+            if entries.iter().any(|entry| entry.at >= before) {
+                passed_over = passed_over.saturating_add(1);
+                if passed_over >= REMOVAL_PASSED_OVER_MAX {
+                    break;
+                }
+                continue;
+            }
+            lines = lines.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
+            numbers.push(number);
+            if numbers.len() >= REMOVAL_VALUES_MAX {
+                break;
+            }
+        }
+        let mut summaries = Vec::new();
+        if let Some(last) = numbers.last() {
+            let range = keys::by_number(keys::AUDIT_SEGMENT, 0)..=keys::by_number(keys::AUDIT_SEGMENT, *last);
+            for item in self.database.range(range) {
+                summaries.push(number(&self.next(item)?.0)?);
+            }
+        }
+        Ok(OldAudit { numbers, summaries, lines })
+    }
+}
+
+/// Values that are old enough to be removed.
+pub(super) struct OldAudit {
+    /// Their numbers.
+    pub(super) numbers: Vec<u64>,
+    /// The summaries that go with them.
+    pub(super) summaries: Vec<u64>,
+    /// How many lines they hold.
+    pub(super) lines: u64,
+}
+
+#[async_trait::async_trait]
+impl AuditArchive for SledStore {
+    async fn audit_page(
+        &self,
+        query: AuditQuery,
+        before: AuditPosition,
+        bounds: AuditBounds,
+    ) -> Result<AuditPage, StoreError> {
+        self.ask(|answer| Job::WriteAudit(Some(answer))).await?;
+        self.read(move |reader| reader.audit_page(&query, before, bounds)).await
+    }
+
+    async fn remove_audit(&self, removal: AuditRemoval) -> Result<Option<AuditRemoved>, StoreError> {
+        let (before, except) = (removal.before, removal.told.map(|told| told.at));
+        let old = self.read(move |reader| reader.audit_older_than(before, except)).await?;
+        if old.numbers.is_empty() {
+            return Ok(None);
+        }
+        self.ask(|answer| Job::RemoveAudit(Box::new((old, removal)), answer)).await.map(Some)
+    }
+}
+
+/// Where to go on; nowhere when the first line of the oldest value was looked at.
+fn look_on(at: AuditPosition, oldest: u64) -> Option<AuditPosition> {
+    let end = AuditPosition { value: oldest, line: 0 };
+    if at > end { Some(at) } else { None }
+}

@@ -1,0 +1,357 @@
+//! A group of writes, worked out and turned into batches of keys and values.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use daftar_domain::audit::AuditEntry;
+use daftar_domain::change::Change;
+use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use daftar_domain::idempotency::{RememberedRequest, RequestName};
+use daftar_store::audit_archive::{AuditRemoval, AuditRemoved};
+use daftar_store::plan::{Planned, Planner, Recent};
+use daftar_store::record;
+use daftar_store::{Committed, StoreError, StoredCodeTable, Write};
+
+use super::answers::Answers;
+use super::archive::Start;
+use super::audit_log::OldAudit;
+use super::keys;
+use super::reader::Reader;
+use super::writer::{Answer, Job, KEYS_PER_BATCH_MAX, State};
+
+type KeyAndValue = (Vec<u8>, Vec<u8>);
+
+/// Collects the jobs of one group.
+pub(super) struct Group<'g> {
+    reader: &'g Reader,
+    planner: Planner<'g, Reader>,
+    state: &'g mut State,
+    /// Counters as the group leaves them; absent ones are removed.
+    counters: BTreeMap<String, Option<Raised>>,
+    batches: Batches,
+    changes: Vec<Change>,
+    answers: Answers,
+    snapshots: Vec<Answer<Start>>,
+}
+
+/// A counter as the group leaves it.
+struct Raised {
+    value: u64,
+    encoded: Vec<u8>,
+}
+
+/// A group, ready to be applied.
+pub(super) struct Finished {
+    pub(super) batches: Vec<Vec<Operation>>,
+    pub(super) changes: Vec<Change>,
+    pub(super) answers: Answers,
+    /// Who waits for a snapshot of what stands when the group is written.
+    pub(super) snapshots: Vec<Answer<Start>>,
+}
+
+impl<'g> Group<'g> {
+    pub(super) fn new(reader: &'g Reader, state: &'g mut State, recent: &'g mut Recent) -> Self {
+        let planner = Planner::new(reader, state.last, recent);
+        let (batches, changes, answers) = (Batches::default(), Vec::new(), Answers::default());
+        let (counters, snapshots) = (BTreeMap::new(), Vec::new());
+        Self { reader, planner, state, counters, batches, changes, answers, snapshots }
+    }
+
+    /// Adds audit lines that belong to no write.
+    ///
+    /// # Errors
+    /// When they cannot be stored, which is a failure of the store: nobody waits for these lines to be told.
+    pub(super) fn add_audit(&mut self, entries: &[AuditEntry]) -> Result<(), StoreError> {
+        for (value, lines) in record::audit::encode_each(entries)? {
+            let (_, key) = next_audit(self.state, lines);
+            self.batches.add(vec![(key, value)]);
+        }
+        self.sum_up()
+    }
+
+    /// Adds the summary of the stretch of the audit log that is full. What it sums up comes before it.
+    fn sum_up(&mut self) -> Result<(), StoreError> {
+        if let Some(segment) = self.state.audit_segment.take_full() {
+            let key = keys::by_number(keys::AUDIT_SEGMENT, segment.last);
+            self.batches.add(vec![(key, record::audit_segment::encode(&segment)?)]);
+        }
+        Ok(())
+    }
+
+    /// Removes old audit lines and tells of it.
+    fn remove_audit(&mut self, old: &OldAudit, removal: AuditRemoval) -> Result<AuditRemoved, StoreError> {
+        let AuditRemoval { line, told, before: _ } = removal;
+        let lines = told.map_or(0, |told| told.lines).saturating_add(old.lines);
+        let line = record::audit::entry_as_stored(AuditEntry { count: lines, ..line });
+        let value = record::audit::encode(std::slice::from_ref(&line))?;
+        let (at, key) = match told {
+            Some(told) => (told.at, keys::by_number(keys::AUDIT, told.at)),
+            None => next_audit(self.state, std::slice::from_ref(&line)),
+        };
+        let values = value.into_iter().map(|value| (key.clone(), value)).collect();
+        let removed = old.numbers.iter().map(|number| keys::by_number(keys::AUDIT, *number));
+        let summaries = old.summaries.iter().map(|number| keys::by_number(keys::AUDIT_SEGMENT, *number));
+        self.batches.add_and_remove(values, removed.chain(summaries).collect());
+        self.sum_up()?;
+        Ok(AuditRemoved { at, lines })
+    }
+
+    /// Works a job out.
+    pub(super) fn add(&mut self, job: Job) {
+        match job {
+            Job::Commit(write, request, answer) => {
+                let outcome = self.commit(*write, request.map(|request| *request));
+                self.answers.add(answer, outcome);
+            }
+            Job::Number(codes, editions, answer) => {
+                let outcome = self.number(codes, editions);
+                self.answers.add(answer, outcome);
+            }
+            Job::RaiseCounter(name, value, answer) => {
+                let outcome = self.raise_counter(name, value);
+                self.answers.add(answer, outcome);
+            }
+            Job::RemoveCounters(prefix, answer) => {
+                let outcome = self.remove_counters(&prefix);
+                self.answers.add(answer, outcome);
+            }
+            Job::RemoveAudit(job, answer) => {
+                let (old, removal) = *job;
+                let outcome = self.remove_audit(&old, removal);
+                self.answers.add(answer, outcome);
+            }
+            Job::Forget(names, now, answer) => {
+                let outcome = self.forget(names, now);
+                self.answers.add(answer, outcome);
+            }
+            // What the group does is not applied yet: the database is between two groups.
+            Job::Look(look) => look(),
+            Job::Snapshot(answer) => self.snapshots.push(answer),
+            // Its lines are taken when the group is complete.
+            Job::WriteAudit(Some(answer)) => self.answers.add(answer, Ok(())),
+            Job::WriteAudit(None) | Job::AuditWaits => {}
+        }
+    }
+
+    /// Ends the group.
+    pub(super) fn finish(mut self) -> Finished {
+        self.state.last = self.planner.last();
+        for (name, raised) in self.counters {
+            let key = keys::counter(&name);
+            match raised {
+                Some(raised) => self.batches.add(vec![(key, raised.encoded)]),
+                None => self.batches.remove(key),
+            }
+        }
+        let Self { batches, changes, answers, snapshots, .. } = self;
+        Finished { batches: batches.finish(), changes, answers, snapshots }
+    }
+
+    fn commit(&mut self, mut write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {
+        let new_codes = write.take_new_codes();
+        let codes = self.state.numbering.of_write(&new_codes)?;
+        let planned = self.planner.plan(write, request)?;
+        let mut values = values(&planned)?;
+        let code_table =
+            record::code_table::encode_parts(&StoredCodeTable { codes: codes.clone(), editions: Vec::new() })?;
+        for (name, value) in new_codes.iter().flat_map(|new| &new.counters) {
+            values.push((keys::counter(name), record::counter::encode(*value)?));
+        }
+        for (value, lines) in record::audit::encode_each(&planned.audit)? {
+            let (_, key) = next_audit(self.state, lines);
+            values.push((key, value));
+        }
+        let settings = &planned.outcome.settings;
+        let removed = settings.iter().filter(|(_, setting)| setting.is_none()).map(|(key, _)| keys::setting(key));
+        let removed = removed.collect();
+        self.planner.accept(&planned);
+        for value in code_table {
+            values.push((keys::by_number(keys::CODE_TABLE, self.state.code_table_parts), value));
+            self.state.code_table_parts = self.state.code_table_parts.saturating_add(1);
+        }
+        self.state.numbering.take_up(StoredCodeTable { codes, editions: Vec::new() });
+        // Nothing but the end of all writes keeps them from being given any more, and nobody can read them yet.
+        new_codes.iter().for_each(|new| new.heard.given());
+        self.batches.add_and_remove(values, removed);
+        self.sum_up()?;
+        self.changes.extend(planned.changes);
+        Ok(planned.committed)
+    }
+
+    fn number(
+        &mut self,
+        codes: Vec<CodeUri>,
+        editions: Vec<(Namespace, String)>,
+    ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError> {
+        let numbered = self.state.numbering.number(codes, editions)?;
+        // All of them before anything is given: a number that is told must be on disk.
+        for value in record::code_table::encode_parts(&numbered.added)? {
+            let key = keys::by_number(keys::CODE_TABLE, self.state.code_table_parts);
+            self.batches.add(vec![(key, value)]);
+            self.state.code_table_parts = self.state.code_table_parts.saturating_add(1);
+        }
+        self.state.numbering.take_up(numbered.added);
+        Ok((numbered.codes, numbered.editions))
+    }
+
+    /// Forgets those of the requests that are not kept any more: one may have been done again since it was found.
+    fn forget(&mut self, names: Vec<RequestName>, now: Timestamp) -> Result<u64, StoreError> {
+        let mut forgotten = 0;
+        for name in names {
+            if self.planner.remembered(&name)?.is_some_and(|request| !request.is_kept_at(now)) {
+                self.batches.remove(keys::request(&name));
+                forgotten += 1;
+            }
+        }
+        Ok(forgotten)
+    }
+
+    fn raise_counter(&mut self, name: String, value: u64) -> Result<(), StoreError> {
+        let present = match self.counters.get(&name) {
+            Some(raised) => raised.as_ref().map(|raised| raised.value),
+            None => self.reader.counter(&name)?,
+        };
+        if present.is_none_or(|present| present < value) {
+            // Here and not when the group ends: whoever asked must hear of it when it cannot be kept.
+            let encoded = record::counter::encode(value)?;
+            self.counters.insert(name, Some(Raised { value, encoded }));
+        }
+        Ok(())
+    }
+
+    fn remove_counters(&mut self, prefix: &str) -> Result<(), StoreError> {
+        for (name, _) in self.reader.counters(prefix)? {
+            self.counters.insert(name, None);
+        }
+        for (name, raised) in &mut self.counters {
+            if name.starts_with(prefix) {
+                *raised = None;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The next number of the audit log and its key, for those lines.
+fn next_audit(state: &mut State, lines: &[AuditEntry]) -> (u64, Vec<u8>) {
+    state.last_audit = state.last_audit.saturating_add(1);
+    state.audit_segment.add(state.last_audit, lines);
+    (state.last_audit, keys::by_number(keys::AUDIT, state.last_audit))
+}
+
+/// The keys and values of one write, without its lines of the audit log.
+fn values(planned: &Planned) -> Result<Vec<KeyAndValue>, StoreError> {
+    let outcome = &planned.outcome;
+    let mut values = Vec::new();
+    for replaced in &planned.replaced {
+        let (kind, id, version) = replaced.place();
+        values.push((keys::history(kind, id, version), record::encode_any(replaced)?));
+    }
+    for ((kind, id), changed) in &outcome.records {
+        values.push((keys::record(*kind, *id), record::encode_any(changed)?));
+    }
+    for (slot, holder) in &outcome.open_memberships {
+        values.push((keys::open_membership(*slot), record::open_membership::encode(*holder)?));
+    }
+    for ((kind, key), owners) in &outcome.owners {
+        values.push((keys::identifier(*kind, key), record::identifier::encode(owners)?));
+    }
+    for (name, request) in &outcome.remembered {
+        values.push((keys::request(name), record::remembered::encode(request)?));
+    }
+    for (id, client) in &outcome.clients {
+        values.push((keys::client(id), record::client::encode(client)?));
+    }
+    for (digest, photo) in &outcome.photos {
+        let parts = record::photo::encode(photo)?.into_iter();
+        values.extend((0..).zip(parts).map(|(part, value)| (keys::photo_part(*digest, part), value)));
+    }
+    for (key, setting) in &outcome.settings {
+        if let Some(setting) = setting {
+            values.push((keys::setting(key), record::setting::encode(setting)?));
+        }
+    }
+    let touched = record::change::encode(planned.at, &planned.changes, outcome.clients.keys())?;
+    values.push((keys::by_number(keys::CHANGE, planned.committed.sequence.0), touched));
+    Ok(values)
+}
+
+/// One key of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Operation {
+    pub(super) key: Vec<u8>,
+    /// What it leads to from now on; absent where it is taken out.
+    pub(super) value: Option<Vec<u8>>,
+}
+
+impl Operation {
+    pub(super) fn add_to(&self, batch: &mut ::sled::Batch) {
+        match &self.value {
+            Some(value) => batch.insert(self.key.as_slice(), value.as_slice()),
+            None => batch.remove(self.key.as_slice()),
+        }
+    }
+}
+
+/// Keys and values in batches of bounded size.
+#[derive(Default)]
+struct Batches {
+    full: Vec<Vec<Operation>>,
+    open: Vec<Operation>,
+}
+
+impl Batches {
+    /// Adds keys and values that must be written together.
+    fn add(&mut self, values: Vec<KeyAndValue>) {
+        self.add_and_remove(values, Vec::new());
+    }
+
+    /// Adds keys and values, and takes out keys, all of which must happen together.
+    fn add_and_remove(&mut self, values: Vec<KeyAndValue>, removed: Vec<Vec<u8>>) {
+        self.make_room(values.len().saturating_add(removed.len()));
+        self.open.extend(values.into_iter().map(|(key, value)| Operation { key, value: Some(value) }));
+        self.open.extend(removed.into_iter().map(|key| Operation { key, value: None }));
+    }
+
+    fn remove(&mut self, key: Vec<u8>) {
+        self.make_room(1);
+        self.open.push(Operation { key, value: None });
+    }
+
+    fn make_room(&mut self, keys: usize) {
+        if !self.open.is_empty() && self.open.len().saturating_add(keys) > KEYS_PER_BATCH_MAX {
+            self.full.push(std::mem::take(&mut self.open));
+        }
+    }
+
+    fn finish(mut self) -> Vec<Vec<Operation>> {
+        if !self.open.is_empty() {
+            self.full.push(self.open);
+        }
+        self.full
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many batches come of writes with that many keys each.
+    fn batches(writes: &[usize]) -> usize {
+        let mut batches = Batches::default();
+        for (number, keys) in writes.iter().enumerate() {
+            batches.add((0..*keys).map(|key| (format!("{number}/{key}").into_bytes(), Vec::new())).collect());
+        }
+        batches.finish().len()
+    }
+
+    #[test]
+    fn batches_stay_small_and_keep_writes_whole() {
+        assert_eq!(batches(&[]), 0);
+        assert_eq!(batches(&[5; 12]), 1, "60 keys");
+        assert_eq!(batches(&[5; 13]), 2, "65 keys");
+        assert_eq!(batches(&[60, 4]), 1);
+        assert_eq!(batches(&[1, 200, 1]), 3, "a write of 200 keys has a batch of its own");
+    }
+}

@@ -1,0 +1,258 @@
+//! The keys of the one tree.
+//!
+//! **Invariant:** the first byte says what a key is about, and never changes its meaning; numbers are big-endian, so that
+//! keys stand in the order of their numbers.
+
+pub(super) mod read;
+
+use daftar_domain::client::ClientId;
+use daftar_domain::deployment::SettingKey;
+use daftar_domain::idempotency::{IdempotencyKey, RequestName};
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::photo::PhotoDigest;
+use daftar_domain::program_membership::MembershipSlot;
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_store::record::setting::{SettingKind, key_bytes};
+
+/// The version of the layout.
+pub(super) const FORMAT: &[u8] = b"f";
+/// Lines of the audit log, by number.
+pub(super) const AUDIT: u8 = b'a';
+/// Summaries of the audit log, by the number of the last value of each.
+pub(super) const AUDIT_SEGMENT: u8 = b'A';
+/// Clients, by id.
+pub(super) const CLIENT: u8 = b'c';
+/// What the deployment decided, by kind and name.
+pub(super) const SETTING: u8 = b'd';
+/// Older versions of records, by kind, key and version.
+pub(super) const HISTORY: u8 = b'h';
+/// Owners of identifiers, by kind, system and value.
+pub(super) const IDENTIFIER: u8 = b'i';
+/// Requests that were done, by client, name and part.
+pub(super) const REQUEST: u8 = b'k';
+/// Counters, by name.
+pub(super) const COUNTER: u8 = b'n';
+/// Which membership is open, by program and beneficiary.
+pub(super) const OPEN_MEMBERSHIP: u8 = b'o';
+/// Parts of photos, by digest and number.
+pub(super) const PHOTO: u8 = b'p';
+/// The id of the register itself.
+pub(super) const REGISTER: &[u8] = b"R";
+/// Records, by kind and key.
+pub(super) const RECORD: u8 = b'r';
+/// What each write touched, by its place in the order of writes.
+pub(super) const CHANGE: u8 = b's';
+/// Parts of the table of codes, by number.
+pub(super) const CODE_TABLE: u8 = b't';
+
+/// What the keys of all older versions of a record begin with.
+pub(super) fn history_prefix(kind: RecordKind, id: RecordId) -> Vec<u8> {
+    numbered(&[HISTORY, kind_byte(kind)], id.0)
+}
+
+fn kind_byte(kind: RecordKind) -> u8 {
+    match kind {
+        RecordKind::Individual => 1,
+        RecordKind::Group => 2,
+        RecordKind::Program => 3,
+        RecordKind::ProgramMembership => 4,
+        RecordKind::Consent => 5,
+    }
+}
+
+fn numbered(prefix: &[u8], number: u64) -> Vec<u8> {
+    let mut key = Vec::with_capacity(prefix.len() + 8);
+    key.extend_from_slice(prefix);
+    key.extend_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// What the keys of all records of a kind begin with.
+pub(super) fn record_prefix(kind: RecordKind) -> [u8; 2] {
+    [RECORD, kind_byte(kind)]
+}
+
+/// The key of a record.
+pub(super) fn record(kind: RecordKind, id: RecordId) -> Vec<u8> {
+    numbered(&record_prefix(kind), id.0)
+}
+
+/// The key of an older version of a record.
+pub(super) fn history(kind: RecordKind, id: RecordId, version: VersionId) -> Vec<u8> {
+    numbered(&history_prefix(kind, id), version.0)
+}
+
+/// The key of an identifier's owners. A system holds visible characters only, so that the zero byte ends it.
+pub(super) fn identifier(kind: RecordKind, key: &IdentifierKey) -> Vec<u8> {
+    let (system, value) = (key.system.as_str().as_bytes(), key.value.as_str().as_bytes());
+    let mut bytes = Vec::with_capacity(system.len() + value.len() + 3);
+    bytes.extend_from_slice(&[IDENTIFIER, kind_byte(kind)]);
+    bytes.extend_from_slice(system);
+    bytes.push(0);
+    bytes.extend_from_slice(value);
+    bytes
+}
+
+/// The key of the membership that is open in a slot.
+pub(super) fn open_membership(slot: MembershipSlot) -> Vec<u8> {
+    let mut program = numbered(&[OPEN_MEMBERSHIP], slot.program.0);
+    program.push(kind_byte(slot.beneficiary.kind.record_kind()));
+    numbered(&program, slot.beneficiary.id.0)
+}
+
+/// What the keys of all parts of a photo begin with.
+pub(super) fn photo_prefix(digest: PhotoDigest) -> Vec<u8> {
+    [&[PHOTO], digest.0.as_slice()].concat()
+}
+
+/// The key of a part of a photo, counted from 0.
+pub(super) fn photo_part(digest: PhotoDigest, part: u64) -> Vec<u8> {
+    numbered(&photo_prefix(digest), part)
+}
+
+/// The key of a client.
+pub(super) fn client(id: &ClientId) -> Vec<u8> {
+    named(CLIENT, id.as_str())
+}
+
+/// What the keys of all settings of a kind begin with.
+pub(super) fn setting_prefix(kind: SettingKind) -> [u8; 2] {
+    [SETTING, kind as u8]
+}
+
+/// The key of a setting.
+pub(super) fn setting(key: &SettingKey) -> Vec<u8> {
+    [setting_prefix(SettingKind::of(key)).as_slice(), &key_bytes(key)].concat()
+}
+
+/// What the keys of the requests of a client begin with. The zero byte ends the id: it holds visible characters only.
+pub(super) fn requests_of(client: &ClientId) -> Vec<u8> {
+    let mut key = named(REQUEST, client.as_str());
+    key.push(0);
+    key
+}
+
+/// What the keys of the requests begin with that a client called so.
+pub(super) fn requests_called(client: &ClientId, key: &IdempotencyKey) -> Vec<u8> {
+    let mut bytes = requests_of(client);
+    bytes.extend_from_slice(key.as_str().as_bytes());
+    bytes.push(0);
+    bytes
+}
+
+/// The key of a request.
+pub(super) fn request(name: &RequestName) -> Vec<u8> {
+    let mut bytes = requests_called(&name.client, &name.key);
+    bytes.extend_from_slice(&name.part.to_be_bytes());
+    bytes
+}
+
+/// The name of the request of a key.
+pub(super) fn request_name(key: &[u8]) -> Option<RequestName> {
+    let (texts, part) = key.strip_prefix(&[REQUEST])?.split_last_chunk::<2>()?;
+    let mut texts = texts.split(|byte| *byte == 0);
+    let (client, key) = (str::from_utf8(texts.next()?).ok()?, str::from_utf8(texts.next()?).ok()?);
+    let (client, key) = (ClientId::parse(client).ok()?, IdempotencyKey::parse(key).ok()?);
+    Some(RequestName { client, key, part: u16::from_be_bytes(*part) })
+}
+
+/// The key of a counter, or what the keys of counters begin with whose names do.
+pub(super) fn counter(name: &str) -> Vec<u8> {
+    named(COUNTER, name)
+}
+
+fn named(prefix: u8, name: &str) -> Vec<u8> {
+    let mut key = Vec::with_capacity(name.len() + 1);
+    key.push(prefix);
+    key.extend_from_slice(name.as_bytes());
+    key
+}
+
+/// The key of the audit lines, change or code table part of that number.
+pub(super) fn by_number(prefix: u8, number: u64) -> Vec<u8> {
+    numbered(&[prefix], number)
+}
+
+/// The number at the end of a key.
+pub(super) fn number_of(key: &[u8]) -> Option<u64> {
+    key.last_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use daftar_domain::code::{CodeUri, Namespace};
+    use daftar_domain::identifier::SystemUri;
+    use daftar_domain::subject::{Subject, SubjectReference};
+
+    /// A key of every kind, in hexadecimal. What a released layout says is never edited.
+    #[test]
+    fn the_layout_is_as_it_was_released() {
+        let (id, version, named) = (RecordId(300), VersionId(2), IdentifierKey::parse("urn:x:a#b|c|d").unwrap());
+        let (client, digest) = (ClientId::parse("demo").unwrap(), PhotoDigest([7; 32]));
+        let request = RequestName { client: client.clone(), key: IdempotencyKey::parse("k-1").unwrap(), part: 258 };
+        let beneficiary = SubjectReference { kind: Subject::Group, id };
+        let namespace = Namespace::parse("urn:x").unwrap();
+        let uri = CodeUri::from_parts("urn:x", "c").unwrap();
+        let keys = [
+            ("format", FORMAT.to_vec()),
+            ("register", REGISTER.to_vec()),
+            ("record", record(RecordKind::Individual, id)),
+            ("record", record(RecordKind::Consent, id)),
+            ("history", history(RecordKind::Group, id, version)),
+            ("identifier", identifier(RecordKind::Program, &named)),
+            ("open membership", open_membership(MembershipSlot { program: RecordId(5), beneficiary })),
+            ("photo part", photo_part(digest, 1)),
+            ("client", super::client(&client)),
+            ("setting", setting(&SettingKey::LocalCode(uri))),
+            ("setting", setting(&SettingKey::ConceptGroup("head".to_owned()))),
+            ("setting", setting(&SettingKey::KeptConcepts(namespace.clone(), 1))),
+            ("setting", setting(&SettingKey::EarlierVersion(namespace, 1))),
+            ("setting", setting(&SettingKey::IdentifierSystem(SystemUri::parse("urn:x:a").unwrap()))),
+            ("request", super::request(&request)),
+            ("counter", counter("day")),
+            ("audit", by_number(AUDIT, 300)),
+            ("audit summary", by_number(AUDIT_SEGMENT, 300)),
+            ("change", by_number(CHANGE, 300)),
+            ("code table", by_number(CODE_TABLE, 300)),
+        ];
+        let mut today = String::new();
+        for (what, key) in keys {
+            write!(today, "{what}: ").unwrap();
+            key.iter().for_each(|byte| write!(today, "{byte:02x}").unwrap());
+            today.push('\n');
+        }
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/data/stored/layout-v1.txt");
+        assert_eq!(std::fs::read_to_string(golden).unwrap_or_default(), today, "today:\n{today}");
+    }
+
+    proptest! {
+        #[test]
+        fn keys_stand_in_the_order_of_their_numbers(one: u64, other: u64, version: u64) {
+            let key = |id| record(RecordKind::Individual, RecordId(id));
+            prop_assert_eq!(key(one).cmp(&key(other)), one.cmp(&other));
+            prop_assert_eq!(number_of(&key(one)), Some(one));
+            let old = |id, version| history(RecordKind::Group, RecordId(id), VersionId(version));
+            prop_assert_eq!(old(one, version).cmp(&old(other, 7)), (one, version).cmp(&(other, 7)));
+        }
+
+        #[test]
+        fn requests_are_named_by_their_keys(client in "[a-z0-9_-]{1,8}", key in "[!-~&&[^\"\\\\]]{1,9}", part: u16) {
+            let (client, key) = (ClientId::parse(&client).unwrap(), IdempotencyKey::parse(&key).unwrap());
+            let name = RequestName { client, key, part };
+            prop_assert_eq!(request_name(&request(&name)), Some(name));
+        }
+
+        #[test]
+        fn identifiers_never_share_a_key(one in "[a-z]{1,3}:[a-z#]{1,3}\\|[a-z|]{1,4}", other in "[a-z]{1,3}:[a-z#]{1,3}\\|[a-z|]{1,4}") {
+            let (one, other) = (IdentifierKey::parse(&one).unwrap(), IdentifierKey::parse(&other).unwrap());
+            let same = identifier(RecordKind::Individual, &one) == identifier(RecordKind::Individual, &other);
+            prop_assert_eq!(same, one == other);
+            prop_assert_ne!(identifier(RecordKind::Individual, &one), identifier(RecordKind::Group, &one));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What a key says: the way back from bytes.
+//!
+//! **Invariant:** what is read here is written as the very same bytes; anything else is no key of ours.
+
+use super::{
+    HISTORY, IDENTIFIER, OPEN_MEMBERSHIP, PHOTO, RECORD, history, identifier, open_membership, photo_part, record,
+};
+use daftar_domain::identifier::{IdentifierKey, IdentifierValue, SystemUri};
+use daftar_domain::photo::PhotoDigest;
+use daftar_domain::program_membership::MembershipSlot;
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_domain::subject::{Subject, SubjectReference};
+
+/// Every kind of record, by the byte of its keys.
+const KINDS: [(u8, RecordKind); 5] = [
+    (1, RecordKind::Individual),
+    (2, RecordKind::Group),
+    (3, RecordKind::Program),
+    (4, RecordKind::ProgramMembership),
+    (5, RecordKind::Consent),
+];
+
+fn kind(byte: u8) -> Option<RecordKind> {
+    KINDS.into_iter().find(|(at, _)| *at == byte).map(|(_, kind)| kind)
+}
+
+fn number(bytes: &[u8]) -> Option<u64> {
+    bytes.try_into().ok().map(u64::from_be_bytes)
+}
+
+/// The record of a key.
+pub(crate) fn record_of(key: &[u8]) -> Option<(RecordKind, RecordId)> {
+    let [RECORD, of, id @ ..] = key else { return None };
+    let (kind, id) = (kind(*of)?, RecordId(number(id)?));
+    (record(kind, id) == key).then_some((kind, id))
+}
+
+/// The older version of a key.
+pub(crate) fn version_of(key: &[u8]) -> Option<(RecordKind, RecordId, VersionId)> {
+    let [HISTORY, of, rest @ ..] = key else { return None };
+    let (id, version) = rest.split_first_chunk::<8>()?;
+    let (kind, id, version) = (kind(*of)?, RecordId(u64::from_be_bytes(*id)), VersionId(number(version)?));
+    (history(kind, id, version) == key).then_some((kind, id, version))
+}
+
+/// The identifier of a key.
+pub(crate) fn identifier_of(key: &[u8]) -> Option<(RecordKind, IdentifierKey)> {
+    let [IDENTIFIER, of, rest @ ..] = key else { return None };
+    let end = rest.iter().position(|byte| *byte == 0)?;
+    let (system, value) = rest.split_at(end);
+    let system = SystemUri::parse(str::from_utf8(system).ok()?).ok()?;
+    let value = IdentifierValue::parse(str::from_utf8(value.strip_prefix(&[0])?).ok()?).ok()?;
+    let (kind, named) = (kind(*of)?, IdentifierKey { system, value });
+    (identifier(kind, &named) == key).then_some((kind, named))
+}
+
+/// The slot of a key.
+pub(crate) fn slot_of(key: &[u8]) -> Option<MembershipSlot> {
+    let [OPEN_MEMBERSHIP, rest @ ..] = key else { return None };
+    let (program, rest) = rest.split_first_chunk::<8>()?;
+    let (of, id) = rest.split_first()?;
+    let subject = Subject::ALL.into_iter().find(|subject| Some(subject.record_kind()) == kind(*of))?;
+    let beneficiary = SubjectReference { kind: subject, id: RecordId(number(id)?) };
+    let slot = MembershipSlot { program: RecordId(u64::from_be_bytes(*program)), beneficiary };
+    (open_membership(slot) == key).then_some(slot)
+}
+
+/// The part of a photo of a key.
+pub(crate) fn photo_of(key: &[u8]) -> Option<(PhotoDigest, u64)> {
+    let [PHOTO, rest @ ..] = key else { return None };
+    let (digest, part) = rest.split_first_chunk::<32>()?;
+    let (digest, part) = (PhotoDigest(*digest), number(part)?);
+    (photo_part(digest, part) == key).then_some((digest, part))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn keys_say_what_they_were_made_of(kind in 0_usize..5, id: u64, version: u64, is_group: bool, digest: [u8; 32]) {
+            let (_, kind) = KINDS[kind];
+            let (id, version) = (RecordId(id), VersionId(version));
+            prop_assert_eq!(record_of(&record(kind, id)), Some((kind, id)));
+            prop_assert_eq!(version_of(&history(kind, id, version)), Some((kind, id, version)));
+            let named = IdentifierKey::parse(&format!("urn:x:{}#a|{}|b", version.0, id.0)).unwrap();
+            prop_assert_eq!(identifier_of(&identifier(kind, &named)), Some((kind, named)));
+            let beneficiary = SubjectReference { kind: Subject::ALL[usize::from(is_group)], id };
+            let slot = MembershipSlot { program: RecordId(version.0), beneficiary };
+            prop_assert_eq!(slot_of(&open_membership(slot)), Some(slot));
+            let digest = PhotoDigest(digest);
+            prop_assert_eq!(photo_of(&photo_part(digest, version.0)), Some((digest, version.0)));
+        }
+
+        #[test]
+        fn no_bytes_make_reading_panic(first in prop::sample::select(b"rhiop".to_vec()), rest: Vec<u8>) {
+            let key: Vec<u8> = std::iter::once(first).chain(rest).collect();
+            let _ = (record_of(&key), version_of(&key), identifier_of(&key), slot_of(&key), photo_of(&key));
+        }
+    }
+}

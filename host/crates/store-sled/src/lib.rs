@@ -1,0 +1,353 @@
+//! The embedded store: one folder, one process.
+//!
+//! One tree holds everything under keys with prefixes (`keys`); one thread writes (`writer`); whatever is acknowledged has
+//! been `fdatasync`ed (`disk`). Reads of single records run where they are asked for, as they take a few microseconds; scans
+//! go to the threads for blocking work.
+//!
+//! **Invariant:** only this crate names the database crate.
+
+mod answers;
+mod archive;
+mod audit_log;
+mod change_log;
+mod disk;
+mod group;
+mod health;
+mod keys;
+mod mark;
+mod open;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod unfinished;
+mod usage;
+mod verify;
+mod writer;
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use jiff::Timestamp;
+use tokio::sync::oneshot;
+use tracing::{Instrument, info_span};
+
+use daftar_domain::audit::AuditEntry;
+use daftar_domain::change::{ChangedRecord, Sequence};
+use daftar_domain::client::{Client, ClientId};
+use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use daftar_domain::deployment::Setting;
+use daftar_domain::error::contained::{Panicked, contain};
+use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest};
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::photo::{PHOTO_BYTES_MAX, PhotoReference};
+use daftar_domain::program_membership::MembershipSlot;
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
+
+pub use self::archive::SledRefill;
+use self::health::Health;
+pub use self::open::{FORMAT_VERSION, OpenError, SledOptions};
+use self::reader::{Reader, contained, not_understood};
+pub use self::usage::StoreUsage;
+pub use self::verify::StoppedStore;
+use self::writer::{Answer, Job, State, SyncDisk, Writer};
+use daftar_store::audit_buffer::{AuditBuffer, Waiting};
+use daftar_store::meters::Meters;
+pub use daftar_store::meters::StoreRecorders;
+use daftar_store::plan::{Present, Recent};
+use daftar_store::{
+    ChangeSink, Committed, IdentifierOwner, SCAN_RECORDS_MAX, Store, StoreError, StoredCodeTable, Write,
+    changes_records, record,
+};
+
+/// Up to this many records are read where they are asked for; more go to a thread for blocking work.
+const INLINE_READS_MAX: usize = 32;
+
+/// How many requests are forgotten in one job of the writer.
+const FORGOTTEN_AT_ONCE: usize = 256;
+
+/// A registry in a folder of its own.
+pub struct SledStore {
+    /// Absent only while the store is being dropped.
+    jobs: Option<SyncSender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    reader: Reader,
+    audit: Arc<AuditBuffer>,
+    sink: Arc<OnceLock<Arc<dyn ChangeSink>>>,
+    last_sequence: Arc<AtomicU64>,
+    meters: Arc<Meters>,
+    queue_writes_max: usize,
+    /// Released last: fields are dropped in this order.
+    _lock: File,
+}
+
+impl SledStore {
+    /// Opens a folder; makes it, for its owner only, where there is none.
+    ///
+    /// # Errors
+    /// See [`OpenError`]: another process has it, a newer daftar wrote it, or it cannot be read.
+    pub fn open(path: &Path, options: SledOptions) -> Result<Self, OpenError> {
+        Self::open_with(path, options, |mut disk| Box::new(move || disk.sync()))
+    }
+
+    fn open_with(
+        path: &Path,
+        options: SledOptions,
+        sync_disk: impl FnOnce(disk::Disk) -> SyncDisk,
+    ) -> Result<Self, OpenError> {
+        let open::OpenFolder { database, disk, mark, unfinished, register, lock } =
+            open::open(path, options.cache_bytes)?;
+        let reader = Reader { database, health: Arc::new(Health::default()) };
+        let database_error =
+            |error: StoreError| OpenError::Database { path: path.to_owned(), reason: error.to_string() };
+        let state = contain(|| State::read(&reader)).unwrap_or_else(|Panicked| Err(not_understood()));
+        let state = state.map_err(database_error)?;
+        open::check_acknowledged(path, &state.acknowledged())?;
+        let last_sequence = Arc::new(AtomicU64::new(state.last.sequence.0));
+        let (audit, sink) = (Arc::new(AuditBuffer::default()), Arc::new(OnceLock::new()));
+        let meters = Arc::new(Meters::default());
+        let writer = Writer {
+            reader: reader.clone(),
+            meters: Arc::clone(&meters),
+            audit: Arc::clone(&audit),
+            sink: Arc::clone(&sink),
+            last_sequence: Arc::clone(&last_sequence),
+            sync_disk: sync_disk(disk),
+            mark,
+            unfinished,
+            register,
+            synced: state.last.sequence.0,
+            recent: Recent::after(state.last.sequence),
+            state,
+        };
+        let queue_writes_max = options.queue_writes_max.max(1);
+        let (jobs, waiting) = sync_channel(queue_writes_max);
+        let thread = std::thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || writer.run(&waiting))
+            .map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
+        let (jobs, thread) = (Some(jobs), Some(thread));
+        Ok(Self { jobs, thread, reader, audit, sink, last_sequence, meters, queue_writes_max, _lock: lock })
+    }
+
+    fn send(&self, job: Job) -> Result<(), StoreError> {
+        let Some(jobs) = &self.jobs else { return Err(writer_gone()) };
+        jobs.try_send(job).map_err(|error| match error {
+            TrySendError::Full(_) => StoreError::Overloaded,
+            TrySendError::Disconnected(_) => writer_gone(),
+        })
+    }
+
+    /// Asks the writer and waits for its answer.
+    async fn ask<T>(&self, job: impl FnOnce(Answer<T>) -> Job) -> Result<T, StoreError> {
+        self.reader.health.check()?;
+        let (answer, answered) = oneshot::channel();
+        let _waits = self.meters.wait();
+        self.send(job(answer))?;
+        answered.await.unwrap_or_else(|_| Err(writer_gone()))
+    }
+
+    async fn write(&self, write: Write, request: Option<Box<RememberedRequest>>) -> Result<Committed, StoreError> {
+        if self.sink.get().is_none() && changes_records(&write) {
+            return Err(StoreError::NotReady);
+        }
+        let asked = Instant::now();
+        let commit = self.ask(|answer| Job::Commit(Box::new(write), request, answer));
+        let answer = commit.instrument(info_span!("store.commit")).await;
+        self.meters.note_write(&answer, asked.elapsed());
+        answer
+    }
+
+    /// Reads in a thread for blocking work.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let reader = self.reader.clone();
+        let read =
+            tokio::task::spawn_blocking(move || contained(&reader, read)).instrument(info_span!("store.read")).await;
+        read.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
+    }
+
+    /// Reads right here: a few values.
+    fn read_here<T>(&self, read: impl FnOnce(&Reader) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let _span = info_span!("store.read").entered();
+        contained(&self.reader, read)
+    }
+}
+
+fn writer_gone() -> StoreError {
+    StoreError::Failed("the thread that writes has stopped".into())
+}
+
+impl Drop for SledStore {
+    /// Waits until the writer has written what it was given.
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        // A panic of the thread has been logged by the thread itself.
+        let _ = self.thread.take().map(JoinHandle::join);
+        self.reader.let_go();
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for SledStore {
+    fn attach_sink(&self, sink: Arc<dyn ChangeSink>) -> Result<Sequence, StoreError> {
+        self.sink.set(sink).map_err(|_| StoreError::SinkAttached)?;
+        Ok(Sequence(self.last_sequence.load(Ordering::Acquire)))
+    }
+
+    fn readiness(&self) -> Result<(), StoreError> {
+        self.reader.health.check()?;
+        if self.sink.get().is_some() { Ok(()) } else { Err(StoreError::NotReady) }
+    }
+
+    async fn commit(&self, write: Write) -> Result<Committed, StoreError> {
+        self.write(write, None).await
+    }
+
+    async fn commit_once(&self, write: Write, request: RememberedRequest) -> Result<Committed, StoreError> {
+        self.write(write, Some(Box::new(request))).await
+    }
+
+    async fn remembered(
+        &self,
+        client: &ClientId,
+        key: &IdempotencyKey,
+    ) -> Result<Vec<Arc<RememberedRequest>>, StoreError> {
+        self.read_here(|reader| reader.requests_called(client, key))
+    }
+
+    async fn remembered_count(&self, client: &ClientId) -> Result<u64, StoreError> {
+        let client = client.clone();
+        self.read(move |reader| reader.request_count(&client)).await
+    }
+
+    async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError> {
+        let mut forgotten = 0;
+        let mut names = self.read(move |reader| reader.requests_not_kept_at(now)).await?;
+        while !names.is_empty() {
+            // Few at a time: writes wait meanwhile.
+            let later = names.split_off(names.len().min(FORGOTTEN_AT_ONCE));
+            forgotten += self.ask(|answer| Job::Forget(names, now, answer)).await?;
+            names = later;
+        }
+        Ok(forgotten)
+    }
+
+    async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
+        self.read_here(|reader| reader.record(kind, id))
+    }
+
+    async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
+        if ids.len() <= INLINE_READS_MAX {
+            return self.read_here(|reader| reader.records(kind, ids));
+        }
+        let ids = ids.to_vec();
+        self.read(move |reader| reader.records(kind, &ids)).await
+    }
+
+    async fn record_version(
+        &self,
+        kind: RecordKind,
+        id: RecordId,
+        version: VersionId,
+    ) -> Result<Option<ChangedRecord>, StoreError> {
+        self.read_here(|reader| reader.record_version(kind, id, version))
+    }
+
+    async fn scan_records(
+        &self,
+        kind: RecordKind,
+        after: RecordId,
+        limit: usize,
+    ) -> Result<Vec<ChangedRecord>, StoreError> {
+        let limit = limit.min(SCAN_RECORDS_MAX);
+        let decode = move |id, bytes: &[u8]| record::decode_any(kind, id, bytes);
+        self.read(move |reader| reader.scan_records(kind, after, limit, decode)).await
+    }
+
+    async fn photo(&self, reference: PhotoReference) -> Result<Option<Arc<[u8]>>, StoreError> {
+        // Memory belongs to the thread that asked for it, and one for blocking work may not run again for long: what it has freed is
+        // given back to the system only then.
+        let memory = Vec::with_capacity(PHOTO_BYTES_MAX.min(reference.length as usize));
+        Ok(self.read(move |reader| reader.photo(reference, memory)).await?.map(Arc::from))
+    }
+
+    async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
+        self.read_here(|reader| reader.open_membership(slot))
+    }
+
+    async fn identifier_owners(
+        &self,
+        kind: RecordKind,
+        key: &IdentifierKey,
+        limit: usize,
+    ) -> Result<Vec<IdentifierOwner>, StoreError> {
+        let mut owners = self.read_here(|reader| reader.owners(kind, key))?;
+        owners.truncate(limit);
+        Ok(owners)
+    }
+
+    async fn clients(&self) -> Result<Vec<Client>, StoreError> {
+        self.read(Reader::clients).await
+    }
+
+    async fn settings(&self) -> Result<Vec<Setting>, StoreError> {
+        self.read(Reader::settings).await
+    }
+
+    async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {
+        Ok(self.read(Reader::code_table).await?.0)
+    }
+
+    async fn number_codes(
+        &self,
+        codes: Vec<CodeUri>,
+        editions: Vec<(Namespace, String)>,
+    ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError> {
+        self.ask(|answer| Job::Number(codes, editions, answer)).await
+    }
+
+    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+        self.reader.health.check()?;
+        let hint = match self.audit.add(entries)? {
+            Waiting::First => Job::AuditWaits,
+            Waiting::Full => Job::WriteAudit(None),
+            Waiting::More => return Ok(()),
+        };
+        match self.send(hint) {
+            // The writer has work waiting, and takes the lines along with it.
+            Ok(()) | Err(StoreError::Overloaded) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+        self.ask(|answer| Job::WriteAudit(Some(answer))).await?;
+        self.read(move |reader| reader.audit(limit)).await
+    }
+
+    async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError> {
+        let name = name.to_owned();
+        self.ask(|answer| Job::RaiseCounter(name, value, answer)).await
+    }
+
+    async fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        self.read_here(|reader| reader.counter(name))
+    }
+
+    async fn counters(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
+        let prefix = prefix.to_owned();
+        self.read(move |reader| reader.counters(&prefix)).await
+    }
+
+    async fn remove_counters(&self, prefix: &str) -> Result<(), StoreError> {
+        let prefix = prefix.to_owned();
+        self.ask(|answer| Job::RemoveCounters(prefix, answer)).await
+    }
+}

@@ -1,0 +1,343 @@
+//! Opens a data folder: makes it, locks it, checks what it is.
+//!
+//! **Invariant:** one process at a time, and a folder that a newer daftar has written is left as it is.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+
+use daftar_domain::error::contained::{Panicked, contain};
+
+use super::disk::{Disk, sync_folder};
+use super::keys;
+use super::mark::{self, Acknowledged, MARK_FILE, Mark};
+use super::not_understood;
+use super::reader::Reader;
+use super::unfinished::{self, Unfinished};
+use daftar_store::change_log::RegisterId;
+use daftar_store::{BEFORE_FIRST_RELEASE, StoreError, record};
+
+/// The layout that this daftar reads and writes.
+pub const FORMAT_VERSION: u32 = 1;
+/// How the mark of the layout begins; the number of the layout follows, in four bytes. Before the first release the mark was the number alone.
+const LAYOUT_MARK: &[u8] = b"daftar-store";
+/// Held while the folder is in use. Its content says nothing.
+const LOCK_FILE: &str = "daftar.lock";
+/// How often, and after which pause, it is tried again: a program that was started while the folder was in use holds the lock with us until it
+/// runs, and so for a moment after we have let go.
+const LOCK_ATTEMPTS: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+/// The file of the database.
+const DATABASE_FILE: &str = "db";
+/// The database's unit of disk space. Part of the layout: the database refuses a folder written with another one. Values of
+/// sixteen neighbouring keys together stay far below a quarter of it, beyond which it would write a file for them.
+const SEGMENT_BYTES: usize = 2 * 1024 * 1024;
+
+/// How the embedded store is run.
+#[derive(Debug, Clone, Copy)]
+pub struct SledOptions {
+    /// Memory for the database's cache, in bytes.
+    pub cache_bytes: u64,
+    /// The most writes that wait; one more is refused as [`StoreError::Overloaded`].
+    pub queue_writes_max: usize,
+}
+
+impl Default for SledOptions {
+    /// 64 MiB, and as many writes as take about a quarter of a second.
+    fn default() -> Self {
+        Self { cache_bytes: 64 * 1024 * 1024, queue_writes_max: 1024 }
+    }
+}
+
+/// Why a data folder cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has it open.
+    #[error("the data folder `{}` is in use by another process: stop that daftar first, or use another folder", .0.display())]
+    Locked(PathBuf),
+    /// A newer daftar has written it.
+    #[error(
+        "the data folder `{}` has layout {found}, and this daftar knows layouts up to {FORMAT_VERSION}: use the newer daftar that wrote it", .path.display()
+    )]
+    Newer {
+        /// The folder.
+        path: PathBuf,
+        /// The layout found.
+        found: u32,
+    },
+    /// A daftar from before the first release has written it.
+    #[error("the data folder `{}` {BEFORE_FIRST_RELEASE}", .0.display())]
+    BeforeFirstRelease(PathBuf),
+    /// It holds something else.
+    #[error("the folder `{}` holds no registry of daftar's: {reason}", .path.display())]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The files cannot be read or written.
+    #[error("the data folder `{}` cannot be used: {source}", .path.display())]
+    Io {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Its main file is gone, and others are there.
+    #[error(
+        "the data folder `{}` lacks the file `{DATABASE_FILE}`, which holds the register, and has others of it: put it back, or restore a backup; a new register is made in an empty folder", .0.display()
+    )]
+    Incomplete(PathBuf),
+    /// What was acknowledged is gone.
+    #[error(
+        "the data folder `{}` ends at {held}, and {acknowledged} was acknowledged: its files were cut, damaged or replaced by older ones; put the files back or restore the last backup; where older ones were put back on purpose, remove `{}` and start again", .path.display(), .path.join(MARK_FILE).display()
+    )]
+    Lost {
+        /// The folder.
+        path: PathBuf,
+        /// What was acknowledged last.
+        acknowledged: String,
+        /// What is there.
+        held: String,
+    },
+    /// The database does not accept its files.
+    #[error(
+        "the data folder `{}` cannot be opened: {reason}; keep a copy of the folder before anything else is tried", .path.display()
+    )]
+    Database {
+        /// The folder.
+        path: PathBuf,
+        /// What the database says.
+        reason: String,
+    },
+}
+
+/// An open folder. The lock is released after the database is closed: fields are dropped in this order.
+pub(super) struct OpenFolder {
+    pub(super) database: ::sled::Db,
+    pub(super) disk: Disk,
+    pub(super) mark: Mark,
+    pub(super) unfinished: Unfinished,
+    /// The id of the register.
+    pub(super) register: [u8; 16],
+    pub(super) lock: File,
+}
+
+/// How long a store of this process that is ending is waited for at a time, and how often: two seconds in all.
+const LOCK_WAIT: std::time::Duration = std::time::Duration::from_millis(20);
+const LOCK_WAITS_MAX: u32 = 100;
+
+/// Opens the folder, making it first where there is none.
+///
+/// # Errors
+/// See [`OpenError`].
+pub(super) fn open(path: &Path, cache_bytes: u64) -> Result<OpenFolder, OpenError> {
+    let io_error = |source| OpenError::Io { path: path.to_owned(), source };
+    make(path).map_err(io_error)?;
+    let lock = lock(path)?;
+    check_complete(path)?;
+    let database = open_database(path, cache_bytes).map_err(|error| database_error(path, &error))?;
+    let mut disk = Disk::open(path).map_err(io_error)?;
+    check_format(path, &database)?;
+    let register = name_register(&database).map_err(|error| database_error(path, &error))?;
+    finish_unfinished(path, &database, register)?;
+    database.flush().map_err(|error| database_error(path, &error))?;
+    disk.sync().map_err(io_error)?;
+    // Only now: what it kept is on disk.
+    let unfinished = Unfinished::open(path).map_err(io_error)?;
+    let mark = Mark::open(path).map_err(io_error)?;
+    sync_folder(path).map_err(io_error)?;
+    Ok(OpenFolder { database, disk, mark, unfinished, register, lock })
+}
+
+/// Finishes what a failure left unfinished.
+fn finish_unfinished(path: &Path, database: &::sled::Db, register: [u8; 16]) -> Result<(), OpenError> {
+    let reader = Reader { database: database.clone(), health: Arc::default() };
+    let finished = contain(|| {
+        let last_sequence = reader.last_number(&[keys::CHANGE])?;
+        unfinished::finish(path, database, register, last_sequence)
+    });
+    let Err(error) = finished.unwrap_or_else(|Panicked| Err(not_understood())) else { return Ok(()) };
+    reader.let_go_of_failed();
+    let reason = format!("what an earlier failure left unfinished cannot be finished: {error}");
+    Err(OpenError::Database { path: path.to_owned(), reason })
+}
+
+/// Refuses a folder without the database's file where others of it are: the database would begin anew.
+fn check_complete(path: &Path) -> Result<(), OpenError> {
+    let is_of_database = |name: &str| name == "conf" || name == MARK_FILE || name.starts_with("snap.");
+    if path.join(DATABASE_FILE).exists() {
+        return Ok(());
+    }
+    let io_error = |source| OpenError::Io { path: path.to_owned(), source };
+    for entry in fs::read_dir(path).map_err(io_error)? {
+        if entry.map_err(io_error)?.file_name().to_str().is_some_and(is_of_database) {
+            return Err(OpenError::Incomplete(path.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a folder that does not hold what was acknowledged.
+///
+/// # Errors
+/// [`OpenError::Lost`].
+pub(super) fn check_acknowledged(path: &Path, held: &Acknowledged) -> Result<(), OpenError> {
+    match mark::read(path) {
+        Some(noted) if !noted.is_held_by(held) => {
+            Err(OpenError::Lost { path: path.to_owned(), acknowledged: noted.to_string(), held: held.to_string() })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Opens a folder in which there is a store, to look at it: makes nothing.
+///
+/// # Errors
+/// See [`OpenError`]; also when there is no store.
+pub(super) fn open_existing(path: &Path, cache_bytes: u64) -> Result<(::sled::Db, File), OpenError> {
+    if path.is_dir() {
+        check_complete(path)?;
+    }
+    if !path.join(DATABASE_FILE).is_file() {
+        let reason = format!("there is no file `{DATABASE_FILE}` in it");
+        return Err(OpenError::Foreign { path: path.to_owned(), reason });
+    }
+    let lock = lock(path)?;
+    let database = open_database(path, cache_bytes).map_err(|error| database_error(path, &error))?;
+    match layout(path, &database)? {
+        Some(_) => {
+            // As a start would: what is looked at is what it would find.
+            if let Ok(Some(stored)) = database.get(keys::REGISTER)
+                && let Ok(register) = record::register::decode(&stored)
+            {
+                finish_unfinished(path, &database, register)?;
+            }
+            Ok((database, lock))
+        }
+        None => Err(unknown_layout(path)),
+    }
+}
+
+/// Opens the database. Our own lock is held already, so where the database's is taken it is a store of this process whose
+/// threads are still ending: it is waited for, a little.
+fn open_database(path: &Path, cache_bytes: u64) -> ::sled::Result<::sled::Db> {
+    let config = ::sled::Config::new()
+        .path(path)
+        .cache_capacity(cache_bytes)
+        .segment_size(SEGMENT_BYTES)
+        // The writer flushes; the database's own thread would only log a failure and go silent.
+        .flush_every_ms(None);
+    let mut waits = 0;
+    loop {
+        // It is known to panic on files that it does not understand.
+        let opened = contain(|| config.open()).unwrap_or_else(|Panicked| Err(damaged()));
+        match opened {
+            Err(::sled::Error::Io(error)) if waits < LOCK_WAITS_MAX && error.to_string().contains("acquire lock") => {
+                waits += 1;
+                std::thread::sleep(LOCK_WAIT);
+            }
+            opened => return opened,
+        }
+    }
+}
+
+fn damaged() -> ::sled::Error {
+    ::sled::Error::ReportableBug("its files are damaged, and the database does not understand them".to_owned())
+}
+
+fn database_error(path: &Path, error: &::sled::Error) -> OpenError {
+    OpenError::Database { path: path.to_owned(), reason: reason_of(error) }
+}
+
+/// What the database says, without its wish to hear of it.
+fn reason_of(error: &::sled::Error) -> String {
+    match error {
+        ::sled::Error::ReportableBug(reason) => reason.clone(),
+        error => error.to_string(),
+    }
+}
+
+/// Makes the folder, for its owner only. A folder that is there keeps its permissions.
+fn make(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    match fs::canonicalize(path)?.parent() {
+        Some(parent) => sync_folder(parent),
+        None => Ok(()),
+    }
+}
+
+fn lock(path: &Path) -> Result<File, OpenError> {
+    let io_error = |source| OpenError::Io { path: path.to_owned(), source };
+    let file = File::options().create(true).truncate(false).write(true).open(path.join(LOCK_FILE)).map_err(io_error)?;
+    let mut attempts = 0;
+    loop {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK) if attempts < LOCK_ATTEMPTS => {
+                attempts += 1;
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(OpenError::Locked(path.to_owned())),
+            Err(error) => return Err(io_error(error.into())),
+        }
+    }
+}
+
+/// The register's id; it is given one of its own where it has none yet.
+fn name_register(database: &::sled::Db) -> ::sled::Result<[u8; 16]> {
+    let not_stored = |error: StoreError| ::sled::Error::Unsupported(error.to_string());
+    if let Some(stored) = database.get(keys::REGISTER)? {
+        return record::register::decode(&stored).map_err(not_stored);
+    }
+    let id = RegisterId::draw().0;
+    database.insert(keys::REGISTER, record::register::encode(id).map_err(not_stored)?)?;
+    Ok(id)
+}
+
+fn unknown_layout(path: &Path) -> OpenError {
+    OpenError::Foreign { path: path.to_owned(), reason: "its database does not say which layout it has".to_owned() }
+}
+
+/// The layout that a folder says it has; none where it says nothing.
+fn layout(path: &Path, database: &::sled::Db) -> Result<Option<u32>, OpenError> {
+    let stored = database.get(keys::FORMAT).map_err(|error| database_error(path, &error))?;
+    let Some(stored) = stored else { return Ok(None) };
+    if stored.len() == size_of::<u32>() {
+        return Err(OpenError::BeforeFirstRelease(path.to_owned()));
+    }
+    let number = stored.strip_prefix(LAYOUT_MARK).and_then(|number| number.try_into().ok());
+    let found = number.map_or(0, u32::from_be_bytes);
+    match found {
+        0 => Err(unknown_layout(path)),
+        1..=FORMAT_VERSION => Ok(Some(found)),
+        _ => Err(OpenError::Newer { path: path.to_owned(), found }),
+    }
+}
+
+/// The mark of a layout.
+pub(super) fn layout_mark(layout: u32) -> Vec<u8> {
+    [LAYOUT_MARK, &layout.to_be_bytes()].concat()
+}
+
+fn check_format(path: &Path, database: &::sled::Db) -> Result<(), OpenError> {
+    if layout(path, database)?.is_some() {
+        return Ok(());
+    }
+    if !database.is_empty() {
+        return Err(unknown_layout(path));
+    }
+    // Where something was acknowledged, an empty database is no new one.
+    check_acknowledged(path, &Acknowledged::default())?;
+    database.insert(keys::FORMAT, layout_mark(FORMAT_VERSION)).map_err(|error| database_error(path, &error))?;
+    Ok(())
+}

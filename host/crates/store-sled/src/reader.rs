@@ -1,0 +1,291 @@
+//! Reads of the database.
+//!
+//! **Invariant:** a read sees each write whole or not at all. It may see one that is about to be acknowledged.
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use daftar_domain::audit::AuditEntry;
+use daftar_domain::change::ChangedRecord;
+use daftar_domain::client::{Client, ClientId};
+use daftar_domain::deployment::Setting;
+use daftar_domain::error::contained::{Panicked, contain};
+use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName};
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::photo::PhotoReference;
+use daftar_domain::program_membership::MembershipSlot;
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_store::plan::{Last, Present};
+use daftar_store::record;
+use daftar_store::record::setting::SettingKind;
+use daftar_store::{IdentifierOwner, StoreError, StoredCodeTable};
+
+use super::health::Health;
+use super::keys;
+
+/// Reads from the database, in the calling thread.
+#[derive(Clone)]
+pub(super) struct Reader {
+    pub(super) database: ::sled::Db,
+    pub(super) health: Arc<Health>,
+}
+
+/// How long a database that failed has to write what it holds when it is closed.
+const CLOSE_WAIT: Duration = Duration::from_secs(2);
+
+type KeyAndValue = (::sled::IVec, ::sled::IVec);
+
+impl Reader {
+    /// To be called before the last of them is dropped. Closing a database flushes it, and where a disk was full that waits for ever
+    /// for what could not be written: then it is never closed, and recovers at the next start as after a crash.
+    pub(super) fn let_go(&self) {
+        if self.health.check().is_err() {
+            self.let_go_of_failed();
+        }
+    }
+
+    /// As [`Self::let_go`], of a database that is known to have failed.
+    pub(super) fn let_go_of_failed(&self) {
+        if !can_be_closed(&self.database) {
+            std::mem::forget(self.database.clone());
+        }
+    }
+
+    pub(super) fn get(&self, key: &[u8]) -> Result<Option<::sled::IVec>, StoreError> {
+        self.database.get(key).map_err(|error| self.health.fail("reading", &error))
+    }
+
+    pub(super) fn next(&self, item: ::sled::Result<KeyAndValue>) -> Result<KeyAndValue, StoreError> {
+        item.map_err(|error| self.health.fail("scanning", &error))
+    }
+
+    pub(super) fn record_version(
+        &self,
+        kind: RecordKind,
+        id: RecordId,
+        version: VersionId,
+    ) -> Result<Option<ChangedRecord>, StoreError> {
+        let present = self.record(kind, id)?;
+        if present.as_ref().is_none_or(|present| present.place().2 == version) {
+            return Ok(present);
+        }
+        let Some(bytes) = self.get(&keys::history(kind, id, version))? else { return Ok(None) };
+        record::decode_any(kind, id, &bytes).map(Some)
+    }
+
+    pub(super) fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
+        let mut found = Vec::with_capacity(ids.len());
+        for id in ids {
+            found.extend(self.record(kind, *id)?);
+        }
+        Ok(found)
+    }
+
+    pub(super) fn scan_records<R>(
+        &self,
+        kind: RecordKind,
+        after: RecordId,
+        limit: usize,
+        decode: impl Fn(RecordId, &[u8]) -> Result<R, StoreError>,
+    ) -> Result<Vec<R>, StoreError> {
+        let first = keys::record(kind, after);
+        let last = keys::record(kind, RecordId(u64::MAX));
+        let mut records = Vec::with_capacity(limit.min(1024));
+        for item in self.database.range((Bound::Excluded(first), Bound::Included(last))).take(limit) {
+            let (key, value) = self.next(item)?;
+            records.push(decode(RecordId(number(&key)?), &value)?);
+        }
+        Ok(records)
+    }
+
+    /// The bytes of a photo, in `memory` of the caller.
+    pub(super) fn photo(&self, reference: PhotoReference, memory: Vec<u8>) -> Result<Option<Vec<u8>>, StoreError> {
+        let parts = self.database.scan_prefix(keys::photo_prefix(reference.digest));
+        let bytes = record::photo::decode_into(memory, parts.map(|item| self.next(item).map(|(_, value)| value)))?;
+        Ok((bytes.len() == reference.length as usize).then_some(bytes))
+    }
+
+    pub(super) fn clients(&self) -> Result<Vec<Client>, StoreError> {
+        let mut clients = Vec::new();
+        for item in self.database.scan_prefix([keys::CLIENT]) {
+            clients.push(record::client::decode(&self.next(item)?.1)?);
+        }
+        Ok(clients)
+    }
+
+    /// Everything that the deployment decided.
+    pub(super) fn settings(&self) -> Result<Vec<Setting>, StoreError> {
+        let mut settings = Vec::new();
+        for kind in SettingKind::ALL {
+            for item in self.database.scan_prefix(keys::setting_prefix(kind)) {
+                settings.push(record::setting::decode(kind, &self.next(item)?.1)?);
+            }
+        }
+        Ok(settings)
+    }
+
+    /// The table of codes, and how many values it is kept in.
+    pub(super) fn code_table(&self) -> Result<(StoredCodeTable, u64), StoreError> {
+        let mut table = StoredCodeTable::default();
+        let mut parts = 0;
+        for item in self.database.scan_prefix([keys::CODE_TABLE]) {
+            let (key, value) = self.next(item)?;
+            let part = record::code_table::decode(&value)?;
+            if number(&key)? != parts {
+                return Err(corrupt("part of the code table", "a part before it is missing"));
+            }
+            table.codes.extend(part.codes);
+            table.editions.extend(part.editions);
+            parts += 1;
+        }
+        Ok((table, parts))
+    }
+
+    pub(super) fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+        let mut entries = Vec::new();
+        for item in self.database.scan_prefix([keys::AUDIT]).rev() {
+            if entries.len() >= limit {
+                break;
+            }
+            entries.extend(record::audit::decode(&self.next(item)?.1)?.into_iter().rev());
+        }
+        entries.truncate(limit);
+        Ok(entries)
+    }
+
+    pub(super) fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        self.get(&keys::counter(name))?.map(|value| record::counter::decode(&value)).transpose()
+    }
+
+    pub(super) fn counters(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
+        let mut counters = Vec::new();
+        for item in self.database.scan_prefix(keys::counter(prefix)) {
+            let (key, value) = self.next(item)?;
+            let name = key.get(1..).and_then(|name| str::from_utf8(name).ok());
+            let name = name.ok_or_else(|| corrupt("counter", "its name is no text"))?;
+            counters.push((name.to_owned(), record::counter::decode(&value)?));
+        }
+        Ok(counters)
+    }
+
+    /// The requests that a client called so.
+    pub(super) fn requests_called(
+        &self,
+        client: &ClientId,
+        key: &IdempotencyKey,
+    ) -> Result<Vec<Arc<RememberedRequest>>, StoreError> {
+        let found = self.database.scan_prefix(keys::requests_called(client, key));
+        found.map(|item| self.request(item).map(Arc::new)).collect()
+    }
+
+    pub(super) fn request_count(&self, client: &ClientId) -> Result<u64, StoreError> {
+        let mut count = 0;
+        for item in self.database.scan_prefix(keys::requests_of(client)) {
+            self.next(item)?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    pub(super) fn requests_not_kept_at(&self, now: Timestamp) -> Result<Vec<RequestName>, StoreError> {
+        let mut names = Vec::new();
+        for item in self.database.scan_prefix([keys::REQUEST]) {
+            let request = self.request(item)?;
+            if !request.is_kept_at(now) {
+                names.push(request.name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn request(&self, item: ::sled::Result<KeyAndValue>) -> Result<RememberedRequest, StoreError> {
+        let (key, value) = self.next(item)?;
+        let name = keys::request_name(&key).ok_or_else(|| corrupt("request that was done", "its name is none"))?;
+        record::remembered::decode(name, &value)
+    }
+
+    /// The last keys that were given.
+    pub(super) fn last(&self) -> Result<Last, StoreError> {
+        Ok(Last {
+            individual: self.last_number(&keys::record_prefix(RecordKind::Individual))?,
+            group: self.last_number(&keys::record_prefix(RecordKind::Group))?,
+            program: self.last_number(&keys::record_prefix(RecordKind::Program))?,
+            membership: self.last_number(&keys::record_prefix(RecordKind::ProgramMembership))?,
+            consent: self.last_number(&keys::record_prefix(RecordKind::Consent))?,
+            sequence: daftar_domain::change::Sequence(self.last_number(&[keys::CHANGE])?),
+        })
+    }
+
+    /// The greatest number of the keys that begin so; 0 where there is none.
+    pub(super) fn last_number(&self, prefix: &[u8]) -> Result<u64, StoreError> {
+        match self.database.scan_prefix(prefix).next_back() {
+            None => Ok(0),
+            Some(item) => number(&self.next(item)?.0),
+        }
+    }
+}
+
+impl Present for Reader {
+    fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
+        let Some(bytes) = self.get(&keys::record(kind, id))? else { return Ok(None) };
+        record::decode_any(kind, id, &bytes).map(Some)
+    }
+
+    fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
+        let Some(bytes) = self.get(&keys::open_membership(slot))? else { return Ok(None) };
+        record::open_membership::decode(&bytes)
+    }
+
+    fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<IdentifierOwner>, StoreError> {
+        let Some(bytes) = self.get(&keys::identifier(kind, key))? else { return Ok(Vec::new()) };
+        record::identifier::decode(&bytes)
+    }
+
+    fn remembered(&self, name: &RequestName) -> Result<Option<Arc<RememberedRequest>>, StoreError> {
+        let Some(bytes) = self.get(&keys::request(name))? else { return Ok(None) };
+        record::remembered::decode(name.clone(), &bytes).map(Arc::new).map(Some)
+    }
+
+    fn client(&self, id: &ClientId) -> Result<Option<Arc<Client>>, StoreError> {
+        let Some(bytes) = self.get(&keys::client(id))? else { return Ok(None) };
+        record::client::decode(&bytes).map(Arc::new).map(Some)
+    }
+}
+
+/// Reads; the database is known to panic on files that it does not understand, which is a failure like any other.
+pub(super) fn contained<T>(
+    reader: &Reader,
+    read: impl FnOnce(&Reader) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    contain(|| read(reader)).unwrap_or_else(|Panicked| Err(reader.health.fail("reading", &not_understood())))
+}
+
+pub(super) fn not_understood() -> StoreError {
+    StoreError::Corrupt { what: "page", reason: "the database does not understand its own files there".to_owned() }
+}
+
+pub(super) fn corrupt(what: &'static str, reason: &str) -> StoreError {
+    StoreError::Corrupt { what, reason: reason.to_owned() }
+}
+
+pub(super) fn number(key: &[u8]) -> Result<u64, StoreError> {
+    keys::number_of(key).ok_or_else(|| corrupt("key", "it has no number"))
+}
+
+/// Whether a database that failed can still be closed. That flushes it, and where a disk was full it waits for ever for what could
+/// not be written.
+fn can_be_closed(database: &::sled::Db) -> bool {
+    let (flushed, is_flushed) = sync_channel(1);
+    let database = database.clone();
+    let flush = move || {
+        let outcome = database.flush();
+        drop(database);
+        flushed.send(outcome.is_ok())
+    };
+    let thread = std::thread::Builder::new().name("store-close".to_owned()).spawn(flush);
+    thread.is_ok() && is_flushed.recv_timeout(CLOSE_WAIT).is_ok()
+}

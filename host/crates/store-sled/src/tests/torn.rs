@@ -1,0 +1,49 @@
+//! A database that fails in the middle of a batch while it still takes writes.
+
+use super::damage::findings;
+use super::*;
+use crate::{StoppedStore, unfinished};
+use daftar_domain::audit::AuditEntry;
+use daftar_domain::identifier::IdentifierKey;
+
+fn key(value: &str) -> IdentifierKey {
+    let details = person(&[&format!("urn:x:a|{value}")]);
+    details.identifiers.first().unwrap().key.clone()
+}
+
+#[tokio::test]
+async fn a_write_that_fails_in_the_middle_is_whole_after_the_next_start() {
+    for _ in 0..3 {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("registry");
+        let store = Folder::listening(&path);
+        create(&store, person(&["urn:x:a|1"])).await;
+        // A line that is too long for the database's log goes to a file of its own, and there is no place for it.
+        std::fs::remove_dir(path.join("blobs")).unwrap();
+        let long = AuditEntry { targets: vec!["t".repeat(600_000)], ..audit_entry("long") };
+        let people = (2..=9).map(|number| Operation::create(person(&[&format!("urn:x:a|{number}")])));
+        let refused = store.commit(Write { audit: vec![long], ..write(people.collect()) }).await;
+        assert!(matches!(refused, Err(StoreError::Failed(_))), "{refused:?}");
+        assert!(matches!(store.readiness(), Err(StoreError::Failed(_))));
+        // Never closed: that would flush it, which waits for ever and keeps every other database of this process from writing.
+        std::mem::forget(store);
+        let (place, operations) = unfinished::read(&path).unwrap().expect("what was written in part is kept");
+        assert_eq!((place.after, place.last), (1, 2));
+        assert!(operations.len() > 8 * 2, "people, identifiers, a change, a line of the audit log");
+        std::fs::create_dir(path.join("blobs")).unwrap();
+        // Copies: the database that failed keeps its files locked while this process runs.
+        let (looked_at, after) = (copied(&path), copied(&path));
+        let stopped = StoppedStore::open(looked_at.path(), 1024 * 1024).unwrap();
+        assert_eq!(findings(&stopped).await.unwrap(), Vec::<String>::new(), "as a start would find it");
+
+        let store = Folder::listening(after.path());
+        assert_eq!(everybody(&store).await, (1..=9).collect::<Vec<_>>());
+        for number in 1..=9_u64 {
+            let owners = store.identifier_owners(RecordKind::Individual, &key(&number.to_string()), 9).await.unwrap();
+            assert_eq!(owners.iter().map(|owner| owner.id.0).collect::<Vec<_>>(), [number]);
+        }
+        assert_eq!(store.audit(9).await.unwrap().first().map(|line| line.targets[0].len()), Some(600_000));
+        assert!(unfinished::read(after.path()).unwrap().is_none(), "it is done once");
+        create(&store, person(&["urn:x:a|10"])).await;
+    }
+}

@@ -1,0 +1,215 @@
+//! What was being written when the database failed, kept beside it and written again when the folder is opened.
+//!
+//! The database recovers a batch whole or not at all, except where it fails in the middle of one while it still takes writes: then
+//! it leaves out the mark that holds the batch together, and what had been written of it comes back in parts. That happens where a
+//! value goes to a file of its own and the disk has no room for it. So when a batch fails, everything of its group is kept here, in
+//! room that was set aside before, and the next start writes it again: all of it is there then, or the folder is not opened.
+//!
+//! **Invariant:** what is kept is of this register and of this state of it, or it is left alone.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::FallocateFlags;
+use sha2::{Digest, Sha256};
+
+use daftar_store::StoreError;
+
+use super::group::Operation;
+
+/// The file, in the folder of the database.
+const UNFINISHED_FILE: &str = "unfinished";
+/// How it begins when something is kept: what it is, and its version.
+const HEAD: &[u8; 8] = b"daftar\x01\x01";
+/// Room that is set aside: more than a photo of the largest size and everything that is usually written with it.
+const ROOM_BYTES: u64 = 8 * 1024 * 1024;
+const SUM_BYTES: usize = 32;
+const LENGTH_BYTES: usize = 8;
+
+/// Whose group it is, and on what it builds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The id of the register.
+    pub(super) register: [u8; 16],
+    /// The last sequence before the group.
+    pub(super) after: u64,
+    /// The last sequence of the group.
+    pub(super) last: u64,
+}
+
+impl Place {
+    const BYTES: usize = 32;
+
+    fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        let (register, rest) = bytes.split_at_mut(16);
+        register.copy_from_slice(&self.register);
+        let (after, last) = rest.split_at_mut(8);
+        after.copy_from_slice(&self.after.to_be_bytes());
+        last.copy_from_slice(&self.last.to_be_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (register, rest) = bytes.split_first_chunk::<16>()?;
+        let (after, last) = rest.split_first_chunk::<8>()?;
+        let (after, last) = (u64::from_be_bytes(*after), u64::from_be_bytes(last.try_into().ok()?));
+        Some(Self { register: *register, after, last })
+    }
+}
+
+/// The file, with room set aside in it.
+#[derive(Debug)]
+pub(super) struct Unfinished(File);
+
+impl Unfinished {
+    /// Opens the file of a folder, empty, and sets room aside. Where the disk has none the file is there all the same.
+    pub(super) fn open(folder: &Path) -> io::Result<Self> {
+        let file =
+            File::options().create(true).truncate(true).write(true).mode(0o600).open(folder.join(UNFINISHED_FILE))?;
+        if let Err(error) = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, ROOM_BYTES) {
+            tracing::warn!(%error, "no room could be set aside for what a failing disk leaves unfinished");
+        }
+        file.sync_all()?;
+        Ok(Self(file))
+    }
+
+    /// Keeps operations, in order.
+    pub(super) fn keep<'o>(&self, place: Place, operations: impl Iterator<Item = &'o Operation>) -> io::Result<()> {
+        let mut body = place.to_bytes().to_vec();
+        for Operation { key, value } in operations {
+            put(&mut body, key);
+            body.push(u8::from(value.is_some()));
+            put(&mut body, value.as_deref().unwrap_or_default());
+        }
+        let mut bytes = HEAD.to_vec();
+        bytes.extend_from_slice(&(body.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(&Sha256::digest(&body));
+        bytes.extend_from_slice(&body);
+        self.0.write_all_at(&bytes, 0)?;
+        Ok(rustix::fs::fdatasync(&self.0)?)
+    }
+}
+
+fn put(body: &mut Vec<u8>, bytes: &[u8]) {
+    body.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
+    body.extend_from_slice(bytes);
+}
+
+/// What a folder keeps; none where nothing is kept, or only a part of it.
+pub(super) fn read(folder: &Path) -> io::Result<Option<(Place, Vec<Operation>)>> {
+    match std::fs::read(folder.join(UNFINISHED_FILE)) {
+        Ok(bytes) => Ok(parse(&bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn parse(bytes: &[u8]) -> Option<(Place, Vec<Operation>)> {
+    let (length, rest) = bytes.strip_prefix(HEAD)?.split_first_chunk::<LENGTH_BYTES>()?;
+    let (sum, rest) = rest.split_first_chunk::<SUM_BYTES>()?;
+    let body = rest.get(..usize::try_from(u64::from_be_bytes(*length)).ok()?)?;
+    if Sha256::digest(body).as_slice() != sum {
+        return None;
+    }
+    let (place, mut rest) = body.split_at_checked(Place::BYTES)?;
+    let mut operations = Vec::new();
+    while !rest.is_empty() {
+        let key = take(&mut rest)?.to_vec();
+        let (has_value, after) = rest.split_first()?;
+        rest = after;
+        let value = take(&mut rest)?.to_vec();
+        operations.push(Operation { key, value: (*has_value == 1).then_some(value) });
+    }
+    Some((Place::from_bytes(place)?, operations))
+}
+
+fn take<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
+    let (length, after) = rest.split_first_chunk::<LENGTH_BYTES>()?;
+    let (bytes, after) = after.split_at_checked(usize::try_from(u64::from_be_bytes(*length)).ok()?)?;
+    *rest = after;
+    Some(bytes)
+}
+
+/// Writes again what a folder keeps, where it is this register's and builds on what it holds. The file is not touched: it is emptied
+/// by [`Unfinished::open`] once everything is on disk.
+///
+/// # Errors
+/// When it cannot be read, or the database fails again.
+pub(super) fn finish(
+    folder: &Path,
+    database: &::sled::Db,
+    register: [u8; 16],
+    last_sequence: u64,
+) -> Result<(), StoreError> {
+    let failed = |error: &dyn std::fmt::Display| StoreError::Failed(error.to_string().into());
+    let Some((place, operations)) = read(folder).map_err(|error| failed(&error))? else { return Ok(()) };
+    let is_of_this_state = (place.after..=place.last).contains(&last_sequence);
+    if place.register != register || !is_of_this_state {
+        tracing::warn!("what an earlier failure left unfinished is of another state of the register, and is left out");
+        return Ok(());
+    }
+    let mut batch = ::sled::Batch::default();
+    for operation in &operations {
+        operation.add_to(&mut batch);
+    }
+    database.apply_batch(batch).map_err(|error| failed(&error))?;
+    database.flush().map_err(|error| failed(&error))?;
+    tracing::info!(keys = operations.len(), "what a failure of the store left unfinished was finished");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operation(key: &str, value: Option<&str>) -> Operation {
+        Operation { key: key.as_bytes().to_vec(), value: value.map(|value| value.as_bytes().to_vec()) }
+    }
+
+    #[test]
+    fn what_is_kept_is_read_back_and_a_part_of_it_says_nothing() {
+        let folder = tempfile::TempDir::new().unwrap();
+        assert!(read(folder.path()).unwrap().is_none());
+        let file = Unfinished::open(folder.path()).unwrap();
+        assert!(read(folder.path()).unwrap().is_none(), "room is no operation");
+        let kept = (
+            Place { register: [7; 16], after: 3, last: 5 },
+            vec![operation("one", Some("1")), operation("gone", None), operation("empty", Some(""))],
+        );
+        file.keep(kept.0, kept.1.iter()).unwrap();
+        assert_eq!(read(folder.path()).unwrap(), Some(kept.clone()));
+        let whole = std::fs::read(folder.path().join(UNFINISHED_FILE)).unwrap();
+        assert_eq!(whole.len() as u64, ROOM_BYTES, "it lies in the room that was set aside");
+        let end = whole.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+        for at in 0..end {
+            let mut changed = whole.clone();
+            changed[at] ^= 0x10;
+            assert_eq!(parse(&changed), None, "{at}");
+            assert_eq!(parse(&whole[..at]), None, "{at}");
+        }
+        drop(Unfinished::open(folder.path()).unwrap());
+        assert!(read(folder.path()).unwrap().is_none(), "emptied");
+    }
+
+    #[test]
+    fn it_is_finished_where_it_belongs_and_nowhere_else() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let database = ::sled::Config::new().temporary(true).open().unwrap();
+        let place = Place { register: [7; 16], after: 3, last: 5 };
+        database.insert("gone", "old").unwrap();
+        let file = Unfinished::open(folder.path()).unwrap();
+        file.keep(place, [operation("one", Some("1")), operation("gone", None)].iter()).unwrap();
+        for (register, sequence) in [([8; 16], 3), ([7; 16], 2), ([7; 16], 6)] {
+            finish(folder.path(), &database, register, sequence).unwrap();
+            assert_eq!(database.get("one").unwrap(), None);
+        }
+        for sequence in [3, 5] {
+            finish(folder.path(), &database, [7; 16], sequence).unwrap();
+            assert_eq!(database.get("one").unwrap().unwrap(), "1");
+            assert_eq!(database.get("gone").unwrap(), None);
+        }
+    }
+}

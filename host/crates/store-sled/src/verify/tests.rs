@@ -1,0 +1,223 @@
+//! A sound register gives nothing; one in which a single thing is wrong gives that thing, by its name.
+
+mod damages;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use tempfile::TempDir;
+
+use self::damages::{DAMAGES, take};
+use super::*;
+use crate::tests::{Folder, copied, with_database};
+use crate::{SledOptions, keys};
+use daftar_domain::code::{CodeUri, CodedValue, Namespace};
+use daftar_domain::deployment::Setting;
+use daftar_domain::group::Member;
+use daftar_domain::idempotency::{RememberedAnswer, RememberedRequest};
+use daftar_domain::individual::IndividualDetails;
+use daftar_domain::photo::Photo;
+use daftar_domain::program_membership::{MembershipSlot, MembershipStatus, ProgramMembershipDetails};
+use daftar_domain::record::VersionId;
+use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_domain::vocabulary::CodedField;
+use daftar_store::record::samples;
+use daftar_store::suite::{audit_entry, commit, create, group, key, person, write};
+use daftar_store::{IdentifierOwner, Operation, Store, record};
+
+const ONE: RecordId = RecordId(1);
+const TWO: RecordId = RecordId(2);
+
+fn photo() -> Photo {
+    use sha2::{Digest, Sha256};
+    Photo::new(vec![7; 300_000], |bytes| Sha256::digest(bytes).into()).unwrap()
+}
+
+fn somebody() -> IndividualDetails {
+    let coded =
+        CodedValue { number: daftar_domain::code::CodeNumber(1), edition: daftar_domain::code::EditionNumber(0) };
+    IndividualDetails {
+        codes: vec![(CodedField::Gender, coded)],
+        photo: Some(photo().reference()),
+        ..person(&["urn:x:a|1"])
+    }
+}
+
+fn place(status: MembershipStatus) -> ProgramMembershipDetails {
+    ProgramMembershipDetails {
+        identifiers: Vec::new(),
+        program: ONE,
+        beneficiary: SubjectReference { kind: Subject::Individual, id: TWO },
+        status,
+        ..samples::full_membership().details
+    }
+}
+
+/// A register with two of everything, in a folder that nobody uses.
+async fn register() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    let store = Folder::listening(folder.path());
+    let codes = ["a", "b"].map(|code| CodeUri::from_parts("urn:x", code).unwrap()).to_vec();
+    store.number_codes(codes, vec![(Namespace::parse("urn:x").unwrap(), "1".to_owned())]).await.unwrap();
+    let member = |individual| Member { individual, role: None, period: None, is_inactive: false };
+    let mut household = group(&["urn:x:h|1"]);
+    household.members = Some(vec![member(ONE), member(TWO)]);
+    let mut program = samples::full_program().details;
+    program.identifiers = person(&["urn:x:p|1"]).identifiers;
+    let mut consent = samples::full_consent().details;
+    consent.subject = SubjectReference { kind: Subject::Individual, id: ONE };
+    let operations = vec![
+        Operation::PutPhoto(photo()),
+        Operation::create(somebody()),
+        Operation::create(person(&["urn:x:a|2"])),
+        Operation::create(household),
+        Operation::create(program),
+        Operation::create(place(MembershipStatus::Exited)),
+        Operation::create(place(MembershipStatus::Enrolled)),
+        Operation::create(consent),
+        Operation::CreateClient(samples::full_client()),
+        Operation::PutSetting(Setting::LocalCode(samples::local_code())),
+    ];
+    commit(&store, operations).await.unwrap();
+    commit(&store, vec![Operation::update(ONE, VersionId(1), somebody())]).await.unwrap();
+    let answered = RememberedAnswer { status: 200, record: Some((RecordKind::Individual, TWO, VersionId(2))) };
+    let request = RememberedRequest { answers: vec![answered], ..samples::remembered_request() };
+    let update = write(vec![Operation::update(TWO, VersionId(1), person(&["urn:x:a|2"]))]);
+    store.commit_once(update, request).await.unwrap();
+    store.raise_counter("day", 7).await.unwrap();
+    for number in 0..17_u64 {
+        store.append_audit(vec![audit_entry(&number.to_string()); 256]).await.unwrap();
+        store.audit(1).await.unwrap();
+    }
+    drop(store);
+    folder
+}
+
+/// The lines of what is found, by two looks: at a stopped folder, and at the same one in use.
+async fn findings(path: &Path) -> Vec<String> {
+    let stopped = StoppedStore::open(path, 1024 * 1024).unwrap();
+    let at_rest = listed(&stopped, Pace::Fast).await;
+    drop(stopped);
+    match SledStore::open(path, SledOptions::default()) {
+        Ok(store) => assert_eq!(listed(&store, Pace::Yielding).await, at_rest, "a running server finds the same"),
+        Err(refused) => assert!(refused.to_string().contains("cannot be opened"), "{refused}"),
+    }
+    at_rest
+}
+
+async fn listed(store: &dyn Verification, pace: Pace) -> Vec<String> {
+    let (events, mut told) = tokio::sync::mpsc::channel(4);
+    let listen = async {
+        let mut findings = Vec::new();
+        while let Some(event) = told.recv().await {
+            if let VerificationEvent::Finding(finding) = event {
+                findings.push(finding.to_string());
+            }
+        }
+        findings
+    };
+    let (ended, findings) = tokio::join!(store.verify(pace, events), listen);
+    ended.unwrap();
+    findings
+}
+
+#[tokio::test]
+async fn a_sound_register_gives_nothing() {
+    let folder = register().await;
+    assert_eq!(findings(folder.path()).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn whatever_is_wrong_is_found_and_named_and_nothing_else_is() {
+    let sound = register().await;
+    for (what, damage, expected) in DAMAGES {
+        let folder = copied(sound.path());
+        with_database(folder.path(), damage);
+        // What it says has a test of its own.
+        std::fs::remove_file(folder.path().join("acknowledged")).unwrap();
+        let mut found = findings(folder.path()).await;
+        found.sort_by_key(|line| line.split(':').next().map(str::to_owned));
+        let mut expected = expected.to_vec();
+        expected.sort_by_key(|line| line.split(':').next().map(str::to_owned));
+        assert_eq!(found.len(), expected.len(), "{what}: {found:#?}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(found.starts_with(expected), "{what}: {found}\nexpected: {expected}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_the_order_of_writes_is_missed_on_a_stopped_folder() {
+    let folder = register().await;
+    with_database(folder.path(), |database| drop(take(database, keys::by_number(keys::CHANGE, 3))));
+    let stopped = StoppedStore::open(folder.path(), 1024 * 1024).unwrap();
+    let found = listed(&stopped, Pace::Fast).await;
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(found[0].starts_with("files: the end of the database: the data folder `"), "{found:#?}");
+    assert!(found[0].contains("ends at write 2 (audit log 34, table of codes 2), and write 3 (audit log 34, table of codes 2) was acknowledged"), "{found:#?}");
+    assert!(found[1].starts_with("changes: Individual `urn:x:a|2`: "), "{found:#?}");
+}
+
+#[tokio::test]
+async fn lines_that_were_removed_for_their_age_are_no_damage() {
+    use daftar_store::audit_archive::{AuditArchive, AuditRemoval};
+    let folder = register().await;
+    let store = Folder::listening(folder.path());
+    let now = audit_entry("x").at + jiff::SignedDuration::from_hours(1);
+    let note = Some(format!("{} something", daftar_domain::audit::REMOVAL_NOTE));
+    let action = daftar_domain::audit::AuditAction::Audit;
+    let line = daftar_domain::audit::AuditEntry { at: now, note, action, ..audit_entry("removal") };
+    let removed = store.remove_audit(AuditRemoval { before: now, line, told: None }).await.unwrap();
+    assert!(removed.is_some());
+    drop(store);
+    assert_eq!(findings(folder.path()).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_is_written_meanwhile_is_never_told_as_damage() {
+    let folder = register().await;
+    let store = Folder::listening(folder.path());
+    let (is_over, written) = (AtomicBool::new(false), AtomicU64::new(0));
+    let writing = async {
+        for number in 1_u64.. {
+            if is_over.load(Ordering::SeqCst) {
+                break;
+            }
+            // Each person has an identifier that ends, and one that begins; a membership opens and closes.
+            let created = create(&store, person(&[&format!("urn:x:w|{number}")])).await;
+            let other = person(&[&format!("urn:x:v|{number}")]);
+            let update = Operation::update(created.id, VersionId(1), other);
+            let status = if number % 2 == 1 { MembershipStatus::Exited } else { MembershipStatus::Enrolled };
+            let moved = Operation::update(TWO, VersionId(number), place(status));
+            commit(&store, vec![update, moved]).await.unwrap();
+            written.store(number, Ordering::SeqCst);
+        }
+    };
+    let looking = async {
+        let mut found = Vec::new();
+        // However slow the disk is, there is something to be mistaken for damage.
+        while written.load(Ordering::SeqCst) < 30 {
+            found.extend(listed(&store, Pace::Fast).await);
+        }
+        is_over.store(true, Ordering::SeqCst);
+        found
+    };
+    let ((), found) = tokio::join!(writing, looking);
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn looking_changes_no_value() {
+    let folder = register().await;
+    let stopped = StoppedStore::open(folder.path(), 1024 * 1024).unwrap();
+    let before = stopped.database.checksum().unwrap();
+    listed(&stopped, Pace::Fast).await;
+    assert_eq!(stopped.database.checksum().unwrap(), before);
+}
+
+#[test]
+fn a_folder_without_a_register_is_refused_and_stays_empty() {
+    let folder = TempDir::new().unwrap();
+    let error = StoppedStore::open(folder.path(), 1024 * 1024).err().unwrap();
+    assert!(error.to_string().ends_with("holds no registry of daftar's: there is no file `db` in it"), "{error}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}

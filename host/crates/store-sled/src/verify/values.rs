@@ -1,0 +1,211 @@
+//! Values that stand by themselves: the table of codes, requests, lines of the audit log, settings, clients, counters.
+
+use std::cell::Cell;
+
+use super::finding;
+use super::look::{Look, strange_key, undecodable};
+use crate::keys;
+use daftar_domain::audit::AuditEntry;
+use daftar_domain::code::CodedValue;
+use daftar_domain::verification::{Finding, Part, Remedy, number_name};
+use daftar_store::audit_archive::REMOVAL_PASSED_OVER_MAX;
+use daftar_store::record;
+use daftar_store::record::setting::SettingKind;
+
+/// How many numbers the table of codes has given.
+#[derive(Default)]
+pub(super) struct Table {
+    parts: Cell<u64>,
+    codes: Cell<u64>,
+    editions: Cell<u64>,
+}
+
+impl Table {
+    /// Takes up the next part of the table.
+    pub(super) fn see(&mut self, key: &[u8], value: &[u8]) -> Vec<Finding> {
+        let Some(number) = keys::number_of(key).filter(|number| keys::by_number(keys::CODE_TABLE, *number) == key)
+        else {
+            return vec![strange_key(Part::Codes, key)];
+        };
+        let mut findings = Vec::new();
+        let missing = number.saturating_sub(self.parts.get());
+        if missing > 0 {
+            let place = format!("part {} of the table of codes", self.parts.get());
+            let problem =
+                format!("{missing} parts are missing: the numbers in records have lost their meaning from there on");
+            findings.push(finding(Part::Codes, place, problem, Remedy::Restore));
+        }
+        self.parts.set(number.saturating_add(1));
+        match record::code_table::decode(value) {
+            Ok(part) => {
+                self.codes.set(self.codes.get().saturating_add(part.codes.len() as u64));
+                self.editions.set(self.editions.get().saturating_add(part.editions.len() as u64));
+            }
+            Err(error) => {
+                findings.push(undecodable(Part::Codes, format!("part {number} of the table of codes"), &error));
+            }
+        }
+        findings
+    }
+
+    /// Whether a code that a record uses has its numbers from the table.
+    pub(super) fn knows(&self, look: &Look, code: CodedValue) -> bool {
+        let is_known =
+            || u64::from(code.number.0) < self.codes.get() && u64::from(code.edition.0) < self.editions.get();
+        is_known() || (self.take_up_new(look) && is_known())
+    }
+
+    /// Takes up what was numbered since; says whether there was anything.
+    fn take_up_new(&self, look: &Look) -> bool {
+        let mut has_grown = false;
+        while let Ok(Some(value)) = look.get(&keys::by_number(keys::CODE_TABLE, self.parts.get())) {
+            let Ok(part) = record::code_table::decode(&value) else { return has_grown };
+            self.parts.set(self.parts.get().saturating_add(1));
+            self.codes.set(self.codes.get().saturating_add(part.codes.len() as u64));
+            self.editions.set(self.editions.get().saturating_add(part.editions.len() as u64));
+            has_grown = true;
+        }
+        has_grown
+    }
+}
+
+/// Looks at a request that is remembered.
+pub(super) fn request(look: &Look, key: &[u8], value: &[u8]) -> Vec<Finding> {
+    let Some(name) = keys::request_name(key).filter(|name| keys::request(name) == key) else {
+        return vec![strange_key(Part::Requests, key)];
+    };
+    let place = format!("a request of client `{}`", name.client);
+    let request = match record::remembered::decode(name, value) {
+        Ok(request) => request,
+        Err(error) => return vec![undecodable(Part::Requests, place, &error)],
+    };
+    let mut findings = Vec::new();
+    for (kind, id, version) in request.answers.iter().filter_map(|answer| answer.record) {
+        let is_there = look.readable_record(kind, id).is_none_or(|record| record.place().2 >= version);
+        if !is_there || look.has(&keys::record(kind, id)) == Ok(false) {
+            let problem = format!("it wrote {} version {version}, which is not there", number_name(kind, id));
+            findings.push(finding(Part::Requests, place.clone(), problem, Remedy::Restore));
+        }
+    }
+    findings
+}
+
+/// The most gaps of the audit log that are kept in mind.
+const GAPS_MAX: usize = 1_000;
+
+/// The values of the audit log.
+#[derive(Default)]
+pub(super) struct AuditLines {
+    last: u64,
+    values: usize,
+    /// First and last number that is missing, and how many values stand before.
+    gaps: Vec<(u64, u64, usize)>,
+    /// Whether a line says that old lines were removed.
+    is_removal_told: bool,
+}
+
+impl AuditLines {
+    pub(super) fn see(&mut self, key: &[u8], value: &[u8]) -> Option<Finding> {
+        let Some(number) = keys::number_of(key).filter(|number| keys::by_number(keys::AUDIT, *number) == key) else {
+            return Some(strange_key(Part::Audit, key));
+        };
+        if number > self.last.saturating_add(1) && self.gaps.len() < GAPS_MAX {
+            self.gaps.push((self.last.saturating_add(1), number.saturating_sub(1), self.values));
+        }
+        (self.last, self.values) = (number, self.values.saturating_add(1));
+        match record::audit::decode(value) {
+            Ok(lines) => {
+                self.is_removal_told |= lines.iter().any(AuditEntry::tells_of_removal);
+                None
+            }
+            Err(error) => Some(undecodable(Part::Audit, format!("value {number} of the audit log"), &error)),
+        }
+    }
+
+    /// The gaps that no removal of old lines has left: a removal never goes past [`REMOVAL_PASSED_OVER_MAX`] values that stay,
+    /// and the last one is always told of.
+    pub(super) fn end(&mut self) -> Vec<Finding> {
+        let is_excused = |before: usize| self.is_removal_told && before < REMOVAL_PASSED_OVER_MAX;
+        let gaps = self.gaps.iter().filter(|(_, _, before)| !is_excused(*before));
+        let findings = gaps.map(|(first, last, _)| {
+            let place = if first == last { format!("value {first}") } else { format!("values {first} to {last}") };
+            let problem = "lines are missing that no removal of old lines took out";
+            finding(Part::Audit, format!("{place} of the audit log"), problem, Remedy::Restore)
+        });
+        findings.collect()
+    }
+}
+
+/// Looks at a setting.
+pub(super) fn setting(key: &[u8], value: &[u8]) -> Option<Finding> {
+    let kind = SettingKind::ALL.into_iter().find(|kind| key.starts_with(&keys::setting_prefix(*kind)));
+    let Some(kind) = kind else { return Some(strange_key(Part::Settings, key)) };
+    match record::setting::decode(kind, value) {
+        Ok(setting) if keys::setting(&setting.key()) == key => None,
+        Ok(_) => {
+            let problem = "it is kept under the name of another one";
+            Some(finding(Part::Settings, setting_name(kind, key), problem, Remedy::Restore))
+        }
+        Err(error) => Some(undecodable(Part::Settings, setting_name(kind, key), &error)),
+    }
+}
+
+/// What a setting is called: nothing in it is of a person.
+fn setting_name(kind: SettingKind, key: &[u8]) -> String {
+    let what = match kind {
+        SettingKind::LocalCode => "local code",
+        SettingKind::ConceptGroup => "concept group",
+        SettingKind::KeptConcepts => "kept codes",
+        SettingKind::EarlierVersion => "earlier version",
+        SettingKind::IdentifierSystem => "identifier system",
+    };
+    let name = key.get(2..).unwrap_or_default();
+    let shown: String = String::from_utf8_lossy(name).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("{what} `{}`", shown.trim_end())
+}
+
+/// Looks at a client.
+pub(super) fn client(key: &[u8], value: &[u8]) -> Option<Finding> {
+    let name = || format!("client `{}`", String::from_utf8_lossy(key.get(1..).unwrap_or_default()));
+    match record::client::decode(value) {
+        Ok(client) if keys::client(&client.id) == key => None,
+        Ok(_) => Some(finding(Part::Clients, name(), "it is kept under the id of another one", Remedy::Restore)),
+        Err(error) => Some(undecodable(Part::Clients, name(), &error)),
+    }
+}
+
+/// Looks at a counter.
+pub(super) fn counter(key: &[u8], value: &[u8]) -> Option<Finding> {
+    let Some(name) = key.get(1..).and_then(|name| str::from_utf8(name).ok()) else {
+        return Some(strange_key(Part::Counters, key));
+    };
+    let error = record::counter::decode(value).err()?;
+    Some(undecodable(Part::Counters, format!("counter `{name}`"), &error))
+}
+
+/// What begins a key of ours.
+const KNOWN: [u8; 13] = [
+    keys::AUDIT,
+    keys::AUDIT_SEGMENT,
+    keys::CLIENT,
+    keys::SETTING,
+    keys::HISTORY,
+    keys::IDENTIFIER,
+    keys::REQUEST,
+    keys::COUNTER,
+    keys::OPEN_MEMBERSHIP,
+    keys::PHOTO,
+    keys::RECORD,
+    keys::CHANGE,
+    keys::CODE_TABLE,
+];
+
+/// Looks at a key of whatever kind.
+pub(super) fn other(key: &[u8], value: &[u8]) -> Option<Finding> {
+    if key == keys::REGISTER {
+        let error = record::register::decode(value).err()?;
+        return Some(undecodable(Part::Files, "the id of the register", &error));
+    }
+    let is_known = key == keys::FORMAT || key.first().is_some_and(|first| KNOWN.contains(first));
+    (!is_known).then(|| strange_key(Part::Files, key))
+}

@@ -1,0 +1,287 @@
+//! A store as a backup sees it: everything that cannot be worked out of something else, as it stood after one write.
+//!
+//! Who carries an identifier, which membership is open and what the audit log can be searched by follow from the records and the
+//! lines, and are made anew when a store is filled.
+//!
+//! **Invariant:** what is taken is what stood after one write, the [`Mark`]'s: nothing newer, nothing left out, however long the
+//! taking lasts. Writes and reads go on meanwhile.
+//!
+//! **Invariant:** values cross in their stored forms (`record`), so that a backup reads as long as these do, whichever backend
+//! wrote it and whichever takes it up.
+
+mod catch_up;
+
+use std::fmt;
+use std::sync::Arc;
+
+use daftar_domain::change::Sequence;
+use daftar_domain::idempotency::RequestName;
+use daftar_domain::photo::PhotoDigest;
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
+
+pub use self::catch_up::{Brought, CatchUp, Ends, Held, OLDEST_AUDIT, Since};
+pub use self::catch_up::{WRITTEN_SINCE_MAX, too_many_written};
+use super::StoreError;
+use super::change_log::RegisterId;
+pub use super::record::setting::SettingKind;
+
+/// One thing that is kept.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// What the deployment decided about something.
+    Setting {
+        /// Of which kind.
+        kind: SettingKind,
+        /// Its stored form.
+        value: Vec<u8>,
+    },
+    /// A client.
+    Client {
+        /// Its stored form.
+        value: Vec<u8>,
+    },
+    /// A counter.
+    Counter {
+        /// Its name.
+        name: String,
+        /// Where it stands.
+        value: u64,
+    },
+    /// Some of the codes and vocabulary versions that have numbers.
+    CodeTablePart {
+        /// Which part, counted from 0.
+        number: u64,
+        /// Its stored form.
+        value: Vec<u8>,
+    },
+    /// A request that was done.
+    Request {
+        /// Which one.
+        name: RequestName,
+        /// Its stored form.
+        value: Vec<u8>,
+    },
+    /// A photo; before the first version of a record that has it. It may come again.
+    Photo {
+        /// What it is kept under.
+        digest: PhotoDigest,
+        /// The photo.
+        bytes: Arc<[u8]>,
+    },
+    /// A record at one version. All versions of a record follow one another, the first one first.
+    Version {
+        /// Of which kind.
+        kind: RecordKind,
+        /// Its key.
+        id: RecordId,
+        /// Which version.
+        version: VersionId,
+        /// Whether this is how it stands.
+        is_present: bool,
+        /// Its stored form.
+        value: Vec<u8>,
+    },
+    /// What one write touched.
+    Change {
+        /// Its place in the order of writes.
+        sequence: Sequence,
+        /// Its stored form.
+        value: Vec<u8>,
+    },
+    /// Lines of the audit log that lie together.
+    Audit {
+        /// Their place in the log.
+        number: u64,
+        /// Their stored form.
+        value: Vec<u8>,
+    },
+}
+
+impl Entry {
+    /// As what it is counted.
+    #[must_use]
+    pub fn kept(&self) -> Kept {
+        match self {
+            Self::Setting { .. } => Kept::Settings,
+            Self::Client { .. } => Kept::Clients,
+            Self::Counter { .. } => Kept::Counters,
+            Self::CodeTablePart { .. } => Kept::CodeTableParts,
+            Self::Request { .. } => Kept::Requests,
+            Self::Photo { .. } => Kept::Photos,
+            Self::Version { is_present: false, .. } => Kept::OlderVersions,
+            Self::Version { kind, is_present: true, .. } => Kept::of_kind(*kind),
+            Self::Change { .. } => Kept::Changes,
+            Self::Audit { .. } => Kept::AuditValues,
+        }
+    }
+
+    /// About the memory that it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let value = match self {
+            Self::Setting { value, .. }
+            | Self::Client { value }
+            | Self::CodeTablePart { value, .. }
+            | Self::Request { value, .. }
+            | Self::Version { value, .. }
+            | Self::Change { value, .. }
+            | Self::Audit { value, .. } => value.len(),
+            Self::Counter { name, .. } => name.len(),
+            Self::Photo { bytes, .. } => bytes.len(),
+        };
+        value.saturating_add(size_of::<Self>())
+    }
+}
+
+/// Keeps what records say out of logs.
+impl fmt::Debug for Entry {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Entry({}, {} bytes)", self.kept().name(), self.bytes())
+    }
+}
+
+/// The kinds of things that are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kept {
+    /// People, as they stand.
+    Individuals,
+    /// Groups, as they stand.
+    Groups,
+    /// Programs, as they stand.
+    Programs,
+    /// Memberships, as they stand.
+    ProgramMemberships,
+    /// Consents, as they stand.
+    Consents,
+    /// Versions of records before the present ones.
+    OlderVersions,
+    /// Photos.
+    Photos,
+    /// Clients.
+    Clients,
+    /// What the deployment decided.
+    Settings,
+    /// Parts of the table of codes.
+    CodeTableParts,
+    /// Counters.
+    Counters,
+    /// Requests that were done.
+    Requests,
+    /// Writes.
+    Changes,
+    /// Values of the audit log, each with some lines.
+    AuditValues,
+}
+
+impl Kept {
+    /// Every kind.
+    pub const ALL: [Self; 14] = [
+        Self::Individuals,
+        Self::Groups,
+        Self::Programs,
+        Self::ProgramMemberships,
+        Self::Consents,
+        Self::OlderVersions,
+        Self::Photos,
+        Self::Clients,
+        Self::Settings,
+        Self::CodeTableParts,
+        Self::Counters,
+        Self::Requests,
+        Self::Changes,
+        Self::AuditValues,
+    ];
+
+    /// As what records of that kind are counted.
+    #[must_use]
+    pub fn of_kind(kind: RecordKind) -> Self {
+        match kind {
+            RecordKind::Individual => Self::Individuals,
+            RecordKind::Group => Self::Groups,
+            RecordKind::Program => Self::Programs,
+            RecordKind::ProgramMembership => Self::ProgramMemberships,
+            RecordKind::Consent => Self::Consents,
+        }
+    }
+
+    /// What it is called where it is told.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Individuals => "individuals",
+            Self::Groups => "groups",
+            Self::Programs => "programs",
+            Self::ProgramMemberships => "program_memberships",
+            Self::Consents => "consents",
+            Self::OlderVersions => "older_versions",
+            Self::Photos => "photos",
+            Self::Clients => "clients",
+            Self::Settings => "settings",
+            Self::CodeTableParts => "code_table_parts",
+            Self::Counters => "counters",
+            Self::Requests => "requests",
+            Self::Changes => "changes",
+            Self::AuditValues => "audit_values",
+        }
+    }
+}
+
+/// The kind whose records are taken after those of this one; nothing after the last.
+pub fn kind_after(kind: RecordKind) -> Option<RecordKind> {
+    RecordKind::ALL.into_iter().skip_while(|before| *before != kind).nth(1)
+}
+
+/// The write after which everything stood as it is taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// The register's own id.
+    pub register: RegisterId,
+    /// Its place in the order of writes; there are as many writes.
+    pub sequence: Sequence,
+    /// How many records of each kind there are: those with keys up to that number.
+    pub records: [(RecordKind, u64); 5],
+}
+
+/// A store that can be taken as it stands.
+#[async_trait::async_trait]
+pub trait Archive: Send + Sync + 'static {
+    /// Fixes what is taken. Those who write wait no longer for it than for another write.
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError>;
+}
+
+/// A store as it stood after one write.
+#[async_trait::async_trait]
+pub trait Snapshot: Send {
+    /// Which write.
+    fn mark(&self) -> &Mark;
+
+    /// The next things, some hundred kilobytes; none at the end. Memory does not grow with the register, only with how many
+    /// records are changed while it is taken.
+    ///
+    /// # Errors
+    /// When the store fails, a value cannot be read or is missing, or more records are changed meanwhile than can be kept
+    /// apart.
+    async fn next(&mut self) -> Result<Vec<Entry>, StoreError>;
+}
+
+/// An empty store that is being filled with what another one held.
+#[async_trait::async_trait]
+pub trait Refill: Send {
+    /// Tells of what it is filled, and as of which write: whoever can be caught up later keeps it.
+    fn note_origin(&mut self, _mark: &Mark) {}
+
+    /// Takes up things, in the order in which they were taken.
+    ///
+    /// # Errors
+    /// When the store fails, or a value cannot be read or kept.
+    async fn put(&mut self, entries: Vec<Entry>) -> Result<(), StoreError>;
+
+    /// Ends it: everything is on disk afterwards.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn finish(self: Box<Self>) -> Result<(), StoreError>;
+}

@@ -1,0 +1,131 @@
+//! Lines of the audit log that wait to be written together: reads and refusals, which would otherwise each cost a write.
+//!
+//! **Invariant:** bounded, in lines and in bytes. A crash loses at most what came in during [`AUDIT_DELAY`].
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::StoreError;
+use crate::record::VALUE_BYTES_MAX;
+use crate::record::audit::{ENTRIES_PER_VALUE_MAX, entry_as_stored, stored_bytes};
+use daftar_domain::audit::AuditEntry;
+
+/// The longest that a line waits before it is written.
+pub const AUDIT_DELAY: Duration = Duration::from_millis(50);
+/// The most lines that wait. At 50 ms this is more than a million lines a second.
+pub const WAITING_MAX: usize = 65_536;
+/// The most memory that lines take while they wait, in bytes: some hundred lines of a thousand long targets each.
+const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The lines that wait.
+#[derive(Debug, Default)]
+pub struct AuditBuffer {
+    waiting: Mutex<Lines>,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    entries: Vec<AuditEntry>,
+    /// About what the lines take.
+    bytes: usize,
+}
+
+/// About the memory that a line takes.
+fn memory_bytes(entry: &AuditEntry) -> usize {
+    let fixed = size_of::<AuditEntry>().saturating_add(entry.targets.len().saturating_mul(size_of::<String>()));
+    stored_bytes(entry).saturating_add(fixed)
+}
+
+/// Whether the writer has to hear of lines that came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// These are the first: it writes them after [`AUDIT_DELAY`].
+    First,
+    /// It knows.
+    More,
+    /// They fill a value: it can write them now.
+    Full,
+}
+
+impl AuditBuffer {
+    /// Adds lines.
+    ///
+    /// # Errors
+    /// [`StoreError::Overloaded`] when too many wait; none is added then.
+    pub fn add(&self, entries: Vec<AuditEntry>) -> Result<Waiting, StoreError> {
+        let entries: Vec<_> = entries.into_iter().map(entry_as_stored).collect();
+        let bytes = entries.iter().fold(0_usize, |bytes, entry| bytes.saturating_add(memory_bytes(entry)));
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let (before, bytes_before) = (waiting.entries.len(), waiting.bytes);
+        let (after, bytes_after) = (before.saturating_add(entries.len()), bytes_before.saturating_add(bytes));
+        if after > WAITING_MAX || bytes_after > WAITING_BYTES_MAX {
+            return Err(StoreError::Overloaded);
+        }
+        waiting.entries.extend(entries);
+        waiting.bytes = bytes_after;
+        let fill_a_value = |lines, bytes| lines >= ENTRIES_PER_VALUE_MAX || bytes >= VALUE_BYTES_MAX;
+        if fill_a_value(after, bytes_after) && !fill_a_value(before, bytes_before) {
+            Ok(Waiting::Full)
+        } else if before == 0 && after > 0 {
+            Ok(Waiting::First)
+        } else {
+            Ok(Waiting::More)
+        }
+    }
+
+    /// Puts back what was taken and could not be written, before what came in since.
+    pub fn put_back(&self, mut entries: Vec<AuditEntry>) {
+        let bytes = entries.iter().fold(0_usize, |bytes, entry| bytes.saturating_add(memory_bytes(entry)));
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.append(&mut waiting.entries);
+        waiting.bytes = waiting.bytes.saturating_add(bytes);
+        waiting.entries = entries;
+    }
+
+    /// How many lines wait, and about how much memory they take.
+    pub fn waiting(&self) -> (usize, usize) {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        (waiting.entries.len(), waiting.bytes)
+    }
+
+    /// Takes everything that waits.
+    pub fn take(&self) -> Vec<AuditEntry> {
+        std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)).entries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::audit_entry;
+
+    #[test]
+    fn says_when_the_writer_must_hear_of_lines_and_refuses_too_many() {
+        let buffer = AuditBuffer::default();
+        let lines = |count| vec![audit_entry("r"); count];
+        assert_eq!(buffer.add(lines(0)).unwrap(), Waiting::More);
+        assert_eq!(buffer.add(lines(1)).unwrap(), Waiting::First);
+        assert_eq!(buffer.add(lines(ENTRIES_PER_VALUE_MAX - 2)).unwrap(), Waiting::More);
+        assert_eq!(buffer.add(lines(1)).unwrap(), Waiting::Full);
+        assert_eq!(buffer.add(lines(1)).unwrap(), Waiting::More);
+        let room = WAITING_MAX - ENTRIES_PER_VALUE_MAX - 1;
+        assert!(matches!(buffer.add(lines(room + 1)), Err(StoreError::Overloaded)));
+        assert_eq!(buffer.add(lines(room)).unwrap(), Waiting::More);
+        assert_eq!(buffer.take().len(), WAITING_MAX);
+        assert_eq!(buffer.add(lines(ENTRIES_PER_VALUE_MAX)).unwrap(), Waiting::Full);
+    }
+
+    #[test]
+    fn refuses_what_takes_too_much_memory() {
+        let buffer = AuditBuffer::default();
+        let long = || vec![AuditEntry { targets: vec!["t".repeat(500); 1_000], ..audit_entry("r") }];
+        assert_eq!(buffer.add(long()).unwrap(), Waiting::First);
+        assert_eq!(buffer.add(long()).unwrap(), Waiting::Full);
+        let added = (2..).take_while(|_| buffer.add(long()).is_ok()).count() + 2;
+        assert!((100..134).contains(&added), "{added}");
+        assert!(matches!(buffer.add(long()), Err(StoreError::Overloaded)));
+        assert_eq!(buffer.add(vec![audit_entry("short")]).unwrap(), Waiting::More);
+        assert_eq!(buffer.take().len(), added + 1);
+        assert_eq!(buffer.add(long()).unwrap(), Waiting::First);
+    }
+}

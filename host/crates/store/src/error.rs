@@ -1,0 +1,125 @@
+//! Why a store did not do what it was asked.
+
+use daftar_domain::client::ClientId;
+use daftar_domain::error::{AppError, Cause};
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::record::{RecordKind, VersionId};
+
+/// What is said of a write that was only to be checked, and could be made.
+pub const REHEARSED: &str = "it was checked and could be done, and nothing was written";
+
+/// What is said of a folder, a database or a backup whose stored forms no release reads.
+pub const BEFORE_FIRST_RELEASE: &str = "was made before the first release, and this daftar does not read it: export its records with the program that made it \
+    (`daftar export FILE`), and import them into an empty register (`daftar import FILE`)";
+
+/// Why the store did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another record of the same kind has an open identifier of that system and value.
+    #[error("an identifier of system `{}` is in use", .0.system)]
+    IdentifierInUse(IdentifierKey),
+    /// The record was written since.
+    #[error("the record is at version {actual}, not {expected}")]
+    VersionMismatch {
+        /// What the writer expected.
+        expected: VersionId,
+        /// What is stored.
+        actual: VersionId,
+    },
+    /// The beneficiary has a membership in the program that is open.
+    #[error("the beneficiary has an open membership in this program already")]
+    MembershipOpen,
+    /// What the write rests on was changed since it was looked at.
+    #[error("what the write rests on was changed meanwhile")]
+    Overtaken,
+    /// A request of that client and that name was done, and is remembered still.
+    #[error("a request of that name was done already")]
+    AlreadyDone,
+    /// The write could be made; it was only to be checked.
+    #[error("{REHEARSED}")]
+    Rehearsed,
+    /// There is no record of that key.
+    #[error("no such {0}")]
+    NotFound(RecordKind),
+    /// A client of that id exists already.
+    #[error("the client `{0}` exists")]
+    ClientExists(ClientId),
+    /// There is no client of that id.
+    #[error("no client `{0}`")]
+    ClientNotFound(ClientId),
+    /// The client was changed meanwhile.
+    #[error("the client `{0}` was changed meanwhile")]
+    ClientChanged(ClientId),
+    /// There are as many of something as the store keeps; says of what.
+    #[error("{0}")]
+    LimitReached(&'static str),
+    /// One thing takes more room than the store gives to one. Nothing was written.
+    #[error("the {what} is stored in at most {bytes_max} bytes, and this one takes more: make it smaller")]
+    TooLarge {
+        /// What kind of value.
+        what: &'static str,
+        /// What it may take.
+        bytes_max: usize,
+    },
+    /// More writes wait than the store takes. Nothing of this one was done.
+    #[error("too many writes are waiting")]
+    Overloaded,
+    /// Records cannot be written before [`super::Store::attach_sink`]. Nothing was done.
+    #[error("the store takes no records before its indexes are filled")]
+    NotReady,
+    /// [`super::Store::attach_sink`] was called a second time.
+    #[error("the store tells its changes to somebody already")]
+    SinkAttached,
+    /// A stored value cannot be read; names the key's kind, never its content.
+    #[error("a stored {what} cannot be read: {reason}")]
+    Corrupt {
+        /// What kind of value.
+        what: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// The disk or the database failed, or the store stopped after a failure. Nothing is written until it is reopened.
+    #[error("the store failed")]
+    Failed(#[source] Cause),
+}
+
+impl From<StoreError> for AppError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::IdentifierInUse(key) => Self::IdentifierInUse { system: key.system.to_string() },
+            StoreError::VersionMismatch { expected, actual } => Self::VersionMismatch { expected, actual },
+            StoreError::NotFound(kind) => Self::NotFound(kind),
+            StoreError::Overtaken => Self::Overtaken,
+            StoreError::ClientNotFound(id) => Self::UnknownClient(id),
+            StoreError::ClientExists(_)
+            | StoreError::ClientChanged(_)
+            | StoreError::MembershipOpen
+            | StoreError::AlreadyDone
+            | StoreError::Rehearsed => Self::Conflict(error.to_string()),
+            StoreError::LimitReached(what) => Self::Conflict(what.to_owned()),
+            StoreError::TooLarge { .. } => Self::invalid("", "too_large", error.to_string()),
+            StoreError::Overloaded => Self::Busy,
+            StoreError::NotReady => Self::Unavailable(error.into()),
+            StoreError::Corrupt { .. } | StoreError::SinkAttached => Self::Internal(error.into()),
+            StoreError::Failed(cause) => Self::Unavailable(cause),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_large_is_the_requests_fault_and_too_many_a_conflict() {
+        let too_large = StoreError::TooLarge { what: "individual", bytes_max: 1_048_576 };
+        let error = AppError::from(too_large);
+        let sentence = "the individual is stored in at most 1048576 bytes, and this one takes more: make it smaller";
+        assert_eq!(error.to_string(), sentence);
+        let AppError::Invalid(problems) = error else { panic!("wrong error: {error}") };
+        assert_eq!(problems.iter().map(|problem| problem.code).collect::<Vec<_>>(), ["too_large"]);
+
+        let error = AppError::from(StoreError::LimitReached("too many owners"));
+        assert!(matches!(&error, AppError::Conflict(what) if what == "too many owners"), "{error}");
+    }
+}

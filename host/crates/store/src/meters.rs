@@ -1,0 +1,134 @@
+//! What a store measures of its writes.
+//!
+//! **Invariant:** measuring changes nothing: no answer waits for it, and a store that nobody measures counts all the same.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::StoreError;
+
+/// What a store records how long its work takes with.
+pub struct StoreRecorders {
+    /// From the moment that a write is asked for to its answer, in seconds.
+    pub commit: metrics::Histogram,
+    /// Bringing a group of writes to disk, in seconds.
+    pub sync: metrics::Histogram,
+    /// How many jobs such a group had.
+    pub group_jobs: metrics::Histogram,
+}
+
+/// How a write ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteOutcome {
+    /// It is on disk.
+    Committed,
+    /// It could not be made: a conflict, a limit, something that is gone.
+    Refused,
+    /// Too many waited.
+    Overloaded,
+    /// The store failed.
+    Failed,
+}
+
+impl WriteOutcome {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Committed, Self::Refused, Self::Overloaded, Self::Failed];
+
+    /// Its name on the metrics page.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Committed => "committed",
+            Self::Refused => "refused",
+            Self::Overloaded => "overloaded",
+            Self::Failed => "failed",
+        }
+    }
+
+    fn of<T>(answer: &Result<T, StoreError>) -> Self {
+        match answer {
+            Ok(_) => Self::Committed,
+            Err(StoreError::Overloaded) => Self::Overloaded,
+            Err(
+                StoreError::NotReady | StoreError::SinkAttached | StoreError::Corrupt { .. } | StoreError::Failed(_),
+            ) => Self::Failed,
+            Err(
+                StoreError::IdentifierInUse(_)
+                | StoreError::VersionMismatch { .. }
+                | StoreError::MembershipOpen
+                | StoreError::Overtaken
+                | StoreError::AlreadyDone
+                | StoreError::Rehearsed
+                | StoreError::NotFound(_)
+                | StoreError::ClientExists(_)
+                | StoreError::ClientNotFound(_)
+                | StoreError::ClientChanged(_)
+                | StoreError::LimitReached(_)
+                | StoreError::TooLarge { .. },
+            ) => Self::Refused,
+        }
+    }
+}
+
+/// What is counted.
+#[derive(Default)]
+pub struct Meters {
+    recorders: OnceLock<StoreRecorders>,
+    writes: [AtomicU64; WriteOutcome::ALL.len()],
+    waiting: AtomicUsize,
+}
+
+impl Meters {
+    /// Names what times are recorded with; the first one stays.
+    pub fn record_with(&self, recorders: StoreRecorders) {
+        let _is_first = self.recorders.set(recorders).is_ok();
+    }
+
+    /// Counts a write that was answered.
+    pub fn note_write<T>(&self, answer: &Result<T, StoreError>, time: Duration) {
+        if let Some(count) = self.writes.get(WriteOutcome::of(answer) as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        if let (Ok(_), Some(recorders)) = (answer, self.recorders.get()) {
+            recorders.commit.record(time.as_secs_f64());
+        }
+    }
+
+    /// Counts a group that is on disk.
+    pub fn note_group(&self, jobs: usize, time: Duration) {
+        if let Some(recorders) = self.recorders.get() {
+            recorders.sync.record(time.as_secs_f64());
+            recorders.group_jobs.record(u32::try_from(jobs).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Counts a job as waiting for as long as the guard lives.
+    pub fn wait(&self) -> JobWaits<'_> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        JobWaits(self)
+    }
+
+    /// How many jobs wait for the writer or are being written.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// How many writes ended in each way, by the name of the outcome.
+    pub fn writes(&self) -> [(&'static str, u64); WriteOutcome::ALL.len()] {
+        let mut counted = WriteOutcome::ALL.map(|outcome| (outcome.name(), 0));
+        for ((_, to), count) in counted.iter_mut().zip(&self.writes) {
+            *to = count.load(Ordering::Relaxed);
+        }
+        counted
+    }
+}
+
+/// A job that waits for its answer.
+pub struct JobWaits<'m>(&'m Meters);
+
+impl Drop for JobWaits<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}

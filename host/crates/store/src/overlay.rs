@@ -1,0 +1,289 @@
+//! A store on top of another one. A transaction makes one write of several use cases: what each of them commits is worked out, shown to
+//! those after it, and kept back until all of it goes to the real store as one [`Write`]. A dry run checks writes and makes none: what a
+//! file of records would do to a register.
+//!
+//! **Invariant:** nothing that is committed here is on disk before the whole is; a use case that fails leaves no trace.
+//!
+//! **Invariant:** whoever reads here sees what was committed here before, and the real store as it is for all else. What a
+//! change rests on is checked again when the whole is written: by the version of each changed record, by who carries each
+//! identifier, by the open memberships, and by what each part says it rests on.
+//!
+//! **Invariant:** nothing of a dry run reaches the real store. A write that could be made is answered with [`StoreError::Rehearsed`], and what
+//! it would give out (identifiers, open memberships) is taken for those after it. Of what would be made only that is kept, some tens of
+//! bytes each, and programs, which are few.
+
+mod gather;
+mod port;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+
+use super::plan::{Last, Outcome, Planner};
+use super::records::Records;
+use super::{Committed, IdentifierOwner, NewCodes, Operation, RestsOn, Store, StoreError, Write, changes_records};
+use daftar_domain::audit::AuditEntry;
+use daftar_domain::change::{ChangedRecord, Details};
+use daftar_domain::client::ClientId;
+use daftar_domain::group::GroupDetails;
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::program_membership::ProgramMembershipDetails;
+use daftar_domain::record::{Record, RecordId, RecordKind, VersionId};
+use daftar_domain::subject::SubjectReference;
+
+/// Keys of records that a dry run would make begin here: no register ever holds so many.
+const FIRST_OF_DRY_RUN: u64 = 1 << 62;
+
+/// Whether a key is of a record that a dry run would make.
+#[must_use]
+pub fn is_of_dry_run(id: RecordId) -> bool {
+    id.0 >= FIRST_OF_DRY_RUN && id.pending_number().is_none()
+}
+
+/// Writes on top of a store: those of a transaction, or those that a dry run checks.
+pub struct Overlay {
+    base: Arc<dyn Store>,
+    is_dry_run: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    last: Last,
+    /// What was read to work writes out, with what they left; of a dry run the open memberships and the programs.
+    records: Records,
+    /// Who would carry an identifier after a dry run.
+    carriers: Carriers,
+    versions: BTreeMap<(RecordKind, RecordId, VersionId), ChangedRecord>,
+    operations: Vec<Operation>,
+    /// What gets numbers with the whole.
+    new_codes: Vec<NewCodes>,
+    audit: Vec<AuditEntry>,
+    rests_on: Vec<RestsOn>,
+    part: usize,
+    written: Vec<(usize, ChangedRecord)>,
+    collision: Option<usize>,
+}
+
+/// The first carrier of each identifier, by the hash of kind and identifier.
+#[derive(Default)]
+struct Carriers {
+    hashers: (RandomState, RandomState),
+    by_name: HashMap<u128, IdentifierOwner>,
+}
+
+impl Carriers {
+    fn name(&self, kind: RecordKind, key: &IdentifierKey) -> u128 {
+        let (high, low) = &self.hashers;
+        u128::from(high.hash_one((kind, key))) << 64 | u128::from(low.hash_one((kind, key)))
+    }
+
+    fn get(&self, kind: RecordKind, key: &IdentifierKey) -> Option<IdentifierOwner> {
+        self.by_name.get(&self.name(kind, key)).copied()
+    }
+}
+
+impl Overlay {
+    /// A transaction with nothing kept back yet.
+    #[must_use]
+    pub fn transaction(base: Arc<dyn Store>) -> Self {
+        Self::on(base, false)
+    }
+
+    /// A dry run with nothing checked yet.
+    #[must_use]
+    pub fn dry_run(base: Arc<dyn Store>) -> Self {
+        Self::on(base, true)
+    }
+
+    fn on(base: Arc<dyn Store>, is_dry_run: bool) -> Self {
+        let state = State {
+            last: if is_dry_run { Last::all(FIRST_OF_DRY_RUN) } else { Last::pending() },
+            records: Records::default(),
+            carriers: Carriers::default(),
+            versions: BTreeMap::new(),
+            operations: Vec::new(),
+            new_codes: Vec::new(),
+            audit: Vec::new(),
+            rests_on: Vec::new(),
+            part: 0,
+            written: Vec::new(),
+            collision: None,
+        };
+        Self { base, is_dry_run, state: Mutex::new(state) }
+    }
+
+    /// The store below.
+    #[must_use]
+    pub fn base(&self) -> &Arc<dyn Store> {
+        &self.base
+    }
+
+    /// What is committed from now on belongs to that part of the whole.
+    pub fn begin_part(&self, part: usize) {
+        self.state().part = part;
+    }
+
+    /// The records that a part wrote, as it left them, in order.
+    #[must_use]
+    pub fn written_by(&self, part: usize) -> Vec<ChangedRecord> {
+        let state = self.state();
+        state.written.iter().filter(|(of, _)| *of == part).map(|(_, record)| record.clone()).collect()
+    }
+
+    /// The groups written here of which a person is or was a member as they are now.
+    #[must_use]
+    pub fn groups_of(&self, individual: RecordId) -> Vec<RecordId> {
+        let is_named = |group: &GroupDetails| group.members.iter().flatten().any(|one| one.individual == individual);
+        let groups = self.now(GroupDetails::of).into_iter();
+        groups.filter(|group| is_named(&group.details)).map(|group| group.id).collect()
+    }
+
+    /// The memberships of a subject that were written here.
+    #[must_use]
+    pub fn memberships_of(&self, subject: SubjectReference) -> Vec<RecordId> {
+        let memberships = self.now(ProgramMembershipDetails::of).into_iter();
+        memberships.filter(|one| one.details.beneficiary == subject).map(|one| one.id).collect()
+    }
+
+    /// Whose membership that is, if it was written here.
+    #[must_use]
+    pub fn beneficiary_of(&self, membership: RecordId) -> Option<SubjectReference> {
+        let memberships = self.now(ProgramMembershipDetails::of).into_iter();
+        memberships.filter(|one| one.id == membership).map(|one| one.details.beneficiary).next()
+    }
+
+    /// The records of a kind that were written here, as they are now, in the order in which they were written first.
+    fn now<D>(&self, of: impl Fn(ChangedRecord) -> Option<Arc<Record<D>>>) -> Vec<Arc<Record<D>>> {
+        let state = self.state();
+        let mut seen = HashSet::new();
+        let places = state.written.iter().map(|(_, record)| (record.place().0, record.place().1));
+        let places = places.filter(|place| seen.insert(*place));
+        places.filter_map(|place| state.records.by_kind.get(&place).cloned().and_then(&of)).collect()
+    }
+
+    /// The part whose record has the identifier, or the open membership, that the last write to fail wanted for another record.
+    #[must_use]
+    pub fn collided_with(&self) -> Option<usize> {
+        self.state().collision
+    }
+
+    /// All that was committed, as one write; nothing is kept back after that.
+    #[must_use]
+    pub fn take(&self, at: Timestamp, source: Option<ClientId>) -> Write {
+        let mut state = self.state();
+        let (mut operations, audit) = (std::mem::take(&mut state.operations), std::mem::take(&mut state.audit));
+        operations.extend(std::mem::take(&mut state.new_codes).into_iter().map(Operation::NumberCodes));
+        Write { at, source, operations, audit, rests_on: std::mem::take(&mut state.rests_on) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change of the state is made after everything that can fail.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks a write on top of what was checked here; everything that it needs of the real store is in `found`.
+    fn check(&self, mut write: Write, mut found: Records) -> Result<Committed, StoreError> {
+        // A dry run gives no number: nothing of it is there afterwards.
+        drop(write.take_new_codes());
+        let mut state = self.state();
+        // Other writes may have been checked since it was gathered.
+        for ((kind, key), owners) in &mut found.owners {
+            if let Some(owner) = state.carriers.get(*kind, key) {
+                *owners = vec![owner];
+            }
+        }
+        for (slot, holder) in &mut found.open_memberships {
+            if let Some(now) = state.records.open_memberships.get(slot) {
+                *holder = *now;
+            }
+        }
+        let mut planner = Planner::of_parts(&found, state.last);
+        let planned = planner.plan(write, None)?;
+        planner.accept(&planned);
+        state.last = planner.last();
+        let Outcome { records, open_memberships, owners, clients, settings, .. } = planned.outcome;
+        if !clients.is_empty() || !settings.is_empty() {
+            return Err(no_part("it changes something else than records"));
+        }
+        for ((kind, key), owners) in owners {
+            let name = state.carriers.name(kind, &key);
+            state.carriers.by_name.extend(owners.first().map(|owner| (name, *owner)));
+        }
+        state.records.open_memberships.extend(open_memberships);
+        let programs = records.into_iter().filter(|((kind, _), _)| *kind == RecordKind::Program);
+        state.records.by_kind.extend(programs);
+        Err(StoreError::Rehearsed)
+    }
+
+    /// Works a write out on top of what was committed here; everything that it needs of the real store is in `found`.
+    fn keep_back(&self, mut write: Write, found: Records) -> Result<Committed, StoreError> {
+        if !changes_records(&write) {
+            return Err(no_part("it changes something else than records"));
+        }
+        // Whether the numbers are the next ones is found out when the whole is written.
+        let new_codes = write.take_new_codes();
+        let mut state = self.state();
+        state.records.add_missing(found);
+        state.collision = None;
+        let mut planner = Planner::of_parts(&state.records, state.last);
+        let planned = match planner.plan(write.clone(), None) {
+            Ok(planned) => planned,
+            Err(error) => {
+                state.collision = state.collision_of(&write, &error);
+                return Err(error);
+            }
+        };
+        planner.accept(&planned);
+        let last = planner.last();
+        state.last = last;
+        for change in &planned.changes {
+            state.versions.insert(change.record.place(), change.record.clone());
+        }
+        let part = state.part;
+        state.written.extend(planned.changes.iter().map(|change| (part, change.record.clone())));
+        drop(state.records.take_up(planned.outcome));
+        state.operations.extend(write.operations);
+        state.new_codes.extend(new_codes);
+        state.audit.extend(write.audit);
+        state.rests_on.extend(write.rests_on);
+        Ok(planned.committed)
+    }
+}
+
+/// Something that an overlay cannot do was asked for, which is a defect.
+fn no_part(reason: &str) -> StoreError {
+    StoreError::Corrupt { what: "part of a transaction", reason: reason.to_owned() }
+}
+
+impl State {
+    /// Which part wrote the record that a write collided with, if one did.
+    fn collision_of(&self, write: &Write, error: &StoreError) -> Option<usize> {
+        if let StoreError::IdentifierInUse(key) = error {
+            return self.part_that_carries(key);
+        }
+        if !matches!(error, StoreError::MembershipOpen) {
+            return None;
+        }
+        let mut slots = write.operations.iter().filter_map(gather::slot_of);
+        let holder = slots.find_map(|slot| self.records.open_memberships.get(&slot).copied().flatten())?;
+        self.part_that_wrote(RecordKind::ProgramMembership, holder)
+    }
+
+    fn part_that_carries(&self, key: &IdentifierKey) -> Option<usize> {
+        let kinds = [RecordKind::Individual, RecordKind::Group, RecordKind::ProgramMembership];
+        kinds.into_iter().find_map(|kind| {
+            let owners = self.records.owners.get(&(kind, key.clone()))?;
+            let holder = owners.iter().find(|owner| owner.is_open)?;
+            self.part_that_wrote(kind, holder.id)
+        })
+    }
+
+    fn part_that_wrote(&self, kind: RecordKind, id: RecordId) -> Option<usize> {
+        let of_record = |record: &ChangedRecord| (record.place().0, record.place().1) == (kind, id);
+        self.written.iter().rev().find(|(_, record)| of_record(record)).map(|(part, _)| *part)
+    }
+}

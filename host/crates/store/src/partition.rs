@@ -1,0 +1,230 @@
+//! The register in partitions, each small enough to be kept in memory, and a board on which processes share the work on them.
+//!
+//! A register that no process holds in memory as a whole is looked at partition by partition: the subjects of 65,536 successive keys
+//! with everything that a rule may read about them.
+//!
+//! **Invariant:** all that is read of one [`Moment`] stood in the register together, whichever process reads it.
+//!
+//! **Invariant:** a part of a job is worked on by one process at a time; when that process ends, another takes the part up at once.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use daftar_domain::audit::Actor;
+use daftar_domain::change::{ChangedRecord, Sequence};
+use daftar_domain::record::{RecordId, RecordKind};
+use daftar_domain::search::SubjectQuery;
+use daftar_domain::subject::Subject;
+
+use super::StoreError;
+use super::generation::History;
+use super::index::Sees;
+
+/// How many successive keys a partition has where nothing else is configured.
+pub const PARTITION_KEYS: u32 = 65_536;
+
+/// The subjects of one kind whose keys follow one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Partition {
+    /// Of which kind.
+    pub kind: Subject,
+    /// How many keys it has.
+    pub size: u32,
+    /// Which partition of that size, counted from 0: keys count from 1.
+    pub number: u64,
+}
+
+impl Partition {
+    /// The partition of that size in which a subject is.
+    #[must_use]
+    pub fn of(kind: Subject, size: u32, id: RecordId) -> Self {
+        Self { kind, size, number: id.0.saturating_sub(1) / u64::from(size.max(1)) }
+    }
+
+    /// Its keys.
+    #[must_use]
+    pub fn keys(&self) -> RangeInclusive<RecordId> {
+        let size = u64::from(self.size.max(1));
+        let before = self.number.saturating_mul(size);
+        RecordId(before.saturating_add(1))..=RecordId(before.saturating_add(size))
+    }
+
+    /// The subject of a key, counted from 0 within the partition; none for one of another partition.
+    #[must_use]
+    pub fn place_of(&self, id: RecordId) -> Option<u32> {
+        let place = id.0.checked_sub(self.keys().start().0)?;
+        u32::try_from(place).ok().filter(|place| *place < self.size)
+    }
+}
+
+/// The keys of what a rule may read about the subjects of a partition, each list in ascending order, each key once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Surroundings {
+    /// The subjects, where they are people, and everybody in the groups below.
+    pub individuals: Vec<RecordId>,
+    /// The subjects, where they are groups; else the groups that name them as members.
+    pub groups: Vec<RecordId>,
+    /// The memberships of the subjects in programs.
+    pub memberships: Vec<RecordId>,
+    /// The consents of everybody above.
+    pub consents: Vec<RecordId>,
+}
+
+/// The register as it stood after one write, for as long as this is held.
+#[async_trait::async_trait]
+pub trait Moment: Send + Sync + 'static {
+    /// By what another process finds it.
+    fn name(&self) -> &str;
+
+    /// The last write.
+    fn sequence(&self) -> Sequence;
+
+    /// The history in which that was the last write.
+    fn history(&self) -> History;
+
+    /// The greatest key of a kind: there are as many subjects of it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn last(&self, kind: Subject) -> Result<RecordId, StoreError>;
+
+    /// The subjects that a search finds, in the order of their keys.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn matching(&self, query: &SubjectQuery, sees: Option<Sees<'_>>) -> Result<Vec<RecordId>, StoreError>;
+
+    /// What a rule may read about the subjects of a partition.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn surroundings(&self, partition: Partition) -> Result<Surroundings, StoreError>;
+
+    /// The records of those keys, all of one kind, in the order asked; one that does not exist is left out.
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError>;
+
+    /// Every program, in the order of their keys.
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    async fn programs(&self) -> Result<Vec<ChangedRecord>, StoreError>;
+
+    /// The records that were written after another write, each once; nothing where these are more than `limit`.
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    async fn touched_since(
+        &self,
+        after: Sequence,
+        limit: usize,
+    ) -> Result<Option<Vec<(RecordKind, RecordId)>>, StoreError>;
+}
+
+/// A job on the board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(pub u64);
+
+/// Which parts somebody wants to work on.
+#[derive(Debug, Clone, Copy)]
+pub enum Wanted<'w> {
+    /// Those of one job.
+    Of(JobId),
+    /// Those of any job but these.
+    NotOf(&'w [JobId]),
+}
+
+/// A part that was claimed. Dropped unfinished, it can be claimed again.
+#[async_trait::async_trait]
+pub trait Claim: Send + Sync {
+    /// Of which job.
+    fn job(&self) -> JobId;
+
+    /// What the job is.
+    fn task(&self) -> &[u8];
+
+    /// Which part of it.
+    fn number(&self) -> u64;
+
+    /// What the part is.
+    fn part(&self) -> &[u8];
+
+    /// Hands in what came of it.
+    ///
+    /// # Errors
+    /// When the store fails; then the part can be claimed again.
+    async fn finish(self: Box<Self>, outcome: Vec<u8>) -> Result<(), StoreError>;
+}
+
+/// Where processes find work of each other.
+#[async_trait::async_trait]
+pub trait Board: Send + Sync + 'static {
+    /// Puts a job up. It is taken down by [`Board::withdraw`], and by itself some time after the process that put it up has ended.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn post(&self, task: Vec<u8>, parts: Vec<(u64, Vec<u8>)>) -> Result<JobId, StoreError>;
+
+    /// Claims the first part that nobody has claimed and nobody finished; nothing where there is none.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn claim(&self, wanted: Wanted<'_>) -> Result<Option<Box<dyn Claim>>, StoreError>;
+
+    /// What came of the finished parts of a job that are not among `known`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn finished(&self, job: JobId, known: &[u64]) -> Result<Vec<(u64, Vec<u8>)>, StoreError>;
+
+    /// Takes a job down.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn withdraw(&self, job: JobId) -> Result<(), StoreError>;
+
+    /// Waits until something was put up or finished, at most so long; it may return before.
+    async fn heard(&self, at_most: Duration);
+}
+
+/// A register in partitions.
+#[async_trait::async_trait]
+pub trait Partitions: Send + Sync + 'static {
+    /// The register as it stands now, for a preview of that client. Waits a while where the client has its share of the moments that there
+    /// may be, or all are held.
+    ///
+    /// # Errors
+    /// When the store fails, or none is free in time.
+    async fn moment(&self, actor: &Actor) -> Result<Arc<dyn Moment>, StoreError>;
+
+    /// A moment that another process, or this one, holds, for its preview of that client.
+    ///
+    /// # Errors
+    /// When the store fails, nobody holds it any more, or none is free for the client now.
+    async fn moment_called(&self, name: &str, actor: &Actor) -> Result<Arc<dyn Moment>, StoreError>;
+
+    /// How many keys its partitions have.
+    fn partition_keys(&self) -> u32;
+
+    /// The board.
+    fn board(&self) -> &dyn Board;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_in_one_partition() {
+        let partition = |id| Partition::of(Subject::Individual, PARTITION_KEYS, RecordId(id));
+        for (id, number, place) in [(1, 0, 0), (65_536, 0, 65_535), (65_537, 1, 0), (131_073, 2, 0)] {
+            assert_eq!((partition(id).number, partition(id).place_of(RecordId(id))), (number, Some(place)), "{id}");
+            assert!(partition(id).keys().contains(&RecordId(id)));
+        }
+        assert_eq!(partition(1).place_of(RecordId(65_537)), None);
+        assert_eq!(partition(65_537).place_of(RecordId(65_536)), None);
+    }
+}

@@ -1,0 +1,222 @@
+//! The stored forms: what the bytes of a record mean, for as long as anybody keeps them.
+//!
+//! **Invariant:** a stored value is one version byte and the postcard of that version's struct. A released struct is never
+//! edited, not even its order of fields or cases: a change is a new struct with a new version byte, and the old one stays
+//! readable ([`StoredForm::upgrade`]). The golden files under `tests/data/stored` hold bytes of every version and what they say.
+//! Every form begins at version 1 with the first release.
+//!
+//! **Invariant:** reading checks: a value that domain types would not accept, an unknown version byte and left-over bytes are
+//! [`StoreError::Corrupt`], whose reason names fields and numbers, never what a person's record says.
+
+pub mod address;
+pub mod audit;
+pub mod audit_form;
+pub mod audit_segment;
+pub mod change;
+pub mod client;
+pub mod code_table;
+pub mod coded_field;
+pub mod concept_group;
+pub mod consent;
+pub mod counter;
+pub mod earlier_version;
+pub mod extension;
+#[cfg(test)]
+mod golden;
+pub mod group;
+pub mod identifier;
+pub mod identifier_system;
+pub mod individual;
+pub mod instant;
+pub mod kept_concepts;
+pub mod local_code;
+pub mod open_membership;
+pub mod parts;
+pub mod photo;
+pub mod program;
+pub mod program_membership;
+pub mod register;
+pub mod remembered;
+#[cfg(any(test, feature = "testing"))]
+pub mod samples;
+pub mod setting;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use std::sync::Arc;
+
+use daftar_domain::change::ChangedRecord;
+use daftar_domain::record::{RecordId, RecordKind};
+
+use super::StoreError;
+
+/// The longest stored value, in bytes. Large things do not belong into a value: the embedded database slows down.
+pub const VALUE_BYTES_MAX: usize = 1024 * 1024;
+
+/// One version of the stored form of something.
+pub trait StoredForm: Serialize + DeserializeOwned {
+    /// The version byte. A kind of value never has two forms with the same one.
+    const VERSION: u8;
+    /// What it is, for messages.
+    const WHAT: &'static str;
+
+    /// The form that bytes of an older version become. A form with older versions reads each of them here, by [`decode`] of its own
+    /// struct; [`None`] where the bytes are of no older version. No form has an older version yet.
+    fn upgrade(bytes: &[u8]) -> Option<Result<Self, StoreError>> {
+        let _ = bytes;
+        None
+    }
+}
+
+/// Why a stored form is not a domain value. Names fields and numbers only.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreadable(pub String);
+
+impl Unreadable {
+    /// The value of that field is not one that the registry accepts.
+    #[must_use]
+    pub fn field(name: &str) -> Self {
+        Self(format!("its `{name}` is not valid"))
+    }
+}
+
+/// The bytes of a stored form.
+///
+/// # Errors
+/// [`StoreError::TooLarge`] when they are more than [`VALUE_BYTES_MAX`].
+pub fn encode<F: StoredForm>(form: &F) -> Result<Vec<u8>, StoreError> {
+    let bytes = postcard::to_extend(form, vec![F::VERSION])
+        .map_err(|error| StoreError::Corrupt { what: F::WHAT, reason: format!("it cannot be written: {error}") })?;
+    if bytes.len() > VALUE_BYTES_MAX {
+        return Err(StoreError::TooLarge { what: F::WHAT, bytes_max: VALUE_BYTES_MAX });
+    }
+    Ok(bytes)
+}
+
+/// The stored form that the bytes hold, of its version or an older one that it [upgrades](StoredForm::upgrade).
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when the version byte is newer or unknown, the bytes do not fit the form, or bytes are left over.
+pub fn decode<F: StoredForm>(bytes: &[u8]) -> Result<F, StoreError> {
+    let corrupt = |reason: String| StoreError::Corrupt { what: F::WHAT, reason };
+    let Some((version, body)) = bytes.split_first() else {
+        return Err(corrupt("it is empty".to_owned()));
+    };
+    if *version != F::VERSION {
+        let unknown = || corrupt(format!("its version is {version}, and this daftar reads {}", F::VERSION));
+        return F::upgrade(bytes).unwrap_or_else(|| Err(unknown()));
+    }
+    let (form, rest) = postcard::take_from_bytes(body).map_err(|error| corrupt(error.to_string()))?;
+    if rest.is_empty() { Ok(form) } else { Err(corrupt(format!("{} bytes are left over", rest.len()))) }
+}
+
+/// Reads bytes as a form and the form as a domain value.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when either cannot be done.
+pub fn decode_as<F: StoredForm, D>(
+    bytes: &[u8],
+    convert: impl FnOnce(F) -> Result<D, Unreadable>,
+) -> Result<D, StoreError> {
+    convert(decode::<F>(bytes)?)
+        .map_err(|unreadable| StoreError::Corrupt { what: F::WHAT, reason: unreadable.to_string() })
+}
+
+/// The bytes of a record of any kind.
+///
+/// # Errors
+/// [`StoreError::TooLarge`] when they are too many.
+pub fn encode_any(record: &ChangedRecord) -> Result<Vec<u8>, StoreError> {
+    match record {
+        ChangedRecord::Individual(record) => individual::encode(record),
+        ChangedRecord::Group(record) => group::encode(record),
+        ChangedRecord::Program(record) => program::encode(record),
+        ChangedRecord::ProgramMembership(record) => program_membership::encode(record),
+        ChangedRecord::Consent(record) => consent::encode(record),
+    }
+}
+
+/// The record of that kind and key that the bytes hold.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when they cannot be read.
+pub fn decode_any(kind: RecordKind, id: RecordId, bytes: &[u8]) -> Result<ChangedRecord, StoreError> {
+    Ok(match kind {
+        RecordKind::Individual => ChangedRecord::Individual(Arc::new(individual::decode(id, bytes)?)),
+        RecordKind::Group => ChangedRecord::Group(Arc::new(group::decode(id, bytes)?)),
+        RecordKind::Program => ChangedRecord::Program(Arc::new(program::decode(id, bytes)?)),
+        RecordKind::ProgramMembership => {
+            ChangedRecord::ProgramMembership(Arc::new(program_membership::decode(id, bytes)?))
+        }
+        RecordKind::Consent => ChangedRecord::Consent(Arc::new(consent::decode(id, bytes)?)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A form of which there was a version 2, as there may be after a release.
+    #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+    struct Sample {
+        count: u32,
+        name: String,
+    }
+
+    #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+    struct SampleV2 {
+        count: u32,
+    }
+
+    impl StoredForm for Sample {
+        const VERSION: u8 = 3;
+        const WHAT: &'static str = "sample";
+
+        fn upgrade(bytes: &[u8]) -> Option<Result<Self, StoreError>> {
+            let upgraded = |old: SampleV2| Self { count: old.count, name: String::new() };
+            (bytes.first() == Some(&SampleV2::VERSION)).then(|| Ok(upgraded(decode(bytes)?)))
+        }
+    }
+
+    impl StoredForm for SampleV2 {
+        const VERSION: u8 = 2;
+        const WHAT: &'static str = "sample";
+    }
+
+    fn sample(name: &str) -> Sample {
+        Sample { count: 300, name: name.to_owned() }
+    }
+
+    fn reason(bytes: &[u8]) -> String {
+        decode::<Sample>(bytes).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn reads_its_own_version_whole() {
+        assert_eq!(encode(&sample("a")).unwrap(), [3, 0xac, 0x02, 1, b'a']);
+        assert_eq!(decode::<Sample>(&[3, 0xac, 0x02, 1, b'a']).unwrap(), sample("a"));
+        assert!(reason(&[]).contains("it is empty"));
+        assert!(reason(&[3, 0xac]).starts_with("a stored sample cannot be read"));
+        assert!(reason(&[3, 1, 0, 0]).contains("1 bytes are left over"));
+    }
+
+    #[test]
+    fn upgrades_an_older_version_and_refuses_newer_and_unknown_ones() {
+        let old = encode(&SampleV2 { count: 300 }).unwrap();
+        assert_eq!(decode::<Sample>(&old).unwrap(), sample(""));
+        assert_eq!(
+            encode(&decode::<Sample>(&old).unwrap()).unwrap(),
+            [3, 0xac, 0x02, 0],
+            "what is written is version 3"
+        );
+        assert!(reason(&[2, 0xac, 0x02, 1]).contains("1 bytes are left over"), "an older version is checked as well");
+        for version in [0, 1, 4, 255] {
+            let expected = format!("its version is {version}, and this daftar reads 3");
+            assert!(reason(&[version, 0xac, 0x02, 0]).contains(&expected));
+        }
+        // A form without older versions.
+        assert!(decode::<SampleV2>(&[1, 0xac, 0x02]).unwrap_err().to_string().contains("its version is 1"));
+    }
+}

@@ -1,0 +1,288 @@
+//! The golden files of `tests/data/stored`: for each stored form its bytes in hexadecimal and, as JSON, what they say.
+//!
+//! One sample for each version of a form. A file is never changed once it is released. A new version gets new files: write the
+//! sample, run these tests, and take the bytes and the JSON from the message.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+
+use super::audit_form::StoredAuditV1;
+use super::audit_segment::StoredAuditSegmentV1;
+use super::change::StoredChangeV1;
+use super::client::StoredClientV1;
+use super::code_table::StoredCodeTableV1;
+use super::concept_group::StoredConceptGroupV1;
+use super::consent::StoredConsentV1;
+use super::counter::StoredCounterV1;
+use super::earlier_version::StoredEarlierVersionV1;
+use super::group::StoredGroupV1;
+use super::identifier::StoredOwnersV1;
+use super::identifier_system::StoredIdentifierSystemV1;
+use super::individual::StoredIndividualV1;
+use super::kept_concepts::StoredKeptConceptsV1;
+use super::local_code::StoredLocalCodeV1;
+use super::open_membership::StoredOpenMembershipV1;
+use super::program::StoredProgramV1;
+use super::program_membership::StoredProgramMembershipV1;
+use super::register::StoredRegisterV1;
+use super::remembered::StoredRequestV1;
+use super::*;
+use crate::{IdentifierOwner, StoredCodeTable};
+use daftar_domain::change::{Change, ChangedRecord, Sequence};
+use daftar_domain::client::Client;
+use daftar_domain::code::{CodeUri, Namespace};
+use daftar_domain::record::RecordId;
+
+fn golden(name: &str) -> String {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/data/stored");
+    std::fs::read_to_string(folder.join(name)).unwrap_or_default()
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for line in bytes.chunks(32) {
+        for byte in line {
+            write!(text, "{byte:02x}").unwrap();
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn bytes(hexadecimal: &str) -> Vec<u8> {
+    let digits: String = hexadecimal.split_whitespace().collect();
+    let pairs = (0..digits.len() / 2).map(|at| &digits[at * 2..at * 2 + 2]);
+    pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
+}
+
+/// The old bytes say what the JSON says, and what is written today is the same bytes.
+fn check<F: StoredForm>(name: &str, written_today: &[u8]) -> Vec<u8> {
+    let (stored, json) = (golden(&format!("{name}.hex")), golden(&format!("{name}.json")));
+    let today: F = decode(written_today).unwrap();
+    let today_json = serde_json::to_string_pretty(&today).unwrap() + "\n";
+    let new_files = format!("{name}.hex today:\n{}\n{name}.json today:\n{today_json}", hexadecimal(written_today));
+    assert_eq!(stored, hexadecimal(written_today), "{new_files}");
+    let old: F = decode(&bytes(&stored)).unwrap();
+    assert_eq!(json, serde_json::to_string_pretty(&old).unwrap() + "\n", "{new_files}");
+    bytes(&stored)
+}
+
+#[test]
+fn old_individuals_are_read() {
+    let sample = samples::full_individual();
+    let old = check::<StoredIndividualV1>("individual-v1", &individual::encode(&sample).unwrap());
+    assert_eq!(individual::decode(sample.id, &old).unwrap(), sample);
+}
+
+#[test]
+fn old_photos_are_read() {
+    let sample = daftar_domain::photo::Photo::new(b"not really a picture".to_vec(), |_| [0; 32]).unwrap();
+    let old = check::<super::photo::StoredPhotoPartV1>("photo-part-v1", &photo::encode(&sample).unwrap()[0]);
+    assert_eq!(photo::decode(std::iter::once(Ok(old))).unwrap(), sample.bytes().to_vec());
+}
+
+#[test]
+fn old_groups_are_read() {
+    let sample = samples::full_group();
+    let old = check::<StoredGroupV1>("group-v1", &group::encode(&sample).unwrap());
+    assert_eq!(group::decode(sample.id, &old).unwrap(), sample);
+}
+
+#[test]
+fn old_settings_are_read() {
+    let sample = samples::local_code();
+    let old = check::<StoredLocalCodeV1>("local-code-v1", &local_code::encode(&sample).unwrap());
+    assert_eq!(local_code::decode(&old).unwrap(), sample);
+    let starter = samples::starter_code();
+    assert_eq!(local_code::decode(&local_code::encode(&starter).unwrap()).unwrap(), starter);
+    let sample = samples::concept_group();
+    let old = check::<StoredConceptGroupV1>("concept-group-v1", &concept_group::encode(&sample).unwrap());
+    assert_eq!(concept_group::decode(&old).unwrap(), sample);
+    let sample = samples::identifier_system();
+    let old = check::<StoredIdentifierSystemV1>("identifier-system-v1", &identifier_system::encode(&sample).unwrap());
+    assert_eq!(identifier_system::decode(&old).unwrap(), sample);
+    let sample = samples::kept_concepts();
+    let old = check::<StoredKeptConceptsV1>("kept-concepts-v1", &kept_concepts::encode(&sample).unwrap());
+    assert_eq!(kept_concepts::decode(&old).unwrap(), sample);
+    let sample = samples::earlier_version();
+    let old = check::<StoredEarlierVersionV1>("earlier-version-v1", &earlier_version::encode(&sample).unwrap());
+    assert_eq!(earlier_version::decode(&old).unwrap(), sample);
+}
+
+#[test]
+fn old_programs_are_read() {
+    let sample = samples::full_program();
+    let old = check::<StoredProgramV1>("program-v1", &program::encode(&sample).unwrap());
+    assert_eq!(program::decode(sample.id, &old).unwrap(), sample);
+}
+
+#[test]
+fn old_memberships_are_read() {
+    let sample = samples::full_membership();
+    let old =
+        check::<StoredProgramMembershipV1>("program-membership-v1", &program_membership::encode(&sample).unwrap());
+    assert_eq!(program_membership::decode(sample.id, &old).unwrap(), sample);
+    let mut without = sample;
+    without.details.identifiers.clear();
+    for has_no_identifier in [true, false] {
+        without.details.has_no_identifier = has_no_identifier;
+        let bytes = program_membership::encode(&without).unwrap();
+        assert_eq!(program_membership::decode(without.id, &bytes).unwrap(), without);
+    }
+}
+
+#[test]
+fn old_consents_are_read() {
+    let sample = samples::full_consent();
+    let old = check::<StoredConsentV1>("consent-v1", &consent::encode(&sample).unwrap());
+    assert_eq!(consent::decode(sample.id, &old).unwrap(), sample);
+}
+
+#[test]
+fn old_requests_are_read() {
+    let sample = samples::remembered_request();
+    let old = check::<StoredRequestV1>("request-v1", &remembered::encode(&sample).unwrap());
+    assert_eq!(remembered::decode(sample.name.clone(), &old).unwrap(), sample);
+}
+
+#[test]
+fn old_open_memberships_are_read() {
+    let today = open_membership::encode(Some(RecordId(300))).unwrap();
+    let old = check::<StoredOpenMembershipV1>("open-membership-v1", &today);
+    assert_eq!(open_membership::decode(&old).unwrap(), Some(RecordId(300)));
+    assert_eq!(open_membership::decode(&open_membership::encode(None).unwrap()).unwrap(), None);
+}
+
+#[test]
+fn old_clients_are_read() {
+    let sample = samples::full_client();
+    let old = check::<StoredClientV1>("client-v1", &client::encode(&sample).unwrap());
+    assert_eq!(client::decode(&old).unwrap(), sample);
+    let bare = samples::bare_client();
+    assert_eq!(client::decode(&client::encode(&bare).unwrap()).unwrap(), bare);
+}
+
+#[test]
+fn old_audit_lines_are_read() {
+    let sample = samples::audit_entries();
+    let old = check::<StoredAuditV1>("audit-v1", &audit::encode(&sample).unwrap()[0]);
+    assert_eq!(audit::decode(&old).unwrap(), sample);
+}
+
+#[test]
+fn old_parts_of_the_code_table_are_read() {
+    let uri = |text| CodeUri::parse(text).unwrap();
+    let sample = StoredCodeTable {
+        codes: vec![uri("urn:iso:std:iso:5218#1"), uri("urn:iso:std:iso:5218#2"), uri("urn:x#01"), uri("urn:y#a")],
+        editions: vec![(Namespace::parse("urn:iso:std:iso:5218").unwrap(), "2022".to_owned())],
+    };
+    let old = check::<StoredCodeTableV1>("code-table-v1", &code_table::encode(&sample).unwrap());
+    let read = code_table::decode(&old).unwrap();
+    assert_eq!((read.codes, read.editions), (sample.codes, sample.editions));
+}
+
+#[test]
+fn old_identifiers_are_read() {
+    let owner = |id, is_open| IdentifierOwner { id: RecordId(id), is_open };
+    let sample = [owner(300, true), owner(1, false)];
+    let old = check::<StoredOwnersV1>("identifier-v1", &identifier::encode(&sample).unwrap());
+    assert_eq!(identifier::decode(&old).unwrap(), sample);
+}
+
+#[test]
+fn old_changes_are_read() {
+    let record = |record| Change { sequence: Sequence(5), record };
+    let changes = [
+        record(ChangedRecord::Individual(samples::full_individual().into())),
+        record(ChangedRecord::Group(samples::full_group().into())),
+        record(ChangedRecord::Program(samples::full_program().into())),
+        record(ChangedRecord::ProgramMembership(samples::full_membership().into())),
+        record(ChangedRecord::Consent(samples::full_consent().into())),
+    ];
+    let client = samples::full_client();
+    let at = samples::meta().last_updated;
+    let today = change::encode(at, &changes, std::iter::once(&client.id)).unwrap();
+    let old = check::<StoredChangeV1>("change-v1", &today);
+    assert_eq!(change::decode(&old).unwrap(), touched(&changes, &client));
+}
+
+fn touched(changes: &[Change], client: &Client) -> Vec<change::Touched> {
+    let records = changes.iter().map(|change| {
+        let (kind, id, version) = change.record.place();
+        change::Touched::Record(kind, id, version)
+    });
+    records.chain([change::Touched::Client(client.id.as_str().to_owned())]).collect()
+}
+
+#[test]
+fn old_summaries_of_the_audit_log_are_read() {
+    let sample = samples::audit_segment();
+    let old = check::<StoredAuditSegmentV1>("audit-segment-v1", &audit_segment::encode(&sample).unwrap());
+    assert_eq!(audit_segment::decode(&old).unwrap(), sample);
+}
+
+#[test]
+fn old_ids_of_registers_are_read() {
+    let sample = std::array::from_fn(|at| u8::try_from(at * 7).unwrap());
+    let old = check::<StoredRegisterV1>("register-v1", &register::encode(sample).unwrap());
+    assert_eq!(register::decode(&old).unwrap(), sample);
+}
+
+#[test]
+fn old_counters_are_read() {
+    let old = check::<StoredCounterV1>("counter-v1", &counter::encode(1_000_000).unwrap());
+    assert_eq!(counter::decode(&old).unwrap(), 1_000_000);
+}
+
+#[test]
+fn what_no_domain_type_accepts_is_corrupt_and_is_not_shown() {
+    // The sample's identifier `urn:x:y|1`, its system cut to a text without a scheme.
+    let written = individual::encode(&samples::bare_individual()).unwrap();
+    let at = written.windows(7).position(|window| window == b"urn:x:y").unwrap();
+    let mut broken = written.clone();
+    broken[at..at + 7].copy_from_slice(b"secrets");
+    let error = individual::decode(RecordId(1), &broken).unwrap_err().to_string();
+    assert_eq!(error, "a stored individual cannot be read: its `identifier.system` is not valid");
+    assert!(individual::decode(RecordId(1), &written[..written.len() - 1]).is_err());
+}
+
+proptest! {
+    #[test]
+    fn individuals_read_back_as_written(individual in samples::any_individual()) {
+        let written = individual::encode(&individual).unwrap();
+        prop_assert_eq!(individual::decode(individual.id, &written).unwrap(), individual);
+    }
+
+    #[test]
+    fn groups_read_back_as_written(group in samples::any_group()) {
+        let written = group::encode(&group).unwrap();
+        prop_assert_eq!(group::decode(group.id, &written).unwrap(), group);
+    }
+
+    #[test]
+    fn no_bytes_make_reading_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let versioned: Vec<u8> = std::iter::once(1).chain(bytes).collect();
+        let _ = individual::decode(RecordId(1), &versioned);
+        let _ = group::decode(RecordId(1), &versioned);
+        let _ = local_code::decode(&versioned);
+        let _ = concept_group::decode(&versioned);
+        let _ = kept_concepts::decode(&versioned);
+        let _ = identifier_system::decode(&versioned);
+        let _ = photo::decode(std::iter::once(Ok(&versioned)));
+        let _ = earlier_version::decode(&versioned);
+        let _ = client::decode(&versioned);
+        let _ = audit::decode(&versioned);
+        let _ = code_table::decode(&versioned);
+        let _ = identifier::decode(&versioned);
+        let _ = change::decode(&versioned);
+        let _ = counter::decode(&versioned);
+        let _ = register::decode(&versioned);
+        let _ = program::decode(RecordId(1), &versioned);
+        let _ = program_membership::decode(RecordId(1), &versioned);
+        let _ = consent::decode(RecordId(1), &versioned);
+        let _ = open_membership::decode(&versioned);
+        let _ = remembered::decode(samples::remembered_request().name, &versioned);
+    }
+}

@@ -1,0 +1,119 @@
+//! How photos are stored: cut into parts, as the embedded database is slow with large values.
+
+use serde::{Deserialize, Serialize};
+
+use crate::StoreError;
+use daftar_domain::photo::{Photo, PhotoDigest, PhotoReference};
+
+use super::StoredForm;
+
+/// The largest part, in bytes. Sixteen neighbours lie in one page of the embedded database, and a page of more than half a megabyte
+/// would be written to a file of its own.
+const PART_BYTES_MAX: usize = 16 * 1024;
+
+/// Which photo a record has, version 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredPhotoReferenceV1 {
+    sha256: [u8; 32],
+    length: u32,
+}
+
+impl From<PhotoReference> for StoredPhotoReferenceV1 {
+    fn from(reference: PhotoReference) -> Self {
+        Self { sha256: reference.digest.0, length: reference.length }
+    }
+}
+
+impl From<StoredPhotoReferenceV1> for PhotoReference {
+    fn from(stored: StoredPhotoReferenceV1) -> Self {
+        Self { digest: PhotoDigest(stored.sha256), length: stored.length }
+    }
+}
+
+/// A part of a photo, version 1; which one is said by its key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredPhotoPartV1 {
+    /// In how many parts the photo lies.
+    parts: u32,
+    bytes: Vec<u8>,
+}
+
+impl StoredForm for StoredPhotoPartV1 {
+    const VERSION: u8 = 1;
+    const WHAT: &'static str = "part of a photo";
+}
+
+/// The values that a photo is stored in, in order.
+///
+/// # Errors
+/// [`StoreError::TooLarge`], which cannot be: parts are small.
+pub fn encode(photo: &Photo) -> Result<Vec<Vec<u8>>, StoreError> {
+    let chunks = photo.bytes().chunks(PART_BYTES_MAX);
+    let parts = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
+    chunks.map(|bytes| super::encode(&StoredPhotoPartV1 { parts, bytes: bytes.to_vec() })).collect()
+}
+
+/// In how many parts the photo of a value lies, and the bytes of this one.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when the value cannot be read.
+pub fn decode_part(value: &[u8]) -> Result<(u32, Vec<u8>), StoreError> {
+    let part: StoredPhotoPartV1 = super::decode(value)?;
+    Ok((part.parts, part.bytes))
+}
+
+/// Whether a photo of that many bytes can lie in that many parts.
+#[must_use]
+pub fn can_be_kept_in(parts: u32, length: u32) -> bool {
+    (length as usize).div_ceil(PART_BYTES_MAX) == parts as usize
+}
+
+/// The bytes of a photo, from its values in order.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when one is missing or cannot be read.
+pub fn decode(values: impl Iterator<Item = Result<impl AsRef<[u8]>, StoreError>>) -> Result<Vec<u8>, StoreError> {
+    decode_into(Vec::new(), values)
+}
+
+/// As [`decode`], into memory that is there.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_into(
+    mut bytes: Vec<u8>,
+    values: impl Iterator<Item = Result<impl AsRef<[u8]>, StoreError>>,
+) -> Result<Vec<u8>, StoreError> {
+    let (mut expected, mut found) = (0, 0_u32);
+    for value in values {
+        let part: StoredPhotoPartV1 = super::decode(value?.as_ref())?;
+        bytes.extend(part.bytes);
+        expected = part.parts;
+        found = found.saturating_add(1);
+    }
+    if found == expected {
+        return Ok(bytes);
+    }
+    let reason = format!("{found} of its {expected} parts are there");
+    Err(StoreError::Corrupt { what: StoredPhotoPartV1::WHAT, reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_photo_is_put_together_from_its_parts() {
+        for length in [1, PART_BYTES_MAX, PART_BYTES_MAX + 1, 3 * PART_BYTES_MAX] {
+            let bytes: Vec<u8> = (0..length).map(|at| at as u8).collect();
+            let photo = Photo::new(bytes.clone(), |_| [0; 32]).unwrap();
+            let values = encode(&photo).unwrap();
+            assert_eq!(values.len(), length.div_ceil(PART_BYTES_MAX));
+            assert!(can_be_kept_in(values.len() as u32, length as u32));
+            assert!(!can_be_kept_in(values.len() as u32 + 1, length as u32));
+            assert_eq!(decode(values.iter().map(Ok)).unwrap(), bytes);
+            assert!(decode(values.iter().skip(1).map(Ok)).is_err() || values.len() == 1, "a part is missing");
+        }
+        assert_eq!(decode(std::iter::empty::<Result<Vec<u8>, StoreError>>()).unwrap(), Vec::<u8>::new());
+    }
+}

@@ -1,0 +1,18 @@
+//! Requests that were done.
+
+use daftar_domain::idempotency::{IdempotencyKey, RememberedAnswer, RememberedRequest, RequestName};
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
+
+use super::parts::{client_id, meta};
+
+/// A request with an answer of every kind.
+pub fn remembered_request() -> RememberedRequest {
+    let key = IdempotencyKey::parse("8e03978e-40d5-43e8-bc93-6894a57f9324").unwrap();
+    let kinds = RecordKind::ALL;
+    let written =
+        kinds.into_iter().zip(1..).map(|(kind, number)| Some((kind, RecordId(number * 100), VersionId(number))));
+    let answer = |record| RememberedAnswer { status: 201, record };
+    let answers = written.map(answer).chain([RememberedAnswer { status: 204, record: None }]).collect();
+    let name = RequestName { client: client_id("farmers"), key, part: 3 };
+    RememberedRequest { name, digest: [0xa5; 32], at: meta().last_updated, answers }
+}

@@ -1,0 +1,94 @@
+//! Records held in maps: all that the memory store has, and what a transaction has seen and made.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::plan::{Outcome, Present};
+use super::{IdentifierOwner, SCAN_RECORDS_MAX, StoreError};
+use daftar_domain::change::{ChangedRecord, Details};
+use daftar_domain::client::{Client, ClientId};
+use daftar_domain::deployment::{Setting, SettingKey};
+use daftar_domain::idempotency::{RememberedRequest, RequestName};
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::photo::{Photo, PhotoDigest};
+use daftar_domain::program_membership::MembershipSlot;
+use daftar_domain::record::{Record, RecordId, RecordKind};
+
+/// Records, who carries which identifier, which memberships are open, and clients.
+#[derive(Debug, Default)]
+pub struct Records {
+    /// The records, by kind and key.
+    pub by_kind: BTreeMap<(RecordKind, RecordId), ChangedRecord>,
+    /// The open membership of each beneficiary in each program; none, once it is closed.
+    pub open_memberships: BTreeMap<MembershipSlot, Option<RecordId>>,
+    /// The records that carry an identifier, or carried it.
+    pub owners: BTreeMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
+    /// The clients.
+    pub clients: BTreeMap<ClientId, Arc<Client>>,
+    /// The requests that are done once, by their names.
+    pub remembered: BTreeMap<RequestName, Arc<RememberedRequest>>,
+    /// The photos, by digest.
+    pub photos: BTreeMap<PhotoDigest, Photo>,
+}
+
+impl Records {
+    /// The record with that key.
+    pub fn get<D: Details>(&self, id: RecordId) -> Option<Arc<Record<D>>> {
+        self.by_kind.get(&(D::KIND, id)).cloned().and_then(D::of)
+    }
+
+    /// Up to `limit` records of a kind with keys after `after`, by key.
+    pub fn scan(&self, kind: RecordKind, after: RecordId, limit: usize) -> impl Iterator<Item = ChangedRecord> {
+        let later = (Bound::Excluded((kind, after)), Bound::Included((kind, RecordId(u64::MAX))));
+        self.by_kind.range(later).take(limit.min(SCAN_RECORDS_MAX)).map(|(_, record)| record.clone())
+    }
+
+    /// Adds what was read to work writes out, where it is not known already.
+    pub fn add_missing(&mut self, found: Self) {
+        let Self { by_kind, open_memberships, owners, .. } = found;
+        for (place, record) in by_kind {
+            self.by_kind.entry(place).or_insert(record);
+        }
+        for (slot, holder) in open_memberships {
+            self.open_memberships.entry(slot).or_insert(holder);
+        }
+        for (key, owners) in owners {
+            self.owners.entry(key).or_insert(owners);
+        }
+    }
+
+    /// Takes up what a write leaves behind; gives back the settings, which are none of its own.
+    pub fn take_up(&mut self, outcome: Outcome) -> BTreeMap<SettingKey, Option<Arc<Setting>>> {
+        let Outcome { records, open_memberships, owners, clients, remembered, photos, settings } = outcome;
+        self.by_kind.extend(records);
+        self.open_memberships.extend(open_memberships);
+        self.owners.extend(owners);
+        self.clients.extend(clients);
+        self.remembered.extend(remembered);
+        self.photos.extend(photos);
+        settings
+    }
+}
+
+impl Present for Records {
+    fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
+        Ok(self.by_kind.get(&(kind, id)).cloned())
+    }
+
+    fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
+        Ok(self.open_memberships.get(&slot).copied().flatten())
+    }
+
+    fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<IdentifierOwner>, StoreError> {
+        Ok(self.owners.get(&(kind, key.clone())).cloned().unwrap_or_default())
+    }
+
+    fn client(&self, id: &ClientId) -> Result<Option<Arc<Client>>, StoreError> {
+        Ok(self.clients.get(id).cloned())
+    }
+
+    fn remembered(&self, name: &RequestName) -> Result<Option<Arc<RememberedRequest>>, StoreError> {
+        Ok(self.remembered.get(name).cloned())
+    }
+}

@@ -1,0 +1,166 @@
+//! Counts of calls that several processes share.
+
+use std::time::Duration;
+
+use crate::StoreError;
+
+/// What is asked of a count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Take {
+    /// So many, or nothing is taken.
+    pub least: u64,
+    /// At most so many.
+    pub most: u64,
+    /// The count never goes beyond that.
+    pub limit: u64,
+}
+
+/// What was given of a count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// So many.
+    pub taken: u64,
+    /// The count now, with what was taken.
+    pub count: u64,
+}
+
+/// What is asked of a minute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// How many calls a minute has.
+    pub per_minute: u32,
+    /// So many, or none are given.
+    pub least: u32,
+    /// At most so many.
+    pub most: u32,
+}
+
+/// What was given of a minute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leased {
+    /// So many calls.
+    pub calls: u32,
+    /// How many more could be given at once.
+    pub left: u32,
+    /// How long until the minute is full again.
+    pub until_full: Duration,
+}
+
+/// What was given of a sliding window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Windowed {
+    /// Whether the calls were counted.
+    pub is_taken: bool,
+    /// How long each call stays in the window, those that were counted now included; at most [`WINDOW`].
+    pub until_left: Vec<Duration>,
+}
+
+/// The length of a sliding window.
+pub const WINDOW: Duration = Duration::from_secs(60);
+
+/// Counts of a day, exact, of a minute, and of a sliding window; the latter two go by the store's own clock.
+///
+/// A minute is a bucket of so many calls that fills evenly (GCRA): all of them at once, then one every minute divided by them.
+#[async_trait::async_trait]
+pub trait SharedLimits: Send + Sync + 'static {
+    /// Raises a named counter of the store by what is asked, as far as its limit allows, durably. It is one of the store's counters: an absent
+    /// one is 0.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn take(&self, name: &str, take: Take) -> Result<Taken, StoreError>;
+
+    /// Lowers a named counter by what was taken of it and not used, not below 0.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn give_back(&self, name: &str, count: u64) -> Result<(), StoreError>;
+
+    /// Takes calls out of the minute of a name. Need not outlive a crash of the store: a minute then begins full.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn lease(&self, name: &str, lease: Lease) -> Result<Leased, StoreError>;
+
+    /// Counts calls in the sliding window of a name, if it then has at most `limit`. Need not outlive a crash of the store: a window is
+    /// empty then.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn window(&self, name: &str, calls: u32, limit: u32) -> Result<Windowed, StoreError>;
+
+    /// Forgets minutes that are full again and windows that are empty, and returns their number.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn forget_full_minutes(&self) -> Result<u64, StoreError>;
+}
+
+/// The time in which one call comes back; at least a nanosecond.
+#[must_use]
+pub fn cell_ns(per_minute: u32) -> u64 {
+    (60_000_000_000 / u64::from(per_minute.max(1))).max(1)
+}
+
+/// What is kept of a minute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Minute {
+    /// From then on it is full again.
+    pub full_at_ns: u64,
+    /// How many calls it had when it was asked last; 0 where it never was.
+    pub per_minute: u32,
+}
+
+/// Takes calls out of a minute; says what was given and what is kept of it then. Under another limit what was used stays used; beyond a
+/// lower one it is forgotten.
+#[must_use]
+pub fn lease(minute: Minute, now_ns: u64, lease: Lease) -> (Leased, Minute) {
+    let Lease { per_minute, least, most } = lease;
+    let cell_ns = cell_ns(per_minute);
+    let until_full_ns = match minute.per_minute {
+        0 => 0,
+        before if before == per_minute => minute.full_at_ns.saturating_sub(now_ns),
+        before => minute.full_at_ns.saturating_sub(now_ns).div_ceil(self::cell_ns(before)).saturating_mul(cell_ns),
+    };
+    let until_full_ns = until_full_ns.min(cell_ns.saturating_mul(per_minute.into()));
+    let used = u32::try_from(until_full_ns.div_ceil(cell_ns)).unwrap_or(u32::MAX);
+    let left = per_minute.saturating_sub(used);
+    let calls = if left < least { 0 } else { left.min(most) };
+    let until_full_ns = until_full_ns.saturating_add(cell_ns.saturating_mul(calls.into()));
+    let leased = Leased { calls, left: left.saturating_sub(calls), until_full: Duration::from_nanos(until_full_ns) };
+    (leased, Minute { full_at_ns: now_ns.saturating_add(until_full_ns), per_minute })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_minute_is_given_once_and_comes_back_call_by_call() {
+        let ask = |least, most| Lease { per_minute: 60, least, most };
+        let (first, minute) = lease(Minute::default(), 5 * SECOND, ask(1, 50));
+        assert_eq!((first.calls, first.left, first.until_full), (50, 10, Duration::from_secs(50)));
+        let (second, minute) = lease(minute, 5 * SECOND, ask(1, 50));
+        assert_eq!((second.calls, second.left), (10, 0));
+        let (third, same) = lease(minute, 5 * SECOND, ask(1, 1));
+        assert_eq!((third.calls, same), (0, minute));
+        let (fourth, _) = lease(minute, 7 * SECOND, ask(3, 9));
+        assert_eq!((fourth.calls, fourth.left), (0, 2), "all or nothing");
+        let (fifth, _) = lease(minute, 7 * SECOND, ask(2, 9));
+        assert_eq!(fifth.calls, 2);
+    }
+
+    #[test]
+    fn a_change_of_the_limit_keeps_what_was_used() {
+        let all = |per_minute| Lease { per_minute, least: 1, most: u32::MAX };
+        for (before, used, after, left) in [(60, 10, 120, 110), (60, 60, 600, 540), (60, 50, 30, 0), (60, 10, 30, 20)] {
+            let (_, minute) = lease(Minute::default(), 0, Lease { per_minute: before, least: used, most: used });
+            assert_eq!(lease(minute, 0, all(after)).0.calls, left, "{before} → {after} after {used}");
+        }
+        let ahead = Minute { full_at_ns: u64::MAX, per_minute: 60 };
+        let (given, _) = lease(ahead, 60 * SECOND, all(60));
+        assert_eq!((given.calls, given.until_full), (0, Duration::from_secs(60)), "a clock that was far ahead");
+    }
+}

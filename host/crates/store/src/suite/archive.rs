@@ -1,0 +1,302 @@
+//! Taking a store as it stood after one write, and filling another one with it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jiff::civil::date;
+
+use crate::StoreError;
+use crate::archive::{Entry, Kept, Snapshot};
+use crate::record::{self, samples};
+use daftar_domain::calendar::Period;
+use daftar_domain::change::{ChangedRecord, Sequence};
+use daftar_domain::client::ClientId;
+use daftar_domain::idempotency::{IdempotencyKey, RememberedAnswer, RememberedRequest, RequestName};
+use daftar_domain::photo::Photo;
+use daftar_domain::record::{RecordKind, VersionId};
+use daftar_domain::subject::{Subject, SubjectReference};
+
+use super::*;
+
+/// Everything that a snapshot gives.
+async fn taken(snapshot: &mut dyn Snapshot) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    loop {
+        let more = snapshot.next().await.unwrap();
+        if more.is_empty() {
+            return entries;
+        }
+        entries.extend(more);
+    }
+}
+
+async fn snapshot<B: Backend>(backend: &B) -> Box<dyn Snapshot> {
+    backend.whole().snapshot().await.unwrap()
+}
+
+/// How often each kind of thing is among them.
+fn counts(entries: &[Entry]) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for entry in entries {
+        *counts.entry(entry.kept().name()).or_default() += 1;
+    }
+    counts
+}
+
+/// Records as they stand, with their keys and versions.
+fn present(entries: &[Entry]) -> Vec<ChangedRecord> {
+    let records = entries.iter().filter_map(|entry| match entry {
+        Entry::Version { kind, id, is_present: true, value, .. } => {
+            Some(record::decode_any(*kind, *id, value).unwrap())
+        }
+        _ => None,
+    });
+    records.collect()
+}
+
+fn photo(bytes: &[u8]) -> Photo {
+    Photo::new(bytes.to_vec(), |bytes| {
+        let mut digest = [0; 32];
+        digest.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+        digest
+    })
+    .unwrap()
+}
+
+fn ended(text: &str) -> Identifier {
+    Identifier { key: key(text), period: Some(Period { start: None, end: Some(date(2026, 1, 1)) }) }
+}
+
+/// A store with something of everything.
+pub async fn furnished<B: Backend>() -> (B, Arc<Listener>) {
+    let (backend, listener) = listening::<B>();
+    let store = backend.store();
+    let (portrait, other) = (photo(b"a portrait"), photo(b"another one"));
+    let pictured = |photo: &Photo| IndividualDetails { photo: Some(photo.reference()), ..person(&["urn:x:a|1"]) };
+    commit(store, vec![Operation::PutPhoto(portrait.clone()), Operation::create(pictured(&portrait))]).await.unwrap();
+    commit(
+        store,
+        vec![Operation::PutPhoto(other.clone()), Operation::update(RecordId(1), VersionId(1), pictured(&other))],
+    )
+    .await
+    .unwrap();
+    create(store, person(&["urn:x:a|2", "urn:x:b|2"])).await;
+    // The identifier goes from the second to the third.
+    let without = IndividualDetails { identifiers: vec![ended("urn:x:a|2")], ..person(&[]) };
+    commit(store, vec![Operation::update(RecordId(2), VersionId(1), without)]).await.unwrap();
+    create(store, person(&["urn:x:a|2"])).await;
+    commit(store, vec![Operation::create(group(&["urn:x:g|1"]))]).await.unwrap();
+    let membership = samples::full_membership().details;
+    let of = |number| SubjectReference { kind: Subject::Individual, id: RecordId(number) };
+    let open = daftar_domain::program_membership::ProgramMembershipDetails {
+        identifiers: Vec::new(),
+        program: RecordId(1),
+        beneficiary: of(1),
+        status: daftar_domain::program_membership::MembershipStatus::Enrolled,
+        exit_date: None,
+        exit_reason: None,
+        ..membership
+    };
+    let closed = daftar_domain::program_membership::ProgramMembershipDetails {
+        beneficiary: of(2),
+        status: daftar_domain::program_membership::MembershipStatus::NotEligible,
+        ..open.clone()
+    };
+    commit(
+        store,
+        vec![
+            Operation::create(samples::full_program().details),
+            Operation::create(open),
+            Operation::create(closed),
+            Operation::create(samples::full_consent().details),
+            Operation::CreateClient(samples::full_client()),
+            Operation::PutSetting(daftar_domain::deployment::Setting::LocalCode(samples::local_code())),
+            Operation::PutSetting(daftar_domain::deployment::Setting::IdentifierSystem(samples::identifier_system())),
+        ],
+    )
+    .await
+    .unwrap();
+    let uri = |code: usize| daftar_domain::code::CodeUri::from_parts("urn:x:codes", &code.to_string()).unwrap();
+    store.number_codes((0..1_200).map(uri).collect(), Vec::new()).await.unwrap();
+    store.raise_counter("day/2026-01-02/c", 7).await.unwrap();
+    store.append_audit((0..700).map(|number| audit_entry(&number.to_string())).collect()).await.unwrap();
+    assert_eq!(store.audit(1).await.unwrap()[0].request_id, "699");
+    (backend, listener)
+}
+
+fn request(key: &str, record: Option<(RecordKind, RecordId, VersionId)>) -> RememberedRequest {
+    let name =
+        RequestName { client: ClientId::parse("client-1").unwrap(), key: IdempotencyKey::parse(key).unwrap(), part: 0 };
+    let at = "2026-01-02T03:04:05.678Z".parse().unwrap();
+    RememberedRequest { name, digest: [1; 32], at, answers: vec![RememberedAnswer { status: 201, record }] }
+}
+
+pub async fn a_snapshot_holds_everything_that_is_kept<B: Backend>() {
+    let (backend, _) = furnished::<B>().await;
+    let store = backend.store();
+    let first = request("k", Some((RecordKind::Individual, RecordId::pending(1), VersionId(1))));
+    store.commit_once(write(vec![Operation::create(person(&[]))]), first).await.unwrap();
+    let mut snapshot = snapshot(&backend).await;
+    let mark = snapshot.mark().clone();
+    assert_eq!(mark.sequence, Sequence(8));
+    assert_eq!(
+        mark.records.map(|(kind, count)| (Kept::of_kind(kind).name(), count)),
+        [("individuals", 4), ("groups", 1), ("programs", 1), ("program_memberships", 2), ("consents", 1)]
+    );
+    let entries = taken(&mut *snapshot).await;
+    assert!(snapshot.next().await.unwrap().is_empty(), "the end stays the end");
+    let counts = counts(&entries);
+    for (name, count) in [
+        ("individuals", 4),
+        ("groups", 1),
+        ("programs", 1),
+        ("program_memberships", 2),
+        ("consents", 1),
+        ("older_versions", 2),
+        ("photos", 2),
+        ("clients", 1),
+        ("settings", 2),
+        ("counters", 1),
+        ("requests", 1),
+        ("changes", 8),
+    ] {
+        assert_eq!(counts[name], count, "{name}");
+    }
+    assert!(counts["code_table_parts"] >= 1 && counts["audit_values"] >= 3);
+    let shown = format!("{entries:?}");
+    assert!(!shown.contains("urn:x:a") && !shown.contains("portrait"), "a snapshot shows nothing of what records say");
+}
+
+pub async fn what_is_written_after_the_snapshot_is_not_in_it<B: Backend>() {
+    let (backend, _) = furnished::<B>().await;
+    let store = backend.store();
+    let before = taken(&mut *snapshot(&backend).await).await;
+    let mut late = snapshot(&backend).await;
+    let mut taken_late = Vec::new();
+    // Everything is changed between the snapshot and its being read, and in the midst of it.
+    for step in 0..4 {
+        let (one, two) = (format!("urn:x:new|{step}"), format!("urn:x:group|{step}"));
+        let made = request(&one, Some((RecordKind::Individual, RecordId::pending(1), VersionId(1))));
+        store.commit_once(write(vec![Operation::create(person(&[&one]))]), made).await.unwrap();
+        let again = IndividualDetails { active: Some(step % 2 == 0), ..person(&["urn:x:a|1"]) };
+        let update = Operation::update(RecordId(1), VersionId(2 + step), again);
+        let changed = request(&two, Some((RecordKind::Individual, RecordId(1), VersionId(3 + step))));
+        store.commit_once(write(vec![update]), changed).await.unwrap();
+        let update = Operation::update(RecordId(1), VersionId(1 + step), group(&["urn:x:g|1"]));
+        commit(store, vec![update, Operation::create(group(&[&two]))]).await.unwrap();
+        store.append_audit(vec![audit_entry("late")]).await.unwrap();
+        store.raise_counter("day/2026-01-02/c", 100 + step).await.unwrap();
+        let uri = daftar_domain::code::CodeUri::from_parts("urn:x:late", &step.to_string()).unwrap();
+        store.number_codes(vec![uri], Vec::new()).await.unwrap();
+        if step == 1 {
+            taken_late = late.next().await.unwrap();
+            assert!(!taken_late.is_empty());
+        }
+    }
+    taken_late.extend(taken(&mut *late).await);
+    assert!(taken_late == before, "{taken_late:?}");
+}
+
+pub async fn a_snapshot_under_writes_is_what_stood_after_one_write<B: Backend>() {
+    let (backend, listener) = listening::<B>();
+    let store = backend.store();
+    for number in 0..40 {
+        create(store, person(&[&format!("urn:x:a|{number}")])).await;
+    }
+    let is_over = AtomicBool::new(false);
+    let is_over = &is_over;
+    let writers = (0..4_u64).map(|writer| async move {
+        let mut round = 0;
+        while !is_over.load(Ordering::Acquire) && round < 2_000 {
+            let id = RecordId(1 + (writer * 10 + round % 10));
+            let now = store.find::<IndividualDetails>(id).await.unwrap().unwrap();
+            let changed = IndividualDetails { active: Some(round % 2 == 0), ..now.details.clone() };
+            let fresh = Operation::create(person(&[&format!("urn:x:w{writer}|{round}")]));
+            let update = Operation::update(id, now.meta.version, changed);
+            commit(store, vec![update, fresh]).await.unwrap();
+            round += 1;
+            tokio::task::yield_now().await;
+        }
+    });
+    let taker = async {
+        let mut all = Vec::new();
+        for _ in 0..12 {
+            let mut snapshot = snapshot(&backend).await;
+            tokio::task::yield_now().await;
+            let sequence = snapshot.mark().sequence;
+            all.push((sequence, present(&taken(&mut *snapshot).await)));
+        }
+        is_over.store(true, Ordering::Release);
+        all
+    };
+    let (_, all) = tokio::join!(futures_join(writers), taker);
+    let changes = listener.0.lock().unwrap().clone();
+    assert_eq!(all.len(), 12);
+    for (sequence, records) in all {
+        // The model: the last change of each record up to that write.
+        let mut model = BTreeMap::new();
+        for change in changes.iter().filter(|change| change.sequence <= sequence) {
+            let (kind, id, _) = change.record.place();
+            model.insert((kind, id), format!("{:?}", change.record));
+        }
+        let records: Vec<String> = records.iter().map(|record| format!("{record:?}")).collect();
+        assert!(records == model.into_values().collect::<Vec<_>>(), "as of write {}", sequence.0);
+    }
+}
+
+pub async fn a_filled_store_holds_what_the_other_one_held<B: Backend>() {
+    let (backend, _) = furnished::<B>().await;
+    let entries = taken(&mut *snapshot(&backend).await).await;
+    let (mut filling, finish) = B::refill();
+    for some in entries.chunks(7) {
+        filling.put(some.to_vec()).await.unwrap();
+    }
+    filling.finish().await.unwrap();
+    let other = finish();
+    let again = taken(&mut *snapshot(&other).await).await;
+    assert!(again == entries, "what is taken of it is the same");
+
+    let (one, two) = (backend.store(), other.store());
+    other.store().attach_sink(Arc::new(Listener::default())).unwrap();
+    for (kind, address) in [
+        (RecordKind::Individual, "urn:x:a|1"),
+        (RecordKind::Individual, "urn:x:a|2"),
+        (RecordKind::Individual, "urn:x:b|2"),
+        (RecordKind::Group, "urn:x:g|1"),
+    ] {
+        let owners = one.identifier_owners(kind, &key(address), 9).await.unwrap();
+        assert!(!owners.is_empty());
+        assert_eq!(two.identifier_owners(kind, &key(address), 9).await.unwrap(), owners, "{address}");
+    }
+    for number in [1, 2] {
+        let beneficiary = SubjectReference { kind: Subject::Individual, id: RecordId(number) };
+        let slot = daftar_domain::program_membership::MembershipSlot { program: RecordId(1), beneficiary };
+        assert_eq!(two.open_membership(slot).await.unwrap(), one.open_membership(slot).await.unwrap(), "{number}");
+    }
+    assert_eq!(two.audit(usize::MAX).await.unwrap(), one.audit(usize::MAX).await.unwrap());
+    assert_eq!(two.clients().await.unwrap(), one.clients().await.unwrap());
+    assert_eq!(two.counters("").await.unwrap(), one.counters("").await.unwrap());
+    assert_eq!(two.code_table().await.unwrap().codes, one.code_table().await.unwrap().codes);
+    let older = two.find_version::<IndividualDetails>(RecordId(1), VersionId(1)).await.unwrap().unwrap();
+    assert_eq!(older, one.find_version::<IndividualDetails>(RecordId(1), VersionId(1)).await.unwrap().unwrap());
+    let portrait = older.details.photo.unwrap();
+    assert_eq!(two.photo(portrait).await.unwrap(), one.photo(portrait).await.unwrap());
+
+    // It goes on where the other one stood.
+    let created = commit(two, vec![Operation::create(person(&[]))]).await.unwrap();
+    assert_eq!((created.sequence, individual_of(&created.written[0]).id), (Sequence(8), RecordId(4)));
+    let taken_already = commit(two, vec![Operation::create(person(&["urn:x:a|2"]))]).await;
+    assert!(matches!(taken_already, Err(StoreError::IdentifierInUse(_))));
+}
+
+pub async fn an_empty_store_is_taken_and_filled<B: Backend>() {
+    let (backend, _) = listening::<B>();
+    let mut snapshot = snapshot(&backend).await;
+    assert_eq!(snapshot.mark().sequence, Sequence(0));
+    assert!(taken(&mut *snapshot).await.is_empty());
+    let (filling, finish) = B::refill();
+    filling.finish().await.unwrap();
+    let other = finish();
+    other.store().attach_sink(Arc::new(Listener::default())).unwrap();
+    assert_eq!(create(other.store(), person(&[])).await.id, RecordId(1));
+}

@@ -1,0 +1,179 @@
+use jiff::{SignedDuration, Timestamp};
+
+use crate::audit_archive::{AuditRemoval, AuditRemoved, REMOVAL_VALUES_MAX};
+use crate::record::audit::ENTRIES_PER_VALUE_MAX;
+use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
+
+use super::*;
+
+fn day(number: usize) -> Timestamp {
+    let first: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    first + SignedDuration::from_hours(24 * i64::try_from(number).unwrap())
+}
+
+/// A line of that day on one of ten records.
+fn line(number: usize) -> AuditEntry {
+    let targets = vec![format!("Individual/urn:x:a|{}", number % 10)];
+    AuditEntry { at: day(number), targets, ..audit_entry(&number.to_string()) }
+}
+
+/// Adds lines, each so that it is a stored value of its own.
+async fn add_apart<B: Backend>(backend: &B, lines: impl IntoIterator<Item = AuditEntry>) {
+    for line in lines {
+        backend.store().commit(Write { audit: vec![line], ..write(Vec::new()) }).await.unwrap();
+    }
+}
+
+async fn page<B: Backend>(
+    backend: &B,
+    query: &AuditQuery,
+    before: AuditPosition,
+    (lines_max, examined_max): (usize, usize),
+) -> AuditPage {
+    backend.archive().audit_page(query.clone(), before, AuditBounds { lines_max, examined_max }).await.unwrap()
+}
+
+/// Every line that the query finds, page after page; and in how many pages.
+async fn all<B: Backend>(backend: &B, query: &AuditQuery, bounds: (usize, usize)) -> (Vec<String>, usize) {
+    let (mut found, mut pages, mut before) = (Vec::new(), 0, AuditPosition::END);
+    loop {
+        let AuditPage { entries, next } = page(backend, query, before, bounds).await;
+        pages += 1;
+        assert!(entries.len() <= bounds.0);
+        found.extend(entries.into_iter().map(|entry| entry.request_id));
+        let Some(next) = next else { return (found, pages) };
+        assert!(next < before, "it goes on");
+        before = next;
+    }
+}
+
+fn requests(numbers: impl Iterator<Item = usize>) -> Vec<String> {
+    numbers.map(|number| number.to_string()).collect()
+}
+
+fn removal(before: Timestamp, told: Option<AuditRemoved>) -> AuditRemoval {
+    AuditRemoval { before, line: AuditEntry { at: day(5_000), ..audit_entry("removal") }, told }
+}
+
+/// Removes until there is nothing left to remove.
+async fn remove_all<B: Backend>(backend: &B, before: Timestamp) -> Option<AuditRemoved> {
+    let mut told = None;
+    while let Some(removed) = backend.archive().remove_audit(removal(before, told)).await.unwrap() {
+        told = Some(removed);
+    }
+    told
+}
+
+pub async fn the_audit_log_is_looked_through_in_pages<B: Backend>() {
+    let (mut backend, _) = listening::<B>();
+    let total = 6 * ENTRIES_PER_VALUE_MAX;
+    backend.store().append_audit((0..total - 5).map(line).collect()).await.unwrap();
+    // Brings them to disk before what is written by itself.
+    backend.store().audit(0).await.unwrap();
+    add_apart(&backend, (total - 5..total).map(line)).await;
+    let everything = AuditQuery::default();
+    for _ in 0..2 {
+        for lines_max in [1, 7, total - 1, total, total + 1] {
+            let (found, _) = all(&backend, &everything, (lines_max, usize::MAX)).await;
+            assert!(found == requests((0..total).rev()), "{lines_max}");
+        }
+        let on = AuditQuery { target: Some("urn:x:a|3".to_owned()), ..AuditQuery::default() };
+        let expected = requests((0..total).rev().filter(|number| number % 10 == 3));
+        for bounds in [(10, usize::MAX), (usize::MAX, 100), (5, 33)] {
+            assert_eq!(all(&backend, &on, bounds).await.0, expected, "{bounds:?}");
+        }
+        let (found, pages) = all(&backend, &AuditQuery { request_id: Some("12".to_owned()), ..on }, (9, 200)).await;
+        assert_eq!((found.len(), pages > 4), (0, true), "looking is bounded");
+        reopened(&mut backend).await;
+    }
+}
+
+pub async fn the_audit_log_is_looked_through_by_time<B: Backend>() {
+    let (backend, _) = listening::<B>();
+    add_apart(&backend, (0..20).map(line)).await;
+    let query = AuditQuery { from: Some(day(4)), to: Some(day(9)), ..AuditQuery::default() };
+    assert_eq!(all(&backend, &query, (2, 3)).await.0, requests((4..9).rev()));
+}
+
+pub async fn many_lines_of_the_audit_log_are_found_by_what_they_name<B: Backend>() {
+    let (mut backend, _) = listening::<B>();
+    let total = 40 * ENTRIES_PER_VALUE_MAX;
+    for from in (0..total).step_by(ENTRIES_PER_VALUE_MAX) {
+        backend.store().append_audit((from..from + ENTRIES_PER_VALUE_MAX).map(line).collect()).await.unwrap();
+    }
+    for _ in 0..2 {
+        for number in [0, 4_095, 4_096, 8_191, 8_192, total - 1] {
+            let query = AuditQuery { request_id: Some(number.to_string()), ..AuditQuery::default() };
+            let (found, pages) = all(&backend, &query, (10, 20_000)).await;
+            assert_eq!((found, pages), (requests([number].into_iter()), 1), "{number}");
+        }
+        let found = all(&backend, &AuditQuery::default(), (1_000, usize::MAX)).await.0;
+        assert!(found == requests((0..total).rev()), "every line, in order");
+        reopened(&mut backend).await;
+    }
+}
+
+pub async fn old_lines_of_the_audit_log_are_removed_in_small_steps<B: Backend>() {
+    let (mut backend, _) = listening::<B>();
+    let total = REMOVAL_VALUES_MAX * 2 + 10;
+    add_apart(&backend, (0..total).map(line)).await;
+    let first = backend.archive().remove_audit(removal(day(total - 5), None)).await.unwrap().unwrap();
+    assert_eq!(first.lines as usize, REMOVAL_VALUES_MAX);
+    // Whoever stops here has told what was removed.
+    reopened(&mut backend).await;
+    let newest = backend.store().audit(1).await.unwrap();
+    assert_eq!((newest[0].request_id.as_str(), newest[0].count), ("removal", first.lines));
+    assert_eq!(backend.store().audit(usize::MAX).await.unwrap().len(), total - REMOVAL_VALUES_MAX + 1);
+    // Later steps tell of all of them in the same line.
+    let mut told = Some(first);
+    while let Some(removed) = backend.archive().remove_audit(removal(day(total - 5), told)).await.unwrap() {
+        assert_eq!(removed.at, first.at);
+        told = Some(removed);
+    }
+    assert_eq!(told.unwrap().lines as usize, total - 5);
+    reopened(&mut backend).await;
+    let left = backend.store().audit(usize::MAX).await.unwrap();
+    assert_eq!(left[0].count as usize, total - 5);
+    let left: Vec<_> = left.into_iter().map(|entry| entry.request_id).collect();
+    assert_eq!(left, [vec!["removal".to_owned()], requests((total - 5..total).rev())].concat());
+    assert!(remove_all(&backend, day(total - 5)).await.is_none(), "nothing is left to remove");
+    add_apart(&backend, [line(total)]).await;
+    assert_eq!(backend.store().audit(1).await.unwrap(), [line(total)]);
+}
+
+pub async fn lines_as_old_as_the_limit_stay<B: Backend>() {
+    let (backend, _) = listening::<B>();
+    add_apart(&backend, (0..3).map(line)).await;
+    assert!(remove_all(&backend, day(0)).await.is_none());
+    let just_after = day(0) + SignedDuration::from_millis(1);
+    assert_eq!(remove_all(&backend, just_after).await.unwrap().lines, 1);
+}
+
+pub async fn lines_of_a_clock_that_was_wrong_keep_none_after_them<B: Backend>() {
+    let (backend, _) = listening::<B>();
+    add_apart(&backend, [4_000, 4_001, 0, 1].map(line)).await;
+    assert_eq!(remove_all(&backend, day(100)).await.unwrap().lines, 2);
+    let left: Vec<_> = backend.store().audit(9).await.unwrap().into_iter().map(|entry| entry.request_id).collect();
+    assert_eq!(left, ["removal", "4001", "4000"]);
+}
+
+pub async fn what_is_left_after_a_removal_is_found<B: Backend>() {
+    let (mut backend, _) = listening::<B>();
+    let total = 40 * ENTRIES_PER_VALUE_MAX;
+    for from in (0..total).step_by(ENTRIES_PER_VALUE_MAX) {
+        backend.store().append_audit((from..from + ENTRIES_PER_VALUE_MAX).map(line).collect()).await.unwrap();
+        // Brings them to disk, so that values hold whole days.
+        backend.store().audit(0).await.unwrap();
+    }
+    let kept_from = 24 * ENTRIES_PER_VALUE_MAX;
+    assert_eq!(remove_all(&backend, day(kept_from)).await.unwrap().lines as usize, kept_from);
+    for _ in 0..2 {
+        for (number, is_left) in [(0, false), (kept_from - 1, false), (kept_from, true), (total - 1, true)] {
+            let query = AuditQuery { request_id: Some(number.to_string()), ..AuditQuery::default() };
+            let expected = if is_left { requests([number].into_iter()) } else { Vec::new() };
+            assert_eq!(all(&backend, &query, (10, usize::MAX)).await.0, expected, "{number}");
+        }
+        assert_eq!(backend.store().audit(usize::MAX).await.unwrap().len(), total - kept_from + 1);
+        reopened(&mut backend).await;
+    }
+}

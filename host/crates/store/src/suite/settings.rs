@@ -1,0 +1,106 @@
+use crate::Operation;
+use crate::record::samples;
+use daftar_domain::code::{Code, CodeUri, Namespace};
+use daftar_domain::deployment::{KeptConcepts, Setting, SettingKey};
+use daftar_domain::local_code::{LocalCode, LocalStanding};
+
+use super::*;
+
+fn group(name: &str) -> Setting {
+    Setting::ConceptGroup(daftar_domain::vocabulary::ConceptGroup { name: name.to_owned(), ..samples::concept_group() })
+}
+
+async fn put(store: &dyn Store, setting: Setting) {
+    commit(store, vec![Operation::PutSetting(setting)]).await.unwrap();
+}
+
+/// What is kept, in an order of its own.
+async fn kept(store: &dyn Store) -> Vec<Setting> {
+    let mut settings = store.settings().await.unwrap();
+    settings.sort_by_key(Setting::key);
+    settings
+}
+
+pub async fn settings_read_back_and_survive<B: Backend>() {
+    let (mut backend, listener) = listening::<B>();
+    let mut code = samples::local_code();
+    code.updated_at = "2026-01-02T00:00:00.0009Z".parse().unwrap();
+    put(backend.store(), Setting::LocalCode(code.clone())).await;
+    put(backend.store(), group("b")).await;
+    put(backend.store(), group("a")).await;
+    put(backend.store(), Setting::KeptConcepts(samples::kept_concepts())).await;
+    let earlier = Setting::EarlierVersion(std::sync::Arc::new(samples::earlier_version()));
+    put(backend.store(), earlier.clone()).await;
+    let system = Setting::IdentifierSystem(samples::identifier_system());
+    put(backend.store(), system.clone()).await;
+    code.updated_at = "2026-01-02T00:00:00Z".parse().unwrap();
+    let kept_concepts = Setting::KeptConcepts(samples::kept_concepts());
+    let expected = [Setting::LocalCode(code), group("a"), group("b"), kept_concepts, earlier, system];
+    for _ in 0..2 {
+        assert_eq!(kept(backend.store()).await, expected);
+        reopened(&mut backend).await;
+    }
+    assert!(listener.0.lock().unwrap().is_empty(), "no record changed");
+}
+
+pub async fn a_setting_is_replaced_and_taken_out_by_its_key<B: Backend>() {
+    let (mut backend, _) = listening::<B>();
+    let code = samples::local_code();
+    let other = LocalCode { uri: CodeUri::parse("urn:svc:vocab:id-type#farmer").unwrap(), ..code.clone() };
+    put(backend.store(), Setting::LocalCode(code.clone())).await;
+    put(backend.store(), Setting::LocalCode(other.clone())).await;
+    let replaced_by = Some(Code::parse("passport").unwrap());
+    let deprecated = LocalCode { standing: LocalStanding::Deprecated { replaced_by }, ..code.clone() };
+    put(backend.store(), Setting::LocalCode(deprecated.clone())).await;
+    let mut expected = [Setting::LocalCode(deprecated), Setting::LocalCode(other.clone())];
+    expected.sort_by_key(Setting::key);
+    assert_eq!(kept(backend.store()).await, expected);
+    let remove = |key| vec![Operation::RemoveSetting(key)];
+    commit(backend.store(), remove(SettingKey::LocalCode(code.uri))).await.unwrap();
+    commit(backend.store(), remove(SettingKey::ConceptGroup("never".into()))).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(kept(backend.store()).await, [Setting::LocalCode(other.clone())]);
+        reopened(&mut backend).await;
+    }
+}
+
+pub async fn settings_of_one_write_are_all_kept_or_none<B: Backend>() {
+    let (mut backend, _) = listening::<B>();
+    put(backend.store(), group("old")).await;
+    let part = |part| KeptConcepts { part, ..samples::kept_concepts() };
+    let parts = (0..100).map(|number| Operation::PutSetting(Setting::KeptConcepts(part(number))));
+    let remove = Operation::RemoveSetting(SettingKey::ConceptGroup("old".into()));
+    commit(backend.store(), parts.chain([remove]).collect()).await.unwrap();
+    reopened(&mut backend).await;
+    let numbers: Vec<u32> = kept(backend.store())
+        .await
+        .iter()
+        .map(|setting| match setting.key() {
+            SettingKey::KeptConcepts(_, part) => part,
+            other => panic!("not taken out: {other:?}"),
+        })
+        .collect();
+    assert!(numbers.into_iter().eq(0..100));
+    let update = Operation::update(RecordId(9), daftar_domain::record::VersionId::FIRST, person(&["urn:x:y|1"]));
+    let failing = vec![Operation::PutSetting(group("new")), update];
+    assert!(commit(backend.store(), failing).await.is_err());
+    assert_eq!(kept(backend.store()).await.len(), 100, "nothing of a write that fails is kept");
+}
+
+pub async fn settings_of_like_names_stay_apart<B: Backend>() {
+    let (backend, _) = listening::<B>();
+    let namespaces = ["urn:a", "urn:a:b", "urn:ab"];
+    for namespace in namespaces {
+        let namespace = Namespace::parse(namespace).unwrap();
+        put(backend.store(), Setting::KeptConcepts(KeptConcepts { namespace, ..samples::kept_concepts() })).await;
+    }
+    let found: Vec<String> = kept(backend.store())
+        .await
+        .into_iter()
+        .map(|setting| match setting {
+            Setting::KeptConcepts(kept) => kept.namespace.to_string(),
+            other => panic!("not kept codes: {other:?}"),
+        })
+        .collect();
+    assert_eq!(found, namespaces);
+}

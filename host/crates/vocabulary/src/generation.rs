@@ -1,0 +1,255 @@
+//! Everything about codes that is published at one time: vocabularies, concept groups, numbers, under one digest.
+//!
+//! **Invariant:** a generation never changes. A request takes one and keeps it, so that what it accepts, shows and decides
+//! fits together while packs come and go.
+//!
+//! **Invariant:** a code number below [`Generation::code_count`] has a name here even when its pack is gone.
+
+mod builder;
+mod display;
+mod group;
+mod host_vocabulary;
+mod identifier;
+mod index;
+mod look_up;
+mod open;
+mod publish_problem;
+mod question;
+mod resolve;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use tokio::sync::Mutex as AsyncMutex;
+
+pub use self::builder::{GenerationBuilder, PackOrigin};
+pub use self::display::CodeDisplay;
+pub use self::group::{DefinedBy, PublishedGroup, WELL_KNOWN_CONCEPT_GROUPS};
+use self::identifier::IdentifierRules;
+pub use self::identifier::{IdentifierProblem, check_pattern};
+use self::index::Index;
+pub use self::look_up::LookUpProblem;
+pub use self::open::OpenProblem;
+pub use self::publish_problem::{PublishFault, PublishProblem};
+pub use self::question::QuestionProblem;
+use super::digest::ContentDigest;
+use super::open::{NoPacks, OpenCodes, OpenPacks};
+use super::table::CodeTable;
+use super::vocabulary::{ConceptRef, Vocabulary};
+use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use daftar_domain::extension::ExtensionFields;
+use daftar_domain::identifier::SystemUri;
+
+/// The vocabularies, concept groups and numbers that are in force together.
+pub struct Generation {
+    digest: ContentDigest,
+    concept_groups_digest: ContentDigest,
+    packs: Vec<PackOrigin>,
+    index: Index,
+    /// By name.
+    groups: BTreeMap<String, PublishedGroup>,
+    identifier_rules: Arc<IdentifierRules>,
+    /// The systems that the administrator registered.
+    registered_systems: Arc<BTreeSet<SystemUri>>,
+    extension_fields: ExtensionFields,
+    /// By namespace.
+    earlier: BTreeMap<Namespace, Arc<Vocabulary>>,
+}
+
+impl fmt::Debug for Generation {
+    /// Says which generation it is, not its thousands of concepts.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Generation")
+            .field("digest", &self.digest)
+            .field("vocabularies", &self.vocabularies().collect::<Vec<_>>())
+            .field("concept_groups", &self.groups.keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Generation {
+    /// Digest over each vocabulary's namespace, version and contents, over the concept groups, and over the extension fields that
+    /// are declared. Numbers are left out: two registries with the same packs have the same digest.
+    #[must_use]
+    pub fn digest(&self) -> &ContentDigest {
+        &self.digest
+    }
+
+    /// Digest over the definitions of the concept groups alone.
+    #[must_use]
+    pub fn concept_groups_digest(&self) -> &ContentDigest {
+        &self.concept_groups_digest
+    }
+
+    /// Digest over the definitions of some concept groups, in whatever order and however often they are named.
+    #[must_use]
+    pub fn digest_of_concept_groups(&self, mut names: Vec<&str>) -> ContentDigest {
+        names.sort_unstable();
+        names.dedup();
+        let definitions: Vec<_> =
+            names.into_iter().filter_map(|name| self.groups.get(name)).map(PublishedGroup::definition).collect();
+        builder::digest_of_groups(definitions.into_iter())
+    }
+
+    /// The fields that installed modules add to records.
+    #[must_use]
+    pub fn extension_fields(&self) -> &ExtensionFields {
+        &self.extension_fields
+    }
+
+    /// The packs that it was made of, in the order in which they were added.
+    #[must_use]
+    pub fn packs(&self) -> &[PackOrigin] {
+        &self.packs
+    }
+
+    /// Every vocabulary, by namespace.
+    pub fn vocabularies(&self) -> impl ExactSizeIterator<Item = &Arc<Vocabulary>> {
+        self.index.installed().iter().map(|installed| &installed.vocabulary)
+    }
+
+    /// The vocabulary of a namespace.
+    #[must_use]
+    pub fn vocabulary(&self, namespace: &Namespace) -> Option<&Arc<Vocabulary>> {
+        self.index.find(namespace).map(|installed| &installed.vocabulary)
+    }
+
+    /// The version that a vocabulary had before the one in force: it is read, and nothing is coded with it.
+    #[must_use]
+    pub fn earlier(&self, namespace: &Namespace) -> Option<&Arc<Vocabulary>> {
+        self.earlier.get(namespace)
+    }
+
+    /// Every version that is there beside the one in force.
+    pub fn earlier_versions(&self) -> impl ExactSizeIterator<Item = &Arc<Vocabulary>> {
+        self.earlier.values()
+    }
+
+    /// The pack that brought the vocabulary of a namespace; none for one of the registry's own.
+    #[must_use]
+    pub fn pack_of(&self, namespace: &Namespace) -> Option<&PackOrigin> {
+        self.packs.get(self.index.find(namespace)?.pack)
+    }
+
+    /// The number of the version of a namespace's vocabulary that is in force.
+    #[must_use]
+    pub fn edition_of(&self, namespace: &Namespace) -> Option<EditionNumber> {
+        self.index.find(namespace).map(|installed| installed.edition)
+    }
+
+    /// The concept of a number; none when its pack is gone or no longer has it.
+    #[must_use]
+    pub fn code(&self, number: CodeNumber) -> Option<ConceptRef<'_>> {
+        self.index.concept(number)
+    }
+
+    /// The number of a code that was ever stored or published.
+    #[must_use]
+    pub fn number_of(&self, uri: &CodeUri) -> Option<CodeNumber> {
+        self.index.table().number(uri)
+    }
+
+    /// How many codes are numbered; every number that a record written under this generation can hold is below it.
+    #[must_use]
+    pub fn code_count(&self) -> usize {
+        self.index.table().code_count()
+    }
+
+    /// The numbers and names of codes and editions.
+    #[must_use]
+    pub fn table(&self) -> &Arc<CodeTable> {
+        self.index.table()
+    }
+
+    /// The concept group of a name. The four of [`WELL_KNOWN_CONCEPT_GROUPS`] are always there, if only unset.
+    #[must_use]
+    pub fn concept_group(&self, name: &str) -> Option<&PublishedGroup> {
+        self.groups.get(name)
+    }
+
+    /// Every concept group, by name.
+    pub fn concept_groups(&self) -> impl ExactSizeIterator<Item = &PublishedGroup> {
+        self.groups.values()
+    }
+}
+
+/// The generation in force.
+#[derive(Debug)]
+pub struct Vocabularies {
+    shared: Arc<Shared>,
+    /// What a transaction knows beside it, where this is a transaction's view: `Some` once it has published anything.
+    own: Option<ArcSwapOption<Generation>>,
+}
+
+/// What every request and every transaction has in common.
+#[derive(Debug)]
+struct Shared {
+    current: ArcSwap<Generation>,
+    open: OpenCodes,
+    changing: Arc<AsyncMutex<()>>,
+}
+
+impl Vocabularies {
+    /// Begins with a generation.
+    #[must_use]
+    pub fn new(generation: Generation) -> Self {
+        Self::asking(generation, Arc::new(NoPacks))
+    }
+
+    /// Begins with a generation whose open vocabularies are asked through `packs`.
+    #[must_use]
+    pub fn asking(generation: Generation, packs: Arc<dyn OpenPacks>) -> Self {
+        let (current, open) = (ArcSwap::from_pointee(generation), OpenCodes::new(packs));
+        Self { shared: Arc::new(Shared { current, open, changing: Arc::default() }), own: None }
+    }
+
+    /// The view of a transaction: it sees what is in force, until it publishes what only it knows, such as codes whose numbers are given when
+    /// it is written.
+    #[must_use]
+    pub fn of_transaction(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), own: Some(ArcSwapOption::empty()) }
+    }
+
+    /// What asks packs about codes of open vocabularies.
+    #[must_use]
+    pub fn open(&self) -> &OpenCodes {
+        &self.shared.open
+    }
+
+    /// Held by whoever gives numbers to codes and publishes: one at a time, so that no generation lacks a number that was given.
+    #[must_use]
+    pub fn changing(&self) -> Arc<AsyncMutex<()>> {
+        self.shared.changing.clone()
+    }
+
+    /// The generation in force. A request takes it once and keeps it.
+    ///
+    /// Where records are read too (a rule over columns), take the records' snapshot first and the generation after: then
+    /// every number in the snapshot is below [`Generation::code_count`], and no code is taken for one that does not exist.
+    #[must_use]
+    pub fn current(&self) -> Arc<Generation> {
+        let own = self.own.as_ref().and_then(ArcSwapOption::load_full);
+        own.unwrap_or_else(|| self.shared.current.load_full())
+    }
+
+    /// Puts another generation in force; requests that hold an older one end with it. In a transaction it is seen by that one alone.
+    pub fn publish(&self, generation: Generation) -> Arc<Generation> {
+        let generation = Arc::new(generation);
+        match &self.own {
+            Some(own) => own.store(Some(Arc::clone(&generation))),
+            None => self.shared.current.store(Arc::clone(&generation)),
+        }
+        generation
+    }
+
+    /// Puts a generation in force for every request that is made of the one in force; `make` is called again where another one was published
+    /// meanwhile.
+    pub fn publish_for_all(&self, make: impl Fn(&Arc<Generation>) -> Arc<Generation>) {
+        self.shared.current.rcu(make);
+    }
+}

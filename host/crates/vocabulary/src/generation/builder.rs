@@ -1,0 +1,297 @@
+//! Puts a generation together.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::group::{self, DefinedBy, PublishedGroup, WELL_KNOWN_CONCEPT_GROUPS};
+use super::identifier::IdentifierRules;
+use super::index::Index;
+use super::publish_problem::{PublishFault, PublishProblem};
+use super::{Generation, host_vocabulary};
+use crate::check::CheckedPack;
+use crate::code_problem::Suggestion;
+use crate::digest::{ContentDigest, Digester};
+use crate::nearest::nearest;
+use crate::table::CodeTable;
+use crate::vocabulary::{OverlayFault, Vocabulary};
+use daftar_domain::code::{CodeUri, Namespace};
+use daftar_domain::deployment::Deployment;
+use daftar_domain::extension::{ExtensionFieldFault, ExtensionFields};
+use daftar_domain::identifier::SystemUri;
+use daftar_domain::local_code::LocalCode;
+use daftar_domain::manifest::ExtensionPath;
+use daftar_domain::vocabulary::ConceptGroup;
+
+/// The place of the pack of a vocabulary that no pack brings.
+const NO_PACK: usize = usize::MAX;
+
+/// Where a pack came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackOrigin {
+    /// The plugin's name.
+    pub plugin: String,
+    /// The plugin's version.
+    pub version: String,
+    /// Digest of the plugin's file, as text.
+    pub digest: String,
+}
+
+/// Gathers packs and definitions, then builds.
+///
+/// The order of calls: [`Self::add`] each pack, [`Self::define`] the deployment's concept groups or [`Self::deploy`] all that
+/// it decided, give numbers to what [`Self::unnumbered`] lists, [`Self::build`]. Whoever wants a bad pack to leave the others served drops the packs that the
+/// problems name and begins again with the rest.
+#[derive(Debug, Default)]
+pub struct GenerationBuilder {
+    packs: Vec<PackOrigin>,
+    vocabularies: Vec<(Arc<Vocabulary>, usize)>,
+    /// The place of the pack that brings a namespace.
+    taken: HashMap<Namespace, usize>,
+    /// The place of the pack that brings the group, and the definition.
+    groups: BTreeMap<String, (usize, ConceptGroup)>,
+    deployment_groups: BTreeMap<String, ConceptGroup>,
+    /// By namespace.
+    local_codes: BTreeMap<Namespace, Vec<LocalCode>>,
+    identifier_systems: BTreeSet<SystemUri>,
+    extension_fields: ExtensionFields,
+    /// The version before the one in force, by namespace.
+    earlier: BTreeMap<Namespace, Arc<Vocabulary>>,
+    /// The pack that brings each extension field.
+    field_owners: HashMap<ExtensionPath, usize>,
+}
+
+impl GenerationBuilder {
+    /// Begins with nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a pack whole.
+    ///
+    /// # Errors
+    /// Every clash with the packs that are there; then nothing of it is added.
+    pub fn add(&mut self, origin: PackOrigin, pack: &CheckedPack) -> Result<(), Vec<PublishProblem>> {
+        let name_of = |place: usize| self.packs.get(place).map_or(String::new(), |pack| pack.plugin.clone());
+        let mut problems = Vec::new();
+        let mut push = |fault| problems.push(PublishProblem { plugin: Some(origin.plugin.clone()), fault });
+        for vocabulary in pack.vocabularies() {
+            let namespace = vocabulary.namespace();
+            if host_vocabulary::is_one(namespace) {
+                push(PublishFault::HostVocabulary { namespace: namespace.clone() });
+            }
+            if let Some(by) = self.taken.get(namespace) {
+                push(PublishFault::NamespaceTaken { namespace: namespace.clone(), by: name_of(*by) });
+            }
+        }
+        for group in pack.concept_groups() {
+            if let Some((by, known)) = self.groups.get(&group.name)
+                && !group::is_same_definition(known, group)
+            {
+                push(PublishFault::ConceptGroupTaken { name: group.name.clone(), by: name_of(*by) });
+            }
+        }
+        let mut extension_fields = self.extension_fields.clone();
+        for field in pack.extension_fields() {
+            if let Err(fault) = extension_fields.add(field.clone()) {
+                let by = match &fault {
+                    ExtensionFieldFault::Clash { known, .. } => self.field_owners.get(known).map(|by| name_of(*by)),
+                    ExtensionFieldFault::NoVocabulary(_)
+                    | ExtensionFieldFault::Vocabulary(_)
+                    | ExtensionFieldFault::VocabularyOfUncoded(_)
+                    | ExtensionFieldFault::TooMany => None,
+                };
+                push(PublishFault::ExtensionField { fault, by });
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let place = self.packs.len();
+        self.extension_fields = extension_fields;
+        self.field_owners.extend(pack.extension_fields().iter().map(|field| (field.path.clone(), place)));
+        self.packs.push(origin);
+        self.earlier.extend(pack.earlier().iter().map(|one| (one.namespace().clone(), Arc::clone(one))));
+        for vocabulary in pack.vocabularies() {
+            self.taken.insert(vocabulary.namespace().clone(), place);
+            self.vocabularies.push((Arc::clone(vocabulary), place));
+        }
+        for group in pack.concept_groups() {
+            self.groups.entry(group.name.clone()).or_insert_with(|| (place, group.clone()));
+        }
+        Ok(())
+    }
+
+    /// Sets a concept group as the deployment wants it, in place of any pack's. It was checked with
+    /// [`crate::check_concept_group`].
+    pub fn define(&mut self, group: ConceptGroup) {
+        self.deployment_groups.insert(group.name.clone(), group);
+    }
+
+    /// Takes up all that the deployment decided, and the registry's own vocabularies with it.
+    pub fn deploy(&mut self, deployment: &Deployment) {
+        deployment.concept_groups().for_each(|group| self.define(group.clone()));
+        self.identifier_systems.extend(deployment.identifier_systems().map(|system| system.uri.clone()));
+        for code in deployment.local_codes() {
+            self.local_codes.entry(code.uri.namespace.clone()).or_default().push(code.clone());
+        }
+        for vocabulary in host_vocabulary::all() {
+            self.vocabularies.push((Arc::new(vocabulary), NO_PACK));
+        }
+    }
+
+    /// The vocabularies with their local codes, each with the place of its pack.
+    fn overlaid(&self) -> Result<Vec<(Arc<Vocabulary>, usize)>, Vec<PublishProblem>> {
+        let mut problems = Vec::new();
+        let mut overlaid = self.vocabularies.clone();
+        for (vocabulary, pack) in &mut overlaid {
+            let namespace = vocabulary.namespace().clone();
+            let Some(codes) = self.local_codes.get(&namespace) else { continue };
+            match vocabulary.with_local(&codes.iter().collect::<Vec<_>>()) {
+                Ok(longer) => *vocabulary = Arc::new(longer),
+                Err(fault) => {
+                    let plugin = self.packs.get(*pack).map(|pack| pack.plugin.clone());
+                    problems.push(PublishProblem { plugin, fault: overlay_fault(namespace, fault) });
+                }
+            }
+        }
+        if problems.is_empty() { Ok(overlaid) } else { Err(problems) }
+    }
+
+    /// The codes and versions that have no number in the table yet. Codes below one another come together, so that the
+    /// numbers of a branch lie side by side.
+    #[must_use]
+    pub fn unnumbered(&self, table: &CodeTable) -> (Vec<CodeUri>, Vec<(Namespace, String)>) {
+        let (mut codes, mut editions) = (Vec::new(), Vec::new());
+        // What does not go together has no need of numbers: building says why.
+        for (vocabulary, _) in self.overlaid().as_deref().unwrap_or(&self.vocabularies) {
+            let namespace = vocabulary.namespace();
+            let new = vocabulary.preorder().filter(|concept| table.number_of(namespace, concept.code()).is_none());
+            codes.extend(new.filter_map(|concept| concept.uri().ok()));
+            let version = &vocabulary.description().version;
+            if table.edition_number(namespace, version).is_none() {
+                editions.push((namespace.clone(), version.clone()));
+            }
+        }
+        (codes, editions)
+    }
+
+    /// Builds the generation. The builder stays as it is and may build again with a longer table.
+    ///
+    /// # Errors
+    /// Every concept group that selects a code which cannot exist; local codes that do not go with their vocabulary; a code or
+    /// version without a number.
+    pub fn build(&self, table: Arc<CodeTable>) -> Result<Generation, Vec<PublishProblem>> {
+        let index = Index::build(self.overlaid()?, table).map_err(|(pack, fault)| {
+            let plugin = self.packs.get(pack).map(|pack| pack.plugin.clone());
+            vec![PublishProblem { plugin, fault }]
+        })?;
+        let definitions = self.definitions();
+        let problems: Vec<PublishProblem> =
+            definitions.iter().flat_map(|(definition, by)| unknown_selections(definition, by, &index)).collect();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let concept_groups_digest = digest_of_groups(definitions.iter().map(|(definition, _)| definition));
+        let digest = digest_of_all(&index, &concept_groups_digest, &self.extension_fields);
+        let groups = definitions
+            .into_iter()
+            .map(|(definition, by)| (definition.name.clone(), PublishedGroup::expand(definition, by, &index)))
+            .collect();
+        let is_local = |code: &&LocalCode| index.concept_of(&code.uri).is_some_and(|(_, concept)| concept.is_local());
+        let identifier_rules = IdentifierRules::of(self.local_codes.values().flatten().filter(is_local));
+        Ok(Generation {
+            digest,
+            concept_groups_digest,
+            packs: self.packs.clone(),
+            index,
+            groups,
+            identifier_rules: Arc::new(identifier_rules),
+            registered_systems: Arc::new(self.identifier_systems.clone()),
+            extension_fields: self.extension_fields.clone(),
+            earlier: self.earlier.clone(),
+        })
+    }
+
+    /// The definitions in force, by name: the deployment's, else a pack's, else none yet.
+    fn definitions(&self) -> Vec<(ConceptGroup, DefinedBy)> {
+        let mut definitions: BTreeMap<&str, (ConceptGroup, DefinedBy)> = BTreeMap::new();
+        for (name, description) in WELL_KNOWN_CONCEPT_GROUPS {
+            let unset = ConceptGroup {
+                name: name.to_owned(),
+                description: description.to_owned(),
+                includes: Vec::new(),
+                excludes: Vec::new(),
+            };
+            definitions.insert(name, (unset, DefinedBy::Nobody));
+        }
+        for (name, (pack, group)) in &self.groups {
+            let plugin = self.packs.get(*pack).map_or(String::new(), |pack| pack.plugin.clone());
+            definitions.insert(name, (group.clone(), DefinedBy::Plugin(plugin)));
+        }
+        for (name, group) in &self.deployment_groups {
+            definitions.insert(name, (group.clone(), DefinedBy::Deployment));
+        }
+        definitions.into_values().collect()
+    }
+}
+
+fn overlay_fault(namespace: Namespace, fault: OverlayFault) -> PublishFault {
+    match fault {
+        OverlayFault::Taken(codes) => {
+            let codes = codes.iter().map(|code| format!("{namespace}#{code}")).collect();
+            PublishFault::LocalCodesTaken { namespace, codes }
+        }
+        OverlayFault::NotExtensible(count) => PublishFault::NotExtensible { namespace, count },
+        OverlayFault::TooDeep => PublishFault::LocalCodesTooDeep { namespace },
+    }
+}
+
+fn unknown_selections(definition: &ConceptGroup, by: &DefinedBy, index: &Index) -> Vec<PublishProblem> {
+    let plugin = match by {
+        DefinedBy::Plugin(plugin) => Some(plugin.clone()),
+        DefinedBy::Deployment | DefinedBy::Nobody => None,
+    };
+    let selections = definition.includes.iter().chain(&definition.excludes).map(group::uri_of);
+    selections
+        .filter(|uri| index.is_certainly_unknown(uri))
+        .map(|uri| {
+            let vocabulary = index.find(&uri.namespace).map(|installed| &installed.vocabulary);
+            let nearest = vocabulary.map(|vocabulary| nearest(vocabulary, uri.code.as_str())).unwrap_or_default();
+            let (name, nearest) = (definition.name.clone(), Suggestion::all(nearest));
+            let fault = PublishFault::UnknownSelection { name, uri: uri.clone(), nearest };
+            PublishProblem { plugin: plugin.clone(), fault }
+        })
+        .collect()
+}
+
+/// Digest over definitions of concept groups, in their order.
+pub(super) fn digest_of_groups<'a>(definitions: impl ExactSizeIterator<Item = &'a ConceptGroup>) -> ContentDigest {
+    let mut digester = Digester::of("daftar concept groups 1");
+    digester.number(definitions.len());
+    for definition in definitions {
+        group::digest(definition, &mut digester);
+    }
+    digester.finish()
+}
+
+/// Digest over everything published that decides how a record is shown: vocabularies, concept groups, declared extension fields.
+fn digest_of_all(index: &Index, concept_groups: &ContentDigest, fields: &ExtensionFields) -> ContentDigest {
+    let mut digester = Digester::of("daftar generation 2");
+    digester.number(index.installed().len());
+    for installed in index.installed() {
+        let vocabulary = &installed.vocabulary;
+        digester.text(vocabulary.namespace().as_str());
+        digester.text(&vocabulary.description().version);
+        digester.digest(vocabulary.digest());
+    }
+    digester.digest(concept_groups);
+    digester.number(fields.iter().len());
+    for field in fields.iter() {
+        digester.text(field.path.as_str());
+        digester.text(field.kind.as_str());
+        digester.flag(field.repeated);
+        digester.text(field.vocabulary.as_deref().unwrap_or_default());
+    }
+    digester.finish()
+}

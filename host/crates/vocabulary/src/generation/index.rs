@@ -1,0 +1,204 @@
+//! Numbers to concepts and back.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+
+use super::open::OpenConcepts;
+use super::publish_problem::PublishFault;
+use crate::compact::ConceptIndex;
+use crate::table::CodeTable;
+use crate::vocabulary::{ConceptRef, Vocabulary};
+use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use daftar_domain::vocabulary::Completeness;
+
+/// A vocabulary in force.
+#[derive(Clone)]
+pub(super) struct Installed {
+    pub vocabulary: Arc<Vocabulary>,
+    /// The place of its pack.
+    pub pack: usize,
+    pub edition: EditionNumber,
+    /// By concept.
+    numbers: Vec<CodeNumber>,
+    /// Numbers of the namespace that the vocabulary has no concept of, such as codes of a version before.
+    strangers: RoaringBitmap,
+}
+
+/// Where the concept of a number is.
+#[derive(Clone, Copy)]
+struct Slot {
+    vocabulary: u32,
+    concept: ConceptIndex,
+}
+
+/// The vocabularies in force, by namespace and by code number.
+pub(super) struct Index {
+    installed: Vec<Installed>,
+    places: HashMap<Namespace, usize>,
+    slots: Vec<Option<Slot>>,
+    table: Arc<CodeTable>,
+    /// What packs were asked for, by open vocabulary.
+    open: HashMap<Namespace, OpenConcepts>,
+}
+
+/// Numbers for which something holds, and for which it cannot be said.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Known {
+    pub yes: RoaringBitmap,
+    pub unknown: RoaringBitmap,
+}
+
+impl Index {
+    /// Puts each vocabulary's concepts at their numbers.
+    pub(super) fn build(
+        mut vocabularies: Vec<(Arc<Vocabulary>, usize)>,
+        table: Arc<CodeTable>,
+    ) -> Result<Self, (usize, PublishFault)> {
+        vocabularies.sort_by(|one, other| one.0.namespace().cmp(other.0.namespace()));
+        let mut slots = vec![None; table.code_count()];
+        let mut installed = Vec::with_capacity(vocabularies.len());
+        for (place, (vocabulary, pack)) in (0..).zip(vocabularies) {
+            let namespace = vocabulary.namespace();
+            let not_numbered = |what: String| (pack, PublishFault::NotNumbered { what });
+            let version = &vocabulary.description().version;
+            let edition = table
+                .edition_number(namespace, version)
+                .ok_or_else(|| not_numbered(format!("version `{version}` of `{namespace}`")))?;
+            let mut numbers = Vec::with_capacity(vocabulary.concept_count());
+            for concept in vocabulary.concepts() {
+                let number =
+                    table.number_of(namespace, concept.code()).ok_or_else(|| not_numbered(concept.uri_text()))?;
+                numbers.push(number);
+                if let Some(slot) = slots.get_mut(number.0 as usize) {
+                    *slot = Some(Slot { vocabulary: place, concept: concept.index() });
+                }
+            }
+            let all = table.numbers_in(namespace).iter();
+            let is_stranger = |number: &&CodeNumber| slots.get(number.0 as usize).is_none_or(Option::is_none);
+            let strangers = all.filter(is_stranger).map(|number| number.0).collect();
+            installed.push(Installed { vocabulary, pack, edition, numbers, strangers });
+        }
+        let places = (0..).zip(&installed).map(|(place, one)| (one.vocabulary.namespace().clone(), place)).collect();
+        Ok(Self { installed, places, slots, table, open: HashMap::new() })
+    }
+
+    /// The same index with more known of open vocabularies, and a table that has the numbers of their codes.
+    pub(super) fn with_open(&self, grown: HashMap<Namespace, OpenConcepts>, table: Arc<CodeTable>) -> Self {
+        let mut open = self.open.clone();
+        open.extend(grown);
+        let mut installed = self.installed.clone();
+        for one in &mut installed {
+            let Some(open) = open.get(one.vocabulary.namespace()) else { continue };
+            let is_known =
+                |number: u32| table.name(CodeNumber(number)).is_some_and(|(_, code)| open.find(code).is_some());
+            one.strangers = one.strangers.iter().filter(|number| !is_known(*number)).collect();
+        }
+        Self { installed, places: self.places.clone(), slots: self.slots.clone(), table, open }
+    }
+
+    /// What is known of an open vocabulary beside its list.
+    pub(super) fn open_of(&self, namespace: &Namespace) -> Option<&OpenConcepts> {
+        self.open.get(namespace)
+    }
+
+    /// What the pack of an open vocabulary says is wrong with a code.
+    pub(super) fn malformed(&self, uri: &CodeUri) -> Option<&str> {
+        self.open_of(&uri.namespace)?.malformed(&uri.code)
+    }
+
+    /// The number of a concept.
+    pub(super) fn number(&self, installed: &Installed, concept: ConceptRef<'_>) -> Option<CodeNumber> {
+        if std::ptr::eq(concept.vocabulary(), &*installed.vocabulary) {
+            return installed.numbers.get(concept.index().position()).copied();
+        }
+        self.table.number_of(installed.vocabulary.namespace(), concept.code())
+    }
+
+    pub(super) fn installed(&self) -> &[Installed] {
+        &self.installed
+    }
+
+    pub(super) fn table(&self) -> &Arc<CodeTable> {
+        &self.table
+    }
+
+    pub(super) fn find(&self, namespace: &Namespace) -> Option<&Installed> {
+        self.installed.get(*self.places.get(namespace)?)
+    }
+
+    pub(super) fn concept(&self, number: CodeNumber) -> Option<ConceptRef<'_>> {
+        match self.slots.get(number.0 as usize) {
+            Some(Some(slot)) => self.installed.get(slot.vocabulary as usize)?.vocabulary.concept(slot.concept),
+            Some(None) | None => {
+                let (namespace, code) = self.table.name(number)?;
+                self.open_of(namespace)?.find(code)
+            }
+        }
+    }
+
+    /// The concept of a code in its vocabulary in force; of an open one also by other spellings that were asked about.
+    pub(super) fn concept_of(&self, uri: &CodeUri) -> Option<(&Installed, ConceptRef<'_>)> {
+        let installed = self.find(&uri.namespace)?;
+        let listed = installed.vocabulary.find(uri.code.as_str());
+        let found = listed.or_else(|| {
+            let open = self.open_of(&uri.namespace)?;
+            let normal = open.spelling(&uri.code).unwrap_or(&uri.code).as_str();
+            installed.vocabulary.find(normal).or_else(|| open.find(normal))
+        })?;
+        Some((installed, found))
+    }
+
+    /// Whether a code that is not found cannot exist: its vocabulary is here, whole, and a list.
+    pub(super) fn is_certainly_unknown(&self, uri: &CodeUri) -> bool {
+        self.find(&uri.namespace).is_some_and(|installed| {
+            let description = installed.vocabulary.description();
+            let is_whole = description.completeness == Completeness::Full && !description.is_open;
+            is_whole && installed.vocabulary.find(uri.code.as_str()).is_none()
+        })
+    }
+
+    /// Adds to `known` which numbers are the code or below it.
+    ///
+    /// Of numbers in the code's namespace whose place in the hierarchy is not here (the vocabulary is not installed, is a
+    /// fragment without the code, or no longer has their concept) it cannot be said.
+    pub(super) fn add_at_or_below(&self, uri: &CodeUri, known: &mut Known) {
+        let Some((installed, concept)) = self.concept_of(uri) else {
+            known.yes.extend(self.table.number(uri).map(|number| number.0));
+            if let Some(open) = self.find(&uri.namespace).filter(|found| found.vocabulary.description().is_open) {
+                // What records hold of an open vocabulary is known with all that lies above it; this is not among it.
+                known.unknown |= &open.strangers;
+                return;
+            }
+            known.unknown.extend(self.table.numbers_in(&uri.namespace).iter().map(|number| number.0));
+            return;
+        };
+        known.unknown |= &installed.strangers;
+        let mut add = |concept: ConceptRef<'_>| {
+            let with_below = [concept].into_iter().chain(concept.descendants());
+            known.yes.extend(with_below.filter_map(|one| self.number(installed, one)).map(|number| number.0));
+        };
+        add(concept);
+        if let Some(also_asked_for) = self.open_of(&uri.namespace).and_then(|open| open.find(concept.code())) {
+            add(also_asked_for);
+        }
+    }
+
+    /// The numbers of the deployment's own codes that specialise a code, directly or not.
+    pub(super) fn local_below<'a>(&'a self, uri: &CodeUri) -> impl Iterator<Item = u32> + use<'a> {
+        let found = self.concept_of(uri).filter(|(installed, _)| installed.vocabulary.has_local());
+        found.into_iter().flat_map(|(installed, concept)| {
+            let local = concept.descendants().filter(|one| one.is_local());
+            local.filter_map(|one| self.number(installed, one)).map(|number| number.0)
+        })
+    }
+
+    /// Which numbers are the code or below it.
+    pub(super) fn at_or_below(&self, uri: &CodeUri) -> Known {
+        let mut known = Known::default();
+        self.add_at_or_below(uri, &mut known);
+        known.unknown -= &known.yes;
+        known
+    }
+}

@@ -1,0 +1,212 @@
+//! Concepts that the packs of open vocabularies were asked for, beside those that they list.
+//!
+//! They make a small vocabulary of their own, together with the listed concepts above them, so that labels and hierarchy are read
+//! as everywhere else. What a pack lists stays as it is: neither its digest nor its count tells which codes are in use.
+//!
+//! **Invariant:** what a pack said of a code was checked like what it brought at install.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::Generation;
+use super::group::PublishedGroup;
+use super::index::{Index, Installed};
+use crate::check::{check_vocabulary, problem::PackProblems};
+use crate::open::AskedCode;
+use crate::table::{CodeTable, TableError};
+use crate::vocabulary::{ConceptRef, Vocabulary};
+use daftar_domain::code::{Code, CodeUri, Namespace};
+use daftar_domain::vocabulary::{Completeness, Concept, LocalizedText};
+
+/// What is known of an open vocabulary beside its list.
+#[derive(Clone, Default)]
+pub(super) struct OpenConcepts {
+    /// The concepts in their normal spelling, with what lies above them; none while none was asked for.
+    vocabulary: Option<Arc<Vocabulary>>,
+    /// Normal spellings by other ones.
+    spellings: HashMap<Code, Code>,
+    /// What is wrong with codes that the pack refused.
+    malformed: HashMap<Code, String>,
+}
+
+impl OpenConcepts {
+    /// The concept of a code in whatever spelling was asked about.
+    pub(super) fn find(&self, code: &str) -> Option<ConceptRef<'_>> {
+        self.vocabulary.as_ref()?.find(code)
+    }
+
+    /// The normal spelling of a code that was asked about in another one.
+    pub(super) fn spelling(&self, code: &Code) -> Option<&Code> {
+        self.spellings.get(code)
+    }
+
+    /// What the pack says is wrong with a code.
+    pub(super) fn malformed(&self, code: &Code) -> Option<&str> {
+        self.malformed.get(code).map(String::as_str)
+    }
+}
+
+/// Why what packs said cannot be put beside what they list.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OpenProblem {
+    /// It is not sound.
+    #[error("{0}")]
+    Unsound(PackProblems),
+    /// Codes cannot be numbered.
+    #[error(transparent)]
+    Numbers(#[from] TableError),
+}
+
+impl Generation {
+    /// Whether any vocabulary is open.
+    #[must_use]
+    pub fn has_open_vocabularies(&self) -> bool {
+        self.vocabularies().any(|vocabulary| vocabulary.description().is_open)
+    }
+
+    /// Whether only its pack can tell what a code is: the vocabulary is open, does not list it, and was not asked. What is known
+    /// only because it lies above another code has no number, and is asked about too.
+    #[must_use]
+    pub fn must_ask(&self, uri: &CodeUri) -> bool {
+        let is_open = self.vocabulary(&uri.namespace).is_some_and(|vocabulary| vocabulary.description().is_open);
+        let is_numbered = |(installed, concept)| self.index.number(installed, concept).is_some();
+        is_open && !self.index.concept_of(uri).is_some_and(is_numbered) && self.index.malformed(uri).is_none()
+    }
+
+    /// The codes of an open vocabulary that have a number and that nothing is known of, the oldest first: what records hold and
+    /// its pack has to be asked about when it is published.
+    pub fn unasked(&self, namespace: &Namespace) -> Vec<CodeUri> {
+        let mut numbers = self.table().numbers_in(namespace).to_vec();
+        numbers.sort_unstable();
+        numbers.iter().filter_map(|number| self.table().uri(*number)).filter(|uri| self.must_ask(uri)).collect()
+    }
+
+    /// Two concepts of one vocabulary where their places can be compared: of an open one, a listed concept is found again among those
+    /// that were asked about.
+    #[must_use]
+    pub fn side_by_side<'g>(&'g self, one: ConceptRef<'g>, other: ConceptRef<'g>) -> (ConceptRef<'g>, ConceptRef<'g>) {
+        if std::ptr::eq(one.vocabulary(), other.vocabulary()) {
+            return (one, other);
+        }
+        let twin = |concept: ConceptRef<'g>| {
+            self.index
+                .open_of(concept.vocabulary().namespace())
+                .and_then(|open| open.find(concept.code()))
+                .unwrap_or(concept)
+        };
+        (twin(one), twin(other))
+    }
+
+    /// The same vocabularies with what packs said of codes, under the same digest.
+    ///
+    /// Codes get their numbers from `table`, where it is given: the generation may then be published. Else they get numbers past
+    /// the last one, good for one request: a record that was read before cannot hold them, and they are never stored.
+    ///
+    /// # Errors
+    /// What packs said is not sound.
+    pub fn with_open(&self, asked: &[Arc<AskedCode>], table: Option<Arc<CodeTable>>) -> Result<Self, OpenProblem> {
+        let mut by_namespace: BTreeMap<&Namespace, Vec<&AskedCode>> = BTreeMap::new();
+        for code in asked.iter().filter(|code| self.must_ask(&code.written)) {
+            by_namespace.entry(&code.written.namespace).or_default().push(code);
+        }
+        let mut open = HashMap::new();
+        let mut unnumbered = Vec::new();
+        for (namespace, codes) in by_namespace {
+            let Some(installed) = self.index.find(namespace) else { continue };
+            let known = self.index.open_of(namespace).cloned().unwrap_or_default();
+            for code in codes.iter().filter_map(|code| code.answer.as_ref().ok()) {
+                let uri = code.uri(namespace);
+                if self.table().number(&uri).is_none() && !unnumbered.contains(&uri) {
+                    unnumbered.push(uri);
+                }
+            }
+            open.insert(namespace.clone(), grown(installed, known, &codes).map_err(OpenProblem::Unsound)?);
+        }
+        let table = match table {
+            Some(table) => table,
+            None => Arc::new(self.table().with_codes(&unnumbered)?),
+        };
+        let index = self.index.with_open(open, table);
+        let groups = self.groups.iter().map(|(name, group)| (name.clone(), again(group, &index))).collect();
+        Ok(Self {
+            digest: self.digest,
+            concept_groups_digest: self.concept_groups_digest,
+            packs: self.packs.clone(),
+            index,
+            groups,
+            identifier_rules: self.identifier_rules.clone(),
+            registered_systems: self.registered_systems.clone(),
+            extension_fields: self.extension_fields.clone(),
+            earlier: self.earlier.clone(),
+        })
+    }
+}
+
+fn again(group: &PublishedGroup, index: &Index) -> PublishedGroup {
+    PublishedGroup::expand(group.definition().clone(), group.defined_by().clone(), index)
+}
+
+/// What is known of an open vocabulary, with some more codes.
+fn grown(installed: &Installed, known: OpenConcepts, codes: &[&AskedCode]) -> Result<OpenConcepts, PackProblems> {
+    let listed = &installed.vocabulary;
+    let OpenConcepts { vocabulary, mut spellings, mut malformed } = known;
+    let mut concepts: BTreeMap<Code, Concept> = BTreeMap::new();
+    let mut add = |concept: Concept| drop(concepts.insert(concept.code.clone(), concept));
+    vocabulary.iter().flat_map(|known| known.concepts()).filter_map(to_concept).for_each(&mut add);
+    for asked in codes {
+        match &asked.answer {
+            Ok(resolved) => {
+                if resolved.concept.code != asked.written.code {
+                    spellings.insert(asked.written.code.clone(), resolved.concept.code.clone());
+                }
+                if listed.find(resolved.concept.code.as_str()).is_none() {
+                    add(resolved.concept.clone());
+                    resolved.above.iter().cloned().for_each(&mut add);
+                }
+            }
+            Err(sentence) => drop(malformed.insert(asked.written.code.clone(), sentence.clone())),
+        }
+    }
+    let links: Vec<Code> =
+        concepts.values().flat_map(|concept| concept.parents.iter().chain(&concept.replaced_by)).cloned().collect();
+    for link in links {
+        let Some(found) = listed.find(link.as_str()) else { continue };
+        for concept in [found].into_iter().chain(found.ancestors()).filter_map(to_concept) {
+            concepts.entry(concept.code.clone()).or_insert(concept);
+        }
+    }
+    // Other spellings are for the pack to read, and a successor of a listed concept may not be here.
+    let concepts: Vec<Concept> = concepts
+        .values()
+        .map(|concept| {
+            let replaced_by = concept.replaced_by.clone().filter(|code| concepts.contains_key(code));
+            Concept { aliases: Vec::new(), replaced_by, ..concept.clone() }
+        })
+        .collect();
+    if concepts.is_empty() {
+        return Ok(OpenConcepts { vocabulary: None, spellings, malformed });
+    }
+    let mut description = listed.description().clone();
+    description.completeness = Completeness::Fragment;
+    description.concept_count = u32::try_from(concepts.len()).unwrap_or(u32::MAX);
+    let vocabulary = Some(check_vocabulary(&description, &concepts)?);
+    Ok(OpenConcepts { vocabulary, spellings, malformed })
+}
+
+/// A concept as its pack brought it. None never happens: codes of a checked vocabulary are codes.
+fn to_concept(concept: ConceptRef<'_>) -> Option<Concept> {
+    let localized =
+        |(language, value): (&str, &str)| LocalizedText { language: language.to_owned(), value: value.to_owned() };
+    Some(Concept {
+        code: Code::parse(concept.code()).ok()?,
+        status: concept.status(),
+        is_selectable: concept.is_selectable(),
+        parents: concept.parents().filter_map(|parent| Code::parse(parent.code()).ok()).collect(),
+        replaced_by: concept.replaced_by().and_then(|successor| Code::parse(successor.code()).ok()),
+        labels: concept.labels().map(localized).collect(),
+        definitions: Vec::new(),
+        aliases: Vec::new(),
+        uri: concept.owner_uri().map(str::to_owned),
+        properties: concept.properties().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+    })
+}

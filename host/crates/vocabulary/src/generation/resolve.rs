@@ -1,0 +1,235 @@
+//! From what a client wrote to what a record or a filter keeps.
+//!
+//! A new record takes an active, selectable code of its field's vocabulary, spelt exactly. A filter takes any well-formed
+//! code of that vocabulary, for old records hold old codes; one that nobody ever stored matches nothing.
+
+use super::Generation;
+use super::index::Installed;
+use crate::code_problem::{CodeProblem, Suggestion, is_used_by_a_field};
+use crate::nearest::{SUGGESTIONS_MAX, in_other_case, nearest};
+use crate::vocabulary::ConceptRef;
+use daftar_domain::code::{CodeNumber, CodeUri, CodedValue, Namespace};
+use daftar_domain::vocabulary::{CodedField, Completeness, ConceptStatus, ID_TYPE_NAMESPACE};
+
+/// The property of a relationship that says whether it is one of a person to a group or one between groups.
+const KIND: &str = "kind";
+/// The field of an identifier that a code of the ID types stands in.
+const IDENTIFIER_SYSTEM: &str = "identifier.system";
+
+impl Generation {
+    /// The value that a new record keeps for a code in a field.
+    ///
+    /// # Errors
+    /// What is wrong with the code, and what would be right.
+    pub fn resolve(&self, field: CodedField, uri: &CodeUri) -> Result<CodedValue, CodeProblem> {
+        let (installed, concept) = self.usable(field.path(), field.namespaces(), uri)?;
+        if let Some(wanted) = kind_of(field)
+            && let Some(kind) = concept.property(KIND)
+            && kind != wanted
+        {
+            let others = installed.vocabulary.concepts();
+            let such_as = others.filter(|other| other.is_usable() && other.property(KIND) == Some(wanted));
+            return Err(CodeProblem::WrongKind {
+                uri: uri.clone(),
+                field: field.path(),
+                kind: kind.into(),
+                wanted,
+                such_as: Suggestion::all(such_as.take(SUGGESTIONS_MAX)),
+            });
+        }
+        self.value(installed, concept).ok_or_else(|| self.unknown(installed, uri))
+    }
+
+    /// The same for a field that takes codes of `namespaces`, such as one that a module declares.
+    ///
+    /// # Errors
+    /// What is wrong with the code, and what would be right.
+    pub fn resolve_in(&self, field: &str, namespaces: &[&str], uri: &CodeUri) -> Result<CodedValue, CodeProblem> {
+        let (installed, concept) = self.usable(field, namespaces, uri)?;
+        self.value(installed, concept).ok_or_else(|| self.unknown(installed, uri))
+    }
+
+    /// Whether a code is an ID type that new identifiers may use as their system.
+    ///
+    /// # Errors
+    /// What is wrong with the code, and what would be right.
+    pub fn check_identifier_system(&self, uri: &CodeUri) -> Result<(), CodeProblem> {
+        self.usable(IDENTIFIER_SYSTEM, &[ID_TYPE_NAMESPACE], uri).map(|_| ())
+    }
+
+    /// Whether there is such a code, in use or not.
+    ///
+    /// # Errors
+    /// What is wrong with the code, and what would be right.
+    pub fn check_known(&self, uri: &CodeUri) -> Result<ConceptRef<'_>, CodeProblem> {
+        self.exact(uri).map(|(_, concept)| concept)
+    }
+
+    /// The ID types that new identifiers may use as their system, by code.
+    #[must_use]
+    pub fn identifier_systems(&self) -> Vec<Suggestion> {
+        let id_types = Namespace::parse(ID_TYPE_NAMESPACE).ok();
+        let vocabulary = id_types.and_then(|namespace| self.vocabulary(&namespace));
+        let concepts = vocabulary.into_iter().flat_map(|vocabulary| vocabulary.concepts());
+        Suggestion::all(concepts.filter(|concept| concept.is_usable()))
+    }
+
+    /// The number that a filter on a field looks for, which takes codes of `namespaces`; none when no record can hold the code.
+    ///
+    /// # Errors
+    /// When the vocabulary is open and the code breaks its grammar.
+    pub fn resolve_filter(&self, namespaces: &[&str], uri: &CodeUri) -> Result<Option<CodeNumber>, CodeProblem> {
+        if !namespaces.contains(&uri.namespace.as_str()) {
+            return Ok(None);
+        }
+        if let Some(malformed) = self.malformed(uri) {
+            return Err(malformed);
+        }
+        let known = self.index.concept_of(uri).and_then(|(installed, concept)| self.index.number(installed, concept));
+        Ok(known.or_else(|| self.number_of(uri)))
+    }
+
+    /// The numbers that a filter for a code and everything below it looks for; none when no record can hold one.
+    ///
+    /// # Errors
+    /// As [`Self::resolve_filter`].
+    pub fn resolve_filter_below(&self, namespaces: &[&str], uri: &CodeUri) -> Result<Vec<CodeNumber>, CodeProblem> {
+        if !namespaces.contains(&uri.namespace.as_str()) {
+            return Ok(Vec::new());
+        }
+        if let Some(malformed) = self.malformed(uri) {
+            return Err(malformed);
+        }
+        let mut numbers: Vec<CodeNumber> = self.index.at_or_below(uri).yes.iter().map(CodeNumber).collect();
+        // A code that its vocabulary no longer has is still at itself.
+        numbers.extend(self.number_of(uri).filter(|number| !numbers.contains(number)));
+        Ok(numbers)
+    }
+
+    /// The place of each code number among the codes of these vocabularies, one vocabulary after the other, each in the order
+    /// of its codes; other numbers come behind.
+    #[must_use]
+    pub fn code_ranks(&self, namespaces: &[&str]) -> Vec<u32> {
+        let mut ranks = vec![u32::MAX; self.code_count()];
+        let parsed = namespaces.iter().filter_map(|namespace| Namespace::parse(namespace).ok());
+        let numbers = parsed.flat_map(|namespace| self.table().numbers_in(&namespace).to_vec());
+        for (number, place) in numbers.zip(0_u32..) {
+            if let Some(rank) = ranks.get_mut(number.0 as usize) {
+                *rank = place;
+            }
+        }
+        ranks
+    }
+
+    /// The concept of a code in its exact spelling, in use or not.
+    pub(super) fn exact(&self, uri: &CodeUri) -> Result<(&Installed, ConceptRef<'_>), CodeProblem> {
+        let installed =
+            self.index.find(&uri.namespace).ok_or_else(|| CodeProblem::NotInstalled { uri: uri.clone() })?;
+        self.index.concept_of(uri).ok_or_else(|| self.unknown(installed, uri))
+    }
+
+    fn value(&self, installed: &Installed, concept: ConceptRef<'_>) -> Option<CodedValue> {
+        let number = self.index.number(installed, concept)?;
+        Some(CodedValue { number, edition: installed.edition })
+    }
+
+    /// What the pack of an open vocabulary says is wrong with a code.
+    fn malformed(&self, uri: &CodeUri) -> Option<CodeProblem> {
+        let sentence = self.index.malformed(uri)?.to_owned();
+        Some(CodeProblem::Malformed { uri: uri.clone(), sentence })
+    }
+
+    fn usable(
+        &self,
+        field: &str,
+        namespaces: &[&str],
+        uri: &CodeUri,
+    ) -> Result<(&Installed, ConceptRef<'_>), CodeProblem> {
+        self.check_vocabulary(field, namespaces, uri)?;
+        let (installed, concept) = self.exact(uri)?;
+        self.in_use(uri, concept)?;
+        Ok((installed, concept))
+    }
+
+    /// Why a code is not among those of its vocabulary. What is likeliest and cheapest to find is looked for first.
+    fn unknown(&self, installed: &Installed, uri: &CodeUri) -> CodeProblem {
+        if let Some(malformed) = self.malformed(uri) {
+            return malformed;
+        }
+        let (vocabulary, code) = (&installed.vocabulary, uri.code.as_str());
+        let found_by_name = || {
+            let wrong_case = in_other_case(vocabulary, code)
+                .map(|concept| CodeProblem::WrongCase { uri: uri.clone(), right: Suggestion::of(concept) });
+            let alias = || {
+                let concept = vocabulary.find_alias(code)?;
+                Some(CodeProblem::Alias { uri: uri.clone(), right: Suggestion::of(concept) })
+            };
+            let other = || {
+                let concept = self.only_other(uri)?;
+                Some(CodeProblem::OtherVocabulary { uri: uri.clone(), right: Suggestion::of(concept) })
+            };
+            wrong_case.or_else(alias).or_else(other)
+        };
+        if vocabulary.concept_count() == 0 {
+            let takes_local_codes = vocabulary.description().is_extensible;
+            return CodeProblem::EmptyVocabulary { uri: uri.clone(), takes_local_codes };
+        }
+        found_by_name().unwrap_or_else(|| {
+            let (nearest, uri) = (Suggestion::all(nearest(vocabulary, code)), uri.clone());
+            match vocabulary.description().completeness {
+                Completeness::Full => CodeProblem::UnknownCode { uri, nearest },
+                Completeness::Fragment | Completeness::Empty => CodeProblem::NotInFragment { uri, nearest },
+            }
+        })
+    }
+
+    /// Whether a new record may hold a concept, which is that of the code.
+    pub(super) fn in_use(&self, uri: &CodeUri, concept: ConceptRef<'_>) -> Result<(), CodeProblem> {
+        if concept.status() == ConceptStatus::Inactive {
+            let successor = concept.active_successor().map(Suggestion::of);
+            return Err(CodeProblem::Inactive { uri: uri.clone(), successor });
+        }
+        if !concept.is_selectable() {
+            let below = concept.descendants().filter(|concept| concept.is_usable()).take(SUGGESTIONS_MAX);
+            return Err(CodeProblem::NotSelectable { uri: uri.clone(), below: Suggestion::all(below) });
+        }
+        Ok(())
+    }
+
+    fn check_vocabulary(&self, field: &str, namespaces: &[&str], uri: &CodeUri) -> Result<(), CodeProblem> {
+        if namespaces.contains(&uri.namespace.as_str()) {
+            return Ok(());
+        }
+        let (uri, field) = (uri.clone(), field.to_owned());
+        let expected = namespaces.iter().map(|namespace| (*namespace).to_owned()).collect();
+        if self.index.find(&uri.namespace).is_some() || is_used_by_a_field(&uri.namespace) {
+            Err(CodeProblem::WrongVocabulary { uri, field, expected })
+        } else {
+            Err(CodeProblem::UnknownVocabulary { uri, field, expected })
+        }
+    }
+}
+
+/// The kind of relationship that a field takes.
+fn kind_of(field: CodedField) -> Option<&'static str> {
+    match field {
+        CodedField::MemberRole => Some("individual"),
+        CodedField::RelationshipType => Some("group"),
+        CodedField::Gender
+        | CodedField::MaritalStatus
+        | CodedField::Country
+        | CodedField::Religion
+        | CodedField::EthnoculturalStatus
+        | CodedField::Education
+        | CodedField::Occupation
+        | CodedField::EconomicActivity
+        | CodedField::PregnancyStatus
+        | CodedField::Languages
+        | CodedField::DisabilityCodes
+        | CodedField::HealthConditions
+        | CodedField::AddressCountry
+        | CodedField::IncomeCurrency
+        | CodedField::GroupType
+        | CodedField::HousingType => None,
+    }
+}

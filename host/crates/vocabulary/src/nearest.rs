@@ -1,0 +1,328 @@
+//! What was probably meant by a code that is not there.
+//!
+//! Codes are compared by how many letters must be put in, left out, changed or swapped. The sorted codes are walked like a
+//! tree of prefixes, and a branch is left as soon as its prefix alone is too far away: of ICD-11's 17,546 codes a few
+//! hundred are looked at.
+//!
+//! **Invariant:** an error is no way to keep the server busy: one search looks at [`STEPS_MAX`] prefixes at the most, compares each with
+//! the few letters that an edit could reach, and none when the text is longer than every code by more than the edits.
+
+use super::compact::ConceptIndex;
+use super::vocabulary::{ConceptRef, Vocabulary};
+
+/// How many codes are suggested.
+pub const SUGGESTIONS_MAX: usize = 5;
+/// How many prefixes one search looks at. Two edits away from a code of ICD-11 are some 5,000.
+const STEPS_MAX: usize = 20_000;
+/// A shorter text is searched one edit away only: two edits turn it into almost any other.
+const TWO_EDITS_BYTES_MIN: usize = 4;
+/// Labels are searched one by one only in a vocabulary of that many concepts at the most.
+const LABEL_SCAN_CONCEPTS_MAX: usize = 2_000;
+/// The beginning of a label says something from that many bytes on.
+const LABEL_PREFIX_BYTES_MIN: usize = 3;
+
+/// The codes that a new record could hold and that are nearest to a text, the nearest first.
+///
+/// A code that is called what the text says (`married` for `M`) comes before one that is spelt like it, and a beginning of
+/// a label comes last. Of a vocabulary with few codes all are given when nothing is near.
+pub(super) fn nearest<'a>(vocabulary: &'a Vocabulary, wanted: &str) -> Vec<ConceptRef<'a>> {
+    let mut found: Vec<ConceptRef<'a>> = Vec::new();
+    let mut add = |candidates: Vec<ConceptRef<'a>>| {
+        for candidate in candidates {
+            if found.len() < SUGGESTIONS_MAX && candidate.is_usable() && !found.contains(&candidate) {
+                found.push(candidate);
+            }
+        }
+        found.len()
+    };
+    add(by_alias(vocabulary, wanted));
+    let (called_so, beginning_so) = by_label(vocabulary, wanted);
+    add(called_so);
+    let mut count = add(spelt_alike(vocabulary, wanted, 1));
+    if count == 0 {
+        count = add(beginning_so);
+    }
+    if count == 0 && wanted.len() >= TWO_EDITS_BYTES_MIN {
+        count = add(spelt_alike(vocabulary, wanted, 2));
+    }
+    if count == 0 && vocabulary.concept_count() <= SUGGESTIONS_MAX {
+        add(vocabulary.concepts().collect());
+    }
+    found
+}
+
+/// The concept whose code differs in case only. Letters beyond ASCII are compared as they are.
+pub(super) fn in_other_case<'a>(vocabulary: &'a Vocabulary, wanted: &str) -> Option<ConceptRef<'a>> {
+    let candidates = Walk::over(vocabulary, wanted, 0).run();
+    candidates.into_iter().map(|near| near.concept).find(|concept| concept.code() != wanted)
+}
+
+/// The concept of an alias in any of the usual spellings.
+fn by_alias<'a>(vocabulary: &'a Vocabulary, wanted: &str) -> Vec<ConceptRef<'a>> {
+    let spellings = [wanted.to_owned(), wanted.to_ascii_uppercase(), wanted.to_ascii_lowercase()];
+    spellings.iter().filter_map(|spelling| vocabulary.find_alias(spelling)).collect()
+}
+
+/// The concepts that are called so, and those whose name begins so, in any language.
+fn by_label<'a>(vocabulary: &'a Vocabulary, wanted: &str) -> (Vec<ConceptRef<'a>>, Vec<ConceptRef<'a>>) {
+    let (mut called_so, mut beginning_so) = (Vec::new(), Vec::new());
+    if vocabulary.concept_count() > LABEL_SCAN_CONCEPTS_MAX {
+        return (called_so, beginning_so);
+    }
+    let is_beginning_telling = wanted.len() >= LABEL_PREFIX_BYTES_MIN;
+    let wanted: Vec<char> = as_code(wanted).collect();
+    for concept in vocabulary.concepts() {
+        let mut begins_so = false;
+        let is_called_so = concept.labels().any(|(_, label)| {
+            let mut letters = as_code(label);
+            let begins = wanted.iter().all(|letter| letters.next() == Some(*letter));
+            begins_so |= begins;
+            begins && letters.next().is_none()
+        });
+        if is_called_so {
+            called_so.push(concept);
+        } else if begins_so && is_beginning_telling {
+            beginning_so.push(concept);
+        }
+    }
+    (called_so, beginning_so)
+}
+
+/// The letters of a name as a code would write it: lower case, its words joined by one sign.
+fn as_code(text: &str) -> impl Iterator<Item = char> {
+    let letters = text.chars().flat_map(char::to_lowercase);
+    letters.map(|letter| if matches!(letter, ' ' | '-') { '_' } else { letter })
+}
+
+fn spelt_alike<'a>(vocabulary: &'a Vocabulary, wanted: &str, edits_max: u8) -> Vec<ConceptRef<'a>> {
+    if wanted.len() > vocabulary.longest_code() + usize::from(edits_max) {
+        return Vec::new();
+    }
+    let mut near = Walk::over(vocabulary, wanted, edits_max).run();
+    // A mistake is rarer at the beginning, so of equally near codes the one with the longer common beginning is meant.
+    near.sort_by_key(|near| (near.edits, std::cmp::Reverse(common_beginning(near.concept.code(), wanted))));
+    near.into_iter().map(|near| near.concept).collect()
+}
+
+fn common_beginning(one: &str, other: &str) -> usize {
+    one.bytes().zip(other.bytes()).take_while(|(one, other)| one.eq_ignore_ascii_case(other)).count()
+}
+
+struct Near<'a> {
+    concept: ConceptRef<'a>,
+    edits: u8,
+}
+
+/// A walk over the sorted codes. Case is no edit.
+struct Walk<'a> {
+    vocabulary: &'a Vocabulary,
+    wanted: Vec<u8>,
+    edits_max: u8,
+    steps: usize,
+    /// The letters of the prefix walked.
+    prefix: Vec<u8>,
+    /// By the length of a prefix: how far it is from each beginning of `wanted`.
+    rows: Vec<Vec<u8>>,
+    found: Vec<Near<'a>>,
+}
+
+impl<'a> Walk<'a> {
+    fn over(vocabulary: &'a Vocabulary, wanted: &str, edits_max: u8) -> Self {
+        // Codes have 100 bytes at the most.
+        let wanted: Vec<u8> = wanted.bytes().take(u8::MAX.into()).map(|byte| byte.to_ascii_lowercase()).collect();
+        let empty_prefix = (0..=wanted.len()).map(|length| u8::try_from(length).unwrap_or(u8::MAX)).collect();
+        let (prefix, rows, found) = (Vec::new(), vec![empty_prefix], Vec::new());
+        Self { vocabulary, wanted, edits_max, steps: 0, prefix, rows, found }
+    }
+
+    fn run(mut self) -> Vec<Near<'a>> {
+        self.walk(0, self.vocabulary.concept_count());
+        self.found
+    }
+
+    /// Goes through the concepts `start..end`, which begin with the prefix. As deep as a code is long.
+    fn walk(&mut self, start: usize, end: usize) {
+        let depth = self.prefix.len();
+        let mut next = start;
+        while next < end && self.steps < STEPS_MAX {
+            let Some(concept) = self.vocabulary.concept(ConceptIndex::at(next)) else { return };
+            let Some(letter) = concept.code().as_bytes().get(depth).copied() else {
+                // The code is the prefix itself: it stands before all longer ones.
+                let edits = self.rows.last().and_then(|row| row.last()).copied().unwrap_or(u8::MAX);
+                if edits <= self.edits_max {
+                    self.found.push(Near { concept, edits });
+                }
+                next += 1;
+                continue;
+            };
+            let branch_end = self.branch_end(next, end, depth, letter);
+            self.steps += 1;
+            self.push(letter.to_ascii_lowercase());
+            if self.is_within_reach() {
+                self.walk(next, branch_end);
+            }
+            self.rows.pop();
+            self.prefix.pop();
+            next = branch_end;
+        }
+    }
+
+    /// Where the codes with that letter end.
+    fn branch_end(&self, start: usize, end: usize, depth: usize, letter: u8) -> usize {
+        let (mut low, mut high) = (start + 1, end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let concept = self.vocabulary.concept(ConceptIndex::at(middle));
+            let is_in_branch = concept.is_some_and(|concept| concept.code().as_bytes().get(depth) == Some(&letter));
+            if is_in_branch { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    /// Adds a letter to the prefix and its row to the rows.
+    fn push(&mut self, letter: u8) {
+        let depth = self.prefix.len();
+        let row = {
+            let above: &[u8] = self.rows.last().map_or(&[], Vec::as_slice);
+            let before_swap = depth.checked_sub(1).and_then(|shorter| self.rows.get(shorter));
+            let previous_letter = self.prefix.last().copied();
+            let at = |row: &[u8], column: usize| row.get(column).copied().unwrap_or(u8::MAX);
+            let mut row = vec![u8::MAX; above.len()];
+            if let Some(first) = row.first_mut() {
+                *first = at(above, 0).saturating_add(1);
+            }
+            // Beginnings that are longer or shorter than the prefix by more than the edits are too far away.
+            let reach = usize::from(self.edits_max);
+            let within = self.wanted.iter().enumerate().take(depth + 1 + reach).skip(depth.saturating_sub(reach));
+            for (column, wanted) in within {
+                let changed = at(above, column).saturating_add(u8::from(*wanted != letter));
+                let put_in = at(above, column + 1).saturating_add(1);
+                let left_out = at(&row, column).saturating_add(1);
+                let mut edits = changed.min(put_in).min(left_out);
+                if let (Some(earlier), Some(before)) = (before_swap, column.checked_sub(1))
+                    && previous_letter == Some(*wanted)
+                    && self.wanted.get(before) == Some(&letter)
+                {
+                    edits = edits.min(at(earlier, before).saturating_add(1));
+                }
+                if let Some(place) = row.get_mut(column + 1) {
+                    *place = edits;
+                }
+            }
+            row
+        };
+        self.prefix.push(letter);
+        self.rows.push(row);
+    }
+
+    /// Whether anything that begins with the prefix can be near enough. A swap looks back one row further.
+    fn is_within_reach(&self) -> bool {
+        let reach = |row: &Vec<u8>| row.iter().any(|edits| *edits <= self.edits_max);
+        self.rows.iter().rev().take(2).any(reach)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestConcept, VocabularyBuilder};
+
+    fn codes(found: &[ConceptRef<'_>]) -> Vec<String> {
+        found.iter().map(|concept| concept.code().to_owned()).collect()
+    }
+
+    fn occupations() -> Vocabulary {
+        VocabularyBuilder::new("urn:test:occupations")
+            .concepts([
+                ("2211", "Generalist medical practitioners"),
+                ("2212", "Specialist medical practitioners"),
+                ("2221", "Nursing professionals"),
+                ("0110", "Commissioned armed forces officers"),
+                ("9111", "Domestic cleaners and helpers"),
+                ("9412", "Kitchen helpers"),
+            ])
+            .vocabulary()
+    }
+
+    #[test]
+    fn finds_what_is_one_edit_away() {
+        let vocabulary = occupations();
+        assert_eq!(codes(&nearest(&vocabulary, "2213")), ["2211", "2212"]);
+        assert_eq!(codes(&nearest(&vocabulary, "110")), ["0110"]);
+        assert_eq!(codes(&nearest(&vocabulary, "22112")), ["2211", "2212"]);
+        assert!(nearest(&vocabulary, "8888").is_empty());
+    }
+
+    #[test]
+    fn a_swap_of_two_letters_is_one_edit() {
+        let vocabulary = VocabularyBuilder::new("urn:test:swap").concepts([("abcd", "x"), ("zzzz", "y")]).vocabulary();
+        let near = Walk::over(&vocabulary, "acbd", 1).run();
+        assert_eq!(near.iter().map(|near| (near.concept.code(), near.edits)).collect::<Vec<_>>(), [("abcd", 1)]);
+    }
+
+    #[test]
+    fn what_is_longer_than_every_code_costs_no_walk() {
+        let vocabulary = occupations();
+        assert_eq!(codes(&spelt_alike(&vocabulary, "221100", 2)), ["2211"]);
+        assert!(spelt_alike(&vocabulary, "2211000", 2).is_empty());
+        let long = Walk::over(&vocabulary, &"2".repeat(100), 2);
+        let rows = |walk: &Walk<'_>| walk.rows.iter().map(|row| row.len()).sum::<usize>();
+        assert_eq!(rows(&long), 101, "one row, of the empty prefix");
+    }
+
+    #[test]
+    fn case_is_no_edit() {
+        let countries = [("KE", "Kenya"), ("TZ", "Tanzania")];
+        let vocabulary = VocabularyBuilder::new("urn:test:case").concepts(countries).vocabulary();
+        assert_eq!(in_other_case(&vocabulary, "ke").map(ConceptRef::code), Some("KE"));
+        assert_eq!(in_other_case(&vocabulary, "KE"), None);
+        assert_eq!(in_other_case(&vocabulary, "kf"), None);
+    }
+
+    #[test]
+    fn a_name_leads_to_its_code() {
+        let vocabulary = VocabularyBuilder::new("urn:test:status")
+            .concepts([("S", "Never Married"), ("M", "Married"), ("W", "Widowed")])
+            .vocabulary();
+        assert_eq!(codes(&nearest(&vocabulary, "never-married")), ["S"]);
+        assert_eq!(codes(&nearest(&vocabulary, "wid")), ["W"]);
+        assert_eq!(codes(&nearest(&vocabulary, "married")).first().map(String::as_str), Some("M"));
+    }
+
+    #[test]
+    fn few_codes_are_all_given_when_nothing_is_near() {
+        let vocabulary = VocabularyBuilder::new("urn:test:few").concepts([("1", "Male"), ("2", "Female")]).vocabulary();
+        assert_eq!(codes(&nearest(&vocabulary, "x\u{1F600}yz")), ["1", "2"]);
+    }
+
+    #[test]
+    fn what_a_record_may_not_hold_is_not_suggested() {
+        let vocabulary = VocabularyBuilder::new("urn:test:retired")
+            .concepts([("abc", "Good")])
+            .concept(TestConcept::new("abd", "Gone").inactive())
+            .concept(TestConcept::new("abe", "Heading").heading())
+            .vocabulary();
+        assert_eq!(codes(&nearest(&vocabulary, "abx")), ["abc"]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_walk_finds_exactly_what_is_near(
+            codes in proptest::collection::btree_set("[ab1]{1,6}", 1..60),
+            wanted in "[ab1]{1,7}",
+            edits_max in 0u8..3,
+        ) {
+            let builder = VocabularyBuilder::new("urn:test:any");
+            let vocabulary = builder.concepts(codes.iter().map(|code| (code.as_str(), "x"))).vocabulary();
+            let near = Walk::over(&vocabulary, &wanted, edits_max).run();
+            let found: Vec<(String, usize)> =
+                near.iter().map(|near| (near.concept.code().to_owned(), usize::from(near.edits))).collect();
+            let expected: Vec<(String, usize)> = codes
+                .iter()
+                .map(|code| (code.clone(), strsim::osa_distance(code, &wanted)))
+                .filter(|(_, edits)| *edits <= usize::from(edits_max))
+                .collect();
+            proptest::prop_assert_eq!(found, expected);
+        }
+    }
+}

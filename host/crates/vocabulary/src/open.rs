@@ -1,0 +1,338 @@
+//! Open vocabularies: codes by a grammar, which only their pack can read.
+//!
+//! A code that such a vocabulary does not list is put to its pack, which gives the concept in its normal spelling, or says what is
+//! wrong with it. What lies above a concept, up to a listed one, is asked for as well, so that the hierarchy holds.
+//!
+//! **Invariant:** asking ends: a code leads to at most [`ABOVE_MAX`] others, a request asks for at most [`ASKING_MAX`], and what was
+//! asked is remembered in bounded room for as long as the same vocabularies are in force.
+//!
+//! **Invariant:** what a pack says of one code, with all that lies above it, is at most [`ANSWER_BYTES_MAX`].
+//!
+//! **Invariant:** a pack that contradicts itself, giving the normal spelling of a code another spelling, is not believed.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::digest::ContentDigest;
+use super::generation::{Generation, PackOrigin};
+use daftar_domain::code::{Code, CodeUri, Namespace};
+use daftar_domain::vocabulary::Concept;
+
+/// How many concepts a code may have above it that its vocabulary does not list.
+pub const ABOVE_MAX: usize = 16;
+
+/// How many codes are put to a pack at once: they share one budget of fuel.
+const BATCH_CODES: usize = 256;
+
+/// How long a pack is asked about the codes of one request: a back-stop, a thousand language tags take a tenth of it.
+const ASKING_MAX: Duration = Duration::from_secs(3);
+
+/// The most that is taken of a pack about one code, in bytes of text: a dozen levels with labels in forty languages.
+pub const ANSWER_BYTES_MAX: usize = 64 << 10;
+
+/// How many answers are remembered, twice over: the younger half and the older one.
+const REMEMBERED_MAX: usize = 2_048;
+
+/// How much text is remembered, twice over, in bytes.
+const REMEMBERED_BYTES_MAX: usize = 4 << 20;
+
+/// Where the question is asked from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallingThread {
+    /// A thread that may wait for the pack; never one of the async runtime's workers.
+    MayWait,
+    /// A thread of the sandbox, which calls the pack by itself.
+    Sandbox,
+}
+
+/// What a pack says of a code: its concept, or the sentence that says what is wrong.
+pub type OpenAnswer = Result<Concept, String>;
+
+/// Why a pack did not answer. It says nothing about the code: the same question may be answered later.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the pack of the open vocabulary `{namespace}` does not answer, retry later")]
+pub struct OpenUnavailable {
+    /// The vocabulary.
+    pub namespace: Namespace,
+    /// Why, for the log.
+    pub reason: String,
+}
+
+/// Puts codes to the packs that bring open vocabularies.
+pub trait OpenPacks: Send + Sync {
+    /// One answer a code, in order.
+    ///
+    /// # Errors
+    /// Why there is none; for the log.
+    fn resolve(
+        &self,
+        pack: &PackOrigin,
+        namespace: &Namespace,
+        codes: &[Code],
+        thread: CallingThread,
+    ) -> Result<Vec<OpenAnswer>, String>;
+}
+
+/// A code that was put to its pack.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AskedCode {
+    /// The code as it was written.
+    pub written: CodeUri,
+    /// What the pack said.
+    pub answer: Result<ResolvedCode, String>,
+}
+
+/// A code that its pack knows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedCode {
+    /// The concept, in its normal spelling.
+    pub concept: Concept,
+    /// What lies above it and is not listed.
+    pub above: Vec<Concept>,
+}
+
+impl ResolvedCode {
+    /// How much text it is, in bytes.
+    fn text_bytes(&self) -> usize {
+        std::iter::once(&self.concept).chain(&self.above).map(text_bytes).sum()
+    }
+
+    /// The code in its normal spelling.
+    #[must_use]
+    pub fn uri(&self, namespace: &Namespace) -> CodeUri {
+        CodeUri { namespace: namespace.clone(), code: self.concept.code.clone() }
+    }
+}
+
+/// Asks packs about codes, and remembers.
+pub struct OpenCodes {
+    packs: Arc<dyn OpenPacks>,
+    remembered: Mutex<Remembered>,
+}
+
+/// Answers of the packs of one generation. What an open vocabulary's pack says of a code is no part of the generation's digest.
+#[derive(Default)]
+struct Remembered {
+    of: Option<(ContentDigest, Vec<PackOrigin>)>,
+    young: HashMap<CodeUri, Arc<AskedCode>>,
+    /// Text of the young ones.
+    young_bytes: usize,
+    old: HashMap<CodeUri, Arc<AskedCode>>,
+}
+
+impl Remembered {
+    fn is_of(&self, generation: &Generation) -> bool {
+        self.of.as_ref().is_some_and(|(digest, packs)| digest == generation.digest() && packs == generation.packs())
+    }
+}
+
+impl std::fmt::Debug for OpenCodes {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("OpenCodes").finish_non_exhaustive()
+    }
+}
+
+/// No pack is there to be asked.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoPacks;
+
+impl OpenPacks for NoPacks {
+    fn resolve(&self, _: &PackOrigin, _: &Namespace, _: &[Code], _: CallingThread) -> Result<Vec<OpenAnswer>, String> {
+        Err("no packs can be asked".to_owned())
+    }
+}
+
+impl OpenCodes {
+    /// Asks those packs.
+    #[must_use]
+    pub fn new(packs: Arc<dyn OpenPacks>) -> Self {
+        Self { packs, remembered: Mutex::default() }
+    }
+
+    /// What packs say of those codes, each once; codes that need no asking are left out.
+    ///
+    /// # Errors
+    /// A pack does not answer, or cannot be believed.
+    pub fn ask<'a>(
+        &self,
+        generation: &Generation,
+        codes: impl IntoIterator<Item = &'a CodeUri>,
+        thread: CallingThread,
+    ) -> Result<Vec<Arc<AskedCode>>, OpenUnavailable> {
+        let mut seen = HashSet::new();
+        let mut asked = Vec::new();
+        let mut unknown: HashMap<&Namespace, Vec<Code>> = HashMap::new();
+        for uri in codes {
+            if !generation.must_ask(uri) || !seen.insert(uri) {
+                continue;
+            }
+            match self.remembered(generation, uri) {
+                Some(known) => asked.push(known),
+                None => unknown.entry(&uri.namespace).or_default().push(uri.code.clone()),
+            }
+        }
+        for (namespace, codes) in unknown {
+            for code in self.ask_one_pack(generation, namespace, codes, thread)? {
+                asked.push(self.remember(generation, code));
+            }
+        }
+        Ok(asked)
+    }
+
+    fn ask_one_pack(
+        &self,
+        generation: &Generation,
+        namespace: &Namespace,
+        codes: Vec<Code>,
+        thread: CallingThread,
+    ) -> Result<Vec<AskedCode>, OpenUnavailable> {
+        let unavailable = |reason: String| OpenUnavailable { namespace: namespace.clone(), reason };
+        let pack = generation.pack_of(namespace).ok_or_else(|| unavailable("no pack brings it".to_owned()))?;
+        let begun = Instant::now();
+        let resolve = |codes: &[Code]| -> Result<Vec<OpenAnswer>, OpenUnavailable> {
+            let mut all = Vec::with_capacity(codes.len());
+            for batch in codes.chunks(BATCH_CODES) {
+                if begun.elapsed() > ASKING_MAX {
+                    return Err(unavailable(format!("it takes longer than {} s", ASKING_MAX.as_secs())));
+                }
+                let answers = self.packs.resolve(pack, namespace, batch, thread).map_err(unavailable)?;
+                if answers.len() != batch.len() {
+                    return Err(unavailable("not one answer a code".to_owned()));
+                }
+                all.extend(answers);
+            }
+            Ok(all)
+        };
+        let mut normal: HashMap<Code, Concept> = HashMap::new();
+        let answers = resolve(&codes)?;
+        let is_listed =
+            |code: &Code| generation.vocabulary(namespace).is_some_and(|listed| listed.find(code.as_str()).is_some());
+        // What is not known yet by its normal spelling: spellings of codes asked for, then what lies above, level by level.
+        let mut wanted: Vec<Code> = Vec::new();
+        for (code, answer) in codes.iter().zip(&answers) {
+            let Ok(concept) = answer else { continue };
+            if concept.code == *code {
+                normal.insert(code.clone(), concept.clone());
+            } else if !is_listed(&concept.code) {
+                wanted.push(concept.code.clone());
+            }
+        }
+        for _ in 0..=ABOVE_MAX {
+            wanted.extend(normal.values().flat_map(links).cloned());
+            wanted.sort_unstable();
+            wanted.dedup();
+            wanted.retain(|code| !normal.contains_key(code) && !is_listed(code));
+            if wanted.is_empty() {
+                break;
+            }
+            if normal.len() + wanted.len() > codes.len() * (ABOVE_MAX + 1) {
+                return Err(unavailable(format!("more than {ABOVE_MAX} codes lie above some code")));
+            }
+            let batch = std::mem::take(&mut wanted);
+            for (code, answer) in batch.iter().zip(resolve(&batch)?) {
+                match answer {
+                    Ok(concept) if concept.code == *code => drop(normal.insert(code.clone(), concept)),
+                    Ok(other) => {
+                        let reason = format!("it gives `{code}`, which it named itself, as `{}`", other.code);
+                        return Err(unavailable(reason));
+                    }
+                    Err(sentence) => {
+                        return Err(unavailable(format!("it named `{code}` itself and refuses it: {sentence}")));
+                    }
+                }
+            }
+        }
+        let mut asked = Vec::with_capacity(codes.len());
+        for (code, answer) in codes.into_iter().zip(answers) {
+            let answer = match answer {
+                Ok(concept) => {
+                    let spelt = normal.get(&concept.code).unwrap_or(&concept).clone();
+                    let above = above(&spelt, &normal, &is_listed)
+                        .ok_or_else(|| unavailable(format!("more than {ABOVE_MAX} codes lie above `{code}`")))?;
+                    let resolved = ResolvedCode { concept: spelt, above };
+                    let bytes = resolved.text_bytes();
+                    if bytes > ANSWER_BYTES_MAX {
+                        return Err(unavailable(format!(
+                            "it says {bytes} bytes about `{code}`, more than {ANSWER_BYTES_MAX}"
+                        )));
+                    }
+                    Ok(resolved)
+                }
+                Err(sentence) => Err(sentence),
+            };
+            asked.push(AskedCode { written: CodeUri { namespace: namespace.clone(), code }, answer });
+        }
+        Ok(asked)
+    }
+
+    /// How many answers are remembered.
+    #[cfg(test)]
+    pub(super) fn remembered_count(&self) -> usize {
+        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        remembered.young.len() + remembered.old.len()
+    }
+
+    fn remembered(&self, generation: &Generation, uri: &CodeUri) -> Option<Arc<AskedCode>> {
+        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if !remembered.is_of(generation) {
+            return None;
+        }
+        remembered.young.get(uri).or_else(|| remembered.old.get(uri)).cloned()
+    }
+
+    fn remember(&self, generation: &Generation, code: AskedCode) -> Arc<AskedCode> {
+        let code = Arc::new(code);
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if !remembered.is_of(generation) {
+            let of = Some((*generation.digest(), generation.packs().to_vec()));
+            *remembered = Remembered { of, ..Remembered::default() };
+        }
+        let bytes = code.written.code.as_str().len()
+            + code.answer.as_ref().map_or_else(|sentence| sentence.len(), ResolvedCode::text_bytes);
+        if remembered.young.len() >= REMEMBERED_MAX || remembered.young_bytes + bytes > REMEMBERED_BYTES_MAX {
+            remembered.old = std::mem::take(&mut remembered.young);
+            remembered.young_bytes = 0;
+        }
+        remembered.young_bytes += bytes;
+        remembered.young.insert(code.written.clone(), code.clone());
+        code
+    }
+}
+
+/// The codes that a concept names.
+fn links(concept: &Concept) -> impl Iterator<Item = &Code> {
+    concept.parents.iter().chain(&concept.replaced_by)
+}
+
+/// How much text a concept holds, in bytes.
+fn text_bytes(concept: &Concept) -> usize {
+    let texts = concept.labels.iter().chain(&concept.definitions).map(|text| text.language.len() + text.value.len());
+    let properties = concept.properties.iter().map(|(key, value)| key.len() + value.len());
+    let aliases = concept.aliases.iter().map(String::len);
+    let codes = std::iter::once(&concept.code).chain(links(concept)).map(|code| code.as_str().len());
+    let uri = concept.uri.as_ref().map_or(0, String::len);
+    texts.chain(properties).chain(aliases).chain(codes).sum::<usize>() + uri
+}
+
+/// What a concept leads to and is not listed, each once; none when it is too much.
+fn above(
+    concept: &Concept,
+    normal: &HashMap<Code, Concept>,
+    is_listed: &impl Fn(&Code) -> bool,
+) -> Option<Vec<Concept>> {
+    let mut found: Vec<Concept> = Vec::new();
+    let mut waiting: Vec<&Code> = links(concept).collect();
+    while let Some(code) = waiting.pop() {
+        if is_listed(code) || *code == concept.code || found.iter().any(|known| known.code == *code) {
+            continue;
+        }
+        let next = normal.get(code)?;
+        if found.len() >= ABOVE_MAX {
+            return None;
+        }
+        found.push(next.clone());
+        waiting.extend(links(next));
+    }
+    Some(found)
+}

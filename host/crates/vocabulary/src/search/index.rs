@@ -1,0 +1,228 @@
+//! The words of a vocabulary's labels, in order, and where each occurs.
+//!
+//! **Invariant:** words are distinct and sorted by bytes, so that all words with one beginning stand side by side.
+//!
+//! **Invariant:** nothing here allocates per word or label: an index of 17,000 labels is a handful of long vectors.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use unicode_normalization::char::is_combining_mark;
+
+use super::words::{RUN_CHARS_MAX, folded, pieces};
+use crate::compact::{ConceptIndex, to_u32, vector_bytes};
+use crate::vocabulary::Vocabulary;
+
+/// A label of a concept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LabelPlace {
+    pub concept: ConceptIndex,
+    /// The place of its language among the vocabulary's.
+    pub language: u16,
+    /// Its place among the concept's labels, which stand in the order of the vocabulary's languages.
+    pub place: u8,
+    /// How many words it has, where there are fewer than 256.
+    pub words: u8,
+}
+
+/// Where a word occurs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Occurrence {
+    /// The number of the label.
+    pub label: u32,
+    /// Which word of the label it is; the 256th and all behind it are one.
+    pub position: u8,
+}
+
+/// The words of all labels of a vocabulary.
+#[derive(Clone)]
+pub(crate) struct SearchIndex {
+    labels: Vec<LabelPlace>,
+    text: String,
+    /// Where each word begins in `text`, and at the end where the last one ends.
+    starts: Vec<u32>,
+    occurrences: Vec<Occurrence>,
+    /// By word: where its occurrences begin, and at the end their number.
+    occurrence_starts: Vec<u32>,
+}
+
+impl SearchIndex {
+    /// Reads every label of a vocabulary.
+    pub(crate) fn build(vocabulary: &Vocabulary) -> Self {
+        let mut labels = Vec::new();
+        let mut gathered = Gathered::default();
+        for concept in vocabulary.concepts() {
+            for (place, (_, text)) in concept.labels().enumerate() {
+                let words = gathered.read(to_u32(labels.len()), &folded(text));
+                let place = u8::try_from(place).unwrap_or(u8::MAX);
+                let language = concept.label_language(place).unwrap_or(u16::MAX);
+                labels.push(LabelPlace { concept: concept.index(), language, place, words });
+            }
+        }
+        gathered.finish(labels)
+    }
+
+    /// Every label.
+    pub(super) fn labels(&self) -> &[LabelPlace] {
+        &self.labels
+    }
+
+    /// How many words there are.
+    pub(super) fn word_count(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    /// The word at a place in the order of words.
+    pub(super) fn word(&self, place: usize) -> &str {
+        let bounds = (self.starts.get(place), self.starts.get(place + 1));
+        let (Some(start), Some(end)) = bounds else { return "" };
+        self.text.get(*start as usize..*end as usize).unwrap_or_default()
+    }
+
+    /// The places, of those in `within`, whose words begin so.
+    pub(super) fn beginning(&self, within: Range<usize>, beginning: &str) -> Range<usize> {
+        let first = self.partition(within.clone(), |word| word < beginning);
+        first..self.partition(first..within.end, |word| word.starts_with(beginning))
+    }
+
+    /// Where the words at those places occur.
+    pub(super) fn occurrences(&self, places: Range<usize>) -> &[Occurrence] {
+        let bounds = (self.occurrence_starts.get(places.start), self.occurrence_starts.get(places.end));
+        let (Some(start), Some(end)) = bounds else { return &[] };
+        self.occurrences.get(*start as usize..*end as usize).unwrap_or_default()
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        vector_bytes(&self.labels)
+            + self.text.capacity()
+            + vector_bytes(&self.starts)
+            + vector_bytes(&self.occurrences)
+            + vector_bytes(&self.occurrence_starts)
+    }
+
+    /// The first place of `within` whose word is not `before`, all of which come first.
+    pub(super) fn partition(&self, within: Range<usize>, before: impl Fn(&str) -> bool) -> usize {
+        let (mut low, mut high) = (within.start, within.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if before(self.word(middle)) { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+}
+
+/// Words in the order in which they were met.
+#[derive(Default)]
+struct Gathered {
+    numbers: HashMap<Box<str>, u32>,
+    occurrences: Vec<(u32, Occurrence)>,
+}
+
+impl Gathered {
+    /// Adds the words of a label and says how many it has.
+    fn read(&mut self, label: u32, folded: &str) -> u8 {
+        let mut position: u8 = 0;
+        for piece in pieces(folded) {
+            if !piece.is_run {
+                self.add(piece.text, Occurrence { label, position });
+                position = position.saturating_add(1);
+                continue;
+            }
+            for (start, first) in piece.text.char_indices() {
+                let from_here = piece.text.get(start..).unwrap_or_default();
+                let end = from_here.char_indices().nth(RUN_CHARS_MAX).map_or(from_here.len(), |(end, _)| end);
+                if !is_combining_mark(first) {
+                    self.add(from_here.get(..end).unwrap_or_default(), Occurrence { label, position });
+                }
+                position = position.saturating_add(1);
+            }
+        }
+        position
+    }
+
+    fn add(&mut self, word: &str, occurrence: Occurrence) {
+        let number = match self.numbers.get(word) {
+            Some(number) => *number,
+            None => {
+                let number = to_u32(self.numbers.len());
+                self.numbers.insert(word.into(), number);
+                number
+            }
+        };
+        self.occurrences.push((number, occurrence));
+    }
+
+    /// Sorts the words, and the occurrences by word; those of a word stay in the order of labels.
+    fn finish(mut self, labels: Vec<LabelPlace>) -> SearchIndex {
+        let mut words: Vec<(Box<str>, u32)> = self.numbers.into_iter().collect();
+        words.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        let mut ranks = vec![0; words.len()];
+        let mut text = String::with_capacity(words.iter().map(|(word, _)| word.len()).sum());
+        let mut starts = Vec::with_capacity(words.len() + 1);
+        starts.push(0);
+        for (rank, (word, number)) in (0..).zip(&words) {
+            text.push_str(word);
+            starts.push(to_u32(text.len()));
+            if let Some(place) = ranks.get_mut(*number as usize) {
+                *place = rank;
+            }
+        }
+        let rank_of = |number: u32| ranks.get(number as usize).copied().unwrap_or(u32::MAX);
+        self.occurrences.sort_by_key(|(number, _)| rank_of(*number));
+        let mut occurrence_starts = Vec::with_capacity(words.len() + 1);
+        let mut occurrences = Vec::with_capacity(self.occurrences.len());
+        let mut sorted = self.occurrences.into_iter().peekable();
+        for rank in 0..to_u32(words.len()) {
+            occurrence_starts.push(to_u32(occurrences.len()));
+            occurrences.extend(
+                std::iter::from_fn(|| sorted.next_if(|(number, _)| rank_of(*number) == rank))
+                    .map(|(_, occurrence)| occurrence),
+            );
+        }
+        occurrence_starts.push(to_u32(occurrences.len()));
+        SearchIndex { labels, text, starts, occurrences, occurrence_starts }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestConcept, VocabularyBuilder};
+
+    fn index() -> SearchIndex {
+        let vocabulary = VocabularyBuilder::new("urn:test:search")
+            .concept(TestConcept::new("AF", "Afghanistan").label("zh", "阿富汗"))
+            .concept(TestConcept::new("CF", "Central African Republic"))
+            .concept(TestConcept::new("ZA", "South Africa, Republic of South Africa"))
+            .vocabulary();
+        SearchIndex::build(&vocabulary)
+    }
+
+    #[test]
+    fn words_are_sorted_and_found_by_their_beginning() {
+        let index = index();
+        let words: Vec<&str> = (0..index.word_count()).map(|place| index.word(place)).collect();
+        assert_eq!(
+            words,
+            ["afghanistan", "africa", "african", "central", "of", "republic", "south", "富汗", "汗", "阿富汗"]
+        );
+        let all = 0..index.word_count();
+        assert_eq!(index.beginning(all.clone(), "af"), 0..3);
+        assert_eq!(index.beginning(all.clone(), "africa"), 1..3);
+        assert_eq!(index.beginning(all.clone(), "富"), 7..8);
+        assert!(index.beginning(all, "zz").is_empty());
+    }
+
+    #[test]
+    fn each_word_knows_its_labels_and_its_place_in_them() {
+        let index = index();
+        let of = |place: usize| {
+            let found = index.occurrences(place..place + 1);
+            found.iter().map(|occurrence| (occurrence.label, occurrence.position)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(1), [(3, 1), (3, 5)], "africa stands twice in one label");
+        assert_eq!(of(5), [(2, 2), (3, 2)], "republic");
+        assert_eq!(of(7), [(1, 1)], "the second sign of the Chinese name");
+        assert_eq!(index.labels().iter().map(|label| label.words).collect::<Vec<_>>(), [1, 3, 3, 6]);
+    }
+}

@@ -1,0 +1,250 @@
+//! What of one vocabulary matches a query, and how well.
+
+use super::edits::{Beginnings, one_edit};
+use super::index::SearchIndex;
+use super::query::{SearchQuery, Term};
+use super::{Grade, MatchedBy};
+use crate::compact::ConceptIndex;
+use crate::language::LanguagePreference;
+use crate::nearest::in_other_case;
+use crate::vocabulary::{ConceptRef, Vocabulary};
+use daftar_domain::vocabulary::ConceptStatus;
+
+/// The word is there as typed.
+const WHOLE: u8 = 1;
+/// It stands where it stands in the query, and all but the last word are whole.
+const IN_PLACE: u8 = 2;
+/// It is there at all.
+const THERE: u8 = 4;
+
+/// A label that every word so far was found in.
+#[derive(Clone, Copy)]
+struct Candidate {
+    label: u32,
+    /// How many words of the query are only the beginning of one of the label's.
+    parts: u8,
+    is_in_place: bool,
+    has_edit: bool,
+}
+
+/// The best way in which a concept matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Match {
+    pub grade: Grade,
+    /// Less is better: words of the query that are only beginnings.
+    parts: u8,
+    /// The place of the label's language among those that the reader wants.
+    language: u8,
+    /// Words of the label: the shorter one says less beside what was typed.
+    words: u8,
+    pub concept: ConceptIndex,
+    pub by: MatchedBy,
+}
+
+impl Match {
+    /// What decides which comes first.
+    pub(super) fn weight(&self) -> (Grade, u8, u8, u8) {
+        (self.grade, self.parts, self.language, self.words)
+    }
+}
+
+/// Every concept that matches, each once, in no order.
+pub(super) fn matches(
+    vocabulary: &Vocabulary,
+    query: &SearchQuery,
+    languages: &LanguagePreference,
+    with_inactive: bool,
+) -> Vec<Match> {
+    let index = vocabulary.search_index();
+    let mut best = Best { of: vec![NONE; vocabulary.concept_count()], found: Vec::new() };
+    by_code(vocabulary, code_typed(vocabulary, query.text()), &mut best);
+    let language_ranks: Vec<u8> = vocabulary.languages().iter().map(|language| languages.rank(language)).collect();
+    for candidate in candidates(index, query.terms()) {
+        let Some(label) = index.labels().get(candidate.label as usize) else { continue };
+        let grade = match candidate {
+            Candidate { has_edit: true, .. } => Grade::OneEdit,
+            Candidate { is_in_place: true, .. } => Grade::Prefix,
+            _ => Grade::Words,
+        };
+        let is_whole_label = grade == Grade::Prefix && candidate.parts == 0 && label.words == query.word_count();
+        best.add(Match {
+            grade,
+            parts: if is_whole_label { 0 } else { candidate.parts.saturating_add(1) },
+            language: language_ranks.get(usize::from(label.language)).copied().unwrap_or(u8::MAX),
+            words: label.words,
+            concept: label.concept,
+            by: MatchedBy::Label(label.place),
+        });
+    }
+    let is_wanted = |found: &Match| {
+        with_inactive || vocabulary.concept(found.concept).is_some_and(|it| it.status() == ConceptStatus::Active)
+    };
+    best.found.into_iter().filter(is_wanted).collect()
+}
+
+/// No match of the concept is known yet.
+const NONE: u32 = u32::MAX;
+
+/// The best match of each concept.
+struct Best {
+    /// By concept: the place in `found`.
+    of: Vec<u32>,
+    found: Vec<Match>,
+}
+
+impl Best {
+    fn add(&mut self, new: Match) {
+        let Some(place) = self.of.get_mut(new.concept.position()) else { return };
+        match self.found.get_mut(*place as usize) {
+            Some(known) if *place != NONE => *known = (*known).min(new),
+            _ => {
+                *place = u32::try_from(self.found.len()).unwrap_or(NONE);
+                self.found.push(new);
+            }
+        }
+    }
+}
+
+/// Codes and aliases that are or begin with what was typed, in its spelling or in another case.
+/// The code of what was typed: a URI of this vocabulary's, as `namespace#code` or `namespace|code`, stands for its code.
+fn code_typed<'t>(vocabulary: &Vocabulary, typed: &'t str) -> &'t str {
+    let behind = typed.strip_prefix(vocabulary.namespace().as_str());
+    behind.and_then(|rest| rest.strip_prefix(['#', '|'])).unwrap_or(typed)
+}
+
+fn by_code(vocabulary: &Vocabulary, typed: &str, best: &mut Best) {
+    let mut add = |concept: ConceptRef<'_>, grade: Grade, parts: u8, by: MatchedBy| {
+        best.add(Match { grade, parts, language: 0, words: 0, concept: concept.index(), by });
+    };
+    if let Some(concept) = vocabulary.find(typed) {
+        add(concept, Grade::Code, 0, MatchedBy::Code);
+    } else if let Some(concept) = in_other_case(vocabulary, typed) {
+        add(concept, Grade::Code, 1, MatchedBy::Code);
+    }
+    let spellings = [typed.to_owned(), typed.to_uppercase(), typed.to_lowercase()];
+    for (place, spelling) in (0..).zip(&spellings) {
+        if let Some(concept) = vocabulary.find_alias(spelling) {
+            let is_it = |alias: &&str| *alias == spelling;
+            let at = concept.aliases().position(|alias| is_it(&alias)).and_then(|at| u8::try_from(at).ok());
+            add(concept, Grade::Code, 2 + place, MatchedBy::Alias(at.unwrap_or(u8::MAX)));
+        }
+    }
+    // One spelling is enough where the code has no letters or is typed as it is written.
+    for (place, spelling) in spellings.iter().enumerate() {
+        if spellings.iter().take(place).any(|earlier| earlier == spelling) {
+            continue;
+        }
+        for concept in vocabulary.beginning_with(spelling).filter(|concept| concept.code() != typed) {
+            add(concept, Grade::Prefix, 1, MatchedBy::Code);
+        }
+    }
+}
+
+/// The labels in which every word is found, one of them with a slip at the most.
+fn candidates(index: &SearchIndex, terms: &[Term]) -> Vec<Candidate> {
+    let all = 0..index.word_count();
+    let exact: Vec<Beginnings> = terms.iter().map(|term| Beginnings::of(index, all.clone(), &term.text)).collect();
+    let missing = exact.iter().filter(|beginnings| beginnings.places.is_empty()).count();
+    if missing > 1 {
+        return Vec::new();
+    }
+    let mut scratch = Scratch::over(index);
+    let mut found: Option<Vec<Candidate>> = None;
+    for (at, (term, beginnings)) in terms.iter().zip(&exact).enumerate() {
+        let is_last = at + 1 == terms.len();
+        scratch.read_exact(beginnings, term.position, is_last);
+        // A slip here helps only if every other word is there as typed.
+        if missing == 0 || beginnings.places.is_empty() {
+            one_edit(index, &term.text).iter().for_each(|edited| scratch.read_edited(edited));
+        }
+        found = Some(match found {
+            None => scratch.first(),
+            Some(candidates) => candidates.into_iter().filter_map(|candidate| scratch.next(candidate)).collect(),
+        });
+        if found.as_ref().is_some_and(Vec::is_empty) {
+            break;
+        }
+        scratch.clear();
+    }
+    found.unwrap_or_default()
+}
+
+/// In which labels one word is found: as typed, and with a slip.
+struct Scratch<'a> {
+    index: &'a SearchIndex,
+    exact: Vec<u8>,
+    edited: Vec<u8>,
+    touched: Vec<u32>,
+}
+
+impl<'a> Scratch<'a> {
+    fn over(index: &'a SearchIndex) -> Self {
+        let labels = index.labels().len();
+        Self { index, exact: vec![0; labels], edited: vec![0; labels], touched: Vec::new() }
+    }
+
+    fn read_exact(&mut self, beginnings: &Beginnings, position: u8, is_last: bool) {
+        for word in beginnings.places.clone() {
+            let is_whole = beginnings.is_first_whole && word == beginnings.places.start;
+            let marks = THERE | if is_whole { WHOLE } else { 0 };
+            // Of a script without spaces any beginning is a word.
+            let may_be_in_place = is_whole || is_last || is_run(self.index.word(word));
+            for occurrence in self.index.occurrences(word..word + 1) {
+                let in_place = if may_be_in_place && occurrence.position == position { IN_PLACE } else { 0 };
+                mark(&mut self.exact, &self.edited, &mut self.touched, occurrence.label, marks | in_place);
+            }
+        }
+    }
+
+    fn read_edited(&mut self, beginnings: &Beginnings) {
+        for word in beginnings.places.clone() {
+            let is_whole = beginnings.is_first_whole && word == beginnings.places.start;
+            let marks = THERE | if is_whole { WHOLE } else { 0 };
+            for occurrence in self.index.occurrences(word..word + 1) {
+                mark(&mut self.edited, &self.exact, &mut self.touched, occurrence.label, marks);
+            }
+        }
+    }
+
+    fn first(&self) -> Vec<Candidate> {
+        let fresh = |label: &u32| Candidate { label: *label, parts: 0, is_in_place: true, has_edit: false };
+        self.touched.iter().map(fresh).filter_map(|candidate| self.next(candidate)).collect()
+    }
+
+    /// The candidate with this word, if it is in its label.
+    fn next(&self, candidate: Candidate) -> Option<Candidate> {
+        let marks = |of: &[u8]| of.get(candidate.label as usize).copied().unwrap_or_default();
+        let (exact, edited) = (marks(&self.exact), marks(&self.edited));
+        let part_of = |marks: u8| candidate.parts.saturating_add(u8::from(marks & WHOLE == 0));
+        if exact & THERE != 0 {
+            let is_in_place = candidate.is_in_place && exact & IN_PLACE != 0;
+            return Some(Candidate { parts: part_of(exact), is_in_place, ..candidate });
+        }
+        let is_one_slip = edited & THERE != 0 && !candidate.has_edit;
+        is_one_slip.then(|| Candidate { parts: part_of(edited), is_in_place: false, has_edit: true, ..candidate })
+    }
+
+    fn clear(&mut self) {
+        for label in self.touched.drain(..) {
+            for marks in [&mut self.exact, &mut self.edited] {
+                if let Some(marks) = marks.get_mut(label as usize) {
+                    *marks = 0;
+                }
+            }
+        }
+    }
+}
+
+/// Whether a word is a stretch of a script without spaces.
+fn is_run(word: &str) -> bool {
+    word.chars().next().is_some_and(super::words::is_unspaced)
+}
+
+fn mark(these: &mut [u8], others: &[u8], touched: &mut Vec<u32>, label: u32, marks: u8) {
+    let place = label as usize;
+    let Some(known) = these.get_mut(place) else { return };
+    if *known == 0 && others.get(place).is_none_or(|other| *other == 0) {
+        touched.push(label);
+    }
+    *known |= marks;
+}

@@ -1,0 +1,213 @@
+//! One vocabulary, ready to be asked.
+//!
+//! **Invariant:** it was checked: its codes are unique, its parents and successors exist, nothing is above itself. It never
+//! changes; a new version is another value.
+//!
+//! **Invariant:** concepts stand in the order of their codes, compared by bytes, so that a code is found by halving and a
+//! [`ConceptIndex`] is a position.
+
+mod build;
+mod concept;
+mod overlay;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::OnceLock;
+
+pub(super) use self::build::{hierarchy, text_bytes};
+pub use self::concept::{ConceptRef, Label};
+pub(super) use self::overlay::OverlayFault;
+use super::compact::{ConceptIndex, Lists, Span, Texts, to_u32, vector_bytes};
+use super::digest::ContentDigest;
+use super::hierarchy::Hierarchy;
+use super::search::SearchIndex;
+use daftar_domain::code::Namespace;
+use daftar_domain::vocabulary::VocabularyDescription;
+
+/// A text in one of the vocabulary's languages.
+#[derive(Debug, Clone, Copy)]
+struct Localized {
+    /// Its place among the vocabulary's languages.
+    language: u16,
+    text: Span,
+}
+
+/// A named fact about a concept.
+#[derive(Debug, Clone, Copy)]
+struct Property {
+    /// Its place among the vocabulary's keys.
+    key: u16,
+    value: Span,
+}
+
+/// What is true of a concept or not.
+#[derive(Debug, Clone, Copy)]
+struct Flags {
+    is_active: bool,
+    is_selectable: bool,
+}
+
+/// The concepts of one version of a vocabulary, indexed.
+#[derive(Clone)]
+pub struct Vocabulary {
+    description: VocabularyDescription,
+    digest: ContentDigest,
+    /// The default language first.
+    languages: Vec<String>,
+    property_keys: Vec<String>,
+    texts: Texts,
+    codes: Vec<Span>,
+    flags: Vec<Flags>,
+    /// In the order of languages, so that the default label is the first.
+    labels: Lists<Localized>,
+    definitions: Lists<Localized>,
+    aliases: Lists<Span>,
+    /// In the order of the aliases.
+    alias_owners: Vec<(Span, ConceptIndex)>,
+    properties: Lists<Property>,
+    /// By concept; few vocabularies have any, and then nearly every concept has.
+    uris: Vec<(ConceptIndex, Span)>,
+    /// By concept.
+    successors: Vec<(ConceptIndex, ConceptIndex)>,
+    hierarchy: Hierarchy,
+    /// Made when it is first searched.
+    search: OnceLock<SearchIndex>,
+    /// The deployment's own, in order.
+    local: Vec<ConceptIndex>,
+}
+
+impl fmt::Debug for Vocabulary {
+    /// Says which vocabulary it is, not its thousands of concepts.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Vocabulary")
+            .field("namespace", &self.description.namespace)
+            .field("version", &self.description.version)
+            .field("concepts", &self.codes.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Vocabulary {
+    /// What its pack says about it.
+    #[must_use]
+    pub fn description(&self) -> &VocabularyDescription {
+        &self.description
+    }
+
+    /// The URI that its codes live under.
+    #[must_use]
+    pub fn namespace(&self) -> &Namespace {
+        &self.description.namespace
+    }
+
+    /// Digest of the description and of every concept, whatever the order they came in.
+    #[must_use]
+    pub fn digest(&self) -> &ContentDigest {
+        &self.digest
+    }
+
+    /// Every language that a text may be in, the default one first.
+    #[must_use]
+    pub fn languages(&self) -> &[String] {
+        &self.languages
+    }
+
+    /// How many concepts it has.
+    #[must_use]
+    pub fn concept_count(&self) -> usize {
+        self.codes.len()
+    }
+
+    /// The length of its longest code, in bytes.
+    pub(super) fn longest_code(&self) -> usize {
+        self.codes.iter().map(|span| self.texts.get(*span).len()).max().unwrap_or_default()
+    }
+
+    /// Whether some of its concepts are the deployment's own.
+    pub(super) fn has_local(&self) -> bool {
+        !self.local.is_empty()
+    }
+
+    /// The concept of a code, in its exact spelling.
+    #[must_use]
+    pub fn find(&self, code: &str) -> Option<ConceptRef<'_>> {
+        let found = self.codes.binary_search_by(|span| self.texts.get(*span).cmp(code)).ok()?;
+        Some(self.reference(ConceptIndex::at(found)))
+    }
+
+    /// The concept that has the alias, in its exact spelling. An alias is a help to find a code, never a code.
+    #[must_use]
+    pub fn find_alias(&self, alias: &str) -> Option<ConceptRef<'_>> {
+        let found = self.alias_owners.binary_search_by(|(span, _)| self.texts.get(*span).cmp(alias)).ok()?;
+        self.alias_owners.get(found).map(|(_, owner)| self.reference(*owner))
+    }
+
+    /// The concepts whose codes begin so, in the order of codes.
+    pub(super) fn beginning_with(&self, beginning: &str) -> impl Iterator<Item = ConceptRef<'_>> {
+        let first = self.codes.partition_point(|span| self.texts.get(*span) < beginning);
+        let behind = self.codes.get(first..).unwrap_or_default();
+        let count = behind.partition_point(|span| self.texts.get(*span).starts_with(beginning));
+        (first..first + count).map(|place| self.reference(ConceptIndex::at(place)))
+    }
+
+    /// What finds concepts by the words of their labels.
+    pub(super) fn search_index(&self) -> &SearchIndex {
+        self.search.get_or_init(|| SearchIndex::build(self))
+    }
+
+    /// Whether a search finds everything made, and costs no more than its answer.
+    #[must_use]
+    pub fn is_search_ready(&self) -> bool {
+        self.search.get().is_some()
+    }
+
+    /// Makes what searches need, if that was not done. Takes some ten milliseconds for a large vocabulary.
+    pub fn prepare_search(&self) {
+        self.search_index();
+    }
+
+    /// The concept at a place in the order of codes.
+    #[must_use]
+    pub fn concept(&self, index: ConceptIndex) -> Option<ConceptRef<'_>> {
+        (index.position() < self.codes.len()).then(|| self.reference(index))
+    }
+
+    /// Every concept in the order of codes.
+    pub fn concepts(&self) -> impl DoubleEndedIterator<Item = ConceptRef<'_>> + ExactSizeIterator {
+        (0..to_u32(self.codes.len())).map(|position| self.reference(ConceptIndex(position)))
+    }
+
+    /// The concepts without parents, in the order of codes.
+    pub fn roots(&self) -> impl Iterator<Item = ConceptRef<'_>> {
+        self.hierarchy.roots().map(|index| self.reference(index))
+    }
+
+    /// Every concept, what is below a concept right behind it.
+    pub fn preorder(&self) -> impl Iterator<Item = ConceptRef<'_>> {
+        self.hierarchy.preorder().iter().map(|index| self.reference(*index))
+    }
+
+    /// What it holds in memory, in bytes.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        self.texts.heap_bytes()
+            + vector_bytes(&self.codes)
+            + vector_bytes(&self.flags)
+            + self.labels.heap_bytes()
+            + self.definitions.heap_bytes()
+            + self.aliases.heap_bytes()
+            + vector_bytes(&self.alias_owners)
+            + self.properties.heap_bytes()
+            + vector_bytes(&self.uris)
+            + vector_bytes(&self.successors)
+            + self.hierarchy.heap_bytes()
+            + self.search.get().map_or(0, SearchIndex::heap_bytes)
+            + vector_bytes(&self.local)
+    }
+
+    fn reference(&self, index: ConceptIndex) -> ConceptRef<'_> {
+        ConceptRef { vocabulary: self, index }
+    }
+}

@@ -1,0 +1,223 @@
+//! A vocabulary with codes beside those that its pack brings: codes of earlier versions, and codes of the deployment's own.
+//!
+//! **Invariant:** what the installed pack says of a code wins over what is kept of it; a local code never takes a pack's place.
+
+use std::collections::BTreeMap;
+
+use super::{ConceptRef, Vocabulary};
+use crate::compact::ConceptIndex;
+use daftar_domain::code::Code;
+use daftar_domain::deployment::Deployment;
+use daftar_domain::local_code::{LocalCode, LocalOrigin, STARTER_PROPERTY};
+use daftar_domain::vocabulary::{Completeness, Concept, ConceptStatus, LocalizedText, VocabularyDescription};
+
+/// The property that says which version was the last to have a code that is only kept.
+pub(crate) const LAST_VERSION: &str = "last_version";
+
+/// Why local codes do not go with a vocabulary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OverlayFault {
+    /// The pack brings codes, or other names of codes, that are active local codes.
+    Taken(Vec<Code>),
+    /// The pack does not let local codes be added, and there are active ones.
+    NotExtensible(usize),
+    /// With them the hierarchy would be too deep.
+    TooDeep,
+}
+
+/// Concepts by code.
+type Concepts = BTreeMap<Code, Concept>;
+
+impl ConceptRef<'_> {
+    /// Everything that is said of it, as a pack says it.
+    #[must_use]
+    pub fn to_concept(self) -> Option<Concept> {
+        let code = |concept: Self| Code::parse(concept.code()).ok();
+        let localized =
+            |(language, value): (&str, &str)| LocalizedText { language: language.to_owned(), value: value.to_owned() };
+        Some(Concept {
+            code: code(self)?,
+            status: self.status(),
+            is_selectable: self.is_selectable(),
+            parents: self.parents().filter_map(code).collect(),
+            replaced_by: self.replaced_by().and_then(code),
+            labels: self.labels().map(localized).collect(),
+            definitions: self.every_definition().map(localized).collect(),
+            aliases: self.aliases().map(str::to_owned).collect(),
+            uri: self.owner_uri().map(str::to_owned),
+            properties: self.properties().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+        })
+    }
+
+    /// Whether the version in force does not have it, so that it is only kept for the records that hold it.
+    #[must_use]
+    pub fn is_only_kept(self) -> bool {
+        self.property(LAST_VERSION).is_some()
+    }
+
+    /// Whether the administrator may set the code aside although a pack brings it.
+    #[must_use]
+    pub fn is_starter(self) -> bool {
+        self.property(STARTER_PROPERTY) == Some("true")
+    }
+}
+
+impl Vocabulary {
+    /// The codes that this version has and `newer` has not, as they will be kept: inactive, with the last version that had
+    /// them.
+    #[must_use]
+    pub fn gone_in(&self, newer: &Self) -> Vec<Concept> {
+        let gone = self.concepts().filter(|concept| newer.find(concept.code()).is_none() && !concept.is_local());
+        gone.filter_map(|concept| self.kept(concept)).collect()
+    }
+
+    /// A code as it is kept when its version is not there any more.
+    #[must_use]
+    pub fn kept(&self, concept: ConceptRef<'_>) -> Option<Concept> {
+        let mut kept = concept.to_concept()?;
+        kept.status = ConceptStatus::Inactive;
+        if !concept.is_only_kept() {
+            kept.properties.push((LAST_VERSION.to_owned(), self.description.version.clone()));
+        }
+        Some(kept)
+    }
+
+    /// The version before this one, as it was kept whole.
+    #[must_use]
+    pub(crate) fn earlier(&self, deployment: &Deployment) -> Option<Self> {
+        let (description, concepts) = deployment.earlier_of(&self.description.namespace)?;
+        let concepts: Vec<Concept> = concepts.into_iter().cloned().collect();
+        let is_another = description.version != self.description.version;
+        // It was sound when it was in force, and its codes lie in their order.
+        Self::build(description.clone(), &concepts).ok().filter(|_| is_another)
+    }
+
+    /// The same vocabulary with codes of earlier versions; none when it has all of them itself.
+    #[must_use]
+    pub(crate) fn with_kept<'a>(&self, kept: impl Iterator<Item = &'a Concept>) -> Option<Self> {
+        let own = self.codes.len();
+        let mut concepts = self.by_code();
+        for concept in kept {
+            concepts.entry(concept.code.clone()).or_insert_with(|| concept.clone());
+        }
+        if concepts.len() == own {
+            return None;
+        }
+        drop_dangling(&mut concepts);
+        let flat = || {
+            // The parents of two versions one upon the other may reach too deep; then the old codes stand alone.
+            let mut concepts = concepts.clone();
+            for (code, concept) in &mut concepts {
+                if self.find(code.as_str()).is_none() {
+                    concept.parents.clear();
+                }
+            }
+            concepts
+        };
+        self.rebuilt(concepts.clone()).or_else(|| self.rebuilt(flat()))
+    }
+
+    /// The same vocabulary with the deployment's own codes, and starter codes as the deployment wants them.
+    pub(crate) fn with_local(&self, codes: &[&LocalCode]) -> Result<Self, OverlayFault> {
+        let mut concepts = self.by_code();
+        let mut local = Vec::new();
+        let mut taken = Vec::new();
+        let is_alias = |code: &LocalCode| self.find_alias(code.uri.code.as_str()).is_some();
+        for code in codes {
+            match (code.origin, concepts.get_mut(&code.uri.code)) {
+                (LocalOrigin::StarterSet, Some(starter)) => set_aside(starter, code),
+                (LocalOrigin::StarterSet, None) => {}
+                (LocalOrigin::Deployment, Some(_)) if code.is_active() => taken.push(code.uri.code.clone()),
+                // What was deprecated here and a pack brings anew is the pack's from then on.
+                (LocalOrigin::Deployment, Some(_)) => {}
+                (LocalOrigin::Deployment, None) if code.is_active() && is_alias(code) => {
+                    taken.push(code.uri.code.clone())
+                }
+                (LocalOrigin::Deployment, None) => local.push(*code),
+            }
+        }
+        if !taken.is_empty() {
+            return Err(OverlayFault::Taken(taken));
+        }
+        let active = local.iter().filter(|code| code.is_active()).count();
+        if active > 0 && !self.description.is_extensible {
+            return Err(OverlayFault::NotExtensible(active));
+        }
+        concepts.extend(local.iter().map(|code| (code.uri.code.clone(), concept_of(code))));
+        drop_dangling(&mut concepts);
+        let mut vocabulary = self.rebuilt(concepts).ok_or(OverlayFault::TooDeep)?;
+        let mut places: Vec<ConceptIndex> =
+            local.iter().filter_map(|code| vocabulary.find(code.uri.code.as_str()).map(ConceptRef::index)).collect();
+        places.sort_unstable();
+        vocabulary.local = places;
+        Ok(vocabulary)
+    }
+
+    fn by_code(&self) -> Concepts {
+        let concepts = self.concepts().filter_map(ConceptRef::to_concept);
+        concepts.map(|concept| (concept.code.clone(), concept)).collect()
+    }
+
+    fn rebuilt(&self, concepts: Concepts) -> Option<Self> {
+        let mut description = self.description.clone();
+        describe(&mut description, &concepts);
+        let concepts: Vec<Concept> = concepts.into_values().collect();
+        Self::build(description, &concepts).ok()
+    }
+}
+
+/// Brings a description in line with its concepts.
+fn describe(description: &mut VocabularyDescription, concepts: &Concepts) {
+    description.concept_count = crate::compact::to_u32(concepts.len());
+    for concept in concepts.values() {
+        description.is_hierarchical |= !concept.parents.is_empty();
+        for text in concept.labels.iter().chain(&concept.definitions) {
+            if !description.languages.contains(&text.language) {
+                description.languages.push(text.language.clone());
+            }
+        }
+    }
+    if description.completeness == Completeness::Empty && !concepts.is_empty() {
+        description.completeness = Completeness::Full;
+    }
+}
+
+/// Leaves out parents and successors that are not there.
+fn drop_dangling(concepts: &mut Concepts) {
+    let codes: std::collections::BTreeSet<Code> = concepts.keys().cloned().collect();
+    for concept in concepts.values_mut() {
+        concept.parents.retain(|parent| codes.contains(parent));
+        concept.replaced_by = concept.replaced_by.take().filter(|successor| codes.contains(successor));
+    }
+}
+
+fn set_aside(starter: &mut Concept, code: &LocalCode) {
+    let is_starter = starter.properties.iter().any(|(key, value)| key == STARTER_PROPERTY && value == "true");
+    if is_starter && !code.is_active() {
+        starter.status = ConceptStatus::Inactive;
+        starter.replaced_by = code.replaced_by().cloned();
+    }
+}
+
+fn concept_of(code: &LocalCode) -> Concept {
+    let mut properties = Vec::new();
+    if let Some(rule) = &code.id_type {
+        properties.push(("target_type".to_owned(), rule.target.as_str().to_owned()));
+        if let Some(pattern) = &rule.pattern {
+            properties.push(("value_pattern".to_owned(), pattern.expression.clone()));
+            properties.push(("value_pattern_description".to_owned(), pattern.description.clone()));
+        }
+    }
+    Concept {
+        code: code.uri.code.clone(),
+        status: if code.is_active() { ConceptStatus::Active } else { ConceptStatus::Inactive },
+        is_selectable: true,
+        parents: code.specialises.iter().cloned().collect(),
+        replaced_by: code.replaced_by().cloned(),
+        labels: code.labels.clone(),
+        definitions: Vec::new(),
+        aliases: Vec::new(),
+        uri: code.reference.clone(),
+        properties,
+    }
+}
