@@ -1,40 +1,42 @@
-//! Tokens that were verified already, so that a client's next call costs a look instead of a signature.
+//! Verified tokens in memory: the next request of the same client costs a lookup instead of a signature.
 //!
-//! What is kept is what [`token::verify`] found, under the whole text of the token: two tokens that differ in one character have
-//! nothing in common here. Only sound tokens are kept, so that forged ones take no room; how many there are of these is bounded in
-//! number and in bytes, and the one not used for longest (about: a clock, not a list) makes room.
+//! An entry is the result of [`token::verify`] under the whole text of the token: two tokens that differ in one character have
+//! nothing in common here. Only valid tokens are cached, so forged ones take no space. Their number and their bytes are bounded; `quick_cache`
+//! evicts the ones that are used least.
 //!
-//! **Invariant:** an answer from here is the answer that [`token::verify`] would give now. What of it depends on the time and on the keys is
-//! looked at on every call: `exp`, `iat`, and whether the key that signed it is still accepted. Whatever does not hold is no hit, and
-//! is verified anew. Issuer and audience do not change while the server runs.
+//! **Invariant:** a result from here is the result that [`token::verify`] would return now. The parts that depend on the time and on the keys are
+//! checked on every call: `exp`, `iat`, and whether the key that signed the token is still accepted. An entry that fails is a miss, and
+//! the token is verified again. Issuer and audience do not change while the server runs.
 //!
-//! **Invariant:** nothing of a client is kept. Whether it is active, what it may do and which of its tokens are revoked is looked up
-//! behind the cache on every call (`authenticate.rs`), so none of them waits for anything to be thrown out here.
+//! **Invariant:** nothing of a client is cached. Whether it is active, its grants and its revoked tokens are looked up
+//! behind the cache on every call (`authenticate.rs`), so none of them waits for an eviction here.
 //!
-//! **Invariant:** what is kept is never shown: it opens the register.
+//! **Invariant:** a client cannot choose the shard of a token: the hash has a random key.
+//!
+//! **Invariant:** a cached token is never shown: it grants access to the register.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::hash::RandomState;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
+use quick_cache::sync::Cache;
+use quick_cache::{Lifecycle, Weighter};
 
 use super::keys::TokenKeys;
 use super::token::{self, TOKEN_BYTES_MAX, TokenFault, VerifiedToken};
 use daftar_domain::config::TokenConfig;
 
-/// In how many parts the cache is locked. A token's part is chosen by its signature, which nobody can choose.
-const SHARDS: usize = 16;
-/// What a token takes beside its text: what it says (at most as many scopes as there are), and its places in the tables.
+/// Bytes of an entry beside the token's text: the verified claims (at most as many scopes as there are), and its slots in the tables.
 const ENTRY_BYTES: usize = 640;
 
-/// What the cache holds at most.
+/// The most that the cache holds.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenCacheBounds {
-    /// Tokens; none are kept with 0.
+    /// Tokens; none are cached with less than 2.
     pub entries: usize,
-    /// Bytes of memory.
+    /// Bytes of memory. A token that takes more than half of a shard is not cached.
     pub bytes: usize,
 }
 
@@ -47,60 +49,48 @@ impl Default for TokenCacheBounds {
 
 /// Verified tokens.
 pub struct TokenCache {
-    shards: Vec<Shard>,
-    /// Of one shard.
-    bounds: TokenCacheBounds,
+    tokens: Cache<Arc<str>, Arc<VerifiedToken>, Weights, RandomState, Evictions>,
+    weights: Weights,
+    /// A token that weighs more would evict most of its shard.
+    weight_max: u64,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    dropped: AtomicU64,
 }
 
-/// What the cache did and holds.
+/// Counters and size of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TokenCacheUsage {
     /// Tokens that were found.
     pub hits: u64,
     /// Tokens that had to be verified, forged ones among them.
     pub misses: u64,
-    /// Sound tokens that had to make room for others.
+    /// Valid tokens that were evicted for others.
     pub dropped: u64,
-    /// Tokens that are kept.
+    /// Cached tokens.
     pub entries: usize,
-    /// What they take, in bytes, rounded up.
+    /// Their memory in bytes, rounded up: each counts at least its equal share of the bound.
     pub bytes: usize,
-}
-
-#[derive(Default)]
-struct Shard {
-    hits: AtomicU64,
-    misses: AtomicU64,
-    dropped: AtomicU64,
-    kept: RwLock<Kept>,
-}
-
-#[derive(Default)]
-struct Kept {
-    places: HashMap<Arc<str>, usize>,
-    slots: Vec<Slot>,
-    /// The slot that is looked at next for one to drop.
-    hand: usize,
-    bytes: usize,
-}
-
-struct Slot {
-    text: Arc<str>,
-    token: Arc<VerifiedToken>,
-    /// Whether it was found since the hand passed.
-    was_used: AtomicBool,
 }
 
 impl TokenCache {
     /// An empty cache.
     #[must_use]
     pub fn new(bounds: TokenCacheBounds) -> Self {
-        let bounds =
-            TokenCacheBounds { entries: bounds.entries.div_ceil(SHARDS), bytes: bounds.bytes.div_ceil(SHARDS) };
-        Self { shards: std::iter::repeat_with(Shard::default).take(SHARDS).collect(), bounds }
+        let capacity = if bounds.entries == 0 { 0 } else { bounds.bytes as u64 };
+        let weights = Weights { least: capacity.div_ceil(bounds.entries.max(1) as u64) };
+        let tokens = Cache::with(bounds.entries, capacity, weights, RandomState::new(), Evictions);
+        Self {
+            weight_max: tokens.shard_capacity() / 2,
+            tokens,
+            weights,
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+        }
     }
 
-    /// Checks a token, as [`token::verify`] does.
+    /// Verifies a token, as [`token::verify`] does.
     ///
     /// # Errors
     /// As [`token::verify`].
@@ -111,46 +101,46 @@ impl TokenCache {
         config: &TokenConfig,
         now: Timestamp,
     ) -> Result<Arc<VerifiedToken>, TokenFault> {
-        let shard = self.shard_of(text);
-        if let Some(token) = shard.and_then(|shard| shard.find(text, keys, now)) {
+        // Too long to be a token, and too long to be hashed.
+        if text.len() > TOKEN_BYTES_MAX {
+            return token::verify(text, keys, config, now).map(Arc::new);
+        }
+        if let Some(token) = self.tokens.get(text).filter(|token| is_valid(token, keys, now)) {
+            self.hits.fetch_add(1, Ordering::Relaxed);
             return Ok(token);
         }
+        self.misses.fetch_add(1, Ordering::Relaxed);
         let token = Arc::new(token::verify(text, keys, config, now)?);
-        if let Some(shard) = shard {
-            shard.keep(text, &token, self.bounds);
-        }
+        self.insert(text, &token);
         Ok(token)
     }
 
-    /// Throws out what is of no use any more. To be called each minute.
+    /// Removes the tokens that expired or whose key is no longer accepted. To be called each minute.
     pub fn prune(&self, keys: &TokenKeys, now: Timestamp) {
-        for shard in &self.shards {
-            shard.write().prune(keys, now);
-        }
+        self.tokens.retain(|_, token| is_valid(token, keys, now));
     }
 
-    /// What it did and holds.
+    /// Its counters and its size.
     #[must_use]
     pub fn usage(&self) -> TokenCacheUsage {
-        let mut usage = TokenCacheUsage::default();
-        for shard in &self.shards {
-            usage.hits += shard.hits.load(Ordering::Relaxed);
-            usage.misses += shard.misses.load(Ordering::Relaxed);
-            usage.dropped += shard.dropped.load(Ordering::Relaxed);
-            let kept = shard.kept.read().unwrap_or_else(PoisonError::into_inner);
-            usage.entries += kept.slots.len();
-            usage.bytes += kept.bytes;
+        TokenCacheUsage {
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+            dropped: self.dropped.load(Ordering::Relaxed),
+            entries: self.tokens.len(),
+            bytes: usize::try_from(self.tokens.weight()).unwrap_or(usize::MAX),
         }
-        usage
     }
 
-    /// The part that a token is kept in; none for a text that is too long to be a token.
-    fn shard_of(&self, text: &str) -> Option<&Shard> {
-        if text.len() > TOKEN_BYTES_MAX {
-            return None;
+    fn insert(&self, text: &str, token: &Arc<VerifiedToken>) {
+        if self.weights.of(text) > self.weight_max {
+            return;
         }
-        let sum = text.bytes().rev().take(8).fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-        self.shards.get(sum % SHARDS)
+        let mut evicted = Vec::new();
+        self.tokens.insert_with_lifecycle(text.into(), Arc::clone(token), &mut evicted);
+        // A concurrent call of the same client may have inserted the token before: it is replaced by itself.
+        let dropped = evicted.iter().filter(|other| ***other != *text).count();
+        self.dropped.fetch_add(dropped as u64, Ordering::Relaxed);
     }
 }
 
@@ -161,92 +151,44 @@ impl Default for TokenCache {
 }
 
 impl fmt::Debug for TokenCache {
-    /// Shows how much there is, never what.
+    /// Shows the counters, never a token.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("TokenCache").field("usage", &self.usage()).finish_non_exhaustive()
     }
 }
 
-impl Shard {
-    fn find(&self, text: &str, keys: &TokenKeys, now: Timestamp) -> Option<Arc<VerifiedToken>> {
-        let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
-        let slot = kept.places.get(text).and_then(|place| kept.slots.get(*place));
-        let Some(slot) = slot.filter(|slot| is_sound(&slot.token, keys, now)) else {
-            self.misses.fetch_add(1, Ordering::Relaxed);
-            return None;
-        };
-        self.hits.fetch_add(1, Ordering::Relaxed);
-        slot.was_used.store(true, Ordering::Relaxed);
-        Some(Arc::clone(&slot.token))
-    }
+/// Bounds bytes and number by one sum: no token weighs less than an equal share of the bytes.
+#[derive(Clone, Copy)]
+struct Weights {
+    least: u64,
+}
 
-    fn keep(&self, text: &str, token: &Arc<VerifiedToken>, bounds: TokenCacheBounds) {
-        let bytes = bytes_of(text);
-        if bounds.entries == 0 || bytes > bounds.bytes {
-            return;
-        }
-        let mut kept = self.write();
-        if kept.places.contains_key(text) {
-            // Another call of the same client was quicker, or a clock that was set back made it sound again.
-            return;
-        }
-        while kept.slots.len() >= bounds.entries || kept.bytes + bytes > bounds.bytes {
-            kept.drop_one();
-            self.dropped.fetch_add(1, Ordering::Relaxed);
-        }
-        let text: Arc<str> = text.into();
-        let place = kept.slots.len();
-        kept.places.insert(Arc::clone(&text), place);
-        kept.slots.push(Slot { text, token: Arc::clone(token), was_used: AtomicBool::new(false) });
-        kept.bytes += bytes;
-    }
-
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Kept> {
-        // No call in between can panic, so a poisoned lock guards a sound table all the same.
-        self.kept.write().unwrap_or_else(PoisonError::into_inner)
+impl Weights {
+    fn of(self, text: &str) -> u64 {
+        self.least.max(bytes_of(text) as u64)
     }
 }
 
-impl Kept {
-    /// Drops the next one that was not used since the hand passed it; there is at least one.
-    fn drop_one(&mut self) {
-        loop {
-            if self.hand >= self.slots.len() {
-                self.hand = 0;
-            }
-            let Some(slot) = self.slots.get_mut(self.hand) else { return };
-            if !std::mem::take(slot.was_used.get_mut()) {
-                return self.remove(self.hand);
-            }
-            self.hand += 1;
-        }
-    }
-
-    fn prune(&mut self, keys: &TokenKeys, now: Timestamp) {
-        let mut place = 0;
-        while let Some(slot) = self.slots.get(place) {
-            if is_sound(&slot.token, keys, now) { place += 1 } else { self.remove(place) }
-        }
-    }
-
-    /// Takes a slot out; the last one takes its place.
-    fn remove(&mut self, place: usize) {
-        if place >= self.slots.len() {
-            return;
-        }
-        let slot = self.slots.swap_remove(place);
-        self.places.remove(&slot.text);
-        self.bytes = self.bytes.saturating_sub(bytes_of(&slot.text));
-        if let Some(moved) = self.slots.get(place)
-            && let Some(known) = self.places.get_mut(&moved.text)
-        {
-            *known = place;
-        }
+impl Weighter<Arc<str>, Arc<VerifiedToken>> for Weights {
+    fn weight(&self, text: &Arc<str>, _: &Arc<VerifiedToken>) -> u64 {
+        self.of(text)
     }
 }
 
-/// Whether what depends on the time and on the keys still holds of a token that was sound once.
-fn is_sound(token: &VerifiedToken, keys: &TokenKeys, now: Timestamp) -> bool {
+/// Collects the evicted tokens of one insertion. Pruned tokens are not among them.
+#[derive(Clone)]
+struct Evictions;
+
+impl Lifecycle<Arc<str>, Arc<VerifiedToken>> for Evictions {
+    type RequestState = Vec<Arc<str>>;
+
+    fn on_evict(&self, evicted: &mut Self::RequestState, text: Arc<str>, _: Arc<VerifiedToken>) {
+        evicted.push(text);
+    }
+}
+
+/// Whether a verified token still passes the checks that depend on the time and on the keys.
+fn is_valid(token: &VerifiedToken, keys: &TokenKeys, now: Timestamp) -> bool {
     token.issued_at <= now && now < token.expires_at && keys.find(&token.key_id, now).is_some()
 }
 

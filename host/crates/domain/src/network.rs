@@ -3,9 +3,10 @@
 //! **Invariant:** an IPv4 address written as IPv6 (`::ffff:192.0.2.1`) is the IPv4 address, in a network as in what is looked up.
 
 use core::fmt;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::IpAddr;
 use core::str::FromStr;
 
+use ipnet::IpNet;
 use serde::Deserialize;
 
 /// How many bits of the IPv6 form of an IPv4 address are the same for all of them.
@@ -16,10 +17,7 @@ const SHOWN_CHARACTERS_MAX: usize = 60;
 /// All addresses that begin with the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Network {
-    first: IpAddr,
-    prefix_bits: u8,
-}
+pub struct Network(IpNet);
 
 /// A text that is no network; says what would be right.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -68,55 +66,37 @@ impl Network {
         let given: IpAddr = address.parse().map_err(|_| InvalidNetwork::Address(shown(text)))?;
         let address = given.to_canonical();
         let mapped_bits = if given == address { 0 } else { MAPPED_BITS };
-        let most = bits_of(address);
-        let prefix_bits = match prefix {
-            None => most,
-            Some(prefix) => {
-                let is_number = !prefix.is_empty() && prefix.bytes().all(|byte| byte.is_ascii_digit());
-                let bits = prefix.parse::<u8>().ok().filter(|_| is_number);
-                let bits = bits.and_then(|bits| bits.checked_sub(mapped_bits)).filter(|bits| *bits <= most);
-                let (least, most) = (mapped_bits, most.saturating_add(mapped_bits));
-                bits.ok_or_else(|| InvalidNetwork::Prefix { text: shown(text), least, most })?
+        let most = IpNet::from(address).max_prefix_len();
+        let bits = match prefix {
+            None => Some(most),
+            Some(prefix) if prefix.bytes().all(|byte| byte.is_ascii_digit()) => {
+                prefix.parse::<u8>().ok().and_then(|bits| bits.checked_sub(mapped_bits))
             }
+            Some(_) => None,
         };
-        let network = Self { first: masked(address, prefix_bits), prefix_bits };
-        if network.first == address {
-            return Ok(network);
+        let network = bits.and_then(|bits| IpNet::new(address, bits).ok());
+        let network = network.ok_or_else(|| InvalidNetwork::Prefix {
+            text: shown(text),
+            least: mapped_bits,
+            most: most.saturating_add(mapped_bits),
+        })?;
+        if network.network() == address {
+            return Ok(Self(network));
         }
-        Err(InvalidNetwork::HostBits { text: shown(text), network, address })
+        Err(InvalidNetwork::HostBits { text: shown(text), network: Self(network.trunc()), address })
     }
 
     /// Whether an address lies in it.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        address.is_ipv4() == self.first.is_ipv4() && masked(address, self.prefix_bits) == self.first
+        self.0.contains(&address.to_canonical())
     }
 
     /// Whether it has more addresses than an organization has of its own: more than `10.0.0.0/8` or `fc00::/7`, the biggest
     /// networks that are nobody's in the internet (RFC 1918, RFC 4193).
     #[must_use]
     pub fn is_wider_than_any_private_one(&self) -> bool {
-        self.prefix_bits < if self.first.is_ipv4() { 8 } else { 7 }
-    }
-}
-
-fn bits_of(address: IpAddr) -> u8 {
-    if address.is_ipv4() { 32 } else { 128 }
-}
-
-/// The first address of the network of so many bits that an address lies in.
-fn masked(address: IpAddr, prefix_bits: u8) -> IpAddr {
-    let dropped = u32::from(bits_of(address).saturating_sub(prefix_bits));
-    match address {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX.checked_shl(dropped).unwrap_or(0);
-            IpAddr::V4(Ipv4Addr::from(u32::from(address) & mask))
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shl(dropped).unwrap_or(0);
-            IpAddr::V6(Ipv6Addr::from(u128::from(address) & mask))
-        }
+        self.0.prefix_len() < if self.0.addr().is_ipv4() { 8 } else { 7 }
     }
 }
 
@@ -131,7 +111,7 @@ fn shown(text: &str) -> String {
 
 impl fmt::Display for Network {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}/{}", self.first, self.prefix_bits)
+        self.0.fmt(formatter)
     }
 }
 

@@ -32,7 +32,7 @@ fn answer(fixture: &Fixture, cache: &TokenCache, token: &str, now: Timestamp) ->
 
 #[test]
 fn a_token_is_verified_once_and_found_from_then_on() {
-    let (fixture, cache) = (fixture(), TokenCache::default());
+    let (fixture, cache) = (fixture(), TokenCache::new(bounds(1_000, 1_000 * ENTRY_BYTES)));
     let token = fixture.token("c", "individual:read", at(0));
     let first = cache.verify(&token, &fixture.keys, &fixture.config, at(1)).unwrap();
     for second in 2..12 {
@@ -110,25 +110,26 @@ fn what_is_kept_does_not_outlive_the_key_that_signed_it() {
 #[test]
 fn the_number_of_tokens_is_bounded_and_the_used_ones_stay() {
     let fixture = fixture();
-    let cache = TokenCache::new(bounds(SHARDS * 4, usize::MAX / 2));
+    let cache = TokenCache::new(bounds(64, 1 << 40));
     let used = fixture.token("c", "individual:read", at(0));
     for number in 0..1_000 {
         let granted = if number % 2 == 0 { "group:read" } else { "group:all" };
         let token = fixture.token("c", granted, at(0) + SignedDuration::from_micros(number));
         assert!(cache.verify(&token, &fixture.keys, &fixture.config, at(1)).is_ok());
         assert!(cache.verify(&used, &fixture.keys, &fixture.config, at(1)).is_ok());
-        assert!(cache.usage().entries <= SHARDS * 4);
+        assert!(cache.usage().entries <= 64);
     }
     let usage = cache.usage();
-    assert_eq!(usage.entries, SHARDS * 4, "it is full");
-    assert_eq!(usage.hits, 999, "the one that is used was never dropped");
+    assert_eq!(usage.entries, 64, "it is full");
+    assert_eq!(usage.hits, 999, "tokens that are used once do not evict the one that is used always");
     assert_eq!(usage.misses - usage.dropped, usage.entries as u64);
-    for shard in &cache.shards {
-        let kept = shard.write();
-        assert_eq!(kept.places.len(), kept.slots.len());
-        assert!(kept.places.iter().all(|(text, place)| kept.slots[*place].text == *text));
-        assert_eq!(kept.bytes, kept.slots.iter().map(|slot| bytes_of(&slot.text)).sum::<usize>());
-    }
+    cache.prune(&fixture.keys, at(86_401));
+    let pruned = cache.usage();
+    assert_eq!(
+        (pruned.entries, pruned.bytes, pruned.dropped),
+        (0, 0, usage.dropped),
+        "an expired token is not dropped"
+    );
 }
 
 #[test]
@@ -136,17 +137,23 @@ fn the_memory_is_bounded_just_below_at_and_above() {
     let fixture = fixture();
     let token = fixture.token("c", "individual:read", at(0));
     let one = bytes_of(&token);
-    for (bytes, kept) in [(0, 0), (SHARDS * (one - 1), 0), (SHARDS * one, 1), (SHARDS * (one + 1), 1)] {
-        let cache = TokenCache::new(bounds(1_000, bytes));
+    // So few tokens are in one shard, of which a token may take half.
+    const ENTRIES: usize = 31;
+    for (bytes, kept) in [(0, 0), (2 * one - 1, 0), (2 * one, 1), (2 * one + 1, 1)] {
+        let cache = TokenCache::new(bounds(ENTRIES, bytes));
         assert!(cache.verify(&token, &fixture.keys, &fixture.config, at(1)).is_ok());
-        assert_eq!(cache.usage().entries, kept, "{bytes}");
+        assert_eq!((cache.usage().entries, cache.usage().dropped), (kept, 0), "{bytes}");
     }
-    let cache = TokenCache::new(bounds(1_000, SHARDS * one));
+    let none = TokenCache::new(bounds(0, 1 << 20));
+    assert!(none.verify(&token, &fixture.keys, &fixture.config, at(1)).is_ok());
+    assert_eq!(none.usage().entries, 0);
+    let cache = TokenCache::new(bounds(ENTRIES, 4 * one));
     for number in 0..200 {
         let token = fixture.token("c", "individual:read", at(0) + SignedDuration::from_micros(number));
         assert!(cache.verify(&token, &fixture.keys, &fixture.config, at(1)).is_ok());
-        assert!(cache.usage().bytes <= SHARDS * one);
+        assert!(cache.usage().bytes <= 4 * one);
     }
+    assert!(cache.usage().entries > 0);
     let too_long = "a".repeat(TOKEN_BYTES_MAX + 1);
     let fault = TokenFault::Malformed(TokenDefect::TooLong);
     assert_eq!(cache.verify(&too_long, &fixture.keys, &fixture.config, at(1)), Err(fault));

@@ -27,9 +27,9 @@ const ENDED: [&str; 6] = ["retired", "deprecated", "inactive", "withdrawn", "obs
 /// It is none, is broken, or does not hold codes.
 pub fn read(input: &mut Input<'_>, options: &ImportOptions, tally: &mut Tally) -> Result<DraftPack, ImportError> {
     let text = input.read_text()?;
-    let head: Head = serde_json::from_str(&text).map_err(|error| json_items::broken(input, 1, &error))?;
+    let head: Head<'_> = json_items::document(input, &text)?;
     let completeness = head.completeness().map_err(|reason| input.unusable(None, reason))?;
-    let Some(start) = json_items::find(input, &text, "concept")? else {
+    let Some(concepts) = json_items::array(head.concept) else {
         return Err(input.unusable(None, "the CodeSystem has no list `concept`, so it holds no codes"));
     };
     let default_language = match (options.languages.first(), &head.language) {
@@ -47,7 +47,7 @@ pub fn read(input: &mut Input<'_>, options: &ImportOptions, tally: &mut Tally) -
         children: Vec::new(),
         without_display: 0,
     };
-    json_items::read::<Concept>(input, &text, start, tally, |concept, line, tally| {
+    json_items::read::<Concept>(input, &text, concepts, tally, |concept, line, tally| {
         reading.add(concept, None, line, tally);
     })?;
     if reading.languages.len() > LANGUAGES_MAX || reading.properties.len() > PROPERTIES_MAX {
@@ -71,7 +71,7 @@ pub fn read(input: &mut Input<'_>, options: &ImportOptions, tally: &mut Tally) -
 }
 
 fn draft(
-    head: &Head,
+    head: &Head<'_>,
     completeness: DraftCompleteness,
     languages: Vec<String>,
     codes: Vec<DraftCode>,

@@ -1,6 +1,7 @@
 //! Lists of the iso-codes project: `{"3166-1": [{…}, …]}` and its sisters.
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::owner_files::draft::{DraftCode, DraftCompleteness, DraftHierarchy, DraftPack, DraftVocabulary};
 use crate::owner_files::input::Input;
@@ -8,6 +9,19 @@ use crate::owner_files::owner;
 use crate::owner_files::problem::{ImportError, excerpt};
 use crate::owner_files::tally::Tally;
 use crate::owner_files::{json_items, sil_tab};
+
+/// The file, which has one of the lists.
+#[derive(Deserialize)]
+struct Document<'t> {
+    #[serde(borrow, rename = "3166-1")]
+    countries: Option<&'t RawValue>,
+    #[serde(borrow, rename = "639-2")]
+    languages_639_2: Option<&'t RawValue>,
+    #[serde(borrow, rename = "639-3")]
+    languages_639_3: Option<&'t RawValue>,
+    #[serde(borrow, rename = "4217")]
+    currencies: Option<&'t RawValue>,
+}
 
 /// One entry of any of the lists. Members that are not named here are not needed.
 #[derive(Debug, Deserialize)]
@@ -33,8 +47,6 @@ enum List {
 }
 
 impl List {
-    const ALL: [Self; 4] = [Self::Countries, Self::Languages639_2, Self::Languages639_3, Self::Currencies];
-
     /// The member that holds the list.
     fn member(self) -> &'static str {
         match self {
@@ -98,17 +110,24 @@ impl List {
 /// It is none of them, or is broken.
 pub fn read(input: &mut Input<'_>, tally: &mut Tally) -> Result<DraftPack, ImportError> {
     let text = input.read_text()?;
-    for list in List::ALL {
-        if let Some(start) = json_items::find(input, &text, list.member())? {
+    let document: Document<'_> = json_items::document(input, &text)?;
+    let lists = [
+        (List::Countries, document.countries),
+        (List::Languages639_2, document.languages_639_2),
+        (List::Languages639_3, document.languages_639_3),
+        (List::Currencies, document.currencies),
+    ];
+    for (list, member) in lists {
+        if let Some(array) = json_items::array(member) {
             let mut codes = Vec::new();
-            json_items::read::<Entry>(input, &text, start, tally, |entry, line, tally| {
+            json_items::read::<Entry>(input, &text, array, tally, |entry, line, tally| {
                 codes.extend(list.code(&entry, line, tally));
             })?;
             codes.sort_by(|one, other| one.code.cmp(&other.code));
             return draft(list, codes, input);
         }
     }
-    let members: Vec<&str> = List::ALL.iter().map(|list| list.member()).collect();
+    let members = lists.map(|(list, _)| list.member());
     let reason = format!("the document has none of the lists {} of iso-codes", members.join(", "));
     Err(input.unusable(Some(1), reason))
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::owner_files::draft::DraftCompleteness;
 use crate::owner_files::problem::excerpt;
@@ -11,10 +12,10 @@ use crate::owner_files::problem::excerpt;
 /// What the URIs of the standard's own properties begin with.
 const STANDARD: &str = "http://hl7.org/fhir/concept-properties#";
 
-/// Everything but the concepts.
+/// The code system; its concepts are read one by one.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Head {
+pub struct Head<'t> {
     pub resource_type: String,
     pub url: Option<String>,
     pub version: Option<String>,
@@ -29,6 +30,8 @@ pub struct Head {
     modifier_extension: Option<Value>,
     #[serde(default)]
     property: Vec<PropertyDefinition>,
+    #[serde(borrow)]
+    pub concept: Option<&'t RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -118,7 +121,7 @@ impl Role {
     }
 }
 
-impl Head {
+impl Head<'_> {
     /// How much of the code system is here, or why it cannot be used.
     pub fn completeness(&self) -> Result<DraftCompleteness, String> {
         if self.resource_type != "CodeSystem" {

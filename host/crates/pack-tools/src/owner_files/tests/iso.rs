@@ -63,6 +63,7 @@ fn documents_that_are_broken_are_refused_as_a_whole() {
         ("{\"3166-1\": [1 2]}", "`,` or `]` is missing"),
         ("{\"3166-1\" 1}", "`:` is missing"),
         ("{\"x\": \n\n tru}", "FILE:3: the JSON is broken"),
+        ("{\"3166-1\": []}\nx", "FILE:2: the JSON is broken: trailing characters"),
     ] {
         let error = refused(IsoJson, document);
         assert!(error.contains(what), "{document}: {error}");
