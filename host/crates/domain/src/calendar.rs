@@ -1,7 +1,7 @@
 //! Days and instants as the registry writes them.
 
 use jiff::civil::Date;
-use jiff::{Timestamp, ToSpan};
+use jiff::{Span, Timestamp};
 
 /// The first year that a date may fall in.
 pub const YEAR_MIN: i16 = 1800;
@@ -42,7 +42,8 @@ pub fn days_since_epoch(date: Date) -> i32 {
 /// The day that lies `days` after 1970-01-01, if the calendar reaches that far.
 #[must_use]
 pub fn date_from_days(days: i32) -> Option<Date> {
-    Date::constant(1970, 1, 1).checked_add(i64::from(days).days()).ok()
+    let span = Span::new().try_days(days).ok()?;
+    Date::constant(1970, 1, 1).checked_add(span).ok()
 }
 
 /// The UTC day on which an instant falls.
@@ -106,6 +107,7 @@ mod tests {
             assert_eq!(days_since_epoch(date), days, "{text}");
             assert_eq!(date_from_days(days), Some(date), "{text}");
         }
+        assert_eq!((date_from_days(i32::MIN), date_from_days(i32::MAX)), (None, None));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// The longest namespace, in bytes.
 pub const NAMESPACE_BYTES_MAX: usize = 200;
 /// The longest code, in bytes.
@@ -132,8 +134,9 @@ impl fmt::Display for CodeUri {
     }
 }
 
-/// The registry-wide number of a (namespace, code). Given once, never reused, the same in records, columns and bitmaps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The registry-wide number of a (namespace, code). Given once, never reused, the same in records, columns and bitmaps. Its
+/// serialized form is for checkpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CodeNumber(pub u32);
 
 /// The registry-wide number of a (namespace, vocabulary version). Given once, never reused.

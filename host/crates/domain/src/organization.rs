@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// The longest name of an organization, in characters.
 pub const ORGANIZATION_CHARACTERS_MAX: usize = 200;
 
@@ -10,8 +12,10 @@ pub const ORGANIZATION_CHARACTERS_MAX: usize = 200;
 #[error("an organization's name has 1 to {ORGANIZATION_CHARACTERS_MAX} characters and no control characters")]
 pub struct OrganizationError;
 
-/// The name of an organization. Two are the same when they are written the same, letter for letter.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The name of an organization. Two are the same when they are written the same, letter for letter. Its serialized form is for
+/// checkpoints.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Organization(String);
 
 impl Organization {
@@ -31,6 +35,14 @@ impl Organization {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl TryFrom<String> for Organization {
+    type Error = OrganizationError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text)
     }
 }
 

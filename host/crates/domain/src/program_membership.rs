@@ -16,6 +16,7 @@
 //! open; the store sees to it.
 
 use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
 
 use super::identifier::Identifier;
 use super::record::{Record, RecordId};
@@ -27,8 +28,8 @@ pub type ProgramMembership = Record<ProgramMembershipDetails>;
 /// The longest reason for leaving or for an exception, in bytes.
 pub const REASON_BYTES_MAX: usize = 1_000;
 
-/// Where a membership stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The status of a membership. Its serialized form is for checkpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum MembershipStatus {
     /// Applied for, not decided.
     Draft,

@@ -3,12 +3,13 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::client::ClientId;
 use super::scope::Resource;
 
-/// The registry's own key of a record, counted up from 1 for each kind. Never leaves the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The registry's own key of a record, counted up from 1 for each kind. No client sees it; its serialized form is for checkpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RecordId(pub u64);
 
 impl RecordId {

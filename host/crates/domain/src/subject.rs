@@ -1,9 +1,11 @@
 //! Whom a program, a rule or a consent is about: a person or a group.
 
+use serde::{Deserialize, Serialize};
+
 use super::record::{RecordId, RecordKind};
 
-/// The two kinds of records that programs, rules and consents are about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The two kinds of records that programs, rules and consents are about. The serialized form is for checkpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Subject {
     /// A person.
     Individual,
@@ -34,8 +36,9 @@ impl Subject {
     }
 }
 
-/// One person or group: by key in the register, by identifier in a request that has not been checked yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// One person or group: by key in the register, by identifier in a request that has not been checked yet. The serialized form is for
+/// checkpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SubjectReference<I = RecordId> {
     /// Of which kind.
     pub kind: Subject,

@@ -1,9 +1,11 @@
 //! What the registry binds to vocabularies, and what a vocabulary pack brings.
 
+use serde::{Deserialize, Serialize};
+
 use super::code::{Code, CodeUri, Namespace};
 
-/// A field of a record that holds a code, or a list of codes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A field of a record that holds a code, or a list of codes. Its serialized form is for checkpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum CodedField {
     /// `gender` of an individual.
     Gender,

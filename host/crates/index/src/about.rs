@@ -7,16 +7,15 @@ use std::io;
 use std::sync::Arc;
 
 use super::blobs::Blobs;
-use super::checkpoint::{Loading, Section, Sections};
+use super::checkpoint::{CheckpointWriter, Loading, Section};
 use super::column::Column;
 use super::image::Teller;
 use super::individuals::version_cell;
-use super::stored::{Bytes, Stored, Unsound, put_text};
+use super::stored::Unsound;
 use super::terms::{Prepared as PreparedTerms, TermIndex};
 use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::consent::Consent;
-use daftar_domain::organization::Organization;
 use daftar_domain::program::Program;
 use daftar_domain::program_membership::{MembershipStatus, ProgramMembership};
 use daftar_domain::record::RecordId;
@@ -115,8 +114,8 @@ impl About {
 }
 
 impl About {
-    /// What a checkpoint holds of it: everything but the programs, which are few and read from the store.
-    pub(super) fn store(&self, checkpoint: &mut dyn Sections) -> io::Result<()> {
+    /// Writes it to a checkpoint, but for the programs, which are few and read from the store.
+    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
         let Self { programs: _, memberships, of_memberships, consents } = self;
         let MembershipColumns { statuses, enrollment_dates, exit_dates, last_updated, versions } = of_memberships;
         memberships.store(checkpoint, Section::MembershipRows, Section::MembershipTerms)?;
@@ -128,7 +127,7 @@ impl About {
         consents.store(checkpoint, Section::ConsentRows, Section::ConsentTerms)
     }
 
-    /// What a checkpoint held.
+    /// Reads it from a checkpoint.
     pub(super) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
         let of_memberships = MembershipColumns {
             statuses: checkpoint.read(Section::MembershipStatuses, Column::load)?,
@@ -156,52 +155,6 @@ impl About {
             (columns.statuses.get(row), days, (columns.last_updated.get(row), columns.versions.get(row)))
         });
         self.consents.tell(teller, "consents", "terms of consents");
-    }
-}
-
-impl Stored for MembershipTerm {
-    fn put(&self, to: &mut Vec<u8>) {
-        match self {
-            Self::Beneficiary(subject) => (0_u8, *subject).put(to),
-            Self::Program(program) => (1_u8, *program).put(to),
-            Self::Status(status) => (2_u8, place_of_status(*status)).put(to),
-        }
-    }
-
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        match from.array()? {
-            [0] => Stored::take(from).map(Self::Beneficiary),
-            [1] => Stored::take(from).map(Self::Program),
-            [2] => {
-                let place = u8::take(from)?;
-                let status = MembershipStatus::ALL.into_iter().find(|status| place_of_status(*status) == place);
-                status.map(Self::Status).ok_or(Unsound("a status is unknown"))
-            }
-            _ => Err(Unsound("a term of memberships is unknown")),
-        }
-    }
-}
-
-impl Stored for ConsentTerm {
-    fn put(&self, to: &mut Vec<u8>) {
-        match self {
-            Self::Subject(subject) => (0_u8, *subject).put(to),
-            Self::Grantee(organization) => {
-                to.push(1);
-                put_text(to, organization.as_str());
-            }
-        }
-    }
-
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        match from.array()? {
-            [0] => Stored::take(from).map(Self::Subject),
-            [1] => {
-                let organization = Organization::parse(from.text()?);
-                organization.map(Self::Grantee).map_err(|_| Unsound("the name of an organization is none"))
-            }
-            _ => Err(Unsound("a term of consents is unknown")),
-        }
     }
 }
 

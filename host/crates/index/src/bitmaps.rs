@@ -9,8 +9,10 @@ use std::iter;
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::stored::{Bytes, Stored, Unsound, put_number};
+use super::stored::{put_numbers, take_numbers};
 
 /// The rows of one segment.
 pub(super) const SEGMENT_ROWS: u32 = 1 << 16;
@@ -18,6 +20,7 @@ pub(super) const SEGMENT_ROWS: u32 = 1 << 16;
 const FEW_MAX: usize = 256;
 /// The most rows that are put in order by sorting; more are marked in a list of bits as long as the register.
 const SORTED_MAX: usize = 2_048;
+const OUT_OF_ORDER: &str = "the rows of a list do not ascend";
 
 /// The segment of a row, and its place there.
 pub(super) fn split(row: u32) -> (u16, u32) {
@@ -29,13 +32,16 @@ pub(super) fn join(segment: u16, low: u32) -> u32 {
     (u32::from(segment) << 16) | low
 }
 
+/// Bitmaps of the segments in which a row is set, ascending.
+type Segments = Arc<Vec<(u16, Arc<RoaringBitmap>)>>;
+
 /// The rows that hold something, cheap to copy.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Posting {
     /// A short list, ascending.
-    Few(Arc<[u32]>),
-    /// Bitmaps of the segments in which a row is set, ascending.
-    Many(Arc<Vec<(u16, Arc<RoaringBitmap>)>>),
+    Few(#[serde(serialize_with = "put_few", deserialize_with = "take_few")] Arc<[u32]>),
+    /// A long list.
+    Many(#[serde(serialize_with = "put_many", deserialize_with = "take_many")] Segments),
 }
 
 impl Default for Posting {
@@ -162,68 +168,27 @@ impl Posting {
     }
 }
 
-impl Stored for Posting {
-    fn put(&self, to: &mut Vec<u8>) {
-        match self {
-            Self::Few(rows) => {
-                to.push(0);
-                put_number(to, rows.len() as u64);
-                let mut before = 0;
-                for row in rows.iter() {
-                    put_number(to, u64::from(row.wrapping_sub(before)));
-                    before = *row;
-                }
-            }
-            Self::Many(segments) => {
-                to.push(1);
-                put_number(to, segments.len() as u64);
-                for (segment, bitmap) in segments.iter() {
-                    segment.put(to);
-                    put_number(to, bitmap.serialized_size() as u64);
-                    // Writing into memory never fails.
-                    let _written = bitmap.serialize_into(&mut *to);
-                }
-            }
-        }
-    }
+fn put_few<S: Serializer>(rows: &Arc<[u32]>, to: S) -> Result<S::Ok, S::Error> {
+    put_numbers::<u32, S>(rows, to)
+}
 
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        let unsound = Unsound("the rows of a list do not ascend");
-        match from.array()? {
-            [0] => {
-                let count = from.count(1)?;
-                let mut rows = Vec::with_capacity(count);
-                let mut last: Option<u32> = None;
-                for _ in 0..count {
-                    let step = u32::try_from(from.number()?).map_err(|_| unsound)?;
-                    let row = last.unwrap_or_default().checked_add(step).ok_or(unsound)?;
-                    if last.is_some_and(|last| last >= row) {
-                        return Err(unsound);
-                    }
-                    rows.push(row);
-                    last = Some(row);
-                }
-                Ok(Self::Few(rows.into()))
-            }
-            [1] => {
-                let count = from.count(3)?;
-                let mut segments: Vec<(u16, Arc<RoaringBitmap>)> = Vec::with_capacity(count);
-                for _ in 0..count {
-                    let segment = u16::take(from)?;
-                    let length = from.count(1)?;
-                    let bitmap = RoaringBitmap::deserialize_from(from.slice(length)?);
-                    let bitmap = bitmap.map_err(|_| Unsound("a bitmap cannot be read"))?;
-                    let is_after = segments.last().is_none_or(|(last, _)| *last < segment);
-                    if !is_after || bitmap.max().is_none_or(|last| last >= SEGMENT_ROWS) {
-                        return Err(unsound);
-                    }
-                    segments.push((segment, Arc::new(bitmap)));
-                }
-                Ok(Self::Many(Arc::new(segments)))
-            }
-            _ => Err(Unsound("a list of rows has a form that is unknown")),
-        }
+fn take_few<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<[u32]>, D::Error> {
+    let rows = take_numbers::<u32, Arc<[u32]>, D>(from)?;
+    if rows.is_sorted_by(|one, other| one < other) { Ok(rows) } else { Err(D::Error::custom(OUT_OF_ORDER)) }
+}
+
+fn put_many<S: Serializer>(segments: &Segments, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(segments.iter().map(|(segment, rows)| (segment, rows.as_ref())))
+}
+
+fn take_many<'de, D: Deserializer<'de>>(from: D) -> Result<Segments, D::Error> {
+    let segments: Vec<(u16, RoaringBitmap)> = Vec::deserialize(from)?;
+    let is_sound = segments.is_sorted_by(|(one, _), (other, _)| one < other)
+        && segments.iter().all(|(_, rows)| rows.max().is_some_and(|last| last < SEGMENT_ROWS));
+    if !is_sound {
+        return Err(D::Error::custom(OUT_OF_ORDER));
     }
+    Ok(Arc::new(segments.into_iter().map(|(segment, rows)| (segment, Arc::new(rows))).collect()))
 }
 
 impl From<RowSet> for Posting {

@@ -3,11 +3,12 @@
 //! **Invariant:** a change copies the bytes of one chunk and a list with one reference a chunk, however many rows there are; what
 //! belongs to no row any more is never more than half of a chunk's bytes, but for [`DEAD_BYTES_MIN`].
 
+use std::io;
 use std::sync::Arc;
 
-use super::checkpoint::{Frames, FramesOf};
-use super::chunk::{CHUNK_ROWS, split};
-use super::stored::{Bytes, Stored, Unsound, put_number};
+use super::checkpoint::{CheckpointWriter, FramesOf};
+use super::chunk::{CHUNK_ROWS, Cells, split};
+use super::stored::{self, Unsound};
 
 /// Up to this many dead bytes a chunk is left as it is.
 const DEAD_BYTES_MIN: usize = 1_024;
@@ -47,21 +48,14 @@ impl Blobs {
         }
     }
 
-    /// What a checkpoint holds of it.
-    pub(super) fn store(&self, frames: &mut dyn Frames) -> std::io::Result<()> {
-        for chunk in self.chunks.iter() {
-            frames.add(&|to| chunk.put(to))?;
-        }
-        Ok(())
+    /// Writes it to a checkpoint.
+    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
+        self.chunks.iter().try_for_each(|chunk| checkpoint.add_with(|to| chunk.put(to)))
     }
 
-    /// What a checkpoint held.
+    /// Reads it from a checkpoint.
     pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
-        let mut chunks: Vec<Arc<Chunk>> = Vec::new();
-        frames.each(|from| {
-            chunks.push(Arc::new(Chunk::take(from)?));
-            Ok(())
-        })?;
+        let chunks = frames.each(|from| Chunk::take(from).map(Arc::new))?;
         Ok(Self { chunks: Arc::new(chunks) })
     }
 }
@@ -115,25 +109,24 @@ impl Chunk {
         self.dead = 0;
     }
 
+    /// Writes how long the bytes of each row are, and then the bytes, without a copy of them in between.
     fn put(&self, to: &mut Vec<u8>) {
-        put_number(to, self.spans.len() as u64);
-        self.spans.iter().for_each(|(_, length)| length.put(to));
+        let lengths: Vec<u32> = self.spans.iter().map(|(_, length)| *length).collect();
+        stored::put(to, &Cells::from(lengths));
         (0..self.spans.len()).for_each(|slot| to.extend_from_slice(self.get(slot)));
     }
 
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        let count = from.count(size_of::<u32>())?;
-        if count > CHUNK_ROWS {
-            return Err(Unsound("a chunk has too many rows"));
+    fn take(from: &mut &[u8]) -> Result<Self, Unsound> {
+        let lengths: Cells<u32> = stored::take(from)?;
+        let mut end = 0_u32;
+        let mut spans = Vec::with_capacity(lengths.as_slice().len());
+        for length in lengths.as_slice() {
+            spans.push((end, *length));
+            end = end.checked_add(*length).ok_or(Unsound("a chunk has too many bytes"))?;
         }
-        let mut start = 0_u32;
-        let mut spans = Vec::with_capacity(count);
-        for _ in 0..count {
-            let length = u32::take(from)?;
-            spans.push((start, length));
-            start = start.checked_add(length).ok_or(Unsound("a chunk has too many bytes"))?;
-        }
-        Ok(Self { spans, bytes: from.slice(start as usize)?.to_vec(), dead: 0 })
+        let (bytes, rest) = from.split_at_checked(end as usize).ok_or(Unsound("it ends too early"))?;
+        *from = rest;
+        Ok(Self { spans, bytes: bytes.to_vec(), dead: 0 })
     }
 }
 

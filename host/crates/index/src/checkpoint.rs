@@ -6,11 +6,11 @@
 //! ```text
 //! magic 8 · format u32 · layout 32 · sequence u64 · history mark 32 · CRC-32 u32
 //! frames
-//! table: parts, frames (part u8 · offset u64 · length u64 · CRC-32 u32)
+//! table: parts, frames (part · offset · length · CRC-32)
 //! table's offset u64 · its length u64 · CRC-32 of table and these u32 · magic 8
 //! ```
 //!
-//! Numbers are little-endian. It holds personal data, as the store does, and the secret key of the identifiers in it: the folder and the
+//! Numbers of the head and of the end are little-endian; frames and table are postcard. It holds personal data, as the store does, and the secret key of the identifiers in it: the folder and the
 //! files are their owner's alone.
 //!
 //! **Invariant:** a checkpoint is used whole or not at all. One that is of another format, layout, version or history, that breaks off or
@@ -28,9 +28,10 @@ pub use folder::{CheckpointFile, CheckpointFolder};
 pub use read::is_of_another_version;
 pub(super) use read::{FramesOf, Loading, join};
 pub(super) use section::Section;
-pub(super) use write::{Frames, Sections};
+pub(super) use write::CheckpointWriter;
 
-use super::stored::{Bytes, Stored, Unsound};
+use serde::{Deserialize, Serialize};
+
 use daftar_domain::change::Sequence;
 
 const MAGIC: &[u8; 8] = b"daftarCP";
@@ -54,7 +55,7 @@ struct Head {
 }
 
 /// Some bytes of one part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Frame {
     section: u8,
     offset: u64,
@@ -63,31 +64,8 @@ struct Frame {
 }
 
 /// Where everything is.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct FrameTable {
     sections: Vec<u8>,
     frames: Vec<Frame>,
-}
-
-impl Stored for Frame {
-    fn put(&self, to: &mut Vec<u8>) {
-        (self.section, self.offset).put(to);
-        (self.length, self.checksum).put(to);
-    }
-
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        let ((section, offset), (length, checksum)) = Stored::take(from)?;
-        Ok(Self { section, offset, length, checksum })
-    }
-}
-
-impl Stored for FrameTable {
-    fn put(&self, to: &mut Vec<u8>) {
-        self.sections.put(to);
-        self.frames.put(to);
-    }
-
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        Ok(Self { sections: Stored::take(from)?, frames: Stored::take(from)? })
-    }
 }

@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use super::stored::{Bytes, Stored, Unsound, put_list};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::stored::{Number, put_numbers, take_numbers};
 use daftar_domain::code::CodeNumber;
 use daftar_domain::vocabulary::CodedField;
 
@@ -32,7 +35,7 @@ pub(super) fn split(row: u32) -> (usize, usize) {
 }
 
 /// A value that a column can hold.
-pub(super) trait Cell: Copy {
+pub(super) trait Cell: Number {
     /// What stands where nothing is recorded.
     const MISSING: Self;
     /// Whether this says that nothing is recorded.
@@ -144,28 +147,35 @@ impl<T: Cell> Cells<T> {
     pub(super) fn of(values: &[Option<T>]) -> Self {
         let used = values.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
         let cells = values.iter().take(used).map(|value| value.unwrap_or(T::MISSING));
-        Self((used > 0).then(|| Arc::new(cells.collect())))
+        Self::from(cells.collect::<Vec<T>>())
     }
 }
 
-impl<T: Cell + Stored> Stored for Cells<T> {
-    fn put(&self, to: &mut Vec<u8>) {
-        put_list(to, self.as_slice());
+impl<T> From<Vec<T>> for Cells<T> {
+    fn from(cells: Vec<T>) -> Self {
+        Self((!cells.is_empty()).then(|| Arc::new(cells)))
     }
+}
 
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        let count = from.count(size_of::<T>())?;
-        if count > CHUNK_ROWS {
-            return Err(Unsound("a column of a chunk has too many rows"));
+impl<T: Cell> Serialize for Cells<T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        put_numbers(self.as_slice(), to)
+    }
+}
+
+impl<'de, T: Cell> Deserialize<'de> for Cells<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let cells = take_numbers::<T, Vec<T>, D>(from)?;
+        if cells.len() > CHUNK_ROWS {
+            return Err(D::Error::custom("a column of a chunk has too many rows"));
         }
-        let cells: Result<Vec<T>, _> = (0..count).map(|_| T::take(from)).collect();
-        let cells = cells?;
-        Ok(Self((!cells.is_empty()).then(|| Arc::new(cells))))
+        Ok(Self::from(cells))
     }
 }
 
 /// Days of one chunk with bounds, so that a scan can leave the chunk out.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(from = "Cells<i32>", into = "Cells<i32>")]
 pub(super) struct Days {
     cells: Cells<i32>,
     /// The earliest and the latest day that has been here; never narrowed by a change.
@@ -183,12 +193,6 @@ impl Days {
         self.bounds.is_some_and(|(earliest, latest)| earliest <= most && least <= latest)
     }
 
-    fn of(cells: Cells<i32>) -> Self {
-        let days = || cells.as_slice().iter().copied().filter(|day| !day.is_missing());
-        let bounds = days().min().zip(days().max());
-        Self { cells, bounds }
-    }
-
     fn set(&mut self, slot: usize, day: Option<i32>) {
         self.cells.set(slot, day);
         if let Some(day) = day {
@@ -198,8 +202,22 @@ impl Days {
     }
 }
 
+impl From<Cells<i32>> for Days {
+    fn from(cells: Cells<i32>) -> Self {
+        let days = || cells.as_slice().iter().copied().filter(|day| !day.is_missing());
+        let bounds = days().min().zip(days().max());
+        Self { cells, bounds }
+    }
+}
+
+impl From<Days> for Cells<i32> {
+    fn from(days: Days) -> Self {
+        days.cells
+    }
+}
+
 /// What the columns hold of one individual.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(super) struct RowValues {
     /// Codes in the order of [`CODE_COLUMNS`].
     pub(super) codes: [Option<CodeNumber>; CODE_COLUMNS.len()],
@@ -216,7 +234,7 @@ pub(super) struct RowValues {
 }
 
 /// The columns of up to [`CHUNK_ROWS`] individuals.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Chunk {
     /// In the order of [`CODE_COLUMNS`].
     pub(super) codes: [Cells<u32>; CODE_COLUMNS.len()],
@@ -270,53 +288,21 @@ impl Chunk {
     }
 }
 
-impl Stored for Chunk {
-    fn put(&self, to: &mut Vec<u8>) {
-        let Self { codes, birth_date, deceased_date, birth_date_estimated, active, income_amount } = self;
-        codes.iter().for_each(|column| column.put(to));
-        birth_date.cells.put(to);
-        deceased_date.put(to);
-        birth_date_estimated.put(to);
-        active.put(to);
-        income_amount.put(to);
-    }
-
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        let mut chunk = Self::default();
-        for column in &mut chunk.codes {
-            *column = Cells::take(from)?;
-        }
-        chunk.birth_date = Days::of(Cells::take(from)?);
-        chunk.deceased_date = Cells::take(from)?;
-        chunk.birth_date_estimated = Cells::take(from)?;
-        chunk.active = Cells::take(from)?;
-        chunk.income_amount = Cells::take(from)?;
-        Ok(chunk)
-    }
-}
-
-impl Stored for RowValues {
-    fn put(&self, to: &mut Vec<u8>) {
-        let Self { codes, birth_date, deceased_date, birth_date_estimated, active, income_amount } = self;
-        codes.iter().for_each(|code| code.put(to));
-        (*birth_date, *deceased_date).put(to);
-        (*birth_date_estimated, *active, *income_amount).put(to);
-    }
-
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        let mut values = Self::default();
-        for code in &mut values.codes {
-            *code = Stored::take(from)?;
-        }
-        (values.birth_date, values.deceased_date) = Stored::take(from)?;
-        (values.birth_date_estimated, values.active, values.income_amount) = Stored::take(from)?;
-        Ok(values)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stored::{bytes_of, take};
+
+    #[test]
+    fn a_column_is_read_as_it_was_written_and_has_no_more_rows_than_a_chunk() {
+        let cells = Cells::of(&[Some(7), None, Some(-9)]);
+        let read: Cells<i32> = take(&mut bytes_of(&cells).as_slice()).unwrap();
+        assert_eq!(read.as_slice(), [7, i32::MISSING, -9]);
+        let of_rows = |count| take::<Cells<u32>>(&mut bytes_of(&Cells::from(vec![7_u32; count])).as_slice());
+        assert_eq!(of_rows(CHUNK_ROWS).unwrap().as_slice().len(), CHUNK_ROWS);
+        assert!(of_rows(CHUNK_ROWS + 1).is_err());
+        assert!(take::<Cells<u32>>(&mut [3_u8, 1, 2, 3].as_slice()).is_err(), "a cell is cut off");
+    }
 
     #[test]
     fn a_column_without_values_takes_no_memory() {

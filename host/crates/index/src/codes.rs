@@ -1,14 +1,23 @@
-//! Which rows hold which code.
+//! Rows by the codes that they hold, and the numbers of the fields of modules that codes are in.
+//!
+//! **Invariant:** a field of a module keeps its number as long as the process runs, and in its checkpoints; there are as many numbers as
+//! fields that any record ever held a code in.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde::{Deserialize, Serialize};
 
 use super::bitmaps::Posting;
-use super::extensions::{ExtensionNumber, ExtensionNumbers};
-use super::stored::{Bytes, Stored, Unsound};
+use super::stored::Unsound;
 use super::tree::SharedTree;
 use daftar_domain::code::CodeNumber;
+use daftar_domain::manifest::ExtensionPath;
+use daftar_domain::search::CodedPlace;
 use daftar_domain::vocabulary::CodedField;
 
 /// Where a code stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum CodeAt {
     /// In a field that every registry has.
     Field(CodedField),
@@ -17,7 +26,7 @@ pub(super) enum CodeAt {
 }
 
 /// A code in a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct CodeKey {
     /// Where it stands.
     pub(super) place: CodeAt,
@@ -25,28 +34,60 @@ pub(super) struct CodeKey {
     pub(super) number: CodeNumber,
 }
 
-impl Stored for CodeKey {
-    fn put(&self, to: &mut Vec<u8>) {
-        match self.place {
-            CodeAt::Field(field) => {
-                to.push(0);
-                field.put(to);
-            }
-            CodeAt::Extension(number) => {
-                to.push(1);
-                number.put(to);
-            }
+/// The number of a field that a module adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct ExtensionNumber(u16);
+
+/// The numbers of all fields that modules add. Copies share them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ExtensionNumbers(Arc<RwLock<BTreeMap<ExtensionPath, ExtensionNumber>>>);
+
+impl ExtensionNumbers {
+    /// The number of a field, a new one where it has none yet; none, where the numbers are used up.
+    pub(super) fn number(&self, path: &ExtensionPath) -> Option<ExtensionNumber> {
+        if let Some(number) = self.find(path) {
+            return Some(number);
         }
-        self.number.put(to);
+        let mut numbers = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let next = ExtensionNumber(u16::try_from(numbers.len()).ok()?);
+        Some(*numbers.entry(path.clone()).or_insert(next))
     }
 
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        let place = match from.array()? {
-            [0] => CodeAt::Field(CodedField::take(from)?),
-            [1] => CodeAt::Extension(ExtensionNumber::take(from)?),
-            _ => return Err(Unsound("a code stands in a place that is unknown")),
-        };
-        Ok(Self { place, number: CodeNumber::take(from)? })
+    /// The number of a field, if any record ever held a code in it.
+    pub(super) fn find(&self, path: &ExtensionPath) -> Option<ExtensionNumber> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(path).copied()
+    }
+
+    /// Where a code stands; none, where no record holds one there.
+    pub(super) fn place(&self, place: &CodedPlace) -> Option<CodeAt> {
+        match place {
+            CodedPlace::Field(field) => Some(CodeAt::Field(*field)),
+            CodedPlace::Extension(path) => self.find(path).map(CodeAt::Extension),
+        }
+    }
+
+    /// Every field in the order of the numbers.
+    pub(super) fn paths(&self) -> Vec<ExtensionPath> {
+        let numbers = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut paths: Vec<_> = numbers.iter().map(|(path, number)| (*number, path.clone())).collect();
+        paths.sort_unstable();
+        paths.into_iter().map(|(_, path)| path).collect()
+    }
+
+    /// The fields have the numbers of their places.
+    pub(super) fn of_paths(paths: Vec<ExtensionPath>) -> Result<Self, Unsound> {
+        let numbers = Self::default();
+        for (path, at) in paths.iter().zip(0_u16..) {
+            if numbers.number(path) != Some(ExtensionNumber(at)) {
+                return Err(Unsound("a field of a module has two numbers"));
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// Every number that is given.
+    pub(super) fn every(&self) -> Vec<ExtensionNumber> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).values().copied().collect()
     }
 }
 
@@ -93,6 +134,17 @@ fn edit_posting<K>(posting: &mut Posting, edits: &[(K, u32, Edit)]) {
         match edit {
             Edit::Set => posting.insert(*row),
             Edit::Clear => posting.remove(*row),
+        }
+    }
+}
+
+/// Counts for each row of a segment how many entries of an index lead to it.
+pub(super) fn count_entries<K: Ord + Clone>(index: &SharedTree<K, Posting>, segment: u16, counts: &mut [u32]) {
+    for (_, posting) in index.iter() {
+        for low in posting.segment(segment).iter().flat_map(|rows| rows.iter()) {
+            if let Some(count) = counts.get_mut(low as usize) {
+                *count = count.saturating_add(1);
+            }
         }
     }
 }

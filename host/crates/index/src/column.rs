@@ -6,9 +6,9 @@ use std::io;
 use std::sync::Arc;
 
 use super::blobs::Blobs;
-use super::checkpoint::{Frames, FramesOf};
+use super::checkpoint::{CheckpointWriter, FramesOf};
 use super::chunk::{CHUNK_ROWS, Cell, Cells, split};
-use super::stored::{Stored, Unsound};
+use super::stored::Unsound;
 
 /// One value a row, or none.
 #[derive(Debug, Clone)]
@@ -20,27 +20,17 @@ impl<T> Default for Column<T> {
     }
 }
 
-impl<T: Cell + Stored> Column<T> {
-    /// What a checkpoint holds of it.
-    pub(super) fn store(&self, frames: &mut dyn Frames) -> io::Result<()> {
-        for cells in self.0.iter() {
-            frames.add(&|to| cells.put(to))?;
-        }
-        Ok(())
-    }
-
-    /// What a checkpoint held.
-    pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
-        let mut chunks = Vec::new();
-        frames.each(|from| {
-            chunks.push(Cells::take(from)?);
-            Ok(())
-        })?;
-        Ok(Self(Arc::new(chunks)))
-    }
-}
-
 impl<T: Cell> Column<T> {
+    /// Writes it to a checkpoint.
+    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
+        self.0.iter().try_for_each(|cells| checkpoint.add(cells))
+    }
+
+    /// Reads it from a checkpoint.
+    pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
+        frames.all().map(|chunks| Self(Arc::new(chunks)))
+    }
+
     /// The cells of a chunk, missing ones as [`Cell::MISSING`], those past the end left out.
     pub(super) fn chunk(&self, chunk: usize) -> &[T] {
         self.0.get(chunk).map_or(&[], Cells::as_slice)
@@ -113,12 +103,12 @@ impl TextColumn {
         self.texts.set(row, bytes);
     }
 
-    /// What a checkpoint holds of it.
-    pub(super) fn store(&self, frames: &mut dyn Frames) -> io::Result<()> {
-        self.texts.store(frames)
+    /// Writes it to a checkpoint.
+    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
+        self.texts.store(checkpoint)
     }
 
-    /// What a checkpoint held. The beginnings follow from the texts.
+    /// Reads it from a checkpoint. The beginnings follow from the texts.
     pub(super) fn load(frames: &mut FramesOf<'_>, rows: u32) -> Result<Self, Unsound> {
         let texts = Blobs::load(frames)?;
         let mut heads = Vec::new();

@@ -18,7 +18,7 @@ mod tests;
 use std::sync::Arc;
 
 use super::bitmaps::Posting;
-use super::codes::{Edit, Edits, apply_edits, note_edits, sorted_once};
+use super::codes::{Edit, Edits, apply_edits, count_entries, note_edits, sorted_once};
 use super::rows::Rows;
 use super::terms::TermIndex;
 use super::tree::SharedTree;
@@ -29,12 +29,13 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::terms::MembershipTerm;
 use daftar_domain::subject::{Subject, SubjectReference};
-use days::Stretch;
+use days::{Day, Stretch};
 use jiff::civil::Date;
 use names::{ANY_PURPOSE, Names};
+use serde::{Deserialize, Serialize};
 
 /// What consents of one kind have in common: to whom, what for, which fields; by number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Class {
     organization: u32,
     purpose: u32,
@@ -48,14 +49,15 @@ type Cover = (Class, Stretch);
 type Covers = SharedTree<Cover, Posting>;
 
 /// A consent that was given and not withdrawn.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Given {
+    #[serde(serialize_with = "kept::put_id", deserialize_with = "kept::take_id")]
     id: ConsentId,
     organization: u32,
     purpose: u32,
     fields: u32,
-    first: Date,
-    last: Option<Date>,
+    first: Day,
+    last: Option<Day>,
     /// Whether it opens the subject's own record.
     opens_subject: bool,
     /// Whether it opens the subject's memberships in programs.
@@ -70,12 +72,12 @@ impl Given {
     }
 
     fn covers(&self) -> Vec<Cover> {
-        let stretches = Stretch::of_period(self.first, self.last);
+        let stretches = Stretch::of_period(self.first.0, self.last.map(|last| last.0));
         self.classes().flat_map(|class| stretches.iter().map(move |stretch| (class, *stretch))).collect()
     }
 
     fn holds_on(&self, day: Date) -> bool {
-        self.first <= day && self.last.is_none_or(|last| day <= last)
+        self.first.0 <= day && self.last.is_none_or(|last| day <= last.0)
     }
 }
 
@@ -212,8 +214,8 @@ impl CoverIndex {
             organization: self.names.number_organization(details.grantee.as_str()),
             purpose: purpose.map_or(ANY_PURPOSE, |purpose| self.names.number_purpose(purpose)),
             fields: self.names.number_fields(details.fields.as_deref()),
-            first: details.effective_date,
-            last: details.expiry_date,
+            first: Day(details.effective_date),
+            last: details.expiry_date.map(Day),
             opens_subject: details.resources.contains(&own_resource(details.subject.kind)),
             opens_memberships: details.resources.contains(&Resource::ProgramMembership),
         }
@@ -244,7 +246,7 @@ impl CoverIndex {
     /// Counts by what each row of a segment is covered.
     pub(super) fn count(&self, kind: RecordKind, segment: u16, counts: &mut [u32]) {
         if let Some(covers) = self.covers(kind) {
-            super::verify::count(covers, segment, counts);
+            count_entries(covers, segment, counts);
         }
     }
 
@@ -263,7 +265,7 @@ impl CoverIndex {
         let Some(given) = self.given.get(&(details.subject, consent.id)) else { return details.is_withdrawn };
         !details.is_withdrawn
             && given.id == details.id
-            && (given.first, given.last) == (details.effective_date, details.expiry_date)
+            && (given.first, given.last) == (Day(details.effective_date), details.expiry_date.map(Day))
             && given.opens_subject == details.resources.contains(&own_resource(details.subject.kind))
             && given.opens_memberships == details.resources.contains(&Resource::ProgramMembership)
     }

@@ -3,19 +3,24 @@
 use std::io;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::bitmaps::Posting;
 use super::blobs::Blobs;
-use super::checkpoint::{FramesOf, Loading, Section, Sections};
-use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, apply_edits, difference, note_edits, sorted_once};
+use super::checkpoint::{CheckpointWriter, FramesOf, Loading, Section};
+use super::codes::{
+    CodeAt, CodeIndex, CodeKey, Edits, ExtensionNumbers, apply_edits, difference, note_edits, sorted_once,
+};
 use super::column::{Column, TextColumn};
-use super::extensions::ExtensionNumbers;
 use super::identifiers::{IdentifierHash, IdentifierHasher, IdentifierIndex};
 use super::image::Teller;
-use super::individuals::{WordIndex, WordKind, extension_codes, version_cell, words_of, words_of_address};
+use super::individuals::{
+    WordIndex, WordKind, extension_codes, load_words, store_words, version_cell, words_of, words_of_address,
+};
 use super::places::{Place as PlaceInGroup, Places};
 use super::rows::{Place, Rows};
 use super::seats;
-use super::stored::{Bytes, Stored, Unsound, put_list, put_text, take_list};
+use super::stored::Unsound;
 use super::terms;
 use super::tree::SharedTree;
 use daftar_domain::code::CodeNumber;
@@ -55,28 +60,13 @@ pub(super) struct Groups {
 }
 
 /// What a group set, to be cleared when it is written again. All lists are sorted and hold everything once.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Terms {
     pub(super) codes: Box<[CodeKey]>,
     /// What the words are kept under, a line each.
     pub(super) words: Box<str>,
     pub(super) identifiers: Box<[IdentifierHash]>,
     pub(super) members: Box<[RecordId]>,
-}
-
-impl Stored for Terms {
-    fn put(&self, to: &mut Vec<u8>) {
-        put_list(to, &self.codes);
-        put_list(to, &self.identifiers);
-        put_list(to, &self.members);
-        put_text(to, &self.words);
-    }
-
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        let (codes, identifiers, members) = (take_list(from)?, take_list(from)?, take_list(from)?);
-        let words = from.text()?.into();
-        Ok(Self { codes: codes.into(), words, identifiers: identifiers.into(), members: members.into() })
-    }
 }
 
 /// A group taken apart, ready to be written.
@@ -201,15 +191,15 @@ impl Groups {
         terms::set_row(all_terms, row, &prepared.terms);
     }
 
-    /// What a checkpoint holds of it.
-    pub(super) fn store(&self, checkpoint: &mut dyn Sections) -> io::Result<()> {
+    /// Writes it to a checkpoint.
+    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
         let Self { rows, codes, words, identifiers, inactive, names, .. } = self;
         let Self { group_types, housing_types, last_updated, versions, memberships, seats, .. } = self;
         rows.store(checkpoint.section(Section::GroupRows)?)?;
         codes.store(checkpoint.section(Section::GroupCodes)?)?;
-        words.store(checkpoint.section(Section::GroupWords)?)?;
+        store_words(words, checkpoint.section(Section::GroupWords)?)?;
         identifiers.store(checkpoint.section(Section::GroupIdentifiers)?)?;
-        checkpoint.section(Section::GroupInactive)?.add(&|to| inactive.put(to))?;
+        checkpoint.section(Section::GroupInactive)?.add(inactive)?;
         names.store(checkpoint.section(Section::GroupNames)?)?;
         group_types.store(checkpoint.section(Section::GroupTypes)?)?;
         housing_types.store(checkpoint.section(Section::GroupHousingTypes)?)?;
@@ -219,13 +209,13 @@ impl Groups {
         seats.store(checkpoint.section(Section::GroupSeats)?)
     }
 
-    /// What a checkpoint held.
+    /// Reads it from a checkpoint.
     pub(super) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
         let rows = checkpoint.read(Section::GroupRows, Rows::load)?;
         let names = |frames: &mut FramesOf<'_>| TextColumn::load(frames, rows.count());
         Ok(Self {
             codes: checkpoint.read(Section::GroupCodes, SharedTree::load)?,
-            words: checkpoint.read(Section::GroupWords, SharedTree::load)?,
+            words: checkpoint.read(Section::GroupWords, load_words)?,
             identifiers: checkpoint.read(Section::GroupIdentifiers, IdentifierIndex::load)?,
             inactive: checkpoint.read(Section::GroupInactive, |frames| frames.one())?,
             names: checkpoint.read(Section::GroupNames, names)?,
@@ -244,7 +234,7 @@ impl Groups {
         let Self { rows, codes, words, identifiers, inactive, names, .. } = self;
         teller.rows("groups", rows);
         teller.postings("codes of groups", codes.iter());
-        teller.postings("words of groups", words.iter());
+        teller.postings("words of groups", words.iter().map(|(word, rows)| (&**word, rows)));
         teller.values("identifiers of groups", identifiers.iter());
         teller.postings("groups not in use", [(&(), inactive)]);
         teller.of_rows("names of groups", rows, |row| names.get(row).map(<[u8]>::to_vec));

@@ -7,17 +7,19 @@
 
 use std::io;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use siphasher::sip128::SipHasher24;
 
-use super::checkpoint::{Frames, FramesOf};
+use super::checkpoint::{CheckpointWriter, FramesOf};
 use super::codes::{Edit, Edits};
-use super::stored::{Bytes, Stored, Unsound};
+use super::stored::Unsound;
 use super::tree::SharedTree;
 use daftar_domain::identifier::IdentifierKey;
 
 /// What stands for an identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct IdentifierHash(u64, u64);
+pub(super) struct IdentifierHash([u8; 16]);
 
 /// The secret key.
 #[derive(Clone)]
@@ -26,11 +28,21 @@ pub(super) struct IdentifierHasher(SipHasher24);
 impl Default for IdentifierHasher {
     /// Draws a key.
     fn default() -> Self {
-        Self(SipHasher24::new_with_key(&rand::random()))
+        Self::of_key(rand::random())
     }
 }
 
 impl IdentifierHasher {
+    /// The one of a key.
+    pub(super) fn of_key(key: [u8; 16]) -> Self {
+        Self(SipHasher24::new_with_key(&key))
+    }
+
+    /// Its key.
+    pub(super) fn key(&self) -> [u8; 16] {
+        self.0.key()
+    }
+
     /// What stands for an identifier.
     pub(super) fn hash(&self, key: &IdentifierKey) -> IdentifierHash {
         let (system, value) = (key.system.as_str().as_bytes(), key.value.as_str().as_bytes());
@@ -39,29 +51,21 @@ impl IdentifierHasher {
         bytes.extend_from_slice(system);
         bytes.push(0);
         bytes.extend_from_slice(value);
-        let hash = self.0.hash(&bytes);
-        IdentifierHash(hash.h1, hash.h2)
+        IdentifierHash(self.0.hash(&bytes).as_bytes())
     }
 }
 
-impl Stored for IdentifierHasher {
-    fn put(&self, to: &mut Vec<u8>) {
-        to.extend_from_slice(&self.0.key());
-    }
-
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        from.array().map(|key| Self(SipHasher24::new_with_key(&key)))
+impl Serialize for IdentifierHash {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(&self.0)
     }
 }
 
-impl Stored for IdentifierHash {
-    fn put(&self, to: &mut Vec<u8>) {
-        self.0.put(to);
-        self.1.put(to);
-    }
-
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        Ok(Self(u64::take(from)?, u64::take(from)?))
+impl<'de> Deserialize<'de> for IdentifierHash {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        // All bytes at once: a register has more identifiers than people.
+        let bytes = <&[u8]>::deserialize(from)?;
+        bytes.try_into().map(Self).map_err(|_| D::Error::custom("an identifier has 16 bytes"))
     }
 }
 
@@ -101,12 +105,12 @@ impl IdentifierIndex {
 }
 
 impl IdentifierIndex {
-    /// What a checkpoint holds of it.
-    pub(super) fn store(&self, frames: &mut dyn Frames) -> io::Result<()> {
-        self.entries.store(frames)
+    /// Writes it to a checkpoint.
+    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
+        self.entries.store(checkpoint)
     }
 
-    /// What a checkpoint held.
+    /// Reads it from a checkpoint.
     pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
         SharedTree::load(frames).map(|entries| Self { entries })
     }

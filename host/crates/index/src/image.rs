@@ -4,18 +4,19 @@ use std::fmt;
 use std::hash::Hasher as _;
 use std::io;
 
+use serde::Serialize;
 use siphasher::sip128::{Hasher128, SipHasher24};
 
 use super::bitmaps::Posting;
 use super::blobs::Blobs;
-use super::checkpoint::{Loading, Section, Sections, join};
-use super::extensions::ExtensionNumbers;
+use super::checkpoint::{CheckpointWriter, Loading, Section, join};
+use super::codes::ExtensionNumbers;
 use super::groups::Groups;
 use super::identifiers::IdentifierHasher;
 use super::individuals::Individuals;
 use super::places::Places;
 use super::rows::Rows;
-use super::stored::{Stored, Unsound};
+use super::stored::{self, Unsound, bytes_of};
 use super::{Snapshot, about, cover};
 use daftar_domain::change::Sequence;
 use daftar_domain::manifest::ExtensionPath;
@@ -80,12 +81,12 @@ impl Image {
         Fingerprint(teller.parts)
     }
 
-    /// What a checkpoint holds of it: everything but the programs.
-    pub(super) fn store(&self, checkpoint: &mut dyn Sections) -> io::Result<()> {
+    /// Writes everything but the programs to a checkpoint.
+    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
         let Snapshot { hasher, extensions, individuals, groups, places, about, covers } = &self.snapshot;
-        checkpoint.section(Section::Secret)?.add(&|to| hasher.put(to))?;
+        checkpoint.section(Section::Secret)?.add(&hasher.key())?;
         let paths: Vec<String> = extensions.paths().into_iter().map(String::from).collect();
-        checkpoint.section(Section::Extensions)?.add(&|to| paths.put(to))?;
+        checkpoint.section(Section::Extensions)?.add(&paths)?;
         individuals.store(checkpoint)?;
         groups.store(checkpoint)?;
         places.store(checkpoint)?;
@@ -97,7 +98,7 @@ impl Image {
         self.terms.about.consents.store(checkpoint.section(Section::ConsentTermsSet)?)
     }
 
-    /// What a checkpoint held, up to that write. Programs have to be read from the store.
+    /// Reads it from a checkpoint, up to that write. Programs have to be read from the store.
     pub(super) fn load(checkpoint: &Loading<'_>, sequence: Sequence) -> Result<Self, Unsound> {
         let (individuals, others) = join(
             || Individuals::load(checkpoint),
@@ -115,7 +116,7 @@ impl Image {
             },
         )?;
         let (terms, groups, places, about, covers) = others;
-        let hasher: IdentifierHasher = checkpoint.read(Section::Secret, |frames| frames.one())?;
+        let hasher = IdentifierHasher::of_key(checkpoint.read(Section::Secret, |frames| frames.one())?);
         let paths: Vec<String> = checkpoint.read(Section::Extensions, |frames| frames.one())?;
         let paths: Result<Vec<_>, _> = paths.iter().map(|path| ExtensionPath::parse(path)).collect();
         let extensions = ExtensionNumbers::of_paths(paths.map_err(|_| Unsound("a field of a module has no name"))?)?;
@@ -137,13 +138,6 @@ impl Fingerprint {
     }
 }
 
-/// The bytes of something.
-pub(super) fn bytes_of(value: &impl Stored) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    value.put(&mut bytes);
-    bytes
-}
-
 /// Takes down what the parts of a register hold.
 #[derive(Default)]
 pub(super) struct Teller {
@@ -157,12 +151,12 @@ impl Teller {
     }
 
     /// One value for each row.
-    pub(super) fn of_rows<T: Stored>(&mut self, part: &'static str, rows: &Rows, value: impl Fn(u32) -> T) {
+    pub(super) fn of_rows<T: Serialize>(&mut self, part: &'static str, rows: &Rows, value: impl Fn(u32) -> T) {
         self.values(part, (0..rows.count()).map(value));
     }
 
     /// Rows by key.
-    pub(super) fn postings<'p, K: Stored + 'p>(
+    pub(super) fn postings<'p, K: Serialize + ?Sized + 'p>(
         &mut self,
         part: &'static str,
         postings: impl IntoIterator<Item = (&'p K, &'p Posting)>,
@@ -171,12 +165,12 @@ impl Teller {
     }
 
     /// Some values in their order.
-    pub(super) fn values<T: Stored>(&mut self, part: &'static str, values: impl IntoIterator<Item = T>) {
+    pub(super) fn values<T: Serialize>(&mut self, part: &'static str, values: impl IntoIterator<Item = T>) {
         // No secret is needed: nobody gains by two registers that differ and look alike.
         let mut hasher = SipHasher24::new();
         let mut bytes = Vec::new();
         for value in values {
-            value.put(&mut bytes);
+            stored::put(&mut bytes, &value);
             if bytes.len() >= 1 << 16 {
                 hasher.write(&bytes);
                 bytes.clear();

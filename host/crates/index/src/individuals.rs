@@ -6,17 +6,18 @@
 use std::io;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::bitmaps::Posting;
 use super::blobs::Blobs;
-use super::checkpoint::{FramesOf, Loading, Section, Sections, join};
+use super::checkpoint::{CheckpointWriter, FramesOf, Loading, Section, join};
 use super::chunk::{self, CODE_COLUMNS, Chunk, RowValues};
-use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, apply_edits, note_edits, sorted_once};
+use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, ExtensionNumbers, apply_edits, note_edits, sorted_once};
 use super::column::{Column, TextColumn};
-use super::extensions::ExtensionNumbers;
 use super::identifiers::{IdentifierHash, IdentifierHasher, IdentifierIndex};
 use super::image::Teller;
 use super::rows::{Place, Rows};
-use super::stored::{Bytes, Stored, Unsound, put_list, put_text, take_list};
+use super::stored::{self, Unsound};
 use super::terms;
 use super::tree::SharedTree;
 use daftar_domain::address::Address;
@@ -79,7 +80,7 @@ pub(super) struct Individuals {
 }
 
 /// What a row set beside the columns, to be cleared when the record is written again.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Terms {
     /// Codes that no column holds, sorted, each once.
     codes: Box<[CodeKey]>,
@@ -87,19 +88,6 @@ pub(super) struct Terms {
     pub(super) words: Box<str>,
     /// Sorted, each once.
     pub(super) identifiers: Box<[IdentifierHash]>,
-}
-
-impl Stored for Terms {
-    fn put(&self, to: &mut Vec<u8>) {
-        put_list(to, &self.codes);
-        put_list(to, &self.identifiers);
-        put_text(to, &self.words);
-    }
-
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        let (codes, identifiers) = (take_list(from)?.into(), take_list(from)?.into());
-        Ok(Self { codes, words: from.text()?.into(), identifiers })
-    }
 }
 
 /// A record taken apart, ready to be written into the columns.
@@ -222,22 +210,22 @@ impl Individuals {
         terms::set_row(all_terms, row, &prepared.terms);
     }
 
-    /// What a checkpoint holds of it.
-    pub(super) fn store(&self, checkpoint: &mut dyn Sections) -> io::Result<()> {
+    /// Writes it to a checkpoint.
+    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
         let Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, chunks } = self;
         rows.store(checkpoint.section(Section::PeopleRows)?)?;
         codes.store(checkpoint.section(Section::PeopleCodes)?)?;
-        words.store(checkpoint.section(Section::PeopleWords)?)?;
+        store_words(words, checkpoint.section(Section::PeopleWords)?)?;
         identifiers.store(checkpoint.section(Section::PeopleIdentifiers)?)?;
-        checkpoint.section(Section::PeopleInactive)?.add(&|to| inactive.put(to))?;
+        checkpoint.section(Section::PeopleInactive)?.add(inactive)?;
         names.store(checkpoint.section(Section::PeopleNames)?)?;
         last_updated.store(checkpoint.section(Section::PeopleLastUpdated)?)?;
         versions.store(checkpoint.section(Section::PeopleVersions)?)?;
-        let frames = checkpoint.section(Section::PeopleColumns)?;
-        chunks.iter().try_for_each(|chunk| frames.add(&|to| chunk.put(to)))
+        let columns = checkpoint.section(Section::PeopleColumns)?;
+        chunks.iter().try_for_each(|chunk| columns.add(&**chunk))
     }
 
-    /// What a checkpoint held.
+    /// Reads it from a checkpoint.
     pub(super) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
         let (columns, indexes) = join(
             || {
@@ -246,18 +234,12 @@ impl Individuals {
                 let names = checkpoint.read(Section::PeopleNames, names)?;
                 let last_updated = checkpoint.read(Section::PeopleLastUpdated, Column::load)?;
                 let versions = checkpoint.read(Section::PeopleVersions, Column::load)?;
-                let chunks = checkpoint.read(Section::PeopleColumns, |frames| {
-                    let mut chunks = Vec::new();
-                    frames.each(|from| {
-                        chunks.push(Arc::new(Chunk::take(from)?));
-                        Ok(())
-                    })?;
-                    Ok(Arc::new(chunks))
-                })?;
-                Ok((rows, names, (last_updated, versions), chunks))
+                let chunks = |frames: &mut FramesOf<'_>| frames.each(|from| stored::take::<Chunk>(from).map(Arc::new));
+                let chunks = checkpoint.read(Section::PeopleColumns, chunks)?;
+                Ok((rows, names, (last_updated, versions), Arc::new(chunks)))
             },
             || {
-                let words = checkpoint.read(Section::PeopleWords, SharedTree::load)?;
+                let words = checkpoint.read(Section::PeopleWords, load_words)?;
                 let codes = checkpoint.read(Section::PeopleCodes, SharedTree::load)?;
                 let identifiers = checkpoint.read(Section::PeopleIdentifiers, IdentifierIndex::load)?;
                 let inactive = checkpoint.read(Section::PeopleInactive, |frames| frames.one())?;
@@ -274,7 +256,7 @@ impl Individuals {
         let Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, chunks: _ } = self;
         teller.rows("individuals", rows);
         teller.postings("codes of individuals", codes.iter());
-        teller.postings("words of individuals", words.iter());
+        teller.postings("words of individuals", words.iter().map(|(word, rows)| (&**word, rows)));
         teller.values("identifiers of individuals", identifiers.iter());
         teller.postings("individuals not in use", [(&(), inactive)]);
         teller.of_rows("names of individuals", rows, |row| names.get(row).map(<[u8]>::to_vec));
@@ -291,6 +273,20 @@ impl Individuals {
         let columns = columns.map(|(field, number)| CodeKey { place: CodeAt::Field(field), number });
         sorted_once(columns.chain(terms.codes.iter().copied()))
     }
+}
+
+/// Writes words to a checkpoint.
+pub(super) fn store_words(words: &WordIndex, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
+    words.iter().try_for_each(|(word, rows)| checkpoint.add(&(&**word, rows)))
+}
+
+/// Reads words from a checkpoint.
+pub(super) fn load_words(frames: &mut FramesOf<'_>) -> Result<WordIndex, Unsound> {
+    let words = frames.each(|from| {
+        let (word, rows): (&str, Posting) = stored::take(from)?;
+        Ok((Arc::<str>::from(word), rows))
+    })?;
+    SharedTree::from_ascending(words)
 }
 
 /// A version as columns hold it: no record is written four thousand million times.

@@ -7,28 +7,29 @@ use std::borrow::Cow;
 use std::io;
 
 use roaring::RoaringBitmap;
+use serde::{Deserialize, Serialize};
 
 use super::bitmaps::Posting;
-use super::checkpoint::{Loading, Section, Sections};
+use super::checkpoint::{CheckpointWriter, Loading, Section};
 use super::column::Column;
-use super::image::{Teller, bytes_of};
+use super::image::Teller;
 use super::rows::Rows;
-use super::stored::{Bytes, Stored, Unsound};
+use super::stored::{Unsound, bytes_of};
 use super::tree::SharedTree;
 use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::group::Member;
 
 /// A person's place in a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Place {
     /// The group's row.
     pub(super) group: u32,
     /// The number of the code that says as what.
     pub(super) role: Option<u32>,
-    /// The first day, in days since 1970-01-01; the least number where there is none.
-    pub(super) start: i32,
-    /// The last day; the greatest number where there is none.
-    pub(super) end: i32,
+    /// The first day, in days since 1970-01-01.
+    pub(super) start: Option<i32>,
+    /// The last day.
+    pub(super) end: Option<i32>,
 }
 
 impl Place {
@@ -38,14 +39,14 @@ impl Place {
         (!member.is_inactive).then(|| Self {
             group,
             role: member.role.map(|role| role.number.0),
-            start: period.start.map_or(i32::MIN + 1, days_since_epoch),
-            end: period.end.map_or(i32::MAX, days_since_epoch),
+            start: period.start.map(days_since_epoch),
+            end: period.end.map(days_since_epoch),
         })
     }
 
     /// Whether it counts on that day.
     pub(super) fn holds_on(&self, day: i32) -> bool {
-        self.start <= day && day <= self.end
+        self.start.is_none_or(|start| start <= day) && self.end.is_none_or(|end| day <= end)
     }
 }
 
@@ -59,18 +60,6 @@ pub(super) struct FirstPlaces<'a> {
     pub(super) starts: &'a [i32],
     /// Their last days, where there is one.
     pub(super) ends: &'a [i32],
-}
-
-impl Stored for Place {
-    fn put(&self, to: &mut Vec<u8>) {
-        (self.group, self.role).put(to);
-        (self.start, self.end).put(to);
-    }
-
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        let ((group, role), (start, end)) = Stored::take(from)?;
-        Ok(Self { group, role, start, end })
-    }
 }
 
 /// The places of everybody, cheap to copy. Nearly everybody has one, which stands in columns.
@@ -122,8 +111,7 @@ impl Places {
 
     fn first(&self, row: u32) -> Option<Place> {
         let group = self.groups.get(row)?;
-        let start = self.starts.get(row).unwrap_or(i32::MIN + 1);
-        Some(Place { group, role: self.roles.get(row), start, end: self.ends.get(row).unwrap_or(i32::MAX) })
+        Some(Place { group, role: self.roles.get(row), start: self.starts.get(row), end: self.ends.get(row) })
     }
 
     fn further(&self, row: u32) -> impl Iterator<Item = Place> + Clone + '_ {
@@ -162,21 +150,18 @@ impl Places {
         }
     }
 
-    /// What a checkpoint holds of it.
-    pub(super) fn store(&self, checkpoint: &mut dyn Sections) -> io::Result<()> {
+    /// Writes it to a checkpoint.
+    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
         let Self { groups, roles, starts, ends, several, more, row_count } = self;
         groups.store(checkpoint.section(Section::PlaceGroups)?)?;
         roles.store(checkpoint.section(Section::PlaceRoles)?)?;
         starts.store(checkpoint.section(Section::PlaceStarts)?)?;
         ends.store(checkpoint.section(Section::PlaceEnds)?)?;
         more.store(checkpoint.section(Section::FurtherPlaces)?)?;
-        checkpoint.section(Section::PlaceRows)?.add(&|to| {
-            row_count.put(to);
-            several.put(to);
-        })
+        checkpoint.section(Section::PlaceRows)?.add(&(row_count, several))
     }
 
-    /// What a checkpoint held.
+    /// Reads it from a checkpoint.
     pub(super) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
         let (row_count, several) = checkpoint.read(Section::PlaceRows, |frames| frames.one())?;
         Ok(Self {
@@ -202,8 +187,8 @@ impl Places {
     fn set_first(&mut self, row: u32, place: Option<Place>) {
         self.groups.set(row, place.map(|place| place.group));
         self.roles.set(row, place.and_then(|place| place.role));
-        self.starts.set(row, place.map(|place| place.start).filter(|start| *start != i32::MIN + 1));
-        self.ends.set(row, place.map(|place| place.end).filter(|end| *end != i32::MAX));
+        self.starts.set(row, place.and_then(|place| place.start));
+        self.ends.set(row, place.and_then(|place| place.end));
     }
 }
 
@@ -216,7 +201,7 @@ mod tests {
     use super::*;
 
     fn place(group: u32, role: u32) -> Place {
-        Place { group, role: Some(role), start: i32::MIN + 1, end: i32::MAX }
+        Place { group, role: Some(role), start: None, end: None }
     }
 
     proptest! {

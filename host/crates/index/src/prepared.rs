@@ -1,6 +1,6 @@
 //! Records of all kinds, taken apart.
 
-use super::extensions::ExtensionNumbers;
+use super::codes::ExtensionNumbers;
 use super::identifiers::IdentifierHasher;
 use super::{about, cover, groups, individuals};
 use daftar_domain::change::{ChangedRecord, Sequence};

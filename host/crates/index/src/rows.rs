@@ -5,9 +5,9 @@
 use std::io;
 use std::sync::Arc;
 
-use super::checkpoint::{Frames, FramesOf};
-use super::chunk::CHUNK_ROWS;
-use super::stored::{Unsound, put_list, take_list};
+use super::checkpoint::{CheckpointWriter, FramesOf};
+use super::chunk::{CHUNK_ROWS, Cells};
+use super::stored::Unsound;
 use daftar_domain::record::RecordId;
 
 /// The keys of the records of one kind, by row; cheap to copy.
@@ -80,32 +80,28 @@ impl Rows {
 }
 
 impl Rows {
-    /// What a checkpoint holds of it.
-    pub(super) fn store(&self, frames: &mut dyn Frames) -> io::Result<()> {
-        for chunk in self.chunks.iter() {
-            frames.add(&|to| put_list(to, chunk))?;
-        }
-        Ok(())
+    /// Writes it to a checkpoint.
+    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
+        let keys = |chunk: &Arc<Vec<RecordId>>| chunk.iter().map(|id| id.0).collect::<Vec<u64>>();
+        self.chunks.iter().try_for_each(|chunk| checkpoint.add(&Cells::from(keys(chunk))))
     }
 
-    /// What a checkpoint held.
+    /// Reads it from a checkpoint.
     pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
         let mut chunks: Vec<Arc<Vec<RecordId>>> = Vec::new();
         let mut count = 0_usize;
-        frames.each(|from| {
-            let chunk: Vec<RecordId> = take_list(from)?;
+        for keys in frames.all::<Cells<u64>>()? {
+            let chunk: Vec<RecordId> = keys.as_slice().iter().copied().map(RecordId).collect();
             let last = chunks.last().and_then(|chunk| chunk.last());
             let is_sound = chunk.is_sorted_by(|one, other| one < other)
                 && chunk.first().is_some_and(|first| last.is_none_or(|last| last < first))
-                && chunk.len() <= CHUNK_ROWS
                 && count.is_multiple_of(CHUNK_ROWS);
             if !is_sound {
                 return Err(Unsound("the keys of records do not ascend"));
             }
             count += chunk.len();
             chunks.push(Arc::new(chunk));
-            Ok(())
-        })?;
+        }
         let count = u32::try_from(count).map_err(|_| Unsound("there are too many rows"))?;
         Ok(Self { chunks: Arc::new(chunks), count })
     }

@@ -6,7 +6,7 @@
 use super::blobs::Blobs;
 use super::places::Place;
 use super::rows::Rows;
-use super::stored::{Bytes, Stored};
+use super::stored;
 use daftar_domain::group::Member;
 
 /// A person's place in a group, seen from the group.
@@ -24,7 +24,7 @@ pub(super) fn of_members(people: &Rows, members: &[Member]) -> Vec<u8> {
     for member in members {
         let place = people.find(member.individual).and_then(|person| Place::of(member, person));
         if let Some(place) = place {
-            place.put(&mut bytes);
+            stored::put(&mut bytes, &place);
         }
     }
     bytes
@@ -32,8 +32,8 @@ pub(super) fn of_members(people: &Rows, members: &[Member]) -> Vec<u8> {
 
 /// The seats of a group's row that count on a day.
 pub(super) fn on_day(seats: &Blobs, group: u32, day: i32) -> impl Iterator<Item = Seat> + '_ {
-    let mut bytes = Bytes(seats.get(group));
+    let mut bytes = seats.get(group);
     // What is here was written by `of_members`, or read from a checkpoint whose checksums were right.
-    let places = std::iter::from_fn(move || Place::take(&mut bytes).ok());
+    let places = std::iter::from_fn(move || stored::take::<Place>(&mut bytes).ok());
     places.filter(move |place| place.holds_on(day)).map(|place| Seat { person: place.group, role: place.role })
 }

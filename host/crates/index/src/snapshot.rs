@@ -7,9 +7,8 @@ use jiff::civil::Date;
 
 use super::about::About;
 use super::bitmaps::RowSet;
-use super::codes::postings_of;
+use super::codes::{ExtensionNumbers, postings_of};
 use super::cover::CoverIndex;
-use super::extensions::ExtensionNumbers;
 use super::gather::{self, Gathered};
 use super::groups::Groups;
 use super::identifiers::IdentifierHasher;

@@ -2,15 +2,18 @@
 
 use std::io;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::bitmaps::{Posting, RowSet};
 use super::blobs::Blobs;
-use super::checkpoint::{Loading, Section, Sections};
+use super::checkpoint::{CheckpointWriter, Loading, Section};
 use super::codes::{Edits, apply_edits, note_edits, sorted_once};
 use super::image::Teller;
 use super::rows::{Place, Rows};
 use super::search;
 use super::search::filter::{Condition, Filter, Rows as MatchingRows, Test};
-use super::stored::{Bytes, Stored, Unsound, put_list, take_list};
+use super::stored::{self, Unsound};
 use super::tree::SharedTree;
 use daftar_domain::record::RecordId;
 use daftar_domain::search::Page;
@@ -29,32 +32,13 @@ impl<K: Ord + Clone> Default for TermIndex<K> {
     }
 }
 
-/// The terms of a record, to be cleared when it is written again: sorted, each once.
-struct Terms<K>(Vec<K>);
-
-impl<K> Default for Terms<K> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<K: Stored> Stored for Terms<K> {
-    fn put(&self, to: &mut Vec<u8>) {
-        put_list(to, &self.0);
-    }
-
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        take_list(from).map(Self)
-    }
-}
-
 /// What a row set when it was last written; nothing, where it never was.
-pub(super) fn of_row<T: Stored + Default>(terms: &Blobs, row: u32) -> T {
-    let bytes = terms.get(row);
+pub(super) fn of_row<T: DeserializeOwned + Default>(terms: &Blobs, row: u32) -> T {
+    let mut bytes = terms.get(row);
     if bytes.is_empty() {
         return T::default();
     }
-    T::take(&mut Bytes(bytes)).unwrap_or_else(|error| {
+    stored::take(&mut bytes).unwrap_or_else(|error| {
         // They were written by this process, or read from a checkpoint whose checksums were right.
         tracing::error!(error = %error, "what a record set cannot be read; searches may find it by what it said before");
         T::default()
@@ -62,16 +46,14 @@ pub(super) fn of_row<T: Stored + Default>(terms: &Blobs, row: u32) -> T {
 }
 
 /// Keeps what a row sets.
-pub(super) fn set_row<T: Stored>(terms: &mut Blobs, row: u32, of_row: &T) {
-    let mut bytes = Vec::new();
-    of_row.put(&mut bytes);
-    terms.set(row, &bytes);
+pub(super) fn set_row<T: Serialize>(terms: &mut Blobs, row: u32, of_row: &T) {
+    terms.set(row, &stored::bytes_of(of_row));
 }
 
 /// A record taken apart: its key and its terms.
 pub(super) type Prepared<K> = (RecordId, Vec<K>);
 
-impl<K: Ord + Clone + Stored> TermIndex<K> {
+impl<K: Ord + Clone + Serialize + DeserializeOwned> TermIndex<K> {
     /// Writes records, each into a new row or the row that it has.
     pub(super) fn write(&mut self, all_terms: &mut Blobs, records: Vec<Prepared<K>>) {
         let mut edits = Edits::new();
@@ -86,9 +68,9 @@ impl<K: Ord + Clone + Stored> TermIndex<K> {
                     continue;
                 }
             };
-            let before: Terms<K> = of_row(all_terms, row);
-            let terms = Terms(sorted_once(terms));
-            note_edits(&mut edits, row, &before.0, &terms.0, K::clone);
+            let before: Vec<K> = of_row(all_terms, row);
+            let terms = sorted_once(terms);
+            note_edits(&mut edits, row, &before, &terms, K::clone);
             set_row(all_terms, row, &terms);
         }
         apply_edits(&mut self.postings, edits);
@@ -99,13 +81,13 @@ impl<K: Ord + Clone + Stored> TermIndex<K> {
         &self.postings
     }
 
-    /// What a checkpoint holds of it.
-    pub(super) fn store(&self, checkpoint: &mut dyn Sections, rows: Section, terms: Section) -> io::Result<()> {
+    /// Writes it to a checkpoint.
+    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>, rows: Section, terms: Section) -> io::Result<()> {
         self.rows.store(checkpoint.section(rows)?)?;
         self.postings.store(checkpoint.section(terms)?)
     }
 
-    /// What a checkpoint held.
+    /// Reads it from a checkpoint.
     pub(super) fn load(checkpoint: &Loading<'_>, rows: Section, terms: Section) -> Result<Self, Unsound> {
         let rows = checkpoint.read(rows, Rows::load)?;
         Ok(Self { rows, postings: checkpoint.read(terms, SharedTree::load)? })

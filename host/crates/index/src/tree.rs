@@ -11,8 +11,11 @@ use std::io;
 use std::slice;
 use std::sync::Arc;
 
-use super::checkpoint::{Frames, FramesOf};
-use super::stored::{Stored, Unsound};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::checkpoint::{CheckpointWriter, FramesOf};
+use super::stored::Unsound;
 
 /// The most entries of a leaf and the most children of a branch.
 const FAN_OUT: usize = 32;
@@ -175,26 +178,15 @@ fn in_parts<K: Clone, V, T>(parts: Vec<(K, T)>, node: impl Fn(Vec<(K, T)>) -> No
     }
 }
 
-impl<K: Ord + Clone + Stored, V: Clone + Stored> SharedTree<K, V> {
-    /// What a checkpoint holds of it.
-    pub(super) fn store(&self, frames: &mut dyn Frames) -> io::Result<()> {
-        for (key, value) in self.iter() {
-            frames.add(&|to| {
-                key.put(to);
-                value.put(to);
-            })?;
-        }
-        Ok(())
+impl<K: Ord + Clone + Serialize + DeserializeOwned, V: Clone + Serialize + DeserializeOwned> SharedTree<K, V> {
+    /// Writes it to a checkpoint.
+    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
+        self.iter().try_for_each(|entry| checkpoint.add(&entry))
     }
 
-    /// What a checkpoint held.
+    /// Reads it from a checkpoint.
     pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
-        let mut entries = Vec::new();
-        frames.each(|from| {
-            entries.push((K::take(from)?, V::take(from)?));
-            Ok(())
-        })?;
-        Self::from_ascending(entries)
+        frames.all().and_then(Self::from_ascending)
     }
 }
 

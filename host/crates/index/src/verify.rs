@@ -9,12 +9,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::about::{place_of_status, terms_of_consent, terms_of_membership};
-use super::bitmaps::{Posting, SEGMENT_ROWS, join};
+use super::bitmaps::{SEGMENT_ROWS, join};
 use super::chunk::{RowValues, split};
-use super::codes::CodeIndex;
+use super::codes::{CodeIndex, CodeKey, count_entries, sorted_once};
 use super::individuals::{self, WordIndex, version_cell, words_of};
 use super::places::Place;
-use super::tree::SharedTree;
 use super::{Snapshot, groups, seats};
 use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::change::ChangedRecord;
@@ -61,17 +60,6 @@ pub struct RowCheck {
     counted: Vec<Counts>,
     is_seen: Vec<bool>,
     problems: Vec<(RecordId, RowProblem)>,
-}
-
-/// Counts for each row of a segment how many entries lead to it.
-pub(super) fn count<K: Ord + Clone>(index: &SharedTree<K, Posting>, segment: u16, counts: &mut [u32]) {
-    for (_, posting) in index.iter() {
-        for low in posting.segment(segment).iter().flat_map(|rows| rows.iter()) {
-            if let Some(count) = counts.get_mut(low as usize) {
-                *count = count.saturating_add(1);
-            }
-        }
-    }
 }
 
 impl Snapshot {
@@ -148,16 +136,28 @@ impl RowCheck {
         let kind = self.kind;
         match kind {
             RecordKind::Individual => {
-                self.add(|snapshot, at, counts| count(&snapshot.individuals.codes, at, counts), |row| &mut row.codes);
-                self.add(|snapshot, at, counts| count(&snapshot.individuals.words, at, counts), |row| &mut row.words);
+                self.add(
+                    |snapshot, at, counts| count_entries(&snapshot.individuals.codes, at, counts),
+                    |row| &mut row.codes,
+                );
+                self.add(
+                    |snapshot, at, counts| count_entries(&snapshot.individuals.words, at, counts),
+                    |row| &mut row.words,
+                );
                 let identifiers = |snapshot: &Snapshot, at, counts: &mut [u32]| {
                     count_rows(snapshot.individuals.identifiers.every_row(), at, counts);
                 };
                 self.add(identifiers, |row| &mut row.identifiers);
             }
             RecordKind::Group => {
-                self.add(|snapshot, at, counts| count(&snapshot.groups.codes, at, counts), |row| &mut row.codes);
-                self.add(|snapshot, at, counts| count(&snapshot.groups.words, at, counts), |row| &mut row.words);
+                self.add(
+                    |snapshot, at, counts| count_entries(&snapshot.groups.codes, at, counts),
+                    |row| &mut row.codes,
+                );
+                self.add(
+                    |snapshot, at, counts| count_entries(&snapshot.groups.words, at, counts),
+                    |row| &mut row.words,
+                );
                 let identifiers = |snapshot: &Snapshot, at, counts: &mut [u32]| {
                     count_rows(snapshot.groups.identifiers.every_row(), at, counts);
                 };
@@ -175,13 +175,14 @@ impl RowCheck {
             }
             RecordKind::ProgramMembership => {
                 let terms = |snapshot: &Snapshot, at, counts: &mut [u32]| {
-                    count(snapshot.about.memberships.postings(), at, counts);
+                    count_entries(snapshot.about.memberships.postings(), at, counts);
                 };
                 self.add(terms, |row| &mut row.words);
             }
             RecordKind::Consent => {
-                let terms =
-                    |snapshot: &Snapshot, at, counts: &mut [u32]| count(snapshot.about.consents.postings(), at, counts);
+                let terms = |snapshot: &Snapshot, at, counts: &mut [u32]| {
+                    count_entries(snapshot.about.consents.postings(), at, counts)
+                };
                 self.add(terms, |row| &mut row.words);
             }
             RecordKind::Program => {}
@@ -260,8 +261,8 @@ fn holds_words(index: &WordIndex, words: &str, row: u32) -> Result<u32, RowProbl
     if words_of(words).all(is_found) { Ok(length(words_of(words).count())) } else { Err(WORDS) }
 }
 
-fn holds_codes(index: &CodeIndex, codes: &[super::codes::CodeKey], row: u32) -> Result<u32, RowProblem> {
-    let is_found = |code: &super::codes::CodeKey| index.get(code).is_some_and(|posting| posting.contains(row));
+fn holds_codes(index: &CodeIndex, codes: &[CodeKey], row: u32) -> Result<u32, RowProblem> {
+    let is_found = |code: &CodeKey| index.get(code).is_some_and(|posting| posting.contains(row));
     if codes.iter().all(is_found) { Ok(length(codes.len())) } else { Err(CODES) }
 }
 
@@ -367,7 +368,7 @@ impl Snapshot {
         if !is_same {
             return Err(VALUES);
         }
-        let terms = super::codes::sorted_once(terms_of_membership(record));
+        let terms = sorted_once(terms_of_membership(record));
         let postings = self.about.memberships.postings();
         if !terms.iter().all(|term| postings.get(term).is_some_and(|posting| posting.contains(row))) {
             return Err(TERMS);
@@ -381,7 +382,7 @@ impl Snapshot {
         if !self.covers.knows(record) {
             return Err(COVERS);
         }
-        let terms = super::codes::sorted_once(terms_of_consent(record));
+        let terms = sorted_once(terms_of_consent(record));
         let postings = self.about.consents.postings();
         if !terms.iter().all(|term| postings.get(term).is_some_and(|posting| posting.contains(row))) {
             return Err(TERMS);

@@ -1,5 +1,7 @@
 //! What memberships and consents are searched by.
 
+use serde::{Deserialize, Serialize};
+
 use crate::organization::Organization;
 use crate::program_membership::MembershipStatus;
 use crate::record::RecordId;
@@ -7,8 +9,8 @@ use crate::subject::SubjectReference;
 
 use super::instant::InstantCondition;
 
-/// What a membership is searched by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// What a membership is searched by. The serialized form is for checkpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MembershipTerm {
     /// Whose it is.
     Beneficiary(SubjectReference),
@@ -30,8 +32,8 @@ impl MembershipTerm {
     }
 }
 
-/// What a consent is searched by.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// What a consent is searched by. The serialized form is for checkpoints.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ConsentTerm {
     /// Who consents.
     Subject(SubjectReference),

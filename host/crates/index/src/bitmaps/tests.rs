@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::stored::{bytes_of, take};
 
 fn rows_of(posting: &Posting) -> Vec<u32> {
     let inside = |segment| posting.segment(segment).map(Cow::into_owned).unwrap_or_default();
@@ -36,18 +37,18 @@ fn reads_back_as_a_list_and_as_bitmaps() {
     for (count, step) in [(0, 1), (1, 1), (FEW_MAX, 300), (FEW_MAX + 1, 300), (3_000, 70), (9_000, 1)] {
         let mut posting = Posting::default();
         (0..count as u32).for_each(|at| posting.insert(at * step + 65_000));
-        let mut bytes = Vec::new();
-        posting.put(&mut bytes);
-        let mut from = Bytes(&bytes);
-        let read = Posting::take(&mut from).unwrap();
+        let bytes = bytes_of(&posting);
+        let mut from = bytes.as_slice();
+        let read: Posting = take(&mut from).unwrap();
         assert!(from.is_empty());
         assert_eq!(rows_of(&read), rows_of(&posting), "{count}");
         for cut in [0, 1, bytes.len() / 2, bytes.len() - 1] {
-            assert!(Posting::take(&mut Bytes(&bytes[..cut])).is_err(), "{count} {cut}");
+            assert!(take::<Posting>(&mut &bytes[..cut]).is_err(), "{count} {cut}");
         }
     }
-    assert!(Posting::take(&mut Bytes(&[0, 2, 5, 0])).is_err(), "a row occurs twice");
-    assert!(Posting::take(&mut Bytes(&[7])).is_err());
+    let twice = bytes_of(&Posting::Few(Arc::new([5, 5])));
+    assert!(take::<Posting>(&mut twice.as_slice()).is_err(), "a row occurs twice");
+    assert!(take::<Posting>(&mut [7_u8].as_slice()).is_err());
 }
 
 #[test]

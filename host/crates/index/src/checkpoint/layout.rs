@@ -10,7 +10,7 @@ use daftar_domain::vocabulary::CodedField;
 /// The layout of the columns. To be raised with every change of what a record becomes in memory (its words, its order, its
 /// columns) or of how a part is written; a test reminds of it. The version of daftar counts as well, and so do the tables of
 /// Unicode, by which words are cut and put in order.
-pub(super) const LAYOUT: u32 = 1;
+pub(super) const LAYOUT: u32 = 2;
 
 /// What stands for the layout in the file.
 pub(super) fn layout() -> [u8; 32] {

@@ -6,9 +6,11 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 
+use serde::de::DeserializeOwned;
+
 use super::section::Section;
 use super::{END, END_BYTES, FORMAT, Frame, FrameTable, HEADER_BYTES, Head, MAGIC, layout};
-use crate::stored::{Bytes, Stored, Unsound};
+use crate::stored::{self, Unsound};
 use daftar_domain::change::Sequence;
 
 /// The greatest table of a checkpoint, in bytes: enough for frames of more than a TiB.
@@ -42,22 +44,31 @@ pub fn is_of_another_version(reason: Unsound) -> bool {
 pub(super) fn head(file: &File) -> Result<Head, Unsound> {
     let mut bytes = [0; HEADER_BYTES];
     file.read_exact_at(&mut bytes, 0).map_err(|_| Unsound("it is too short"))?;
-    let mut from = Bytes(&bytes);
-    if from.array()? != *MAGIC {
+    let mut from = bytes.as_slice();
+    if array(&mut from)? != *MAGIC {
         return Err(Unsound("it is no checkpoint"));
     }
-    if u32::take(&mut from)? != FORMAT {
+    if u32::from_le_bytes(array(&mut from)?) != FORMAT {
         return Err(OTHER_FORMAT);
     }
-    let head = Head { layout: from.array()?, sequence: Sequence(u64::take(&mut from)?), mark: from.array()? };
+    let layout = array(&mut from)?;
+    let sequence = Sequence(u64::from_le_bytes(array(&mut from)?));
+    let head = Head { layout, sequence, mark: array(&mut from)? };
     let checked = bytes.get(..HEADER_BYTES - size_of::<u32>()).unwrap_or_default();
-    if u32::take(&mut from)? != crc32fast::hash(checked) {
+    if u32::from_le_bytes(array(&mut from)?) != crc32fast::hash(checked) {
         return Err(DAMAGED);
     }
     if head.layout != layout::layout() {
         return Err(OTHER_VERSION);
     }
     Ok(head)
+}
+
+/// The next bytes of the head or the end.
+fn array<const N: usize>(from: &mut &[u8]) -> Result<[u8; N], Unsound> {
+    let (array, rest) = from.split_first_chunk::<N>().ok_or(Unsound("it is too short"))?;
+    *from = rest;
+    Ok(*array)
 }
 
 impl<'f> Loading<'f> {
@@ -67,10 +78,10 @@ impl<'f> Loading<'f> {
         let end_at = length.checked_sub(END_BYTES as u64).ok_or(Unsound("it is too short"))?;
         let mut end = [0; END_BYTES];
         file.read_exact_at(&mut end, end_at).map_err(|_| UNREADABLE)?;
-        let mut from = Bytes(&end);
-        let (table_at, table_length) = <(u64, u64)>::take(&mut from)?;
-        let (checksum, last) = (u32::take(&mut from)?, from.array()?);
-        if last != *END {
+        let mut from = end.as_slice();
+        let (table_at, table_length) = (u64::from_le_bytes(array(&mut from)?), u64::from_le_bytes(array(&mut from)?));
+        let checksum = u32::from_le_bytes(array(&mut from)?);
+        if array(&mut from)? != *END {
             return Err(Unsound("it breaks off"));
         }
         if table_at.checked_add(table_length) != Some(end_at) || table_length > TABLE_BYTES_MAX {
@@ -84,8 +95,8 @@ impl<'f> Loading<'f> {
         if hasher.finalize() != checksum {
             return Err(DAMAGED);
         }
-        let mut from = Bytes(&table);
-        let FrameTable { sections, frames } = FrameTable::take(&mut from)?;
+        let mut from = table.as_slice();
+        let FrameTable { sections, frames } = stored::take(&mut from)?;
         if !sections.into_iter().eq(Section::ALL.into_iter().map(Section::number)) || !from.is_empty() {
             return Err(Unsound("a part of it is missing"));
         }
@@ -117,34 +128,43 @@ impl<'f> Loading<'f> {
 }
 
 impl FramesOf<'_> {
-    /// Reads everything that the part is made of, one after the other.
-    pub(crate) fn each(&mut self, mut take: impl FnMut(&mut Bytes<'_>) -> Result<(), Unsound>) -> Result<(), Unsound> {
+    /// Reads the values of the part in their order, each as `take` does.
+    pub(crate) fn each<T>(
+        &mut self,
+        mut take: impl FnMut(&mut &[u8]) -> Result<T, Unsound>,
+    ) -> Result<Vec<T>, Unsound> {
+        let mut values = Vec::new();
         for frame in self.frames {
             self.buffer.resize(usize::try_from(frame.length).map_err(|_| DAMAGED)?, 0);
             self.file.read_exact_at(&mut self.buffer, frame.offset).map_err(|_| UNREADABLE)?;
             if crc32fast::hash(&self.buffer) != frame.checksum {
                 return Err(DAMAGED);
             }
-            let mut from = Bytes(&self.buffer);
+            let mut from = self.buffer.as_slice();
             while !from.is_empty() {
-                let before = from.0.len();
-                take(&mut from)?;
-                if from.0.len() == before {
+                let before = from.len();
+                values.push(take(&mut from)?);
+                if from.len() == before {
                     return Err(DAMAGED);
                 }
             }
         }
-        Ok(())
+        Ok(values)
     }
 
-    /// Reads a part that is one thing.
-    pub(crate) fn one<T: Stored>(&mut self) -> Result<T, Unsound> {
-        let mut only = None;
-        self.each(|from| {
-            let one = T::take(from)?;
-            if only.replace(one).is_some() { Err(Unsound("a part of it occurs twice")) } else { Ok(()) }
-        })?;
-        only.ok_or(Unsound("a part of it is missing"))
+    /// Reads the values of the part in their order.
+    pub(crate) fn all<T: DeserializeOwned>(&mut self) -> Result<Vec<T>, Unsound> {
+        self.each(|from| stored::take(from))
+    }
+
+    /// Reads the only value of the part.
+    pub(crate) fn one<T: DeserializeOwned>(&mut self) -> Result<T, Unsound> {
+        let mut values = self.all()?;
+        match (values.pop(), values.is_empty()) {
+            (Some(only), true) => Ok(only),
+            (Some(_), false) => Err(Unsound("a part of it occurs twice")),
+            (None, _) => Err(Unsound("a part of it is missing")),
+        }
     }
 }
 

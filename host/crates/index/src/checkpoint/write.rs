@@ -2,29 +2,19 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
+
 use super::section::Section;
 use super::{END, FORMAT, Frame, FrameTable, HEADER_BYTES, Head, MAGIC};
-use crate::image::{Image, bytes_of};
-use crate::stored::Stored;
+use crate::image::Image;
+use crate::stored::{self, bytes_of};
 
 /// How many bytes of a part are written at once, or one thing of it where that is larger.
 const FRAME_BYTES: usize = 1 << 20;
 
-/// Where the parts of a checkpoint are put.
-pub(crate) trait Sections {
-    /// Begins a part. Each is begun once.
-    fn section(&mut self, section: Section) -> io::Result<&mut dyn Frames>;
-}
-
-/// Where the things that a part is made of are put, one after the other.
-pub(crate) trait Frames {
-    /// Adds one of them.
-    fn add(&mut self, put: &dyn Fn(&mut Vec<u8>)) -> io::Result<()>;
-}
-
-/// A checkpoint that is being written.
-struct Writer<W> {
-    out: W,
+/// A checkpoint that is being written: part by part, the values of a part one after the other.
+pub(crate) struct CheckpointWriter<'w> {
+    out: &'w mut dyn Write,
     written: u64,
     section: Section,
     buffer: Vec<u8>,
@@ -35,8 +25,8 @@ struct Writer<W> {
 ///
 /// # Errors
 /// When it cannot be written.
-pub(super) fn write(image: &Image, head: &Head, out: impl Write) -> io::Result<u64> {
-    let mut writer = Writer {
+pub(super) fn write(image: &Image, head: &Head, out: &mut dyn Write) -> io::Result<u64> {
+    let mut writer = CheckpointWriter {
         out,
         written: 0,
         section: Section::Secret,
@@ -51,16 +41,36 @@ pub(super) fn write(image: &Image, head: &Head, out: impl Write) -> io::Result<u
 
 fn header(head: &Head) -> Vec<u8> {
     let mut header = MAGIC.to_vec();
-    FORMAT.put(&mut header);
+    header.extend_from_slice(&FORMAT.to_le_bytes());
     header.extend_from_slice(&head.layout);
-    head.sequence.0.put(&mut header);
+    header.extend_from_slice(&head.sequence.0.to_le_bytes());
     header.extend_from_slice(&head.mark);
-    crc32fast::hash(&header).put(&mut header);
+    let checksum = crc32fast::hash(&header);
+    header.extend_from_slice(&checksum.to_le_bytes());
     debug_assert_eq!(header.len(), HEADER_BYTES);
     header
 }
 
-impl<W: Write> Writer<W> {
+impl CheckpointWriter<'_> {
+    /// Begins a part. Each is begun once.
+    pub(crate) fn section(&mut self, section: Section) -> io::Result<&mut Self> {
+        self.flush_frame()?;
+        self.section = section;
+        self.table.sections.push(section.number());
+        Ok(self)
+    }
+
+    /// Adds a value to the part.
+    pub(crate) fn add<T: Serialize + ?Sized>(&mut self, value: &T) -> io::Result<()> {
+        self.add_with(|to| stored::put(to, value))
+    }
+
+    /// Adds to the part a value that appends its own bytes.
+    pub(crate) fn add_with(&mut self, put: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        put(&mut self.buffer);
+        if self.buffer.len() >= FRAME_BYTES { self.flush_frame() } else { Ok(()) }
+    }
+
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.out.write_all(bytes)?;
         self.written += bytes.len() as u64;
@@ -87,33 +97,15 @@ impl<W: Write> Writer<W> {
 
     fn finish(mut self) -> io::Result<u64> {
         let table = bytes_of(&self.table);
-        let mut end = Vec::new();
-        self.written.put(&mut end);
-        (table.len() as u64).put(&mut end);
+        let mut end = [self.written.to_le_bytes(), (table.len() as u64).to_le_bytes()].concat();
         let mut checksum = crc32fast::Hasher::new();
         checksum.update(&table);
         checksum.update(&end);
-        checksum.finalize().put(&mut end);
+        end.extend_from_slice(&checksum.finalize().to_le_bytes());
         end.extend_from_slice(END);
         self.put(&table)?;
         self.put(&end)?;
         self.out.flush()?;
         Ok(self.written)
-    }
-}
-
-impl<W: Write> Sections for Writer<W> {
-    fn section(&mut self, section: Section) -> io::Result<&mut dyn Frames> {
-        self.flush_frame()?;
-        self.section = section;
-        self.table.sections.push(section.number());
-        Ok(self)
-    }
-}
-
-impl<W: Write> Frames for Writer<W> {
-    fn add(&mut self, put: &dyn Fn(&mut Vec<u8>)) -> io::Result<()> {
-        put(&mut self.buffer);
-        if self.buffer.len() >= FRAME_BYTES { self.flush_frame() } else { Ok(()) }
     }
 }

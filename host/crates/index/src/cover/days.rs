@@ -4,9 +4,10 @@
 //! the stretches around the day is one of the period's.
 
 use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
 
-use crate::stored::{Bytes, Stored, Unsound};
-use daftar_domain::calendar::days_since_epoch;
+use crate::stored::Unsound;
+use daftar_domain::calendar::{date_from_days, days_since_epoch};
 
 /// The stretches are halved this often from the whole calendar to single days. Its 2^19 days hold every date that a consent can name,
 /// 1800 to 2999, and some before and after, which stand for all days further out.
@@ -16,16 +17,25 @@ const OFFSET_DAYS: i32 = 70_000;
 
 /// 2^n days that begin at a multiple of 2^n, numbered as the nodes of a heap: 1 is the whole calendar, and the halves of `k` are
 /// `2k` and `2k + 1`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Stretch(u32);
 
-impl Stored for Stretch {
-    fn put(&self, to: &mut Vec<u8>) {
-        self.0.put(to);
-    }
+/// A day that a consent names. A checkpoint counts it from 1970-01-01.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "i32", into = "i32")]
+pub(super) struct Day(pub(super) Date);
 
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        u32::take(from).map(Self)
+impl TryFrom<i32> for Day {
+    type Error = Unsound;
+
+    fn try_from(days: i32) -> Result<Self, Unsound> {
+        date_from_days(days).map(Self).ok_or(Unsound("a day lies outside the calendar"))
+    }
+}
+
+impl From<Day> for i32 {
+    fn from(Day(date): Day) -> Self {
+        days_since_epoch(date)
     }
 }
 
@@ -69,6 +79,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::stored::{bytes_of, take};
     use daftar_domain::calendar::{YEAR_MAX, YEAR_MIN};
 
     fn day(days: i32) -> Date {
@@ -90,6 +101,14 @@ mod tests {
             let is_inside = day(first) <= asked && (is_open || asked <= last);
             prop_assert_eq!(meets(day(first), (!is_open).then_some(last), asked), usize::from(is_inside));
         }
+    }
+
+    #[test]
+    fn a_day_is_read_as_it_was_written() {
+        for date in [Date::constant(YEAR_MIN, 1, 1), Date::constant(1970, 1, 1), Date::MAX] {
+            assert_eq!(take(&mut bytes_of(&Day(date)).as_slice()), Ok(Day(date)));
+        }
+        assert!(take::<Day>(&mut bytes_of(&i32::MAX).as_slice()).is_err());
     }
 
     #[test]

@@ -4,48 +4,31 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use super::names::Names;
 use super::{Class, CoverIndex, Covers, Given, Stretch};
-use crate::checkpoint::{Loading, Section, Sections};
-use crate::image::{Teller, bytes_of};
-use crate::stored::{Bytes, Stored, Unsound};
+use crate::checkpoint::{CheckpointWriter, Loading, Section};
+use crate::image::Teller;
+use crate::stored::{Unsound, bytes_of};
 use crate::tree::SharedTree;
 use daftar_domain::consent::ConsentId;
 
-impl Stored for Class {
-    fn put(&self, to: &mut Vec<u8>) {
-        (self.organization, self.purpose, self.fields).put(to);
-    }
-
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        let (organization, purpose, fields) = Stored::take(from)?;
-        Ok(Self { organization, purpose, fields })
-    }
+/// Writes a consent's id as its bytes.
+pub(super) fn put_id<S: Serializer>(id: &ConsentId, to: S) -> Result<S::Ok, S::Error> {
+    id.to_bytes().serialize(to)
 }
 
-impl Stored for Given {
-    fn put(&self, to: &mut Vec<u8>) {
-        let Self { id, organization, purpose, fields, first, last, opens_subject, opens_memberships } = self;
-        to.extend_from_slice(&id.to_bytes());
-        (*organization, *purpose, *fields).put(to);
-        (*first, *last).put(to);
-        (*opens_subject, *opens_memberships).put(to);
-    }
-
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        let id = ConsentId::from_bytes(from.array()?);
-        let (organization, purpose, fields) = Stored::take(from)?;
-        let (first, last) = Stored::take(from)?;
-        let (opens_subject, opens_memberships) = Stored::take(from)?;
-        Ok(Self { id, organization, purpose, fields, first, last, opens_subject, opens_memberships })
-    }
+/// Reads a consent's id.
+pub(super) fn take_id<'de, D: Deserializer<'de>>(from: D) -> Result<ConsentId, D::Error> {
+    <[u8; 16]>::deserialize(from).map(ConsentId::from_bytes)
 }
 
 impl CoverIndex {
-    /// What a checkpoint holds of it.
-    pub(crate) fn store(&self, checkpoint: &mut dyn Sections) -> io::Result<()> {
+    /// Writes it to a checkpoint.
+    pub(crate) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
         let Self { names, given, classes, individuals, groups, memberships, beneficiaries, answers: _ } = self;
-        checkpoint.section(Section::CoverNames)?.add(&|to| names.put(to))?;
+        checkpoint.section(Section::CoverNames)?.add(&names.texts())?;
         given.store(checkpoint.section(Section::CoverGiven)?)?;
         classes.store(checkpoint.section(Section::CoverClasses)?)?;
         individuals.store(checkpoint.section(Section::CoveredIndividuals)?)?;
@@ -54,10 +37,10 @@ impl CoverIndex {
         beneficiaries.store(checkpoint.section(Section::Beneficiaries)?)
     }
 
-    /// What a checkpoint held.
+    /// Reads it from a checkpoint.
     pub(crate) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
         Ok(Self {
-            names: checkpoint.read(Section::CoverNames, |frames| frames.one())?,
+            names: checkpoint.read(Section::CoverNames, |frames| frames.one().map(Names::of_texts))?,
             given: checkpoint.read(Section::CoverGiven, SharedTree::load)?,
             classes: checkpoint.read(Section::CoverClasses, SharedTree::load)?,
             individuals: checkpoint.read(Section::CoveredIndividuals, SharedTree::load)?,
@@ -96,37 +79,16 @@ fn by_name<'c>(texts: &Texts, covers: &'c Covers) -> BTreeMap<(Vec<u8>, Stretch)
 }
 
 /// What the numbers of names stand for.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Texts {
-    pub(super) organizations: BTreeMap<u32, Arc<str>>,
-    pub(super) purposes: BTreeMap<u32, Arc<str>>,
+    pub(super) organizations: BTreeMap<u32, String>,
+    pub(super) purposes: BTreeMap<u32, String>,
     pub(super) fields: BTreeMap<u32, Option<Vec<String>>>,
 }
 
 impl Texts {
     fn bytes_of_class(&self, class: Class) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        self.organizations.get(&class.organization).cloned().put(&mut bytes);
-        self.purposes.get(&class.purpose).cloned().put(&mut bytes);
-        match self.fields.get(&class.fields) {
-            None => bytes.push(2),
-            Some(names) => names.put(&mut bytes),
-        }
-        bytes
-    }
-}
-
-impl Stored for Names {
-    fn put(&self, to: &mut Vec<u8>) {
-        let Texts { organizations, purposes, fields } = self.texts();
-        organizations.into_iter().collect::<Vec<_>>().put(to);
-        purposes.into_iter().collect::<Vec<_>>().put(to);
-        fields.into_iter().collect::<Vec<_>>().put(to);
-    }
-
-    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
-        let organizations: Vec<(u32, Arc<str>)> = Stored::take(from)?;
-        let purposes: Vec<(u32, Arc<str>)> = Stored::take(from)?;
-        let fields: Vec<(u32, Option<Vec<String>>)> = Stored::take(from)?;
-        Ok(Self::of_texts(organizations, purposes, fields))
+        let (organization, purpose) = (self.organizations.get(&class.organization), self.purposes.get(&class.purpose));
+        bytes_of(&(organization, purpose, self.fields.get(&class.fields)))
     }
 }

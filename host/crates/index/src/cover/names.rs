@@ -80,7 +80,7 @@ impl Names {
     /// What every number stands for.
     pub(super) fn texts(&self) -> Texts {
         let by_number = |names: &SharedTree<Arc<str>, u32>| {
-            names.iter().map(|(name, number)| (*number, Arc::clone(name))).collect()
+            names.iter().map(|(name, number)| (*number, name.to_string())).collect()
         };
         let fields = self.fields.iter().map(|(number, names)| (*number, names.as_ref().map(|names| names.to_vec())));
         Texts {
@@ -91,21 +91,17 @@ impl Names {
     }
 
     /// Names whose numbers are known.
-    pub(super) fn of_texts(
-        organizations: Vec<(u32, Arc<str>)>,
-        purposes: Vec<(u32, Arc<str>)>,
-        fields: Vec<(u32, Option<Vec<String>>)>,
-    ) -> Self {
+    pub(super) fn of_texts(texts: Texts) -> Self {
         let mut names = Self::default();
-        for (number, name) in organizations {
-            names.organizations.insert(name, number);
+        for (number, name) in texts.organizations {
+            names.organizations.insert(name.into(), number);
             names.last = names.last.max(number);
         }
-        for (number, text) in purposes {
-            names.purposes.insert(text, number);
+        for (number, text) in texts.purposes {
+            names.purposes.insert(text.into(), number);
             names.last = names.last.max(number);
         }
-        for (number, list) in fields {
+        for (number, list) in texts.fields {
             let list: FieldNames = list.map(Arc::from);
             names.numbers_of_fields.insert(list.clone(), number);
             names.fields.insert(number, list);
