@@ -1,7 +1,8 @@
 //! `Accept`: what a client takes, to every endpoint of both listeners.
 
 use daftar::api::access::Access;
-use daftar::api::router::{Endpoint, endpoints};
+use daftar::api::endpoint::Endpoint;
+use daftar::api::router::endpoints;
 use daftar_tests::{ApiClient, TestApp};
 
 /// A register and a client that may do anything.

@@ -7,7 +7,8 @@ mod table;
 
 use std::collections::BTreeSet;
 
-use daftar::api::router::{Endpoint, endpoints};
+use daftar::api::endpoint::Endpoint;
+use daftar::api::router::endpoints;
 use daftar_tests::TestApp;
 
 use callers::{Caller, callers};

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::http::{Connection, Request, Response};
 
 /// Where the API begins.
-const BASE_PATH: &str = daftar::api::router::BASE_PATH;
+const BASE_PATH: &str = daftar::api::endpoint::BASE_PATH;
 
 /// What a client proves itself with.
 #[derive(Debug, Clone)]

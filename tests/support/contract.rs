@@ -7,8 +7,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
+use daftar::api::endpoint::Endpoint;
 use daftar::api::openapi::document::document;
-use daftar::api::router::{Endpoint, endpoints};
+use daftar::api::router::endpoints;
 use daftar::domain::extension::ExtensionFields;
 use jsonschema::Validator;
 use serde_json::{Value, json};

@@ -31,6 +31,7 @@ use daftar_domain::context::{Clock, OpContext};
 use daftar_domain::manifest::PluginName;
 use daftar_http::api::lines::Spools;
 use daftar_http::api::openapi::served::ServedDescription;
+use daftar_http::api::router::route_table;
 use daftar_http::spans::milliseconds;
 use daftar_http::state::StateParts;
 use daftar_http::transport::Transport;
@@ -239,6 +240,7 @@ impl App {
             rule_columns,
             description: ServedDescription::new(public_url.clone()),
             public_url,
+            routes: route_table(),
             clock,
             ids,
             registry,
@@ -247,6 +249,7 @@ impl App {
             verifier,
             backups,
             clients,
+            vocabulary_publisher: plugins.publisher().clone(),
             plugins,
             requests,
             limits,

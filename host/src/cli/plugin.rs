@@ -131,7 +131,7 @@ fn install(global: &GlobalArgs, file: &Path, allowed: [(&str, bool); 2]) -> Resu
     Ok(())
 }
 
-pub(super) fn call(global: &GlobalArgs, method: &str, path: &str, payload: Payload<'_>) -> Result<Value, CliError> {
+fn call(global: &GlobalArgs, method: &str, path: &str, payload: Payload<'_>) -> Result<Value, CliError> {
     let admin = match (method, path.split('?').next()) {
         ("POST", Some("/plugins")) => AdminClient::connect_or_begin(global)?,
         (_, _) => AdminClient::connect(global)?,

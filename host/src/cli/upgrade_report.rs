@@ -4,8 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::admin_client::Payload;
-use super::plugin::call;
+use super::admin_client::{AdminClient, Payload};
 use super::{CliError, GlobalArgs, output};
 use crate::app::plugin_files;
 
@@ -13,7 +12,10 @@ use crate::app::plugin_files;
 pub fn run(global: &GlobalArgs, file: &Path, records: u32) -> Result<(), CliError> {
     let plugin = plugin_files::read(file).map_err(CliError::input)?;
     let payload = Payload::Plugin { bytes: plugin.bytes, signature: plugin.signature };
-    let report = call(global, "POST", &format!("/plugin-reports?records={records}"), payload)?;
+    let admin = AdminClient::connect(global)?;
+    let report = admin.call("POST", &format!("/plugin-reports?records={records}"), payload);
+    admin.close();
+    let report = report?;
     if global.json {
         output::json(&report);
     } else {

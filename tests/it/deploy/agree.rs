@@ -139,7 +139,7 @@ fn ports_and_paths_are_those_of_the_settings() {
     assert_eq!(service("daftar-metrics"), port("metrics", metrics));
     let asked = |probe: &str| container[probe]["httpGet"].clone();
     let by_https = |path| json!({"path": path, "port": "https", "scheme": "HTTPS"});
-    let [live, ready] = daftar::api::router::HEALTH_PATHS;
+    let [live, ready] = daftar::api::endpoint::HEALTH_PATHS;
     assert_eq!((asked("startupProbe"), asked("livenessProbe")), (by_https(live), by_https(live)));
     assert_eq!(asked("readinessProbe"), by_https(ready));
 

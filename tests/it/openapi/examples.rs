@@ -1,9 +1,10 @@
 //! The examples of the document, sent to a server.
 
+use daftar::api::endpoint::Endpoint;
 use daftar::api::openapi::consent::SAMPLE_CONSENT;
 use daftar::api::openapi::document::parameters;
 use daftar::api::openapi::example::Example;
-use daftar::api::router::{Endpoint, endpoints};
+use daftar::api::router::endpoints;
 use daftar_tests::{ApiClient, Response, TestApp, contract};
 use serde_json::{Value, json};
 use utoipa::openapi::path::ParameterIn;

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use daftar::api::access::Access;
+use daftar::api::endpoint::Endpoint;
 use daftar::api::openapi::document::parameters;
-use daftar::api::router::{Endpoint, endpoints};
+use daftar::api::router::endpoints;
 use daftar_tests::TestApp;
 use serde_json::json;
 use utoipa::openapi::path::ParameterIn;

@@ -39,7 +39,7 @@ impl Ask {
         body: Option<&Value>,
     ) -> Option<Response> {
         let (connection, _, _) = self.ways.as_ref()?;
-        let target = format!("{}{path}", daftar::api::router::BASE_PATH);
+        let target = format!("{}{path}", daftar::api::endpoint::BASE_PATH);
         let request = connection.request(method, &target).bearer(&self.token);
         let request = headers.iter().fold(request, |request, (name, value)| request.header(name, value));
         let request = body.into_iter().fold(request, |request, body| request.json(body));

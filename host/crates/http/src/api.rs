@@ -10,6 +10,7 @@ pub mod conditional;
 pub mod cursor;
 pub mod dto;
 pub mod elements;
+pub mod endpoint;
 pub mod error;
 pub mod extract;
 pub mod lines;

@@ -33,9 +33,11 @@ use daftar_service::plugin::PluginAdministration;
 use daftar_service::registry::Registry;
 use daftar_service::signing_key::SigningKeyAdministration;
 use daftar_service::verify::Verifier;
+use daftar_service::vocabulary_publisher::VocabularyPublisher;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
+use crate::api::endpoint::RouteTable;
 use crate::api::lines::Spools;
 use crate::api::openapi::served::ServedDescription;
 use crate::transport::Transport;
@@ -48,6 +50,8 @@ pub struct StateParts {
     pub data_dir: PathBuf,
     /// The URL by which clients know the server.
     pub public_url: String,
+    /// The endpoints of the public API, by method and path, and the routes of `$batch`.
+    pub routes: RouteTable,
     /// What the server says of itself.
     pub description: ServedDescription,
     /// Tells the time.
@@ -68,6 +72,8 @@ pub struct StateParts {
     pub clients: ClientAdministration,
     /// Plugins.
     pub plugins: PluginAdministration,
+    /// Publishes vocabularies, and changes what the deployment decided about codes.
+    pub vocabulary_publisher: VocabularyPublisher,
     /// Requests that clients named, so that they are done once.
     pub requests: Arc<Requests>,
     /// Whose turn it is to bring many records.

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** every code of a group that is set is known when it is set. The deployment's definition wins over a pack's.
 
-use crate::plugin::{Decision, PluginAdministration};
+use crate::vocabulary_publisher::{Decision, VocabularyPublisher};
 use daftar_domain::context::OpContext;
 use daftar_domain::deployment::{CONCEPT_GROUPS_MAX, Deployment, Setting, SettingKey};
 use daftar_domain::error::{AppError, FieldProblem};
@@ -18,7 +18,7 @@ const SEARCHES_MAX: usize = 50;
 /// # Errors
 /// [`AppError::Invalid`] with every selection that is not right, [`AppError::Conflict`] when there is no room, or when the
 /// store fails.
-pub async fn set(ctx: &OpContext, plugins: &PluginAdministration, group: ConceptGroup) -> Result<(), AppError> {
+pub async fn set(ctx: &OpContext, publisher: &VocabularyPublisher, group: ConceptGroup) -> Result<(), AppError> {
     let target = group.name.clone();
     let decide = move |deployment: &Deployment, generation: &Generation| {
         check(generation, &group)?;
@@ -29,14 +29,14 @@ pub async fn set(ctx: &OpContext, plugins: &PluginAdministration, group: Concept
         }
         Ok(Decision::Put(Box::new(Setting::ConceptGroup(group))))
     };
-    plugins.decide(ctx, shown(&target), "concept group set", decide).await
+    publisher.decide(ctx, shown(&target), "concept group set", decide).await
 }
 
 /// Takes the deployment's definition back: the pack's counts again, or none.
 ///
 /// # Errors
 /// [`AppError::NotThere`] when the deployment defines no such group, or when the store fails.
-pub async fn reset(ctx: &OpContext, plugins: &PluginAdministration, name: &str) -> Result<(), AppError> {
+pub async fn reset(ctx: &OpContext, publisher: &VocabularyPublisher, name: &str) -> Result<(), AppError> {
     let of = name.to_owned();
     let decide = move |deployment: &Deployment, _: &Generation| {
         if deployment.concept_group(&of).is_none() {
@@ -49,7 +49,7 @@ pub async fn reset(ctx: &OpContext, plugins: &PluginAdministration, name: &str) 
         }
         Ok(Decision::Remove(SettingKey::ConceptGroup(of)))
     };
-    plugins.decide(ctx, shown(name), "concept group reset", decide).await
+    publisher.decide(ctx, shown(name), "concept group reset", decide).await
 }
 
 fn check(generation: &Generation, group: &ConceptGroup) -> Result<(), AppError> {

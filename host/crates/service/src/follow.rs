@@ -20,7 +20,8 @@ use tokio::sync::{Mutex as AsyncMutex, Notify};
 use tokio::time::Instant;
 
 pub use self::clock::ClockDifference;
-use crate::plugin::{PluginAdministration, TakenUp};
+use crate::plugin::PluginAdministration;
+use crate::vocabulary_publisher::SyncOutcome;
 use daftar_auth::{ClientDirectory, SigningKeyRings};
 use daftar_domain::context::Clock;
 use daftar_domain::error::AppError;
@@ -302,8 +303,8 @@ impl Follower {
         if now == before {
             return Ok(());
         }
-        // What is not taken up while this process has the turn stays unseen, so that it is tried again when the turn is over.
-        if self.plugins.take_up_settings().await? == TakenUp::Now {
+        // Changes that are not applied while this process holds the lock stay unseen, so that they are applied when it is released.
+        if self.plugins.publisher().apply_settings().await? == SyncOutcome::Applied {
             self.seen().deployment = now;
             self.counts.taken_up.fetch_add(1, Ordering::Relaxed);
             if now.0 != before.0 {

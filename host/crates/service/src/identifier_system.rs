@@ -3,7 +3,7 @@
 //! **Invariant:** identifiers that records carry stay right, whatever becomes of their system: it only says which new ones may
 //! be given.
 
-use crate::plugin::{Decision, PluginAdministration};
+use crate::vocabulary_publisher::{Decision, VocabularyPublisher};
 use daftar_domain::code::CodeUri;
 use daftar_domain::context::OpContext;
 use daftar_domain::deployment::{Deployment, Setting, SettingKey};
@@ -20,7 +20,7 @@ use daftar_vocabulary::Generation;
 /// when the store fails.
 pub async fn add(
     ctx: &OpContext,
-    plugins: &PluginAdministration,
+    publisher: &VocabularyPublisher,
     uri: SystemUri,
 ) -> Result<IdentifierSystem, AppError> {
     let system = IdentifierSystem { uri, created_at: ctx.now };
@@ -42,7 +42,7 @@ pub async fn add(
         }
         Ok(Decision::Put(Box::new(Setting::IdentifierSystem(new))))
     };
-    plugins.decide(ctx, target, "identifier system added", decide).await?;
+    publisher.decide(ctx, target, "identifier system added", decide).await?;
     Ok(system)
 }
 
@@ -50,7 +50,7 @@ pub async fn add(
 ///
 /// # Errors
 /// [`AppError::NotThere`] when it is not registered, or when the store fails.
-pub async fn remove(ctx: &OpContext, plugins: &PluginAdministration, uri: &SystemUri) -> Result<(), AppError> {
+pub async fn remove(ctx: &OpContext, publisher: &VocabularyPublisher, uri: &SystemUri) -> Result<(), AppError> {
     let of = uri.clone();
     let decide = move |deployment: &Deployment, _: &Generation| {
         if deployment.identifier_system(&of).is_none() {
@@ -62,11 +62,11 @@ pub async fn remove(ctx: &OpContext, plugins: &PluginAdministration, uri: &Syste
         }
         Ok(Decision::Remove(SettingKey::IdentifierSystem(of)))
     };
-    plugins.decide(ctx, uri.to_string(), "identifier system removed", decide).await
+    publisher.decide(ctx, uri.to_string(), "identifier system removed", decide).await
 }
 
 /// The registered systems, by URI.
 #[must_use]
-pub fn list(plugins: &PluginAdministration) -> Vec<IdentifierSystem> {
-    plugins.deployment().identifier_systems().cloned().collect()
+pub fn list(publisher: &VocabularyPublisher) -> Vec<IdentifierSystem> {
+    publisher.deployment().identifier_systems().cloned().collect()
 }

@@ -37,4 +37,5 @@ pub mod transaction;
 pub mod verify;
 pub mod visibility;
 pub mod vocabulary;
+pub mod vocabulary_publisher;
 pub mod written;

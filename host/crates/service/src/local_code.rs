@@ -3,7 +3,7 @@
 //! **Invariant:** a local code is added once, changed in what it is called and how its values look, and set aside; it is never
 //! deleted, and its code never comes to mean something else.
 
-use crate::plugin::{Decision, PluginAdministration};
+use crate::vocabulary_publisher::{Decision, VocabularyPublisher};
 use daftar_domain::code::{Code, CodeNumber, CodeUri, Namespace};
 use daftar_domain::context::OpContext;
 use daftar_domain::deployment::{Deployment, Setting};
@@ -63,17 +63,17 @@ pub struct LocalCodeView {
 /// room, or when the store fails.
 pub async fn add(
     ctx: &OpContext,
-    plugins: &PluginAdministration,
+    publisher: &VocabularyPublisher,
     new: NewLocalCode,
 ) -> Result<LocalCodeView, AppError> {
     let uri = new.uri.clone();
-    let (now, records) = (ctx.now, records_of(plugins, &uri).await?);
+    let (now, records) = (ctx.now, records_of(publisher, &uri).await?);
     let decide = move |deployment: &Deployment, generation: &Generation| {
         let code = checked(new, deployment, generation, records, now)?;
         Ok(Decision::Put(Box::new(Setting::LocalCode(code))))
     };
-    plugins.decide(ctx, uri.to_string(), "local code added", decide).await?;
-    show(plugins, &uri).await
+    publisher.decide(ctx, uri.to_string(), "local code added", decide).await?;
+    show(publisher, &uri).await
 }
 
 /// Changes what a local code is called or how its values look.
@@ -82,7 +82,7 @@ pub async fn add(
 /// [`AppError::NotThere`], [`AppError::Invalid`] with everything that is wrong, or when the store fails.
 pub async fn update(
     ctx: &OpContext,
-    plugins: &PluginAdministration,
+    publisher: &VocabularyPublisher,
     uri: &CodeUri,
     change: LocalCodeChange,
 ) -> Result<LocalCodeView, AppError> {
@@ -93,8 +93,8 @@ pub async fn update(
         code.updated_at = now;
         Ok(Decision::Put(Box::new(Setting::LocalCode(code))))
     };
-    plugins.decide(ctx, uri.to_string(), "local code changed", decide).await?;
-    show(plugins, uri).await
+    publisher.decide(ctx, uri.to_string(), "local code changed", decide).await?;
+    show(publisher, uri).await
 }
 
 /// Sets a local code, or one of a starter set, aside for good: new records are refused it, old ones keep it. A successor that was
@@ -105,7 +105,7 @@ pub async fn update(
 /// successor that cannot be one, or when the store fails.
 pub async fn deprecate(
     ctx: &OpContext,
-    plugins: &PluginAdministration,
+    publisher: &VocabularyPublisher,
     uri: &CodeUri,
     successor: Option<CodeUri>,
 ) -> Result<LocalCodeView, AppError> {
@@ -124,17 +124,17 @@ pub async fn deprecate(
         code.updated_at = now;
         Ok(Decision::Put(Box::new(Setting::LocalCode(code))))
     };
-    plugins.decide(ctx, uri.to_string(), "local code deprecated", decide).await?;
-    show(plugins, uri).await
+    publisher.decide(ctx, uri.to_string(), "local code deprecated", decide).await?;
+    show(publisher, uri).await
 }
 
 /// Every local code, by URI.
 ///
 /// # Errors
 /// When the store fails.
-pub async fn list(plugins: &PluginAdministration) -> Result<Vec<LocalCodeView>, AppError> {
-    let deployment = plugins.deployment();
-    let registry = plugins.registry();
+pub async fn list(publisher: &VocabularyPublisher) -> Result<Vec<LocalCodeView>, AppError> {
+    let deployment = publisher.deployment();
+    let registry = publisher.registry();
     let generation = registry.vocabularies.current();
     let numbers: Vec<CodeNumber> =
         deployment.local_codes().filter_map(|code| generation.number_of(&code.uri)).collect();
@@ -150,11 +150,11 @@ pub async fn list(plugins: &PluginAdministration) -> Result<Vec<LocalCodeView>, 
 ///
 /// # Errors
 /// [`AppError::NotThere`].
-pub async fn show(plugins: &PluginAdministration, uri: &CodeUri) -> Result<LocalCodeView, AppError> {
-    let deployment = plugins.deployment();
+pub async fn show(publisher: &VocabularyPublisher, uri: &CodeUri) -> Result<LocalCodeView, AppError> {
+    let deployment = publisher.deployment();
     let code = deployment.local_code(uri).ok_or_else(|| not_there(&deployment, uri))?;
-    let generation = plugins.registry().vocabularies.current();
-    Ok(view(&generation, code, records_of(plugins, uri).await?))
+    let generation = publisher.registry().vocabularies.current();
+    Ok(view(&generation, code, records_of(publisher, uri).await?))
 }
 
 fn view(generation: &Generation, code: &LocalCode, records: u64) -> LocalCodeView {
@@ -162,8 +162,8 @@ fn view(generation: &Generation, code: &LocalCode, records: u64) -> LocalCodeVie
     LocalCodeView { code: code.clone(), is_in_force, records: code.id_type.is_none().then_some(records) }
 }
 
-async fn records_of(plugins: &PluginAdministration, uri: &CodeUri) -> Result<u64, AppError> {
-    let registry = plugins.registry();
+async fn records_of(publisher: &VocabularyPublisher, uri: &CodeUri) -> Result<u64, AppError> {
+    let registry = publisher.registry();
     let Some(number) = registry.vocabularies.current().number_of(uri) else { return Ok(0) };
     Ok(registry.index.records_using(&[number]).await?)
 }

@@ -12,10 +12,10 @@ use super::routes::{
     audit, backup, checkup, client, concept_group, consent, eligibility, export, identifier_system, import, local_code,
     metrics, plugin, plugin_use, program, signing_key, upgrade_report, verification, workbench,
 };
+use crate::api::endpoint::HEALTH_PATHS;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::accept::{LINES, check_offered};
 use crate::api::middleware::answer::{answer, answer_administrator};
-use crate::api::router::HEALTH_PATHS;
 use crate::api::routes::health;
 use crate::state::AppState;
 

@@ -1,6 +1,6 @@
 //! Who may call an endpoint, said by the type of the handler's first argument.
 //!
-//! [`crate::api::router::endpoint`] takes only handlers whose first argument is [`Auth`] with a [`ScopeRule`], [`AnyClient`], [`Public`],
+//! [`crate::api::endpoint::endpoint`] takes only handlers whose first argument is [`Auth`] with a [`ScopeRule`], [`AnyClient`], [`Public`],
 //! [`TokenCall`] or [`HealthCall`], together with what the OpenAPI document says of them. Any other handler is not an endpoint: it does not
 //! compile.
 
@@ -144,8 +144,8 @@ mod tests {
     use axum::http::Method;
 
     use super::*;
+    use crate::api::endpoint::{Endpoint, endpoint};
     use crate::api::openapi::{Operation, individual};
-    use crate::api::router::{Endpoint, endpoint};
     use crate::state::AppState;
 
     async fn of_the_scope(_: Auth<scope::IndividualRead>, _: State<AppState>) -> &'static str {

@@ -5,9 +5,6 @@
 
 pub mod replay;
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
 use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::request::Parts;
@@ -18,18 +15,18 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::access::{Access, AnyClient};
+use super::access::AnyClient;
 use super::batch::{ATTEMPTS_MAX, InnerRouter};
+use super::endpoint::{BASE_PATH, Endpoint};
 use super::error::{ApiError, Problem};
 use super::extract::accept::check_accept;
 use super::extract::auth::WithinRequest;
 use super::extract::body::{RECORD_BYTES_MAX, parse_object, read_bounded};
 use super::middleware::answer::RequestInfo;
-use super::router::{BASE_PATH, endpoints};
 use crate::state::AppState;
 use daftar_domain::error::AppError;
 use daftar_domain::idempotency::{IdempotencyKey, KeyError, RememberedAnswer};
-use daftar_domain::scope::{Action, Scope};
+use daftar_domain::scope::Action;
 use daftar_service::once::NamedRequest;
 use daftar_service::transaction::{NotWritten, Transaction, Undone};
 
@@ -38,47 +35,40 @@ pub static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-ke
 /// Says that an answer is that of an earlier request.
 pub static REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// The paths at which a POST makes something, each with the scopes that it needs one of and its first spelling.
-static CREATES: LazyLock<HashMap<String, (&'static [Scope], String)>> = LazyLock::new(|| {
-    let mut creates = HashMap::new();
-    for endpoint in endpoints().into_iter().filter(|endpoint| endpoint.method == Method::POST) {
-        let (Access::Scopes(scopes), Some(first)) = (endpoint.access, endpoint.paths.first().cloned()) else {
-            continue;
-        };
-        let is_create = scopes.iter().all(|scope| scope.action == Action::Create) || first.ends_with("/$add-member");
-        if is_create {
-            creates.extend(endpoint.paths.into_iter().map(|path| (path, (scopes, first.clone()))));
-        }
-    }
-    creates
-});
-
 /// Does a create that its client named at most once; leaves all else alone.
 pub async fn once(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    if request.method() != Method::POST || !request.headers().contains_key(&IDEMPOTENCY_KEY) {
+        return next.run(request).await;
+    }
     let matched = request.extensions().get::<MatchedPath>();
-    let create = matched.filter(|_| request.method() == Method::POST).and_then(|path| CREATES.get(path.as_str()));
-    match create {
-        Some((scopes, _)) if request.headers().contains_key(&IDEMPOTENCY_KEY) => {
-            run(&app, scopes, request, next).await.unwrap_or_else(IntoResponse::into_response)
-        }
-        Some(_) | None => next.run(request).await,
+    let endpoint = matched.and_then(|path| app.routes.find(&Method::POST, path.as_str()));
+    match endpoint.filter(|endpoint| creates(endpoint)) {
+        Some(endpoint) => run(&app, endpoint, request, next).await.unwrap_or_else(IntoResponse::into_response),
+        None => next.run(request).await,
     }
 }
 
-async fn run(app: &AppState, scopes: &[Scope], request: Request, next: Next) -> Result<Response, ApiError> {
+/// Whether a POST to an endpoint creates a record, or a membership in a group.
+fn creates(endpoint: &Endpoint) -> bool {
+    let (scopes, path) = (endpoint.scopes(), endpoint.paths.first());
+    let is_of_members = path.is_some_and(|path| path.ends_with("/$add-member"));
+    !scopes.is_empty() && (scopes.iter().all(|scope| scope.action == Action::Create) || is_of_members)
+}
+
+async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) -> Result<Response, ApiError> {
     let (mut parts, body) = request.into_parts();
     let client = AnyClient::identified(&parts, app).await?;
     let ctx = client.context;
     parts.extensions.insert(WithinRequest { context: ctx.clone(), lines: None });
-    if !scopes.iter().any(|scope| ctx.scopes.covers(*scope)) {
+    if !endpoint.scopes().iter().any(|scope| ctx.scopes.covers(*scope)) {
         // The handler refuses it before it looks at anything else.
         return Ok(next.run(Request::from_parts(parts, body)).await);
     }
-    check_accept(&parts)?;
+    check_accept(&parts, app)?;
     let key = key_of(&parts.headers)?.ok_or_else(|| AppError::internal("a header is gone"))?;
     let bytes = read_bounded(Request::from_parts(parts.clone(), body), RECORD_BYTES_MAX).await?;
     let bytes = Bytes::from(bytes);
-    let named = NamedRequest { key, digest: digest_of(&parts, &bytes), parts: 1 };
+    let named = NamedRequest { key, digest: digest_of(endpoint, &parts, &bytes), parts: 1 };
     let mut once = app.requests.begin(&ctx, &*app.registry.store, named).await?;
     for _ in 0..ATTEMPTS_MAX {
         ctx.trail.begin_again();
@@ -151,17 +141,16 @@ pub fn key_of(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, ApiError> {
 
 /// SHA-256 of what a request asks for: where, under which condition, with which body. Spellings of a path that mean the same, and
 /// spaces and the order of members in JSON, make no difference.
-fn digest_of(parts: &Parts, body: &[u8]) -> [u8; 32] {
+fn digest_of(endpoint: &Endpoint, parts: &Parts, body: &[u8]) -> [u8; 32] {
     let path = parts.uri.path();
-    let matched = parts.extensions.get::<MatchedPath>();
-    let first = matched.and_then(|matched| CREATES.get(matched.as_str())).map(|(_, first)| first.as_str());
+    let first = endpoint.paths.first().map_or(path, String::as_str);
     let named = path.strip_prefix(BASE_PATH).unwrap_or(path).split('/').nth(2).unwrap_or_default();
     let named = percent_decode_str(named).collect::<Vec<u8>>();
     let condition = parts.headers.get(header::IF_MATCH).map(|value| value.as_bytes()).unwrap_or_default();
     let query = parts.uri.query().unwrap_or_default();
     let same = parse_object(body).map(|members| Value::Object(members).to_string());
     let body = same.as_ref().map_or(body, |text| text.as_bytes());
-    digest(&[first.unwrap_or(path).as_bytes(), &named, query.as_bytes(), condition, body])
+    digest(&[first.as_bytes(), &named, query.as_bytes(), condition, body])
 }
 
 /// SHA-256 of parts, each with its length before it.

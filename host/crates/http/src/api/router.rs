@@ -5,85 +5,30 @@ mod table;
 use std::collections::BTreeMap;
 
 use axum::Router;
-use axum::handler::Handler;
 use axum::http::{Method, StatusCode, Uri};
-use axum::routing::{MethodFilter, MethodRouter};
+use axum::routing::MethodRouter;
 
-use super::access::{Access, DeclaresAccess};
+use super::access::Access;
+use super::endpoint::{Endpoint, RouteTable};
 use super::error::{ApiError, Problem};
 use super::extract::auth::Public;
-use super::openapi::Operation;
 use super::{middleware, once};
 use crate::state::AppState;
 
 use daftar_domain::scope::Resource;
 pub use table::endpoints;
 
-/// Where the API begins.
-pub const BASE_PATH: &str = "/api/v2";
-
-/// Where tokens are had. A test holds it against the table.
-pub const TOKEN_PATH: &str = "/api/v2/oauth/token";
-
-/// Where it is asked whether the server lives and is ready. A test holds them against the table.
-pub const HEALTH_PATHS: [&str; 2] = ["/health/live", "/health/ready"];
-
-/// One method on one path, in all its spellings.
-pub struct Endpoint {
-    /// The method.
-    pub method: Method,
-    /// The path, then its other spellings; below [`BASE_PATH`] unless it is of the server itself.
-    pub paths: Vec<String>,
-    /// Who may call.
-    pub access: Access,
-    /// What the document says of it.
-    pub operation: Operation,
-    handler: MethodRouter<AppState>,
-}
-
-/// An endpoint below [`BASE_PATH`] whose handler says who may call it, and of which the document tells what `operation` says.
-pub fn endpoint<H, T>(method: Method, paths: &[&str], handler: H, operation: fn() -> Operation) -> Endpoint
-where
-    H: Handler<T, AppState>,
-    T: DeclaresAccess + 'static,
-{
-    let mut all: Vec<String> = paths.iter().map(|path| format!("{BASE_PATH}{path}")).collect();
-    // `$` may be sent as it is or encoded.
-    let encoded: Vec<String> =
-        all.iter().filter(|path| path.contains('$')).map(|path| path.replace('$', "%24")).collect();
-    all.extend(encoded);
-    raw_endpoint(method, all, handler, operation())
-}
-
-/// A public endpoint that is found below [`BASE_PATH`] and at the root.
-fn found_everywhere<H, T>(method: Method, path: &str, handler: H, operation: fn() -> Operation) -> Endpoint
-where
-    H: Handler<T, AppState>,
-    T: DeclaresAccess + 'static,
-{
-    raw_endpoint(method, vec![format!("{BASE_PATH}{path}"), path.to_owned()], handler, operation())
-}
-
-fn server_endpoint<H, T>(method: Method, path: &str, handler: H, operation: fn() -> Operation) -> Endpoint
-where
-    H: Handler<T, AppState>,
-    T: DeclaresAccess + 'static,
-{
-    raw_endpoint(method, vec![path.to_owned()], handler, operation())
-}
-
-fn raw_endpoint<H, T>(method: Method, paths: Vec<String>, handler: H, operation: Operation) -> Endpoint
-where
-    H: Handler<T, AppState>,
-    T: DeclaresAccess + 'static,
-{
-    let filter = MethodFilter::try_from(method.clone()).unwrap_or(MethodFilter::GET);
-    Endpoint { method, paths, access: T::ACCESS, operation, handler: axum::routing::on(filter, handler) }
+/// The table of the public API, for the state of the server.
+#[must_use]
+pub fn route_table() -> RouteTable {
+    let endpoints = endpoints();
+    let inner = within_request(&endpoints);
+    RouteTable::new(endpoints, inner)
 }
 
 /// The public listener's router.
 pub fn router(state: AppState) -> Router {
-    routes(endpoints())
+    routes(state.routes.endpoints())
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .layer(axum::middleware::from_fn_with_state(state.clone(), once::once))
@@ -92,8 +37,8 @@ pub fn router(state: AppState) -> Router {
 }
 
 /// What a batch may call: reads and writes of records, and reads of vocabularies.
-pub(super) fn within_request() -> Router<AppState> {
-    routes(endpoints().into_iter().filter(Endpoint::is_of_records).collect())
+fn within_request(endpoints: &[Endpoint]) -> Router<AppState> {
+    routes(endpoints.iter().filter(|endpoint| endpoint.is_of_records()))
         .fallback(unknown_within)
         .method_not_allowed_fallback(unknown_method_within)
 }
@@ -115,12 +60,12 @@ impl Endpoint {
     }
 }
 
-fn routes(endpoints: Vec<Endpoint>) -> Router<AppState> {
+fn routes<'e>(endpoints: impl IntoIterator<Item = &'e Endpoint>) -> Router<AppState> {
     let mut by_path: BTreeMap<String, MethodRouter<AppState>> = BTreeMap::new();
     for endpoint in endpoints {
-        for path in endpoint.paths {
-            let routes = by_path.remove(&path).unwrap_or_default().merge(endpoint.handler.clone());
-            by_path.insert(path, routes);
+        for path in &endpoint.paths {
+            let routes = by_path.remove(path).unwrap_or_default().merge(endpoint.handler.clone());
+            by_path.insert(path.clone(), routes);
         }
     }
     let mut router = Router::new();
@@ -159,6 +104,7 @@ async fn unknown_method_within(method: Method) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::endpoint::{HEALTH_PATHS, TOKEN_PATH};
 
     #[test]
     fn paths_with_a_rule_of_their_own_are_those_of_the_table() {

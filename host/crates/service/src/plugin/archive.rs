@@ -14,7 +14,7 @@ impl PluginAdministration {
         &self,
         fix: impl Future<Output = Result<T, AppError>>,
     ) -> Result<(ArchivedPlugins, T), AppError> {
-        let _still = self.changing.lock().await;
+        let _still = self.publisher.exclusive().await;
         let library = self.library.clone();
         let archived = blocking(move || library.archived()).await?;
         let archived = archived.map_err(|error| AppError::Internal(error.into()))?;

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use super::PluginAdministration;
-use super::packs::Packs;
 use super::remove::active_local_codes;
+use crate::vocabulary_publisher::Packs;
 use daftar_domain::deployment::Deployment;
 use daftar_domain::error::AppError;
 use daftar_domain::manifest::PluginName;
@@ -16,8 +16,8 @@ use daftar_vocabulary::Vocabulary;
 impl PluginAdministration {
     /// The vocabularies of an installed plugin that none of the packs would bring any more.
     pub(super) fn dropped(&self, name: &PluginName, after: &Packs) -> Vec<Arc<Vocabulary>> {
-        let in_force = self.in_force();
-        let present = in_force.packs.get(name).or_else(|| in_force.left_out.get(name));
+        let published = self.publisher.published();
+        let present = published.packs.get(name).or_else(|| published.left_out.get(name));
         let older = present.into_iter().flat_map(|(_, pack)| pack.vocabularies());
         let is_brought = |older: &Vocabulary| {
             let mut brought = after.values().flat_map(|(_, pack)| pack.vocabularies());

@@ -1,4 +1,4 @@
-//! What other processes of the register changed: settings, numbers of codes, plugins; and telling them what this one installs.
+//! Plugins that other processes of the register changed, and the list that tells them of plugins that this one installs.
 //!
 //! **Invariant:** a plugin is in the store before the list names it, and in the list before it runs here.
 //!
@@ -9,13 +9,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::install::vouched_for;
-use super::packs::{Publishable, Reasons, load_packs, publishable};
+use super::packs::load_packs;
 use super::{PluginAdministration, blocking};
+use crate::vocabulary_publisher::{PackFollower, Reasons};
 use daftar_domain::audit::{Actor, AuditOutcome};
 use daftar_domain::context::OpContext;
 use daftar_domain::context::trail::Trail;
@@ -23,7 +24,7 @@ use daftar_domain::deployment::Deployment;
 use daftar_domain::error::AppError;
 use daftar_domain::manifest::PluginName;
 use daftar_sandbox::{CommonPlugins, Digest, Downgrade, PluginOffer, Prepared, UnsignedPlugins, WantedPlugin};
-use daftar_store::shared::{Shared, StoredList, Turn};
+use daftar_store::shared::{Shared, StoredList};
 
 /// The list of plugins that all processes share, as it was last seen.
 #[derive(Debug, Clone, Default)]
@@ -36,29 +37,8 @@ pub(super) struct Common {
     must_load: bool,
 }
 
-/// Whether what other processes changed was taken up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TakenUp {
-    /// It was, and is in force.
-    Now,
-    /// Not while this process has the turn itself: it has to be asked for again.
-    Later,
-}
-
 /// Plugins that passed the steps of an install, by the digests of their files.
 pub(super) type Ahead = BTreeMap<Digest, Prepared>;
-
-/// Held while this process changes plugins or settings.
-pub(super) struct OwnTurn {
-    _turn: Box<dyn Turn>,
-    has_turn: Arc<AtomicBool>,
-}
-
-impl Drop for OwnTurn {
-    fn drop(&mut self) {
-        self.has_turn.store(false, Ordering::Release);
-    }
-}
 
 impl Common {
     /// What of the list could not be taken up here, and why.
@@ -82,32 +62,15 @@ fn system(now: Timestamp) -> OpContext {
     OpContext::unbound(Actor::System, "follow".into(), now, Trail::default())
 }
 
+#[async_trait]
+impl PackFollower for PluginAdministration {
+    async fn follow(&self, now: Timestamp) -> Result<(), AppError> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        self.follow_alone(&**shared, Ahead::new(), now).await
+    }
+}
+
 impl PluginAdministration {
-    /// The turn to change plugins and settings, begun with what others left; nothing to wait for where there are no others. Only for
-    /// whoever changes, in this process, alone.
-    pub(super) async fn turn(&self, now: Timestamp) -> Result<Option<OwnTurn>, AppError> {
-        let Some(shared) = &self.shared else { return Ok(None) };
-        let turn = shared.turn().await?;
-        self.follow_alone(&**shared, Ahead::new(), now).await?;
-        self.take_up_alone().await?;
-        self.has_turn.store(true, Ordering::Release);
-        Ok(Some(OwnTurn { _turn: turn, has_turn: self.has_turn.clone() }))
-    }
-
-    /// Takes up settings and numbers of codes as the store has them, and publishes them with the packs that are here.
-    ///
-    /// # Errors
-    /// When the store fails; what was in force stays so.
-    pub async fn take_up_settings(&self) -> Result<TakenUp, AppError> {
-        if self.has_turn.load(Ordering::Acquire) {
-            // Settings are what this process found when its turn came. Codes get numbers without a turn, and a turn may be lost.
-            return Ok(TakenUp::Later);
-        }
-        let _changing = self.changing.lock().await;
-        self.take_up_alone().await?;
-        Ok(TakenUp::Now)
-    }
-
     /// Takes up plugins that other processes installed, replaced or removed: files that are not here are fetched, judged, compiled and
     /// tried out as at an install. Takes as long as that does.
     ///
@@ -116,20 +79,20 @@ impl PluginAdministration {
     pub async fn take_up_plugins(&self, now: Timestamp) -> Result<(), AppError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         let ahead = self.prepared_ahead(&**shared).await?;
-        let _changing = self.changing.lock().await;
+        let _changing = self.publisher.exclusive().await;
         self.follow_alone(&**shared, ahead, now).await
     }
 
     /// How many plugins that other processes have could not be taken up here.
     #[must_use]
     pub fn not_taken_up(&self) -> usize {
-        self.in_force().common.failed.len()
+        self.common().failed.len()
     }
 
     /// Whether plugins changed here that are not in force yet, because the store failed in between: [`Self::take_up_plugins`] goes on.
     #[must_use]
     pub fn must_load(&self) -> bool {
-        self.in_force().common.must_load
+        self.common().must_load
     }
 
     /// Notes that a plugin is not here as the list says that this process has just written: it is tried again as one of another process.
@@ -138,34 +101,8 @@ impl PluginAdministration {
             return;
         }
         tracing::error!(plugin.name = %name, reason, "a change of a plugin counts for all processes and could not be made here; it is tried again");
-        let mut in_force = self.in_force();
-        in_force.unloaded.insert(name.clone(), reason.clone());
-        in_force.common.failed.insert(name.clone(), reason);
-    }
-
-    /// As [`Self::turn`], for tests of what others do meanwhile.
-    #[cfg(test)]
-    pub(crate) async fn hold_turn(&self) -> Result<impl Sized + use<>, AppError> {
-        self.turn(Timestamp::UNIX_EPOCH).await
-    }
-
-    async fn take_up_alone(&self) -> Result<(), AppError> {
-        let stored = Arc::new(Deployment::of(self.registry.store.settings().await?));
-        let (packs, known) = self.decided();
-        let current = self.registry.vocabularies.current();
-        let table = self.number(&packs, &stored).await?;
-        // By what they say: where the database was put back, other codes may have the same numbers.
-        if *stored == *known && table.is_same_as(current.table()) {
-            return Ok(());
-        }
-        let Publishable { packs, generation, left_out, reasons } = publishable(packs, &stored, &table)?;
-        {
-            let mut in_force = self.in_force();
-            in_force.deployment = stored;
-            in_force.unloaded.extend(reasons);
-            in_force.left_out.extend(left_out);
-        }
-        self.publish(packs, generation).await
+        self.publisher.published().unloaded.insert(name.clone(), reason.clone());
+        self.common().failed.insert(name.clone(), reason);
     }
 
     /// Takes plugins that are not here through the steps of an install, while whoever changes something here need not wait.
@@ -200,7 +137,7 @@ impl PluginAdministration {
         mut ahead: Ahead,
         now: Timestamp,
     ) -> Result<(), AppError> {
-        let known = self.in_force().common.clone();
+        let known = self.common().clone();
         let stored = shared.plugin_list().await?;
         if stored.revision == 0 {
             return self.put_up(shared).await;
@@ -213,7 +150,7 @@ impl PluginAdministration {
         for name in self.library.unwanted(&plugins) {
             let (library, gone) = (self.library.clone(), name.clone());
             // Before: whatever fails after it, what is in force is not what is here any more.
-            self.in_force().common.must_load = true;
+            self.common().must_load = true;
             blocking(move || library.remove(&gone)).await?.map_err(|error| AppError::Unavailable(error.into()))?;
             tracing::info!(plugin.name = %name, "a plugin that another process removed is removed here");
         }
@@ -223,7 +160,7 @@ impl PluginAdministration {
             let prepared = ahead.remove(&wanted.digest);
             match self.take_up_plugin(shared, wanted, prepared, now).await? {
                 Ok(()) => {
-                    self.in_force().common.must_load = true;
+                    self.common().must_load = true;
                     tracing::info!(plugin.name = %name, "a plugin that another process installed is here");
                 }
                 Err(reason) => {
@@ -239,13 +176,16 @@ impl PluginAdministration {
         let (library, list) = (self.library.clone(), plugins.clone());
         let removed = blocking(move || library.take_up_removed(&list)).await?;
         removed.map_err(|error| AppError::Unavailable(error.into()))?;
-        let mut in_force = self.in_force();
-        for name in known.failed.keys() {
-            in_force.unloaded.remove(name);
+        {
+            let mut published = self.publisher.published();
+            for name in known.failed.keys() {
+                published.unloaded.remove(name);
+            }
+            published.unloaded.extend(failed.clone());
         }
-        in_force.unloaded.extend(failed.clone());
-        let must_load = in_force.common.must_load;
-        in_force.common = Common { stored, plugins, failed, must_load };
+        let mut common = self.common();
+        let must_load = common.must_load;
+        *common = Common { stored, plugins, failed, must_load };
         Ok(())
     }
 
@@ -306,15 +246,15 @@ impl PluginAdministration {
         let deployment = Arc::new(Deployment::of(self.registry.store.settings().await?));
         let (host, library, decided) = (self.host.clone(), self.library.clone(), deployment.clone());
         let (packs, mut reasons) = blocking(move || load_packs(&host, &library, &decided)).await?;
+        reasons.extend(self.common().failed());
         {
-            let mut in_force = self.in_force();
-            reasons.extend(in_force.common.failed.clone());
-            in_force.deployment = deployment;
-            in_force.left_out.clear();
-            in_force.unloaded = reasons;
+            let mut published = self.publisher.published();
+            published.deployment = deployment;
+            published.left_out.clear();
+            published.unloaded = reasons;
         }
-        self.serve(packs).await?;
-        self.in_force().common.note_loaded();
+        self.publisher.publish_compatible(packs).await?;
+        self.common().note_loaded();
         Ok(())
     }
 
@@ -335,14 +275,14 @@ impl PluginAdministration {
     pub(super) async fn tell_installed(&self, prepared: &Prepared, now: Timestamp) -> Result<(), AppError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         shared.put_plugin_file(*prepared.digest().as_bytes(), prepared.bytes().to_vec()).await?;
-        let Common { stored, plugins, .. } = self.in_force().common.clone();
+        let Common { stored, plugins, .. } = self.common().clone();
         self.replace_list(&**shared, stored.revision, plugins.with(prepared, now)).await
     }
 
     /// Tells all processes that a plugin is about to be removed here.
     pub(super) async fn tell_removed(&self, name: &PluginName) -> Result<(), AppError> {
         let Some(shared) = &self.shared else { return Ok(()) };
-        let Common { stored, plugins, .. } = self.in_force().common.clone();
+        let Common { stored, plugins, .. } = self.common().clone();
         self.replace_list(&**shared, stored.revision, plugins.without(name)).await
     }
 
@@ -350,9 +290,9 @@ impl PluginAdministration {
         let bytes = plugins.to_bytes().map_err(|error| AppError::Internal(error.into()))?;
         let named: Vec<[u8; 32]> = plugins.digests().iter().map(|digest| *digest.as_bytes()).collect();
         let revision = shared.replace_plugin_list(seen, &bytes, &named).await?;
-        let mut in_force = self.in_force();
-        in_force.common.stored = StoredList { revision, bytes };
-        in_force.common.plugins = plugins;
+        let mut common = self.common();
+        common.stored = StoredList { revision, bytes };
+        common.plugins = plugins;
         Ok(())
     }
 }

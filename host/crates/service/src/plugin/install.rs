@@ -37,8 +37,8 @@ impl PluginAdministration {
     }
 
     async fn install_audited(&self, ctx: &OpContext, offer: PluginOffer) -> Result<InstalledPlugin, AppError> {
-        let _changing = self.changing.lock().await;
-        let _turn = self.turn(ctx.now).await?;
+        let _changing = self.publisher.exclusive().await;
+        let _lock = self.publisher.cluster_lock(ctx.now).await?;
         let allowed_by = match offer.unsigned {
             UnsignedPlugins::Allowed => "--allow-unsigned",
             UnsignedPlugins::Refused => "[plugins] allow_unsigned",
@@ -77,7 +77,7 @@ impl PluginAdministration {
         };
         let installed = self.install_prepared(ctx, prepared, unsigned_allowed_by).await?.map_err(|(error, _)| error);
         if installed.is_ok() {
-            self.readmit_or_say().await;
+            self.publisher.retry_excluded_packs_or_log().await;
         }
         Ok(installed)
     }
@@ -91,7 +91,7 @@ impl PluginAdministration {
         unsigned_allowed_by: &str,
     ) -> Result<Result<InstalledPlugin, NotInstalled>, AppError> {
         let now = ctx.now;
-        let (packs, deployment) = self.decided();
+        let (packs, deployment) = self.publisher.decided();
         let changed = match with(&packs, &deployment, &prepared) {
             Ok(None) => None,
             Ok(Some((packs, mut kept))) => {
@@ -102,10 +102,10 @@ impl PluginAdministration {
                 let (generation, held) = (self.registry.vocabularies.current(), self.held_codes(&dropped).await?);
                 kept.extend(kept::of_removed(&dropped, &deployment, &generation, &held));
                 let deployment = kept::joined(&deployment, &kept);
-                match self.numbered(packs, &deployment).await? {
+                match self.publisher.numbered(packs, &deployment).await? {
                     Ok(changed) => {
                         // Before the plugin: what it no longer has must be there when the server stops in between.
-                        self.keep(now, kept, deployment).await?;
+                        self.publisher.store_settings(now, kept, deployment).await?;
                         Some(changed)
                     }
                     Err(problems) => return Ok(Err((prepared.refuse(problems), Some(Box::new(prepared))))),
@@ -125,10 +125,10 @@ impl PluginAdministration {
                 return Ok(Err((error, None)));
             }
         };
-        self.forget_reasons(&name);
-        self.in_force().common.note_in_line(&name);
+        self.publisher.forget_reasons(&name);
+        self.common().note_in_line(&name);
         if let Some((packs, generation)) = changed {
-            self.publish(packs, generation).await?;
+            self.publisher.publish(packs, generation).await?;
         }
         Ok(Ok(installed))
     }

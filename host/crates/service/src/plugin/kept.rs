@@ -11,7 +11,7 @@ use daftar_domain::deployment::{Deployment, EarlierVersion, KeptConcepts, Settin
 use daftar_domain::vocabulary::Concept;
 use daftar_vocabulary::{CheckedPack, ConceptRef, Generation, Vocabulary};
 
-use super::packs::Packs;
+use crate::vocabulary_publisher::Packs;
 
 /// How much text one kept part holds, in bytes: a quarter of what the store takes as one value.
 const PART_BYTES_MAX: usize = 256 * 1024;

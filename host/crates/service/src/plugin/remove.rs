@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::packs::{Publishable, publishable};
 use super::report::Carriers;
 use super::{PluginAdministration, blocking, kept};
 use crate::client::to_the_end;
+use crate::vocabulary_publisher::{Publishable, publishable};
 use daftar_domain::audit::AuditOutcome;
 use daftar_domain::code::{CodeNumber, Namespace};
 use daftar_domain::context::OpContext;
@@ -30,8 +30,8 @@ impl PluginAdministration {
     }
 
     async fn remove_audited(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {
-        let _changing = self.changing.lock().await;
-        let _turn = self.turn(ctx.now).await?;
+        let _changing = self.publisher.exclusive().await;
+        let _lock = self.publisher.cluster_lock(ctx.now).await?;
         match self.remove_alone(ctx, name, is_forced).await {
             Ok(()) => Ok(()),
             Err(error) => {
@@ -57,7 +57,7 @@ impl PluginAdministration {
             }
             None => "removes it; it was not loaded, so its uses were not counted".to_owned(),
         };
-        let (before, deployment) = self.decided();
+        let (before, deployment) = self.publisher.decided();
         let mut packs = before.clone();
         let removed = packs.remove(name);
         if let Some((_, pack)) = removed.as_ref().filter(|_| !is_forced) {
@@ -77,24 +77,25 @@ impl PluginAdministration {
         let mut left_behind = None;
         if let Some(Publishable { packs, generation, left_out, reasons }) = changed {
             // From here on no request begins with its codes, so that what is counted next stays true.
-            self.publish(packs, generation).await?;
+            self.publisher.publish(packs, generation).await?;
             left_behind = Some((left_out, reasons));
         }
         let pack = removed.as_ref().map(|(_, pack)| &**pack);
         if let Err(error) = self.take_away(ctx, (name, is_forced), pack, (&with_it, &deployment), note).await {
             if left_behind.is_some() {
-                let back = publishable(before, &self.decided().1, self.registry.vocabularies.current().table())?;
-                self.publish(back.packs, back.generation).await?;
+                let back =
+                    publishable(before, &self.publisher.deployment(), self.registry.vocabularies.current().table())?;
+                self.publisher.publish(back.packs, back.generation).await?;
             }
             return Err(error);
         }
-        self.forget_reasons(name);
+        self.publisher.forget_reasons(name);
         if let Some((left_out, reasons)) = left_behind {
-            let mut in_force = self.in_force();
-            in_force.unloaded.extend(reasons);
-            in_force.left_out.extend(left_out);
+            let mut published = self.publisher.published();
+            published.unloaded.extend(reasons);
+            published.left_out.extend(left_out);
         }
-        self.readmit_or_say().await;
+        self.publisher.retry_excluded_packs_or_log().await;
         Ok(())
     }
 
@@ -117,7 +118,7 @@ impl PluginAdministration {
             let held = self.held_codes(pack.vocabularies()).await?;
             let kept = kept::of_removed(pack.vocabularies(), deployment, generation, &held);
             let deployment = kept::joined(deployment, &kept);
-            self.keep(ctx.now, kept, deployment).await?;
+            self.publisher.store_settings(ctx.now, kept, deployment).await?;
         }
         // Before it is gone, as with an install.
         self.audit(ctx, AuditOutcome::Allowed, name.to_string(), note).await?;
@@ -138,7 +139,7 @@ impl PluginAdministration {
         if kind != PluginKind::VocabularyPack {
             return Ok(Some(0));
         }
-        let Some((_, pack)) = self.in_force().packs.get(name).cloned() else { return Ok(None) };
+        let Some((_, pack)) = self.publisher.published().packs.get(name).cloned() else { return Ok(None) };
         self.records_using(pack.vocabularies()).await.map(Some)
     }
 

@@ -10,10 +10,10 @@ use std::sync::Arc;
 pub(super) use self::touched::Carriers;
 pub use self::touched::{RECORDS_TOLD_MAX, TouchedRecord};
 use super::install::refusal;
-use super::numbers::code_table;
-use super::packs::{Packs, build, checked_pack, told, unnumbered, with};
+use super::packs::{checked_pack, with};
 use super::remove::numbers_of;
 use super::{PluginAdministration, PluginOffer, blocking};
+use crate::vocabulary_publisher::{Packs, build, code_table, in_one_line, unnumbered};
 use daftar_domain::audit::AuditOutcome;
 use daftar_domain::code::{CodeNumber, Namespace};
 use daftar_domain::context::OpContext;
@@ -137,7 +137,7 @@ impl PluginAdministration {
         // Its code has run, whoever vouches for it.
         let tried = format!("{} {}", prepared.manifest().name, prepared.manifest().version);
         self.audit(ctx, AuditOutcome::Allowed, tried, "tried out for a report, not installed").await?;
-        let (packs, deployment) = self.decided();
+        let (packs, deployment) = self.publisher.decided();
         let manifest = prepared.manifest();
         let downgrade = self.library.newer_than(manifest).map(|reason| prepared.refuse_downgrade(reason).to_string());
         let stored = self.registry.store.code_table().await?;
@@ -226,7 +226,7 @@ fn would_be_refused(packs: &Packs, deployment: &Deployment, table: &CodeTable) -
     let editions = editions.map(|(namespace, version)| (namespace.clone(), version.to_owned()));
     let editions: Vec<_> = editions.chain(new_editions).collect();
     let table = Arc::new(code_table(&codes, &editions)?);
-    Ok(build(packs, deployment, table).err().map(|problems| told(&problems)))
+    Ok(build(packs, deployment, table).err().map(|problems| in_one_line(&problems)))
 }
 
 fn namespace_of<'a>(pair: &Pair<'a>) -> Option<&'a Namespace> {

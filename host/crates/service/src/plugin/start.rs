@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::follow::Ahead;
-use super::packs::{Packs, Publishable, load_packs, publishable};
+use super::packs::load_packs;
 use super::{PluginAdministration, blocking};
 use daftar_domain::audit::{Actor, AuditOutcome};
 use daftar_domain::context::OpContext;
@@ -28,7 +28,7 @@ impl PluginAdministration {
     /// # Errors
     /// When the store fails or the folder cannot be read.
     pub async fn start(&self, folder: Option<PathBuf>, now: Timestamp) -> Result<(), AppError> {
-        let _changing = self.changing.lock().await;
+        let _changing = self.publisher.exclusive().await;
         let _turn = match &self.shared {
             Some(shared) => {
                 let turn = shared.turn().await?;
@@ -40,21 +40,21 @@ impl PluginAdministration {
         };
         let (host, library) = (self.host.clone(), self.library.clone());
         let deployment = Arc::new(Deployment::of(self.registry.store.settings().await?));
-        self.in_force().deployment = deployment.clone();
+        self.publisher.published().deployment = deployment.clone();
         let (loaded, reasons) = blocking(move || load_packs(&host, &library, &deployment)).await?;
         {
-            let mut in_force = self.in_force();
-            let failed = in_force.common.failed();
-            in_force.unloaded = reasons;
-            in_force.unloaded.extend(failed);
+            let failed = self.common().failed();
+            let mut published = self.publisher.published();
+            published.unloaded = reasons;
+            published.unloaded.extend(failed);
         }
-        self.serve(loaded).await?;
-        self.in_force().common.note_loaded();
+        self.publisher.publish_compatible(loaded).await?;
+        self.common().note_loaded();
         let Some(folder) = folder else { return Ok(()) };
         let report = self.sync(&folder, now).await?;
         tell(&report);
         if report.values().any(|file| matches!(file, SyncedFile::Installed(_))) {
-            self.readmit().await?;
+            self.publisher.retry_excluded_packs().await?;
         }
         Ok(())
     }
@@ -67,26 +67,6 @@ impl PluginAdministration {
             tracing::error!(error = %error, "an installed plugin is not accepted by the configuration and is not loaded");
         }
         Ok(())
-    }
-
-    /// Puts as many of the packs in force as go together.
-    pub(super) async fn serve(&self, packs: Packs) -> Result<(), AppError> {
-        let deployment = self.in_force().deployment.clone();
-        let trial = self.trial_table(&packs, &deployment).await?;
-        let Publishable { packs, mut generation, left_out, reasons } = publishable(packs, &deployment, &trial.table)?;
-        if !trial.is_stored {
-            let table = self.number(&packs, &deployment).await?;
-            generation = publishable(packs.clone(), &deployment, &table)?.generation;
-        }
-        for (name, reason) in &reasons {
-            tracing::error!(plugin = %name, reason, "an installed pack cannot be published, the rest is served");
-        }
-        {
-            let mut in_force = self.in_force();
-            in_force.unloaded.extend(reasons);
-            in_force.left_out = left_out;
-        }
-        self.publish(packs, generation).await
     }
 
     /// Installs what is absent or newer in a folder. What is refused for what it brings is tried once more after the others:

@@ -45,7 +45,7 @@ pub async fn set(
     let mut problems = Problems::default();
     let group = read(name.clone(), members, &mut problems);
     let group = problems.finish(group)?;
-    concept_group::set(&ctx, &app.plugins, group).await?;
+    concept_group::set(&ctx, &app.vocabulary_publisher, group).await?;
     rules::tell_broken(&ctx, &app.registry, &app.engine).await;
     Ok(Json(shown(&app, &name)?))
 }
@@ -58,7 +58,7 @@ pub async fn reset(
     name: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Option<ConceptGroupBody>>, ApiError> {
     let Path(name) = name.map_err(unreadable)?;
-    concept_group::reset(&ctx, &app.plugins, &name).await?;
+    concept_group::reset(&ctx, &app.vocabulary_publisher, &name).await?;
     rules::tell_broken(&ctx, &app.registry, &app.engine).await;
     Ok(Json(shown(&app, &name).ok()))
 }

@@ -22,7 +22,7 @@ use daftar_service::identifier_system;
 pub async fn list(_: NoParameters, State(app): State<AppState>) -> Json<ListBody<IdentifierSystemBody>> {
     let id_types = app.registry.vocabularies.current().identifier_systems();
     let id_types = id_types.into_iter().map(|id_type| IdentifierSystemBody::of_id_type(id_type.uri));
-    let registered = identifier_system::list(&app.plugins);
+    let registered = identifier_system::list(&app.vocabulary_publisher);
     Json(ListBody { data: id_types.chain(registered.iter().map(IdentifierSystemBody::from)).collect() })
 }
 
@@ -36,7 +36,7 @@ pub async fn add(
     let mut problems = Problems::default();
     let uri = read(members, &mut problems);
     let uri = problems.finish(uri)?.ok_or_else(|| AppError::internal("a system was neither read nor refused"))?;
-    let system = identifier_system::add(&ctx, &app.plugins, uri).await?;
+    let system = identifier_system::add(&ctx, &app.vocabulary_publisher, uri).await?;
     Ok((StatusCode::CREATED, Json(IdentifierSystemBody::from(&system))))
 }
 
@@ -49,6 +49,6 @@ pub async fn remove(
 ) -> Result<StatusCode, ApiError> {
     let Path(uri) = uri.map_err(unreadable)?;
     let uri = SystemUri::parse(&uri).map_err(|error| Problem::malformed(error.to_string()))?;
-    identifier_system::remove(&ctx, &app.plugins, &uri).await?;
+    identifier_system::remove(&ctx, &app.vocabulary_publisher, &uri).await?;
     Ok(StatusCode::NO_CONTENT)
 }

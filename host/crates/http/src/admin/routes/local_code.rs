@@ -20,7 +20,9 @@ use daftar_service::local_code;
 
 /// Lists all local codes.
 pub async fn list(_: NoParameters, State(app): State<AppState>) -> Result<Json<ListBody<LocalCodeBody>>, ApiError> {
-    Ok(Json(ListBody { data: local_code::list(&app.plugins).await?.iter().map(LocalCodeBody::from).collect() }))
+    Ok(Json(ListBody {
+        data: local_code::list(&app.vocabulary_publisher).await?.iter().map(LocalCodeBody::from).collect(),
+    }))
 }
 
 /// Adds a local code.
@@ -35,7 +37,7 @@ pub async fn add(
     let Some(new) = problems.finish(new)? else {
         return Err(AppError::internal("a local code was neither read nor refused").into());
     };
-    let added = local_code::add(&ctx, &app.plugins, new).await?;
+    let added = local_code::add(&ctx, &app.vocabulary_publisher, new).await?;
     Ok((StatusCode::CREATED, Json(LocalCodeBody::from(&added))))
 }
 
@@ -45,7 +47,7 @@ pub async fn show(
     State(app): State<AppState>,
     uri: Result<Path<String>, PathRejection>,
 ) -> Result<Json<LocalCodeBody>, ApiError> {
-    Ok(Json(LocalCodeBody::from(&local_code::show(&app.plugins, &code(uri)?).await?)))
+    Ok(Json(LocalCodeBody::from(&local_code::show(&app.vocabulary_publisher, &code(uri)?).await?)))
 }
 
 /// Changes what a local code is called or how its values look.
@@ -60,7 +62,7 @@ pub async fn update(
     let mut problems = Problems::default();
     let change = read_change(members, &mut problems);
     let change = problems.finish(change)?;
-    Ok(Json(LocalCodeBody::from(&local_code::update(&ctx, &app.plugins, &uri, change).await?)))
+    Ok(Json(LocalCodeBody::from(&local_code::update(&ctx, &app.vocabulary_publisher, &uri, change).await?)))
 }
 
 /// Sets a local code aside.
@@ -75,7 +77,7 @@ pub async fn deprecate(
     let mut problems = Problems::default();
     let successor = read_deprecation(members, &mut problems);
     let successor = problems.finish(successor)?;
-    Ok(Json(LocalCodeBody::from(&local_code::deprecate(&ctx, &app.plugins, &uri, successor).await?)))
+    Ok(Json(LocalCodeBody::from(&local_code::deprecate(&ctx, &app.vocabulary_publisher, &uri, successor).await?)))
 }
 
 fn code(path: Result<Path<String>, PathRejection>) -> Result<CodeUri, ApiError> {

@@ -1,6 +1,6 @@
 //! One request within another: made of an entry, answered by the handler that answers it alone.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
@@ -16,15 +16,11 @@ use crate::api::error::{ApiError, Problem};
 use crate::api::extract::auth::WithinRequest;
 use crate::api::middleware::answer;
 use crate::api::once::replay::{DoneBefore, answered_before};
-use crate::api::router::within_request;
 use crate::state::AppState;
 use daftar_auth::limits::response_memory::ReservedMemory;
 use daftar_domain::context::OpContext;
 use daftar_domain::context::trail::HeldLines;
 use daftar_domain::error::AppError;
-
-/// The endpoints that a batch may call. Made once: a transaction gives it a register of its own each time.
-static ENDPOINTS: LazyLock<Router<AppState>> = LazyLock::new(within_request);
 
 /// Who sends a batch, and how it wants to be answered.
 #[derive(Debug, Clone)]
@@ -96,13 +92,13 @@ impl InnerRouter {
     pub fn on(app: &AppState) -> Self {
         let again = axum::middleware::from_fn_with_state(app.clone(), answered_before);
         let layer = axum::middleware::from_fn_with_state(app.clone(), answer::answer);
-        Self(ENDPOINTS.clone().layer(again).layer(layer).with_state(app.clone()))
+        Self(app.routes.inner().layer(again).layer(layer).with_state(app.clone()))
     }
 
     /// The same for a request that is the only one within another, and leaves what it does as that one's.
     #[must_use]
     pub fn of_one(app: &AppState) -> Self {
-        Self(ENDPOINTS.clone().with_state(app.clone()))
+        Self(app.routes.inner().with_state(app.clone()))
     }
 
     /// Makes a request that is put together already.

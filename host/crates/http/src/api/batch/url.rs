@@ -3,7 +3,7 @@
 use axum::http::Uri;
 use percent_encoding::percent_decode_str;
 
-use crate::api::router::BASE_PATH;
+use crate::api::endpoint::BASE_PATH;
 
 /// The longest URL, in bytes: an identifier of the greatest length, percent-encoded, with room for a query.
 pub const URL_BYTES_MAX: usize = 8_192;

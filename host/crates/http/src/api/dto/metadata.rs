@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::openapi::path::ParameterIn;
 
-use crate::api::access::Access;
+use crate::api::endpoint::{BASE_PATH, Endpoint};
 use crate::api::extract::body::{BODY_BYTES_MAX, RECORD_BYTES_MAX};
 use crate::api::middleware::answer::API_VERSION;
-use crate::api::router::{BASE_PATH, Endpoint, endpoints};
 use crate::state::AppState;
 use daftar_auth::limits::{CLIENT_QUOTA_DEFAULT, Quota, TOKEN_QUOTA, UNAUTHENTICATED_QUOTA};
 use daftar_domain::scope::{Action, Resource, Scope};
@@ -106,7 +105,7 @@ impl From<Quota> for BucketBody {
 #[must_use]
 pub fn write(app: &AppState) -> MetadataBody {
     let base_url = format!("{}{BASE_PATH}", app.public_url);
-    let (resources, operations) = sorted(&endpoints());
+    let (resources, operations) = sorted(app.routes.endpoints());
     let scopes = Resource::ALL.into_iter().flat_map(|resource| Action::ALL.map(|action| Scope::new(resource, action)));
     MetadataBody {
         server: "daftar",
@@ -170,16 +169,12 @@ fn resource_of(path: &str) -> Option<&str> {
 }
 
 fn operation(endpoint: &Endpoint, path: &str) -> OperationBody {
-    let scopes = match endpoint.access {
-        Access::Scopes(accepted) => accepted.iter().map(ToString::to_string).collect(),
-        Access::AnyClient | Access::Public | Access::Token | Access::Health => Vec::new(),
-    };
     OperationBody {
         id: endpoint.operation.id,
         method: endpoint.method.to_string(),
         path: path.to_owned(),
         summary: endpoint.operation.summary,
-        scopes,
+        scopes: endpoint.scopes().iter().map(ToString::to_string).collect(),
     }
 }
 

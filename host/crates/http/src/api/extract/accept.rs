@@ -4,43 +4,29 @@
 //! token endpoint answers in JSON and the probes in text whatever is asked: the standard of the one has no such refusal, and of
 //! the others the status is what counts.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
 use axum::extract::MatchedPath;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 
+use crate::api::endpoint::Endpoint;
 use crate::api::error::Problem;
-use crate::api::router::endpoints;
+use crate::state::AppState;
 
 /// The media type of one JSON value a line.
 pub const LINES: &str = "application/x-ndjson";
-
-/// The media types of the bodies that an endpoint answers with, by its method and each spelling of its path.
-static OFFERED: LazyLock<HashMap<(Method, String), Vec<&'static str>>> = LazyLock::new(|| {
-    let mut offered = HashMap::new();
-    for endpoint in endpoints() {
-        let bodies = endpoint.operation.answers.iter().flat_map(|answer| &answer.bodies);
-        let media_types: Vec<&'static str> = bodies.map(|(media_type, _)| *media_type).collect();
-        let paths = endpoint.paths.into_iter().map(|path| ((endpoint.method.clone(), path), media_types.clone()));
-        offered.extend(paths);
-    }
-    offered
-});
 
 /// Refuses a request whose `Accept` admits nothing that the endpoint answers with.
 ///
 /// # Errors
 /// 406 naming what there is.
-pub fn check_accept(parts: &Parts) -> Result<(), Problem> {
+pub fn check_accept(parts: &Parts, app: &AppState) -> Result<(), Problem> {
     if !parts.headers.contains_key(header::ACCEPT) {
         return Ok(());
     }
     let Some(path) = parts.extensions.get::<MatchedPath>() else { return Ok(()) };
-    let method = if parts.method == Method::HEAD { Method::GET } else { parts.method.clone() };
-    let offered = OFFERED.get(&(method, path.as_str().to_owned())).map(Vec::as_slice);
-    check_offered(&parts.headers, offered.unwrap_or_default())
+    let method = if parts.method == Method::HEAD { &Method::GET } else { &parts.method };
+    let offered = app.routes.find(method, path.as_str()).map(Endpoint::media_types);
+    check_offered(&parts.headers, &offered.unwrap_or_default())
 }
 
 /// Refuses a request whose `Accept` admits nothing of what there is; where there is no body, anything will do.

@@ -82,7 +82,7 @@ impl<R: ScopeRule> FromRequestParts<AppState> for Auth<R> {
         };
         context.trail.set_caller(context.actor.clone(), audited_action(R::ACCEPTED));
         if grants_one(&context, R::ACCEPTED) {
-            check_accept(parts)?;
+            check_accept(parts, app)?;
             return Ok(Self { context, rule: PhantomData });
         }
         let required: Vec<String> = R::ACCEPTED.iter().map(ToString::to_string).collect();
@@ -151,7 +151,7 @@ impl FromRequestParts<AppState> for AnyClient {
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
         let client = Self::identified(parts, app).await?;
-        check_accept(parts)?;
+        check_accept(parts, app)?;
         Ok(client)
     }
 }
@@ -232,7 +232,7 @@ impl FromRequestParts<AppState> for Public {
         let info = request_info(parts, app);
         charge_address(app, &info).await?;
         check_unread(app, &Reader::of_address(address(&info)?))?;
-        check_accept(parts)?;
+        check_accept(parts, app)?;
         Ok(Self)
     }
 }

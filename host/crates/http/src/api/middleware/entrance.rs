@@ -10,9 +10,9 @@ use axum::response::{IntoResponse, Response};
 use super::answer::RequestInfo;
 use super::caller::{Peer, Refusal};
 use super::cors;
+use crate::api::endpoint::{HEALTH_PATHS, TOKEN_PATH};
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::auth::token_unavailable;
-use crate::api::router::{HEALTH_PATHS, TOKEN_PATH};
 use crate::state::AppState;
 use daftar_auth::limits::response_memory::{MemoryBound, Reader};
 

@@ -2,18 +2,14 @@
 //!
 //! **Invariant:** only who may still make a request is answered again.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::api::access::Access;
+use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::extract::auth::WithinRequest;
-use crate::api::router::endpoints;
 use crate::api::routes::search::languages;
 use crate::api::routes::{group, individual, program_membership};
 use crate::state::AppState;
@@ -21,7 +17,6 @@ use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::idempotency::RememberedAnswer;
-use daftar_domain::scope::Scope;
 use daftar_service::shown_again::{ShownAgain, shown_again};
 use daftar_service::{audit, records};
 
@@ -29,24 +24,12 @@ use daftar_service::{audit, records};
 #[derive(Debug, Clone, Copy)]
 pub struct DoneBefore(pub RememberedAnswer);
 
-/// The scopes of which each endpoint needs one, by method and path.
-static SCOPES: LazyLock<HashMap<(Method, String), &'static [Scope]>> = LazyLock::new(|| {
-    let mut all = HashMap::new();
-    for endpoint in endpoints() {
-        if let Access::Scopes(scopes) = endpoint.access {
-            all.extend(endpoint.paths.into_iter().map(|path| ((endpoint.method.clone(), path), scopes)));
-        }
-    }
-    all
-});
-
 /// Answers what was done before instead of doing it once more.
 pub async fn answered_before(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let Some(DoneBefore(answer)) = request.extensions().get().copied() else { return next.run(request).await };
     let (parts, body) = request.into_parts();
-    let path = parts.extensions.get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let scopes = path.and_then(|path| SCOPES.get(&(parts.method.clone(), path))).copied().unwrap_or_default();
-    match WithinRequest::allowed_by(scopes, &parts, &app) {
+    let endpoint = parts.extensions.get::<MatchedPath>().and_then(|path| app.routes.find(&parts.method, path.as_str()));
+    match WithinRequest::allowed_by(endpoint.map(Endpoint::scopes).unwrap_or_default(), &parts, &app) {
         Some(ctx) => {
             let again = response(&app, &ctx, &parts.headers, Some(&answer)).await;
             again.unwrap_or_else(IntoResponse::into_response)

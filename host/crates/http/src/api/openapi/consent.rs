@@ -9,8 +9,6 @@ use daftar_domain::consent::CONSENT_RESOURCES;
 use daftar_domain::organization::LegalBasis;
 use daftar_domain::scope::Resource;
 
-/// A consent's id in a path.
-pub const ID_PATTERN: &str = "^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$";
 /// The consent of the examples.
 pub const SAMPLE_CONSENT: &str = "123e4567-e89b-42d3-a456-426614174000";
 

@@ -29,8 +29,8 @@ use super::{
     batch, consent, eligibility, group, individual, parameter, program, program_membership, server, shared, vocabulary,
 };
 use crate::api::access::Access;
+use crate::api::endpoint::Endpoint;
 use crate::api::middleware::answer::API_VERSION;
-use crate::api::router::Endpoint;
 use daftar_domain::extension::ExtensionFields;
 
 /// The document of a server that clients know by that URL, with the fields that installed modules add.

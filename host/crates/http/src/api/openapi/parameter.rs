@@ -4,18 +4,14 @@ use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
 use utoipa::openapi::schema::ObjectBuilder;
 
-use super::shape::{self, Shape};
+use super::shape::{self, CONSENT_ID_PATTERN, KEY_PATTERN, NAMESPACE_PATTERN, Shape};
 use crate::api::elements::{Fields, Parts};
 use daftar_domain::code::{CODE_BYTES_MAX, NAMESPACE_BYTES_MAX};
 use daftar_domain::idempotency::KEY_BYTES_MAX;
 use daftar_domain::search::PAGE_COUNT_MAX;
 
-/// An identifier as paths and filters have it, decoded.
-pub const KEY_PATTERN: &str = r"^[A-Za-z][A-Za-z0-9+.\-]*:[\x21-\x7B\x7D\x7E]+\|[^\x00-\x1F\x7F-\x9F\s]([^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s])?$";
 /// What is said of a parameter that may stand several times.
 pub const SEVERAL: &str = "May stand several times: all must hold.";
-/// A namespace.
-pub const NAMESPACE_PATTERN: &str = r"^[\x21\x22\x24-\x7B\x7D\x7E]+$";
 
 /// An identifier `<system>|<value>`. How long each half may be, a pattern can say only by looking ahead, which few tools follow.
 #[must_use]
@@ -70,7 +66,7 @@ pub fn of_path(name: &str) -> Option<Parameter> {
             "Any identifier of the record, `<system>|<value>`, of at most 300 and 200 bytes. In a URL `#` is written `%23` and `/` is written `%2F`.",
             key(),
         ),
-        "consent_id" => ("The consent's own id.", shape::pattern(super::consent::ID_PATTERN)),
+        "consent_id" => ("The consent's own id.", shape::pattern(CONSENT_ID_PATTERN)),
         "namespace" => (
             "The vocabulary's namespace, raw or percent-encoded.",
             shape::pattern(NAMESPACE_PATTERN).max_length(Some(NAMESPACE_BYTES_MAX)),

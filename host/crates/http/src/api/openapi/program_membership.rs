@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::example::Example;
 use super::operation::{Answer, Operation, Tag};
-use super::parameter::{KEY_PATTERN, SAMPLE_PERSON, elements, idempotency_key, query, repeatable};
+use super::parameter::{SAMPLE_PERSON, elements, idempotency_key, query, repeatable};
 use super::program::SAMPLE_PROGRAM;
 use super::searching::{envelope, reference};
-use super::shape::{self, Members, Shape, any_of, date, list, named, pattern, text, word, written};
+use super::shape::{self, KEY_PATTERN, Members, Shape, any_of, date, list, named, pattern, text, word, written};
 use super::shared::{self, list_sent, type_sent};
 use crate::api::elements::PROGRAM_MEMBERSHIP;
 use crate::api::routes::program_membership::SORTABLE;

@@ -5,8 +5,10 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterS
 use utoipa::openapi::schema::{ArrayItems, ObjectBuilder, Schema};
 
 use super::operation::Operation;
-use super::parameter::{self, KEY_PATTERN, SEVERAL, key, query, repeatable};
-use super::shape::{self, Members, Shape, any_of, boolean, date_condition, instant_condition, pattern, searched, word};
+use super::parameter::{self, SEVERAL, key, query, repeatable};
+use super::shape::{
+    self, KEY_PATTERN, Members, Shape, any_of, boolean, date_condition, instant_condition, pattern, searched, word,
+};
 use super::shared::code_pattern_of;
 use daftar_domain::code::CODE_BYTES_MAX;
 use daftar_domain::extension::{EXTENSION, ExtensionFields};

@@ -9,7 +9,7 @@ use axum::body::Bytes;
 
 use super::{document, page};
 use crate::api::conditional::tag_of;
-use crate::api::router::endpoints;
+use crate::api::endpoint::Endpoint;
 use daftar_domain::extension::ExtensionFields;
 
 /// Bytes with their entity tag.
@@ -53,14 +53,14 @@ impl ServedDescription {
         Self { public_url, made: Mutex::default() }
     }
 
-    /// The description with the fields that installed modules add.
+    /// The description of those endpoints, the same for the whole life of a server, with the fields that installed modules add.
     #[must_use]
-    pub fn with(&self, fields: &ExtensionFields) -> Arc<Description> {
+    pub fn of(&self, endpoints: &[Endpoint], fields: &ExtensionFields) -> Arc<Description> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = made.as_ref().filter(|made| made.fields == *fields) {
             return Arc::clone(made);
         }
-        let document = document::document(&endpoints(), &self.public_url, fields);
+        let document = document::document(endpoints, &self.public_url, fields);
         let description = Arc::new(Description {
             page: Kept::new(page::page(&document).into_bytes()),
             document: Kept::new(serde_json::to_vec(&document).unwrap_or_default()),

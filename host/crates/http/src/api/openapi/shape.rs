@@ -37,6 +37,19 @@ const INSTANT_CONDITION_PATTERN: &str = concat!(
     r"(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-](0[0-9]|1[0-2]):[0-5][0-9]))?$"
 );
 
+/// An identifier as paths and filters have it, decoded.
+pub const KEY_PATTERN: &str = r"^[A-Za-z][A-Za-z0-9+.\-]*:[\x21-\x7B\x7D\x7E]+\|[^\x00-\x1F\x7F-\x9F\s]([^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s])?$";
+/// The system of an identifier.
+pub const SYSTEM_PATTERN: &str = r"^[A-Za-z][A-Za-z0-9+.\-]*:[\x21-\x7B\x7D\x7E]+$";
+/// The value of an identifier.
+pub const VALUE_PATTERN: &str = r"^[^\x00-\x1F\x7F-\x9F\s]([^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s])?$";
+/// A code as a text: `<namespace>#<code>` or `<namespace>|<code>`.
+pub const CODE_PATTERN: &str = r#"^[\x21\x22\x24-\x7B\x7D\x7E]+[#|][^\x00-\x20\x7F-\xA0#\s]+$"#;
+/// A namespace.
+pub const NAMESPACE_PATTERN: &str = r"^[\x21\x22\x24-\x7B\x7D\x7E]+$";
+/// A consent's id in a path.
+pub const CONSENT_ID_PATTERN: &str = "^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$";
+
 /// The shape that has that name in the document.
 #[must_use]
 pub fn named(name: &str) -> Ref {

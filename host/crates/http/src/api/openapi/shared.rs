@@ -3,8 +3,9 @@
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Array, ArrayBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 
-use super::parameter::KEY_PATTERN;
-use super::shape::{self, Members, Shape, any_of, named, pattern, text};
+use super::shape::{
+    self, CODE_PATTERN, KEY_PATTERN, Members, SYSTEM_PATTERN, Shape, VALUE_PATTERN, any_of, named, pattern, text,
+};
 use daftar_domain::code::{CODE_BYTES_MAX, NAMESPACE_BYTES_MAX};
 use daftar_domain::extension::{ExtensionFields, TEXT_BYTES_MAX, VALUES_MAX};
 use daftar_domain::identifier::{SYSTEM_BYTES_MAX, VALUE_BYTES_MAX};
@@ -12,11 +13,6 @@ use daftar_domain::individual::{self, LIST_ITEMS_MAX};
 use daftar_domain::manifest::{ExtensionField, ExtensionFieldKind};
 use daftar_domain::record::RecordKind;
 use daftar_domain::vocabulary::CodedField;
-
-/// A code as a text: `<namespace>#<code>` or `<namespace>|<code>`.
-const CODE_PATTERN: &str = r#"^[\x21\x22\x24-\x7B\x7D\x7E]+[#|][^\x00-\x20\x7F-\xA0#\s]+$"#;
-const SYSTEM_PATTERN: &str = r"^[A-Za-z][A-Za-z0-9+.\-]*:[\x21-\x7B\x7D\x7E]+$";
-const VALUE_PATTERN: &str = r"^[^\x00-\x1F\x7F-\x9F\s]([^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s])?$";
 
 /// The shapes of this module, by name.
 #[must_use]

@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 
-use super::{Endpoint, endpoint, found_everywhere, server_endpoint};
+use crate::api::endpoint::{Endpoint, endpoint, found_everywhere, server_endpoint};
 use crate::api::openapi as told;
 use crate::api::routes::{
     batch, concept_group, consent, description, discovery, eligibility, group, group_member, group_search, health,

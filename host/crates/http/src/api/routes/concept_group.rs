@@ -9,10 +9,10 @@ use super::search::Envelope;
 use crate::api::access::{Auth, scope};
 use crate::api::conditional::Reading;
 use crate::api::dto::vocabulary::concept_group::{ExpandedGroupBody, GroupBody, GroupCodeBody};
+use crate::api::endpoint::BASE_PATH;
 use crate::api::error::ApiError;
 use crate::api::extract::path::{NamePath, PATH_PART};
 use crate::api::extract::query::{Parameters, RawQuery};
-use crate::api::router::BASE_PATH;
 use crate::state::AppState;
 use daftar_service::vocabulary::{concept_group, concept_groups};
 

@@ -22,7 +22,7 @@ pub async fn openapi(
 ) -> Result<Response, ApiError> {
     Parameters::parse(&query)?.expect_only(&[])?;
     let generation = app.registry.vocabularies.current();
-    let description = app.description.with(generation.extension_fields());
+    let description = app.description.of(app.routes.endpoints(), generation.extension_fields());
     Ok(unless_kept(&headers, &description.document, "application/json"))
 }
 
@@ -35,7 +35,7 @@ pub async fn docs(
 ) -> Result<Response, ApiError> {
     Parameters::parse(&query)?.expect_only(&[])?;
     let generation = app.registry.vocabularies.current();
-    let description = app.description.with(generation.extension_fields());
+    let description = app.description.of(app.routes.endpoints(), generation.extension_fields());
     let mut response = unless_kept(&headers, &description.page, "text/html; charset=utf-8");
     let policy = HeaderValue::from_str(&CONTENT_SECURITY_POLICY);
     let policy =

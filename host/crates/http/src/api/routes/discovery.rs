@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::Serialize;
 
 use crate::api::access::Public;
-use crate::api::router::BASE_PATH;
+use crate::api::endpoint::BASE_PATH;
 use crate::state::AppState;
 use daftar_domain::scope::{Action, Resource, Scope};
 

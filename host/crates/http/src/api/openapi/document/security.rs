@@ -5,7 +5,7 @@ use utoipa::openapi::security::{
 };
 
 use crate::api::access::Access;
-use crate::api::router::BASE_PATH;
+use crate::api::endpoint::BASE_PATH;
 use daftar_domain::scope::{Action, Resource, Scope};
 
 /// The name of the scheme of access tokens.

@@ -3,9 +3,9 @@
 use crate::api::elements::INDIVIDUAL;
 use crate::api::openapi::example::Example;
 use crate::api::openapi::operation::{Operation, Tag};
-use crate::api::openapi::parameter::{KEY_PATTERN, elements_without, repeatable};
+use crate::api::openapi::parameter::{elements_without, repeatable};
 use crate::api::openapi::searching::{coded, coded_as, common, day, envelope, places};
-use crate::api::openapi::shape::{named, pattern};
+use crate::api::openapi::shape::{KEY_PATTERN, named, pattern};
 use crate::api::routes::individual_search::{BESIDE, SORTABLE};
 use daftar_domain::vocabulary::CodedField;
 

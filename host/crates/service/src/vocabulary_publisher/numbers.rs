@@ -1,11 +1,9 @@
-//! Numbers for the codes of packs, and the packs that come into force with them.
-//!
-//! **Invariant:** a number is never taken back, so none is given before a generation could be made.
+//! Numbers for the codes of packs.
 
 use std::sync::Arc;
 
-use super::PluginAdministration;
-use super::packs::{Packs, build, told, unnumbered};
+use super::VocabularyPublisher;
+use super::publishable::{Packs, build, in_one_line, unnumbered};
 use daftar_domain::code::{CodeUri, Namespace};
 use daftar_domain::deployment::Deployment;
 use daftar_domain::error::AppError;
@@ -18,10 +16,10 @@ pub(super) struct TrialTable {
     pub is_stored: bool,
 }
 
-impl PluginAdministration {
-    /// The packs with a generation of all of them, whose codes are numbered durably; or what is wrong with them, in one line,
+impl VocabularyPublisher {
+    /// The packs with a generation of all of them, whose codes are numbered durably; or the problems with them, in one line,
     /// and then nothing is numbered: a number is never taken back.
-    pub(super) async fn numbered(
+    pub(crate) async fn numbered(
         &self,
         packs: Packs,
         deployment: &Deployment,
@@ -29,13 +27,15 @@ impl PluginAdministration {
         let trial = self.trial_table(&packs, deployment).await?;
         let generation = match build(&packs, deployment, trial.table) {
             Ok(generation) => generation,
-            Err(problems) => return Ok(Err(told(&problems))),
+            Err(problems) => return Ok(Err(in_one_line(&problems))),
         };
         if trial.is_stored {
             return Ok(Ok((packs, generation)));
         }
         let table = self.number(&packs, deployment).await?;
-        Ok(build(&packs, deployment, table).map(|generation| (packs, generation)).map_err(|problems| told(&problems)))
+        Ok(build(&packs, deployment, table)
+            .map(|generation| (packs, generation))
+            .map_err(|problems| in_one_line(&problems)))
     }
 
     /// The table as it would be if all codes and versions of these packs were numbered.
@@ -63,43 +63,9 @@ impl PluginAdministration {
         let stored = self.registry.store.code_table().await?;
         Ok(Arc::new(code_table(&stored.codes, &stored.editions)?))
     }
-
-    /// Puts packs in force that were left out, as far as they go with those in force now. What is in force stays so.
-    pub(super) async fn readmit(&self) -> Result<(), AppError> {
-        loop {
-            let (packs, left_out, deployment) = {
-                let in_force = self.in_force();
-                (in_force.packs.clone(), in_force.left_out.clone(), in_force.deployment.clone())
-            };
-            let mut is_changed = false;
-            for (name, pack) in left_out {
-                let mut with_it = packs.clone();
-                with_it.insert(name.clone(), pack);
-                match self.numbered(with_it, &deployment).await? {
-                    Ok((packs, generation)) => {
-                        tracing::info!(plugin = %name, "a pack that did not go with the others does now and is in force");
-                        self.forget_reasons(&name);
-                        self.publish(packs, generation).await?;
-                        is_changed = true;
-                        break;
-                    }
-                    Err(reason) => drop(self.in_force().unloaded.insert(name, reason)),
-                }
-            }
-            if !is_changed {
-                return Ok(());
-            }
-        }
-    }
-
-    /// As [`Self::readmit`], after a change that is done: that it fails does not undo the change.
-    pub(super) async fn readmit_or_say(&self) {
-        if let Err(error) = self.readmit().await {
-            tracing::error!(error = %error, "packs that were left out could not be tried again; the next start tries them");
-        }
-    }
 }
 
-pub(super) fn code_table(codes: &[CodeUri], editions: &[(Namespace, String)]) -> Result<CodeTable, AppError> {
+/// A table of codes and versions with their numbers.
+pub(crate) fn code_table(codes: &[CodeUri], editions: &[(Namespace, String)]) -> Result<CodeTable, AppError> {
     CodeTable::new(codes, editions).map_err(|error| AppError::Internal(error.into()))
 }

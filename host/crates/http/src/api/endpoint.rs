@@ -1,0 +1,136 @@
+//! One endpoint of the public API, and the table that finds endpoints by method and path.
+//!
+//! **Invariant:** the table holds handlers and no state. The state of the server holds the table.
+
+use std::collections::HashMap;
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::http::Method;
+use axum::routing::{MethodFilter, MethodRouter};
+
+use super::access::{Access, DeclaresAccess};
+use super::openapi::Operation;
+use crate::state::AppState;
+use daftar_domain::scope::Scope;
+
+/// Where the API begins.
+pub const BASE_PATH: &str = "/api/v2";
+
+/// Where tokens are had. A test holds it against the table.
+pub const TOKEN_PATH: &str = "/api/v2/oauth/token";
+
+/// Where it is asked whether the server lives and is ready. A test holds them against the table.
+pub const HEALTH_PATHS: [&str; 2] = ["/health/live", "/health/ready"];
+
+/// One method on one path, in all its spellings.
+pub struct Endpoint {
+    /// The method.
+    pub method: Method,
+    /// The path, then its other spellings; below [`BASE_PATH`] unless it is of the server itself.
+    pub paths: Vec<String>,
+    /// Who may call.
+    pub access: Access,
+    /// The description in the OpenAPI document.
+    pub operation: Operation,
+    pub(super) handler: MethodRouter<AppState>,
+}
+
+impl Endpoint {
+    /// The scopes of which a client needs one; none where the endpoint asks for no scope.
+    #[must_use]
+    pub fn scopes(&self) -> &'static [Scope] {
+        match self.access {
+            Access::Scopes(accepted) => accepted,
+            Access::AnyClient | Access::Public | Access::Token | Access::Health => &[],
+        }
+    }
+
+    /// The media types of the bodies of its responses.
+    #[must_use]
+    pub fn media_types(&self) -> Vec<&'static str> {
+        let bodies = self.operation.answers.iter().flat_map(|answer| &answer.bodies);
+        bodies.map(|(media_type, _)| *media_type).collect()
+    }
+}
+
+/// An endpoint below [`BASE_PATH`] whose handler declares its access, described by `operation` in the OpenAPI document.
+pub fn endpoint<H, T>(method: Method, paths: &[&str], handler: H, operation: fn() -> Operation) -> Endpoint
+where
+    H: Handler<T, AppState>,
+    T: DeclaresAccess + 'static,
+{
+    let mut all: Vec<String> = paths.iter().map(|path| format!("{BASE_PATH}{path}")).collect();
+    // `$` may be sent as it is or encoded.
+    let encoded: Vec<String> =
+        all.iter().filter(|path| path.contains('$')).map(|path| path.replace('$', "%24")).collect();
+    all.extend(encoded);
+    raw_endpoint(method, all, handler, operation())
+}
+
+/// A public endpoint that is found below [`BASE_PATH`] and at the root.
+pub(super) fn found_everywhere<H, T>(method: Method, path: &str, handler: H, operation: fn() -> Operation) -> Endpoint
+where
+    H: Handler<T, AppState>,
+    T: DeclaresAccess + 'static,
+{
+    raw_endpoint(method, vec![format!("{BASE_PATH}{path}"), path.to_owned()], handler, operation())
+}
+
+/// An endpoint at the root.
+pub(super) fn server_endpoint<H, T>(method: Method, path: &str, handler: H, operation: fn() -> Operation) -> Endpoint
+where
+    H: Handler<T, AppState>,
+    T: DeclaresAccess + 'static,
+{
+    raw_endpoint(method, vec![path.to_owned()], handler, operation())
+}
+
+fn raw_endpoint<H, T>(method: Method, paths: Vec<String>, handler: H, operation: Operation) -> Endpoint
+where
+    H: Handler<T, AppState>,
+    T: DeclaresAccess + 'static,
+{
+    let filter = MethodFilter::try_from(method.clone()).unwrap_or(MethodFilter::GET);
+    Endpoint { method, paths, access: T::ACCESS, operation, handler: axum::routing::on(filter, handler) }
+}
+
+/// All endpoints, by method and path, and a router of those that a batch may call. Built once, where the server is composed.
+pub struct RouteTable {
+    endpoints: Vec<Endpoint>,
+    /// Positions in `endpoints`, by each spelling of the path.
+    by_path: HashMap<String, Vec<usize>>,
+    inner: Router<AppState>,
+}
+
+impl RouteTable {
+    /// A table of those endpoints; `inner` has the routes that a batch may call.
+    #[must_use]
+    pub fn new(endpoints: Vec<Endpoint>, inner: Router<AppState>) -> Self {
+        let mut by_path: HashMap<String, Vec<usize>> = HashMap::new();
+        for (at, endpoint) in endpoints.iter().enumerate() {
+            for path in &endpoint.paths {
+                by_path.entry(path.clone()).or_default().push(at);
+            }
+        }
+        Self { endpoints, by_path, inner }
+    }
+
+    /// All endpoints, in the order of the table of routes.
+    #[must_use]
+    pub fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    /// The endpoint of a method on a path pattern that the router matched, in any spelling of the path.
+    #[must_use]
+    pub fn find(&self, method: &Method, pattern: &str) -> Option<&Endpoint> {
+        let mut of_path = self.by_path.get(pattern)?.iter().filter_map(|at| self.endpoints.get(*at));
+        of_path.find(|endpoint| endpoint.method == *method)
+    }
+
+    /// The routes that a batch may call, without a state: each request within another one brings the state that it works on.
+    pub fn inner(&self) -> Router<AppState> {
+        self.inner.clone()
+    }
+}
