@@ -40,7 +40,7 @@ use tokio::task::JoinHandle;
 use self::backend::Keeper;
 use self::checkpoints::Checkpoints;
 use self::metrics::Metrics;
-use crate::telemetry::Telemetry;
+use crate::telemetry::{MetricsSnapshot, Telemetry};
 
 /// The folder of installed plugins within the data folder.
 const PLUGINS_FOLDER: &str = "plugins";
@@ -67,7 +67,7 @@ impl Deref for App {
 struct Upkeep {
     /// What keeps the records, for what it tells of its own.
     keeper: Keeper,
-    /// What is counted for the metrics page.
+    /// Histograms for the metrics page and for a collector.
     metrics: Arc<Metrics>,
     /// What is sent to a collector.
     telemetry: Telemetry,
@@ -235,6 +235,18 @@ impl App {
     #[must_use]
     pub fn telemetry(&self) -> &Telemetry {
         &self.upkeep.telemetry
+    }
+
+    /// The gauges and counters as they are now.
+    #[must_use]
+    pub fn metrics_snapshot(&self) -> MetricsSnapshot {
+        metrics::snapshot(&self.state, &self.upkeep)
+    }
+
+    /// Reads the gauges and counters for as long as the server is there, and keeps nothing of it.
+    pub fn metrics_source(&self) -> impl Fn() -> Option<MetricsSnapshot> + Send + Sync + 'static {
+        let (state, upkeep) = (self.state.downgrade(), Arc::downgrade(&self.upkeep));
+        move || Some(metrics::snapshot(&*state.upgrade()?, &*upkeep.upgrade()?))
     }
 
     /// The state that handlers share.

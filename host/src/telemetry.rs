@@ -14,6 +14,7 @@ mod otlp;
 use std::io::{BufWriter, IsTerminal};
 use std::sync::Arc;
 
+use metrics::{Key, Label};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::{FilterExt, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::layer::Layer;
@@ -21,7 +22,7 @@ use tracing_subscriber::prelude::*;
 use tracing_subscriber::{Registry, fmt};
 
 use self::otlp::Otlp;
-pub use self::otlp::{OtlpUsage, Signal};
+pub use self::otlp::{OtlpUsage, SentHistogram, Signal};
 use daftar_domain::config::{LogConfig, LogFormat, LogLevel, OtlpConfig};
 
 /// The most log lines that wait to be written: about 5 MB, and a quarter of a second of requests at 60,000 a second.
@@ -45,12 +46,18 @@ pub struct LogWriter {
 }
 
 impl Telemetry {
-    /// Sends the series of a metrics page from now on, as often as the settings say. The page is asked for in a thread of its own;
-    /// none means that the server is gone.
-    pub fn send_metrics_of(&self, page: impl Fn() -> Option<String> + Send + Sync + 'static) {
+    /// Sends metrics from now on, as often as the settings say. Gauges and counters are read from `source`, the first time here and
+    /// later in the thread that sends; none means that the server is gone.
+    pub fn send_metrics_of(&self, source: impl Fn() -> Option<MetricsSnapshot> + Send + Sync + 'static) {
         if let Some(otlp) = &self.otlp {
-            otlp.send_metrics_of(Box::new(page));
+            otlp.send_metrics_of(Box::new(source));
         }
+    }
+
+    /// A histogram with these upper bounds that a collector gets; none, where no metrics are sent.
+    #[must_use]
+    pub fn histogram(&self, name: &'static str, description: &'static str, bounds: &[f64]) -> Option<SentHistogram> {
+        self.otlp.as_ref()?.histogram(name, description, bounds)
     }
 
     /// What was sent and what was dropped; none, where nothing is sent.
@@ -71,11 +78,46 @@ impl Telemetry {
         self.otlp.is_some()
     }
 
-    /// Sends what waits, and a last page of metrics; gives up after the time that the settings allow.
-    pub fn finish(&self, last_page: Option<String>) {
+    /// Sends what waits, and metrics with these gauges and counters; gives up after the time that the settings allow.
+    pub fn finish(&self, last: Option<MetricsSnapshot>) {
         if let Some(otlp) = &self.otlp {
-            otlp.finish(last_page);
+            otlp.finish(last);
         }
+    }
+}
+
+/// The name of a metric, and its description.
+pub type Described = (&'static str, &'static str);
+
+/// Gauges and counters as they are at one time, for the metrics page and for a collector. A series that the next snapshot
+/// lacks has ended, such as those of a plugin that was removed.
+#[derive(Debug, Default)]
+pub struct MetricsSnapshot {
+    /// The gauges that there may be.
+    pub described_gauges: Vec<Described>,
+    /// The counters that there may be.
+    pub described_counters: Vec<Described>,
+    /// Series of gauges with their values.
+    pub gauges: Vec<(Key, f64)>,
+    /// Series of counters with their values.
+    pub counters: Vec<(Key, u64)>,
+}
+
+impl MetricsSnapshot {
+    /// Adds descriptions.
+    pub fn describe_all(&mut self, gauges: &[Described], counters: &[Described]) {
+        self.described_gauges.extend_from_slice(gauges);
+        self.described_counters.extend_from_slice(counters);
+    }
+
+    /// Adds a series of a gauge.
+    pub fn gauge(&mut self, name: &'static str, labels: &[(&'static str, &str)], value: f64) {
+        self.gauges.push((key(name, labels), value));
+    }
+
+    /// Adds a series of a counter.
+    pub fn counter(&mut self, name: &'static str, labels: &[(&'static str, &str)], value: u64) {
+        self.counters.push((key(name, labels), value));
     }
 }
 
@@ -119,4 +161,8 @@ fn lines(config: &LogConfig, writer: NonBlocking) -> BoxedLayer {
         }
         LogFormat::Json => fmt::layer().json().with_writer(writer).with_filter(filter).boxed(),
     }
+}
+
+fn key(name: &'static str, labels: &[(&'static str, &str)]) -> Key {
+    Key::from_parts(name, labels.iter().map(|(key, value)| Label::new(*key, (*value).to_owned())).collect::<Vec<_>>())
 }

@@ -1,8 +1,11 @@
-//! The metrics page, in the text format of Prometheus. `host/docs/METRICS.md` lists what is on it.
+//! The metrics of the server, for the metrics page in the text format of Prometheus and for a collector. `host/docs/METRICS.md` lists
+//! them.
 //!
 //! **Invariant:** no label holds what a client wrote: routes are patterns, methods and statuses are from closed lists, plugins are
 //! named by the administrator. So no personal data is on the page, and the number of series is bounded.
 //! **Invariant:** nothing is global to the process: two servers in one process have two pages.
+//! **Invariant:** page and collector get the same: gauges and counters are read into one snapshot for either, histograms come from one
+//! table and are recorded into both.
 
 mod access;
 mod bodies;
@@ -10,13 +13,15 @@ mod follower;
 mod process;
 mod store;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use metrics::{Key, Label, Level, Metadata, Recorder, SharedString};
+use metrics::{Histogram, Key, Label, Level, Metadata, Recorder, SharedString};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 use self::store::{COMMIT_TIMES, GROUP_BOUNDS, GROUP_JOBS, SYNC_TIMES};
 use super::Upkeep;
+use crate::telemetry::{MetricsSnapshot, SentHistogram, Telemetry};
 use daftar_auth::limits::response_memory::ResponseMemoryUsage;
 use daftar_http::spans::known_method;
 use daftar_http::state::StateParts;
@@ -35,32 +40,51 @@ const UPKEEP: Duration = Duration::from_secs(5);
 const REQUEST_TIMES: &str = "daftar_http_request_duration_seconds";
 const CALL_TIMES: &str = "daftar_plugin_call_duration_seconds";
 
+/// The histograms: names, descriptions, and upper bounds of what is told apart.
+const HISTOGRAMS: [(&str, &str, &[f64]); 5] = [
+    (REQUEST_TIMES, "Time to answer HTTP requests, by the route's pattern.", &TIMES_S),
+    (CALL_TIMES, "Time inside a plugin, by call.", &TIMES_S),
+    (COMMIT_TIMES, "Time from a write that is asked for to its answer, when it is on disk.", &TIMES_S),
+    (SYNC_TIMES, "Time to put a group of writes on disk.", &TIMES_S),
+    (GROUP_JOBS, "Jobs that were put on disk together.", &GROUP_BOUNDS),
+];
+
 static METADATA: Metadata<'static> = Metadata::new("daftar", Level::INFO, None);
 
-/// A series and what it tells.
-type Described = (&'static str, &'static str);
-
-/// What is counted while the server runs.
+/// What is recorded while the server runs: the histograms.
 pub struct Metrics {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
+    /// The same for a collector, by name; none, where no metrics are sent.
+    sent: HashMap<&'static str, SentHistogram>,
 }
 
 impl Metrics {
-    /// Nothing counted yet.
+    /// Nothing recorded yet.
     #[must_use]
-    pub fn new() -> Self {
-        let recorder = recorder();
-        describe_histogram(&recorder, REQUEST_TIMES, "Time to answer HTTP requests, by the route's pattern.");
-        describe_histogram(&recorder, CALL_TIMES, "Time inside a plugin, by call.");
-        describe_histogram(
-            &recorder,
-            COMMIT_TIMES,
-            "Time from a write that is asked for to its answer, when it is on disk.",
-        );
-        describe_histogram(&recorder, SYNC_TIMES, "Time to put a group of writes on disk.");
-        describe_histogram(&recorder, GROUP_JOBS, "Jobs that were put on disk together.");
-        Self { handle: recorder.handle(), recorder }
+    pub fn new(telemetry: &Telemetry) -> Self {
+        let (mut builder, mut sent) = (PrometheusBuilder::new(), HashMap::new());
+        for (name, description, bounds) in HISTOGRAMS {
+            // The bounds are constant and not empty, so they are always taken.
+            builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), bounds).unwrap_or_default();
+            if let Some(histogram) = telemetry.histogram(name, description, bounds) {
+                sent.insert(name, histogram);
+            }
+        }
+        let recorder = builder.build_recorder();
+        for (name, description, _) in HISTOGRAMS {
+            recorder.describe_histogram(name.into(), None, SharedString::const_str(description));
+        }
+        Self { handle: recorder.handle(), recorder, sent }
+    }
+
+    fn histogram(&self, name: &'static str, labels: Vec<Label>) -> Histogram {
+        let key = Key::from_parts(name, labels);
+        let histogram = self.recorder.register_histogram(&key, &METADATA);
+        match self.sent.get(name) {
+            Some(sent) => sent.beside(histogram, &key),
+            None => histogram,
+        }
     }
 
     /// Counts a request. `route` is the pattern that matched, never the path.
@@ -70,18 +94,14 @@ impl Metrics {
             Label::new("route", route.unwrap_or("none").to_owned()),
             Label::new("status", status.to_string()),
         ];
-        let key = Key::from_parts(REQUEST_TIMES, labels);
-        self.recorder.register_histogram(&key, &METADATA).record(time.as_secs_f64());
+        self.histogram(REQUEST_TIMES, labels).record(time.as_secs_f64());
     }
 
     /// What plugins record their calls with.
     #[must_use]
     pub fn plugin_calls(self: &std::sync::Arc<Self>) -> CallRecorder {
         let metrics = self.clone();
-        CallRecorder::new(move |plugin| {
-            let key = Key::from_parts(CALL_TIMES, vec![Label::new("plugin", plugin.to_string())]);
-            metrics.recorder.register_histogram(&key, &METADATA)
-        })
+        CallRecorder::new(move |plugin| metrics.histogram(CALL_TIMES, vec![Label::new("plugin", plugin.to_string())]))
     }
 
     /// Puts recorded times into their buckets for as long as the server runs.
@@ -94,15 +114,16 @@ impl Metrics {
     }
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 /// The metrics page as it is now.
 pub(super) fn page(app: &StateParts, upkeep: &Upkeep) -> String {
-    let now = Snapshot(recorder());
+    let mut page = upkeep.metrics.handle.render();
+    page.push_str(&render(&snapshot(app, upkeep)));
+    page
+}
+
+/// The gauges and counters as they are now.
+pub(super) fn snapshot(app: &StateParts, upkeep: &Upkeep) -> MetricsSnapshot {
+    let mut now = MetricsSnapshot::default();
     now.describe();
     now.gauge("daftar_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
     now.process();
@@ -132,16 +153,29 @@ pub(super) fn page(app: &StateParts, upkeep: &Upkeep) -> String {
     for plugin in app.plugins.list() {
         now.plugin(&plugin);
     }
-    let mut page = upkeep.metrics.handle.render();
-    page.push_str(&now.0.handle().render());
-    page
+    now
 }
 
-/// Figures that are read when the page is asked for: a plugin that is gone leaves none behind.
-struct Snapshot(PrometheusRecorder);
+/// A snapshot in the text format of Prometheus.
+fn render(snapshot: &MetricsSnapshot) -> String {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    for (name, description) in &snapshot.described_gauges {
+        recorder.describe_gauge((*name).into(), None, SharedString::const_str(description));
+    }
+    for (name, description) in &snapshot.described_counters {
+        recorder.describe_counter((*name).into(), None, SharedString::const_str(description));
+    }
+    for (key, value) in &snapshot.gauges {
+        recorder.register_gauge(key, &METADATA).set(*value);
+    }
+    for (key, value) in &snapshot.counters {
+        recorder.register_counter(key, &METADATA).absolute(*value);
+    }
+    recorder.handle().render()
+}
 
-impl Snapshot {
-    fn describe(&self) {
+impl MetricsSnapshot {
+    fn describe(&mut self) {
         let gauges = [
             ("daftar_build_info", "The version that runs."),
             ("daftar_plugin_threads", "Threads that plugins run on."),
@@ -190,16 +224,7 @@ impl Snapshot {
         self.describe_all(&gauges, &counters);
     }
 
-    fn describe_all(&self, gauges: &[Described], counters: &[Described]) {
-        for (name, text) in gauges {
-            self.0.describe_gauge((*name).into(), None, SharedString::const_str(text));
-        }
-        for (name, text) in counters {
-            self.0.describe_counter((*name).into(), None, SharedString::const_str(text));
-        }
-    }
-
-    fn plugin(&self, plugin: &InstalledPlugin) {
+    fn plugin(&mut self, plugin: &InstalledPlugin) {
         let (manifest, loaded) = (plugin.manifest(), plugin.loaded());
         let (name, usage, limits) = (manifest.name.to_string(), loaded.usage(), loaded.limits());
         let of = ("plugin", name.as_str());
@@ -230,7 +255,7 @@ impl Snapshot {
         }
     }
 
-    fn previews(&self, desk: DeskUsage, kept: KeptUsage) {
+    fn previews(&mut self, desk: DeskUsage, kept: KeptUsage) {
         self.gauge("daftar_previews", &[], number(desk.previews));
         self.gauge("daftar_preview_turns", &[("state", "running")], number(desk.turns));
         self.gauge("daftar_preview_turns", &[("state", "waiting")], number(desk.waiting));
@@ -240,7 +265,7 @@ impl Snapshot {
         self.counter("daftar_rule_columns_dropped_total", &[], kept.dropped);
     }
 
-    fn transport(&self, usage: &TransportUsage) {
+    fn transport(&mut self, usage: &TransportUsage) {
         self.gauge("daftar_connections", &[], number(usage.connections));
         self.gauge("daftar_http_requests_in_flight", &[], number(usage.requests));
         self.gauge("daftar_http_requests_in_flight_limit", &[], number(usage.requests_max));
@@ -255,21 +280,13 @@ impl Snapshot {
         }
     }
 
-    fn response_memory(&self, usage: &ResponseMemoryUsage) {
+    fn response_memory(&mut self, usage: &ResponseMemoryUsage) {
         self.gauge("daftar_responses_waiting_bytes", &[], number(usage.bytes));
         self.gauge("daftar_responses_waiting_bytes_limit", &[], number(usage.bytes_max));
         self.gauge("daftar_responses_waiting_clients", &[], number(usage.clients));
         for (bound, count) in usage.refused {
             self.counter("daftar_responses_refused_total", &[("bound", bound)], count);
         }
-    }
-
-    fn gauge(&self, name: &'static str, labels: &[(&'static str, &str)], value: f64) {
-        self.0.register_gauge(&key(name, labels), &METADATA).set(value);
-    }
-
-    fn counter(&self, name: &'static str, labels: &[(&'static str, &str)], value: u64) {
-        self.0.register_counter(&key(name, labels), &METADATA).absolute(value);
     }
 }
 
@@ -284,22 +301,6 @@ fn against_limits(limits: &PluginLimits, usage: &PluginUsage) -> [(&'static str,
     ]
 }
 
-fn recorder() -> PrometheusRecorder {
-    let builder = PrometheusBuilder::new();
-    // The bounds are constant and not empty, so they are always taken.
-    let builder = builder.set_buckets(&TIMES_S).unwrap_or_default();
-    let jobs = Matcher::Full(GROUP_JOBS.to_owned());
-    builder.set_buckets_for_metric(jobs, &GROUP_BOUNDS).unwrap_or_default().build_recorder()
-}
-
-fn describe_histogram(recorder: &PrometheusRecorder, name: &'static str, text: &'static str) {
-    recorder.describe_histogram(name.into(), None, SharedString::const_str(text));
-}
-
-fn key(name: &'static str, labels: &[(&'static str, &str)]) -> Key {
-    Key::from_parts(name, labels.iter().map(|(key, value)| Label::new(*key, (*value).to_owned())).collect::<Vec<_>>())
-}
-
 /// A count as the page writes it; exact far beyond anything that is counted here.
 fn number(count: impl TryInto<u64>) -> f64 {
     count.try_into().unwrap_or(u64::MAX) as f64
@@ -311,7 +312,7 @@ mod tests {
 
     #[test]
     fn what_a_client_writes_is_no_label() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(&Telemetry::default());
         metrics.count_request("MAYBE", None, 404, Duration::from_millis(3));
         let page = metrics.handle.render();
         let series = "daftar_http_request_duration_seconds_count{method=\"other\",route=\"none\",status=\"404\"} 1";
@@ -321,7 +322,7 @@ mod tests {
 
     #[test]
     fn times_are_counted_in_the_bucket_they_fit() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(&Telemetry::default());
         for ms in [1, 2, 40_000] {
             metrics.count_request("GET", Some("/a"), 200, Duration::from_millis(ms));
         }

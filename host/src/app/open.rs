@@ -83,7 +83,7 @@ impl App {
         restore::refuse_unfinished(&data_dir)?;
         let now = clock.now();
 
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::new(Metrics::new(&telemetry));
         let backend = Backend::open(&config, &data_dir, &metrics).await?;
         let Backend {
             store,

@@ -41,7 +41,7 @@ pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
     config.validate()?;
     let (telemetry, _log) = telemetry::start(&config.log, &config.otlp).map_err(CliError::settings)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
-    let (finishing, mut last_page) = (telemetry.clone(), None);
+    let (finishing, mut last_metrics) = (telemetry.clone(), None);
     let served = runtime.block_on(async {
         let listeners = Listeners::bind(&config.server)?;
         let url = listeners.public_url(&config.server);
@@ -58,11 +58,11 @@ pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
         };
         app.telemetry().send_metrics_of(app.metrics_source());
         let served = serve(app.clone(), listeners, move || say(&ready), shutdown_signal()).await;
-        last_page = app.telemetry().is_on().then(|| app.metrics_page());
+        last_metrics = app.telemetry().is_on().then(|| app.metrics_snapshot());
         served.map_err(CliError::from)
     });
     // The register is closed: a collector that is slow keeps nobody from opening it.
-    finishing.finish(last_page);
+    finishing.finish(last_metrics);
     served
 }
 

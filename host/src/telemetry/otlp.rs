@@ -1,19 +1,19 @@
 //! Sends spans and metrics to a collector by OTLP: protobuf over HTTP.
 //!
-//! Finished spans wait in a queue (`queue.rs`) for the one thread that sends (`sender.rs`) with the one client (`collector.rs`).
-//! Metrics are the series of the metrics page, in the collector's form (`page.rs`), so that there is one registry.
+//! Finished spans wait in a queue (`queue.rs`) for the one thread that sends (`sender.rs`) by exporters of OpenTelemetry, which have
+//! the one client (`collector.rs`). Metrics are those of the metrics page (`meters.rs`).
 //!
 //! **Invariant:** nobody but the thread that sends ever waits for the collector. What does not fit into the queue is dropped and
 //! counted.
 
 mod collector;
 mod headers;
-mod page;
+mod meters;
 mod queue;
 mod sender;
 
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use opentelemetry::trace::{Link, SpanKind, TraceId, TracerProvider};
@@ -26,9 +26,11 @@ use tracing_subscriber::layer::Layer;
 
 use self::collector::Collector;
 pub use self::collector::Signal;
+pub use self::meters::SentHistogram;
+use self::meters::{Meters, MetricsSource};
 use self::queue::{Outcome, Queue, QueueProcessor, Stop};
-use self::sender::{PageSource, Sender};
-use super::BoxedLayer;
+use self::sender::{MetricsSender, Sender};
+use super::{BoxedLayer, MetricsSnapshot};
 use daftar_domain::config::OtlpConfig;
 
 /// What this program is called as the maker of spans and metrics.
@@ -39,6 +41,8 @@ const GRACE: Duration = Duration::from_millis(200);
 /// The way to a collector.
 pub(super) struct Otlp {
     queue: Arc<Queue>,
+    /// Absent where no metrics are sent.
+    meters: Option<Arc<Meters>>,
     provider: SdkTracerProvider,
     is_tracing: bool,
     ended: Mutex<Receiver<()>>,
@@ -49,23 +53,32 @@ impl Otlp {
     /// Starts the thread that sends.
     ///
     /// # Errors
-    /// One sentence: a file that the settings name cannot be used, or there is no thread.
+    /// One sentence: what the settings name cannot be used, or there is no thread.
     pub fn start(config: &OtlpConfig) -> Result<Self, String> {
-        let collector = Collector::new(config)?;
+        let collector = Arc::new(Collector::new(config)?);
         let resource = Resource::builder_empty().with_attributes([
             KeyValue::new("service.name", config.service_name.clone()),
             KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
         ]);
         let resource = resource.build();
+        let spans = collector.span_exporter(&resource)?;
+        let metrics = match config.metrics_interval_s {
+            0 => None,
+            seconds => Some(MetricsSender {
+                meters: Arc::new(Meters::new(resource.clone())),
+                exporter: collector.metric_exporter()?,
+                interval: Duration::from_secs(seconds),
+            }),
+        };
+        let meters = metrics.as_ref().map(|metrics| Arc::clone(&metrics.meters));
         let queue = Arc::new(Queue::new(usize::try_from(config.queue_spans_max).unwrap_or(usize::MAX)));
         let provider = SdkTracerProvider::builder()
-            .with_resource(resource.clone())
+            .with_resource(resource)
             .with_sampler(Sampler::ParentBased(Box::new(OfRequests(Sampler::TraceIdRatioBased(config.sampling_ratio)))))
             .with_span_processor(QueueProcessor(Arc::clone(&queue)))
             .build();
         let (ends, ended) = sync_channel(1);
-        let interval = (config.metrics_interval_s > 0).then(|| Duration::from_secs(config.metrics_interval_s));
-        let sender = Sender::new(Arc::clone(&queue), collector, &resource, interval);
+        let sender = Sender::new(Arc::clone(&queue), collector, spans, metrics);
         let run = move || {
             sender.run();
             drop(ends);
@@ -74,6 +87,7 @@ impl Otlp {
         thread.map_err(|error| format!("there is no thread to send telemetry: {error}"))?;
         Ok(Self {
             queue,
+            meters,
             provider,
             is_tracing: config.sampling_ratio > 0.0,
             ended: Mutex::new(ended),
@@ -96,15 +110,21 @@ impl Otlp {
         self.is_tracing.then(|| layer.boxed())
     }
 
-    pub fn send_metrics_of(&self, page: PageSource) {
-        self.queue.set_page(page);
+    pub fn send_metrics_of(&self, source: MetricsSource) {
+        if let Some(meters) = &self.meters {
+            meters.read_from(source);
+        }
+    }
+
+    pub fn histogram(&self, name: &'static str, description: &'static str, bounds: &[f64]) -> Option<SentHistogram> {
+        self.meters.as_ref().map(|meters| meters.histogram(name, description, bounds))
     }
 
     /// Sends what waits, within the time that the settings allow, and stops.
-    pub fn finish(&self, last_page: Option<String>) {
+    pub fn finish(&self, last: Option<MetricsSnapshot>) {
         let deadline = Instant::now() + self.shutdown_timeout;
-        self.queue.stop(Stop { deadline, last_page });
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        self.queue.stop(Stop { deadline, last });
+        let ended = lock(&self.ended);
         // Its end is the end of the channel; a thread that hangs is left behind with the process.
         let waited = ended.recv_timeout(self.shutdown_timeout + GRACE);
         let unsent = self.queue.unsent();
@@ -147,6 +167,10 @@ impl ShouldSample for OfRequests {
             _ => SamplingResult { decision: SamplingDecision::Drop, ..of_request },
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What the metrics page tells of what is sent.

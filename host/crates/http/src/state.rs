@@ -4,7 +4,7 @@
 
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -133,10 +133,10 @@ impl AppState {
         Self { parts: Arc::clone(&self.parts), registry }
     }
 
-    /// Gives the metrics page for as long as the server is there, and keeps nothing of it.
-    pub fn metrics_source(&self) -> impl Fn() -> Option<String> + Send + Sync + 'static {
-        let parts = Arc::downgrade(&self.parts);
-        move || parts.upgrade().map(|parts| parts.metrics_page())
+    /// A handle that keeps nothing of the server.
+    #[must_use]
+    pub fn downgrade(&self) -> Weak<StateParts> {
+        Arc::downgrade(&self.parts)
     }
 }
 

@@ -1,10 +1,10 @@
 //! What the metrics page tells of tokens, keys and secrets.
 
-use super::{Snapshot, number};
+use super::{MetricsSnapshot, number};
 use daftar_http::state::StateParts;
 
-impl Snapshot {
-    pub(super) fn access(&self, app: &StateParts) {
+impl MetricsSnapshot {
+    pub(super) fn access(&mut self, app: &StateParts) {
         self.describe_access();
         let tokens = app.token_cache.usage();
         self.counter("daftar_token_cache_lookups_total", &[("outcome", "hit")], tokens.hits);
@@ -30,7 +30,7 @@ impl Snapshot {
         }
     }
 
-    fn describe_access(&self) {
+    fn describe_access(&mut self) {
         let gauges = [
             ("daftar_token_cache_entries", "Verified tokens that are kept."),
             ("daftar_token_cache_bytes", "Memory of verified tokens that are kept."),

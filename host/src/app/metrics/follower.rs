@@ -1,11 +1,11 @@
 //! What the metrics page tells of following other processes: a server that has no others hears of everything.
 
-use super::{Snapshot, number};
+use super::{MetricsSnapshot, number};
 use daftar_http::state::StateParts;
 use daftar_service::follow::FollowerUsage;
 
-impl Snapshot {
-    pub(super) fn follower(&self, app: &StateParts) {
+impl MetricsSnapshot {
+    pub(super) fn follower(&mut self, app: &StateParts) {
         let gauges = [
             ("daftar_follower_listening", "1 while changes by other processes are heard of as they are made."),
             ("daftar_follower_behind", "1 where the last try to take up changes by other processes failed."),

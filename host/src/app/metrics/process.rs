@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Snapshot, number};
+use super::{MetricsSnapshot, number};
 use crate::telemetry::Telemetry;
 use daftar_http::state::StateParts;
 
@@ -27,8 +27,8 @@ const COUNTERS: [(&str, &str); 5] = [
     ("daftar_otlp_requests_total", "Requests to the collector."),
 ];
 
-impl Snapshot {
-    pub(super) fn process(&self) {
+impl MetricsSnapshot {
+    pub(super) fn process(&mut self) {
         self.describe_all(&GAUGES, &COUNTERS);
         if let Some(bytes) = resident_bytes() {
             self.gauge("process_resident_memory_bytes", &[], bytes);
@@ -47,7 +47,7 @@ impl Snapshot {
         self.counter("process_cpu_seconds_total", &[], u64::try_from(used.tv_sec).unwrap_or(0));
     }
 
-    pub(super) fn limits(&self, app: &StateParts) {
+    pub(super) fn limits(&mut self, app: &StateParts) {
         for bucket in app.limits.usage() {
             let of = ("bucket", bucket.bucket);
             self.gauge("daftar_limit_keys", &[of], number(bucket.keys));
@@ -59,7 +59,7 @@ impl Snapshot {
     }
 
     /// Of the collector nothing, where nothing is sent.
-    pub(super) fn telemetry(&self, telemetry: &Telemetry) {
+    pub(super) fn telemetry(&mut self, telemetry: &Telemetry) {
         self.counter("daftar_log_lines_dropped_total", &[], telemetry.dropped_lines());
         let Some(usage) = telemetry.usage() else { return };
         self.describe_all(&[("daftar_otlp_spans_queued_limit", "How many may; one more is dropped.")], &[]);

@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use metrics::Recorder;
-
-use super::{METADATA, Metrics, Snapshot, number};
+use super::{Metrics, MetricsSnapshot, number};
 use crate::app::Upkeep;
 use crate::app::open::MIB;
 use daftar_http::state::StateParts;
@@ -66,7 +64,7 @@ impl Metrics {
     /// What the store records its times with.
     #[must_use]
     pub fn store_recorders(&self) -> StoreRecorders {
-        let histogram = |name: &'static str| self.recorder.register_histogram(&super::key(name, &[]), &METADATA);
+        let histogram = |name: &'static str| self.histogram(name, Vec::new());
         StoreRecorders {
             commit: histogram(COMMIT_TIMES),
             sync: histogram(SYNC_TIMES),
@@ -75,8 +73,8 @@ impl Metrics {
     }
 }
 
-impl Snapshot {
-    pub(super) fn store(&self, app: &StateParts, upkeep: &Upkeep) {
+impl MetricsSnapshot {
+    pub(super) fn store(&mut self, app: &StateParts, upkeep: &Upkeep) {
         self.describe_all(&GAUGES, &COUNTERS);
         let usage = upkeep.keeper.usage();
         self.gauge("daftar_store_up", &[], f64::from(u8::from(usage.is_sound)));
@@ -113,15 +111,15 @@ impl Snapshot {
     }
 }
 
-impl Snapshot {
-    fn disk(&self, folder: &str, path: &Path) {
+impl MetricsSnapshot {
+    fn disk(&mut self, folder: &str, path: &Path) {
         if let Some((free, size)) = room(path) {
             self.gauge("daftar_disk_free_bytes", &[("folder", folder)], number(free));
             self.gauge("daftar_disk_size_bytes", &[("folder", folder)], number(size));
         }
     }
 
-    fn embedded(&self, app: &StateParts) {
+    fn embedded(&mut self, app: &StateParts) {
         self.gauge("daftar_store_cache_limit_bytes", &[], number(app.config.store.cache_mib.saturating_mul(MIB)));
         self.disk("store", &app.config.store.folder(&app.data_dir));
         let snapshot = app.registry.columns.snapshot();
@@ -130,7 +128,7 @@ impl Snapshot {
         }
     }
 
-    fn database(&self, app: &StateParts, usage: &PostgresUsage) {
+    fn database(&mut self, app: &StateParts, usage: &PostgresUsage) {
         self.describe_all(&DATABASE_GAUGES, &DATABASE_COUNTERS);
         let in_use = usage.connections.saturating_sub(usage.connections_idle);
         self.gauge("daftar_database_connections", &[("state", "idle")], number(usage.connections_idle));

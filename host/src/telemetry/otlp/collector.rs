@@ -1,19 +1,30 @@
-//! One request to a collector.
+//! The HTTP client by which exporters reach a collector.
 //!
 //! **Invariant:** bounded in time and in what is read of the answer; no redirect and no proxy of the environment is followed, so that
 //! what the headers hold goes to the collector alone. Nothing that an answer says is logged but its status.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use opentelemetry_otlp::{
+    ExporterBuildError, MetricExporter, Protocol, RetryPolicy, SpanExporter, WithExportConfig, WithHttpConfig,
+};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::metrics::Temporality;
+use opentelemetry_sdk::trace::SpanExporter as _;
 use prost::Message;
 use secrecy::ExposeSecret;
 use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use super::headers::{self, Header};
+use super::lock;
 use daftar_domain::config::OtlpConfig;
 
 /// The most of an answer that is read.
@@ -60,12 +71,21 @@ pub(super) enum Answer {
     NotNow(String),
 }
 
-/// The client.
+/// The HTTP client. One thread sends by it.
+#[derive(Debug)]
 pub(super) struct Collector {
     agent: Agent,
-    urls: [String; Signal::ALL.len()],
+    endpoint: String,
     headers: Vec<Header>,
     timeout: Duration,
+    exchange: Mutex<Exchange>,
+}
+
+/// One request: its time limit, and the answer, which the exporter does not return.
+#[derive(Debug)]
+struct Exchange {
+    timeout: Duration,
+    answer: Option<Answer>,
 }
 
 impl Collector {
@@ -80,9 +100,45 @@ impl Collector {
         if config.is_https() {
             agent = agent.tls_config(trust(config.ca.as_deref())?);
         }
-        let urls = Signal::ALL.map(|signal| format!("{}/v1/{}", config.endpoint, signal.name()));
         let timeout = Duration::from_millis(config.timeout_ms);
-        Ok(Self { agent: agent.build().into(), urls, headers, timeout })
+        Ok(Self {
+            agent: agent.build().into(),
+            endpoint: config.endpoint.clone(),
+            headers,
+            timeout,
+            exchange: Mutex::new(Exchange { timeout, answer: None }),
+        })
+    }
+
+    /// An exporter of spans that sends by this client.
+    ///
+    /// # Errors
+    /// One sentence, where the library cannot use the settings.
+    pub fn span_exporter(self: &Arc<Self>, resource: &Resource) -> Result<SpanExporter, String> {
+        let exporter = self.configure(SpanExporter::builder().with_http(), Signal::Traces).build();
+        let mut exporter = exporter.map_err(unusable)?;
+        exporter.set_resource(resource);
+        Ok(exporter)
+    }
+
+    /// An exporter of metrics that sends by this client.
+    ///
+    /// # Errors
+    /// One sentence, where the library cannot use the settings.
+    pub fn metric_exporter(self: &Arc<Self>) -> Result<MetricExporter, String> {
+        let builder = MetricExporter::builder().with_http().with_temporality(Temporality::Cumulative);
+        self.configure(builder, Signal::Metrics).build().map_err(unusable)
+    }
+
+    /// Makes an exporter send by this client, to the endpoint of the settings. `Sender` retries, so the exporter does not.
+    fn configure<B: WithExportConfig + WithHttpConfig>(self: &Arc<Self>, builder: B, signal: Signal) -> B {
+        let client: Arc<dyn HttpClient> = Arc::<Self>::clone(self);
+        builder
+            .with_endpoint(format!("{}/v1/{}", self.endpoint, signal.name()))
+            .with_protocol(Protocol::HttpBinary)
+            .with_timeout(self.timeout)
+            .with_retry_policy(RetryPolicy::disabled())
+            .with_shared_http_client(client)
     }
 
     /// How long a request may take.
@@ -90,35 +146,59 @@ impl Collector {
         self.timeout
     }
 
-    /// Sends a message.
-    pub fn send(&self, signal: Signal, body: &[u8], timeout: Duration) -> Answer {
-        let Some(url) = self.urls.get(signal as usize) else { return Answer::Refused("no address".to_owned()) };
+    /// Exports by an exporter of this client within that time, and returns the answer of the collector.
+    pub fn send(&self, timeout: Duration, export: impl Future<Output = OTelSdkResult>) -> Answer {
+        *lock(&self.exchange) = Exchange { timeout, answer: None };
+        // `send_bytes` blocks, so the export is complete after the first poll.
+        let exported = export.now_or_never();
+        let answer = lock(&self.exchange).answer.take();
+        answer.unwrap_or_else(|| match exported {
+            Some(Err(error)) => Answer::Refused(error.to_string()),
+            Some(Ok(())) | None => Answer::Refused("the exporter did not send".to_owned()),
+        })
+    }
+
+    /// Sends a message with the headers of the file; those that the exporter reads from the environment are ignored.
+    fn post(&self, message: &Request<Bytes>) -> Result<Response<Bytes>, ureq::Error> {
         // A bound of nothing would be none.
-        let timeout = timeout.max(Duration::from_millis(1));
-        let request = self.agent.post(url).config().timeout_global(Some(timeout)).build();
+        let timeout = lock(&self.exchange).timeout.max(Duration::from_millis(1));
+        let request = self.agent.post(message.uri()).config().timeout_global(Some(timeout)).build();
         let request = self
             .headers
             .iter()
             .fold(request, |request, header| request.header(header.name.as_str(), header.value.expose_secret()));
-        let mut response = match request.header("content-type", "application/x-protobuf").send(body) {
-            Ok(response) => response,
-            Err(error) => return Answer::NotNow(error.to_string()),
-        };
-        let status = response.status().as_u16();
+        let body: &[u8] = message.body();
+        let mut response = request.header("content-type", "application/x-protobuf").send(body)?;
         let answer = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
-        match status {
-            200..=299 => Answer::Taken { rejected: rejected(signal, answer.as_deref().unwrap_or_default()) },
-            429 | 502 | 503 | 504 => Answer::NotNow(format!("it answered {status}")),
-            _ => Answer::Refused(format!("it answered {status}")),
-        }
+        let mut read = Response::new(Bytes::from(answer.unwrap_or_default()));
+        *read.status_mut() = response.status();
+        Ok(read)
     }
 }
 
-/// How many spans the collector says that it did not take.
-fn rejected(signal: Signal, answer: &[u8]) -> usize {
-    if signal != Signal::Traces {
-        return 0;
+#[async_trait]
+impl HttpClient for Collector {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let posted = self.post(&request);
+        let answer = match &posted {
+            Ok(response) => match response.status().as_u16() {
+                200..=299 => Answer::Taken { rejected: rejected(response.body()) },
+                status @ (429 | 502 | 503 | 504) => Answer::NotNow(format!("it answered {status}")),
+                status => Answer::Refused(format!("it answered {status}")),
+            },
+            Err(error) => Answer::NotNow(error.to_string()),
+        };
+        lock(&self.exchange).answer = Some(answer);
+        Ok(posted?)
     }
+}
+
+fn unusable(error: ExporterBuildError) -> String {
+    format!("`otlp.endpoint` cannot be used: {error}")
+}
+
+/// How many spans the collector says that it did not take; meaningless for metrics.
+fn rejected(answer: &[u8]) -> usize {
     let partial = ExportTraceServiceResponse::decode(answer).ok().and_then(|answer| answer.partial_success);
     partial.and_then(|partial| usize::try_from(partial.rejected_spans).ok()).unwrap_or(0)
 }

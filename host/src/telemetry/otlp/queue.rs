@@ -3,7 +3,7 @@
 //! **Invariant:** bounded: a span that finds no room is dropped, and whoever ended it goes on.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use opentelemetry::Context;
@@ -11,7 +11,9 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{Span, SpanData, SpanProcessor};
 
 use super::collector::Signal;
-use super::sender::{BATCH_SPANS, PageSource};
+use super::lock;
+use super::sender::BATCH_SPANS;
+use crate::telemetry::MetricsSnapshot;
 
 /// What became of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,8 +83,8 @@ fn get(counts: &[AtomicU64], at: usize) -> u64 {
 pub(super) struct Stop {
     /// When whoever wishes it goes on.
     pub deadline: Instant,
-    /// The metrics page as it is at the end.
-    pub last_page: Option<String>,
+    /// The gauges and counters as they are at the end.
+    pub last: Option<MetricsSnapshot>,
 }
 
 /// Spans that wait.
@@ -90,7 +92,6 @@ pub(super) struct Queue {
     max: usize,
     waiting: Mutex<Waiting>,
     changed: Condvar,
-    page: OnceLock<PageSource>,
     pub counts: Counts,
 }
 
@@ -111,8 +112,7 @@ impl std::fmt::Debug for Queue {
 
 impl Queue {
     pub fn new(max: usize) -> Self {
-        let (waiting, changed, page) = (Mutex::default(), Condvar::new(), OnceLock::new());
-        Self { max, waiting, changed, page, counts: Counts::default() }
+        Self { max, waiting: Mutex::default(), changed: Condvar::new(), counts: Counts::default() }
     }
 
     pub fn max(&self) -> usize {
@@ -131,15 +131,6 @@ impl Queue {
 
     pub fn set_held(&self, held: usize) {
         self.lock().held = held;
-    }
-
-    /// Says where the metrics page comes from; the first one stays.
-    pub fn set_page(&self, page: PageSource) {
-        let _is_first = self.page.set(page).is_ok();
-    }
-
-    pub fn page(&self) -> Option<String> {
-        self.page.get().and_then(|page| page())
     }
 
     pub fn stop(&self, stop: Stop) {
@@ -185,7 +176,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiting)
     }
 }
 

@@ -1,25 +1,20 @@
 //! The thread that sends.
 //!
 //! **Invariant:** one batch at a time: one that the collector does not take now is kept and tried again, ever more seldom, and given
-//! up after [`ATTEMPTS_MAX`]; meanwhile the queue fills and drops. Metrics that are not taken are not kept: the next page has all
+//! up after [`ATTEMPTS_MAX`]; meanwhile the queue fills and drops. Metrics that are not taken are not kept: the next ones have all
 //! that they said.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use opentelemetry_proto::transform::common::tonic::ResourceAttributesWithSchema;
-use opentelemetry_proto::transform::trace::tonic::group_spans_by_resource_and_scope;
-use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::SpanData;
-use prost::Message;
+use opentelemetry_otlp::{MetricExporter, SpanExporter};
+use opentelemetry_sdk::metrics::exporter::PushMetricExporter as _;
+use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
 
 use super::collector::{Answer, Collector, Signal};
-use super::page;
+use super::meters::Meters;
 use super::queue::{Outcome, Queue, Stop};
-
-/// Gives the metrics page; none when the server is gone.
-pub(super) type PageSource = Box<dyn Fn() -> Option<String> + Send + Sync>;
+use crate::telemetry::MetricsSnapshot;
 
 /// How many spans are sent at once, at most.
 pub(super) const BATCH_SPANS: usize = 512;
@@ -33,31 +28,41 @@ const RETRY_FIRST: Duration = Duration::from_secs(1);
 /// What the thread owns.
 pub(super) struct Sender {
     queue: Arc<Queue>,
-    collector: Collector,
-    resource: ResourceAttributesWithSchema,
-    interval: Option<Duration>,
-    started: SystemTime,
+    collector: Arc<Collector>,
+    spans: SpanExporter,
+    metrics: Option<MetricsSender>,
     held: Option<Held>,
     is_failing: bool,
 }
 
+/// Sends metrics, and says how often.
+pub(super) struct MetricsSender {
+    pub meters: Arc<Meters>,
+    pub exporter: MetricExporter,
+    pub interval: Duration,
+}
+
 /// Spans that the collector has not taken yet.
 struct Held {
-    body: Vec<u8>,
-    spans: usize,
+    spans: Vec<SpanData>,
     attempts: u32,
     again: Instant,
 }
 
 impl Sender {
-    pub fn new(queue: Arc<Queue>, collector: Collector, resource: &Resource, interval: Option<Duration>) -> Self {
-        let resource = ResourceAttributesWithSchema::from(resource);
-        Self { queue, collector, resource, interval, started: wall_clock(), held: None, is_failing: false }
+    pub fn new(
+        queue: Arc<Queue>,
+        collector: Arc<Collector>,
+        spans: SpanExporter,
+        metrics: Option<MetricsSender>,
+    ) -> Self {
+        Self { queue, collector, spans, metrics, held: None, is_failing: false }
     }
 
     /// Sends until it is told to stop.
     pub fn run(mut self) {
-        let mut metrics_due = self.interval.map(|interval| Instant::now() + interval);
+        let interval = self.metrics.as_ref().map(|metrics| metrics.interval);
+        let mut metrics_due = interval.map(|interval| Instant::now() + interval);
         loop {
             let spans_due = self.held.as_ref().map_or_else(|| Instant::now() + SPANS_WAIT, |held| held.again);
             let wake = metrics_due.map_or(spans_due, |due| due.min(spans_due));
@@ -67,9 +72,9 @@ impl Sender {
                 return;
             }
             let now = Instant::now();
-            if let Some((due, interval)) = metrics_due.zip(self.interval).filter(|(due, _)| *due <= now) {
-                if let Some(page) = self.queue.page() {
-                    self.send_page(&page, self.collector.timeout());
+            if let Some((due, interval)) = metrics_due.zip(interval).filter(|(due, _)| *due <= now) {
+                if let Some(snapshot) = self.metrics.as_ref().and_then(|metrics| metrics.meters.read()) {
+                    self.send_metrics(snapshot, self.collector.timeout());
                 }
                 // Not in a row for those that were missed while the collector hung.
                 metrics_due = Some((due + interval).max(Instant::now()));
@@ -85,10 +90,7 @@ impl Sender {
     fn finish(&mut self, mut spans: Vec<SpanData>, stop: Stop) {
         let collector = self.collector.timeout();
         let left = move || stop.deadline.saturating_duration_since(Instant::now()).min(collector);
-        let mut goes_on = match stop.last_page.filter(|_| self.interval.is_some()) {
-            Some(page) => self.send_page(&page, left()),
-            None => true,
-        };
+        let mut goes_on = stop.last.is_none_or(|snapshot| self.send_metrics(snapshot, left()));
         loop {
             if self.held.is_none() {
                 let rest = spans.split_off(spans.len().min(BATCH_SPANS));
@@ -96,7 +98,7 @@ impl Sender {
             }
             let Some(held) = &self.held else { return };
             if !goes_on || left().is_zero() {
-                let lost = held.spans.saturating_add(spans.len());
+                let lost = held.spans.len().saturating_add(spans.len());
                 self.queue.counts.add_spans(Outcome::Unreachable, lost);
                 self.queue.set_held(lost);
                 return;
@@ -110,26 +112,23 @@ impl Sender {
         if spans.is_empty() {
             return;
         }
-        let count = spans.len();
-        let resource_spans = group_spans_by_resource_and_scope(spans, &self.resource);
-        let body = ExportTraceServiceRequest { resource_spans }.encode_to_vec();
-        self.held = Some(Held { body, spans: count, attempts: 0, again: Instant::now() });
-        self.queue.set_held(count);
+        self.queue.set_held(spans.len());
+        self.held = Some(Held { spans, attempts: 0, again: Instant::now() });
     }
 
     /// Tries what is held; whether the collector answered as it should.
     fn send_held(&mut self, timeout: Duration) -> bool {
         let Some(mut held) = self.held.take() else { return true };
-        let answer = self.collector.send(Signal::Traces, &held.body, timeout);
+        let answer = self.collector.send(timeout, self.spans.export(held.spans.clone()));
         let is_taken = self.note(Signal::Traces, &answer);
-        let counts = &self.queue.counts;
+        let (counts, spans) = (&self.queue.counts, held.spans.len());
         match answer {
             Answer::Taken { rejected } => {
-                let rejected = rejected.min(held.spans);
-                counts.add_spans(Outcome::Sent, held.spans.saturating_sub(rejected));
+                let rejected = rejected.min(spans);
+                counts.add_spans(Outcome::Sent, spans.saturating_sub(rejected));
                 counts.add_spans(Outcome::Refused, rejected);
             }
-            Answer::Refused(_) => counts.add_spans(Outcome::Refused, held.spans),
+            Answer::Refused(_) => counts.add_spans(Outcome::Refused, spans),
             Answer::NotNow(_) => {
                 held.attempts = held.attempts.saturating_add(1);
                 if held.attempts < ATTEMPTS_MAX {
@@ -137,16 +136,21 @@ impl Sender {
                     self.held = Some(held);
                     return is_taken;
                 }
-                counts.add_spans(Outcome::Unreachable, held.spans);
+                counts.add_spans(Outcome::Unreachable, spans);
             }
         }
         self.queue.set_held(0);
         is_taken
     }
 
-    fn send_page(&mut self, page: &str, timeout: Duration) -> bool {
-        let body = page::as_request(page, &self.resource.attributes.0, self.started, wall_clock()).encode_to_vec();
-        let answer = self.collector.send(Signal::Metrics, &body, timeout);
+    /// Sends all metrics, with those gauges and counters; whether the collector answered as it should.
+    fn send_metrics(&mut self, snapshot: MetricsSnapshot, timeout: Duration) -> bool {
+        let Some(metrics) = &self.metrics else { return true };
+        metrics.meters.show(snapshot);
+        let answer = match metrics.meters.collect() {
+            Ok(collected) => self.collector.send(timeout, metrics.exporter.export(&collected)),
+            Err(reason) => Answer::Refused(reason),
+        };
         self.note(Signal::Metrics, &answer)
     }
 
@@ -169,9 +173,4 @@ impl Sender {
         self.is_failing = reason.is_some();
         reason.is_none()
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the collector compares it with its own clock; nothing here goes by it")]
-fn wall_clock() -> SystemTime {
-    SystemTime::now()
 }
