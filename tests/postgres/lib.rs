@@ -64,9 +64,18 @@ struct Own {
 
 /// Where the programs are. Where they are not, the test that asks ends here.
 fn programs() -> PathBuf {
-    const HOW: &str = "install postgresql (packages of Debian)";
-    let found = daftar_test_needs::postgres_programs();
-    found.unwrap_or_else(|| daftar_test_needs::end_test("PostgreSQL", HOW))
+    const HOW: &str = "install postgresql and util-linux (packages of Debian)";
+    if !can_start() {
+        daftar_test_needs::end_test("PostgreSQL or `setpriv`", HOW);
+    }
+    daftar_test_needs::postgres_programs().unwrap_or_default()
+}
+
+/// Whether PostgreSQL is on this machine, and `setpriv`, which starts it as a user who may run it.
+#[must_use]
+pub fn can_start() -> bool {
+    let has_setpriv = daftar_test_needs::TOOLS.iter().any(|tool| tool.program == "setpriv" && tool.find().is_some());
+    has_setpriv && daftar_test_needs::postgres_programs().is_some()
 }
 
 impl Server {

@@ -7,8 +7,10 @@ use std::process::ExitCode;
 use daftar_test_postgres::Server;
 
 fn main() -> ExitCode {
-    if daftar_test_needs::postgres_programs().is_none() {
-        eprintln!("error: PostgreSQL is not on this machine: install Debian's package `postgresql`");
+    if !daftar_test_postgres::can_start() {
+        eprintln!(
+            "error: PostgreSQL or `setpriv` is not on this machine: install Debian's packages `postgresql` and `util-linux`"
+        );
         return ExitCode::FAILURE;
     }
     let server = Server::start_for_all();
