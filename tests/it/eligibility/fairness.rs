@@ -62,6 +62,8 @@ fn a_rule_whose_client_left_before_its_turn_is_never_begun() {
     // In the compilation, which comes before anything of the request is looked at.
     let (held, running) = occupy(&app, &client, "loop in compile", 20);
     drop(held);
+    // Not every thread has begun a call when the first ones are seen to run.
+    let threads = u64::try_from(std::thread::available_parallelism().unwrap().get()).unwrap() + 2;
     for _ in 0..100_000 {
         if requests(&app) == (0, 0) {
             break;
@@ -71,7 +73,7 @@ fn a_rule_whose_client_left_before_its_turn_is_never_begun() {
     assert_eq!(requests(&app), (0, 0));
     let [.., stopped] = figures(&app);
     // A thread may have come to its next one before the server heard that the client left.
-    assert!(stopped <= 2 * running, "{stopped} were begun, of {running} that ran");
+    assert!(stopped <= 2 * threads, "{stopped} were begun by {threads} threads, {running} of them at first");
     until(&app, |figures| figures[..3] == [0; 3]);
 }
 
