@@ -59,7 +59,8 @@ fn inspect(count: u32, worker: WorkerBounds) -> Inspection {
 }
 
 fn inspect_bytes(bytes: Vec<u8>, worker: WorkerBounds) -> Inspection {
-    let bounds = CompileBounds { worker, wall: Duration::from_secs(60), ..CompileBounds::default() };
+    // What is tested is memory and processor time: other tests may have the processors meanwhile.
+    let bounds = CompileBounds { worker, wall: Duration::from_secs(300), ..CompileBounds::default() };
     let compile_in = CompileIn::Child { program: artifacts::program(), bounds };
     Inspection::of(bytes, None, &TrustPolicy::default(), &compile_in).unwrap()
 }
