@@ -1,4 +1,4 @@
-//! Publishes generations of vocabularies, built of the packs in force and of the settings of the deployment: local codes, concept groups,
+//! Publishes generations of vocabularies, built of the active packs and of the settings of the deployment: local codes, concept groups,
 //! identifier systems, and codes of earlier versions of packs.
 //!
 //! **Invariant:** a change of a setting and its audit entry are one write, made after a generation could be built with it; the generation is
@@ -48,11 +48,11 @@ pub struct VocabularyPublisher {
 /// The packs and settings of the current generation, and the packs that are installed only.
 #[derive(Default)]
 pub(crate) struct Published {
-    /// The packs in force.
+    /// The active packs.
     pub packs: Packs,
-    /// Valid packs that do not go with those in force; tried again whenever those change.
+    /// Valid packs that conflict with the active ones; tried again when those change.
     pub left_out: Packs,
-    /// Why installed plugins are not in force, by name.
+    /// Why installed plugins are not active, by name.
     pub unloaded: Reasons,
     /// The settings of the deployment.
     pub deployment: Arc<Deployment>,
@@ -88,7 +88,7 @@ impl Drop for ClusterLock {
 /// Whether changes of other processes were applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncOutcome {
-    /// They were, and are in force.
+    /// They were, and are active.
     Applied,
     /// Not while this process holds the lock itself: they have to be applied later.
     Deferred,
@@ -129,7 +129,7 @@ impl VocabularyPublisher {
         self.published().deployment.clone()
     }
 
-    /// Changes a setting of the deployment and publishes it. `decide` gets the settings and the generation in force, with no other change
+    /// Changes a setting of the deployment and publishes it. `decide` gets the settings and the current generation, with no other change
     /// under way; `target` and `note` are for the audit log, which also has refusals.
     ///
     /// # Errors
@@ -188,10 +188,10 @@ impl VocabularyPublisher {
         self.publish(packs, generation).await
     }
 
-    /// Applies settings and numbers of codes as the store has them, and publishes them with the packs in force.
+    /// Applies settings and numbers of codes as the store has them, and publishes them with the active packs.
     ///
     /// # Errors
-    /// When the store fails; the generation in force stays.
+    /// When the store fails; the current generation stays.
     pub async fn apply_settings(&self) -> Result<SyncOutcome, AppError> {
         if self.has_lock.load(Ordering::Acquire) {
             // Settings are those that this process found when it got the lock. Codes get numbers without the lock, and a lock may be lost.
@@ -256,13 +256,13 @@ impl VocabularyPublisher {
         Ok(())
     }
 
-    /// The packs in force and the settings of the deployment.
+    /// The active packs and the settings of the deployment.
     pub(crate) fn decided(&self) -> (Packs, Arc<Deployment>) {
         let published = self.published();
         (published.packs.clone(), published.deployment.clone())
     }
 
-    /// Puts as many of the packs in force as go together.
+    /// Activates as many of the packs as are compatible.
     pub(crate) async fn publish_compatible(&self, packs: Packs) -> Result<(), AppError> {
         let deployment = self.deployment();
         let trial = self.trial_table(&packs, &deployment).await?;
@@ -282,7 +282,7 @@ impl VocabularyPublisher {
         self.publish(packs, generation).await
     }
 
-    /// Puts packs and their generation in force.
+    /// Activates packs and publishes their generation.
     pub(crate) async fn publish(&self, packs: Packs, generation: Generation) -> Result<(), AppError> {
         let registry = self.registry.clone();
         let generation = blocking(move || open::with_kept(&registry, generation)).await?;
@@ -291,7 +291,7 @@ impl VocabularyPublisher {
         Ok(())
     }
 
-    /// Puts packs in force that were left out, as far as they go with those in force now. The packs in force stay.
+    /// Activates packs that were left out, as far as they are compatible with the active ones. The active packs stay.
     pub(crate) async fn retry_excluded_packs(&self) -> Result<(), AppError> {
         loop {
             let (packs, left_out, deployment) = {
@@ -326,7 +326,7 @@ impl VocabularyPublisher {
         }
     }
 
-    /// Forgets why a plugin was not in force.
+    /// Forgets why a plugin was not active.
     pub(crate) fn forget_reasons(&self, name: &PluginName) {
         let mut published = self.published();
         published.unloaded.remove(name);

@@ -18,7 +18,7 @@ pub(crate) const PROBLEMS_SHOWN_MAX: usize = 20;
 /// Checked packs with their origins, by plugin.
 pub(crate) type Packs = BTreeMap<PluginName, (PackOrigin, Arc<CheckedPack>)>;
 
-/// Why installed plugins are not in force, by name.
+/// Why installed plugins are not active, by name.
 pub(crate) type Reasons = BTreeMap<PluginName, String>;
 
 /// The packs that can be published together.
