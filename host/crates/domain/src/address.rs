@@ -1,71 +1,54 @@
-//! Where people and groups live.
+//! Where people and groups live or get post.
 
-use super::code::CodedValue;
 use super::person_name::indexed_words;
+use super::schema::{Field, Kind, Struct};
+use super::value::{Code, Key, List, Text, Value, Values};
 use super::vocabulary::CodedField;
 
-/// Where a person or a group lives or gets post.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address<C = CodedValue> {
-    /// What it is, such as `postal`.
-    pub kind: Option<String>,
-    /// The whole address as it is written.
-    pub text: Option<String>,
-    /// Its lines, without the parts named below.
-    pub line: Option<Vec<String>>,
-    /// City, town or village.
-    pub city: Option<String>,
-    /// District.
-    pub district: Option<String>,
-    /// Region, state or province.
-    pub region: Option<String>,
-    /// Postal code.
-    pub postal_code: Option<String>,
-    /// Country.
-    pub country: Option<C>,
-}
+/// The longest text of an address or telecom, in bytes.
+pub const TEXT_BYTES_MAX: usize = 1_000;
+/// The most lines of an address.
+pub const LINES_MAX: usize = 100;
 
-impl<C> Address<C> {
-    /// The words by which it is found: those of every part but the country.
-    #[must_use]
-    pub fn search_words(&self) -> Vec<String> {
-        let Self { kind, text, line, city, district, region, postal_code, country: _ } = self;
-        let parts = [kind, text, city, district, region, postal_code].into_iter().flatten();
-        parts.chain(line.iter().flatten()).flat_map(|part| indexed_words(part)).collect()
-    }
-}
+/// What it is, such as `postal`.
+pub const TYPE: Key<Text> = Key::new(1);
+/// The whole address as it is written.
+pub const TEXT: Key<Text> = Key::new(2);
+/// Its lines, without the parts named below.
+pub const LINE: Key<List<Text>> = Key::new(3);
+/// City, town or village.
+pub const CITY: Key<Text> = Key::new(4);
+/// District.
+pub const DISTRICT: Key<Text> = Key::new(5);
+/// Region, state or province.
+pub const REGION: Key<Text> = Key::new(6);
+/// Postal code.
+pub const POSTAL_CODE: Key<Text> = Key::new(7);
+/// Country.
+pub const COUNTRY: Key<Code> = Key::new(8);
 
-impl<C> Default for Address<C> {
-    fn default() -> Self {
-        Self {
-            kind: None,
-            text: None,
-            line: None,
-            city: None,
-            district: None,
-            region: None,
-            postal_code: None,
-            country: None,
-        }
-    }
-}
+/// The parts of an address.
+pub const ADDRESS: Struct = Struct {
+    about: "An address.",
+    fields: &[
+        Field::new(TYPE, "type", Kind::Text(100)).in_rules(),
+        Field::new(TEXT, "text", Kind::Text(TEXT_BYTES_MAX)).in_rules(),
+        Field::new(LINE, "line", Kind::List { of: &Kind::Text(TEXT_BYTES_MAX), items_max: LINES_MAX }),
+        Field::new(CITY, "city", Kind::Text(TEXT_BYTES_MAX)).in_rules(),
+        Field::new(DISTRICT, "district", Kind::Text(TEXT_BYTES_MAX)).in_rules(),
+        Field::new(REGION, "region", Kind::Text(TEXT_BYTES_MAX)).in_rules(),
+        Field::new(POSTAL_CODE, "postal_code", Kind::Text(100)).in_rules(),
+        Field::new(COUNTRY, "country", Kind::Code(CodedField::AddressCountry)).in_rules(),
+    ],
+};
 
-/// The same addresses with the codes of their countries put through `translate`, which is told the path of each.
-pub(super) fn map_countries<C, D>(
-    addresses: Vec<Address<C>>,
-    translate: &mut impl FnMut(CodedField, String, C) -> D,
-) -> Vec<Address<D>> {
-    let translated = |(at, address): (usize, Address<C>)| Address {
-        kind: address.kind,
-        text: address.text,
-        line: address.line,
-        city: address.city,
-        district: address.district,
-        region: address.region,
-        postal_code: address.postal_code,
-        country: address
-            .country
-            .map(|code| translate(CodedField::AddressCountry, format!("address[{at}].country"), code)),
-    };
-    addresses.into_iter().enumerate().map(translated).collect()
+/// The words by which an address is found: those of every text in it.
+#[must_use]
+pub fn search_words<C, I>(address: &Values<C, I>) -> Vec<String> {
+    let texts = address.iter().flat_map(|(_, value)| match value {
+        Value::List(lines) => lines.as_slice(),
+        one => std::slice::from_ref(one),
+    });
+    let texts = texts.filter_map(|value| if let Value::Text(text) = value { Some(text) } else { None });
+    texts.flat_map(|text| indexed_words(text)).collect()
 }

@@ -91,12 +91,13 @@ pub trait Details: Sized {
 }
 
 macro_rules! details {
-    ($($details:ident is $kind:ident, found by $identifiers:ident;)+) => {$(
+    ($($details:ident is $kind:ident, found by |$me:ident| $identifiers:expr;)+) => {$(
         impl Details for $details {
             const KIND: RecordKind = RecordKind::$kind;
 
             fn identifiers(&self) -> Cow<'_, [Identifier]> {
-                $identifiers(self)
+                let $me = self;
+                $identifiers
             }
 
             fn any(record: Arc<Record<Self>>) -> ChangedRecord {
@@ -111,30 +112,10 @@ macro_rules! details {
 }
 
 details! {
-    IndividualDetails is Individual, found by of_individual;
-    GroupDetails is Group, found by of_group;
-    ProgramDetails is Program, found by of_program;
-    ProgramMembershipDetails is ProgramMembership, found by of_membership;
-    ConsentDetails is Consent, found by of_consent;
-}
-
-fn of_individual(details: &IndividualDetails) -> Cow<'_, [Identifier]> {
-    Cow::Borrowed(&details.identifiers)
-}
-
-fn of_group(details: &GroupDetails) -> Cow<'_, [Identifier]> {
-    Cow::Borrowed(&details.identifiers)
-}
-
-fn of_program(details: &ProgramDetails) -> Cow<'_, [Identifier]> {
-    Cow::Borrowed(&details.identifiers)
-}
-
-fn of_membership(details: &ProgramMembershipDetails) -> Cow<'_, [Identifier]> {
-    Cow::Borrowed(&details.identifiers)
-}
-
-/// A consent is found by its id alone, which the store keeps as it keeps every identifier.
-fn of_consent(details: &ConsentDetails) -> Cow<'_, [Identifier]> {
-    Cow::Owned(vec![details.identifier()])
+    IndividualDetails is Individual, found by |details| Cow::Borrowed(details.identifiers.as_slice());
+    GroupDetails is Group, found by |details| Cow::Borrowed(details.identifiers.as_slice());
+    ProgramDetails is Program, found by |details| Cow::Borrowed(details.identifiers.as_slice());
+    ProgramMembershipDetails is ProgramMembership, found by |details| Cow::Borrowed(details.identifiers.as_slice());
+    // By its id alone, which the store keeps as it keeps every identifier.
+    ConsentDetails is Consent, found by |details| Cow::Owned(vec![details.identifier()]);
 }

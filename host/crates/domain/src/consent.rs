@@ -6,12 +6,18 @@ use std::fmt;
 use jiff::civil::Date;
 use uuid::Uuid;
 
+use super::code::CodedValue;
 use super::field::{FieldName, fields_of};
 use super::identifier::{Identifier, IdentifierKey};
-use super::organization::{LegalBasis, Organization};
-use super::record::{Record, RecordId};
+use super::individual::LIST_ITEMS_MAX;
+use super::organization::LegalBasis;
+#[cfg(doc)]
+use super::organization::Organization;
+use super::record::{Fields, Record, RecordId, RecordKind, RecordType};
+use super::schema::{Field, Kind};
 use super::scope::Resource;
-use super::subject::SubjectReference;
+use super::subject::{Subject, SubjectReference};
+use super::value::{Key, Link, List, Text, Word, WordOf};
 
 /// A stored consent.
 pub type Consent = Record<ConsentDetails>;
@@ -74,30 +80,86 @@ impl fmt::Display for ConsentId {
     }
 }
 
-/// What the register says of a consent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConsentDetails<I = RecordId> {
-    /// Its public name.
-    pub id: ConsentId,
-    /// Who consents.
-    pub subject: SubjectReference<I>,
-    /// To whom.
-    pub grantee: Organization,
-    /// What for.
-    pub purpose: Option<String>,
-    /// The first day on which it holds.
-    pub effective_date: Date,
-    /// The last day on which it holds; no last day, where absent.
-    pub expiry_date: Option<Date>,
-    /// What it opens; at least one of [`CONSENT_RESOURCES`], each once.
-    pub resources: Vec<Resource>,
-    /// Which fields of these; all of them, where absent.
-    pub fields: Option<Vec<String>>,
-    /// On what ground.
-    pub legal_basis: LegalBasis,
-    /// Whether it was withdrawn. Never undone.
-    pub is_withdrawn: bool,
+/// The kind of record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConsentRecord {}
+
+impl RecordType for ConsentRecord {
+    const KIND: RecordKind = RecordKind::Consent;
 }
+
+/// What the register says of a consent.
+pub type ConsentDetails<I = RecordId> = Fields<ConsentRecord, CodedValue, I>;
+
+/// Its public name. Every consent has it.
+pub const CONSENT_ID: Key<ConsentId> = Key::new(1);
+/// Who consents. Every consent has it.
+pub const SUBJECT: Key<Link> = Key::new(2);
+/// To whom: an [`Organization`]. Every consent has it.
+pub const GRANTEE: Key<Text> = Key::new(3);
+/// What for.
+pub const PURPOSE: Key<Text> = Key::new(4);
+/// The first day on which it holds. Every consent has it.
+pub const EFFECTIVE_DATE: Key<Date> = Key::new(5);
+/// The last day on which it holds; no last day, where absent.
+pub const EXPIRY_DATE: Key<Date> = Key::new(6);
+/// What it opens; at least one of [`CONSENT_RESOURCES`], each once.
+pub const SCOPES: Key<List<WordOf<Resource>>> = Key::new(7);
+/// Which fields of these; all of them, where absent.
+pub const FIELD_NAMES: Key<List<Text>> = Key::new(8);
+/// On what ground. Every consent has it.
+pub const LEGAL_BASIS: Key<WordOf<LegalBasis>> = Key::new(9);
+/// Whether it was withdrawn. Never undone.
+pub const WITHDRAWN: Key<bool> = Key::new(10);
+
+/// The words of [`SCOPES`] are those of [`CONSENT_RESOURCES`].
+impl Word for Resource {
+    const WORDS: &'static [Self] = &CONSENT_RESOURCES;
+
+    fn word(self) -> &'static str {
+        self.name()
+    }
+}
+
+impl Word for LegalBasis {
+    const WORDS: &'static [Self] = &Self::ALL;
+
+    fn word(self) -> &'static str {
+        self.name()
+    }
+}
+
+/// The fields of a consent.
+pub const FIELDS: &[Field] = &[
+    Field::new(CONSENT_ID, "consent_id", Kind::ConsentId),
+    Field::new(SUBJECT, "subject", Kind::Reference(&[RecordKind::Individual, RecordKind::Group]))
+        .required("a consent names its subject"),
+    Field::new(GRANTEE, "grantee", Kind::Organization)
+        .required("the organization that the consent is given to is needed"),
+    Field::new(PURPOSE, "purpose", Kind::Text(PURPOSE_BYTES_MAX)),
+    Field::new(EFFECTIVE_DATE, "effective_date", Kind::Date)
+        .required("the first day on which the consent holds is needed"),
+    Field::new(EXPIRY_DATE, "expiry_date", Kind::Date),
+    Field::new(
+        SCOPES,
+        "scopes",
+        Kind::List { of: &Kind::Word(&["individual", "group", "program_membership"]), items_max: LIST_ITEMS_MAX },
+    ),
+    Field::new(FIELD_NAMES, "fields", Kind::List { of: &Kind::FieldName, items_max: LIST_ITEMS_MAX }),
+    Field::new(
+        LEGAL_BASIS,
+        "legal_basis",
+        Kind::Word(&[
+            "consent",
+            "contract",
+            "legal_obligation",
+            "vital_interests",
+            "public_task",
+            "legitimate_interests",
+        ]),
+    ),
+    Field::new(WITHDRAWN, "withdrawn", Kind::Boolean).internal(),
+];
 
 /// Where a consent stands on a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,19 +188,64 @@ impl<I> ConsentDetails<I> {
     /// Where it stands on that day. What was withdrawn stays so, past its last day too.
     #[must_use]
     pub fn status(&self, day: Date) -> ConsentStatus {
-        if self.is_withdrawn {
+        if self.is_withdrawn() {
             ConsentStatus::Withdrawn
-        } else if self.expiry_date.is_some_and(|last| last < day) {
+        } else if self.get(EXPIRY_DATE).is_some_and(|last| last < day) {
             ConsentStatus::Expired
         } else {
             ConsentStatus::Given
         }
     }
 
+    /// Its public name.
+    #[must_use]
+    pub fn id(&self) -> ConsentId {
+        self.get(CONSENT_ID).unwrap_or(ConsentId(Uuid::nil()))
+    }
+
+    /// The name of the organization that it is given to.
+    #[must_use]
+    pub fn grantee(&self) -> &str {
+        self.get(GRANTEE).unwrap_or_default()
+    }
+
+    /// The first day on which it holds.
+    #[must_use]
+    pub fn effective_date(&self) -> Date {
+        self.get(EFFECTIVE_DATE).unwrap_or(Date::MAX)
+    }
+
+    /// Whether it was withdrawn.
+    #[must_use]
+    pub fn is_withdrawn(&self) -> bool {
+        self.get(WITHDRAWN).unwrap_or(false)
+    }
+
+    /// On what ground.
+    #[must_use]
+    pub fn legal_basis(&self) -> LegalBasis {
+        self.get(LEGAL_BASIS).unwrap_or(LegalBasis::Consent)
+    }
+
+    /// What it opens.
+    pub fn resources(&self) -> impl Iterator<Item = Resource> {
+        self.items(SCOPES)
+    }
+
     /// The identifier under which the store finds it.
     #[must_use]
     pub fn identifier(&self) -> Identifier {
-        Identifier { key: self.id.key(), period: None }
+        Identifier { key: self.id().key(), period: None }
+    }
+}
+
+impl ConsentDetails {
+    /// Who consents.
+    #[must_use]
+    pub fn subject(&self) -> SubjectReference {
+        // Reading a stored consent checks that it has one.
+        let nobody = SubjectReference { kind: Subject::Individual, id: RecordId(0) };
+        self.get(SUBJECT).and_then(|reference| SubjectReference::of(*reference)).unwrap_or(nobody)
     }
 }
 

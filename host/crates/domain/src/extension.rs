@@ -5,6 +5,7 @@
 use jiff::civil::Date;
 
 use super::code::CodedValue;
+use super::field::field_of_path;
 use super::manifest::{ExtensionField, ExtensionFieldKind, ExtensionPath};
 
 /// The member of a record that extension fields stand below.
@@ -77,6 +78,16 @@ impl<C> Extension<C> {
     pub fn get(&self, path: &str) -> Option<&ExtensionContent<C>> {
         let found = self.0.binary_search_by(|(known, _)| known.as_str().cmp(path)).ok()?;
         self.0.get(found).map(|(_, content)| content)
+    }
+
+    /// The fields that differ, as `extension.<key>`, each perhaps several times.
+    pub fn differences(&self, other: &Self) -> Vec<String>
+    where
+        C: PartialEq,
+    {
+        let paths = self.iter().chain(other.iter()).map(|(path, _)| path);
+        let changed = paths.filter(|path| self.get(path.as_str()) != other.get(path.as_str()));
+        changed.map(|path| field_of_path(&format!("{EXTENSION}.{path}")).to_owned()).collect()
     }
 
     /// Every code.

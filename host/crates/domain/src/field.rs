@@ -1,14 +1,16 @@
 //! The fields of the API by resource, and sets of them: what a grant or a consent opens of a record.
 //!
-//! **Invariant:** this is the one table of field names. `type`, `identifier`, `meta` and the id of a consent always stay: a
+//! **Invariant:** the names are those of the schema ([`super::schema`]). `type`, `identifier`, `meta` and the id of a consent always stay: a
 //! record without them could not be addressed or changed.
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::extension::EXTENSION;
+use super::record::RecordKind;
+use super::schema;
 use super::scope::Resource;
 
 /// What is shown of every record, whatever is restricted.
@@ -17,86 +19,26 @@ pub const ALWAYS_SHOWN: [&str; 4] = ["type", "identifier", "meta", "consent_id"]
 /// The longest key below `extension`, in bytes.
 const EXTENSION_KEY_BYTES_MAX: usize = 60;
 
-const INDIVIDUAL: &[&str] = &[
-    "identifier",
-    "active",
-    "name",
-    "birth_date",
-    "birth_date_estimated",
-    "deceased_date",
-    "gender",
-    "marital_status",
-    "country",
-    "religion",
-    "ethnocultural_status",
-    "education",
-    "occupation",
-    "economic_activity",
-    "pregnancy_status",
-    "languages",
-    "disability_codes",
-    "health_conditions",
-    "telecom",
-    "address",
-    "income",
-    "photo",
-    "extension",
-    "group_membership",
-];
+/// What bodies show beside the fields of the schema, by kind: the server computes it from other records.
+const COMPUTED: [(RecordKind, &str); 3] =
+    [(RecordKind::Individual, "group_membership"), (RecordKind::Group, "quantity"), (RecordKind::Consent, "status")];
 
-const GROUP: &[&str] = &[
-    "identifier",
-    "active",
-    "name",
-    "group_type",
-    "housing_type",
-    "member",
-    "relationship",
-    "quantity",
-    "address",
-    "extension",
-];
-
-const PROGRAM: &[&str] = &[
-    "identifier",
-    "active",
-    "name",
-    "description",
-    "program_type",
-    "target_type",
-    "eligibility",
-    "enforce_eligibility",
-    "period",
-];
-
-const PROGRAM_MEMBERSHIP: &[&str] =
-    &["identifier", "program", "beneficiary", "status", "enrollment_date", "exit_date", "exit_reason", "override"];
-
-const CONSENT: &[&str] = &[
-    "consent_id",
-    "status",
-    "subject",
-    "grantee",
-    "purpose",
-    "effective_date",
-    "expiry_date",
-    "scopes",
-    "fields",
-    "legal_basis",
-];
+/// The names of the fields of a kind of record, as bodies have them, identifiers first.
+fn names(kind: RecordKind) -> Vec<&'static str> {
+    let identifier = (kind != RecordKind::Consent).then_some("identifier");
+    let fields = schema::fields(kind).iter().filter(|field| !field.is_internal).map(|field| field.name);
+    let extension = matches!(kind, RecordKind::Individual | RecordKind::Group).then_some(EXTENSION);
+    let computed = COMPUTED.iter().filter(|(of, _)| *of == kind).map(|(_, name)| *name);
+    identifier.into_iter().chain(fields).chain(extension).chain(computed).collect()
+}
 
 /// The fields of a resource's records that can be restricted; empty where it has no such records. `extension.<key>` comes on top
 /// where there is `extension`.
 #[must_use]
 pub fn fields_of(resource: Resource) -> &'static [&'static str] {
-    match resource {
-        Resource::Individual => INDIVIDUAL,
-        Resource::Group => GROUP,
-        Resource::Program => PROGRAM,
-        Resource::ProgramMembership => PROGRAM_MEMBERSHIP,
-        Resource::Consent => CONSENT,
-        Resource::Vocabulary | Resource::Eligibility | Resource::Identifier => &[],
-    }
+    static NAMES: LazyLock<[Vec<&str>; 5]> = LazyLock::new(|| RecordKind::ALL.map(names));
+    let kind = RecordKind::ALL.iter().position(|kind| kind.resource() == resource);
+    kind.and_then(|kind| NAMES.get(kind)).map_or(&[], Vec::as_slice)
 }
 
 /// Why a text names no field.

@@ -1,129 +1,104 @@
 //! A household, family or other group of people.
 
-use super::address::{self, Address};
+use jiff::civil::Date;
+
 use super::calendar::Period;
 use super::code::CodedValue;
-use super::extension::Extension;
-use super::identifier::Identifier;
-use super::individual::{CodePlace, MembershipPeriod};
-use super::record::{Record, RecordId};
+use super::individual::LIST_ITEMS_MAX;
+use super::person_name::NAME_PART_BYTES_MAX;
+use super::record::{Fields, Record, RecordId, RecordKind, RecordType};
+use super::schema::{ADDRESSES, Field, Kind, PERIOD, Shape, Struct};
+use super::value::{Code, Key, Link, List, Part, Reference, Shaped, Text, Typed, Value, Values};
 use super::vocabulary::CodedField;
+
+/// The kind of record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupRecord {}
+
+impl RecordType for GroupRecord {
+    const KIND: RecordKind = RecordKind::Group;
+}
 
 /// A stored group.
 pub type Group = Record<GroupDetails>;
 
+/// What the register says of a group. An absent list is "not recorded", an empty one "known to be none".
+pub type GroupDetails<C = CodedValue, I = RecordId> = Fields<GroupRecord, C, I>;
+
 /// The most members of one group.
 pub const MEMBERS_MAX: usize = 500;
 
-/// What the register says of a group.
-///
-/// `C` is how codes are given and `I` how members and other groups are named: by number and key in the register, by URI and identifier in a
-/// request that has not been checked yet.
-#[derive(Debug, Clone, PartialEq)]
-pub struct GroupDetails<C = CodedValue, I = RecordId> {
-    /// At least one.
-    pub identifiers: Vec<Identifier>,
-    /// Whether the record is in use.
-    pub active: Option<bool>,
-    /// What it is called.
-    pub name: Option<String>,
-    /// What kind of group.
-    pub group_type: Option<C>,
-    /// How it is housed.
-    pub housing_type: Option<C>,
-    /// Who belongs to it; absent where nothing is recorded.
-    pub members: Option<Vec<Member<C, I>>>,
-    /// How it stands to other groups; absent where nothing is recorded.
-    pub relationships: Option<Vec<Relationship<C, I>>>,
-    /// Addresses, the most used one first; absent where nothing is recorded.
-    pub address: Option<Vec<Address<C>>>,
-    /// What installed modules add.
-    pub extension: Extension<C>,
-}
+/// Whether the record is in use.
+pub const ACTIVE: Key<bool> = Key::new(1);
+/// What it is called.
+pub const NAME: Key<Text> = Key::new(2);
+/// What kind of group.
+pub const GROUP_TYPE: Key<Code> = Key::new(3);
+/// How it is housed.
+pub const HOUSING_TYPE: Key<Code> = Key::new(4);
+/// Who belongs to it.
+pub const MEMBER: Key<List<Member>> = Key::new(5);
+/// How it stands to other groups.
+pub const RELATIONSHIP: Key<List<Part>> = Key::new(6);
+/// Addresses, the most used one first.
+pub const ADDRESS: Key<List<Part>> = Key::new(7);
 
-impl<C, I> Default for GroupDetails<C, I> {
-    fn default() -> Self {
-        Self {
-            identifiers: Vec::new(),
-            active: None,
-            name: None,
-            group_type: None,
-            housing_type: None,
-            members: None,
-            relationships: None,
-            address: None,
-            extension: Extension::default(),
-        }
-    }
-}
+/// The fields of a group.
+pub const FIELDS: &[Field] = &[
+    Field::new(ACTIVE, "active", Kind::Boolean).about("A record without it is in use.").in_rules(),
+    Field::new(NAME, "name", Kind::Text(NAME_PART_BYTES_MAX)).in_rules(),
+    Field::new(GROUP_TYPE, "group_type", Kind::Code(CodedField::GroupType)).in_rules(),
+    Field::new(HOUSING_TYPE, "housing_type", Kind::Code(CodedField::HousingType)).in_rules(),
+    Field::new(MEMBER, "member", Kind::List { of: &Kind::Struct(&MEMBERS), items_max: MEMBERS_MAX }),
+    Field::new(
+        RELATIONSHIP,
+        "relationship",
+        Kind::List { of: &Kind::Struct(&RELATIONSHIPS), items_max: LIST_ITEMS_MAX },
+    ),
+    Field::new(ADDRESS, "address", ADDRESSES),
+];
 
-impl GroupDetails<CodedValue, RecordId> {
-    /// Every (field, code) of the group, those of its members, relationships and addresses included, those of extension fields
-    /// not.
-    #[must_use]
-    pub fn every_code(&self) -> Vec<(CodedField, CodedValue)> {
-        let mut all = Vec::new();
-        all.extend(self.group_type.map(|value| (CodedField::GroupType, value)));
-        all.extend(self.housing_type.map(|value| (CodedField::HousingType, value)));
-        let roles = self.members.iter().flatten().filter_map(|member| member.role);
-        all.extend(roles.map(|value| (CodedField::MemberRole, value)));
-        let types = self.relationships.iter().flatten().map(|relationship| relationship.kind);
-        all.extend(types.map(|value| (CodedField::RelationshipType, value)));
-        let countries = self.address.iter().flatten().filter_map(|address| address.country);
-        all.extend(countries.map(|value| (CodedField::AddressCountry, value)));
-        all
-    }
+/// Who is a member.
+pub const MEMBER_ENTITY: Key<Link> = Key::new(1);
+/// As what: a code of the relationship vocabulary for individuals.
+pub const MEMBER_ROLE: Key<Code> = Key::new(2);
+/// When.
+pub const MEMBER_PERIOD: Key<Period> = Key::new(3);
+/// Whether the membership is set aside.
+pub const MEMBER_INACTIVE: Key<bool> = Key::new(4);
 
-    /// The members that count now: neither inactive nor outside their period.
-    pub fn active_members(&self, day: jiff::civil::Date) -> impl Iterator<Item = &Member> {
-        self.members.iter().flatten().filter(move |member| member.is_active(day))
-    }
-}
+/// A member of a group.
+pub const MEMBERS: Struct = Struct {
+    about: "A person's place in a group.",
+    fields: &[
+        Field::new(MEMBER_ENTITY, "entity", Kind::Reference(&[RecordKind::Individual]))
+            .required("a member names its person: `{reference: \"Individual/<system>|<value>\"}`"),
+        Field::new(MEMBER_ROLE, "role", Kind::Code(CodedField::MemberRole)),
+        Field::new(MEMBER_PERIOD, "period", Kind::Struct(&PERIOD)),
+        Field::new(MEMBER_INACTIVE, "inactive", Kind::Boolean),
+    ],
+};
 
-impl<C, I> GroupDetails<C, I> {
-    /// The same group with every code put through `translate`, which is told where and under which path the code stands.
-    pub fn map_codes<D>(self, mut translate_at: impl FnMut(CodePlace<'_>, String, C) -> D) -> GroupDetails<D, I> {
-        let mut translate = |field, path, code| translate_at(CodePlace::Field(field), path, code);
-        let mut single = |field: CodedField, code| translate(field, field.path().to_owned(), code);
-        let group_type = self.group_type.map(|code| single(CodedField::GroupType, code));
-        let housing_type = self.housing_type.map(|code| single(CodedField::HousingType, code));
-        let members = self.members.map(|members| {
-            let numbered = members.into_iter().enumerate();
-            let translated = numbered.map(|(at, member)| Member {
-                individual: member.individual,
-                role: member.role.map(|code| translate(CodedField::MemberRole, format!("member[{at}].role"), code)),
-                period: member.period,
-                is_inactive: member.is_inactive,
-            });
-            translated.collect()
-        });
-        let relationships = self.relationships.map(|relationships| {
-            let numbered = relationships.into_iter().enumerate();
-            let translated = numbered.map(|(at, relationship)| Relationship {
-                target: relationship.target,
-                kind: translate(CodedField::RelationshipType, format!("relationship[{at}].type"), relationship.kind),
-                period: relationship.period,
-            });
-            translated.collect()
-        });
-        let address = self.address.map(|addresses| address::map_countries(addresses, &mut translate));
-        let extension =
-            self.extension.map_codes(|field, path, code| translate_at(CodePlace::Extension(field), path, code));
-        GroupDetails {
-            identifiers: self.identifiers,
-            active: self.active,
-            name: self.name,
-            group_type,
-            housing_type,
-            members,
-            relationships,
-            address,
-            extension,
-        }
-    }
-}
+/// The other group.
+pub const RELATIONSHIP_TARGET: Key<Link> = Key::new(1);
+/// What the other group is to this one: a code of the relationship vocabulary for groups.
+pub const RELATIONSHIP_TYPE: Key<Code> = Key::new(2);
+/// When.
+pub const RELATIONSHIP_PERIOD: Key<Period> = Key::new(3);
 
-/// One person's place in a group.
+/// How a group stands to another group, told from its own side. Nothing is written into the other group.
+pub const RELATIONSHIPS: Struct = Struct {
+    about: "How a group stands to another one.",
+    fields: &[
+        Field::new(RELATIONSHIP_TARGET, "target", Kind::Reference(&[RecordKind::Group]))
+            .required("a relationship names the other group: `{reference: \"Group/<system>|<value>\"}`"),
+        Field::new(RELATIONSHIP_TYPE, "type", Kind::Code(CodedField::RelationshipType))
+            .required("a relationship says what the other group is, as a code"),
+        Field::new(RELATIONSHIP_PERIOD, "period", Kind::Struct(&PERIOD)),
+    ],
+};
+
+/// One person's place in a group, as code reads and makes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member<C = CodedValue, I = RecordId> {
     /// Who.
@@ -131,35 +106,66 @@ pub struct Member<C = CodedValue, I = RecordId> {
     /// As what: a code of the relationship vocabulary for individuals.
     pub role: Option<C>,
     /// When.
-    pub period: MembershipPeriod,
+    pub period: Option<Period>,
     /// Whether the membership is set aside.
     pub is_inactive: bool,
+}
+
+impl<C, I> Shaped for Member<C, I> {
+    const SHAPE: Shape = Shape::Struct;
+}
+
+/// The key names the type with the codes and keys of the register; a request has others.
+impl<C: Clone, I: Clone> Typed<C, I> for Member {
+    type Ref<'v>
+        = Member<C, I>
+    where
+        C: 'v,
+        I: 'v;
+    type Owned = Member<C, I>;
+
+    fn read(value: &Value<C, I>) -> Option<Member<C, I>> {
+        let Value::Struct(values) = value else { return None };
+        Some(Member {
+            individual: values.get(MEMBER_ENTITY)?.id.clone(),
+            role: values.get(MEMBER_ROLE).cloned(),
+            period: values.get(MEMBER_PERIOD),
+            is_inactive: values.get(MEMBER_INACTIVE).unwrap_or(false),
+        })
+    }
+
+    fn make(member: Member<C, I>) -> Value<C, I> {
+        let entity = Reference { kind: RecordKind::Individual, id: member.individual };
+        let values = Values::default().with(MEMBER_ENTITY, entity).with(MEMBER_ROLE, member.role);
+        let values = values.with(MEMBER_PERIOD, member.period);
+        Value::Struct(values.with(MEMBER_INACTIVE, member.is_inactive.then_some(true)))
+    }
 }
 
 impl<C, I> Member<C, I> {
     /// Whether the membership counts on that day.
     #[must_use]
-    pub fn is_active(&self, day: jiff::civil::Date) -> bool {
+    pub fn is_active(&self, day: Date) -> bool {
         !self.is_inactive && self.period.is_none_or(|period| period.contains(day))
     }
 
     /// The days on which the membership counts, of that day and those that follow; absent where it counts on none of them.
     #[must_use]
-    pub fn still_active(&self, day: jiff::civil::Date) -> Option<Period> {
+    pub fn still_active(&self, day: Date) -> Option<Period> {
         let period = self.period.unwrap_or_default();
         let is_over = self.is_inactive || period.end.is_some_and(|end| end < day);
         (!is_over).then(|| Period { start: period.start.max(Some(day)), end: period.end })
     }
 }
 
-/// How a group stands to another group, told from its own side. What the other group says is its own affair: nothing is written
-/// there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Relationship<C = CodedValue, I = RecordId> {
-    /// The other group.
-    pub target: I,
-    /// What the other group is to this one: a code of the relationship vocabulary for groups.
-    pub kind: C,
-    /// When.
-    pub period: MembershipPeriod,
+impl GroupDetails {
+    /// The members, in their order; nobody where nothing is recorded.
+    pub fn members(&self) -> impl Iterator<Item = Member> {
+        self.items(MEMBER)
+    }
+
+    /// The members that count on that day: neither inactive nor outside their period.
+    pub fn active_members(&self, day: Date) -> impl Iterator<Item = Member> {
+        self.members().filter(move |member| member.is_active(day))
+    }
 }

@@ -2,158 +2,106 @@
 
 use jiff::civil::Date;
 
-use super::address::{self, Address};
-use super::calendar::Period;
 use super::code::CodedValue;
-use super::extension::Extension;
-use super::identifier::Identifier;
-use super::manifest::ExtensionPath;
-use super::person_name::PersonName;
+use super::person_name::PERSON_NAME;
 use super::photo::PhotoReference;
-use super::record::Record;
+use super::record::{Fields, Record, RecordId, RecordKind, RecordType};
+use super::schema::{ADDRESSES, Field, Kind, Struct};
+use super::value::{Code, Key, List, Part, Text, Word, WordOf};
 use super::vocabulary::CodedField;
+
+pub use super::address::TEXT_BYTES_MAX;
+
+/// The kind of record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndividualRecord {}
+
+impl RecordType for IndividualRecord {
+    const KIND: RecordKind = RecordKind::Individual;
+}
 
 /// A stored person.
 pub type Individual = Record<IndividualDetails>;
 
-/// The most identifiers, telecoms, addresses or codes that one field of a record holds.
-pub const LIST_ITEMS_MAX: usize = 100;
-/// The longest text of an address or telecom, in bytes.
-pub const TEXT_BYTES_MAX: usize = 1_000;
-
 /// What the register says of a person. An absent list is "not recorded", an empty one "known to be none".
 ///
 /// `C` is how codes are given: numbered in the register, as URIs in a request that has not been checked yet.
-#[derive(Debug, Clone, PartialEq)]
-pub struct IndividualDetails<C = CodedValue> {
-    /// At least one.
-    pub identifiers: Vec<Identifier>,
-    /// Whether the record is in use.
-    pub active: Option<bool>,
-    /// The name.
-    pub name: Option<PersonName>,
-    /// Day of birth.
-    pub birth_date: Option<Date>,
-    /// Whether the day of birth is an estimate.
-    pub birth_date_estimated: Option<bool>,
-    /// Day of death.
-    pub deceased_date: Option<Date>,
-    /// The coded fields that hold one code, sorted by field, each at most once.
-    pub codes: Vec<(CodedField, C)>,
-    /// The coded fields that hold a list, sorted by field, each at most once.
-    pub code_lists: Vec<(CodedField, Vec<C>)>,
-    /// Telephone numbers, mail addresses and the like.
-    pub telecom: Option<Vec<Telecom>>,
-    /// Addresses, the most used one first.
-    pub address: Option<Vec<Address<C>>>,
-    /// Income.
-    pub income: Option<Income<C>>,
-    /// The photo, which is kept beside the record.
-    pub photo: Option<PhotoReference>,
-    /// What installed modules add.
-    pub extension: Extension<C>,
+pub type IndividualDetails<C = CodedValue, I = RecordId> = Fields<IndividualRecord, C, I>;
+
+/// The most identifiers, telecoms, addresses or codes that one field of a record holds.
+pub const LIST_ITEMS_MAX: usize = 100;
+
+/// Whether the record is in use.
+pub const ACTIVE: Key<bool> = Key::new(1);
+/// The name.
+pub const NAME: Key<Part> = Key::new(2);
+/// Day of birth.
+pub const BIRTH_DATE: Key<Date> = Key::new(3);
+/// Whether the day of birth is an estimate.
+pub const BIRTH_DATE_ESTIMATED: Key<bool> = Key::new(4);
+/// Day of death.
+pub const DECEASED_DATE: Key<Date> = Key::new(5);
+/// Gender.
+pub const GENDER: Key<Code> = Key::new(6);
+/// Marital status.
+pub const MARITAL_STATUS: Key<Code> = Key::new(7);
+/// Nationality.
+pub const COUNTRY: Key<Code> = Key::new(8);
+/// Religion.
+pub const RELIGION: Key<Code> = Key::new(9);
+/// Ethnocultural status.
+pub const ETHNOCULTURAL_STATUS: Key<Code> = Key::new(10);
+/// Education.
+pub const EDUCATION: Key<Code> = Key::new(11);
+/// Occupation.
+pub const OCCUPATION: Key<Code> = Key::new(12);
+/// Economic activity.
+pub const ECONOMIC_ACTIVITY: Key<Code> = Key::new(13);
+/// Pregnancy status.
+pub const PREGNANCY_STATUS: Key<Code> = Key::new(14);
+/// Languages.
+pub const LANGUAGES: Key<List<Code>> = Key::new(15);
+/// Disabilities.
+pub const DISABILITY_CODES: Key<List<Code>> = Key::new(16);
+/// Health conditions.
+pub const HEALTH_CONDITIONS: Key<List<Code>> = Key::new(17);
+/// Telephone numbers, mail addresses and the like.
+pub const TELECOM: Key<List<Part>> = Key::new(18);
+/// Addresses, the most used one first.
+pub const ADDRESS: Key<List<Part>> = Key::new(19);
+/// Income.
+pub const INCOME: Key<Part> = Key::new(20);
+/// The photo, which is stored beside the record.
+pub const PHOTO: Key<PhotoReference> = Key::new(21);
+
+const fn codes(of: &'static Kind) -> Kind {
+    Kind::List { of, items_max: LIST_ITEMS_MAX }
 }
 
-impl<C> Default for IndividualDetails<C> {
-    fn default() -> Self {
-        Self {
-            identifiers: Vec::new(),
-            active: None,
-            name: None,
-            birth_date: None,
-            birth_date_estimated: None,
-            deceased_date: None,
-            codes: Vec::new(),
-            code_lists: Vec::new(),
-            telecom: None,
-            address: None,
-            income: None,
-            photo: None,
-            extension: Extension::default(),
-        }
-    }
-}
-
-impl IndividualDetails<CodedValue> {
-    /// The code of a field that holds one.
-    #[must_use]
-    pub fn code(&self, field: CodedField) -> Option<CodedValue> {
-        self.codes.iter().find(|(at, _)| *at == field).map(|(_, value)| *value)
-    }
-
-    /// The codes of a field that holds a list; absent where nothing is recorded.
-    #[must_use]
-    pub fn code_list(&self, field: CodedField) -> Option<&[CodedValue]> {
-        self.code_lists.iter().find(|(at, _)| *at == field).map(|(_, values)| values.as_slice())
-    }
-
-    /// Every (field, code) of the person, single or listed, the codes inside addresses and income included, those of
-    /// extension fields not.
-    #[must_use]
-    pub fn every_code(&self) -> Vec<(CodedField, CodedValue)> {
-        let mut all = self.codes.clone();
-        for (field, values) in &self.code_lists {
-            all.extend(values.iter().map(|value| (*field, *value)));
-        }
-        for address in self.address.iter().flatten() {
-            all.extend(address.country.map(|value| (CodedField::AddressCountry, value)));
-        }
-        all.extend(self.income.and_then(|income| income.currency).map(|value| (CodedField::IncomeCurrency, value)));
-        all
-    }
-}
-
-impl<C> IndividualDetails<C> {
-    /// The same person with every code put through `translate`, which is told where and under which path the code stands.
-    pub fn map_codes<D>(self, mut translate_at: impl FnMut(CodePlace<'_>, String, C) -> D) -> IndividualDetails<D> {
-        let mut translate = |field, path, code| translate_at(CodePlace::Field(field), path, code);
-        let codes = self
-            .codes
-            .into_iter()
-            .map(|(field, code)| (field, translate(field, field.path().to_owned(), code)))
-            .collect();
-        let mut code_lists = Vec::with_capacity(self.code_lists.len());
-        for (field, values) in self.code_lists {
-            let numbered = values.into_iter().enumerate();
-            let values = numbered.map(|(at, code)| translate(field, format!("{}[{at}]", field.path()), code)).collect();
-            code_lists.push((field, values));
-        }
-        let address = self.address.map(|addresses| address::map_countries(addresses, &mut translate));
-        let income = self.income.map(|income| Income {
-            amount: income.amount,
-            currency: income
-                .currency
-                .map(|code| translate(CodedField::IncomeCurrency, "income.currency".to_owned(), code)),
-            period: income.period,
-        });
-        let extension =
-            self.extension.map_codes(|field, path, code| translate_at(CodePlace::Extension(field), path, code));
-        IndividualDetails {
-            identifiers: self.identifiers,
-            active: self.active,
-            name: self.name,
-            birth_date: self.birth_date,
-            birth_date_estimated: self.birth_date_estimated,
-            deceased_date: self.deceased_date,
-            codes,
-            code_lists,
-            telecom: self.telecom,
-            address,
-            income,
-            photo: self.photo,
-            extension,
-        }
-    }
-}
-
-/// Where a code of a record stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CodePlace<'a> {
-    /// In a field that every registry has.
-    Field(CodedField),
-    /// In a field that a module adds.
-    Extension(&'a ExtensionPath),
-}
+/// The fields of a person.
+pub const FIELDS: &[Field] = &[
+    Field::new(ACTIVE, "active", Kind::Boolean).about("A record without it is in use.").in_rules(),
+    Field::new(NAME, "name", Kind::Struct(&PERSON_NAME)).in_rules(),
+    Field::new(BIRTH_DATE, "birth_date", Kind::Date).in_rules(),
+    Field::new(BIRTH_DATE_ESTIMATED, "birth_date_estimated", Kind::Boolean).in_rules(),
+    Field::new(DECEASED_DATE, "deceased_date", Kind::Date).in_rules(),
+    Field::new(GENDER, "gender", Kind::Code(CodedField::Gender)).in_rules(),
+    Field::new(MARITAL_STATUS, "marital_status", Kind::Code(CodedField::MaritalStatus)).in_rules(),
+    Field::new(COUNTRY, "country", Kind::Code(CodedField::Country)).in_rules(),
+    Field::new(RELIGION, "religion", Kind::Code(CodedField::Religion)).in_rules(),
+    Field::new(ETHNOCULTURAL_STATUS, "ethnocultural_status", Kind::Code(CodedField::EthnoculturalStatus)).in_rules(),
+    Field::new(EDUCATION, "education", Kind::Code(CodedField::Education)).in_rules(),
+    Field::new(OCCUPATION, "occupation", Kind::Code(CodedField::Occupation)).in_rules(),
+    Field::new(ECONOMIC_ACTIVITY, "economic_activity", Kind::Code(CodedField::EconomicActivity)).in_rules(),
+    Field::new(PREGNANCY_STATUS, "pregnancy_status", Kind::Code(CodedField::PregnancyStatus)).in_rules(),
+    Field::new(LANGUAGES, "languages", codes(&Kind::Code(CodedField::Languages))).in_rules(),
+    Field::new(DISABILITY_CODES, "disability_codes", codes(&Kind::Code(CodedField::DisabilityCodes))).in_rules(),
+    Field::new(HEALTH_CONDITIONS, "health_conditions", codes(&Kind::Code(CodedField::HealthConditions))).in_rules(),
+    Field::new(TELECOM, "telecom", codes(&Kind::Struct(&TELECOMS))),
+    Field::new(ADDRESS, "address", ADDRESSES).in_rules(),
+    Field::new(INCOME, "income", Kind::Struct(&INCOMES)).in_rules(),
+    Field::new(PHOTO, "photo", Kind::Photo),
+];
 
 /// The kinds of telecom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,18 +116,39 @@ pub enum TelecomSystem {
     Url,
 }
 
-/// A way of reaching a person.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Telecom {
-    /// What kind of way.
-    pub system: TelecomSystem,
-    /// The number or address.
-    pub value: String,
-    /// What it is used for, such as `home`.
-    pub usage: Option<String>,
-    /// Which to try first, from 1.
-    pub rank: Option<u32>,
+impl Word for TelecomSystem {
+    const WORDS: &'static [Self] = &[Self::Phone, Self::Email, Self::Sms, Self::Url];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Phone => "phone",
+            Self::Email => "email",
+            Self::Sms => "sms",
+            Self::Url => "url",
+        }
+    }
 }
+
+/// What kind of telecom.
+pub const TELECOM_SYSTEM: Key<WordOf<TelecomSystem>> = Key::new(1);
+/// The number or address.
+pub const TELECOM_VALUE: Key<Text> = Key::new(2);
+/// What it is used for, such as `home`.
+pub const TELECOM_USE: Key<Text> = Key::new(3);
+/// Which to try first, from 1.
+pub const TELECOM_RANK: Key<i64> = Key::new(4);
+
+/// A way of reaching a person.
+pub const TELECOMS: Struct = Struct {
+    about: "A way to reach somebody.",
+    fields: &[
+        Field::new(TELECOM_SYSTEM, "system", Kind::Word(&["phone", "email", "sms", "url"])).required(TELECOM_NEEDS),
+        Field::new(TELECOM_VALUE, "value", Kind::Text(TEXT_BYTES_MAX)).required(TELECOM_NEEDS),
+        Field::new(TELECOM_USE, "use", Kind::Text(100)),
+        Field::new(TELECOM_RANK, "rank", Kind::Count),
+    ],
+};
+const TELECOM_NEEDS: &str = "a telecom has a system and a value";
 
 /// How often an income comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,16 +159,30 @@ pub enum IncomePeriod {
     Year,
 }
 
-/// What a person earns.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Income<C = CodedValue> {
-    /// How much, finite, not negative.
-    pub amount: f64,
-    /// In which currency.
-    pub currency: Option<C>,
-    /// How often.
-    pub period: Option<IncomePeriod>,
+impl Word for IncomePeriod {
+    const WORDS: &'static [Self] = &[Self::Month, Self::Year];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Month => "month",
+            Self::Year => "year",
+        }
+    }
 }
 
-/// When somebody belongs to something: a shorthand for the period of a membership.
-pub type MembershipPeriod = Option<Period>;
+/// How much, finite, not negative.
+pub const INCOME_AMOUNT: Key<f64> = Key::new(1);
+/// In which currency.
+pub const INCOME_CURRENCY: Key<Code> = Key::new(2);
+/// How often.
+pub const INCOME_PERIOD: Key<WordOf<IncomePeriod>> = Key::new(3);
+
+/// What a person earns.
+pub const INCOMES: Struct = Struct {
+    about: "What somebody earns.",
+    fields: &[
+        Field::new(INCOME_AMOUNT, "amount", Kind::Amount).required("an income has an amount").in_rules(),
+        Field::new(INCOME_CURRENCY, "currency", Kind::Code(CodedField::IncomeCurrency)).in_rules(),
+        Field::new(INCOME_PERIOD, "period", Kind::Word(&["month", "year"])).in_rules(),
+    ],
+};

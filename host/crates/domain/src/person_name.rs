@@ -3,67 +3,68 @@
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
+use super::schema::{Field, Kind, Struct};
+use super::value::{Key, Text, Values};
+
 /// The longest part of a name, in bytes.
 pub const NAME_PART_BYTES_MAX: usize = 300;
 
-/// A person's name as given.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct PersonName {
-    /// Family name.
-    pub family: Option<String>,
-    /// Given name or names.
-    pub given: Option<String>,
-    /// Middle name.
-    pub middle: Option<String>,
-    /// What stands before it, such as a title.
-    pub prefix: Option<String>,
-    /// What stands behind it.
-    pub suffix: Option<String>,
-    /// The whole name as it is written, where the parts do not say it.
-    pub text: Option<String>,
+/// Family name.
+pub const FAMILY: Key<Text> = Key::new(1);
+/// Given name or names.
+pub const GIVEN: Key<Text> = Key::new(2);
+/// Middle name.
+pub const MIDDLE: Key<Text> = Key::new(3);
+/// What stands before it, such as a title.
+pub const PREFIX: Key<Text> = Key::new(4);
+/// What stands behind it.
+pub const SUFFIX: Key<Text> = Key::new(5);
+/// The whole name as it is written, where the parts do not say it.
+pub const TEXT: Key<Text> = Key::new(6);
+
+/// The parts of a person's name as given.
+pub const PERSON_NAME: Struct = Struct {
+    about: "What a person is called.",
+    fields: &[
+        Field::new(FAMILY, "family", Kind::Text(NAME_PART_BYTES_MAX)).in_rules(),
+        Field::new(GIVEN, "given", Kind::Text(NAME_PART_BYTES_MAX)).in_rules(),
+        Field::new(MIDDLE, "middle", Kind::Text(NAME_PART_BYTES_MAX)).in_rules(),
+        Field::new(PREFIX, "prefix", Kind::Text(NAME_PART_BYTES_MAX)).in_rules(),
+        Field::new(SUFFIX, "suffix", Kind::Text(NAME_PART_BYTES_MAX)).in_rules(),
+        Field::new(TEXT, "text", Kind::Text(NAME_PART_BYTES_MAX)).in_rules(),
+    ],
+};
+
+/// Every part of a name that is there, in the order in which a name is read.
+pub fn parts<C, I>(name: &Values<C, I>) -> impl Iterator<Item = &str> {
+    [PREFIX, GIVEN, MIDDLE, FAMILY, SUFFIX, TEXT].into_iter().filter_map(|part| name.get(part))
 }
 
-impl std::fmt::Debug for PersonName {
-    /// Keeps the name out of logs.
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("PersonName(..)")
+/// The whole name: `text`, or else the parts one after the other.
+#[must_use]
+pub fn display<C, I>(name: &Values<C, I>) -> String {
+    match name.get(TEXT) {
+        Some(text) => text.to_owned(),
+        None => parts(name).collect::<Vec<_>>().join(" "),
     }
 }
 
-impl PersonName {
-    /// Every part that is there, in the order in which a name is read.
-    pub fn parts(&self) -> impl Iterator<Item = &str> {
-        [&self.prefix, &self.given, &self.middle, &self.family, &self.suffix, &self.text]
-            .into_iter()
-            .filter_map(Option::as_deref)
-    }
+/// The text by which names are put in order: family, given and middle name, or else the name as it is written, in the form of
+/// [`search_phrase`]. Empty where there is nothing to go by.
+#[must_use]
+pub fn sort_text<C, I>(name: &Values<C, I>) -> String {
+    let parts = [FAMILY, GIVEN, MIDDLE].into_iter().filter_map(|part| name.get(part));
+    let words: Vec<String> = parts.flat_map(search_words).collect();
+    if words.is_empty() { name.get(TEXT).map(search_phrase).unwrap_or_default() } else { words.join(" ") }
+}
 
-    /// The whole name: `text`, or else the parts one after the other.
-    #[must_use]
-    pub fn display(&self) -> String {
-        match &self.text {
-            Some(text) => text.clone(),
-            None => self.parts().collect::<Vec<_>>().join(" "),
-        }
-    }
-
-    /// The text by which names are put in order: family, given and middle name, or else the name as it is written, in the form of
-    /// [`search_phrase`]. Empty where there is nothing to go by.
-    #[must_use]
-    pub fn sort_text(&self) -> String {
-        let parts = [&self.family, &self.given, &self.middle].into_iter().flatten();
-        let words: Vec<String> = parts.flat_map(|part| search_words(part)).collect();
-        if words.is_empty() { self.text.as_deref().map(search_phrase).unwrap_or_default() } else { words.join(" ") }
-    }
-
-    /// The words by which the person is found, each once.
-    #[must_use]
-    pub fn search_words(&self) -> Vec<String> {
-        let mut words: Vec<String> = self.parts().flat_map(indexed_words).collect();
-        words.sort_unstable();
-        words.dedup();
-        words
-    }
+/// The words by which a person of that name is found, each once.
+#[must_use]
+pub fn name_words<C, I>(name: &Values<C, I>) -> Vec<String> {
+    let mut words: Vec<String> = parts(name).flat_map(indexed_words).collect();
+    words.sort_unstable();
+    words.dedup();
+    words
 }
 
 /// The words of a text as a search compares them: without case, accents and punctuation, in compatibility form.
@@ -129,24 +130,26 @@ mod tests {
         assert_eq!(indexed_words("Haile"), ["haile"]);
     }
 
+    fn name(parts: &[(Key<Text>, &str)]) -> Values {
+        parts.iter().fold(Values::default(), |name, (key, text)| name.with(*key, (*text).to_owned()))
+    }
+
     #[test]
     fn shows_the_written_name_before_its_parts() {
-        let mut name =
-            PersonName { family: Some("Haile".into()), given: Some("Abebe".into()), ..PersonName::default() };
-        assert_eq!(name.display(), "Abebe Haile");
-        name.text = Some("Ato Abebe Haile".into());
-        assert_eq!(name.display(), "Ato Abebe Haile");
-        assert_eq!(name.search_words(), ["abebe", "ato", "haile"]);
+        let mut name = name(&[(FAMILY, "Haile"), (GIVEN, "Abebe")]);
+        assert_eq!(display(&name), "Abebe Haile");
+        name.set(TEXT, Some("Ato Abebe Haile".to_owned()));
+        assert_eq!(display(&name), "Ato Abebe Haile");
+        assert_eq!(name_words(&name), ["abebe", "ato", "haile"]);
     }
 
     #[test]
     fn is_put_in_order_by_family_given_and_middle_name() {
-        let mut name = PersonName { text: Some("Ato  Abebe".into()), ..PersonName::default() };
-        assert_eq!(name.sort_text(), "ato abebe");
-        name.given = Some("Ábebe".into());
-        name.middle = Some("B.".into());
-        name.family = Some("Haile-Selassie".into());
-        assert_eq!(name.sort_text(), "haile selassie abebe b");
-        assert_eq!(PersonName { family: Some("--".into()), ..PersonName::default() }.sort_text(), "");
+        let mut given = name(&[(TEXT, "Ato  Abebe")]);
+        assert_eq!(sort_text(&given), "ato abebe");
+        given = given.with(GIVEN, "Ábebe".to_owned()).with(MIDDLE, "B.".to_owned());
+        given.set(FAMILY, Some("Haile-Selassie".to_owned()));
+        assert_eq!(sort_text(&given), "haile selassie abebe b");
+        assert_eq!(sort_text(&name(&[(FAMILY, "--")])), "");
     }
 }

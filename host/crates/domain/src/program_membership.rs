@@ -18,9 +18,11 @@
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-use super::identifier::Identifier;
-use super::record::{Record, RecordId};
-use super::subject::SubjectReference;
+use super::code::CodedValue;
+use super::record::{Fields, Record, RecordId, RecordKind, RecordType};
+use super::schema::{Field, Kind, Struct};
+use super::subject::{Subject, SubjectReference};
+use super::value::{Key, Link, Part, Text, Word, WordOf};
 
 /// A stored membership.
 pub type ProgramMembership = Record<ProgramMembershipDetails>;
@@ -93,31 +95,66 @@ impl MembershipStatus {
     }
 }
 
+impl Word for MembershipStatus {
+    const WORDS: &'static [Self] = &Self::ALL;
+
+    fn word(self) -> &'static str {
+        self.name()
+    }
+}
+
+/// The kind of record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProgramMembershipRecord {}
+
+impl RecordType for ProgramMembershipRecord {
+    const KIND: RecordKind = RecordKind::ProgramMembership;
+}
+
 /// What the register says of a membership.
 ///
-/// `P` is how the program is named and `I` how the beneficiary is: by key in the register, by identifier in a request that has
-/// not been checked yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProgramMembershipDetails<P = RecordId, I = RecordId> {
-    /// Its own; perhaps none.
-    pub identifiers: Vec<Identifier>,
-    /// Whether it is known to have none, which is more than that none are recorded. Only where there are none.
-    pub has_no_identifier: bool,
-    /// In which program. Never changes.
-    pub program: P,
-    /// Whose. Never changes.
-    pub beneficiary: SubjectReference<I>,
-    /// Where it stands.
-    pub status: MembershipStatus,
-    /// Since when the beneficiary takes part.
-    pub enrollment_date: Option<Date>,
-    /// Since when it does not any more. Only with [`MembershipStatus::Exited`].
-    pub exit_date: Option<Date>,
-    /// Why it does not any more. Only with [`MembershipStatus::Exited`].
-    pub exit_reason: Option<String>,
-    /// Why it is enrolled against the word of the program's expression.
-    pub override_reason: Option<String>,
-}
+/// `I` is how program and beneficiary are named: by key in the register, by identifier in a request that has not been checked yet.
+pub type ProgramMembershipDetails<I = RecordId> = Fields<ProgramMembershipRecord, CodedValue, I>;
+
+/// Whether it is known to have no identifier, which is more than that none are recorded. Only where there are none.
+pub const HAS_NO_IDENTIFIER: Key<bool> = Key::new(1);
+/// In which program. Every membership has it, and it never changes.
+pub const PROGRAM: Key<Link> = Key::new(2);
+/// Whose. Every membership has it, and it never changes.
+pub const BENEFICIARY: Key<Link> = Key::new(3);
+/// Where it stands. Every membership has it.
+pub const STATUS: Key<WordOf<MembershipStatus>> = Key::new(4);
+/// Since when the beneficiary takes part.
+pub const ENROLLMENT_DATE: Key<Date> = Key::new(5);
+/// Since when it does not any more. Only with [`MembershipStatus::Exited`].
+pub const EXIT_DATE: Key<Date> = Key::new(6);
+/// Why it does not any more. Only with [`MembershipStatus::Exited`].
+pub const EXIT_REASON: Key<Text> = Key::new(7);
+/// Why it is enrolled against the result of the program's expression.
+pub const OVERRIDE: Key<Part> = Key::new(8);
+/// The reason of an override.
+pub const OVERRIDE_REASON: Key<Text> = Key::new(1);
+
+/// The fields of a membership.
+pub const FIELDS: &[Field] = &[
+    Field::new(HAS_NO_IDENTIFIER, "has_no_identifier", Kind::Boolean).internal(),
+    Field::new(PROGRAM, "program", Kind::Reference(&[RecordKind::Program])).required("a membership names its program"),
+    Field::new(BENEFICIARY, "beneficiary", Kind::Reference(&[RecordKind::Individual, RecordKind::Group]))
+        .required("a membership names its beneficiary"),
+    Field::new(STATUS, "status", Kind::Word(&["draft", "enrolled", "paused", "exited", "not_eligible", "duplicated"])),
+    Field::new(ENROLLMENT_DATE, "enrollment_date", Kind::Date),
+    Field::new(EXIT_DATE, "exit_date", Kind::Date),
+    Field::new(EXIT_REASON, "exit_reason", Kind::Text(REASON_BYTES_MAX)),
+    Field::new(OVERRIDE, "override", Kind::Struct(&OVERRIDES)),
+];
+
+/// Why somebody is enrolled against the result of the program's expression.
+pub const OVERRIDES: Struct = Struct {
+    about: "Why the beneficiary is enrolled against the result of the program's expression.",
+    fields: &[
+        Field::new(OVERRIDE_REASON, "reason", Kind::Text(REASON_BYTES_MAX)).required("an override gives its reason")
+    ],
+};
 
 /// The slot that one open membership takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -128,11 +165,39 @@ pub struct MembershipSlot {
     pub beneficiary: SubjectReference,
 }
 
+impl<I: Clone> ProgramMembershipDetails<I> {
+    /// Where it stands.
+    #[must_use]
+    pub fn status(&self) -> MembershipStatus {
+        self.get(STATUS).unwrap_or(MembershipStatus::Draft)
+    }
+
+    /// Why it is enrolled against the result of the program's expression.
+    #[must_use]
+    pub fn override_reason(&self) -> Option<&str> {
+        self.get(OVERRIDE)?.get(OVERRIDE_REASON)
+    }
+}
+
 impl ProgramMembershipDetails {
+    /// In which program.
+    #[must_use]
+    pub fn program(&self) -> RecordId {
+        // Reading a stored membership checks that it has one.
+        self.get(PROGRAM).map_or(RecordId(0), |program| program.id)
+    }
+
+    /// Whose.
+    #[must_use]
+    pub fn beneficiary(&self) -> SubjectReference {
+        let nobody = SubjectReference { kind: Subject::Individual, id: RecordId(0) };
+        self.get(BENEFICIARY).and_then(|reference| SubjectReference::of(*reference)).unwrap_or(nobody)
+    }
+
     /// The slot that it takes while it is open.
     #[must_use]
     pub fn slot(&self) -> MembershipSlot {
-        MembershipSlot { program: self.program, beneficiary: self.beneficiary }
+        MembershipSlot { program: self.program(), beneficiary: self.beneficiary() }
     }
 }
 

@@ -1,12 +1,21 @@
 //! What every stored record has in common.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::client::ClientId;
+use super::code::CodedValue;
+use super::extension::Extension;
+use super::identifier::Identifier;
+use super::schema::{self, Field};
 use super::scope::Resource;
+use super::value::{CodePlace, Key, Translate, Typed, Values};
+use super::vocabulary::CodedField;
 
 /// The registry's own key of a record, counted up from 1 for each kind. No client sees it; its serialized form is for checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -133,8 +142,118 @@ pub struct RecordMeta {
     pub source: Option<ClientId>,
 }
 
+/// A type of record.
+pub trait RecordType {
+    /// Which kind.
+    const KIND: RecordKind;
+}
+
+/// What a record says. `T` is its type, `C` how codes are given and `I` how other records are named: by number and key in the register, by
+/// URI and identifier in a request that has not been checked yet.
+pub struct Fields<T, C = CodedValue, I = RecordId> {
+    /// Under which it is found.
+    pub identifiers: Vec<Identifier>,
+    /// The fields of the schema.
+    pub values: Values<C, I>,
+    /// The fields that modules add.
+    pub extension: Extension<C>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T, C, I> Fields<T, C, I> {
+    /// A record that says these.
+    #[must_use]
+    pub fn new(identifiers: Vec<Identifier>, values: Values<C, I>, extension: Extension<C>) -> Self {
+        Self { identifiers, values, extension, of: PhantomData }
+    }
+
+    /// The same with another value.
+    #[must_use]
+    pub fn with<V: Typed<C, I>>(mut self, key: Key<V>, value: impl Into<Option<V::Owned>>) -> Self {
+        self.values.set(key, value.into());
+        self
+    }
+}
+
+impl<T: RecordType, C, I> Fields<T, C, I> {
+    /// The rows of its fields.
+    #[must_use]
+    pub fn schema() -> &'static [Field] {
+        schema::fields(T::KIND)
+    }
+
+    /// Every code with its field, those within lists and parts included, those of fields of modules not.
+    #[must_use]
+    pub fn every_code(&self) -> Vec<(CodedField, &C)> {
+        self.values.codes(Self::schema())
+    }
+
+    /// The same with every code and reference translated.
+    pub fn translate<R: Translate<C, I>>(self, translate: &mut R) -> Fields<T, R::Code, R::Id> {
+        let values = self.values.translate(Self::schema(), "", translate);
+        let extension =
+            self.extension.map_codes(|path, at, code| translate.code(CodePlace::Extension(path), &at, code));
+        Fields::new(self.identifiers, values, extension)
+    }
+
+    /// The names of the fields that differ; of fields of modules `extension.<key>`. In alphabetical order.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> BTreeSet<String>
+    where
+        C: PartialEq,
+        I: PartialEq,
+    {
+        let names = self.values.differences(&other.values).filter_map(|tag| schema::row(Self::schema(), tag));
+        let mut names: BTreeSet<String> = names.map(|field| field.name.to_owned()).collect();
+        if self.identifiers != other.identifiers {
+            names.insert("identifier".to_owned());
+        }
+        names.extend(self.extension.differences(&other.extension));
+        names
+    }
+}
+
+impl<T, C, I> Deref for Fields<T, C, I> {
+    type Target = Values<C, I>;
+
+    fn deref(&self) -> &Values<C, I> {
+        &self.values
+    }
+}
+
+impl<T, C, I> DerefMut for Fields<T, C, I> {
+    fn deref_mut(&mut self) -> &mut Values<C, I> {
+        &mut self.values
+    }
+}
+
+impl<T, C, I> Default for Fields<T, C, I> {
+    fn default() -> Self {
+        Self::new(Vec::new(), Values::default(), Extension::default())
+    }
+}
+
+impl<T, C: Clone, I: Clone> Clone for Fields<T, C, I> {
+    fn clone(&self) -> Self {
+        Self::new(self.identifiers.clone(), self.values.clone(), self.extension.clone())
+    }
+}
+
+impl<T, C: PartialEq, I: PartialEq> PartialEq for Fields<T, C, I> {
+    fn eq(&self, other: &Self) -> bool {
+        self.identifiers == other.identifiers && self.values == other.values && self.extension == other.extension
+    }
+}
+
+impl<T, C, I> fmt::Debug for Fields<T, C, I> {
+    /// Tells which fields there are, never what they say.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Fields").field(&self.values).finish()
+    }
+}
+
 /// A stored record: key, meta and what it says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Record<D> {
     /// The registry's own key.
     pub id: RecordId,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::record::{RecordId, RecordKind};
+use super::value::{Reference, Word};
 
 /// The two kinds of records that programs, rules and consents are about. The serialized form is for checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -36,6 +37,14 @@ impl Subject {
     }
 }
 
+impl Word for Subject {
+    const WORDS: &'static [Self] = &Self::ALL;
+
+    fn word(self) -> &'static str {
+        self.name()
+    }
+}
+
 /// One person or group: by key in the register, by identifier in a request that has not been checked yet. The serialized form is for
 /// checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -44,4 +53,19 @@ pub struct SubjectReference<I = RecordId> {
     pub kind: Subject,
     /// Which one.
     pub id: I,
+}
+
+impl<I> SubjectReference<I> {
+    /// The person or group that a value refers to; nothing where it refers to another kind of record.
+    #[must_use]
+    pub fn of(reference: Reference<I>) -> Option<Self> {
+        let kind = Subject::ALL.into_iter().find(|subject| subject.record_kind() == reference.kind)?;
+        Some(Self { kind, id: reference.id })
+    }
+}
+
+impl<I> From<SubjectReference<I>> for Reference<I> {
+    fn from(subject: SubjectReference<I>) -> Self {
+        Self { kind: subject.kind.record_kind(), id: subject.id }
+    }
 }
