@@ -8,18 +8,18 @@ use std::time::Instant;
 use daftar::columns::{Columns, RowLimits, SearchLimits};
 use daftar::domain::change::{Change, ChangedRecord, Sequence};
 use daftar::domain::code::{CodeNumber, CodedValue, EditionNumber};
-use daftar::domain::consent::{ConsentDetails, ConsentId};
+use daftar::domain::consent::{self, ConsentDetails, ConsentId};
 use daftar::domain::consent_filter::ConsentFilter;
-use daftar::domain::individual::IndividualDetails;
+use daftar::domain::individual::{self, IndividualDetails};
 use daftar::domain::organization::{LegalBasis, Organization};
-use daftar::domain::person_name::PersonName;
-use daftar::domain::record::{Record, RecordId, RecordMeta, VersionId};
+use daftar::domain::person_name;
+use daftar::domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
 use daftar::domain::scope::Resource;
 use daftar::domain::search::found::Sorting;
 use daftar::domain::search::{
-    CodeCondition, CodedPlace, DateCondition, DateOperator, IndividualQuery, Page, TextConditions,
+    CodeCondition, CodedPlace, DateCondition, DateConditions, DateOperator, IndividualQuery, Page, TextConditions,
 };
-use daftar::domain::subject::{Subject, SubjectReference};
+use daftar::domain::value::{Reference, Values};
 use daftar::domain::vocabulary::CodedField;
 use jiff::ToSpan;
 use jiff::civil::Date;
@@ -136,7 +136,7 @@ fn timing(setup: &Setup, report: &mut Report) -> Result<(), String> {
 /// Withdraws a consent and tells how long it takes until it is known who is seen.
 fn withdraw_and_look(columns: &Columns, id: u64, grantee: &Organization, limits: &dyn Fn() -> Arc<RowLimits>) -> f64 {
     let given = consent(id, grantee);
-    let details = ConsentDetails { is_withdrawn: true, ..given.details.clone() };
+    let details = given.details.clone().with(consent::WITHDRAWN, true);
     let record = ChangedRecord::Consent(Arc::new(Record { details, ..Record::clone(&given) }));
     columns.apply(&[Change { sequence: Sequence(id), record }]);
     timed(limits)
@@ -156,12 +156,13 @@ fn search(columns: &Columns, query: &IndividualQuery, limits: Option<&RowLimits>
 
 fn queries() -> Vec<(&'static str, &'static str, IndividualQuery)> {
     let gender = || vec![CodeCondition { field: CodedPlace::Field(CodedField::Gender), any_of: vec![CodeNumber(2)] }];
-    let born = || vec![DateCondition { operator: DateOperator::Before, date: Date::constant(1966, 3, 1) }];
+    let before_1966 = DateCondition { operator: DateOperator::Before, date: Date::constant(1966, 3, 1) };
+    let born = || DateConditions::from([("birth_date", vec![before_1966])]);
     let name = || vec!["diallo".to_owned()];
     vec![
         ("nothing", "nothing", IndividualQuery::default()),
         ("gender", "gender", IndividualQuery { codes: gender(), ..IndividualQuery::default() }),
-        ("birth-date", "birth_date", IndividualQuery { birth_date: born(), ..IndividualQuery::default() }),
+        ("birth-date", "birth_date", IndividualQuery { dates: born(), ..IndividualQuery::default() }),
         (
             "name",
             "name",
@@ -175,7 +176,7 @@ fn queries() -> Vec<(&'static str, &'static str, IndividualQuery)> {
             "all three",
             IndividualQuery {
                 codes: gender(),
-                birth_date: born(),
+                dates: born(),
                 texts: TextConditions { name_words: name(), ..TextConditions::default() },
                 ..IndividualQuery::default()
             },
@@ -198,12 +199,11 @@ fn person(id: u64) -> Arc<Record<IndividualDetails>> {
     let family = FAMILIES.get((chance % 8) as usize).copied().unwrap_or_default();
     let gender = CodedValue { number: CodeNumber(1 + (chance % 2) as u32), edition: EditionNumber(1) };
     let days = i64::try_from(chance % 36_000).unwrap_or_default();
-    let details = IndividualDetails {
-        name: Some(PersonName { family: Some(family.into()), ..PersonName::default() }),
-        birth_date: Date::constant(1926, 1, 1).checked_add(days.days()).ok(),
-        codes: vec![(CodedField::Gender, gender)],
-        ..IndividualDetails::default()
-    };
+    let name: Values = Values::default().with(person_name::FAMILY, family.to_owned());
+    let details = IndividualDetails::default()
+        .with(individual::NAME, name)
+        .with(individual::BIRTH_DATE, Date::constant(1926, 1, 1).checked_add(days.days()).ok())
+        .with(individual::GENDER, gender);
     record(id, details)
 }
 
@@ -213,17 +213,16 @@ fn consent(id: u64, grantee: &Organization) -> Arc<Record<ConsentDetails>> {
     let ago = i64::try_from(chance % 730).unwrap_or_default();
     let first = TODAY.saturating_sub(ago.days());
     let fields = FIELDS.get((chance / 730 % 10) as usize).copied().unwrap_or_default();
-    let details = ConsentDetails {
-        id: ConsentId::from_bytes(u128::from(id).to_be_bytes()),
-        subject: SubjectReference { kind: Subject::Individual, id: RecordId(2 * id) },
-        grantee: grantee.clone(),
-        purpose: None,
-        effective_date: first,
-        expiry_date: (!(chance / 7_300).is_multiple_of(3)).then(|| first.saturating_add(500.days())),
-        resources: vec![Resource::Individual],
-        fields: (!fields.is_empty()).then(|| fields.iter().map(|name| (*name).to_owned()).collect()),
-        legal_basis: LegalBasis::Consent,
-        is_withdrawn: false,
-    };
+    let names = || fields.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let last = || first.saturating_add(500.days());
+    let details = ConsentDetails::default()
+        .with(consent::CONSENT_ID, ConsentId::from_bytes(u128::from(id).to_be_bytes()))
+        .with(consent::SUBJECT, Reference { kind: RecordKind::Individual, id: RecordId(2 * id) })
+        .with(consent::GRANTEE, grantee.as_str().to_owned())
+        .with(consent::EFFECTIVE_DATE, first)
+        .with(consent::EXPIRY_DATE, (!(chance / 7_300).is_multiple_of(3)).then(last))
+        .with(consent::SCOPES, vec![Resource::Individual])
+        .with(consent::FIELD_NAMES, (!fields.is_empty()).then(names))
+        .with(consent::LEGAL_BASIS, LegalBasis::Consent);
     record(id, details)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use daftar::columns::checkpoint::CheckpointFolder;
 use daftar::domain::change::ChangedRecord;
-use daftar::domain::individual::IndividualDetails;
+use daftar::domain::individual::{ACTIVE, IndividualDetails};
 use daftar::domain::record::{Record, RecordId, RecordMeta, VersionId};
 use daftar_tests::process::{create_client, run};
 use daftar_tests::records::{household, person};
@@ -227,7 +227,7 @@ fn a_look_at_a_stopped_register_holds_each_checkpoint_against_the_records() {
     let file = folder.newest_first().unwrap().remove(0).unwrap();
     let (columns, path, sound) = (file.load().unwrap(), file.path.clone(), fs::read(&file.path).unwrap());
     let meta = RecordMeta { version: VersionId(1), last_updated: jiff::Timestamp::UNIX_EPOCH, source: None };
-    let details = IndividualDetails { active: Some(false), ..IndividualDetails::default() };
+    let details = IndividualDetails::default().with(ACTIVE, false);
     columns.load(&[ChangedRecord::Individual(Arc::new(Record { id: RecordId(2), meta, details }))]);
     folder.write(&columns.image(), file.mark).unwrap();
     let name = path.file_name().unwrap().to_str().unwrap().to_owned();

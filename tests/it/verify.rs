@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use daftar::columns::Columns;
 use daftar::domain::change::Change;
-use daftar::domain::group::{GroupDetails, Member};
+use daftar::domain::extension::Extension;
+use daftar::domain::group::{GroupDetails, MEMBER, Member};
 use daftar::domain::identifier::{Identifier, IdentifierKey};
 use daftar::domain::record::RecordId;
+use daftar::domain::value::Values;
 use daftar::store::sled::{SledOptions, SledStore};
 use daftar::store::{ChangeSink, Operation, Store, Write};
 use daftar_tests::process::{create_client, run};
@@ -28,7 +30,8 @@ fn with_a_member_that_is_nobody(data_dir: &std::path::Path) {
     store.attach_sink(Arc::new(Nobody)).unwrap();
     let member = Member { individual: RecordId(77), role: None, period: None, is_inactive: false };
     let identifiers = vec![Identifier { key: IdentifierKey::parse("urn:x:h|1").unwrap(), period: None }];
-    let details = GroupDetails { identifiers, members: Some(vec![member]), ..GroupDetails::default() };
+    let details: GroupDetails = GroupDetails::new(identifiers, Values::default(), Extension::default());
+    let details = details.with(MEMBER, vec![member]);
     let at = "2026-03-01T12:00:00Z".parse().unwrap();
     let write = Write {
         at,

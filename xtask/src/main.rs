@@ -18,6 +18,7 @@ mod demo;
 mod deny;
 mod dist;
 mod failure;
+mod fields;
 mod files;
 mod guests;
 mod nightly;
@@ -60,6 +61,7 @@ usage: cargo xtask <command>
   reproduce           build every plugin twice, at two places, and compare the bytes
   materials           the bill of materials and the notices of what is built for development, held to their schema (needs python3)
   deny [ARGS]         licences, banned crates and sources by deny.toml; ARGS are other checks, such as `advisories`
+  fields              write host/docs/FIELDS.md, the page of the documentation that shows the schema of records
   tidy                the rules of the house that no compiler sees: directions, frozen interfaces, paths";
 
 fn main() -> ExitCode {
@@ -92,6 +94,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("reproduce", []) => reproduce::run(&workspace, &steps),
         ("materials", []) => release::check::run(&workspace, &steps),
         ("deny", rest) => deny::run(&workspace, &steps, rest),
+        ("fields", []) => fields::run(&workspace, &steps),
         ("tidy", []) => tidy::run(&workspace, &steps),
         _ => Err(Failure::usage(USAGE)),
     }

@@ -141,7 +141,7 @@ async fn write_household(app: &AppState, household: people::Household) -> Result
         individual::create(&ctx, &app.registry, languages.clone(), person.into()).await.map_err(CliError::failed)?;
         written += 1;
     }
-    group::create(&ctx, &app.registry, languages, household.group).await.map_err(CliError::failed)?;
+    group::create(&ctx, &app.registry, languages, household.group.into()).await.map_err(CliError::failed)?;
     Ok(written)
 }
 

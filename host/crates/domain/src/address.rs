@@ -29,16 +29,17 @@ pub const COUNTRY: Key<Code> = Key::new(8);
 
 /// The parts of an address.
 pub const ADDRESS: Struct = Struct {
+    name: "Address",
     about: "An address.",
     fields: &[
         Field::new(TYPE, "type", Kind::Text(100)).in_rules(),
         Field::new(TEXT, "text", Kind::Text(TEXT_BYTES_MAX)).in_rules(),
         Field::new(LINE, "line", Kind::List { of: &Kind::Text(TEXT_BYTES_MAX), items_max: LINES_MAX }),
         Field::new(CITY, "city", Kind::Text(TEXT_BYTES_MAX)).in_rules(),
-        Field::new(DISTRICT, "district", Kind::Text(TEXT_BYTES_MAX)).in_rules(),
-        Field::new(REGION, "region", Kind::Text(TEXT_BYTES_MAX)).in_rules(),
+        Field::new(DISTRICT, "district", Kind::Text(TEXT_BYTES_MAX)).in_rules().filter(),
+        Field::new(REGION, "region", Kind::Text(TEXT_BYTES_MAX)).in_rules().filter(),
         Field::new(POSTAL_CODE, "postal_code", Kind::Text(100)).in_rules(),
-        Field::new(COUNTRY, "country", Kind::Code(CodedField::AddressCountry)).in_rules(),
+        Field::new(COUNTRY, "country", Kind::Code(CodedField::AddressCountry)).in_rules().filter(),
     ],
 };
 

@@ -4,12 +4,15 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::consent::{Consent, ConsentDetails};
+use super::extension::Extension;
 use super::group::{Group, GroupDetails};
 use super::identifier::Identifier;
 use super::individual::{Individual, IndividualDetails};
+use super::photo::PhotoReference;
 use super::program::{Program, ProgramDetails};
 use super::program_membership::{ProgramMembership, ProgramMembershipDetails};
-use super::record::{Record, RecordId, RecordKind, VersionId};
+use super::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
+use super::value::{Value, Values};
 
 /// The place of a write in the order of all writes, counted up from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -53,6 +56,40 @@ impl ChangedRecord {
 }
 
 impl ChangedRecord {
+    fn parts(&self) -> (&RecordMeta, &Values, &Extension) {
+        match self {
+            Self::Individual(record) => (&record.meta, &record.details.values, &record.details.extension),
+            Self::Group(record) => (&record.meta, &record.details.values, &record.details.extension),
+            Self::Program(record) => (&record.meta, &record.details.values, &record.details.extension),
+            Self::ProgramMembership(record) => (&record.meta, &record.details.values, &record.details.extension),
+            Self::Consent(record) => (&record.meta, &record.details.values, &record.details.extension),
+        }
+    }
+
+    /// When it was last written, by which client, and how often.
+    #[must_use]
+    pub fn meta(&self) -> &RecordMeta {
+        self.parts().0
+    }
+
+    /// The fields of the schema.
+    #[must_use]
+    pub fn values(&self) -> &Values {
+        self.parts().1
+    }
+
+    /// The fields that modules add.
+    #[must_use]
+    pub fn extension(&self) -> &Extension {
+        self.parts().2
+    }
+
+    /// The photo that it refers to.
+    #[must_use]
+    pub fn photo(&self) -> Option<PhotoReference> {
+        self.values().iter().find_map(|(_, value)| if let Value::Photo(photo) = value { Some(**photo) } else { None })
+    }
+
     /// Under which identifiers it is found.
     #[must_use]
     pub fn identifiers(&self) -> Cow<'_, [Identifier]> {

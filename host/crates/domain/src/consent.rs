@@ -133,19 +133,24 @@ impl Word for LegalBasis {
 pub const FIELDS: &[Field] = &[
     Field::new(CONSENT_ID, "consent_id", Kind::ConsentId),
     Field::new(SUBJECT, "subject", Kind::Reference(&[RecordKind::Individual, RecordKind::Group]))
-        .required("a consent names its subject"),
+        .required("a reference is needed: `Individual/<system>|<value>` or `Group/<system>|<value>`")
+        .filter(),
     Field::new(GRANTEE, "grantee", Kind::Organization)
-        .required("the organization that the consent is given to is needed"),
+        .required("the organization that the consent is given to is needed")
+        .about("The organization that the consent is given to.")
+        .filter(),
     Field::new(PURPOSE, "purpose", Kind::Text(PURPOSE_BYTES_MAX)),
     Field::new(EFFECTIVE_DATE, "effective_date", Kind::Date)
-        .required("the first day on which the consent holds is needed"),
-    Field::new(EXPIRY_DATE, "expiry_date", Kind::Date),
+        .required("the first day on which the consent holds is needed")
+        .about("The first day on which it holds."),
+    Field::new(EXPIRY_DATE, "expiry_date", Kind::Date).about("The last day on which it holds; none where absent."),
     Field::new(
         SCOPES,
         "scopes",
         Kind::List { of: &Kind::Word(&["individual", "group", "program_membership"]), items_max: LIST_ITEMS_MAX },
     ),
-    Field::new(FIELD_NAMES, "fields", Kind::List { of: &Kind::FieldName, items_max: LIST_ITEMS_MAX }),
+    Field::new(FIELD_NAMES, "fields", Kind::List { of: &Kind::FieldName, items_max: LIST_ITEMS_MAX })
+        .about("The fields that it opens; all where absent."),
     Field::new(
         LEGAL_BASIS,
         "legal_basis",

@@ -7,6 +7,7 @@ use jiff::civil::Date;
 use super::code::CodedValue;
 use super::field::field_of_path;
 use super::manifest::{ExtensionField, ExtensionFieldKind, ExtensionPath};
+use super::schema::Kind;
 
 /// The member of a record that extension fields stand below.
 pub const EXTENSION: &str = "extension";
@@ -16,6 +17,19 @@ pub const VALUES_MAX: usize = 100;
 pub const TEXT_BYTES_MAX: usize = 1_000;
 /// The most extension fields of all installed modules together.
 pub const FIELDS_MAX: usize = 500;
+
+/// The values of an extension field of that type, as those of the schema.
+#[must_use]
+pub const fn kind_of(kind: ExtensionFieldKind) -> &'static Kind {
+    match kind {
+        ExtensionFieldKind::Boolean => &Kind::Boolean,
+        ExtensionFieldKind::Integer => &Kind::Integer,
+        ExtensionFieldKind::Number => &Kind::Number,
+        ExtensionFieldKind::Text => &Kind::Text(TEXT_BYTES_MAX),
+        ExtensionFieldKind::Date => &Kind::Date,
+        ExtensionFieldKind::Coded => &Kind::ModuleCode,
+    }
+}
 
 /// One value of an extension field. `C` is how codes are given: numbered in the register, as URIs in a request.
 #[derive(Debug, Clone, PartialEq)]

@@ -23,13 +23,18 @@ const EXTENSION_KEY_BYTES_MAX: usize = 60;
 const COMPUTED: [(RecordKind, &str); 3] =
     [(RecordKind::Individual, "group_membership"), (RecordKind::Group, "quantity"), (RecordKind::Consent, "status")];
 
+/// What bodies of a kind of record show beside the fields of the schema.
+#[must_use]
+pub fn computed(kind: RecordKind) -> Option<&'static str> {
+    COMPUTED.iter().find(|(of, _)| *of == kind).map(|(_, name)| *name)
+}
+
 /// The names of the fields of a kind of record, as bodies have them, identifiers first.
 fn names(kind: RecordKind) -> Vec<&'static str> {
     let identifier = (kind != RecordKind::Consent).then_some("identifier");
     let fields = schema::fields(kind).iter().filter(|field| !field.is_internal).map(|field| field.name);
     let extension = matches!(kind, RecordKind::Individual | RecordKind::Group).then_some(EXTENSION);
-    let computed = COMPUTED.iter().filter(|(of, _)| *of == kind).map(|(_, name)| *name);
-    identifier.into_iter().chain(fields).chain(extension).chain(computed).collect()
+    identifier.into_iter().chain(fields).chain(extension).chain(computed(kind)).collect()
 }
 
 /// The fields of a resource's records that can be restricted; empty where it has no such records. `extension.<key>` comes on top

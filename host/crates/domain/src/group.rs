@@ -45,18 +45,24 @@ pub const ADDRESS: Key<List<Part>> = Key::new(7);
 
 /// The fields of a group.
 pub const FIELDS: &[Field] = &[
-    Field::new(ACTIVE, "active", Kind::Boolean).about("A record without it is in use.").in_rules(),
-    Field::new(NAME, "name", Kind::Text(NAME_PART_BYTES_MAX)).in_rules(),
-    Field::new(GROUP_TYPE, "group_type", Kind::Code(CodedField::GroupType)).in_rules(),
-    Field::new(HOUSING_TYPE, "housing_type", Kind::Code(CodedField::HousingType)).in_rules(),
-    Field::new(MEMBER, "member", Kind::List { of: &Kind::Struct(&MEMBERS), items_max: MEMBERS_MAX }),
+    Field::new(ACTIVE, "active", Kind::Boolean).about("A record without it is in use.").in_rules().filter(),
+    Field::new(NAME, "name", Kind::Text(NAME_PART_BYTES_MAX)).in_rules().sort().filter(),
+    code(GROUP_TYPE, "group_type", CodedField::GroupType),
+    code(HOUSING_TYPE, "housing_type", CodedField::HousingType),
+    Field::new(MEMBER, "member", Kind::List { of: &Kind::Struct(&MEMBERS), items_max: MEMBERS_MAX }).filter(),
     Field::new(
         RELATIONSHIP,
         "relationship",
         Kind::List { of: &Kind::Struct(&RELATIONSHIPS), items_max: LIST_ITEMS_MAX },
-    ),
-    Field::new(ADDRESS, "address", ADDRESSES),
+    )
+    .not_tabular(),
+    Field::new(ADDRESS, "address", ADDRESSES).filter(),
 ];
+
+/// A field with one code, by which groups are found and put in order.
+const fn code(key: Key<Code>, name: &'static str, coded: CodedField) -> Field {
+    Field::new(key, name, Kind::Code(coded)).in_rules().column().sort().filter()
+}
 
 /// Who is a member.
 pub const MEMBER_ENTITY: Key<Link> = Key::new(1);
@@ -69,13 +75,14 @@ pub const MEMBER_INACTIVE: Key<bool> = Key::new(4);
 
 /// A member of a group.
 pub const MEMBERS: Struct = Struct {
-    about: "A person's place in a group.",
+    name: "Member",
+    about: "The membership of a person in a group.",
     fields: &[
         Field::new(MEMBER_ENTITY, "entity", Kind::Reference(&[RecordKind::Individual]))
             .required("a member names its person: `{reference: \"Individual/<system>|<value>\"}`"),
-        Field::new(MEMBER_ROLE, "role", Kind::Code(CodedField::MemberRole)),
-        Field::new(MEMBER_PERIOD, "period", Kind::Struct(&PERIOD)),
-        Field::new(MEMBER_INACTIVE, "inactive", Kind::Boolean),
+        Field::new(MEMBER_ROLE, "role", Kind::Code(CodedField::MemberRole)).not_tabular(),
+        Field::new(MEMBER_PERIOD, "period", Kind::Struct(&PERIOD)).not_tabular(),
+        Field::new(MEMBER_INACTIVE, "inactive", Kind::Boolean).flag().not_tabular(),
     ],
 };
 
@@ -88,12 +95,13 @@ pub const RELATIONSHIP_PERIOD: Key<Period> = Key::new(3);
 
 /// How a group stands to another group, told from its own side. Nothing is written into the other group.
 pub const RELATIONSHIPS: Struct = Struct {
-    about: "How a group stands to another one.",
+    name: "Relationship",
+    about: "The relationship of a group to another one.",
     fields: &[
         Field::new(RELATIONSHIP_TARGET, "target", Kind::Reference(&[RecordKind::Group]))
             .required("a relationship names the other group: `{reference: \"Group/<system>|<value>\"}`"),
         Field::new(RELATIONSHIP_TYPE, "type", Kind::Code(CodedField::RelationshipType))
-            .required("a relationship says what the other group is, as a code"),
+            .required("a relationship says what the other group is: a code of `urn:svc:vocab:relationship` for groups"),
         Field::new(RELATIONSHIP_PERIOD, "period", Kind::Struct(&PERIOD)),
     ],
 };

@@ -74,31 +74,40 @@ pub const INCOME: Key<Part> = Key::new(20);
 /// The photo, which is stored beside the record.
 pub const PHOTO: Key<PhotoReference> = Key::new(21);
 
-const fn codes(of: &'static Kind) -> Kind {
+const fn list(of: &'static Kind) -> Kind {
     Kind::List { of, items_max: LIST_ITEMS_MAX }
+}
+
+/// A field with one code, by which people are found and put in order.
+const fn code(key: Key<Code>, name: &'static str, coded: CodedField) -> Field {
+    Field::new(key, name, Kind::Code(coded)).in_rules().column().sort().filter()
 }
 
 /// The fields of a person.
 pub const FIELDS: &[Field] = &[
-    Field::new(ACTIVE, "active", Kind::Boolean).about("A record without it is in use.").in_rules(),
-    Field::new(NAME, "name", Kind::Struct(&PERSON_NAME)).in_rules(),
-    Field::new(BIRTH_DATE, "birth_date", Kind::Date).in_rules(),
-    Field::new(BIRTH_DATE_ESTIMATED, "birth_date_estimated", Kind::Boolean).in_rules(),
-    Field::new(DECEASED_DATE, "deceased_date", Kind::Date).in_rules(),
-    Field::new(GENDER, "gender", Kind::Code(CodedField::Gender)).in_rules(),
-    Field::new(MARITAL_STATUS, "marital_status", Kind::Code(CodedField::MaritalStatus)).in_rules(),
-    Field::new(COUNTRY, "country", Kind::Code(CodedField::Country)).in_rules(),
-    Field::new(RELIGION, "religion", Kind::Code(CodedField::Religion)).in_rules(),
-    Field::new(ETHNOCULTURAL_STATUS, "ethnocultural_status", Kind::Code(CodedField::EthnoculturalStatus)).in_rules(),
-    Field::new(EDUCATION, "education", Kind::Code(CodedField::Education)).in_rules(),
-    Field::new(OCCUPATION, "occupation", Kind::Code(CodedField::Occupation)).in_rules(),
-    Field::new(ECONOMIC_ACTIVITY, "economic_activity", Kind::Code(CodedField::EconomicActivity)).in_rules(),
-    Field::new(PREGNANCY_STATUS, "pregnancy_status", Kind::Code(CodedField::PregnancyStatus)).in_rules(),
-    Field::new(LANGUAGES, "languages", codes(&Kind::Code(CodedField::Languages))).in_rules(),
-    Field::new(DISABILITY_CODES, "disability_codes", codes(&Kind::Code(CodedField::DisabilityCodes))).in_rules(),
-    Field::new(HEALTH_CONDITIONS, "health_conditions", codes(&Kind::Code(CodedField::HealthConditions))).in_rules(),
-    Field::new(TELECOM, "telecom", codes(&Kind::Struct(&TELECOMS))),
-    Field::new(ADDRESS, "address", ADDRESSES).in_rules(),
+    Field::new(ACTIVE, "active", Kind::Boolean).about("A record without it is in use.").in_rules().column().filter(),
+    Field::new(NAME, "name", Kind::Struct(&PERSON_NAME)).in_rules().sort().filter(),
+    Field::new(BIRTH_DATE, "birth_date", Kind::Date).in_rules().column().sort().filter(),
+    Field::new(BIRTH_DATE_ESTIMATED, "birth_date_estimated", Kind::Boolean).in_rules().column(),
+    Field::new(DECEASED_DATE, "deceased_date", Kind::Date).in_rules().column().sort(),
+    code(GENDER, "gender", CodedField::Gender),
+    code(MARITAL_STATUS, "marital_status", CodedField::MaritalStatus),
+    code(COUNTRY, "country", CodedField::Country),
+    code(RELIGION, "religion", CodedField::Religion),
+    code(ETHNOCULTURAL_STATUS, "ethnocultural_status", CodedField::EthnoculturalStatus),
+    code(EDUCATION, "education", CodedField::Education),
+    code(OCCUPATION, "occupation", CodedField::Occupation),
+    code(ECONOMIC_ACTIVITY, "economic_activity", CodedField::EconomicActivity),
+    code(PREGNANCY_STATUS, "pregnancy_status", CodedField::PregnancyStatus),
+    Field::new(LANGUAGES, "languages", list(&Kind::Code(CodedField::Languages))).in_rules().filter(),
+    Field::new(DISABILITY_CODES, "disability_codes", list(&Kind::Code(CodedField::DisabilityCodes)))
+        .in_rules()
+        .filter(),
+    Field::new(HEALTH_CONDITIONS, "health_conditions", list(&Kind::Code(CodedField::HealthConditions)))
+        .in_rules()
+        .filter(),
+    Field::new(TELECOM, "telecom", list(&Kind::Struct(&TELECOMS))),
+    Field::new(ADDRESS, "address", ADDRESSES).in_rules().filter(),
     Field::new(INCOME, "income", Kind::Struct(&INCOMES)).in_rules(),
     Field::new(PHOTO, "photo", Kind::Photo),
 ];
@@ -140,9 +149,12 @@ pub const TELECOM_RANK: Key<i64> = Key::new(4);
 
 /// A way of reaching a person.
 pub const TELECOMS: Struct = Struct {
-    about: "A way to reach somebody.",
+    name: "Telecom",
+    about: "A way to reach a person.",
     fields: &[
-        Field::new(TELECOM_SYSTEM, "system", Kind::Word(&["phone", "email", "sms", "url"])).required(TELECOM_NEEDS),
+        Field::new(TELECOM_SYSTEM, "system", Kind::Word(&["phone", "email", "sms", "url"]))
+            .required(TELECOM_NEEDS)
+            .not_tabular(),
         Field::new(TELECOM_VALUE, "value", Kind::Text(TEXT_BYTES_MAX)).required(TELECOM_NEEDS),
         Field::new(TELECOM_USE, "use", Kind::Text(100)),
         Field::new(TELECOM_RANK, "rank", Kind::Count),
@@ -179,10 +191,11 @@ pub const INCOME_PERIOD: Key<WordOf<IncomePeriod>> = Key::new(3);
 
 /// What a person earns.
 pub const INCOMES: Struct = Struct {
-    about: "What somebody earns.",
+    name: "Income",
+    about: "The income of a person.",
     fields: &[
-        Field::new(INCOME_AMOUNT, "amount", Kind::Amount).required("an income has an amount").in_rules(),
-        Field::new(INCOME_CURRENCY, "currency", Kind::Code(CodedField::IncomeCurrency)).in_rules(),
+        Field::new(INCOME_AMOUNT, "amount", Kind::Amount).required("an income has an amount").in_rules().column(),
+        Field::new(INCOME_CURRENCY, "currency", Kind::Code(CodedField::IncomeCurrency)).in_rules().column().filter(),
         Field::new(INCOME_PERIOD, "period", Kind::Word(&["month", "year"])).in_rules(),
     ],
 };

@@ -24,7 +24,8 @@ pub const TEXT: Key<Text> = Key::new(6);
 
 /// The parts of a person's name as given.
 pub const PERSON_NAME: Struct = Struct {
-    about: "What a person is called.",
+    name: "PersonName",
+    about: "The name of a person.",
     fields: &[
         Field::new(FAMILY, "family", Kind::Text(NAME_PART_BYTES_MAX)).in_rules(),
         Field::new(GIVEN, "given", Kind::Text(NAME_PART_BYTES_MAX)).in_rules(),

@@ -48,14 +48,17 @@ pub const PERIOD: Key<Period> = Key::new(8);
 
 /// The fields of a program.
 pub const FIELDS: &[Field] = &[
-    Field::new(ACTIVE, "active", Kind::Boolean),
-    Field::new(NAME, "name", Kind::Text(PROGRAM_NAME_BYTES_MAX)).required("a program has a name"),
+    Field::new(ACTIVE, "active", Kind::Boolean).about("A record without it is in use.").filter(),
+    Field::new(NAME, "name", Kind::Text(PROGRAM_NAME_BYTES_MAX)).required("a program has a name").sort().filter(),
     Field::new(DESCRIPTION, "description", Kind::Text(PROGRAM_DESCRIPTION_BYTES_MAX)),
     Field::new(PROGRAM_TYPE, "program_type", Kind::Text(PROGRAM_NAME_BYTES_MAX)),
     Field::new(TARGET_TYPE, "target_type", Kind::Word(&["individual", "group"]))
-        .required("whom the program enrols is needed: `individual` or `group`"),
-    Field::new(ELIGIBILITY, "eligibility", Kind::Expression),
-    Field::new(ENFORCE_ELIGIBILITY, "enforce_eligibility", Kind::Boolean),
+        .required("whom the program enrols is needed: `individual` or `group`")
+        .filter(),
+    Field::new(ELIGIBILITY, "eligibility", Kind::Expression).about("The expression that decides who is eligible."),
+    Field::new(ENFORCE_ELIGIBILITY, "enforce_eligibility", Kind::Boolean)
+        .flag()
+        .about("Whether enrolling against the result of the expression is refused."),
     Field::new(PERIOD, "period", Kind::Struct(&schema::PERIOD)),
 ];
 

@@ -138,19 +138,29 @@ pub const OVERRIDE_REASON: Key<Text> = Key::new(1);
 /// The fields of a membership.
 pub const FIELDS: &[Field] = &[
     Field::new(HAS_NO_IDENTIFIER, "has_no_identifier", Kind::Boolean).internal(),
-    Field::new(PROGRAM, "program", Kind::Reference(&[RecordKind::Program])).required("a membership names its program"),
+    Field::new(PROGRAM, "program", Kind::Reference(&[RecordKind::Program]))
+        .required("a reference is needed: `Program/<system>|<value>`")
+        .in_rules()
+        .filter(),
     Field::new(BENEFICIARY, "beneficiary", Kind::Reference(&[RecordKind::Individual, RecordKind::Group]))
-        .required("a membership names its beneficiary"),
-    Field::new(STATUS, "status", Kind::Word(&["draft", "enrolled", "paused", "exited", "not_eligible", "duplicated"])),
-    Field::new(ENROLLMENT_DATE, "enrollment_date", Kind::Date),
-    Field::new(EXIT_DATE, "exit_date", Kind::Date),
-    Field::new(EXIT_REASON, "exit_reason", Kind::Text(REASON_BYTES_MAX)),
+        .required("a reference is needed: `Individual/<system>|<value>` or `Group/<system>|<value>`")
+        .filter(),
+    Field::new(STATUS, "status", Kind::Word(&["draft", "enrolled", "paused", "exited", "not_eligible", "duplicated"]))
+        .about("Where the membership stands; `draft` where a new one leaves it out.")
+        .in_rules()
+        .column()
+        .sort()
+        .filter(),
+    Field::new(ENROLLMENT_DATE, "enrollment_date", Kind::Date).in_rules().column().sort(),
+    Field::new(EXIT_DATE, "exit_date", Kind::Date).about("Goes with `exited` alone.").in_rules().column().sort(),
+    Field::new(EXIT_REASON, "exit_reason", Kind::Text(REASON_BYTES_MAX)).about("Goes with `exited` alone.").in_rules(),
     Field::new(OVERRIDE, "override", Kind::Struct(&OVERRIDES)),
 ];
 
 /// Why somebody is enrolled against the result of the program's expression.
 pub const OVERRIDES: Struct = Struct {
-    about: "Why the beneficiary is enrolled against the result of the program's expression.",
+    name: "Override",
+    about: "Why the beneficiary is enrolled against the result of the program's expression; kept in the audit log.",
     fields: &[
         Field::new(OVERRIDE_REASON, "reason", Kind::Text(REASON_BYTES_MAX)).required("an override gives its reason")
     ],

@@ -112,6 +112,12 @@ impl RecordKind {
         }
     }
 
+    /// Its place in [`RecordKind::ALL`].
+    #[must_use]
+    pub fn place(self) -> usize {
+        self as usize
+    }
+
     /// What scopes call it.
     #[must_use]
     pub fn resource(self) -> Resource {
@@ -196,15 +202,16 @@ impl<T: RecordType, C, I> Fields<T, C, I> {
         Fields::new(self.identifiers, values, extension)
     }
 
-    /// The names of the fields that differ; of fields of modules `extension.<key>`. In alphabetical order.
+    /// The names of the fields of bodies that differ; of fields of modules `extension.<key>`. In alphabetical order.
     #[must_use]
     pub fn differences(&self, other: &Self) -> BTreeSet<String>
     where
         C: PartialEq,
         I: PartialEq,
     {
-        let names = self.values.differences(&other.values).filter_map(|tag| schema::row(Self::schema(), tag));
-        let mut names: BTreeSet<String> = names.map(|field| field.name.to_owned()).collect();
+        let fields = self.values.differences(&other.values).filter_map(|tag| schema::row(Self::schema(), tag));
+        let fields = fields.filter(|field| !field.is_internal);
+        let mut names: BTreeSet<String> = fields.map(|field| field.name.to_owned()).collect();
         if self.identifiers != other.identifiers {
             names.insert("identifier".to_owned());
         }

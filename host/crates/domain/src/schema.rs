@@ -6,6 +6,8 @@
 //! **Invariant:** a tag is stored with every value. It is never given to another field, and a field keeps its shape; the rows of a table
 //! are sorted by tag. [`REVISION`] counts the additions: a program keeps what a newer revision wrote ([`Tag`]).
 
+pub mod page;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -52,7 +54,7 @@ pub enum Kind {
     Code(CodedField),
     /// A code of a vocabulary that a module names.
     ModuleCode,
-    /// Another record of one of these kinds.
+    /// Another record of one of these kinds; the place of a kind is its stored number.
     Reference(&'static [RecordKind]),
     /// The name of a consent.
     ConsentId,
@@ -101,6 +103,8 @@ pub enum Shape {
 /// A part of a record with fields of its own.
 #[derive(Debug)]
 pub struct Struct {
+    /// Its name in the OpenAPI document.
+    pub name: &'static str,
     /// What it is, for the OpenAPI document.
     pub about: &'static str,
     /// Its fields, by tag.
@@ -120,12 +124,20 @@ pub struct Field {
     pub about: &'static str,
     /// Where it is needed, the sentence that a client is told that leaves it out.
     pub required: Option<&'static str>,
+    /// Whether leaving it out means `false`: `false` is not recorded, and bodies always have it.
+    pub is_flag: bool,
     /// Whether it stands in no body: the server alone writes it.
     pub is_internal: bool,
     /// Whether rules can use it.
     pub in_rules: bool,
     /// Whether tables of import and export leave it out.
     pub is_not_tabular: bool,
+    /// Whether the register in memory has a column of it, which rules, orders and filters read.
+    pub has_column: bool,
+    /// Whether searches put records in order by it.
+    pub is_sortable: bool,
+    /// Whether searches filter by it.
+    pub is_filterable: bool,
 }
 
 impl Kind {
@@ -173,9 +185,13 @@ impl Field {
             kind,
             about: "",
             required: None,
+            is_flag: false,
             is_internal: false,
             in_rules: false,
             is_not_tabular: false,
+            has_column: false,
+            is_sortable: false,
+            is_filterable: false,
         }
     }
 
@@ -190,6 +206,17 @@ impl Field {
     #[must_use]
     pub const fn required(mut self, sentence: &'static str) -> Self {
         self.required = Some(sentence);
+        self
+    }
+
+    /// Leaving it out means `false`.
+    ///
+    /// # Panics
+    /// At compile time, where it is neither true nor false.
+    #[must_use]
+    pub const fn flag(mut self) -> Self {
+        assert!(matches!(self.kind, Kind::Boolean), "a flag is true or false");
+        self.is_flag = true;
         self
     }
 
@@ -211,6 +238,48 @@ impl Field {
     #[must_use]
     pub const fn not_tabular(mut self) -> Self {
         self.is_not_tabular = true;
+        self
+    }
+
+    /// The register in memory has a column of it. Parts of a list have none.
+    ///
+    /// # Panics
+    /// At compile time, where no column holds such values.
+    #[must_use]
+    pub const fn column(mut self) -> Self {
+        let fits = matches!(
+            self.kind,
+            Kind::Boolean | Kind::Date | Kind::Number | Kind::Amount | Kind::Code(_) | Kind::Word(_)
+        );
+        assert!(fits, "a column holds one truth value, day, number, code or word of a record");
+        self.has_column = true;
+        self
+    }
+
+    /// Searches put records in order by it: by a name, or by the column of a day, a code or a word.
+    ///
+    /// # Panics
+    /// At compile time, where nothing gives an order.
+    #[must_use]
+    pub const fn sort(mut self) -> Self {
+        let has_order = match self.kind {
+            Kind::Text(_) | Kind::Struct(_) => true,
+            Kind::Date | Kind::Code(_) | Kind::Word(_) => self.has_column,
+            _ => false,
+        };
+        assert!(has_order, "records are put in order by a name, or by the column of a day, a code or a word");
+        self.is_sortable = true;
+        self
+    }
+
+    /// Searches filter by it. The filters of days and codes follow from the row; a search has those of other kinds by name.
+    ///
+    /// # Panics
+    /// At compile time, where a day has no column.
+    #[must_use]
+    pub const fn filter(mut self) -> Self {
+        assert!(self.has_column || !matches!(self.kind, Kind::Date), "days are filtered by a column");
+        self.is_filterable = true;
         self
     }
 }
@@ -247,8 +316,12 @@ impl fmt::Display for Tag {
 
 /// The fields of a period.
 pub const PERIOD: Struct = Struct {
-    about: "The first and the last day; either may be open.",
-    fields: &[Field::new(START, "start", Kind::Date), Field::new(END, "end", Kind::Date)],
+    name: "Period",
+    about: "From when until when; a side that is open is left out.",
+    fields: &[
+        Field::new(START, "start", Kind::Date).about("The first day."),
+        Field::new(END, "end", Kind::Date).about("The last day."),
+    ],
 };
 
 /// A list of addresses.
@@ -259,6 +332,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::value::{Word, WordOf};
 
     #[test]
     fn rows_are_sorted_by_tag_and_no_name_occurs_twice() {
@@ -269,6 +343,22 @@ mod tests {
             fields.iter().for_each(|field| check(field.kind.parts()));
         }
         RecordKind::ALL.into_iter().for_each(|kind| check(fields(kind)));
+    }
+
+    #[test]
+    fn words_of_rows_are_those_of_their_types_and_parts_of_lists_have_no_column() {
+        fn check<W: Word>(fields: &'static [Field], key: Key<WordOf<W>>) {
+            let kind = row(fields, key.tag()).map(|field| &field.kind);
+            let Some(Kind::Word(words)) = kind else { panic!("tag {} has no words", key.tag()) };
+            assert!(W::WORDS.iter().map(|word| word.word()).eq(words.iter().copied()), "{words:?}");
+        }
+        check(individual::TELECOMS.fields, individual::TELECOM_SYSTEM);
+        check(individual::INCOMES.fields, individual::INCOME_PERIOD);
+        check(program::FIELDS, program::TARGET_TYPE);
+        check(program_membership::FIELDS, program_membership::STATUS);
+        check(consent::FIELDS, consent::LEGAL_BASIS);
+        let lists = RecordKind::ALL.into_iter().flat_map(fields).filter(|field| field.kind.shape() == Shape::List);
+        assert!(lists.flat_map(|list| list.kind.parts()).all(|part| !part.has_column));
     }
 
     #[test]

@@ -1,4 +1,6 @@
 //! What can be asked of the register.
+//!
+//! Which days and codes a search filters by follows from the schema: [`date_filters`], [`code_filters`].
 
 pub mod found;
 pub mod instant;
@@ -6,6 +8,7 @@ pub mod order;
 pub mod terms;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use jiff::civil::Date;
 
@@ -13,7 +16,8 @@ use super::code::CodeNumber;
 use super::extension::EXTENSION;
 use super::identifier::IdentifierKey;
 use super::manifest::ExtensionPath;
-use super::record::RecordId;
+use super::record::{RecordId, RecordKind};
+use super::schema::{self, Field, Kind};
 use super::vocabulary::CodedField;
 use instant::InstantCondition;
 
@@ -61,6 +65,26 @@ impl DateCondition {
             DateOperator::OnOrBefore => day <= self.date,
         }
     }
+}
+
+/// Conditions on the days of a record by the name of the field, at least one each; all must hold.
+pub type DateConditions = BTreeMap<&'static str, Vec<DateCondition>>;
+
+/// The days that records of a kind are filtered by: the names of the fields, in the order of the schema.
+pub fn date_filters(kind: RecordKind) -> impl Iterator<Item = &'static str> {
+    let is_filter = |field: &&Field| field.is_filterable && matches!(field.kind, Kind::Date);
+    schema::fields(kind).iter().filter(is_filter).map(|field| field.name)
+}
+
+/// The fields that records of a kind are filtered by code in, those within parts included, in the order of the schema.
+#[must_use]
+pub fn code_filters(kind: RecordKind) -> Vec<CodedField> {
+    let fields = schema::fields(kind).iter().flat_map(|field| std::iter::once(field).chain(field.kind.parts()));
+    let coded = fields.filter(|field| field.is_filterable).filter_map(|field| match &field.kind {
+        Kind::Code(coded) | Kind::List { of: Kind::Code(coded), .. } => Some(*coded),
+        _ => None,
+    });
+    coded.collect()
 }
 
 /// Where a code that is looked for stands.
@@ -143,8 +167,8 @@ pub struct IndividualQuery {
     pub identifiers: Vec<IdentifierKey>,
     /// Conditions on names and addresses.
     pub texts: TextConditions,
-    /// Conditions on the day of birth.
-    pub birth_date: Vec<DateCondition>,
+    /// Conditions on days.
+    pub dates: DateConditions,
     /// Conditions on coded fields.
     pub codes: Vec<CodeCondition>,
     /// Whether the record is in use; a record that does not say is in use.
@@ -162,6 +186,8 @@ pub struct GroupQuery {
     pub identifiers: Vec<IdentifierKey>,
     /// Conditions on names and addresses.
     pub texts: TextConditions,
+    /// Conditions on days.
+    pub dates: DateConditions,
     /// Conditions on coded fields.
     pub codes: Vec<CodeCondition>,
     /// Whether the record is in use; a record that does not say is in use.
@@ -207,5 +233,20 @@ pub struct Page {
 impl Default for Page {
     fn default() -> Self {
         Self { offset: 0, count: PAGE_COUNT_DEFAULT }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_follow_from_the_schema() {
+        assert_eq!(date_filters(RecordKind::Individual).collect::<Vec<_>>(), ["birth_date"]);
+        let of_people: Vec<&str> = code_filters(RecordKind::Individual).into_iter().map(CodedField::path).collect();
+        assert_eq!((of_people.len(), of_people.first()), (14, Some(&"gender")));
+        assert_eq!(of_people.get(12..), Some(&["address.country", "income.currency"][..]));
+        let of_groups = [CodedField::GroupType, CodedField::HousingType, CodedField::AddressCountry];
+        assert_eq!(code_filters(RecordKind::Group), of_groups);
     }
 }

@@ -419,15 +419,27 @@ impl<C, I> Values<C, I> {
         }
     }
 
-    /// Takes over what a newer program stored in `before`, where a record is written anew.
+    /// Takes over what a newer program stored in `before`, where a record is written anew: in its fields, in parts, and in items of lists
+    /// that say the same otherwise.
     pub fn keep_later(&mut self, before: &Self)
     where
-        C: Clone,
-        I: Clone,
+        C: Clone + PartialEq,
+        I: Clone + PartialEq,
     {
-        for (tag, value) in before.iter().filter(|(_, value)| matches!(value, Value::Later(_))) {
-            self.put(tag, Some(value.clone()));
+        for (tag, value) in before.iter().filter(|(_, value)| value.has_later()) {
+            if matches!(value, Value::Later(_)) {
+                self.put(tag, Some(value.clone()));
+            } else if let Some((_, now)) = self.0.iter_mut().find(|(known, _)| *known == tag) {
+                now.keep_later(value);
+            }
         }
+    }
+
+    /// Every reference to another record, those within lists and parts included.
+    pub fn references(&self) -> Vec<&Reference<I>> {
+        let mut references = Vec::new();
+        self.0.iter().for_each(|(_, value)| value.gather_references(&mut references));
+        references
     }
 
     /// Takes the value under a tag out.
@@ -533,6 +545,68 @@ pub fn in_order<'v, V>(
 }
 
 impl<C, I> Value<C, I> {
+    /// Every reference to another record in it.
+    pub fn references(&self) -> Vec<&Reference<I>> {
+        let mut references = Vec::new();
+        self.gather_references(&mut references);
+        references
+    }
+
+    fn gather_references<'v>(&'v self, references: &mut Vec<&'v Reference<I>>) {
+        match self {
+            Self::Reference(reference) => references.push(reference),
+            Self::List(items) => items.iter().for_each(|item| item.gather_references(references)),
+            Self::Struct(values) => values.0.iter().for_each(|(_, value)| value.gather_references(references)),
+            _ => {}
+        }
+    }
+
+    /// Whether a newer program stored something in it.
+    pub fn has_later(&self) -> bool {
+        match self {
+            Self::Later(_) => true,
+            Self::List(items) => items.iter().any(Self::has_later),
+            Self::Struct(values) => values.iter().any(|(_, value)| value.has_later()),
+            _ => false,
+        }
+    }
+
+    /// The same without what a newer program stored in its parts.
+    fn without_later(&self) -> Self
+    where
+        C: Clone,
+        I: Clone,
+    {
+        match self {
+            Self::List(items) => Self::List(items.iter().map(Self::without_later).collect()),
+            Self::Struct(values) => {
+                let known = values.iter().filter(|(_, value)| !matches!(value, Self::Later(_)));
+                Self::Struct(known.map(|(tag, value)| (tag, value.without_later())).collect())
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// As [`Values::keep_later`], of one value.
+    fn keep_later(&mut self, before: &Self)
+    where
+        C: Clone + PartialEq,
+        I: Clone + PartialEq,
+    {
+        match (self, before) {
+            (Self::Struct(now), Self::Struct(before)) => now.keep_later(before),
+            (Self::List(now), Self::List(before)) => {
+                for item in before.iter().filter(|item| item.has_later()) {
+                    let known = item.without_later();
+                    if let Some(same) = now.iter_mut().find(|one| **one == known) {
+                        *same = item.clone();
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn gather_codes<'v>(&'v self, kind: &'static Kind, codes: &mut Vec<(CodedField, &'v C)>) {
         match (self, kind) {
             (Self::Code(code), Kind::Code(field)) => codes.push((*field, code)),
@@ -570,5 +644,32 @@ impl<C, I> Value<C, I> {
                 _ => Value::Struct(Values::default()),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_newer_program_stored_is_kept_in_parts_and_in_items_that_stay() {
+        let later = || Value::Later(Box::from([7]));
+        let part = |text: &str| -> Values { Values::default().with(Key::<Text>::new(1), text.to_owned()) };
+        let newer = |text: &str| {
+            let mut values = part(text);
+            values.put(Tag(9), Some(later()));
+            values
+        };
+        let record = |name: Values, items: Vec<Values>| {
+            let items = Value::List(items.into_iter().map(Value::Struct).collect());
+            [(Tag(2), Value::Struct(name)), (Tag(3), items)].into_iter().collect::<Values>()
+        };
+        let mut before = record(newer("Awa"), vec![newer("a"), part("b"), newer("c")]);
+        before.put(Tag(900), Some(later()));
+        let mut now = record(part("Aminata"), vec![part("c"), part("d")]);
+        now.keep_later(&before);
+        let mut kept = record(newer("Aminata"), vec![newer("c"), part("d")]);
+        kept.put(Tag(900), Some(later()));
+        assert_eq!(now, kept);
     }
 }

@@ -115,16 +115,6 @@ impl CodedField {
             Self::HousingType => &["urn:un:unsd:pop-census:housing-type"],
         }
     }
-
-    /// The fields of an individual that hold one code and stand at the top of the record.
-    pub fn individual_singles() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(|field| *field <= Self::PregnancyStatus)
-    }
-
-    /// The fields of an individual that hold a list of codes.
-    pub fn individual_lists() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(|field| *field >= Self::Languages && *field <= Self::HealthConditions)
-    }
 }
 
 /// The vocabulary whose codes are identifier systems: `<namespace>#<code>`.

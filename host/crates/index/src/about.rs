@@ -9,15 +9,16 @@ use std::sync::Arc;
 use super::blobs::Blobs;
 use super::checkpoint::{CheckpointWriter, Loading, Section};
 use super::column::Column;
+use super::field_columns::FieldColumns;
 use super::image::Teller;
 use super::individuals::version_cell;
 use super::stored::Unsound;
 use super::terms::{Prepared as PreparedTerms, TermIndex};
-use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::consent::Consent;
+use daftar_domain::organization::Organization;
 use daftar_domain::program::Program;
-use daftar_domain::program_membership::{MembershipStatus, ProgramMembership};
+use daftar_domain::program_membership::{ProgramMembership, ProgramMembershipRecord};
 use daftar_domain::record::RecordId;
 use daftar_domain::search::terms::{ConsentTerm, MembershipTerm};
 
@@ -33,17 +34,16 @@ pub(super) struct About {
 /// What memberships are put in order by.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MembershipColumns {
-    /// The place of the status among all, by name.
-    pub(super) statuses: Column<u8>,
-    /// In days since 1970-01-01.
-    pub(super) enrollment_dates: Column<i32>,
-    /// In days since 1970-01-01.
-    pub(super) exit_dates: Column<i32>,
+    /// The fields that have columns.
+    pub(super) fields: MembershipFields,
     /// In milliseconds since 1970-01-01.
     pub(super) last_updated: Column<i64>,
     /// At which version each record is.
     pub(super) versions: Column<u32>,
 }
+
+/// The columns of the fields of memberships.
+pub(super) type MembershipFields = FieldColumns<ProgramMembershipRecord>;
 
 /// The terms of each row.
 #[derive(Clone, Default)]
@@ -84,16 +84,17 @@ impl Prepared {
 pub(super) fn terms_of_membership(membership: &ProgramMembership) -> Vec<MembershipTerm> {
     let details = &membership.details;
     vec![
-        MembershipTerm::Beneficiary(details.beneficiary),
-        MembershipTerm::Program(details.program),
-        MembershipTerm::Status(details.status),
+        MembershipTerm::Beneficiary(details.beneficiary()),
+        MembershipTerm::Program(details.program()),
+        MembershipTerm::Status(details.status()),
     ]
 }
 
 /// What a consent is found by.
 pub(super) fn terms_of_consent(consent: &Consent) -> Vec<ConsentTerm> {
     let details = &consent.details;
-    vec![ConsentTerm::Subject(details.subject), ConsentTerm::Grantee(details.grantee.clone())]
+    let grantee = Organization::parse(details.grantee()).ok().map(ConsentTerm::Grantee);
+    [ConsentTerm::Subject(details.subject())].into_iter().chain(grantee).collect()
 }
 
 impl About {
@@ -117,11 +118,9 @@ impl About {
     /// Writes it to a checkpoint, but for the programs, which are few and read from the store.
     pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
         let Self { programs: _, memberships, of_memberships, consents } = self;
-        let MembershipColumns { statuses, enrollment_dates, exit_dates, last_updated, versions } = of_memberships;
+        let MembershipColumns { fields, last_updated, versions } = of_memberships;
         memberships.store(checkpoint, Section::MembershipRows, Section::MembershipTerms)?;
-        statuses.store(checkpoint.section(Section::MembershipStatuses)?)?;
-        enrollment_dates.store(checkpoint.section(Section::MembershipEnrollmentDates)?)?;
-        exit_dates.store(checkpoint.section(Section::MembershipExitDates)?)?;
+        fields.store(checkpoint.section(Section::MembershipColumns)?)?;
         last_updated.store(checkpoint.section(Section::MembershipLastUpdated)?)?;
         versions.store(checkpoint.section(Section::MembershipVersions)?)?;
         consents.store(checkpoint, Section::ConsentRows, Section::ConsentTerms)
@@ -130,9 +129,7 @@ impl About {
     /// Reads it from a checkpoint.
     pub(super) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
         let of_memberships = MembershipColumns {
-            statuses: checkpoint.read(Section::MembershipStatuses, Column::load)?,
-            enrollment_dates: checkpoint.read(Section::MembershipEnrollmentDates, Column::load)?,
-            exit_dates: checkpoint.read(Section::MembershipExitDates, Column::load)?,
+            fields: checkpoint.read(Section::MembershipColumns, MembershipFields::load)?,
             last_updated: checkpoint.read(Section::MembershipLastUpdated, Column::load)?,
             versions: checkpoint.read(Section::MembershipVersions, Column::load)?,
         };
@@ -151,8 +148,7 @@ impl About {
         self.memberships.tell(teller, "memberships", "terms of memberships");
         let columns = &self.of_memberships;
         teller.of_rows("columns of memberships", self.memberships.rows(), |row| {
-            let days = (columns.enrollment_dates.get(row), columns.exit_dates.get(row));
-            (columns.statuses.get(row), days, (columns.last_updated.get(row), columns.versions.get(row)))
+            (columns.fields.get(row), columns.last_updated.get(row), columns.versions.get(row))
         });
         self.consents.tell(teller, "consents", "terms of consents");
     }
@@ -160,17 +156,8 @@ impl About {
 
 impl MembershipColumns {
     fn set(&mut self, row: u32, membership: &ProgramMembership) {
-        let details = &membership.details;
-        self.statuses.set(row, Some(place_of_status(details.status)));
-        self.enrollment_dates.set(row, details.enrollment_date.map(days_since_epoch));
-        self.exit_dates.set(row, details.exit_date.map(days_since_epoch));
+        self.fields.set(row, &MembershipFields::values_of(&membership.details));
         self.last_updated.set(row, Some(membership.meta.last_updated.as_millisecond()));
         self.versions.set(row, Some(version_cell(membership.meta.version)));
     }
-}
-
-/// The place of a status among all statuses by name, beginning where no cell is missing.
-pub(super) fn place_of_status(status: MembershipStatus) -> u8 {
-    // The number 2 says that nothing is recorded.
-    status.place().saturating_add(3)
 }

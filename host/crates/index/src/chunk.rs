@@ -1,33 +1,18 @@
-//! The values of 4,096 neighbouring individuals, one column a field.
+//! The values of 4,096 neighbouring records of one kind, one column a field.
 //!
 //! **Invariant:** each column of a chunk is behind its own counted reference; a change copies only the columns whose value
 //! changes, and a column in which nobody has a value takes no memory.
 
+use std::mem;
 use std::sync::Arc;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::stored::{Number, put_numbers, take_numbers};
-use daftar_domain::code::CodeNumber;
-use daftar_domain::vocabulary::CodedField;
 
 /// The rows of one chunk.
 pub(super) const CHUNK_ROWS: usize = 4_096;
-
-/// The coded fields of an individual that hold at most one code, in the order of their columns.
-pub(super) const CODE_COLUMNS: [CodedField; 10] = [
-    CodedField::Gender,
-    CodedField::MaritalStatus,
-    CodedField::Country,
-    CodedField::Religion,
-    CodedField::EthnoculturalStatus,
-    CodedField::Education,
-    CodedField::Occupation,
-    CodedField::EconomicActivity,
-    CodedField::PregnancyStatus,
-    CodedField::IncomeCurrency,
-];
 
 /// The chunk of a row, and its place there.
 pub(super) fn split(row: u32) -> (usize, usize) {
@@ -64,7 +49,7 @@ impl Cell for i32 {
     }
 }
 
-/// Truth values: 0, 1 and 2 for nothing recorded.
+/// Truth values: 0, 1 and 2 for nothing recorded. Words: their places from 3 on.
 impl Cell for u8 {
     const MISSING: Self = 2;
     fn is_missing(self) -> bool {
@@ -216,75 +201,110 @@ impl From<Days> for Cells<i32> {
     }
 }
 
-/// What the columns hold of one individual.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(super) struct RowValues {
-    /// Codes in the order of [`CODE_COLUMNS`].
-    pub(super) codes: [Option<CodeNumber>; CODE_COLUMNS.len()],
-    /// Day of birth in days since 1970-01-01.
-    pub(super) birth_date: Option<i32>,
-    /// Day of death in days since 1970-01-01.
-    pub(super) deceased_date: Option<i32>,
-    /// Whether the day of birth is an estimate.
-    pub(super) birth_date_estimated: Option<bool>,
-    /// Whether the record is in use, as recorded.
-    pub(super) active: Option<bool>,
-    /// How much the person earns.
-    pub(super) income_amount: Option<f64>,
+/// A value of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) enum CellValue {
+    /// The number of a code.
+    Code(u32),
+    /// A day, in days since 1970-01-01.
+    Day(i32),
+    /// A truth value, or the place of a word; never [`Cell::MISSING`].
+    Small(u8),
+    /// A number.
+    Number(f64),
 }
 
-/// The columns of up to [`CHUNK_ROWS`] individuals.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Chunk {
-    /// In the order of [`CODE_COLUMNS`].
-    pub(super) codes: [Cells<u32>; CODE_COLUMNS.len()],
-    /// Day of birth.
-    pub(super) birth_date: Days,
-    /// Day of death.
-    pub(super) deceased_date: Cells<i32>,
-    /// Whether the day of birth is an estimate.
-    pub(super) birth_date_estimated: Cells<u8>,
-    /// Whether the record is in use, as recorded.
-    pub(super) active: Cells<u8>,
-    /// How much the person earns.
-    pub(super) income_amount: Cells<f64>,
+/// The cells of one record, in the order of the columns.
+pub(super) type RowValues = Vec<Option<CellValue>>;
+
+/// One column of a chunk.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) enum ChunkColumn {
+    /// Numbers of codes.
+    Codes(Cells<u32>),
+    /// Days.
+    Days(Days),
+    /// Truth values, or places of words.
+    Small(Cells<u8>),
+    /// Numbers.
+    Numbers(Cells<f64>),
 }
+
+impl ChunkColumn {
+    fn set(&mut self, slot: usize, value: Option<CellValue>) {
+        match self {
+            Self::Codes(cells) => {
+                cells.set(slot, if let Some(CellValue::Code(number)) = value { Some(number) } else { None });
+            }
+            Self::Days(days) => days.set(slot, if let Some(CellValue::Day(day)) = value { Some(day) } else { None }),
+            Self::Small(cells) => {
+                cells.set(slot, if let Some(CellValue::Small(cell)) = value { Some(cell) } else { None });
+            }
+            Self::Numbers(cells) => {
+                cells.set(slot, if let Some(CellValue::Number(number)) = value { Some(number) } else { None });
+            }
+        }
+    }
+
+    fn get(&self, slot: usize) -> Option<CellValue> {
+        match self {
+            Self::Codes(cells) => cells.get(slot).map(CellValue::Code),
+            Self::Days(days) => days.cells.get(slot).map(CellValue::Day),
+            Self::Small(cells) => cells.get(slot).map(CellValue::Small),
+            Self::Numbers(cells) => cells.get(slot).map(CellValue::Number),
+        }
+    }
+}
+
+/// The columns of up to [`CHUNK_ROWS`] records, in the order of [`super::field_columns`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Chunk(Box<[ChunkColumn]>);
 
 impl Chunk {
+    /// Columns without values.
+    pub(super) fn new(columns: Box<[ChunkColumn]>) -> Self {
+        Self(columns)
+    }
+
+    /// Whether it has columns of the same kinds as another.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.0.iter().map(mem::discriminant).eq(other.0.iter().map(mem::discriminant))
+    }
+
     /// Writes the values of one row.
-    pub(super) fn set(&mut self, slot: usize, values: &RowValues) {
-        for (column, code) in self.codes.iter_mut().zip(values.codes) {
-            column.set(slot, code.map(|number| number.0));
+    pub(super) fn set(&mut self, slot: usize, values: &[Option<CellValue>]) {
+        for (column, value) in self.0.iter_mut().zip(values) {
+            column.set(slot, *value);
         }
-        self.birth_date.set(slot, values.birth_date);
-        self.deceased_date.set(slot, values.deceased_date);
-        self.birth_date_estimated.set(slot, values.birth_date_estimated.map(u8::from));
-        self.active.set(slot, values.active.map(u8::from));
-        self.income_amount.set(slot, values.income_amount);
     }
 
     /// The values of one row.
     pub(super) fn get(&self, slot: usize) -> RowValues {
-        RowValues {
-            codes: std::array::from_fn(|column| self.code_column(column).get(slot).map(CodeNumber)),
-            birth_date: self.birth_date.cells.get(slot),
-            deceased_date: self.deceased_date.get(slot),
-            birth_date_estimated: self.birth_date_estimated.get(slot).map(|value| value != 0),
-            active: self.active.get(slot).map(|value| value != 0),
-            income_amount: self.income_amount.get(slot),
-        }
+        self.0.iter().map(|column| column.get(slot)).collect()
     }
 
-    /// The column at a place of [`CODE_COLUMNS`].
-    pub(super) fn code_column(&self, column: usize) -> &Cells<u32> {
+    /// The codes of a column; none, where it holds something else.
+    pub(super) fn codes(&self, column: usize) -> &Cells<u32> {
         static EMPTY: Cells<u32> = Cells(None);
-        self.codes.get(column).unwrap_or(&EMPTY)
+        if let Some(ChunkColumn::Codes(cells)) = self.0.get(column) { cells } else { &EMPTY }
     }
 
-    /// The codes of one row, in the order of [`CODE_COLUMNS`].
-    pub(super) fn codes_at(&self, slot: usize) -> impl Iterator<Item = (CodedField, CodeNumber)> {
-        let numbers = self.codes.iter().map(move |column| column.get(slot));
-        CODE_COLUMNS.into_iter().zip(numbers).filter_map(|(field, number)| Some((field, CodeNumber(number?))))
+    /// The days of a column; none, where it holds something else.
+    pub(super) fn days(&self, column: usize) -> &Days {
+        static EMPTY: Days = Days { cells: Cells(None), bounds: None };
+        if let Some(ChunkColumn::Days(days)) = self.0.get(column) { days } else { &EMPTY }
+    }
+
+    /// The truth values or words of a column; none, where it holds something else.
+    pub(super) fn small(&self, column: usize) -> &Cells<u8> {
+        static EMPTY: Cells<u8> = Cells(None);
+        if let Some(ChunkColumn::Small(cells)) = self.0.get(column) { cells } else { &EMPTY }
+    }
+
+    /// The numbers of a column; none, where it holds something else.
+    pub(super) fn numbers(&self, column: usize) -> &Cells<f64> {
+        static EMPTY: Cells<f64> = Cells(None);
+        if let Some(ChunkColumn::Numbers(cells)) = self.0.get(column) { cells } else { &EMPTY }
     }
 }
 
@@ -317,15 +337,23 @@ mod tests {
 
     #[test]
     fn a_copy_shares_the_columns_that_do_not_change() {
-        let mut chunk = Chunk::default();
-        let mut values = RowValues { birth_date: Some(5), income_amount: Some(1.5), ..RowValues::default() };
-        chunk.set(0, &values);
+        let columns = [ChunkColumn::Days(Days::default()), ChunkColumn::Numbers(Cells::default())];
+        let mut chunk = Chunk::new(Box::new(columns));
+        chunk.set(0, &[Some(CellValue::Day(5)), Some(CellValue::Number(1.5))]);
         let before = chunk.clone();
-        values.birth_date = Some(6);
-        chunk.set(0, &values);
-        assert_eq!(before.birth_date.cells().get(0), Some(5));
-        assert_eq!(chunk.birth_date.cells().get(0), Some(6));
-        assert!(std::ptr::eq(before.income_amount.as_slice(), chunk.income_amount.as_slice()));
+        chunk.set(0, &[Some(CellValue::Day(6)), Some(CellValue::Number(1.5))]);
+        assert_eq!(before.days(0).cells().get(0), Some(5));
+        assert_eq!(chunk.days(0).cells().get(0), Some(6));
+        assert!(std::ptr::eq(before.numbers(1).as_slice(), chunk.numbers(1).as_slice()));
+        assert_eq!(chunk.get(0), [Some(CellValue::Day(6)), Some(CellValue::Number(1.5))]);
+    }
+
+    #[test]
+    fn a_column_of_another_kind_has_no_values() {
+        let mut chunk = Chunk::new(Box::new([ChunkColumn::Codes(Cells::default())]));
+        chunk.set(0, &[Some(CellValue::Day(5))]);
+        assert_eq!(chunk.get(0), [None]);
+        assert!(chunk.days(0).cells().as_slice().is_empty() && chunk.codes(1).as_slice().is_empty());
     }
 
     #[test]

@@ -24,7 +24,7 @@ use super::terms::TermIndex;
 use super::tree::SharedTree;
 use asked::Answers;
 use daftar_domain::change::ChangedRecord;
-use daftar_domain::consent::{Consent, ConsentDetails, ConsentId};
+use daftar_domain::consent::{self, Consent, ConsentDetails, ConsentId};
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::terms::MembershipTerm;
@@ -117,7 +117,7 @@ impl Prepared {
         match record {
             ChangedRecord::Consent(consent) => self.consents.push(Arc::clone(consent)),
             ChangedRecord::ProgramMembership(membership) => {
-                self.memberships.push((membership.id, membership.details.beneficiary));
+                self.memberships.push((membership.id, membership.details.beneficiary()));
             }
             ChangedRecord::Individual(_) | ChangedRecord::Group(_) | ChangedRecord::Program(_) => {}
         }
@@ -184,10 +184,10 @@ impl CoverIndex {
     }
 
     fn write_consent(&mut self, places: &Places<'_>, consent: &Consent, edits: &mut AllEdits) {
-        let subject = consent.details.subject;
+        let subject = consent.details.subject();
         let before = self.covers_of(subject);
         let key = (subject, consent.id);
-        if consent.details.is_withdrawn {
+        if consent.details.is_withdrawn() {
             self.given.remove(&key);
         } else {
             let given = self.given(&consent.details);
@@ -208,16 +208,19 @@ impl CoverIndex {
     }
 
     fn given(&mut self, details: &ConsentDetails) -> Given {
-        let purpose = details.purpose.as_deref().filter(|purpose| !purpose.trim().is_empty());
+        let purpose = details.get(consent::PURPOSE).filter(|purpose| !purpose.trim().is_empty());
+        let fields: Vec<String> = details.items(consent::FIELD_NAMES).map(str::to_owned).collect();
+        let fields = details.has(consent::FIELD_NAMES).then_some(fields);
+        let (opens_subject, opens_memberships) = opens(details);
         Given {
-            id: details.id,
-            organization: self.names.number_organization(details.grantee.as_str()),
+            id: details.id(),
+            organization: self.names.number_organization(details.grantee()),
             purpose: purpose.map_or(ANY_PURPOSE, |purpose| self.names.number_purpose(purpose)),
-            fields: self.names.number_fields(details.fields.as_deref()),
-            first: Day(details.effective_date),
-            last: details.expiry_date.map(Day),
-            opens_subject: details.resources.contains(&own_resource(details.subject.kind)),
-            opens_memberships: details.resources.contains(&Resource::ProgramMembership),
+            fields: self.names.number_fields(fields.as_deref()),
+            first: Day(details.effective_date()),
+            last: details.get(consent::EXPIRY_DATE).map(Day),
+            opens_subject,
+            opens_memberships,
         }
     }
 
@@ -262,18 +265,25 @@ impl CoverIndex {
     /// Whether a consent is known as the record says.
     pub(super) fn knows(&self, consent: &Consent) -> bool {
         let details = &consent.details;
-        let Some(given) = self.given.get(&(details.subject, consent.id)) else { return details.is_withdrawn };
-        !details.is_withdrawn
-            && given.id == details.id
-            && (given.first, given.last) == (Day(details.effective_date), details.expiry_date.map(Day))
-            && given.opens_subject == details.resources.contains(&own_resource(details.subject.kind))
-            && given.opens_memberships == details.resources.contains(&Resource::ProgramMembership)
+        let Some(given) = self.given.get(&(details.subject(), consent.id)) else { return details.is_withdrawn() };
+        !details.is_withdrawn()
+            && given.id == details.id()
+            && given.first == Day(details.effective_date())
+            && given.last == details.get(consent::EXPIRY_DATE).map(Day)
+            && (given.opens_subject, given.opens_memberships) == opens(details)
     }
 
     /// Whose a membership is.
     pub(super) fn beneficiary(&self, membership: RecordId) -> Option<SubjectReference> {
         self.beneficiaries.get(&membership).copied()
     }
+}
+
+/// Whether a consent opens the subject's own record, and its memberships in programs.
+fn opens(details: &ConsentDetails) -> (bool, bool) {
+    let own = own_resource(details.subject().kind);
+    let has = |wanted: Resource| details.resources().any(|resource| resource == wanted);
+    (has(own), has(Resource::ProgramMembership))
 }
 
 /// The resource that a subject's own record is of.

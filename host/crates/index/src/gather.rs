@@ -1,63 +1,41 @@
-//! Values of chosen individuals, laid out as the eligibility engine reads them.
+//! Values of chosen records, laid out as the eligibility engine reads them.
 
-use super::chunk::{self, CODE_COLUMNS, Cell, Cells, Chunk};
-use super::groups::Groups;
-use super::individuals::Individuals;
+use super::chunk::{self, Cell};
+use super::field_columns::{CellKind, FieldColumns};
 use daftar_domain::eligibility::ColumnValues;
+use daftar_domain::record::RecordType;
 
 /// Which of the gathered rows have a value, lowest bit first (empty: all have), and the values.
 pub type Gathered = (Vec<u8>, ColumnValues);
 
 /// The values of one field for these rows, in their order; absent where there is no column of that path.
-pub(super) fn gather(individuals: &Individuals, path: &str, rows: &[u32]) -> Option<Gathered> {
-    match path {
-        "birth_date" => {
-            let (valid, days) = cells(individuals, rows, 0, |chunk| chunk.birth_date.cells());
-            Some((valid, ColumnValues::Days(days)))
+pub(super) fn gather<R: RecordType>(columns: &FieldColumns<R>, path: &str, rows: &[u32]) -> Option<Gathered> {
+    let (column, kind) = FieldColumns::<R>::find(path)?;
+    let chunks = columns.chunks();
+    Some(match kind {
+        CellKind::Code(_) => {
+            let codes = |at: usize| chunks.get(at).map_or(&[][..], |chunk| chunk.codes(column).as_slice());
+            let (valid, codes) = cells_of(rows, 0, codes);
+            (valid, ColumnValues::Codes(codes))
         }
-        "deceased_date" => {
-            let (valid, days) = cells(individuals, rows, 0, |chunk| &chunk.deceased_date);
-            Some((valid, ColumnValues::Days(days)))
+        CellKind::Day => {
+            let days = |at: usize| chunks.get(at).map_or(&[][..], |chunk| chunk.days(column).cells().as_slice());
+            let (valid, days) = cells_of(rows, 0, days);
+            (valid, ColumnValues::Days(days))
         }
-        "birth_date_estimated" => {
-            let (valid, booleans) = cells(individuals, rows, 0, |chunk| &chunk.birth_date_estimated);
-            Some((valid, ColumnValues::Booleans(booleans)))
+        CellKind::Boolean => {
+            let booleans = |at: usize| chunks.get(at).map_or(&[][..], |chunk| chunk.small(column).as_slice());
+            let (valid, booleans) = cells_of(rows, 0, booleans);
+            (valid, ColumnValues::Booleans(booleans))
         }
-        "active" => {
-            let (valid, booleans) = cells(individuals, rows, 0, |chunk| &chunk.active);
-            Some((valid, ColumnValues::Booleans(booleans)))
+        CellKind::Number => {
+            let numbers = |at: usize| chunks.get(at).map_or(&[][..], |chunk| chunk.numbers(column).as_slice());
+            let (valid, numbers) = cells_of(rows, 0.0, numbers);
+            (valid, ColumnValues::Numbers(numbers))
         }
-        "income.amount" => {
-            let (valid, numbers) = cells(individuals, rows, 0.0, |chunk| &chunk.income_amount);
-            Some((valid, ColumnValues::Numbers(numbers)))
-        }
-        coded => {
-            let column = CODE_COLUMNS.into_iter().position(|field| field.path() == coded)?;
-            let (valid, codes) = cells(individuals, rows, 0, |chunk| chunk.code_column(column));
-            Some((valid, ColumnValues::Codes(codes)))
-        }
-    }
-}
-
-/// The same of groups.
-pub(super) fn gather_groups(groups: &Groups, path: &str, rows: &[u32]) -> Option<Gathered> {
-    let column = match path {
-        "group_type" => &groups.group_types,
-        "housing_type" => &groups.housing_types,
-        _ => return None,
-    };
-    let (valid, codes) = cells_of(rows, 0, |at| column.chunk(at));
-    Some((valid, ColumnValues::Codes(codes)))
-}
-
-/// The cells of a column of individuals.
-fn cells<T: Cell>(
-    individuals: &Individuals,
-    rows: &[u32],
-    blank: T,
-    column: impl Fn(&Chunk) -> &Cells<T>,
-) -> (Vec<u8>, Vec<T>) {
-    cells_of(rows, blank, |at| individuals.chunk(at).map_or(&[], |chunk| column(chunk).as_slice()))
+        // Rules read words as texts, and a column has their places.
+        CellKind::Word(_) => return None,
+    })
 }
 
 /// The cells of the chunks that `column` gives with `blank` where there is no value, and the bitmap that says where there is one.

@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::bitmaps::Posting;
 use super::blobs::Blobs;
 use super::checkpoint::{CheckpointWriter, FramesOf, Loading, Section};
+use super::chunk::RowValues;
 use super::codes::{
     CodeAt, CodeIndex, CodeKey, Edits, ExtensionNumbers, apply_edits, difference, note_edits, sorted_once,
 };
 use super::column::{Column, TextColumn};
+use super::field_columns::FieldColumns;
 use super::identifiers::{IdentifierHash, IdentifierHasher, IdentifierIndex};
 use super::image::Teller;
 use super::individuals::{
@@ -23,12 +25,10 @@ use super::seats;
 use super::stored::Unsound;
 use super::terms;
 use super::tree::SharedTree;
-use daftar_domain::code::CodeNumber;
-use daftar_domain::group::{Group, Member};
+use daftar_domain::group::{self, Group, GroupRecord, Member};
 use daftar_domain::person_name::{search_phrase, search_words};
 use daftar_domain::record::RecordId;
 use daftar_domain::search::order::sortable;
-use daftar_domain::vocabulary::CodedField;
 
 /// All groups, cheap to copy.
 #[derive(Debug, Clone, Default)]
@@ -45,10 +45,8 @@ pub(super) struct Groups {
     pub(super) inactive: Posting,
     /// Names as they are put in order.
     pub(super) names: TextColumn,
-    /// Numbers of the codes that say what kind of group it is.
-    pub(super) group_types: Column<u32>,
-    /// Numbers of the codes that say how it is housed.
-    pub(super) housing_types: Column<u32>,
+    /// The fields that have columns.
+    pub(super) columns: GroupColumns,
     /// When records were last written, in milliseconds since 1970-01-01.
     pub(super) last_updated: Column<i64>,
     /// At which version each record is.
@@ -58,6 +56,9 @@ pub(super) struct Groups {
     /// Who belongs to it, as [`super::seats`] has it.
     pub(super) seats: Blobs,
 }
+
+/// The columns of the fields of groups.
+pub(super) type GroupColumns = FieldColumns<GroupRecord>;
 
 /// What a group set, to be cleared when it is written again. All lists are sorted and hold everything once.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -74,9 +75,8 @@ pub(super) struct Prepared {
     id: RecordId,
     pub(super) terms: Terms,
     pub(super) name: String,
-    pub(super) active: Option<bool>,
-    pub(super) group_type: Option<CodeNumber>,
-    pub(super) housing_type: Option<CodeNumber>,
+    pub(super) is_inactive: bool,
+    pub(super) values: RowValues,
     pub(super) last_updated: i64,
     pub(super) version: u32,
     pub(super) members: Vec<Member>,
@@ -94,32 +94,29 @@ impl Prepared {
     /// Takes a group apart.
     pub(super) fn new(group: &Group, hasher: &IdentifierHasher, extensions: &ExtensionNumbers) -> Self {
         let details = &group.details;
-        let members = || details.members.iter().flatten();
+        let members: Vec<Member> = details.members().collect();
         let fields = details.every_code().into_iter();
         let codes = fields.map(|(field, value)| CodeKey { place: CodeAt::Field(field), number: value.number });
         let codes = codes.chain(extension_codes(&details.extension, extensions));
-        let name = details.name.as_deref().unwrap_or_default();
+        let name = details.get(group::NAME).unwrap_or_default();
         let words = search_words(name).into_iter().map(|word| WordKind::Name.key(&word));
-        let words = words.chain(details.address.iter().flatten().flat_map(words_of_address));
+        let words = words.chain(details.items(group::ADDRESS).flat_map(words_of_address));
         let identifiers = details.identifiers.iter().map(|identifier| hasher.hash(&identifier.key));
         let terms = Terms {
             codes: sorted_once(codes).into(),
             words: sorted_once(words).join("\n").into(),
             identifiers: sorted_once(identifiers).into(),
-            members: sorted_once(members().map(|member| member.individual)).into(),
+            members: sorted_once(members.iter().map(|member| member.individual)).into(),
         };
-        let number =
-            |field| details.every_code().into_iter().find(|(at, _)| *at == field).map(|(_, value)| value.number);
         Self {
             id: group.id,
             terms,
             name: search_phrase(name),
-            active: details.active,
-            group_type: number(CodedField::GroupType),
-            housing_type: number(CodedField::HousingType),
+            is_inactive: details.get(group::ACTIVE) == Some(false),
+            values: GroupColumns::values_of(details),
             last_updated: group.meta.last_updated.as_millisecond(),
             version: version_cell(group.meta.version),
-            members: members().cloned().collect(),
+            members,
         }
     }
 }
@@ -179,13 +176,13 @@ impl Groups {
         }
         write_places(places, people, row, &terms.members, &prepared);
         self.seats.set(row, &seats::of_members(people, &prepared.members));
-        match prepared.active {
-            Some(false) => self.inactive.insert(row),
-            Some(true) | None => self.inactive.remove(row),
+        if prepared.is_inactive {
+            self.inactive.insert(row);
+        } else {
+            self.inactive.remove(row);
         }
         self.names.set(row, sortable(&prepared.name));
-        self.group_types.set(row, prepared.group_type.map(|number| number.0));
-        self.housing_types.set(row, prepared.housing_type.map(|number| number.0));
+        self.columns.set(row, &prepared.values);
         self.last_updated.set(row, Some(prepared.last_updated));
         self.versions.set(row, Some(prepared.version));
         terms::set_row(all_terms, row, &prepared.terms);
@@ -194,15 +191,14 @@ impl Groups {
     /// Writes it to a checkpoint.
     pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
         let Self { rows, codes, words, identifiers, inactive, names, .. } = self;
-        let Self { group_types, housing_types, last_updated, versions, memberships, seats, .. } = self;
+        let Self { columns, last_updated, versions, memberships, seats, .. } = self;
         rows.store(checkpoint.section(Section::GroupRows)?)?;
         codes.store(checkpoint.section(Section::GroupCodes)?)?;
         store_words(words, checkpoint.section(Section::GroupWords)?)?;
         identifiers.store(checkpoint.section(Section::GroupIdentifiers)?)?;
         checkpoint.section(Section::GroupInactive)?.add(inactive)?;
         names.store(checkpoint.section(Section::GroupNames)?)?;
-        group_types.store(checkpoint.section(Section::GroupTypes)?)?;
-        housing_types.store(checkpoint.section(Section::GroupHousingTypes)?)?;
+        columns.store(checkpoint.section(Section::GroupColumns)?)?;
         last_updated.store(checkpoint.section(Section::GroupLastUpdated)?)?;
         versions.store(checkpoint.section(Section::GroupVersions)?)?;
         memberships.store(checkpoint.section(Section::GroupMembers)?)?;
@@ -219,8 +215,7 @@ impl Groups {
             identifiers: checkpoint.read(Section::GroupIdentifiers, IdentifierIndex::load)?,
             inactive: checkpoint.read(Section::GroupInactive, |frames| frames.one())?,
             names: checkpoint.read(Section::GroupNames, names)?,
-            group_types: checkpoint.read(Section::GroupTypes, Column::load)?,
-            housing_types: checkpoint.read(Section::GroupHousingTypes, Column::load)?,
+            columns: checkpoint.read(Section::GroupColumns, GroupColumns::load)?,
             last_updated: checkpoint.read(Section::GroupLastUpdated, Column::load)?,
             versions: checkpoint.read(Section::GroupVersions, Column::load)?,
             memberships: checkpoint.read(Section::GroupMembers, SharedTree::load)?,
@@ -238,7 +233,7 @@ impl Groups {
         teller.values("identifiers of groups", identifiers.iter());
         teller.postings("groups not in use", [(&(), inactive)]);
         teller.of_rows("names of groups", rows, |row| names.get(row).map(<[u8]>::to_vec));
-        let columns = |row| (self.group_types.get(row), self.housing_types.get(row), self.last_updated.get(row));
+        let columns = |row| (self.columns.get(row), self.last_updated.get(row));
         teller.of_rows("columns of groups", rows, columns);
         teller.of_rows("versions of groups", rows, |row| self.versions.get(row));
         teller.values("members of groups", self.memberships.iter().map(|(entry, ())| *entry));

@@ -11,22 +11,23 @@ use serde::{Deserialize, Serialize};
 use super::bitmaps::Posting;
 use super::blobs::Blobs;
 use super::checkpoint::{CheckpointWriter, FramesOf, Loading, Section, join};
-use super::chunk::{self, CODE_COLUMNS, Chunk, RowValues};
+use super::chunk::RowValues;
 use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, ExtensionNumbers, apply_edits, note_edits, sorted_once};
 use super::column::{Column, TextColumn};
+use super::field_columns::FieldColumns;
 use super::identifiers::{IdentifierHash, IdentifierHasher, IdentifierIndex};
 use super::image::Teller;
 use super::rows::{Place, Rows};
 use super::stored::{self, Unsound};
 use super::terms;
 use super::tree::SharedTree;
-use daftar_domain::address::Address;
-use daftar_domain::calendar::days_since_epoch;
+use daftar_domain::address::{self, DISTRICT, REGION};
 use daftar_domain::extension::Extension;
-use daftar_domain::individual::{Individual, IndividualDetails};
-use daftar_domain::person_name::{PersonName, search_phrase};
+use daftar_domain::individual::{self, Individual, IndividualDetails, IndividualRecord};
+use daftar_domain::person_name::{name_words, search_phrase, sort_text};
 use daftar_domain::record::{RecordId, VersionId};
 use daftar_domain::search::order::sortable;
+use daftar_domain::value::Values;
 
 /// Rows by word, each under a letter that says what it is a word of.
 pub(super) type WordIndex = SharedTree<Arc<str>, Posting>;
@@ -76,8 +77,12 @@ pub(super) struct Individuals {
     pub(super) last_updated: Column<i64>,
     /// At which version each record is.
     pub(super) versions: Column<u32>,
-    chunks: Arc<Vec<Arc<Chunk>>>,
+    /// The fields that have columns.
+    pub(super) columns: PersonColumns,
 }
+
+/// The columns of the fields of people.
+pub(super) type PersonColumns = FieldColumns<IndividualRecord>;
 
 /// What a row set beside the columns, to be cleared when the record is written again.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -94,6 +99,7 @@ pub(super) struct Terms {
 pub(super) struct Prepared {
     id: RecordId,
     pub(super) values: RowValues,
+    pub(super) is_inactive: bool,
     pub(super) name: String,
     pub(super) last_updated: i64,
     pub(super) version: u32,
@@ -112,55 +118,36 @@ impl Prepared {
     /// Takes a record apart. Needs nothing of the register, so that it can happen before the register is locked.
     pub(super) fn new(individual: &Individual, hasher: &IdentifierHasher, extensions: &ExtensionNumbers) -> Self {
         let details = &individual.details;
-        let mut values = RowValues {
-            birth_date: details.birth_date.map(days_since_epoch),
-            deceased_date: details.deceased_date.map(days_since_epoch),
-            birth_date_estimated: details.birth_date_estimated,
-            active: details.active,
-            income_amount: details.income.map(|income| income.amount),
-            ..RowValues::default()
-        };
-        let mut others = Vec::new();
-        for (field, value) in details.every_code() {
-            let column = CODE_COLUMNS.into_iter().position(|column| column == field);
-            match column.and_then(|column| values.codes.get_mut(column)) {
-                Some(cell @ None) => *cell = Some(value.number),
-                Some(Some(number)) if *number == value.number => {}
-                Some(Some(_)) | None => others.push(CodeKey { place: CodeAt::Field(field), number: value.number }),
-            }
-        }
-        others.extend(extension_codes(&details.extension, extensions));
+        let values = PersonColumns::values_of(details);
+        let in_columns: Vec<CodeKey> = PersonColumns::codes_of(&values).collect();
+        let every = details.every_code().into_iter();
+        let every = every.map(|(field, value)| CodeKey { place: CodeAt::Field(field), number: value.number });
+        let others = every.filter(|code| !in_columns.contains(code));
+        let others = others.chain(extension_codes(&details.extension, extensions));
         let words = words_of_person(details);
         let terms = Terms {
             codes: sorted_once(others).into(),
             words: words.join("\n").into(),
             identifiers: sorted_once(details.identifiers.iter().map(|identifier| hasher.hash(&identifier.key))).into(),
         };
-        let name = details.name.as_ref().map(PersonName::sort_text).unwrap_or_default();
-        let last_updated = individual.meta.last_updated.as_millisecond();
-        Self { id: individual.id, values, name, last_updated, version: version_cell(individual.meta.version), terms }
+        Self {
+            id: individual.id,
+            values,
+            is_inactive: details.get(individual::ACTIVE) == Some(false),
+            name: details.get(individual::NAME).map(sort_text).unwrap_or_default(),
+            last_updated: individual.meta.last_updated.as_millisecond(),
+            version: version_cell(individual.meta.version),
+            terms,
+        }
     }
 
     /// Every code in its place, sorted, each once.
     pub(super) fn codes(&self) -> Vec<CodeKey> {
-        let columns = CODE_COLUMNS.into_iter().zip(self.values.codes);
-        let columns =
-            columns.filter_map(|(field, number)| Some(CodeKey { place: CodeAt::Field(field), number: number? }));
-        sorted_once(columns.chain(self.terms.codes.iter().copied()))
+        sorted_once(PersonColumns::codes_of(&self.values).chain(self.terms.codes.iter().copied()))
     }
 }
 
 impl Individuals {
-    /// The chunk of a row, if any row of it has ever been written.
-    pub(super) fn chunk(&self, chunk: usize) -> Option<&Chunk> {
-        self.chunks.get(chunk).map(Arc::as_ref)
-    }
-
-    /// Every chunk.
-    pub(super) fn chunks(&self) -> &[Arc<Chunk>] {
-        &self.chunks
-    }
-
     /// Writes records, each into a new row or the row that it has.
     pub(super) fn write(&mut self, all_terms: &mut Blobs, records: Vec<Prepared>) {
         let mut edits = IndexEdits::default();
@@ -185,34 +172,28 @@ impl Individuals {
             }
         };
         let terms: Terms = terms::of_row(all_terms, row);
-        let (at, slot) = chunk::split(row);
-        let old_codes = self.codes_at(at, slot, &terms);
+        let old_codes = sorted_once(self.columns.codes_at(row).chain(terms.codes.iter().copied()));
         let new_codes = prepared.codes();
         note_edits(&mut edits.codes, row, &old_codes, &new_codes, |key| *key);
         let old_words: Vec<&str> = words_of(&terms.words).collect();
         let new_words: Vec<&str> = words_of(&prepared.terms.words).collect();
         note_edits(&mut edits.words, row, &old_words, &new_words, |word| Arc::from(*word));
         note_edits(&mut edits.identifiers, row, &terms.identifiers, &prepared.terms.identifiers, |hash| *hash);
-        match prepared.values.active {
-            Some(false) => self.inactive.insert(row),
-            Some(true) | None => self.inactive.remove(row),
+        if prepared.is_inactive {
+            self.inactive.insert(row);
+        } else {
+            self.inactive.remove(row);
         }
         self.names.set(row, sortable(&prepared.name));
         self.last_updated.set(row, Some(prepared.last_updated));
         self.versions.set(row, Some(prepared.version));
-        let chunks = Arc::make_mut(&mut self.chunks);
-        while chunks.len() <= at {
-            chunks.push(Arc::default());
-        }
-        if let Some(chunk) = chunks.get_mut(at) {
-            Arc::make_mut(chunk).set(slot, &prepared.values);
-        }
+        self.columns.set(row, &prepared.values);
         terms::set_row(all_terms, row, &prepared.terms);
     }
 
     /// Writes it to a checkpoint.
     pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
-        let Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, chunks } = self;
+        let Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, columns } = self;
         rows.store(checkpoint.section(Section::PeopleRows)?)?;
         codes.store(checkpoint.section(Section::PeopleCodes)?)?;
         store_words(words, checkpoint.section(Section::PeopleWords)?)?;
@@ -221,22 +202,20 @@ impl Individuals {
         names.store(checkpoint.section(Section::PeopleNames)?)?;
         last_updated.store(checkpoint.section(Section::PeopleLastUpdated)?)?;
         versions.store(checkpoint.section(Section::PeopleVersions)?)?;
-        let columns = checkpoint.section(Section::PeopleColumns)?;
-        chunks.iter().try_for_each(|chunk| columns.add(&**chunk))
+        columns.store(checkpoint.section(Section::PeopleColumns)?)
     }
 
     /// Reads it from a checkpoint.
     pub(super) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
-        let (columns, indexes) = join(
+        let (of_rows, indexes) = join(
             || {
                 let rows = checkpoint.read(Section::PeopleRows, Rows::load)?;
                 let names = |frames: &mut FramesOf<'_>| TextColumn::load(frames, rows.count());
                 let names = checkpoint.read(Section::PeopleNames, names)?;
                 let last_updated = checkpoint.read(Section::PeopleLastUpdated, Column::load)?;
                 let versions = checkpoint.read(Section::PeopleVersions, Column::load)?;
-                let chunks = |frames: &mut FramesOf<'_>| frames.each(|from| stored::take::<Chunk>(from).map(Arc::new));
-                let chunks = checkpoint.read(Section::PeopleColumns, chunks)?;
-                Ok((rows, names, (last_updated, versions), Arc::new(chunks)))
+                let columns = checkpoint.read(Section::PeopleColumns, PersonColumns::load)?;
+                Ok((rows, names, (last_updated, versions), columns))
             },
             || {
                 let words = checkpoint.read(Section::PeopleWords, load_words)?;
@@ -246,14 +225,14 @@ impl Individuals {
                 Ok((words, codes, identifiers, inactive))
             },
         )?;
-        let (rows, names, (last_updated, versions), chunks) = columns;
+        let (rows, names, (last_updated, versions), columns) = of_rows;
         let (words, codes, identifiers, inactive) = indexes;
-        Ok(Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, chunks })
+        Ok(Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, columns })
     }
 
     /// Tells what it holds, so that two can be compared.
     pub(super) fn tell(&self, teller: &mut Teller) {
-        let Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, chunks: _ } = self;
+        let Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, columns } = self;
         teller.rows("individuals", rows);
         teller.postings("codes of individuals", codes.iter());
         teller.postings("words of individuals", words.iter().map(|(word, rows)| (&**word, rows)));
@@ -262,16 +241,7 @@ impl Individuals {
         teller.of_rows("names of individuals", rows, |row| names.get(row).map(<[u8]>::to_vec));
         teller.of_rows("last writes of individuals", rows, |row| last_updated.get(row));
         teller.of_rows("versions of individuals", rows, |row| versions.get(row));
-        teller.of_rows("columns of individuals", rows, |row| {
-            let (chunk, slot) = chunk::split(row);
-            self.chunk(chunk).map(|chunk| chunk.get(slot)).unwrap_or_default()
-        });
-    }
-
-    fn codes_at(&self, chunk: usize, slot: usize, terms: &Terms) -> Vec<CodeKey> {
-        let columns = self.chunk(chunk).into_iter().flat_map(|chunk| chunk.codes_at(slot));
-        let columns = columns.map(|(field, number)| CodeKey { place: CodeAt::Field(field), number });
-        sorted_once(columns.chain(terms.codes.iter().copied()))
+        teller.of_rows("columns of individuals", rows, |row| columns.get(row));
     }
 }
 
@@ -310,19 +280,17 @@ pub(super) fn extension_codes(extension: &Extension, extensions: &ExtensionNumbe
 
 /// What the words of a person are kept under, sorted, each once.
 fn words_of_person(details: &IndividualDetails) -> Vec<String> {
-    let name = details.name.as_ref().map(PersonName::search_words).unwrap_or_default();
-    let mut words: Vec<String> = name.iter().map(|word| WordKind::Name.key(word)).collect();
-    for address in details.address.iter().flatten() {
-        words.extend(words_of_address(address));
-    }
-    sorted_once(words)
+    let name = details.get(individual::NAME).map(name_words).unwrap_or_default();
+    let of_name = name.iter().map(|word| WordKind::Name.key(word));
+    sorted_once(of_name.chain(details.items(individual::ADDRESS).flat_map(words_of_address)))
 }
 
 /// What the words of an address are kept under.
-pub(super) fn words_of_address(address: &Address) -> Vec<String> {
-    let mut words: Vec<String> = address.search_words().into_iter().map(|word| WordKind::Address.key(&word)).collect();
-    for (kind, part) in [(WordKind::District, &address.district), (WordKind::Region, &address.region)] {
-        let phrase = part.as_deref().map(search_phrase).filter(|phrase| !phrase.is_empty());
+pub(super) fn words_of_address(address: &Values) -> Vec<String> {
+    let words = address::search_words(address);
+    let mut words: Vec<String> = words.iter().map(|word| WordKind::Address.key(word)).collect();
+    for (kind, part) in [(WordKind::District, DISTRICT), (WordKind::Region, REGION)] {
+        let phrase = address.get(part).map(search_phrase).filter(|phrase| !phrase.is_empty());
         words.extend(phrase.map(|phrase| kind.key(&phrase)));
     }
     words

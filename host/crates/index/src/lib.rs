@@ -19,6 +19,7 @@ mod chunk;
 mod codes;
 mod column;
 mod cover;
+mod field_columns;
 mod gather;
 mod groups;
 mod identifiers;

@@ -15,6 +15,7 @@ use super::places::Place;
 use super::search;
 use super::search::filter::Filter;
 use super::seats::{self, Seat};
+use daftar_domain::group::GROUP_TYPE;
 use daftar_domain::record::{RecordId, VersionId};
 use daftar_domain::search::{GroupQuery, IndividualQuery};
 use daftar_domain::subject::Subject;
@@ -143,10 +144,10 @@ impl Snapshot {
         }
     }
 
-    /// The values of one field of groups by row, as [`Snapshot::gather`] gives those of individuals: `group_type` and `housing_type`.
+    /// The values of one field of groups by row, as [`Snapshot::gather`] gives those of individuals.
     #[must_use]
     pub fn gather_groups(&self, path: &str, rows: &[u32]) -> Option<Gathered> {
-        gather::gather_groups(&self.groups, path, rows)
+        gather::gather(&self.groups.columns, path, rows)
     }
 
     /// Whether a group says of itself that it is not in use.
@@ -158,7 +159,7 @@ impl Snapshot {
     /// The number of the code that says what kind of group it is.
     #[must_use]
     pub fn group_type_at(&self, row: u32) -> Option<u32> {
-        self.groups.group_types.get(row)
+        self.groups.columns.code(GROUP_TYPE, row)
     }
 
     /// The rows of the groups in which a person has a place on a day, as often as it has one.

@@ -196,11 +196,10 @@ impl Snapshot {
         rows.id(rows.count().checked_sub(1)?)
     }
 
-    /// The values of one field of individuals by row: coded fields that hold one code, `birth_date`, `deceased_date`,
-    /// `birth_date_estimated`, `active` (as recorded) and `income.amount`. Absent where there is no column of that path; a row
-    /// without a value, or past the last, is not valid and has a value that means nothing.
+    /// The values of one field of individuals by row, as recorded. Absent where the schema gives the field of that path no column; a
+    /// row without a value, or past the last, is not valid and has a value that means nothing.
     #[must_use]
     pub fn gather(&self, path: &str, rows: &[u32]) -> Option<Gathered> {
-        gather::gather(&self.individuals, path, rows)
+        gather::gather(&self.individuals.columns, path, rows)
     }
 }

@@ -20,19 +20,20 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use daftar_domain::address::Address;
+use daftar_domain::address;
 use daftar_domain::calendar::{Period, date_from_days, days_since_epoch};
 use daftar_domain::code::{CodeNumber, CodedValue, EditionNumber};
-use daftar_domain::group::{GroupDetails, Member};
+use daftar_domain::extension::Extension;
+use daftar_domain::group::{self, GroupDetails, Member};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
-use daftar_domain::individual::{Income, IndividualDetails};
-use daftar_domain::person_name::PersonName;
-use daftar_domain::person_name::{search_phrase, search_words};
+use daftar_domain::individual::{self, IndividualDetails};
+use daftar_domain::person_name::{self, name_words, search_phrase, search_words, sort_text};
 use daftar_domain::record::{Record, RecordId, RecordMeta, VersionId};
 use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::order::{Direction, SortField, SortKey};
-use daftar_domain::search::{CodeCondition, CodedPlace, DateCondition, DateOperator, IndividualQuery};
+use daftar_domain::search::{CodeCondition, CodedPlace, DateCondition, DateConditions, DateOperator, IndividualQuery};
 use daftar_domain::search::{PlaceCondition, TextConditions};
+use daftar_domain::value::Values;
 use daftar_domain::vocabulary::CodedField;
 
 pub fn record<D>(id: u64, details: D) -> Arc<Record<D>> {
@@ -104,13 +105,10 @@ pub fn any_text() -> impl Strategy<Value = Option<String>> {
     option::of(vec(select(&WORDS[..]), 0..3).prop_map(|words| words.join(" ")))
 }
 
-pub fn any_address() -> impl Strategy<Value = Address> {
-    (option::of(any_code()), any_text(), any_text(), any_text()).prop_map(|(country, text, district, region)| Address {
-        country,
-        text,
-        district,
-        region,
-        ..Address::default()
+pub fn any_address() -> impl Strategy<Value = Values> {
+    (option::of(any_code()), any_text(), any_text(), any_text()).prop_map(|(country, text, district, region)| {
+        let address: Values = Values::default().with(address::COUNTRY, country).with(address::TEXT, text);
+        address.with(address::DISTRICT, district).with(address::REGION, region)
     })
 }
 
@@ -121,18 +119,21 @@ pub fn any_individual() -> impl Strategy<Value = Record<IndividualDetails>> {
     (facts, codes, income, vec(select(&IDENTIFIERS[..]), 0..3)).prop_map(|(facts, codes, income, identifiers)| {
         let (active, birth_date, family, text, last_updated) = facts;
         let (gender, country, languages, address) = codes;
-        let singles = [(CodedField::Gender, gender), (CodedField::Country, country)];
-        let details = IndividualDetails {
-            identifiers: identifiers.into_iter().map(identifier).collect(),
-            active,
-            name: Some(PersonName { family, text, ..PersonName::default() }),
-            birth_date,
-            codes: singles.into_iter().filter_map(|(field, value)| Some((field, value?))).collect(),
-            code_lists: vec![(CodedField::Languages, languages)],
-            address: Some(address),
-            income: income.map(|(amount, currency)| Income { amount: f64::from(amount), currency, period: None }),
-            ..IndividualDetails::default()
-        };
+        let name: Values = Values::default().with(person_name::FAMILY, family).with(person_name::TEXT, text);
+        let income = income.map(|(amount, currency)| {
+            let income: Values = Values::default().with(individual::INCOME_AMOUNT, f64::from(amount));
+            income.with(individual::INCOME_CURRENCY, currency)
+        });
+        let identifiers = identifiers.into_iter().map(identifier).collect();
+        let details = IndividualDetails::new(identifiers, Values::default(), Extension::default())
+            .with(individual::ACTIVE, active)
+            .with(individual::NAME, name)
+            .with(individual::BIRTH_DATE, birth_date)
+            .with(individual::GENDER, gender)
+            .with(individual::COUNTRY, country)
+            .with(individual::LANGUAGES, languages)
+            .with(individual::ADDRESS, address)
+            .with(individual::INCOME, income);
         let last_updated = jiff::Timestamp::from_millisecond(last_updated).unwrap();
         let meta = RecordMeta { version: VersionId::FIRST, last_updated, source: None };
         Record { id: RecordId(0), meta, details }
@@ -146,7 +147,7 @@ pub fn any_group(people: u64) -> impl Strategy<Value = GroupDetails> {
         let with_facts = |(person, role, start, end, odd): (u64, Option<u32>, Option<Date>, Option<Date>, u32)| {
             Member { period: Some(Period { start, end }), is_inactive: odd == 0, ..member(person, role) }
         };
-        GroupDetails { members: Some(members.into_iter().map(with_facts).collect()), ..GroupDetails::default() }
+        GroupDetails::default().with(group::MEMBER, members.into_iter().map(with_facts).collect::<Vec<_>>())
     })
 }
 
@@ -193,12 +194,12 @@ pub fn any_query() -> impl Strategy<Value = IndividualQuery> {
     let place = prop_oneof![2 => Just(None), 1 => any_place().prop_map(Some)];
     let texts = (words(2), prop_oneof![2 => Just(Vec::new()), 1 => words(3)], phrases(), phrases());
     (identifiers, texts, days, codes, option::weighted(0.3, any::<bool>()), place, instants).prop_map(
-        |(identifiers, texts, birth_date, codes, active, place, last_updated)| {
+        |(identifiers, texts, days, codes, active, place, last_updated)| {
             let (name_words, address_words, districts, regions) = texts;
             IndividualQuery {
                 identifiers,
                 texts: TextConditions { name_words, address_words, districts, regions },
-                birth_date,
+                dates: if days.is_empty() { DateConditions::new() } else { [("birth_date", days)].into() },
                 codes,
                 active,
                 place,
@@ -211,13 +212,22 @@ pub fn any_query() -> impl Strategy<Value = IndividualQuery> {
 pub fn any_order() -> impl Strategy<Value = Vec<SortKey>> {
     let fields = vec![
         SortField::Name,
-        SortField::BirthDate,
-        SortField::DeceasedDate,
+        SortField::Date("birth_date"),
+        SortField::Date("deceased_date"),
         SortField::Code(CodedField::Gender),
         SortField::LastUpdated,
     ];
     let direction = select(vec![Direction::Ascending, Direction::Descending]);
     vec((select(fields), direction).prop_map(|(field, direction)| SortKey { field, direction }), 0..4)
+}
+
+/// The day in a field.
+fn day_of(details: &IndividualDetails, field: &str) -> Option<Date> {
+    match field {
+        "birth_date" => details.get(individual::BIRTH_DATE),
+        "deceased_date" => details.get(individual::DECEASED_DATE),
+        _ => None,
+    }
 }
 
 /// The places of codes among all: the other way round than their numbers.
@@ -246,19 +256,22 @@ impl Model {
     ) -> bool {
         let details = &person.details;
         let sees = |field: &str| sight.is_none_or(|sight| sight.may_look(field, row));
-        let names = details.name.as_ref().map(PersonName::search_words).unwrap_or_default();
-        let addresses = || details.address.iter().flatten();
+        let names = details.get(individual::NAME).map(name_words).unwrap_or_default();
+        let addresses = || details.items(individual::ADDRESS);
         let of_addresses: Vec<String> = addresses()
-            .flat_map(|address| [&address.text, &address.district, &address.region])
-            .flat_map(|text| search_words(text.as_deref().unwrap_or_default()))
+            .flat_map(|address| [address::TEXT, address::DISTRICT, address::REGION].map(|part| address.get(part)))
+            .flat_map(|text| search_words(text.unwrap_or_default()))
             .collect();
         let begins = |words: &[String], beginning: &String| words.iter().any(|word| word.starts_with(beginning));
-        let is = |part: &Option<String>, phrase: &String| {
-            !phrase.is_empty() && search_phrase(part.as_deref().unwrap_or_default()) == *phrase
+        let is = |part: Option<&str>, phrase: &String| {
+            !phrase.is_empty() && search_phrase(part.unwrap_or_default()) == *phrase
+        };
+        let is_on = |field: &str, condition: &DateCondition| {
+            sees(field) && day_of(details, field).is_some_and(|day| condition.holds(day))
         };
         let codes = details.every_code();
         let has_code = |condition: &CodeCondition| {
-            let is_it = |(field, value): &(CodedField, CodedValue)| {
+            let is_it = |(field, value): &(CodedField, &CodedValue)| {
                 CodedPlace::Field(*field) == condition.field && condition.any_of.contains(&value.number)
             };
             sees(&condition.field.field()) && codes.iter().any(is_it)
@@ -267,14 +280,21 @@ impl Model {
         query.identifiers.iter().all(|key| details.identifiers.iter().any(|identifier| identifier.key == *key))
             && query.texts.name_words.iter().all(|word| sees("name") && begins(&names, word))
             && query.texts.address_words.iter().all(|word| sees("address") && begins(&of_addresses, word))
-            && query.texts.districts.iter().all(|name| sees("address") && addresses().any(|at| is(&at.district, name)))
-            && query.texts.regions.iter().all(|name| sees("address") && addresses().any(|at| is(&at.region, name)))
             && query
-                .birth_date
+                .texts
+                .districts
                 .iter()
-                .all(|condition| sees("birth_date") && details.birth_date.is_some_and(|day| condition.holds(day)))
+                .all(|name| sees("address") && addresses().any(|address| is(address.get(address::DISTRICT), name)))
+            && query
+                .texts
+                .regions
+                .iter()
+                .all(|name| sees("address") && addresses().any(|address| is(address.get(address::REGION), name)))
+            && query.dates.iter().all(|(field, all)| all.iter().all(|condition| is_on(field, condition)))
             && query.codes.iter().all(has_code)
-            && query.active.is_none_or(|active| sees("active") && details.active.unwrap_or(true) == active)
+            && query
+                .active
+                .is_none_or(|active| sees("active") && details.get(individual::ACTIVE).unwrap_or(true) == active)
             && query.last_updated.iter().all(|condition| condition.holds(at_ms))
             && query
                 .place
@@ -287,7 +307,7 @@ impl Model {
         let groups = (0..)
             .zip(&self.groups)
             .filter(|(row, _)| sight.is_none_or(|sight| sight.groups.contains(row) && sight.members.contains(row)));
-        let places: Vec<(RecordId, &Member)> = groups
+        let places: Vec<(RecordId, Member)> = groups
             .flat_map(|(_, (id, group))| group.active_members(day).map(|member| (RecordId(*id), member)))
             .filter(|(_, member)| member.individual == person)
             .collect();
@@ -312,9 +332,13 @@ fn compare(
     let value = |(row, person): (u32, &Record<IndividualDetails>)| {
         let details = &person.details;
         let text = match key.field {
-            SortField::Name => details.name.as_ref().map(PersonName::sort_text).filter(|text| !text.is_empty()),
-            SortField::BirthDate => details.birth_date.map(|day| format!("{:08}", days_since_epoch(day) + 1_000)),
-            SortField::Code(field) => details.code(field).map(|code| CODE_RANKS[code.number.0 as usize].to_string()),
+            SortField::Name => details.get(individual::NAME).map(sort_text).filter(|text| !text.is_empty()),
+            SortField::Date(field) => day_of(details, field).map(|day| format!("{:08}", days_since_epoch(day) + 1_000)),
+            SortField::Code(field) => {
+                let codes = details.every_code();
+                let code = codes.into_iter().find(|(at, _)| *at == field);
+                code.map(|(_, code)| CODE_RANKS[code.number.0 as usize].to_string())
+            }
             SortField::LastUpdated => Some(format!("{:08}", person.meta.last_updated.as_millisecond())),
             _ => None,
         };

@@ -9,20 +9,22 @@ use jiff::civil::Date;
 
 use super::*;
 use crate::testing::{code, identifier, key, member, record};
-use daftar_domain::address::Address;
+use daftar_domain::address;
 use daftar_domain::change::Sequence;
 use daftar_domain::code::{CodeNumber, CodedValue};
 use daftar_domain::eligibility::ColumnValues;
-use daftar_domain::group::{GroupDetails, Member};
+use daftar_domain::extension::Extension;
+use daftar_domain::group::{self, GroupDetails, Member};
 use daftar_domain::identifier::Identifier;
-use daftar_domain::individual::{Income, IndividualDetails};
-use daftar_domain::person_name::PersonName;
+use daftar_domain::individual::{self, IndividualDetails};
+use daftar_domain::person_name;
 use daftar_domain::record::{Record, RecordId};
 use daftar_domain::search::found::{Found, Sorting};
 use daftar_domain::search::order::Window;
 use daftar_domain::search::{
     CodeCondition, CodedPlace, DateCondition, DateOperator, IndividualQuery, Page, TextConditions,
 };
+use daftar_domain::value::Values;
 use daftar_domain::vocabulary::CodedField;
 
 const ALL: Page = Page { offset: 0, count: 100 };
@@ -31,8 +33,25 @@ fn day(text: &str) -> Date {
     text.parse().unwrap()
 }
 
-fn named(family: &str, given: &str) -> Option<PersonName> {
-    Some(PersonName { family: Some(family.into()), given: Some(given.into()), ..PersonName::default() })
+fn named(family: &str, given: &str) -> Values {
+    Values::default().with(person_name::FAMILY, family.to_owned()).with(person_name::GIVEN, given.to_owned())
+}
+
+fn with_identifiers(texts: &[&str]) -> IndividualDetails {
+    let identifiers = texts.iter().map(|text| identifier(text)).collect();
+    IndividualDetails::new(identifiers, Values::default(), Extension::default())
+}
+
+fn with_members(members: Vec<Member>) -> GroupDetails {
+    GroupDetails::default().with(group::MEMBER, members)
+}
+
+fn in_country(number: u32) -> Values {
+    Values::default().with(address::COUNTRY, code(number))
+}
+
+fn born(conditions: Vec<DateCondition>) -> IndividualQuery {
+    IndividualQuery { dates: [("birth_date", conditions)].into(), ..IndividualQuery::default() }
 }
 
 fn write_individual(columns: &Columns, id: u64, details: IndividualDetails) {
@@ -72,15 +91,12 @@ fn an_empty_register_has_no_answers() {
 #[test]
 fn a_snapshot_does_not_see_what_is_written_after_it() {
     let columns = Columns::default();
-    let woman = IndividualDetails {
-        codes: vec![(CodedField::Gender, code(2))],
-        name: named("Haile", "Abeba"),
-        birth_date: Some(day("1990-01-01")),
-        identifiers: vec![identifier("urn:a:b|1")],
-        ..IndividualDetails::default()
-    };
+    let woman = with_identifiers(&["urn:a:b|1"])
+        .with(individual::GENDER, code(2))
+        .with(individual::NAME, named("Haile", "Abeba"))
+        .with(individual::BIRTH_DATE, day("1990-01-01"));
     write_individual(&columns, 1, woman.clone());
-    write_group(&columns, 1, GroupDetails { members: Some(vec![member(1, None)]), ..GroupDetails::default() });
+    write_group(&columns, 1, with_members(vec![member(1, None)]));
     let before = columns.snapshot();
     assert!(Arc::ptr_eq(&before, &columns.snapshot()), "nothing was written, so nothing is copied");
     write_individual(&columns, 1, IndividualDetails::default());
@@ -94,10 +110,7 @@ fn a_snapshot_does_not_see_what_is_written_after_it() {
             codes: vec![CodeCondition { field: CodedPlace::Field(CodedField::Gender), any_of: vec![CodeNumber(2)] }],
             ..IndividualQuery::default()
         },
-        IndividualQuery {
-            birth_date: vec![DateCondition { operator: DateOperator::Equal, date: day("1990-01-01") }],
-            ..IndividualQuery::default()
-        },
+        born(vec![DateCondition { operator: DateOperator::Equal, date: day("1990-01-01") }]),
     ];
     for query in &queries {
         assert_eq!(found(&before, query), [1], "{query:?}");
@@ -113,15 +126,14 @@ fn a_snapshot_does_not_see_what_is_written_after_it() {
 #[test]
 fn groups_are_found_by_their_members() {
     let columns = Columns::default();
-    let with = |members: Vec<Member>| GroupDetails { members: Some(members), ..GroupDetails::default() };
-    columns.load_groups(&[record(1, with(vec![member(7, None), member(8, None), member(7, Some(3))]))]);
+    columns.load_groups(&[record(1, with_members(vec![member(7, None), member(8, None), member(7, Some(3))]))]);
     let away = Member { is_inactive: true, ..member(7, None) };
-    write_group(&columns, 2, GroupDetails { active: Some(false), ..with(vec![away]) });
+    write_group(&columns, 2, with_members(vec![away]).with(group::ACTIVE, false));
     let snapshot = columns.snapshot();
     assert_eq!(snapshot.groups_of(RecordId(7)), [RecordId(1), RecordId(2)]);
     assert_eq!(snapshot.groups_of(RecordId(8)), [RecordId(1)]);
     assert!(snapshot.groups_of(RecordId(9)).is_empty());
-    write_group(&columns, 1, with(vec![member(9, None), member(8, None)]));
+    write_group(&columns, 1, with_members(vec![member(9, None), member(8, None)]));
     let snapshot = columns.snapshot();
     assert_eq!(snapshot.groups_of(RecordId(7)), [RecordId(2)]);
     assert_eq!(snapshot.groups_of(RecordId(8)), [RecordId(1)]);
@@ -132,22 +144,20 @@ fn groups_are_found_by_their_members() {
 #[test]
 fn counts_each_record_that_uses_a_code_once() {
     let columns = Columns::default();
-    let person = IndividualDetails {
-        codes: vec![(CodedField::Country, code(1)), (CodedField::Gender, code(2))],
-        code_lists: vec![(CodedField::Languages, vec![code(3), code(4)])],
-        address: Some(vec![Address { country: Some(code(1)), ..Address::default() }]),
-        income: Some(Income { amount: 1.0, currency: Some(code(5)), period: None }),
-        ..IndividualDetails::default()
-    };
-    write_individual(&columns, 1, person.clone());
-    let abroad = Address { country: Some(code(1)), ..Address::default() };
-    write_individual(&columns, 2, IndividualDetails { address: Some(vec![abroad]), ..IndividualDetails::default() });
-    let group = GroupDetails {
-        group_type: Some(code(10)),
-        housing_type: Some(code(11)),
-        members: Some(vec![member(1, Some(12)), member(2, Some(12))]),
-        ..GroupDetails::default()
-    };
+    let income: Values = Values::default().with(individual::INCOME_AMOUNT, 1.0);
+    let only: IndividualDetails =
+        IndividualDetails::default().with(individual::COUNTRY, code(1)).with(individual::GENDER, code(2));
+    let person = only
+        .clone()
+        .with(individual::LANGUAGES, vec![code(3), code(4)])
+        .with(individual::ADDRESS, vec![in_country(1)])
+        .with(individual::INCOME, income.with(individual::INCOME_CURRENCY, code(5)));
+    write_individual(&columns, 1, person);
+    let abroad = IndividualDetails::default().with(individual::ADDRESS, vec![in_country(1)]);
+    write_individual(&columns, 2, abroad);
+    let group = with_members(vec![member(1, Some(12)), member(2, Some(12))])
+        .with(group::GROUP_TYPE, code(10))
+        .with(group::HOUSING_TYPE, code(11));
     write_group(&columns, 1, group);
     let snapshot = columns.snapshot();
     let using = |numbers: &[u32]| snapshot.records_using(&numbers.iter().copied().map(CodeNumber).collect::<Vec<_>>());
@@ -159,7 +169,7 @@ fn counts_each_record_that_uses_a_code_once() {
     assert_eq!(using(&[10, 11, 12, 1, 1]), 3);
     assert_eq!(using(&[6]), 0);
     assert_eq!(using(&[]), 0);
-    write_individual(&columns, 1, IndividualDetails { address: None, code_lists: vec![], income: None, ..person });
+    write_individual(&columns, 1, only);
     write_group(&columns, 1, GroupDetails::default());
     let snapshot = columns.snapshot();
     assert_eq!(snapshot.records_using(&[CodeNumber(1)]), 2);
@@ -169,15 +179,15 @@ fn counts_each_record_that_uses_a_code_once() {
 #[test]
 fn gathers_every_column() {
     let columns = Columns::default();
-    let person = IndividualDetails {
-        active: Some(false),
-        birth_date: Some(day("1970-01-02")),
-        birth_date_estimated: Some(true),
-        deceased_date: Some(day("1969-12-31")),
-        codes: vec![(CodedField::Gender, code(2)), (CodedField::PregnancyStatus, code(9))],
-        income: Some(Income { amount: 12.5, currency: Some(code(5)), period: None }),
-        ..IndividualDetails::default()
-    };
+    let income: Values = Values::default().with(individual::INCOME_AMOUNT, 12.5);
+    let person = IndividualDetails::default()
+        .with(individual::ACTIVE, false)
+        .with(individual::BIRTH_DATE, day("1970-01-02"))
+        .with(individual::BIRTH_DATE_ESTIMATED, true)
+        .with(individual::DECEASED_DATE, day("1969-12-31"))
+        .with(individual::GENDER, code(2))
+        .with(individual::PREGNANCY_STATUS, code(9))
+        .with(individual::INCOME, income.with(individual::INCOME_CURRENCY, code(5)));
     columns.load_individuals(&[record(4, IndividualDetails::default()), record(6, person)]);
     let snapshot = columns.snapshot();
     assert_eq!(snapshot.row_of(RecordId(6)), Some(1));

@@ -8,14 +8,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::about::{place_of_status, terms_of_consent, terms_of_membership};
+use super::about::{MembershipFields, terms_of_consent, terms_of_membership};
 use super::bitmaps::{SEGMENT_ROWS, join};
-use super::chunk::{RowValues, split};
 use super::codes::{CodeIndex, CodeKey, count_entries, sorted_once};
 use super::individuals::{self, WordIndex, version_cell, words_of};
 use super::places::Place;
 use super::{Snapshot, groups, seats};
-use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::consent::Consent;
 use daftar_domain::group::Group;
@@ -271,11 +269,11 @@ impl Snapshot {
     fn individual_counts(&self, record: &Individual, row: u32) -> Result<Counts, RowProblem> {
         let prepared = individuals::Prepared::new(record, &self.hasher, &self.extensions);
         let index = &self.individuals;
-        let is_same = self.values_at(row) == prepared.values
+        let is_same = index.columns.get(row) == prepared.values
             && index.names.get(row) == sortable(&prepared.name).map(str::as_bytes)
             && index.last_updated.get(row) == Some(prepared.last_updated)
             && index.versions.get(row) == Some(prepared.version)
-            && index.inactive.contains(row) == (prepared.values.active == Some(false));
+            && index.inactive.contains(row) == prepared.is_inactive;
         if !is_same {
             return Err(VALUES);
         }
@@ -292,24 +290,6 @@ impl Snapshot {
         })
     }
 
-    /// What the columns hold of an individual.
-    fn values_at(&self, row: u32) -> RowValues {
-        let (chunk, slot) = split(row);
-        let Some(chunk) = self.individuals.chunk(chunk) else { return RowValues::default() };
-        let mut values = RowValues {
-            birth_date: chunk.birth_date.cells().get(slot),
-            deceased_date: chunk.deceased_date.get(slot),
-            birth_date_estimated: chunk.birth_date_estimated.get(slot).map(|cell| cell == 1),
-            active: chunk.active.get(slot).map(|cell| cell == 1),
-            income_amount: chunk.income_amount.get(slot),
-            ..RowValues::default()
-        };
-        for (code, column) in values.codes.iter_mut().zip(&chunk.codes) {
-            *code = column.get(slot).map(daftar_domain::code::CodeNumber);
-        }
-        values
-    }
-
     fn covered(&self, kind: RecordKind, subject: Subject, id: RecordId, row: u32) -> Result<u32, RowProblem> {
         let covers = self.covers.expected(kind, SubjectReference { kind: subject, id }, row);
         covers.map(length).ok_or(COVERS)
@@ -321,9 +301,8 @@ impl Snapshot {
         let is_same = index.names.get(row) == sortable(&prepared.name).map(str::as_bytes)
             && index.last_updated.get(row) == Some(prepared.last_updated)
             && index.versions.get(row) == Some(prepared.version)
-            && index.group_types.get(row) == prepared.group_type.map(|number| number.0)
-            && index.housing_types.get(row) == prepared.housing_type.map(|number| number.0)
-            && index.inactive.contains(row) == (prepared.active == Some(false));
+            && index.columns.get(row) == prepared.values
+            && index.inactive.contains(row) == prepared.is_inactive;
         if !is_same {
             return Err(VALUES);
         }
@@ -359,12 +338,11 @@ impl Snapshot {
 
     fn membership_counts(&self, record: &ProgramMembership, row: u32) -> Result<Counts, RowProblem> {
         let (details, columns) = (&record.details, &self.about.of_memberships);
-        let is_same = columns.statuses.get(row) == Some(place_of_status(details.status))
-            && columns.enrollment_dates.get(row) == details.enrollment_date.map(days_since_epoch)
-            && columns.exit_dates.get(row) == details.exit_date.map(days_since_epoch)
+        let beneficiary = details.beneficiary();
+        let is_same = columns.fields.get(row) == MembershipFields::values_of(details)
             && columns.last_updated.get(row) == Some(record.meta.last_updated.as_millisecond())
             && columns.versions.get(row) == Some(version_cell(record.meta.version))
-            && self.covers.beneficiary(record.id) == Some(details.beneficiary);
+            && self.covers.beneficiary(record.id) == Some(beneficiary);
         if !is_same {
             return Err(VALUES);
         }
@@ -373,7 +351,6 @@ impl Snapshot {
         if !terms.iter().all(|term| postings.get(term).is_some_and(|posting| posting.contains(row))) {
             return Err(TERMS);
         }
-        let beneficiary = details.beneficiary;
         let covers = self.covered(RecordKind::ProgramMembership, beneficiary.kind, beneficiary.id, row)?;
         Ok(Counts { words: length(terms.len()), covers, ..Counts::default() })
     }

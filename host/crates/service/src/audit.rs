@@ -155,7 +155,8 @@ pub fn entry(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome, target
 
 /// The line of a change of these fields of a record. Where the answer shows more of the record, the trail adds a line for that.
 #[must_use]
-pub fn with_changes(ctx: &OpContext, entry: AuditEntry, fields: Vec<String>) -> AuditEntry {
+pub fn with_changes(ctx: &OpContext, entry: AuditEntry, fields: impl IntoIterator<Item = String>) -> AuditEntry {
+    let fields: Vec<String> = fields.into_iter().collect();
     ctx.trail.changes(&entry.targets, &fields);
     entry.with_fields(fields)
 }

@@ -26,6 +26,7 @@ use super::registry::Registry;
 use daftar_domain::context::OpContext;
 use daftar_domain::context::trail::{Trail, TrailOf};
 use daftar_domain::error::AppError;
+use daftar_domain::identifier::Identifier;
 use daftar_domain::program::ProgramDetails;
 use daftar_domain::record::{RecordKind, VersionCondition};
 use daftar_sandbox::EligibilityEngine;
@@ -87,6 +88,17 @@ impl BulkRecord {
             Self::Program(_) => RecordKind::Program,
             Self::ProgramMembership(_) => RecordKind::ProgramMembership,
             Self::Consent(_) => RecordKind::Consent,
+        }
+    }
+
+    /// Its identifiers; those of a consent are none, which is found by its id.
+    fn identifiers(&self) -> &[Identifier] {
+        match self {
+            Self::Individual(draft) => &draft.details.identifiers,
+            Self::Group(draft) => &draft.details.identifiers,
+            Self::Program(details) => &details.identifiers,
+            Self::ProgramMembership(draft) => &draft.identifiers,
+            Self::Consent(_) => &[],
         }
     }
 }

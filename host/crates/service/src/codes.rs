@@ -6,9 +6,9 @@ use daftar_domain::code::{CodeUri, CodedValue};
 use daftar_domain::error::FieldProblem;
 use daftar_domain::extension::{EXTENSION, Extension, ExtensionFields};
 use daftar_domain::field::FieldSet;
-use daftar_domain::group::GroupDetails;
-use daftar_domain::individual::{CodePlace, IndividualDetails};
 use daftar_domain::manifest::ExtensionPath;
+use daftar_domain::record::{Fields, RecordType};
+use daftar_domain::value::CodePlace;
 use daftar_domain::vocabulary::{CodedField, DisplayedCode};
 pub use daftar_vocabulary::LanguagePreference;
 use daftar_vocabulary::{CodeProblem, ContentDigest, Generation, LookUpProblem};
@@ -65,28 +65,16 @@ fn unknown(value: CodedValue) -> DisplayedCode {
 pub struct Held(Vec<(String, CodedValue)>);
 
 impl Held {
-    /// Those of a person.
+    /// Those of a record.
     #[must_use]
-    pub fn of_individual(details: &IndividualDetails) -> Self {
-        Self::new(details.every_code(), &details.extension)
-    }
-
-    /// Those of a group.
-    #[must_use]
-    pub fn of_group(details: &GroupDetails) -> Self {
-        Self::new(details.every_code(), &details.extension)
+    pub fn of<T: RecordType>(details: &Fields<T>) -> Self {
+        Self(with_fields(details).collect())
     }
 
     /// Those in fields that the client sees.
     #[must_use]
-    pub fn seen(self, fields: &FieldSet) -> Self {
-        Self(self.0.into_iter().filter(|(field, _)| fields.allows(field)).collect())
-    }
-
-    fn new(codes: Vec<(CodedField, CodedValue)>, extension: &Extension) -> Self {
-        let codes = codes.into_iter().map(|(field, value)| (field.path().to_owned(), value));
-        let extension = extension.coded().map(|(path, value)| (format!("{EXTENSION}.{path}"), *value));
-        Self(codes.chain(extension).collect())
+    pub fn seen(&self, fields: &FieldSet) -> Self {
+        Self(self.0.iter().filter(|(field, _)| fields.allows(field)).cloned().collect())
     }
 
     /// The code as it is held in that field, if it is.
@@ -107,27 +95,24 @@ pub fn with_undeclared(generation: &Generation, before: &Extension, now: Extensi
     Extension::new(all)
 }
 
-/// Checks every code of a person against its field's vocabularies, save those that it holds `before`. Where that adds problems, the
-/// person is none.
-pub fn resolve_individual(
-    generation: &Generation,
-    before: &Held,
-    draft: IndividualDetails<CodeUri>,
-    problems: &mut Vec<FieldProblem>,
-) -> IndividualDetails {
-    let mut details = draft.map_codes(|place, path, code| {
-        resolve_at(generation, before, (place, path), &code, problems).unwrap_or(REFUSED)
-    });
-    details.codes.sort_unstable_by_key(|(field, _)| *field);
-    details.code_lists.sort_unstable_by_key(|(field, _)| *field);
-    details
+/// Every code of a record with its field, those in fields of modules included.
+pub fn with_fields<T: RecordType>(details: &Fields<T>) -> impl Iterator<Item = (String, CodedValue)> {
+    let codes = details.every_code().into_iter().map(|(field, value)| (field.path().to_owned(), *value));
+    codes.chain(details.extension.coded().map(|(path, value)| (format!("{EXTENSION}.{path}"), *value)))
+}
+
+/// Every code of a draft, those in fields of modules included.
+#[must_use]
+pub fn of_draft<T: RecordType, I>(draft: &Fields<T, CodeUri, I>) -> Vec<CodeUri> {
+    let codes = draft.every_code().into_iter().map(|(_, code)| code);
+    codes.chain(draft.extension.codes()).cloned().collect()
 }
 
 /// Checks the code that stands at a place of a record, unless the record holds it there already.
-fn resolve_at(
+pub fn resolve_at(
     generation: &Generation,
     before: &Held,
-    (place, path): (CodePlace<'_>, String),
+    (place, path): (CodePlace<'_>, &str),
     code: &CodeUri,
     problems: &mut Vec<FieldProblem>,
 ) -> Option<CodedValue> {
@@ -143,17 +128,11 @@ fn resolve_at(
     }
 }
 
-/// Stands where a refused code stood until the whole record is refused, a few lines later; never stored.
-const REFUSED: CodedValue = CodedValue {
-    number: daftar_domain::code::CodeNumber(u32::MAX),
-    edition: daftar_domain::code::EditionNumber(u32::MAX),
-};
-
 /// Checks one code; remembers the problem where it is not right.
 pub fn resolve(
     generation: &Generation,
     field: CodedField,
-    path: String,
+    path: &str,
     code: &CodeUri,
     problems: &mut Vec<FieldProblem>,
 ) -> Option<CodedValue> {
@@ -161,7 +140,7 @@ pub fn resolve(
     match absent.map_or_else(|| generation.resolve(field, code), Err) {
         Ok(value) => Some(value),
         Err(problem) => {
-            problems.push(FieldProblem { field: path, code: problem.code(), message: problem.to_string() });
+            problems.push(problem.at(path));
             None
         }
     }
@@ -191,7 +170,7 @@ fn without_search(
 fn resolve_extension(
     generation: &Generation,
     field: &ExtensionPath,
-    path: String,
+    path: &str,
     code: &CodeUri,
     problems: &mut Vec<FieldProblem>,
 ) -> Option<CodedValue> {
@@ -199,7 +178,7 @@ fn resolve_extension(
     let Some(namespace) = declared.and_then(|field| field.vocabulary.as_deref()) else {
         // The module went while the request was read.
         let message = "no installed module declares such a field".to_owned();
-        problems.push(FieldProblem { field: path, code: "unknown_field", message });
+        problems.push(FieldProblem { field: path.to_owned(), code: "unknown_field", message });
         return None;
     };
     let absent = without_search(generation, &[namespace], code, problems);
@@ -211,17 +190,4 @@ fn resolve_extension(
             None
         }
     }
-}
-
-/// Checks every code of a group against its field's vocabularies, save those that it holds `before`; members and other groups
-/// keep the names they have.
-pub fn resolve_group<I>(
-    generation: &Generation,
-    before: &Held,
-    draft: GroupDetails<CodeUri, I>,
-    problems: &mut Vec<FieldProblem>,
-) -> GroupDetails<CodedValue, I> {
-    draft.map_codes(|place, path, code| {
-        resolve_at(generation, before, (place, path), &code, problems).unwrap_or(REFUSED)
-    })
 }

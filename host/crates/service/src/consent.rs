@@ -8,11 +8,12 @@
 
 use std::sync::Arc;
 
+use super::edit::references;
 use super::registry::Registry;
 use super::{audit, records, subjects, visibility};
 use daftar_domain::audit::{Actor, AuditAction, AuditOutcome};
 use daftar_domain::calendar::utc_day;
-use daftar_domain::consent::{Consent, ConsentDetails, ConsentId, ConsentStatus};
+use daftar_domain::consent::{Consent, ConsentDetails, ConsentId, ConsentStatus, SUBJECT, WITHDRAWN};
 use daftar_domain::context::{IdSource, OpContext};
 use daftar_domain::error::AppError;
 use daftar_domain::field::FieldSet;
@@ -21,7 +22,7 @@ use daftar_domain::organization::Organization;
 use daftar_domain::record::{RecordKind, VersionCondition};
 use daftar_domain::search::Page;
 use daftar_domain::search::terms::ConsentTerm;
-use daftar_domain::subject::Subject;
+use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_store::Operation;
 
 /// A consent as a request gives it: the subject by identifier.
@@ -53,21 +54,12 @@ pub fn new_id(ids: &dyn IdSource) -> Result<ConsentId, AppError> {
 /// [`AppError::Invalid`] when the subject does not resolve.
 pub async fn create(ctx: &OpContext, registry: &Registry, draft: ConsentDraft) -> Result<ConsentView, AppError> {
     let mut problems = Vec::new();
-    let subject = subjects::resolve(ctx, registry, "subject", &draft.subject, &mut problems).await?;
+    let given = draft.get(SUBJECT).cloned().and_then(SubjectReference::of);
+    let given = given.ok_or_else(|| AppError::internal("a consent was read without its subject"))?;
+    let subject = subjects::resolve(ctx, registry, "subject", &given, &mut problems).await?;
     let Some(subject) = subject else { return Err(AppError::Invalid(problems)) };
-    let details = ConsentDetails {
-        id: draft.id,
-        subject,
-        grantee: draft.grantee,
-        purpose: draft.purpose,
-        effective_date: draft.effective_date,
-        expiry_date: draft.expiry_date,
-        resources: draft.resources,
-        fields: draft.fields,
-        legal_basis: draft.legal_basis,
-        is_withdrawn: draft.is_withdrawn,
-    };
-    let targets = vec![reference(details.id), records::reference(subject.kind.record_kind(), &draft.subject.id)];
+    let details = draft.translate(&mut references::To(|_: RecordKind| subject.id));
+    let targets = vec![reference(details.id()), records::reference(subject.kind.record_kind(), &given.id)];
     let operation = Operation::create(details);
     let entry = audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets);
     view(ctx, registry, records::commit(registry, records::write(ctx, vec![operation], entry)).await?).await
@@ -111,15 +103,15 @@ async fn withdraw_once(
 ) -> Result<ConsentView, AppError> {
     let before = find(ctx, registry, id).await?;
     records::check_version(condition, before.meta.version)?;
-    let subject = subjects::called(&*registry.store, before.details.subject).await?;
+    let subject = subjects::called(&*registry.store, before.details.subject()).await?;
     let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, vec![reference(id), subject]);
-    if before.details.is_withdrawn {
+    if before.details.is_withdrawn() {
         entry.note = Some("was withdrawn already".to_owned());
         registry.audit.record(ctx, entry).await?;
         return view(ctx, registry, before).await;
     }
     entry.note = Some("withdrawn".to_owned());
-    let details = ConsentDetails { is_withdrawn: true, ..before.details.clone() };
+    let details = before.details.clone().with(WITHDRAWN, true);
     let operation = Operation::update(before.id, before.meta.version, details);
     view(ctx, registry, records::commit(registry, records::write(ctx, vec![operation], entry)).await?).await
 }
@@ -128,7 +120,7 @@ async fn withdraw_once(
 async fn find(ctx: &OpContext, registry: &Registry, id: ConsentId) -> Result<Arc<Consent>, AppError> {
     let consent = records::find::<ConsentDetails>(&*registry.store, &id.key()).await?;
     let is_seen = match &ctx.actor {
-        Actor::Client(_) => ctx.organization.as_ref() == Some(&consent.details.grantee),
+        Actor::Client(_) => ctx.organization.as_ref().map(Organization::as_str) == Some(consent.details.grantee()),
         Actor::Administrator | Actor::System => true,
         Actor::Unknown => false,
     };
@@ -181,7 +173,7 @@ pub async fn search(
 }
 
 async fn view(ctx: &OpContext, registry: &Registry, consent: Arc<Consent>) -> Result<ConsentView, AppError> {
-    let subject = subjects::called(&*registry.store, consent.details.subject).await?;
+    let subject = subjects::called(&*registry.store, consent.details.subject()).await?;
     let status = consent.details.status(utc_day(ctx.now));
     let fields = visibility::of(ctx, registry, RecordKind::Consent, consent.id).await?;
     let fields = fields.ok_or(AppError::NotFound(RecordKind::Consent))?;

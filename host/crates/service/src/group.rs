@@ -1,44 +1,40 @@
-//! What is done with groups: create, change, read, their members and history; a file each.
+//! What is done with groups: create, change, read, search, their members and history; the latter three in a file each.
 
-mod change;
 mod check;
-mod create;
-mod hidden;
 pub mod history;
 pub mod members;
 mod search;
-mod shown;
 
 use daftar_store::TypedReads;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub use change::change;
-pub use create::create;
-pub(super) use create::{must_ask, prepare};
 pub use search::{GroupSearchRequest, asked, check_search, search};
 
-use change::write_change;
-
+use self::check::{check_members, check_relationships};
 use super::codes::CodeView;
+use super::edit::hidden::Hidden;
+use super::edit::references::Shown;
+use super::edit::{self, Draft, Editable};
 use super::registry::Registry;
 use super::visibility::{self, Seen};
+use super::written::Spoken;
 use super::{audit, records};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::calendar::utc_day;
-use daftar_domain::code::CodeUri;
 use daftar_domain::context::OpContext;
-use daftar_domain::error::AppError;
+use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::field::FieldSet;
-use daftar_domain::group::{Group, GroupDetails, Member, Relationship};
+use daftar_domain::group::{Group, GroupDetails, GroupRecord, MEMBER, RELATIONSHIP, RELATIONSHIP_TARGET};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::individual::IndividualDetails;
-use daftar_domain::record::{RecordId, RecordKind};
+use daftar_domain::record::{RecordId, RecordKind, VersionCondition};
 use daftar_domain::scope::Resource;
-use daftar_vocabulary::LanguagePreference;
+use daftar_domain::value::Reference;
+use daftar_vocabulary::{Generation, LanguagePreference};
 
-/// A group as a request gives it: codes by URI, members by identifier.
-pub type GroupDraft = GroupDetails<CodeUri, IdentifierKey>;
+/// A group as a request gives it.
+pub type GroupDraft = Draft<GroupRecord>;
 
 /// A group with its members as this client may see them.
 pub struct GroupView {
@@ -104,28 +100,95 @@ pub async fn read(
     key: &IdentifierKey,
     wanted: Wanted,
 ) -> Result<GroupView, AppError> {
-    let found = find(ctx, registry, key).await;
+    let found = visibility::find_record(ctx, registry, key).await;
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)])).await?;
-    let (group, fields) = found?;
-    answer(ctx, registry, languages, (group, fields), wanted).await
+    answer(ctx, registry, languages, found?, wanted).await
 }
 
-/// The group that an identifier addresses.
+/// Registers a group.
 ///
 /// # Errors
-/// [`AppError::NotFound`] and [`AppError::Ambiguous`].
-async fn find(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<(Arc<Group>, FieldSet), AppError> {
-    let (id, fields) = visibility::find(ctx, registry, RecordKind::Group, key).await?;
-    let group = registry.store.find::<GroupDetails>(id).await?;
-    let group = group.ok_or_else(|| AppError::internal("an identifier leads to a record that is not there"))?;
-    Ok((group, fields))
+/// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every field that is not right, members that do not resolve among them;
+/// [`AppError::IdentifierInUse`].
+pub async fn create(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    draft: GroupDraft,
+) -> Result<GroupView, AppError> {
+    edit::create(ctx, registry, languages, draft).await
+}
+
+/// Changes what is said of a group: `make` says what it is to be, given what the client knows of it and what it writes. What
+/// the client may not write stays as it is.
+///
+/// # Errors
+/// [`AppError::FieldNotGranted`], those of `make` and of [`create`], [`AppError::NotFound`], [`AppError::Ambiguous`], and
+/// [`AppError::VersionMismatch`] when the condition is not met.
+pub async fn change(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    (key, condition): (&IdentifierKey, &VersionCondition),
+    spoken: &Spoken,
+    make: &(dyn Fn(&GroupView) -> Result<GroupDraft, AppError> + Send + Sync),
+) -> Result<GroupView, AppError> {
+    edit::change::<GroupRecord>(ctx, registry, languages, (key, condition), spoken, make).await
+}
+
+impl Editable for GroupRecord {
+    type View = GroupView;
+
+    async fn present(
+        ctx: &OpContext,
+        registry: &Registry,
+        languages: LanguagePreference,
+        present: Seen<GroupDetails>,
+        written: &FieldSet,
+    ) -> Result<GroupView, AppError> {
+        // Whom it names is compared with what is sent back.
+        let (members, related) = (written.allows("member"), written.allows("relationship"));
+        view(ctx, registry, languages, present, Wanted { members, related, ..Wanted::NOTHING }).await
+    }
+
+    fn shown(view: &GroupView, seen: &FieldSet) -> Shown {
+        let members = view.members.iter().filter(|_| seen.allows("member"));
+        let members = members.map(|(id, seen)| {
+            (Reference { kind: RecordKind::Individual, id: *id }, seen.record.details.identifiers.as_slice())
+        });
+        let groups = view.related.iter().filter(|_| seen.allows("relationship"));
+        let groups = groups.map(|(id, seen)| {
+            (Reference { kind: RecordKind::Group, id: *id }, seen.record.details.identifiers.as_slice())
+        });
+        Shown::of(members.chain(groups))
+    }
+
+    fn check(
+        ctx: &OpContext,
+        generation: &Generation,
+        details: &GroupDetails,
+        hidden: &Hidden,
+        problems: &mut Vec<FieldProblem>,
+    ) {
+        check_relationships(details, hidden, problems);
+        check_members(ctx, generation, details, hidden, problems);
+    }
+
+    async fn answer(
+        ctx: &OpContext,
+        registry: &Registry,
+        languages: LanguagePreference,
+        written: Seen<GroupDetails>,
+    ) -> Result<GroupView, AppError> {
+        answer(ctx, registry, languages, written, Wanted::ALL).await
+    }
 }
 
 /// Writes `Group/<system>|<value>`.
 #[must_use]
 pub fn reference(key: &IdentifierKey) -> String {
-    format!("{}/{}", RecordKind::Group, key.reveal())
+    records::reference(RecordKind::Group, key)
 }
 
 /// A group with what is wanted beside it.
@@ -133,21 +196,21 @@ async fn view(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
-    (group, fields): (Arc<Group>, FieldSet),
+    Seen { record: group, fields }: Seen<GroupDetails>,
     wanted: Wanted,
 ) -> Result<GroupView, AppError> {
     let details = &group.details;
-    let members = seen_members(ctx, registry, details.members.iter().flatten().filter(|_| wanted.members)).await?;
-    let related = details.relationships.iter().flatten().filter(|_| wanted.related);
+    let members = if wanted.members { members_of(details) } else { Vec::new() };
+    let members = seen_members(ctx, registry, members).await?;
+    let related = if wanted.related { related_to(details) } else { Vec::new() };
     let related = seen_groups(ctx, registry, related).await?;
-    let quantity = match details.members.as_ref().filter(|_| wanted.quantity) {
-        Some(_) => {
-            let active = details.active_members(utc_day(ctx.now)).map(|member| member.individual);
-            let active: Vec<RecordId> = active.collect();
-            let there = visibility::of_each(ctx, registry, RecordKind::Individual, &active).await?;
-            Some(there.into_iter().flatten().count())
-        }
-        None => None,
+    let quantity = if wanted.quantity && details.has(MEMBER) {
+        let active = details.active_members(utc_day(ctx.now)).map(|member| member.individual);
+        let active: Vec<RecordId> = active.collect();
+        let there = visibility::of_each(ctx, registry, RecordKind::Individual, &active).await?;
+        Some(there.into_iter().flatten().count())
+    } else {
+        None
     };
     let codes = CodeView::new(registry.vocabularies.current(), languages);
     Ok(GroupView { group, fields, members, related, quantity, codes })
@@ -159,12 +222,12 @@ pub(super) async fn answer(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
-    (group, fields): (Arc<Group>, FieldSet),
+    Seen { record, fields }: Seen<GroupDetails>,
     wanted: Wanted,
 ) -> Result<GroupView, AppError> {
-    let fields = hide_who_is_hidden(ctx, registry, &group, fields).await?;
+    let fields = hide_who_is_hidden(ctx, registry, &record, fields).await?;
     let wanted = wanted.of(&fields);
-    let view = view(ctx, registry, languages, (group, fields), wanted).await?;
+    let view = view(ctx, registry, languages, Seen { record, fields }, wanted).await?;
     if wanted.names_members {
         name_members(ctx, &view.members);
     }
@@ -187,13 +250,11 @@ async fn hide_who_is_hidden(
     if ctx.consent.is_none() {
         return Ok(fields);
     }
-    let members = group.details.members.iter().flatten().map(|member| member.individual);
-    let members: Vec<RecordId> = members.collect();
+    let members = members_of(&group.details);
     if !visibility::any_is_there(ctx, registry, RecordKind::Individual, &members).await? {
         fields = visibility::without(Resource::Group, &fields, &["member", "quantity"]);
     }
-    let related = group.details.relationships.iter().flatten().map(|relationship| relationship.target);
-    let related: Vec<RecordId> = related.collect();
+    let related = related_to(&group.details);
     if !visibility::any_is_there(ctx, registry, RecordKind::Group, &related).await? {
         fields = visibility::without(Resource::Group, &fields, &["relationship"]);
     }
@@ -206,13 +267,23 @@ fn name_members(ctx: &OpContext, members: &HashMap<RecordId, Seen<IndividualDeta
     ctx.trail.names(called.map(|key| records::reference(RecordKind::Individual, key)));
 }
 
-/// The people of some places in groups, as far as they are there for the client.
+/// The members of a group, the former ones too.
+fn members_of(details: &GroupDetails) -> Vec<RecordId> {
+    details.members().map(|member| member.individual).collect()
+}
+
+/// The other groups that a group has a relationship to.
+fn related_to(details: &GroupDetails) -> Vec<RecordId> {
+    let targets = details.items(RELATIONSHIP).filter_map(|relationship| relationship.get(RELATIONSHIP_TARGET));
+    targets.map(|target| target.id).collect()
+}
+
+/// Some people, as far as they are there for the client.
 async fn seen_members(
     ctx: &OpContext,
     registry: &Registry,
-    places: impl Iterator<Item = &Member>,
+    named: Vec<RecordId>,
 ) -> Result<HashMap<RecordId, Seen<IndividualDetails>>, AppError> {
-    let named: Vec<RecordId> = places.map(|member| member.individual).collect();
     let fields = visibility::of_each(ctx, registry, RecordKind::Individual, &named).await?;
     let seen = named.into_iter().zip(fields).filter_map(|(id, fields)| Some((id, fields?)));
     let mut seen: HashMap<RecordId, FieldSet> = seen.collect();
@@ -221,24 +292,17 @@ async fn seen_members(
     Ok(people.filter_map(|record| Some((record.id, Seen { fields: seen.remove(&record.id)?, record }))).collect())
 }
 
-/// The other groups of some relationships, as far as they are there for the client.
+/// Some groups, as far as they are there for the client.
 async fn seen_groups(
     ctx: &OpContext,
     registry: &Registry,
-    relationships: impl Iterator<Item = &Relationship>,
+    named: Vec<RecordId>,
 ) -> Result<HashMap<RecordId, Seen<GroupDetails>>, AppError> {
     let mut seen = HashMap::new();
-    for Relationship { target, .. } in relationships {
-        let Some(fields) = visibility::of(ctx, registry, RecordKind::Group, *target).await? else { continue };
-        let Some(record) = registry.store.find::<GroupDetails>(*target).await? else { continue };
-        seen.insert(*target, Seen { record, fields });
+    for id in named {
+        let Some(fields) = visibility::of(ctx, registry, RecordKind::Group, id).await? else { continue };
+        let Some(record) = registry.store.find::<GroupDetails>(id).await? else { continue };
+        seen.insert(id, Seen { record, fields });
     }
     Ok(seen)
-}
-
-/// Every code of a draft.
-pub(super) fn codes_of<I: Clone>(draft: &GroupDetails<CodeUri, I>) -> Vec<CodeUri> {
-    let mut codes = Vec::new();
-    draft.clone().map_codes(|_, _, code| codes.push(code));
-    codes
 }

@@ -11,6 +11,7 @@ pub mod client;
 pub mod codes;
 pub mod concept_group;
 pub mod consent;
+pub mod edit;
 pub mod eligibility;
 pub mod follow;
 pub mod group;

@@ -270,7 +270,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use daftar_domain::individual::IndividualDetails;
+    use daftar_domain::individual::{ACTIVE, IndividualDetails};
     use daftar_store::memory::MemoryStore;
     use daftar_store::{ChangeSink, Operation, Store, Write};
 
@@ -284,7 +284,7 @@ mod tests {
         let store = MemoryStore::default();
         store.attach_sink(std::sync::Arc::new(Nobody)).unwrap();
         for active in people {
-            let details = IndividualDetails { active: Some(*active), ..IndividualDetails::default() };
+            let details = IndividualDetails::default().with(ACTIVE, *active);
             let operations = vec![Operation::create(details)];
             let at = Timestamp::UNIX_EPOCH;
             let write = Write { at, source: None, operations, audit: Vec::new(), rests_on: Vec::new() };

@@ -16,8 +16,8 @@ use super::registry::Registry;
 use daftar_domain::code::{CodeNumber, CodeUri, CodedValue, Namespace};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
-use daftar_domain::group::GroupDetails;
-use daftar_domain::individual::IndividualDetails;
+use daftar_domain::record::{Fields, RecordType};
+use daftar_domain::value::{CodePlace, Reference, Translate};
 use daftar_store::{NewCodes, NumbersGiven, Operation};
 use daftar_vocabulary::{AskedCode, CallingThread, CodeTable, Generation, OpenProblem, OpenUnavailable, Vocabularies};
 
@@ -47,17 +47,17 @@ impl Consulted {
     ///
     /// # Errors
     /// [`AppError::Invalid`] when too many codes of the vocabulary are kept already, by all clients or by this one; when the store fails.
-    pub async fn finalise<D: MapCodes>(
+    pub async fn finalise<T: RecordType>(
         self,
         ctx: &OpContext,
         registry: &Registry,
-        details: D,
-    ) -> Result<(D, Option<Kept>), AppError> {
+        details: Fields<T>,
+    ) -> Result<(Fields<T>, Option<Kept>), AppError> {
         if self.asked.is_empty() {
             return Ok((details, None));
         }
         let kept = self.keep(ctx, registry).await?;
-        Ok((details.mapped(&|value| kept.lasting(value)), Some(kept)))
+        Ok((details.translate(&mut Lasting(&kept)), Some(kept)))
     }
 
     /// Finds the numbers that the codes get which were asked about, with the write whose record will hold them. Until that is made,
@@ -106,21 +106,19 @@ impl Consulted {
     }
 }
 
-/// Details that hold codes.
-pub trait MapCodes: Sized {
-    /// The same with other values in place of its codes.
-    fn mapped(self, change: &dyn Fn(CodedValue) -> CodedValue) -> Self;
-}
+/// Puts the lasting values in the places of codes that were good for a request only.
+struct Lasting<'k>(&'k Kept);
 
-impl MapCodes for IndividualDetails {
-    fn mapped(self, change: &dyn Fn(CodedValue) -> CodedValue) -> Self {
-        self.map_codes(|_, _, value| change(value))
+impl<I> Translate<CodedValue, I> for Lasting<'_> {
+    type Code = CodedValue;
+    type Id = I;
+
+    fn code(&mut self, _: CodePlace<'_>, _: &str, code: CodedValue) -> CodedValue {
+        self.0.lasting(code)
     }
-}
 
-impl MapCodes for GroupDetails {
-    fn mapped(self, change: &dyn Fn(CodedValue) -> CodedValue) -> Self {
-        self.map_codes(|_, _, value| change(value))
+    fn reference(&mut self, _: &str, reference: Reference<I>) -> Reference<I> {
+        reference
     }
 }
 

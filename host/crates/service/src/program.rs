@@ -10,15 +10,16 @@ pub use search::{ProgramQuery, check_search, search};
 use super::eligibility::check::check_expression;
 use super::registry::Registry;
 use super::visibility::{self, Seen};
-use super::{audit, changed, identifiers, records};
+use super::{audit, changed, identifiers, records, written};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::calendar::utc_day;
 use daftar_domain::change::Details;
 use daftar_domain::context::OpContext;
 use daftar_domain::eligibility::Diagnostic;
 use daftar_domain::error::{AppError, FieldProblem, FieldUse};
+use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::{Identifier, IdentifierKey};
-use daftar_domain::program::{Program, ProgramDetails};
+use daftar_domain::program::{ELIGIBILITY, Program, ProgramDetails};
 use daftar_domain::record::{RecordKind, VersionId};
 use daftar_domain::scope::Resource;
 use daftar_domain::subject::Subject;
@@ -68,13 +69,13 @@ pub async fn replace(
     let mut problems = Vec::new();
     check_details((ctx, registry), &before.details.identifiers, &details, &mut problems);
     identifiers::check_kept(&before.details.identifiers, &details.identifiers, &mut problems);
-    if details.target_type != before.details.target_type {
+    if details.target_type() != before.details.target_type() {
         problems.push(FieldProblem {
             field: "target_type".to_owned(),
             code: "immutable",
             message: format!(
                 "the program enrols beneficiaries of type `{}`, and that never changes; create another program",
-                before.details.target_type.name()
+                before.details.target_type().name()
             ),
         });
     }
@@ -82,11 +83,12 @@ pub async fn replace(
         return Err(AppError::Invalid(problems));
     }
     // An expression that stays as it is was checked when it was written: a program can be ended without an engine.
-    let warnings = if details.eligibility == before.details.eligibility {
+    let warnings = if details.get(ELIGIBILITY) == before.details.get(ELIGIBILITY) {
         Vec::new()
     } else {
         check_eligibility(ctx, registry, engine, &details).await?
     };
+    let details = written::keep(&before.details, details, &FieldSet::All);
     let program = write(ctx, registry, Some(before), details).await?;
     Ok(WrittenProgram { program, warnings })
 }
@@ -100,7 +102,7 @@ fn check_details(
     let generation = registry.vocabularies.current();
     let (kind, identifiers) = (RecordKind::Program, &details.identifiers);
     identifiers::check((&generation, utc_day(ctx.now)), kind, before, identifiers, problems);
-    if details.enforce_eligibility && details.eligibility.is_none() {
+    if details.enforces_eligibility() && !details.has(ELIGIBILITY) {
         problems.push(FieldProblem {
             field: "enforce_eligibility".to_owned(),
             code: "contradiction",
@@ -116,8 +118,8 @@ async fn check_eligibility(
     engine: &Arc<dyn EligibilityEngine>,
     details: &ProgramDetails,
 ) -> Result<Vec<Diagnostic>, AppError> {
-    match &details.eligibility {
-        Some(expression) => check_expression(ctx, registry, engine, expression, details.target_type).await,
+    match details.get(ELIGIBILITY) {
+        Some(expression) => check_expression(ctx, registry, engine, expression, details.target_type()).await,
         None => Ok(Vec::new()),
     }
 }
@@ -129,7 +131,7 @@ async fn write(
     details: ProgramDetails,
 ) -> Result<Arc<Program>, AppError> {
     let targets = records::references(RecordKind::Program, &details.identifiers);
-    let fields = changed::of_program(before.map(|before| &before.details), &details);
+    let fields = changed::fields(before.map(|before| &before.details), &details);
     let (action, operation) = match before {
         None => (AuditAction::Create, Operation::create(details)),
         Some(before) => (AuditAction::Update, Operation::update(before.id, before.meta.version, details)),
@@ -143,16 +145,11 @@ async fn write(
 /// # Errors
 /// [`AppError::NotFound`] and [`AppError::Ambiguous`].
 pub async fn read(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<Seen<ProgramDetails>, AppError> {
-    let found = find(ctx, registry, key).await;
+    let found = visibility::find_record(ctx, registry, key).await;
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     let targets = vec![records::reference(RecordKind::Program, key)];
     registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
     found
-}
-
-async fn find(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<Seen<ProgramDetails>, AppError> {
-    let (id, fields) = visibility::find(ctx, registry, RecordKind::Program, key).await?;
-    Ok(Seen { record: records::by_id(&*registry.store, id).await?, fields })
 }
 
 /// A program's own rule.
@@ -183,7 +180,7 @@ pub async fn rule_of(
     for field in ["eligibility", "target_type"] {
         visibility::check_read(ctx, Resource::Program, field, FieldUse::Rule)?;
     }
-    let program: Arc<Program> = match find(ctx, registry, key).await {
+    let program: Arc<Program> = match visibility::find_record(ctx, registry, key).await {
         Ok(seen) => seen.record,
         Err(error @ (AppError::NotFound(_) | AppError::Ambiguous)) => {
             return Err(AppError::invalid("program", "unresolved_reference", error.to_string()));
@@ -194,11 +191,11 @@ pub async fn rule_of(
         None => program,
         Some(then) => as_it_stood(registry, &program, then).await?,
     };
-    let Some(expression) = program.details.eligibility.clone() else {
+    let Some(expression) = program.details.get(ELIGIBILITY).map(str::to_owned) else {
         return Err(AppError::invalid("program", "no_expression", "the program has no eligibility expression"));
     };
     let reference = records::reference(RecordKind::Program, key);
-    Ok(ProgramRule { reference, version: program.meta.version, expression, subject: program.details.target_type })
+    Ok(ProgramRule { reference, version: program.meta.version, expression, subject: program.details.target_type() })
 }
 
 /// A program as it stood at a version.

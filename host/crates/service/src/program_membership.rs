@@ -20,11 +20,13 @@ use daftar_domain::error::AppError;
 use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::program::ProgramDetails;
-use daftar_domain::program_membership::{ProgramMembership, ProgramMembershipDetails};
+use daftar_domain::program_membership::{BENEFICIARY, FIELDS, PROGRAM, ProgramMembership, ProgramMembershipDetails};
 use daftar_domain::record::RecordKind;
+use daftar_domain::schema::{self, Tag};
+use daftar_domain::subject::SubjectReference;
 
 /// A membership as a request gives it: program and beneficiary by identifier.
-pub type MembershipDraft = ProgramMembershipDetails<IdentifierKey, IdentifierKey>;
+pub type MembershipDraft = ProgramMembershipDetails<IdentifierKey>;
 
 /// A membership with what its program and its beneficiary are called.
 pub struct MembershipView {
@@ -57,10 +59,26 @@ pub async fn view(
     fields: FieldSet,
 ) -> Result<MembershipView, AppError> {
     let details = &membership.details;
-    let program = records::by_id::<ProgramDetails>(&*registry.store, details.program).await?;
+    let program = records::by_id::<ProgramDetails>(&*registry.store, details.program()).await?;
     let program = called(RecordKind::Program, &program.details.identifiers)?;
-    let beneficiary = subjects::called(&*registry.store, details.beneficiary).await?;
+    let beneficiary = subjects::called(&*registry.store, details.beneficiary()).await?;
     Ok(MembershipView { membership, program, beneficiary, fields })
+}
+
+/// The program and the beneficiary of a draft: whoever reads a body sees to it that it names both.
+///
+/// # Errors
+/// [`AppError::Internal`] when one is missing.
+pub(crate) fn named_in(draft: &MembershipDraft) -> Result<(IdentifierKey, SubjectReference<IdentifierKey>), AppError> {
+    let program = draft.get(PROGRAM).map(|program| program.id.clone());
+    let beneficiary = draft.get(BENEFICIARY).cloned().and_then(SubjectReference::of);
+    let named = program.zip(beneficiary);
+    named.ok_or_else(|| AppError::internal("a membership was read without its program or its beneficiary"))
+}
+
+/// The name of a field in bodies.
+fn name_of(tag: Tag) -> &'static str {
+    schema::row(FIELDS, tag).map_or("", |field| field.name)
 }
 
 fn called(kind: RecordKind, identifiers: &[Identifier]) -> Result<String, AppError> {

@@ -111,13 +111,7 @@ pub fn check_fields(
 pub fn code_ranks(generation: &Generation, sort: &[SortKey]) -> Vec<u32> {
     let coded = sort.iter().filter_map(|key| match key.field {
         SortField::Code(field) => Some(field),
-        SortField::Name
-        | SortField::BirthDate
-        | SortField::DeceasedDate
-        | SortField::Status
-        | SortField::EnrollmentDate
-        | SortField::ExitDate
-        | SortField::LastUpdated => None,
+        SortField::Name | SortField::Date(_) | SortField::Word(_) | SortField::LastUpdated => None,
     });
     let mut namespaces: Vec<&str> = coded.flat_map(CodedField::namespaces).copied().collect();
     namespaces.dedup();

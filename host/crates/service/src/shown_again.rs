@@ -3,12 +3,13 @@
 //! **Invariant:** they are shown by what the client may see now. Of one that the request made and that is not there for the client
 //! any more only what it sent itself is left: type, identifiers and meta. One that it changed is not there, as for any other call.
 
-use super::codes::{CodeView, LanguagePreference};
+use super::codes::LanguagePreference;
 use super::group::{self, GroupView};
-use super::individual::{self, IndividualView, Wanted};
+use super::individual::{self, IndividualView};
 use super::program_membership::{self, MembershipView};
+use super::records;
 use super::registry::Registry;
-use super::{records, visibility};
+use super::visibility::{self, Seen};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::field::FieldSet;
@@ -50,14 +51,14 @@ pub async fn shown_again(
     };
     Ok(match kind {
         RecordKind::Individual => {
-            let individual = registry.store.find_version(id, version).await?.ok_or_else(gone)?;
-            let codes = CodeView::new(registry.vocabularies.current(), languages);
-            let beside = individual::beside(ctx, registry, (&individual, &fields), Wanted::ALL).await?;
-            ShownAgain::Individual(IndividualView { individual, fields, beside, codes })
+            let record = registry.store.find_version(id, version).await?.ok_or_else(gone)?;
+            let seen = Seen { record, fields };
+            ShownAgain::Individual(individual::view(ctx, registry, languages, seen, individual::Wanted::ALL).await?)
         }
         RecordKind::Group => {
-            let group = registry.store.find_version(id, version).await?.ok_or_else(gone)?;
-            ShownAgain::Group(group::answer(ctx, registry, languages, (group, fields), group::Wanted::ALL).await?)
+            let record = registry.store.find_version(id, version).await?.ok_or_else(gone)?;
+            let seen = Seen { record, fields };
+            ShownAgain::Group(group::answer(ctx, registry, languages, seen, group::Wanted::ALL).await?)
         }
         RecordKind::ProgramMembership => {
             let membership = registry.store.find_version(id, version).await?.ok_or_else(gone)?;

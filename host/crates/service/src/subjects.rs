@@ -32,14 +32,25 @@ pub async fn resolve(
 /// # Errors
 /// What ends the request.
 pub fn unresolved(field: &str, error: AppError, problems: &mut Vec<FieldProblem>) -> Result<(), AppError> {
+    problems.push(leads_nowhere(field, leading_nowhere(error)?));
+    Ok(())
+}
+
+/// Why a reference leads nowhere.
+///
+/// # Errors
+/// What ends the request.
+pub fn leading_nowhere(error: AppError) -> Result<String, AppError> {
     match error {
-        AppError::NotFound(_) | AppError::Ambiguous => {
-            let (code, message) = ("unresolved_reference", error.to_string());
-            problems.push(FieldProblem { field: field.to_owned(), code, message });
-            Ok(())
-        }
+        AppError::NotFound(_) | AppError::Ambiguous => Ok(error.to_string()),
         other => Err(other),
     }
+}
+
+/// The problem of a reference that leads nowhere.
+#[must_use]
+pub fn leads_nowhere(field: &str, message: String) -> FieldProblem {
+    FieldProblem { field: field.to_owned(), code: "unresolved_reference", message }
 }
 
 /// Everybody of these kinds who carries or carried an identifier: what a search by it means.

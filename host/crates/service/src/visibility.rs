@@ -16,8 +16,9 @@ use std::sync::Arc;
 
 pub use consented::{beneficiaries, beneficiary, limits, sees, without};
 
-use super::identifiers;
 use super::registry::Registry;
+use super::{identifiers, records};
+use daftar_domain::change::Details;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldUse};
 use daftar_domain::field::{FieldSet, field_of_path};
@@ -102,7 +103,7 @@ pub async fn of_written_membership(
     details: &ProgramMembershipDetails,
 ) -> Result<FieldSet, AppError> {
     let resource = Resource::ProgramMembership;
-    let consented = consented::fields_about(ctx, registry, resource, details.beneficiary).await?;
+    let consented = consented::fields_about(ctx, registry, resource, details.beneficiary()).await?;
     let consented = consented.unwrap_or_else(FieldSet::none);
     Ok(consented.intersection(&ctx.fields(resource, Action::Read)))
 }
@@ -174,6 +175,19 @@ pub async fn find(
     let id = identifiers::choose(kind, &consented::owners(ctx, registry, kind, key).await?)?;
     let fields = of(ctx, registry, kind, id).await?.ok_or(AppError::NotFound(kind))?;
     Ok((id, fields))
+}
+
+/// The record itself that an identifier addresses, with what the client may see of it.
+///
+/// # Errors
+/// As [`find`].
+pub async fn find_record<D: Details>(
+    ctx: &OpContext,
+    registry: &Registry,
+    key: &IdentifierKey,
+) -> Result<Seen<D>, AppError> {
+    let (id, fields) = find(ctx, registry, D::KIND, key).await?;
+    Ok(Seen { record: records::by_id(&*registry.store, id).await?, fields })
 }
 
 /// The fields that searches of a resource may look at.

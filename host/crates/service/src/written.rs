@@ -2,21 +2,16 @@
 //!
 //! **Invariant:** what stays is put back after everything else was checked, so that no refusal tells what it says.
 
-use std::collections::BTreeMap;
-
 use super::visibility;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldUse};
 use daftar_domain::extension::{EXTENSION, Extension};
-use daftar_domain::field::{FieldName, FieldSet, field_of_path};
-use daftar_domain::group::GroupDetails;
+use daftar_domain::field::{FieldName, FieldSet, computed, field_of_path};
 use daftar_domain::identifier::Identifier;
-use daftar_domain::individual::IndividualDetails;
+use daftar_domain::record::{Fields, RecordKind, RecordType};
+use daftar_domain::schema::{self, Field};
 use daftar_domain::scope::{Action, Resource};
-use daftar_domain::vocabulary::CodedField;
-
-/// Fields that the server writes: a body may send them back, and they are not read.
-const READ_ONLY: [&str; 2] = ["quantity", "group_membership"];
+use daftar_domain::value;
 
 /// What the body of a change speaks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,10 +22,11 @@ pub enum Spoken {
     Named(FieldSet),
 }
 
-/// The fields of a resource among the members of a body; what is no field is refused where the body is read.
+/// The fields of a resource among the members of a body; what is no field is refused where the body is read. What the server computes
+/// may be sent back, and is not read.
 #[must_use]
 pub fn named<'a>(resource: Resource, members: impl IntoIterator<Item = &'a str>) -> FieldSet {
-    let written = members.into_iter().filter(|name| !READ_ONLY.contains(name));
+    let written = members.into_iter().filter(|name| !is_computed(resource, name));
     FieldSet::only(written.filter_map(|name| FieldName::parse(resource, name).ok()))
 }
 
@@ -87,160 +83,51 @@ pub fn check_identifiers(
     Err(AppError::FieldNotGranted { resource, field: "identifier".to_owned(), usage: FieldUse::Write })
 }
 
-/// The fields that a new person would have.
+/// The fields that a new record would have, beside its identifiers.
 #[must_use]
-pub fn of_individual<C>(draft: &IndividualDetails<C>) -> FieldSet {
-    let IndividualDetails {
-        identifiers: _,
-        active,
-        name,
-        birth_date,
-        birth_date_estimated,
-        deceased_date,
-        codes,
-        code_lists,
-        telecom,
-        address,
-        income,
-        photo,
-        extension,
-    } = draft;
-    let singles = [
-        ("active", active.is_some()),
-        ("name", name.is_some()),
-        ("birth_date", birth_date.is_some()),
-        ("birth_date_estimated", birth_date_estimated.is_some()),
-        ("deceased_date", deceased_date.is_some()),
-        ("telecom", telecom.is_some()),
-        ("address", address.is_some()),
-        ("income", income.is_some()),
-        ("photo", photo.is_some()),
-    ];
-    let singles = singles.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name);
-    let codes = codes.iter().map(|(field, _)| field).chain(code_lists.iter().map(|(field, _)| field));
-    let extension = extension_fields(extension);
-    let all = singles.chain(codes.map(|field| field.path())).chain(extension.iter().map(String::as_str));
-    named(Resource::Individual, all)
+pub fn present<T: RecordType, C, I>(draft: &Fields<T, C, I>) -> FieldSet {
+    let fields = value::in_order(Fields::<T, C, I>::schema(), draft.iter());
+    let names = fields.filter(|(field, _)| !field.is_internal).map(|(field, _)| field.name.to_owned());
+    let extension = draft.extension.iter().map(|(path, _)| format!("{EXTENSION}.{path}"));
+    let extension = extension.map(|path| field_of_path(&path).to_owned());
+    let names: Vec<String> = names.chain(extension).collect();
+    named(T::KIND.resource(), names.iter().map(String::as_str))
 }
 
-/// The fields that a new group would have.
+/// A draft without the fields that are not written: they stay as they are, so that nothing in them need be checked.
 #[must_use]
-pub fn of_group<C, I>(draft: &GroupDetails<C, I>) -> FieldSet {
-    let GroupDetails {
-        identifiers: _,
-        active,
-        name,
-        group_type,
-        housing_type,
-        members,
-        relationships,
-        address,
-        extension,
-    } = draft;
-    let singles = [
-        ("active", active.is_some()),
-        ("name", name.is_some()),
-        ("group_type", group_type.is_some()),
-        ("housing_type", housing_type.is_some()),
-        ("member", members.is_some()),
-        ("relationship", relationships.is_some()),
-        ("address", address.is_some()),
-    ];
-    let singles = singles.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name);
-    let extension = extension_fields(extension);
-    named(Resource::Group, singles.chain(extension.iter().map(String::as_str)))
+pub fn only<T: RecordType, C, I>(mut draft: Fields<T, C, I>, written: &FieldSet) -> Fields<T, C, I> {
+    for field in not_written::<T>(written) {
+        draft.put(field.tag, None);
+    }
+    draft
 }
 
-fn extension_fields<C>(extension: &Extension<C>) -> Vec<String> {
-    let paths = extension.iter().map(|(path, _)| format!("{EXTENSION}.{path}"));
-    paths.map(|path| field_of_path(&path).to_owned()).collect()
-}
-
-/// A person as a change makes it: what is written of it, and what was `before` of the rest. Identifiers are always written.
+/// A record as a change makes it: what is written of it, and what was `before` of the rest. Identifiers are always written, and what a
+/// newer program stored always stays.
 #[must_use]
-pub fn keep_individual(before: &IndividualDetails, now: IndividualDetails, written: &FieldSet) -> IndividualDetails {
+pub fn keep<T: RecordType>(before: &Fields<T>, mut now: Fields<T>, written: &FieldSet) -> Fields<T> {
+    now.keep_later(before);
     if written.is_all() {
         return now;
     }
-    let IndividualDetails {
-        identifiers,
-        active,
-        name,
-        birth_date,
-        birth_date_estimated,
-        deceased_date,
-        codes,
-        code_lists,
-        telecom,
-        address,
-        income,
-        photo,
-        extension,
-    } = now;
-    let is_written = |field: &str| written.allows(field);
-    IndividualDetails {
-        identifiers,
-        active: if is_written("active") { active } else { before.active },
-        name: if is_written("name") { name } else { before.name.clone() },
-        birth_date: if is_written("birth_date") { birth_date } else { before.birth_date },
-        birth_date_estimated: if is_written("birth_date_estimated") {
-            birth_date_estimated
-        } else {
-            before.birth_date_estimated
-        },
-        deceased_date: if is_written("deceased_date") { deceased_date } else { before.deceased_date },
-        codes: keep_codes(&before.codes, codes, written),
-        code_lists: keep_codes(&before.code_lists, code_lists, written),
-        telecom: if is_written("telecom") { telecom } else { before.telecom.clone() },
-        address: if is_written("address") { address } else { before.address.clone() },
-        income: if is_written("income") { income } else { before.income },
-        photo: if is_written("photo") { photo } else { before.photo },
-        extension: keep_extension(&before.extension, &extension, written),
+    for field in not_written::<T>(written) {
+        now.put(field.tag, before.value(field.tag).cloned());
     }
+    let extension = kept_extension(&before.extension, &now.extension, written);
+    Fields::new(now.identifiers, now.values, extension)
 }
 
-/// A group as a change makes it, as [`keep_individual`].
-#[must_use]
-pub fn keep_group(before: &GroupDetails, now: GroupDetails, written: &FieldSet) -> GroupDetails {
-    if written.is_all() {
-        return now;
-    }
-    let GroupDetails {
-        identifiers,
-        active,
-        name,
-        group_type,
-        housing_type,
-        members,
-        relationships,
-        address,
-        extension,
-    } = now;
-    let is_written = |field: &str| written.allows(field);
-    GroupDetails {
-        identifiers,
-        active: if is_written("active") { active } else { before.active },
-        name: if is_written("name") { name } else { before.name.clone() },
-        group_type: if is_written("group_type") { group_type } else { before.group_type },
-        housing_type: if is_written("housing_type") { housing_type } else { before.housing_type },
-        members: if is_written("member") { members } else { before.members.clone() },
-        relationships: if is_written("relationship") { relationships } else { before.relationships.clone() },
-        address: if is_written("address") { address } else { before.address.clone() },
-        extension: keep_extension(&before.extension, &extension, written),
-    }
+fn is_computed(resource: Resource, name: &str) -> bool {
+    RecordKind::ALL.into_iter().any(|kind| kind.resource() == resource && computed(kind) == Some(name))
 }
 
-fn keep_codes<C: Clone>(
-    before: &[(CodedField, C)],
-    now: Vec<(CodedField, C)>,
-    written: &FieldSet,
-) -> Vec<(CodedField, C)> {
-    let kept = before.iter().filter(|(field, _)| !written.allows(field.path())).cloned();
-    let now = now.into_iter().filter(|(field, _)| written.allows(field.path()));
-    kept.chain(now).collect::<BTreeMap<_, _>>().into_iter().collect()
+fn not_written<T: RecordType>(written: &FieldSet) -> impl Iterator<Item = &'static Field> {
+    let fields = schema::fields(T::KIND).iter();
+    fields.filter(|field| !field.is_internal && !written.allows(field.name))
 }
 
-fn keep_extension(before: &Extension, now: &Extension, written: &FieldSet) -> Extension {
+fn kept_extension(before: &Extension, now: &Extension, written: &FieldSet) -> Extension {
     let is_written = |path: &str| written.allows(&format!("{EXTENSION}.{path}"));
     let kept = before.iter().filter(|(path, _)| !is_written(path.as_str()));
     let now = now.iter().filter(|(path, _)| is_written(path.as_str()));
@@ -253,7 +140,10 @@ mod tests {
     use daftar_domain::calendar::parse_date;
     use daftar_domain::code::{CodeNumber, CodedValue, EditionNumber};
     use daftar_domain::extension::{ExtensionContent, ExtensionValue};
+    use daftar_domain::individual::{BIRTH_DATE, DECEASED_DATE, EDUCATION, GENDER, IndividualDetails, LANGUAGES};
     use daftar_domain::manifest::ExtensionPath;
+    use daftar_domain::schema::Tag;
+    use daftar_domain::value::{Value, Values};
 
     fn coded(number: u32) -> CodedValue {
         CodedValue { number: CodeNumber(number), edition: EditionNumber(0) }
@@ -262,14 +152,13 @@ mod tests {
     fn person(number: u32) -> IndividualDetails {
         let path = |text| ExtensionPath::parse(text).unwrap();
         let value = || ExtensionContent::One(ExtensionValue::Integer(i64::from(number)));
-        IndividualDetails {
-            birth_date: parse_date(&format!("19{number}-01-01")).ok(),
-            deceased_date: parse_date(&format!("20{number}-01-01")).ok(),
-            codes: vec![(CodedField::Gender, coded(number)), (CodedField::Education, coded(number))],
-            code_lists: vec![(CodedField::Languages, vec![coded(number)])],
-            extension: Extension::new(vec![(path("farmer.plots"), value()), (path("herder.goats"), value())]),
-            ..IndividualDetails::default()
-        }
+        let extension = Extension::new(vec![(path("farmer.plots"), value()), (path("herder.goats"), value())]);
+        IndividualDetails::new(Vec::new(), Values::default(), extension)
+            .with(BIRTH_DATE, parse_date(&format!("19{number}-01-01")).ok())
+            .with(DECEASED_DATE, parse_date(&format!("20{number}-01-01")).ok())
+            .with(GENDER, coded(number))
+            .with(EDUCATION, coded(number))
+            .with(LANGUAGES, vec![coded(number)])
     }
 
     #[test]
@@ -277,17 +166,27 @@ mod tests {
         let (before, now) = (person(10), person(20));
         let members = ["birth_date", "gender", "extension.farmer", "meta", "nonsense"];
         let written = named(Resource::Individual, members);
-        let kept = keep_individual(&before, now.clone(), &written);
-        assert_eq!((kept.birth_date, kept.deceased_date), (now.birth_date, before.deceased_date));
-        assert_eq!(kept.codes, [(CodedField::Gender, coded(20)), (CodedField::Education, coded(10))]);
-        assert_eq!(kept.code_lists, before.code_lists);
+        let kept = keep(&before, now.clone(), &written);
+        assert_eq!((kept.get(BIRTH_DATE), kept.get(DECEASED_DATE)), (now.get(BIRTH_DATE), before.get(DECEASED_DATE)));
+        assert_eq!((kept.get(GENDER), kept.get(EDUCATION)), (Some(&coded(20)), Some(&coded(10))));
+        assert_eq!(kept.get(LANGUAGES), before.get(LANGUAGES));
         assert_eq!(kept.extension.get("farmer.plots"), now.extension.get("farmer.plots"));
         assert_eq!(kept.extension.get("herder.goats"), before.extension.get("herder.goats"));
-        assert_eq!(keep_individual(&before, now.clone(), &FieldSet::All), now);
-        assert_eq!(keep_individual(&before, now, &FieldSet::none()), before);
-        let emptied = keep_individual(&before, IndividualDetails::default(), &written);
-        assert_eq!(emptied.codes, [(CodedField::Education, coded(10))], "what is written and not there is taken out");
-        assert_eq!(emptied.birth_date, None);
+        assert_eq!(keep(&before, now.clone(), &FieldSet::All), now);
+        assert_eq!(keep(&before, now, &FieldSet::none()), before);
+        let emptied = keep(&before, IndividualDetails::default(), &written);
+        assert_eq!(emptied.get(GENDER), None, "what is written and not there is taken out");
+        assert_eq!((emptied.get(EDUCATION), emptied.get(BIRTH_DATE)), (Some(&coded(10)), None));
+    }
+
+    #[test]
+    fn what_a_newer_program_stored_stays_whoever_writes() {
+        let mut before = person(10);
+        before.put(Tag(900), Some(Value::Later(Box::from([1, 2]))));
+        for written in [FieldSet::All, FieldSet::none()] {
+            let kept = keep(&before, IndividualDetails::default(), &written);
+            assert_eq!(kept.value(Tag(900)), before.value(Tag(900)));
+        }
     }
 
     #[test]
@@ -306,7 +205,7 @@ mod tests {
         assert_eq!(refused(&["extension.herder"]).as_deref(), Some("extension.herder"));
         assert_eq!(refused(&["extension"]).as_deref(), Some("extension"));
         assert_eq!(
-            of_individual(&person(10)),
+            present(&person(10)),
             named(
                 Resource::Individual,
                 [

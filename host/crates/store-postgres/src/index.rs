@@ -7,6 +7,7 @@
 mod apart;
 mod bulk;
 mod codes;
+mod columns;
 mod entry;
 mod filter;
 mod memberships;
@@ -162,7 +163,7 @@ impl Index for PostgresIndex {
         let rows = self.query(statement, &Parameters::default()).await?;
         let program = |row: &Row| {
             let value: &[u8] = row.try_get(1).map_err(told)?;
-            record::program::decode(RecordId(number(row, 0)?.unsigned_abs()), value).map(Arc::new)
+            record::fields::decode(RecordId(number(row, 0)?.unsigned_abs()), value).map(Arc::new)
         };
         rows.iter().map(program).collect()
     }

@@ -117,15 +117,6 @@ fn looked_into(
     id: RecordId,
     value: &[u8],
 ) -> Result<(daftar_domain::record::VersionId, Option<daftar_domain::photo::PhotoReference>), StoreError> {
-    use daftar_domain::change::ChangedRecord;
-
     let record = record::decode_any(kind, id, value)?;
-    let photo = match &record {
-        ChangedRecord::Individual(individual) => individual.details.photo,
-        ChangedRecord::Group(_)
-        | ChangedRecord::Program(_)
-        | ChangedRecord::ProgramMembership(_)
-        | ChangedRecord::Consent(_) => None,
-    };
-    Ok((record.place().2, photo))
+    Ok((record.place().2, record.photo()))
 }

@@ -8,7 +8,8 @@ use std::sync::atomic::AtomicBool;
 use tempfile::TempDir;
 
 use super::*;
-use daftar_domain::individual::IndividualDetails;
+use daftar_domain::individual::{Individual, IndividualDetails, TELECOM, TELECOM_VALUE};
+use daftar_domain::value::Values;
 use daftar_store::record::samples;
 use daftar_store::suite::{Backend, Listener, audit_entry, commit, create, every_behaviour, everybody, person, write};
 use daftar_store::{ChangeSink, Operation, TypedReads};
@@ -137,10 +138,12 @@ async fn what_was_acknowledged_is_there_after_a_crash() {
 async fn large_records_survive_a_crash() {
     let folder = TempDir::new().unwrap();
     let store = Folder::listening(folder.path());
-    let mut details = samples::full_individual().details;
-    let mut telecom = details.telecom.take().unwrap();
-    telecom[0].value = "long ".repeat(180_000);
-    details.telecom = Some(telecom);
+    let with_value = |value: String| -> IndividualDetails {
+        let details = samples::full_individual().details;
+        let telecom: Values = details.items(TELECOM).next().unwrap().clone();
+        details.with(TELECOM, vec![telecom.with(TELECOM_VALUE, value)])
+    };
+    let mut details = with_value("long ".repeat(180_000));
     let stored = create(&store, details.clone()).await;
     let files = std::fs::read_dir(folder.path().join("blobs")).unwrap().count();
     assert!(files > 0, "the record is too large for the database's log");
@@ -148,8 +151,8 @@ async fn large_records_survive_a_crash() {
     let survivor = Folder::open(crashed.path());
     assert_eq!(survivor.find::<IndividualDetails>(stored.id).await.unwrap(), Some(stored));
 
+    details = with_value("longer ".repeat(180_000));
     details.identifiers.clear();
-    details.telecom.as_mut().unwrap()[0].value = "longer ".repeat(180_000);
     let refused = commit(&store, vec![Operation::create(details)]).await;
     assert!(matches!(refused, Err(StoreError::TooLarge { what: "individual", .. })));
     assert_eq!(create(&store, person(&[])).await.id, RecordId(2));

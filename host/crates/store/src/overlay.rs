@@ -137,7 +137,7 @@ impl Overlay {
     /// The groups written here of which a person is or was a member as they are now.
     #[must_use]
     pub fn groups_of(&self, individual: RecordId) -> Vec<RecordId> {
-        let is_named = |group: &GroupDetails| group.members.iter().flatten().any(|one| one.individual == individual);
+        let is_named = |group: &GroupDetails| group.members().any(|one| one.individual == individual);
         let groups = self.now(GroupDetails::of).into_iter();
         groups.filter(|group| is_named(&group.details)).map(|group| group.id).collect()
     }
@@ -146,14 +146,14 @@ impl Overlay {
     #[must_use]
     pub fn memberships_of(&self, subject: SubjectReference) -> Vec<RecordId> {
         let memberships = self.now(ProgramMembershipDetails::of).into_iter();
-        memberships.filter(|one| one.details.beneficiary == subject).map(|one| one.id).collect()
+        memberships.filter(|one| one.details.beneficiary() == subject).map(|one| one.id).collect()
     }
 
     /// Whose membership that is, if it was written here.
     #[must_use]
     pub fn beneficiary_of(&self, membership: RecordId) -> Option<SubjectReference> {
         let memberships = self.now(ProgramMembershipDetails::of).into_iter();
-        memberships.filter(|one| one.id == membership).map(|one| one.details.beneficiary).next()
+        memberships.filter(|one| one.id == membership).map(|one| one.details.beneficiary()).next()
     }
 
     /// The records of a kind that were written here, as they are now, in the order in which they were written first.

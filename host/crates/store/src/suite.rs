@@ -29,14 +29,19 @@ use std::sync::{Arc, Mutex};
 
 use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::change::{Change, Details};
+use daftar_domain::extension::Extension;
 use daftar_domain::group::GroupDetails;
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::individual::{Individual, IndividualDetails};
-use daftar_domain::record::{Record, RecordId};
+use daftar_domain::program_membership::{BENEFICIARY, MembershipStatus, PROGRAM, ProgramMembershipDetails, STATUS};
+use daftar_domain::record::{Record, RecordId, RecordKind};
+use daftar_domain::subject::SubjectReference;
+use daftar_domain::value::{Reference, Values};
 
 use super::archive::{Archive, Refill};
 use super::audit_archive::AuditArchive;
 use super::change_log::ChangeLog;
+use super::record::samples;
 use super::{ChangeSink, Committed, Operation, Store, StoreError, TypedReads, Write, Written};
 
 /// A backend under test.
@@ -96,12 +101,26 @@ pub fn key(text: &str) -> IdentifierKey {
 /// A person with open identifiers.
 pub fn person(identifiers: &[&str]) -> IndividualDetails {
     let identifiers = identifiers.iter().map(|text| Identifier { key: key(text), period: None });
-    IndividualDetails { identifiers: identifiers.collect(), ..IndividualDetails::default() }
+    IndividualDetails::new(identifiers.collect(), Values::default(), Extension::default())
 }
 
 /// A group with open identifiers.
 pub fn group(identifiers: &[&str]) -> GroupDetails {
-    GroupDetails { identifiers: person(identifiers).identifiers, ..GroupDetails::default() }
+    GroupDetails::new(person(identifiers).identifiers, Values::default(), Extension::default())
+}
+
+/// A membership without identifiers.
+pub fn membership(
+    program: RecordId,
+    beneficiary: SubjectReference,
+    status: MembershipStatus,
+) -> ProgramMembershipDetails {
+    let mut details = samples::full_membership().details;
+    details.identifiers.clear();
+    details
+        .with(PROGRAM, Reference { kind: RecordKind::Program, id: program })
+        .with(BENEFICIARY, Reference::from(beneficiary))
+        .with(STATUS, status)
 }
 
 pub fn write(operations: Vec<Operation>) -> Write {

@@ -7,22 +7,24 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use daftar_domain::address::Address;
+use daftar_domain::address;
 use daftar_domain::calendar::Period;
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::code::{CodeNumber, CodedValue, EditionNumber};
-use daftar_domain::consent::{ConsentDetails, ConsentId};
+use daftar_domain::consent::{self, ConsentDetails, ConsentId};
 use daftar_domain::consent_filter::ConsentFilter;
-use daftar_domain::group::{GroupDetails, Member};
+use daftar_domain::extension::Extension;
+use daftar_domain::group::{self, GroupDetails, Member};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
-use daftar_domain::individual::{Income, IndividualDetails};
+use daftar_domain::individual::{self, IndividualDetails};
 use daftar_domain::organization::{LegalBasis, Organization};
-use daftar_domain::person_name::PersonName;
-use daftar_domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
+use daftar_domain::person_name;
+use daftar_domain::program_membership::{self, MembershipStatus, ProgramMembershipDetails};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::found::Sorting;
 use daftar_domain::search::{CodeCondition, CodedPlace, IndividualQuery, Page, TextConditions};
 use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_domain::value::{Reference, Values};
 use daftar_domain::vocabulary::CodedField;
 use daftar_index::{SearchLimits, Snapshot};
 use daftar_store::memory::MemoryStore;
@@ -74,31 +76,29 @@ fn word(says: u32) -> String {
     WORDS[says as usize % WORDS.len()].to_owned()
 }
 
-fn address(says: u32) -> Address {
-    let country = says.is_multiple_of(3).then(|| code(says % 2));
-    Address { country, region: Some(word(says / 5)), district: Some(word(says / 3)), ..Address::default() }
+fn address(says: u32) -> Values {
+    Values::default()
+        .with(address::COUNTRY, says.is_multiple_of(3).then(|| code(says % 2)))
+        .with(address::REGION, word(says / 5))
+        .with(address::DISTRICT, word(says / 3))
 }
 
 fn person(says: u32, number: u64) -> IndividualDetails {
     let ended = Period { start: None, end: Some(day(0)) };
-    let mut details = IndividualDetails {
-        identifiers: vec![
-            identifier(&format!("urn:x:a|{number}"), None),
-            identifier(&format!("urn:x:b|{}", says % 5), Some(ended)),
-        ],
-        active: [None, Some(true), Some(false)][says as usize % 3],
-        name: Some(PersonName { family: Some(word(says)), given: Some(word(says / 7)), ..PersonName::default() }),
-        birth_date: (!says.is_multiple_of(4)).then(|| day(says % 900)),
-        codes: vec![(CodedField::Gender, code(says % 3))],
-        code_lists: vec![(CodedField::Languages, vec![code(says % 4), code(says % 5)])],
-        address: Some((0..says % 3).map(|at| address(says + at)).collect()),
-        income: says.is_multiple_of(5).then(|| Income { amount: f64::from(says), currency: None, period: None }),
-        ..IndividualDetails::default()
-    };
-    if says.is_multiple_of(6) {
-        details.extension = samples::full_individual().details.extension;
-    }
-    details
+    let identifiers =
+        vec![identifier(&format!("urn:x:a|{number}"), None), identifier(&format!("urn:x:b|{}", says % 5), Some(ended))];
+    let name: Values = Values::default().with(person_name::FAMILY, word(says)).with(person_name::GIVEN, word(says / 7));
+    let income = || Values::default().with(individual::INCOME_AMOUNT, f64::from(says));
+    let extension =
+        if says.is_multiple_of(6) { samples::full_individual().details.extension } else { Extension::default() };
+    IndividualDetails::new(identifiers, Values::default(), extension)
+        .with(individual::ACTIVE, [None, Some(true), Some(false)][says as usize % 3])
+        .with(individual::NAME, name)
+        .with(individual::BIRTH_DATE, (!says.is_multiple_of(4)).then(|| day(says % 900)))
+        .with(individual::GENDER, code(says % 3))
+        .with(individual::LANGUAGES, vec![code(says % 4), code(says % 5)])
+        .with(individual::ADDRESS, (0..says % 3).map(|at| address(says + at)).collect::<Vec<_>>())
+        .with(individual::INCOME, says.is_multiple_of(5).then(income))
 }
 
 impl World {
@@ -149,15 +149,13 @@ impl World {
                 }
             }
             4..=6 => {
-                let details = GroupDetails {
-                    identifiers: vec![identifier(&format!("urn:x:g|{number}"), None)],
-                    name: Some(word(says)),
-                    active: says.is_multiple_of(3).then_some(false),
-                    group_type: says.is_multiple_of(2).then(|| code(7)),
-                    members: Some(self.members(says)),
-                    address: Some(vec![address(says)]),
-                    ..GroupDetails::default()
-                };
+                let identifiers = vec![identifier(&format!("urn:x:g|{number}"), None)];
+                let details: GroupDetails = GroupDetails::new(identifiers, Values::default(), Extension::default())
+                    .with(group::NAME, word(says))
+                    .with(group::ACTIVE, says.is_multiple_of(3).then_some(false))
+                    .with(group::GROUP_TYPE, says.is_multiple_of(2).then(|| code(7)))
+                    .with(group::MEMBER, self.members(says))
+                    .with(group::ADDRESS, vec![address(says)]);
                 match present(RecordKind::Group, 1).await {
                     Some(before) => Operation::update(before.place().1, before.place().2, details),
                     None => Operation::create(details),
@@ -165,11 +163,11 @@ impl World {
             }
             7 | 8 => match present(RecordKind::Consent, 3).await {
                 Some(ChangedRecord::Consent(before)) => {
-                    let details = ConsentDetails {
-                        expiry_date: says.is_multiple_of(2).then(|| day(says % 100 + 50)),
-                        is_withdrawn: before.details.is_withdrawn || says.is_multiple_of(3),
-                        ..before.details.clone()
-                    };
+                    let is_withdrawn = before.details.is_withdrawn() || says.is_multiple_of(3);
+                    let details = before.details.clone();
+                    let details = details
+                        .with(consent::EXPIRY_DATE, says.is_multiple_of(2).then(|| day(says % 100 + 50)))
+                        .with(consent::WITHDRAWN, is_withdrawn.then_some(true));
                     Operation::update(before.id, before.meta.version, details)
                 }
                 _ => Operation::create(self.consent(which, says)?),
@@ -177,20 +175,19 @@ impl World {
             _ => match present(RecordKind::ProgramMembership, 2).await {
                 Some(ChangedRecord::ProgramMembership(before)) => {
                     let status = MembershipStatus::ALL[says as usize % 6];
-                    let details = ProgramMembershipDetails { status, ..before.details.clone() };
+                    let details = before.details.clone().with(program_membership::STATUS, status);
                     Operation::update(before.id, before.meta.version, details)
                 }
-                _ => Operation::create(ProgramMembershipDetails {
-                    identifiers: Vec::new(),
-                    has_no_identifier: false,
-                    program: RecordId(u64::from(says % 3 + 1)),
-                    beneficiary: self.subject(which)?,
-                    status: MembershipStatus::ALL[says as usize % 6],
-                    enrollment_date: says.is_multiple_of(2).then(|| day(says % 90)),
-                    exit_date: None,
-                    exit_reason: None,
-                    override_reason: None,
-                }),
+                _ => {
+                    let program = Reference { kind: RecordKind::Program, id: RecordId(u64::from(says % 3 + 1)) };
+                    let enrolled = says.is_multiple_of(2).then(|| day(says % 90));
+                    let details: ProgramMembershipDetails = ProgramMembershipDetails::default()
+                        .with(program_membership::PROGRAM, program)
+                        .with(program_membership::BENEFICIARY, Reference::from(self.subject(which)?))
+                        .with(program_membership::STATUS, MembershipStatus::ALL[says as usize % 6])
+                        .with(program_membership::ENROLLMENT_DATE, enrolled);
+                    Operation::create(details)
+                }
             },
         })
     }
@@ -198,21 +195,19 @@ impl World {
     fn consent(&self, which: u64, says: u32) -> Option<ConsentDetails> {
         let resources = [Resource::Individual, Resource::Group, Resource::ProgramMembership];
         let fields = says.is_multiple_of(3).then(|| vec!["name".to_owned(), "birth_date".to_owned()]);
-        Some(ConsentDetails {
-            id: ConsentId::from_bytes(u128::from(self.written).to_be_bytes()),
-            subject: self.subject(which)?,
-            grantee: Organization::parse(ORGANIZATIONS[says as usize % 3]).unwrap(),
-            purpose: says.is_multiple_of(4).then(|| format!("purpose {}", says % 5)),
-            effective_date: day(says % 50),
-            expiry_date: says.is_multiple_of(2).then(|| day(says % 50 + 20)),
-            resources: resources
-                .into_iter()
-                .filter(|resource| (says >> (*resource as u32 % 8)).is_multiple_of(2))
-                .collect(),
-            fields,
-            legal_basis: LegalBasis::Consent,
-            is_withdrawn: says.is_multiple_of(9),
-        })
+        let resources = resources.into_iter().filter(|resource| (says >> (*resource as u32 % 8)).is_multiple_of(2));
+        let details = ConsentDetails::default()
+            .with(consent::CONSENT_ID, ConsentId::from_bytes(u128::from(self.written).to_be_bytes()))
+            .with(consent::SUBJECT, Reference::from(self.subject(which)?))
+            .with(consent::GRANTEE, ORGANIZATIONS[says as usize % 3].to_owned())
+            .with(consent::PURPOSE, says.is_multiple_of(4).then(|| format!("purpose {}", says % 5)))
+            .with(consent::EFFECTIVE_DATE, day(says % 50))
+            .with(consent::EXPIRY_DATE, says.is_multiple_of(2).then(|| day(says % 50 + 20)))
+            .with(consent::SCOPES, resources.collect::<Vec<_>>())
+            .with(consent::FIELD_NAMES, fields)
+            .with(consent::LEGAL_BASIS, LegalBasis::Consent)
+            .with(consent::WITHDRAWN, says.is_multiple_of(9).then_some(true));
+        Some(details)
     }
 
     /// Writes some steps as one write, as far as they can be done.

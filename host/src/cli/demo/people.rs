@@ -4,13 +4,14 @@ use jiff::civil::Date;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use daftar_domain::address::Address;
+use daftar_domain::address;
 use daftar_domain::code::CodeUri;
-use daftar_domain::group::{GroupDetails, Member};
+use daftar_domain::extension::Extension;
+use daftar_domain::group::{self, GroupDetails, Member};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
-use daftar_domain::individual::{Income, IncomePeriod, IndividualDetails};
-use daftar_domain::person_name::PersonName;
-use daftar_domain::vocabulary::CodedField;
+use daftar_domain::individual::{self, IncomePeriod, IndividualDetails};
+use daftar_domain::person_name;
+use daftar_domain::value::Values;
 
 /// The identifier of the first person: the head of the first household.
 pub const SAMPLE_PERSON: &str = "DEMO-000001";
@@ -104,10 +105,13 @@ const FAMILY: [&str; 24] = [
 const COUNTRIES: [&str; 8] = ["SN", "ML", "ET", "KE", "ZA", "CO", "VN", "BD"];
 const DISTRICTS: [&str; 6] = ["North", "South", "East", "West", "Riverside", "Old Town"];
 
+/// The fields of a record that is to be registered, or of a part of one.
+type Part = Values<CodeUri, IdentifierKey>;
+
 /// A household with the people in it.
 pub struct Household {
     /// The people, the head first.
-    pub people: Vec<IndividualDetails<CodeUri>>,
+    pub people: Vec<IndividualDetails<CodeUri, IdentifierKey>>,
     /// The household.
     pub group: GroupDetails<CodeUri, IdentifierKey>,
 }
@@ -148,36 +152,28 @@ fn household(random: &mut StdRng, number: usize, first_person: usize, size: usiz
         let is_gender_known = at == 0 || random.random_ratio(49, 50);
         let birth_year = 2026 - random.random_range(ages);
         let birth_date = Date::new(birth_year, random.random_range(1..=12), random.random_range(1..=28)).ok()?;
-        let mut codes = vec![
-            (CodedField::MaritalStatus, code(MARITAL_STATUS, marital)?),
-            (CodedField::Country, code(COUNTRY, country)?),
-        ];
-        if is_gender_known {
-            codes.push((CodedField::Gender, code(GENDER, if is_female { "2" } else { "1" })?));
-        }
-        people.push(IndividualDetails {
-            identifiers: vec![Identifier { key: key.clone(), period: None }],
-            active: Some(true),
-            name: Some(PersonName {
-                family: Some(family.to_owned()),
-                given: Some(given.to_owned()),
-                ..PersonName::default()
-            }),
-            birth_date: is_birth_date_known.then_some(birth_date),
-            birth_date_estimated: is_birth_date_known.then(|| random.random_ratio(1, 10)),
-            codes,
-            address: Some(vec![Address {
-                district: Some(district.to_owned()),
-                country: Some(code(COUNTRY, country)?),
-                ..Address::default()
-            }]),
-            income: (birth_year < 2006 && random.random_ratio(2, 3)).then(|| Income {
-                amount: f64::from(random.random_range(10..900)) * 10.0,
-                currency: None,
-                period: Some(IncomePeriod::Month),
-            }),
-            ..IndividualDetails::default()
+        let gender = code(GENDER, if is_female { "2" } else { "1" })?;
+        let name =
+            Part::default().with(person_name::FAMILY, family.to_owned()).with(person_name::GIVEN, given.to_owned());
+        let address = Part::default()
+            .with(address::DISTRICT, district.to_owned())
+            .with(address::COUNTRY, code(COUNTRY, country)?);
+        let identifiers = vec![Identifier { key: key.clone(), period: None }];
+        let person = IndividualDetails::new(identifiers, Part::default(), Extension::default())
+            .with(individual::ACTIVE, true)
+            .with(individual::NAME, name)
+            .with(individual::BIRTH_DATE, is_birth_date_known.then_some(birth_date))
+            .with(individual::BIRTH_DATE_ESTIMATED, is_birth_date_known.then(|| random.random_ratio(1, 10)))
+            .with(individual::GENDER, is_gender_known.then_some(gender))
+            .with(individual::MARITAL_STATUS, code(MARITAL_STATUS, marital)?)
+            .with(individual::COUNTRY, code(COUNTRY, country)?)
+            .with(individual::ADDRESS, vec![address]);
+        let income = (birth_year < 2006 && random.random_ratio(2, 3)).then(|| {
+            let amount = f64::from(random.random_range(10..900)) * 10.0;
+            let income = Part::default().with(individual::INCOME_AMOUNT, amount);
+            income.with(individual::INCOME_PERIOD, IncomePeriod::Month)
         });
+        people.push(person.with(individual::INCOME, income));
         members.push(Member {
             individual: key,
             role: Some(code(RELATIONSHIP, role)?),
@@ -185,14 +181,12 @@ fn household(random: &mut StdRng, number: usize, first_person: usize, size: usiz
             is_inactive: false,
         });
     }
-    let group = GroupDetails {
-        identifiers: vec![Identifier { key: identifier(&format!("DEMO-H-{number:05}"))?, period: None }],
-        active: Some(true),
-        name: Some(format!("{family} household")),
-        group_type: Some(code(GROUP_TYPE, "household")?),
-        members: Some(members),
-        ..GroupDetails::default()
-    };
+    let identifiers = vec![Identifier { key: identifier(&format!("DEMO-H-{number:05}"))?, period: None }];
+    let group = GroupDetails::new(identifiers, Part::default(), Extension::default())
+        .with(group::ACTIVE, true)
+        .with(group::NAME, format!("{family} household"))
+        .with(group::GROUP_TYPE, code(GROUP_TYPE, "household")?)
+        .with(group::MEMBER, members);
     Some(Household { people, group })
 }
 
@@ -218,7 +212,7 @@ mod tests {
         let people: usize = households.iter().map(|household| household.people.len()).sum();
         assert_eq!(people, 1_000);
         for household in &households {
-            let members = household.group.members.as_ref().unwrap();
+            let members: Vec<_> = household.group.items(group::MEMBER).collect();
             let heads = members.iter().filter(|member| member.role.as_ref().unwrap().code.as_str() == "head");
             assert_eq!(heads.count(), 1);
             assert_eq!(members.len(), household.people.len());

@@ -1,8 +1,8 @@
-//! Which fields the records of each kind have, and what their values are.
+//! Which fields the records of each kind have in a table, by the schema, and what their values are.
 
-use super::path::Path;
+use super::path::{Path, is_by_system};
 use daftar_domain::record::RecordKind;
-use daftar_domain::vocabulary::CodedField;
+use daftar_domain::schema::{self, Field, Kind};
 
 /// What the values of a field are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,108 +27,60 @@ pub enum Form {
     Members,
 }
 
-const TEXTS: [(&str, Form); 8] = [
-    ("address.type", Form::Text),
-    ("address.text", Form::Text),
-    ("address.line", Form::Texts),
-    ("address.city", Form::Text),
-    ("address.district", Form::Text),
-    ("address.region", Form::Text),
-    ("address.postal_code", Form::Text),
-    ("address.country", Form::Code),
-];
+/// Identifiers, which every record but a consent has beside the fields of the schema.
 const IDENTIFIER: [(&str, Form); 3] = [
     ("identifier[].value", Form::Text),
     ("identifier[].period.start", Form::Date),
     ("identifier[].period.end", Form::Date),
 ];
-const INDIVIDUAL: [(&str, Form); 17] = [
-    ("active", Form::Boolean),
-    ("name.family", Form::Text),
-    ("name.given", Form::Text),
-    ("name.middle", Form::Text),
-    ("name.prefix", Form::Text),
-    ("name.suffix", Form::Text),
-    ("name.text", Form::Text),
-    ("birth_date", Form::Date),
-    ("birth_date_estimated", Form::Boolean),
-    ("deceased_date", Form::Date),
-    ("telecom[].value", Form::Text),
-    ("telecom[].use", Form::Text),
-    ("telecom[].rank", Form::Number),
-    ("income.amount", Form::Number),
-    ("income.currency", Form::Code),
-    ("income.period", Form::Text),
-    ("photo", Form::Text),
-];
-const GROUP: [(&str, Form); 5] = [
-    ("active", Form::Boolean),
-    ("name", Form::Text),
-    ("group_type", Form::Code),
-    ("housing_type", Form::Code),
-    ("member", Form::Members),
-];
-const PROGRAM: [(&str, Form); 9] = [
-    ("active", Form::Boolean),
-    ("name", Form::Text),
-    ("description", Form::Text),
-    ("program_type", Form::Text),
-    ("target_type", Form::Text),
-    ("eligibility", Form::Text),
-    ("enforce_eligibility", Form::Boolean),
-    ("period.start", Form::Date),
-    ("period.end", Form::Date),
-];
-const MEMBERSHIP: [(&str, Form); 7] = [
-    ("program", Form::Reference),
-    ("beneficiary", Form::Reference),
-    ("status", Form::Text),
-    ("enrollment_date", Form::Date),
-    ("exit_date", Form::Date),
-    ("exit_reason", Form::Text),
-    ("override.reason", Form::Text),
-];
-const CONSENT: [(&str, Form); 10] = [
-    ("consent_id", Form::Text),
-    ("status", Form::Text),
-    ("subject", Form::Reference),
-    ("grantee", Form::Text),
-    ("purpose", Form::Text),
-    ("effective_date", Form::Date),
-    ("expiry_date", Form::Date),
-    ("scopes", Form::Texts),
-    ("fields", Form::Texts),
-    ("legal_basis", Form::Text),
-];
 
 /// Every field of a kind with what its values are.
 #[must_use]
-pub fn fields(kind: RecordKind) -> Vec<(&'static str, Form)> {
-    let mut fields = Vec::new();
-    match kind {
-        RecordKind::Individual => {
-            fields.extend(IDENTIFIER);
-            fields.extend(INDIVIDUAL);
-            fields.extend(CodedField::individual_singles().map(|field| (field.path(), Form::Code)));
-            fields.extend(CodedField::individual_lists().map(|field| (field.path(), Form::Codes)));
-            fields.extend(TEXTS);
+pub fn fields(kind: RecordKind) -> Vec<(String, Form)> {
+    let mut fields = match kind {
+        // The server computes it.
+        RecordKind::Consent => vec![("status".to_owned(), Form::Text)],
+        RecordKind::Individual | RecordKind::Group | RecordKind::Program | RecordKind::ProgramMembership => {
+            IDENTIFIER.map(|(path, form)| (path.to_owned(), form)).into()
         }
-        RecordKind::Group => {
-            fields.extend(IDENTIFIER);
-            fields.extend(GROUP);
-            fields.extend(TEXTS);
-        }
-        RecordKind::Program => {
-            fields.extend(IDENTIFIER);
-            fields.extend(PROGRAM);
-        }
-        RecordKind::ProgramMembership => {
-            fields.extend(IDENTIFIER);
-            fields.extend(MEMBERSHIP);
-        }
-        RecordKind::Consent => fields.extend(CONSENT),
-    }
+    };
+    schema::fields(kind).iter().for_each(|field| add(&mut fields, field.name.to_owned(), field));
     fields
+}
+
+/// Adds a field, or its parts, where tables have it.
+fn add(fields: &mut Vec<(String, Form)>, path: String, field: &Field) {
+    if field.is_internal || field.is_not_tabular {
+        return;
+    }
+    let form = match &field.kind {
+        Kind::List { of: Kind::Code(_), .. } => Form::Codes,
+        Kind::List { of: Kind::Struct(part), .. } => {
+            let mut parts = part.fields.iter().filter(|part| !part.is_not_tabular);
+            let of_item = if is_by_system(&path) { format!("{path}[]") } else { path.clone() };
+            match (parts.next(), parts.next()) {
+                (Some(Field { kind: Kind::Reference(_), .. }), None) => Form::Members,
+                _ => return part.fields.iter().for_each(|part| add(fields, format!("{of_item}.{}", part.name), part)),
+            }
+        }
+        Kind::List { .. } => Form::Texts,
+        Kind::Struct(part) => {
+            return part.fields.iter().for_each(|part| add(fields, format!("{path}.{}", part.name), part));
+        }
+        Kind::Boolean => Form::Boolean,
+        Kind::Integer | Kind::Number | Kind::Count | Kind::Amount => Form::Number,
+        Kind::Date => Form::Date,
+        Kind::Code(_) | Kind::ModuleCode => Form::Code,
+        Kind::Reference(_) => Form::Reference,
+        Kind::Text(_)
+        | Kind::Organization
+        | Kind::Expression
+        | Kind::FieldName
+        | Kind::Word(_)
+        | Kind::ConsentId
+        | Kind::Photo => Form::Text,
+    };
+    fields.push((path, form));
 }
 
 /// What the values of a field are; nothing is known of the fields that modules add, which are texts where nothing else is said.
@@ -144,14 +96,22 @@ pub fn form(kind: RecordKind, path: &Path) -> Result<Form, String> {
     if let Some((_, form)) = fields.iter().find(|(name, _)| *name == shape) {
         return Ok(*form);
     }
-    let shown = |name: &str| match name {
-        "identifier[].value" => "identifier[SYSTEM]".to_owned(),
-        "telecom[].value" => "telecom[phone]".to_owned(),
-        other => other.replace("[]", "[…]"),
+    let shown = |name: &str| match name.strip_suffix("[].value") {
+        Some(list) => format!("{list}[{}]", system_of(kind, list)),
+        None => name.replace("[]", "[…]"),
     };
-    let near = nearest(&shape, fields.iter().map(|(name, _)| *name));
+    let near = nearest(&shape, fields.iter().map(|(name, _)| name.as_str()));
     let hint = near.map(|name| format!("; did you mean `{}`?", shown(name))).unwrap_or_default();
     Err(format!("records of type `{kind}` have no field `{}`{hint}", path.as_str()))
+}
+
+/// A system that an item of a list may have, for a hint: the first of its words.
+fn system_of(kind: RecordKind, list: &str) -> &'static str {
+    let parts = schema::find(schema::fields(kind), list).map(|list| list.kind.parts()).unwrap_or_default();
+    match schema::find(parts, "system").map(|system| &system.kind) {
+        Some(Kind::Word([first, ..])) => first,
+        _ => "SYSTEM",
+    }
 }
 
 /// The nearest of some names, if one is near.
@@ -182,6 +142,39 @@ mod tests {
         assert_eq!(form_of("extension.farmer.crops"), Ok(Form::Text));
         assert!(form_of("birthdate").unwrap_err().ends_with("did you mean `birth_date`?"));
         assert!(form_of("given").unwrap_err().ends_with("did you mean `name.given`?"));
+        assert!(form_of("telecom.value").unwrap_err().ends_with("did you mean `telecom[phone]`?"));
+        assert!(form_of("identifier.value").unwrap_err().ends_with("did you mean `identifier[SYSTEM]`?"));
         assert!(form_of("shoe_size_in_inches").unwrap_err().ends_with("`shoe_size_in_inches`"));
+    }
+
+    #[test]
+    fn tables_have_the_fields_of_the_schema() {
+        let form_of = |kind, text: &str| form(kind, &Path::parse(text).unwrap()).ok();
+        for (kind, path, expected) in [
+            (RecordKind::Individual, "telecom[email].use", Form::Text),
+            (RecordKind::Individual, "telecom[email].rank", Form::Number),
+            (RecordKind::Individual, "address.line", Form::Texts),
+            (RecordKind::Individual, "income.currency", Form::Code),
+            (RecordKind::Individual, "photo", Form::Text),
+            (RecordKind::Group, "identifier[urn:x:a].period.end", Form::Date),
+            (RecordKind::Group, "member", Form::Members),
+            (RecordKind::Program, "period.start", Form::Date),
+            (RecordKind::ProgramMembership, "beneficiary", Form::Reference),
+            (RecordKind::ProgramMembership, "override.reason", Form::Text),
+            (RecordKind::Consent, "scopes", Form::Texts),
+            (RecordKind::Consent, "status", Form::Text),
+        ] {
+            assert_eq!(form_of(kind, path), Some(expected), "{path}");
+        }
+        for (kind, path) in [
+            (RecordKind::Individual, "telecom[email].system"),
+            (RecordKind::Group, "relationship.type"),
+            (RecordKind::Group, "member.role"),
+            (RecordKind::ProgramMembership, "has_no_identifier"),
+            (RecordKind::Consent, "identifier[urn:x:a]"),
+            (RecordKind::Consent, "withdrawn"),
+        ] {
+            assert_eq!(form_of(kind, path), None, "{path}");
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Where a field lies in the body of a record: `name.given`, `identifier[urn:x:id]`, `address[1].city`.
 
+use daftar_domain::record::RecordKind;
+use daftar_domain::schema::{self, Field, Kind};
 use serde_json::{Map, Value, json};
 
 /// The most items of a list that a path may name by number.
@@ -10,7 +12,7 @@ const INDEX_MAX: usize = 50;
 enum Step {
     /// A member.
     Member(String),
-    /// The item of a list whose member says so: of `identifier` and `telecom` the system.
+    /// The item of a list whose member says so: the system, where items have one.
     Item { member: &'static str, is: String },
     /// The item of a list at a place.
     At(usize),
@@ -45,7 +47,7 @@ impl Path {
                 };
                 steps.push(step(name, selector, text)?);
                 rest = after;
-            } else if name == "address" && rest.starts_with('.') {
+            } else if steps.len() == 1 && rest.starts_with('.') && !parts_of(name).is_empty() && !is_by_system(name) {
                 steps.push(Step::At(0));
             }
             match rest.strip_prefix('.') {
@@ -109,8 +111,21 @@ impl Path {
     }
 }
 
+/// The fields of the items of a list that records have under that name; none, where no record has such a list.
+fn parts_of(list: &str) -> &'static [Field] {
+    let rows = RecordKind::ALL.into_iter().filter_map(|kind| schema::find(schema::fields(kind), list));
+    let lists = rows.filter(|field| matches!(field.kind, Kind::List { .. }));
+    lists.map(|field| field.kind.parts()).find(|parts| !parts.is_empty()).unwrap_or_default()
+}
+
+/// Whether the items of a list are told apart by their `system`.
+#[must_use]
+pub fn is_by_system(list: &str) -> bool {
+    list == "identifier" || schema::find(parts_of(list), "system").is_some()
+}
+
 fn step(list: &str, selector: &str, text: &str) -> Result<Step, String> {
-    if matches!(list, "identifier" | "telecom") && !selector.is_empty() {
+    if is_by_system(list) && !selector.is_empty() {
         return Ok(Step::Item { member: "system", is: selector.to_owned() });
     }
     match selector.parse::<usize>() {

@@ -3,8 +3,11 @@
 //! **Invariant:** records that a key does not tell apart, those without a value among them, follow one another in the order in
 //! which they were registered; those without a value come last, whichever way the others run.
 
+use std::sync::LazyLock;
+
 use crate::field::field_of_path;
-use crate::record::RecordId;
+use crate::record::{RecordId, RecordKind};
+use crate::schema::{self, Field, Kind};
 use crate::vocabulary::CodedField;
 
 /// The most keys of one order.
@@ -44,25 +47,37 @@ pub fn number_of_code(code: u32, ranks: &[u32]) -> u64 {
     }
 }
 
-/// What records can be put in order by. Not every kind of record has each.
+/// What records can be put in order by. Not every kind of record has each; [`sort_fields`] gives those of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SortField {
     /// The name.
     Name,
-    /// Day of birth.
-    BirthDate,
-    /// Day of death.
-    DeceasedDate,
+    /// A day, by the name of its field.
+    Date(&'static str),
+    /// A word, such as the status of a membership, in the order of the alphabet; by the name of its field.
+    Word(&'static str),
     /// A field that holds one code, by the code.
     Code(CodedField),
-    /// Where a membership stands, by the name of the status.
-    Status,
-    /// Since when a membership counts.
-    EnrollmentDate,
-    /// Since when it does not any more.
-    ExitDate,
     /// When the record was last written.
     LastUpdated,
+}
+
+/// What records of a kind can be put in order by: the rows of the schema that say so, and when records were last written.
+#[must_use]
+pub fn sort_fields(kind: RecordKind) -> &'static [SortField] {
+    static FIELDS: LazyLock<[Vec<SortField>; 5]> = LazyLock::new(|| RecordKind::ALL.map(all_sort_fields));
+    FIELDS.get(kind.place()).map_or(&[], Vec::as_slice)
+}
+
+fn all_sort_fields(kind: RecordKind) -> Vec<SortField> {
+    let of_row = |field: &Field| match field.kind {
+        Kind::Date => SortField::Date(field.name),
+        Kind::Word(_) => SortField::Word(field.name),
+        Kind::Code(coded) => SortField::Code(coded),
+        _ => SortField::Name,
+    };
+    let rows = schema::fields(kind).iter().filter(|field| field.is_sortable).map(of_row);
+    rows.chain([SortField::LastUpdated]).collect()
 }
 
 impl SortField {
@@ -71,12 +86,8 @@ impl SortField {
     pub fn name(self) -> &'static str {
         match self {
             Self::Name => "name",
-            Self::BirthDate => "birth_date",
-            Self::DeceasedDate => "deceased_date",
+            Self::Date(name) | Self::Word(name) => name,
             Self::Code(field) => field.path(),
-            Self::Status => "status",
-            Self::EnrollmentDate => "enrollment_date",
-            Self::ExitDate => "exit_date",
             Self::LastUpdated => "_last_updated",
         }
     }
@@ -184,6 +195,20 @@ mod tests {
         assert_eq!(sortable(&long).map(str::len), Some(SORT_TEXT_BYTES_MAX));
         let odd = format!("a{long}");
         assert_eq!(sortable(&odd).map(str::len), Some(SORT_TEXT_BYTES_MAX - 1));
+    }
+
+    #[test]
+    fn what_records_are_put_in_order_by_follows_from_the_schema() {
+        let names = |kind| sort_fields(kind).iter().map(|field| field.name()).collect::<Vec<_>>();
+        assert_eq!(
+            names(RecordKind::Individual).get(..4),
+            Some(&["name", "birth_date", "deceased_date", "gender"][..])
+        );
+        assert_eq!(names(RecordKind::Individual).len(), 13);
+        assert_eq!(names(RecordKind::Group), ["name", "group_type", "housing_type", "_last_updated"]);
+        assert_eq!(names(RecordKind::Program), ["name", "_last_updated"]);
+        let of_memberships = ["status", "enrollment_date", "exit_date", "_last_updated"];
+        assert_eq!(names(RecordKind::ProgramMembership), of_memberships);
     }
 
     #[test]

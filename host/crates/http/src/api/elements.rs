@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** `type`, `identifier` and `meta` always stay: without them an answer cannot be followed or changed.
 
+use std::iter;
+
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -10,104 +12,53 @@ use serde_json::{Map, Value};
 use super::error::{ApiError, Problem};
 use super::extract::query::Parameters;
 use daftar_domain::error::AppError;
+use daftar_domain::extension::EXTENSION;
+use daftar_domain::field::fields_of;
+use daftar_domain::group::{MEMBER_ENTITY, MEMBERS};
+use daftar_domain::record::RecordKind;
+use daftar_domain::schema::{self, Kind};
 
 /// The most elements of one request.
 const ELEMENTS_MAX: usize = 100;
 /// What always stays.
 const KEPT: [&str; 3] = ["type", "identifier", "meta"];
-
-const CODE: Parts = Parts::Named(&["uri", "code", "display", "namespace"]);
-
-const ADDRESS: Parts = Parts::Named(&["type", "text", "line", "city", "district", "region", "postal_code", "country"]);
+/// The parts of a code, as answers have it.
+const CODE: [&str; 4] = ["uri", "code", "display", "namespace"];
 
 /// What can be chosen within a field.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parts {
     /// Nothing: it is a single value.
     Whole,
     /// These.
-    Named(&'static [&'static str]),
+    Named(Vec<&'static str>),
     /// Whatever modules put there.
     Any,
 }
 
-/// The fields of a kind of record.
-pub type Fields = &'static [(&'static str, Parts)];
+/// The fields that answers show of a kind of record, in their order.
+pub fn fields(kind: RecordKind) -> impl Iterator<Item = (&'static str, Parts)> {
+    let names = fields_of(kind.resource()).iter().copied();
+    iter::once("type").chain(names).chain(["meta"]).map(move |name| (name, parts_of(kind, name)))
+}
 
-/// The fields of an individual.
-pub const INDIVIDUAL: Fields = &[
-    ("type", Parts::Whole),
-    ("identifier", Parts::Named(&["system", "value", "period"])),
-    ("active", Parts::Whole),
-    ("name", Parts::Named(&["family", "given", "middle", "prefix", "suffix", "text"])),
-    ("birth_date", Parts::Whole),
-    ("birth_date_estimated", Parts::Whole),
-    ("deceased_date", Parts::Whole),
-    ("gender", CODE),
-    ("marital_status", CODE),
-    ("country", CODE),
-    ("religion", CODE),
-    ("ethnocultural_status", CODE),
-    ("education", CODE),
-    ("occupation", CODE),
-    ("economic_activity", CODE),
-    ("pregnancy_status", CODE),
-    ("languages", CODE),
-    ("disability_codes", CODE),
-    ("health_conditions", CODE),
-    ("telecom", Parts::Named(&["system", "value", "use", "rank"])),
-    ("address", ADDRESS),
-    ("income", Parts::Named(&["amount", "currency", "period"])),
-    ("photo", Parts::Whole),
-    ("extension", Parts::Any),
-    ("group_membership", Parts::Named(&["group", "role", "period", "inactive"])),
-    ("meta", Parts::Named(&["version_id", "last_updated", "source"])),
-];
-
-/// The fields of a group.
-pub const GROUP: Fields = &[
-    ("type", Parts::Whole),
-    ("identifier", Parts::Named(&["system", "value", "period"])),
-    ("active", Parts::Whole),
-    ("name", Parts::Whole),
-    ("group_type", CODE),
-    ("housing_type", CODE),
-    ("member", Parts::Named(&["entity", "role", "period", "inactive"])),
-    ("quantity", Parts::Whole),
-    ("relationship", Parts::Named(&["target", "type", "period"])),
-    ("address", ADDRESS),
-    ("extension", Parts::Any),
-    ("meta", Parts::Named(&["version_id", "last_updated", "source"])),
-];
-
-/// The fields of a program.
-pub const PROGRAM: Fields = &[
-    ("type", Parts::Whole),
-    ("identifier", Parts::Named(&["system", "value", "period"])),
-    ("active", Parts::Whole),
-    ("name", Parts::Whole),
-    ("description", Parts::Whole),
-    ("program_type", Parts::Whole),
-    ("target_type", Parts::Whole),
-    ("eligibility", Parts::Whole),
-    ("enforce_eligibility", Parts::Whole),
-    ("period", Parts::Named(&["start", "end"])),
-    ("meta", Parts::Named(&["version_id", "last_updated", "source"])),
-];
-
-/// The fields of a membership in a program.
-pub const PROGRAM_MEMBERSHIP: Fields = &[
-    ("type", Parts::Whole),
-    ("identifier", Parts::Named(&["system", "value", "period"])),
-    ("program", Parts::Whole),
-    ("beneficiary", Parts::Whole),
-    ("status", Parts::Whole),
-    ("enrollment_date", Parts::Whole),
-    ("exit_date", Parts::Whole),
-    ("exit_reason", Parts::Whole),
-    ("override", Parts::Named(&["reason"])),
-    ("meta", Parts::Named(&["version_id", "last_updated", "source"])),
-];
+fn parts_of(kind: RecordKind, name: &str) -> Parts {
+    match (name, schema::find(schema::fields(kind), name)) {
+        (_, Some(field)) => match &field.kind {
+            Kind::Code(_) | Kind::List { of: Kind::Code(_), .. } => Parts::Named(CODE.to_vec()),
+            other if other.parts().is_empty() => Parts::Whole,
+            other => Parts::Named(other.parts().iter().map(|part| part.name).collect()),
+        },
+        ("identifier", None) => Parts::Named(vec!["system", "value", "period"]),
+        ("meta", None) => Parts::Named(vec!["version_id", "last_updated", "source"]),
+        ("group_membership", None) => {
+            let of_member = MEMBERS.fields.iter().filter(|part| part.tag != MEMBER_ENTITY.tag());
+            Parts::Named(iter::once("group").chain(of_member.map(|part| part.name)).collect())
+        }
+        (EXTENSION, None) => Parts::Any,
+        (_, None) => Parts::Whole,
+    }
+}
 
 /// The parts that a request wants: fields, or a field and one part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,8 +69,9 @@ impl Elements {
     ///
     /// # Errors
     /// 400 naming a field that such a record does not have, and those that it has.
-    pub fn read(parameters: &Parameters, fields: Fields) -> Result<Option<Self>, ApiError> {
+    pub fn read(parameters: &Parameters, kind: RecordKind) -> Result<Option<Self>, ApiError> {
         let Some(text) = parameters.one("_elements")? else { return Ok(None) };
+        let fields: Vec<_> = fields(kind).collect();
         let mut wanted = Vec::new();
         for path in text.split(',') {
             if wanted.len() == ELEMENTS_MAX {
@@ -224,7 +176,7 @@ mod tests {
     use super::*;
 
     fn read(query: &str) -> Result<Option<Elements>, ApiError> {
-        Elements::read(&Parameters::parse(query).unwrap(), INDIVIDUAL)
+        Elements::read(&Parameters::parse(query).unwrap(), RecordKind::Individual)
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //!
 //! **Invariant:** who may call an operation is not written here: it is what the handler's first argument says.
 //!
-//! What an operation takes and answers is written once, beside what reads and writes it on the wire: `openapi/<noun>.rs` goes
-//! with `dto/<noun>.rs` and `routes/<noun>.rs`. The end-to-end tests hold every answer to it.
+//! The shapes of records come from the schema of records (`openapi/record.rs`), as their readers and writers do. Any other shape is
+//! written once, beside the module that reads and writes it on the wire: `openapi/<noun>.rs` goes with `dto/<noun>.rs` and
+//! `routes/<noun>.rs`. The end-to-end tests hold every answer to them.
 
 pub mod batch;
 pub mod consent;
@@ -19,6 +20,7 @@ pub mod page;
 pub mod parameter;
 pub mod program;
 pub mod program_membership;
+pub mod record;
 pub mod searching;
 pub mod served;
 pub mod server;

@@ -2,15 +2,17 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::chunk::{CHUNK_ROWS, CODE_COLUMNS};
+use crate::chunk::CHUNK_ROWS;
+use crate::field_columns::column_fields;
 use daftar_domain::program_membership::MembershipStatus;
+use daftar_domain::record::RecordKind;
 use daftar_domain::search::order::SORT_TEXT_BYTES_MAX;
 use daftar_domain::vocabulary::CodedField;
 
-/// The layout of the columns. To be raised with every change of what a record becomes in memory (its words, its order, its
-/// columns) or of how a part is written; a test reminds of it. The version of daftar counts as well, and so do the tables of
-/// Unicode, by which words are cut and put in order.
-pub(super) const LAYOUT: u32 = 2;
+/// The layout of the columns. To be raised with every change of what a record becomes in memory (its words, its order) or of how a
+/// part is written; a test reminds of it. The version of daftar counts as well, and so do the fields of the schema that have
+/// columns, and the tables of Unicode, by which words are cut and put in order.
+pub(super) const LAYOUT: u32 = 3;
 
 /// What stands for the layout in the file.
 pub(super) fn layout() -> [u8; 32] {
@@ -22,8 +24,9 @@ pub(super) fn layout() -> [u8; 32] {
     add(&format!("{LAYOUT} {CHUNK_ROWS} {SORT_TEXT_BYTES_MAX}"));
     add(env!("CARGO_PKG_VERSION"));
     add(&format!("{:?} {:?}", char::UNICODE_VERSION, unicode_normalization::UNICODE_VERSION));
+    // A code of a field, and the status of a membership, is written by its place among all.
     CodedField::ALL.iter().for_each(|field| add(field.path()));
-    CODE_COLUMNS.iter().for_each(|field| add(field.path()));
+    RecordKind::ALL.iter().flat_map(|kind| column_fields(*kind)).for_each(|field| add(&field.layout()));
     MembershipStatus::ALL.iter().for_each(|status| add(status.name()));
     digest.finalize().into()
 }

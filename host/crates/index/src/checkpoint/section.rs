@@ -21,8 +21,7 @@ pub(crate) enum Section {
     GroupIdentifiers,
     GroupInactive,
     GroupNames,
-    GroupTypes,
-    GroupHousingTypes,
+    GroupColumns,
     GroupLastUpdated,
     GroupVersions,
     GroupMembers,
@@ -35,9 +34,7 @@ pub(crate) enum Section {
     PlaceRows,
     MembershipRows,
     MembershipTerms,
-    MembershipStatuses,
-    MembershipEnrollmentDates,
-    MembershipExitDates,
+    MembershipColumns,
     MembershipLastUpdated,
     MembershipVersions,
     ConsentRows,
@@ -57,7 +54,7 @@ pub(crate) enum Section {
 
 impl Section {
     /// Every part, in the order in which they are written.
-    pub(crate) const ALL: [Self; 49] = [
+    pub(crate) const ALL: [Self; 46] = [
         Self::Secret,
         Self::Extensions,
         Self::PeopleRows,
@@ -75,8 +72,7 @@ impl Section {
         Self::GroupIdentifiers,
         Self::GroupInactive,
         Self::GroupNames,
-        Self::GroupTypes,
-        Self::GroupHousingTypes,
+        Self::GroupColumns,
         Self::GroupLastUpdated,
         Self::GroupVersions,
         Self::GroupMembers,
@@ -89,9 +85,7 @@ impl Section {
         Self::PlaceRows,
         Self::MembershipRows,
         Self::MembershipTerms,
-        Self::MembershipStatuses,
-        Self::MembershipEnrollmentDates,
-        Self::MembershipExitDates,
+        Self::MembershipColumns,
         Self::MembershipLastUpdated,
         Self::MembershipVersions,
         Self::ConsentRows,

@@ -11,20 +11,20 @@ use jiff::civil::Date;
 use super::*;
 use crate::identifiers::IdentifierHasher;
 use crate::{Columns, Image, Unsound};
-use daftar_domain::address::Address;
+use daftar_domain::address;
 use daftar_domain::change::{Change, ChangedRecord};
 use daftar_domain::code::{CodeNumber, CodedValue, EditionNumber};
-use daftar_domain::consent::{ConsentDetails, ConsentId};
-use daftar_domain::group::{GroupDetails, Member};
+use daftar_domain::consent::{self, ConsentDetails, ConsentId};
+use daftar_domain::extension::Extension;
+use daftar_domain::group::{self, GroupDetails, Member};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
-use daftar_domain::individual::IndividualDetails;
-use daftar_domain::organization::{LegalBasis, Organization};
-use daftar_domain::person_name::PersonName;
-use daftar_domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
-use daftar_domain::record::{Record, RecordId, RecordMeta, VersionId};
+use daftar_domain::individual::{self, IndividualDetails};
+use daftar_domain::organization::LegalBasis;
+use daftar_domain::person_name;
+use daftar_domain::program_membership::{self, MembershipStatus, ProgramMembershipDetails};
+use daftar_domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
 use daftar_domain::scope::Resource;
-use daftar_domain::subject::{Subject, SubjectReference};
-use daftar_domain::vocabulary::CodedField;
+use daftar_domain::value::{Reference, Values};
 
 const MARK: Mark = [7; 32];
 
@@ -43,29 +43,22 @@ fn write(columns: &Columns, sequence: u64, record: ChangedRecord) {
 
 fn person(id: u64) -> ChangedRecord {
     let key = IdentifierKey::parse(&format!("urn:x:a|{id}")).unwrap();
-    let address = Address {
-        line: Some(vec!["12 Rue de l'Église".into()]),
-        region: Some("Đồng bằng".into()),
-        country: Some(code(4)),
-        ..Address::default()
-    };
-    ChangedRecord::Individual(record(
-        id,
-        IndividualDetails {
-            identifiers: vec![Identifier { key, period: None }],
-            active: [None, Some(false)][(id % 2) as usize],
-            name: Some(PersonName {
-                family: Some("ወልደ ማርያም".into()),
-                given: Some(format!("Zoë {}", id % 100)),
-                ..PersonName::default()
-            }),
-            birth_date: Some(Date::constant(1990, 2, 3)),
-            codes: vec![(CodedField::Gender, code(id as u32 % 3))],
-            code_lists: vec![(CodedField::Languages, vec![code(8), code(9)])],
-            address: Some(vec![address]),
-            ..IndividualDetails::default()
-        },
-    ))
+    let address: Values = Values::default()
+        .with(address::LINE, vec!["12 Rue de l'Église".to_owned()])
+        .with(address::REGION, "Đồng bằng".to_owned())
+        .with(address::COUNTRY, code(4));
+    let name: Values = Values::default()
+        .with(person_name::FAMILY, "ወልደ ማርያም".to_owned())
+        .with(person_name::GIVEN, format!("Zoë {}", id % 100));
+    let identifiers = vec![Identifier { key, period: None }];
+    let details = IndividualDetails::new(identifiers, Values::default(), Extension::default())
+        .with(individual::ACTIVE, [None, Some(false)][(id % 2) as usize])
+        .with(individual::NAME, name)
+        .with(individual::BIRTH_DATE, Date::constant(1990, 2, 3))
+        .with(individual::GENDER, code(id as u32 % 3))
+        .with(individual::LANGUAGES, vec![code(8), code(9)])
+        .with(individual::ADDRESS, vec![address]);
+    ChangedRecord::Individual(record(id, details))
 }
 
 /// A register with something of everything.
@@ -82,35 +75,27 @@ fn fill(columns: &Columns) {
     let member =
         |id, role| Member { individual: RecordId(id), role: Some(code(role)), period: None, is_inactive: false };
     for id in 1..=2 {
-        let members = Some(vec![member(1, 20), member(id + 1, 21)]);
-        let group = GroupDetails { name: Some("Diallo".into()), members, ..GroupDetails::default() };
+        let members = vec![member(1, 20), member(id + 1, 21)];
+        let group = GroupDetails::default().with(group::NAME, "Diallo".to_owned()).with(group::MEMBER, members);
         write(columns, 5 + id, ChangedRecord::Group(record(id, group)));
     }
-    let subject = SubjectReference { kind: Subject::Individual, id: RecordId(3) };
-    let membership = ProgramMembershipDetails {
-        identifiers: Vec::new(),
-        has_no_identifier: false,
-        program: RecordId(1),
-        beneficiary: subject,
-        status: MembershipStatus::Enrolled,
-        enrollment_date: Some(Date::constant(2026, 1, 1)),
-        exit_date: None,
-        exit_reason: None,
-        override_reason: None,
-    };
+    let subject = Reference { kind: RecordKind::Individual, id: RecordId(3) };
+    let membership = ProgramMembershipDetails::default()
+        .with(program_membership::PROGRAM, Reference { kind: RecordKind::Program, id: RecordId(1) })
+        .with(program_membership::BENEFICIARY, subject)
+        .with(program_membership::STATUS, MembershipStatus::Enrolled)
+        .with(program_membership::ENROLLMENT_DATE, Date::constant(2026, 1, 1));
     write(columns, 8, ChangedRecord::ProgramMembership(record(1, membership)));
-    let consent = ConsentDetails {
-        id: ConsentId::from_bytes([1; 16]),
-        subject,
-        grantee: Organization::parse("Ministry of Health").unwrap(),
-        purpose: Some("meals".into()),
-        effective_date: Date::constant(2026, 1, 1),
-        expiry_date: Some(Date::constant(2026, 9, 1)),
-        resources: vec![Resource::Individual, Resource::ProgramMembership],
-        fields: Some(vec!["name".into()]),
-        legal_basis: LegalBasis::Consent,
-        is_withdrawn: false,
-    };
+    let consent = ConsentDetails::default()
+        .with(consent::CONSENT_ID, ConsentId::from_bytes([1; 16]))
+        .with(consent::SUBJECT, subject)
+        .with(consent::GRANTEE, "Ministry of Health".to_owned())
+        .with(consent::PURPOSE, "meals".to_owned())
+        .with(consent::EFFECTIVE_DATE, Date::constant(2026, 1, 1))
+        .with(consent::EXPIRY_DATE, Date::constant(2026, 9, 1))
+        .with(consent::SCOPES, vec![Resource::Individual, Resource::ProgramMembership])
+        .with(consent::FIELD_NAMES, vec!["name".to_owned()])
+        .with(consent::LEGAL_BASIS, LegalBasis::Consent);
     write(columns, 9, ChangedRecord::Consent(record(1, consent)));
 }
 
@@ -299,7 +284,7 @@ fn a_fingerprint_names_what_differs() {
     let before = columns.image().fingerprint();
     let ChangedRecord::Individual(somebody) = person(2) else { panic!("a person") };
     let mut details = somebody.details.clone();
-    details.name = None;
+    details.set(individual::NAME, None);
     write(&columns, 10, ChangedRecord::Individual(record(2, details)));
     let after = columns.image().fingerprint();
     assert_eq!(after.differs_in(&before), ["words of individuals", "names of individuals", "terms of individuals"]);

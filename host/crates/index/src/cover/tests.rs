@@ -11,8 +11,9 @@ use daftar_domain::field::{FieldName, FieldSet};
 use daftar_domain::group::GroupDetails;
 use daftar_domain::individual::IndividualDetails;
 use daftar_domain::organization::{LegalBasis, Organization};
-use daftar_domain::program_membership::{MembershipStatus, ProgramMembership, ProgramMembershipDetails};
+use daftar_domain::program_membership::{self, MembershipStatus, ProgramMembership, ProgramMembershipDetails};
 use daftar_domain::record::{Record, RecordMeta, VersionId};
+use daftar_domain::value::Reference;
 
 const RESOURCES: [Resource; 3] = [Resource::Individual, Resource::Group, Resource::ProgramMembership];
 const FIELDS: [&str; 5] = ["name", "birth_date", "status", "extension", "extension.farmer"];
@@ -39,18 +40,13 @@ fn day(number: u8) -> Date {
 }
 
 fn consent(subject: SubjectReference, grantee: &str, resources: &[Resource]) -> ConsentDetails {
-    ConsentDetails {
-        id: ConsentId::from_bytes(Uuid::nil().into_bytes()),
-        subject,
-        grantee: Organization::parse(grantee).unwrap(),
-        purpose: None,
-        effective_date: day(0),
-        expiry_date: None,
-        resources: resources.to_vec(),
-        fields: None,
-        legal_basis: LegalBasis::Consent,
-        is_withdrawn: false,
-    }
+    ConsentDetails::default()
+        .with(consent::CONSENT_ID, ConsentId::from_bytes(Uuid::nil().into_bytes()))
+        .with(consent::SUBJECT, Reference::from(subject))
+        .with(consent::GRANTEE, grantee.to_owned())
+        .with(consent::EFFECTIVE_DATE, day(0))
+        .with(consent::SCOPES, resources.to_vec())
+        .with(consent::LEGAL_BASIS, LegalBasis::Consent)
 }
 
 fn filter(organization: &str, purpose: Option<&str>) -> ConsentFilter {
@@ -61,20 +57,12 @@ fn filter(organization: &str, purpose: Option<&str>) -> ConsentFilter {
 }
 
 fn membership(id: u64, beneficiary: SubjectReference) -> Arc<ProgramMembership> {
-    record(
-        id,
-        ProgramMembershipDetails {
-            identifiers: Vec::new(),
-            has_no_identifier: false,
-            program: RecordId(1),
-            beneficiary,
-            status: MembershipStatus::Draft,
-            enrollment_date: None,
-            exit_date: None,
-            exit_reason: None,
-            override_reason: None,
-        },
-    )
+    let program = Reference { kind: RecordKind::Program, id: RecordId(1) };
+    let details = ProgramMembershipDetails::default()
+        .with(program_membership::PROGRAM, program)
+        .with(program_membership::BENEFICIARY, Reference::from(beneficiary))
+        .with(program_membership::STATUS, MembershipStatus::Draft);
+    record(id, details)
 }
 
 /// Three people, two groups, no consent.
@@ -103,7 +91,7 @@ fn a_consent_covers_its_subject_from_its_first_to_its_last_day() {
     let columns = register();
     let health = filter("Health", None);
     let mut details = consent(person(2), "Health", &[Resource::Individual]);
-    (details.effective_date, details.expiry_date) = (day(3), Some(day(5)));
+    details = details.with(consent::EFFECTIVE_DATE, day(3)).with(consent::EXPIRY_DATE, day(5));
     write(&columns, ChangedRecord::Consent(record(1, details.clone())));
     for (number, expected) in [(2, vec![]), (3, vec![1]), (5, vec![1]), (6, vec![])] {
         assert_eq!(rows(&columns, Resource::Individual, &health, day(number)), expected, "{number}");
@@ -111,7 +99,7 @@ fn a_consent_covers_its_subject_from_its_first_to_its_last_day() {
         assert_eq!(opened.is_some(), !expected.is_empty(), "{number}");
     }
     let before = columns.snapshot();
-    details.is_withdrawn = true;
+    details.set(consent::WITHDRAWN, Some(true));
     write(&columns, ChangedRecord::Consent(record(1, details)));
     assert!(rows(&columns, Resource::Individual, &health, day(4)).is_empty());
     assert_eq!(
@@ -156,7 +144,7 @@ fn memberships_follow_their_beneficiary_whichever_comes_first() {
     assert_eq!(rows(&columns, Resource::ProgramMembership, &health, day(1)), [0, 2]);
     assert!(rows(&columns, Resource::Individual, &health, day(1)).is_empty());
     assert_eq!(columns.snapshot().beneficiary(RecordId(3)), Some(person(1)));
-    details.is_withdrawn = true;
+    details.set(consent::WITHDRAWN, Some(true));
     write(&columns, ChangedRecord::Consent(record(1, details)));
     assert!(rows(&columns, Resource::ProgramMembership, &health, day(1)).is_empty());
 }
@@ -205,14 +193,14 @@ fn details_of(step: &Step, id: usize) -> ConsentDetails {
     let organization = if step.organization { "Health" } else { "Food" };
     let mut bytes = [0; 16];
     bytes[0] = id as u8;
-    ConsentDetails {
-        id: ConsentId::from_bytes(bytes),
-        purpose: step.purpose.map(|purpose| if purpose { "meals".into() } else { " cash ".into() }),
-        effective_date: day(step.first),
-        expiry_date: step.length.map(|length| day(step.first + length)),
-        fields: step.fields.map(|fields| chosen(&FIELDS, &fields).into_iter().map(str::to_owned).collect()),
-        ..consent(step.subject, organization, &chosen(&RESOURCES, &step.resources))
-    }
+    let purpose = step.purpose.map(|purpose| if purpose { "meals".to_owned() } else { " cash ".to_owned() });
+    let names = |fields: [bool; 5]| chosen(&FIELDS, &fields).into_iter().map(str::to_owned).collect::<Vec<_>>();
+    consent(step.subject, organization, &chosen(&RESOURCES, &step.resources))
+        .with(consent::CONSENT_ID, ConsentId::from_bytes(bytes))
+        .with(consent::PURPOSE, purpose)
+        .with(consent::EFFECTIVE_DATE, day(step.first))
+        .with(consent::EXPIRY_DATE, step.length.map(|length| day(step.first + length)))
+        .with(consent::FIELD_NAMES, step.fields.map(names))
 }
 
 /// What the list of consents says.
@@ -227,19 +215,21 @@ fn expected(
         let is_for = filter
             .purpose
             .as_ref()
-            .is_none_or(|purpose| consent.purpose.as_deref().map(str::trim) == Some(purpose.as_str()));
-        let is_in_date = consent.effective_date <= day && consent.expiry_date.is_none_or(|last| day <= last);
-        let is_to = filter.organization.as_ref() == Some(&consent.grantee);
-        let opens = consent.subject == subject && consent.resources.contains(&resource);
-        is_about && opens && is_to && is_for && is_in_date && !consent.is_withdrawn
+            .is_none_or(|purpose| consent.get(consent::PURPOSE).map(str::trim) == Some(purpose.as_str()));
+        let is_begun = consent.effective_date() <= day;
+        let is_in_date = is_begun && consent.get(consent::EXPIRY_DATE).is_none_or(|last| day <= last);
+        let is_to = filter.organization.as_ref().map(Organization::as_str) == Some(consent.grantee());
+        let opens = consent.subject() == subject && consent.resources().any(|opened| opened == resource);
+        is_about && opens && is_to && is_for && is_in_date && !consent.is_withdrawn()
     };
     let consents: Vec<&ConsentDetails> = consents.iter().filter(counts).collect();
-    let fields = consents.iter().map(|consent| match &consent.fields {
-        None => FieldSet::All,
-        Some(names) => FieldSet::only(names.iter().filter_map(|name| FieldName::parse(resource, name).ok())),
+    let fields = consents.iter().map(|consent| {
+        let names = consent.items(consent::FIELD_NAMES);
+        let names = names.filter_map(|name| FieldName::parse(resource, name).ok());
+        if consent.has(consent::FIELD_NAMES) { FieldSet::only(names) } else { FieldSet::All }
     });
     let fields = fields.fold(FieldSet::none(), |all, fields| all.union(&fields));
-    let consents: Vec<ConsentId> = consents.iter().map(|consent| consent.id).collect();
+    let consents: Vec<ConsentId> = consents.iter().map(|consent| consent.id()).collect();
     (!consents.is_empty()).then_some(Opened { fields, consents })
 }
 
@@ -256,7 +246,7 @@ proptest! {
                 write(&columns, ChangedRecord::ProgramMembership(membership(id, step.subject)));
             } else if let Some(index) = step.withdraws.filter(|_| !consents.is_empty()) {
                 let at = index.index(consents.len());
-                consents[at].is_withdrawn = true;
+                consents[at].set(consent::WITHDRAWN, Some(true));
                 write(&columns, ChangedRecord::Consent(record(at as u64 + 1, consents[at].clone())));
             } else {
                 consents.push(details_of(&step, consents.len()));

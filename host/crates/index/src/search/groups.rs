@@ -2,9 +2,9 @@
 
 use super::filter::{Condition, Filter, Rows, Test};
 use super::individuals::{rows_with_codes, rows_with_identifiers, rows_with_texts};
-use super::order::{Order, OrderKey, SortColumn};
+use super::order::SortColumns;
 use super::run;
-use super::scans::InstantScan;
+use super::scans::{DayScan, InstantScan};
 use crate::Snapshot;
 use crate::bitmaps::RowSet;
 use crate::codes::sorted_once;
@@ -12,8 +12,7 @@ use crate::limits::SearchLimits;
 use daftar_domain::record::RecordId;
 use daftar_domain::search::GroupQuery;
 use daftar_domain::search::found::{Found, Sorting};
-use daftar_domain::search::order::{SortField, SortKey, Window};
-use daftar_domain::vocabulary::CodedField;
+use daftar_domain::search::order::Window;
 
 /// The groups that match, counted, and those of the page.
 pub(crate) fn groups(
@@ -23,8 +22,10 @@ pub(crate) fn groups(
     sorting: Sorting<'_>,
     window: &Window,
 ) -> Found {
-    let order = Order::new(sorting.keys.iter().map(|key| order_key(snapshot, *key, limits, sorting)).collect());
-    run(&snapshot.groups.rows, filter(snapshot, query, limits), order, window)
+    let groups = &snapshot.groups;
+    let columns =
+        SortColumns { names: Some(&groups.names), last_updated: &groups.last_updated, fields: &groups.columns };
+    run(&groups.rows, filter(snapshot, query, limits), columns.order(sorting, limits), window)
 }
 
 /// Absent where nothing can match.
@@ -48,6 +49,9 @@ pub(crate) fn filter<'a>(
         Some(true) => push(Test::NotAmong(&groups.inactive), "active"),
         Some(false) => push(Test::Among(Rows::Posting(&groups.inactive)), "active"),
     }
+    for (field, conditions) in &query.dates {
+        push(Test::Scanned(Box::new(DayScan::new(&groups.columns, field, conditions)?)), field);
+    }
     for people in &query.members {
         push(Test::Among(Rows::Set(groups_with(snapshot, people, query.day)?)), "member");
     }
@@ -70,21 +74,4 @@ fn groups_with(snapshot: &Snapshot, people: &[RecordId], day: i32) -> Option<Row
     let places = rows.flat_map(|row| snapshot.places.of(row)).filter(|place| place.holds_on(day));
     let groups = sorted_once(places.map(|place| place.group));
     (!groups.is_empty()).then(|| RowSet::from_sorted(&groups))
-}
-
-fn order_key<'a>(snapshot: &'a Snapshot, key: SortKey, limits: SearchLimits<'a>, sorting: Sorting<'a>) -> OrderKey<'a> {
-    let groups = &snapshot.groups;
-    let column = match key.field {
-        SortField::Name => SortColumn::Texts(&groups.names),
-        SortField::LastUpdated => SortColumn::Instants(&groups.last_updated),
-        SortField::Code(CodedField::GroupType) => SortColumn::Codes(&groups.group_types, sorting.code_ranks),
-        SortField::Code(CodedField::HousingType) => SortColumn::Codes(&groups.housing_types, sorting.code_ranks),
-        SortField::Code(_)
-        | SortField::BirthDate
-        | SortField::DeceasedDate
-        | SortField::Status
-        | SortField::EnrollmentDate
-        | SortField::ExitDate => SortColumn::Nothing,
-    };
-    OrderKey { column, direction: key.direction, looked_at: key.field.field().and_then(|field| limits.field(field)) }
 }

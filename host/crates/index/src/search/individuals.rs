@@ -1,19 +1,18 @@
 //! Searching people.
 
 use super::filter::{Condition, Filter, Rows, Scan, Test};
-use super::order::{Order, OrderKey, SortColumn};
+use super::order::SortColumns;
 use super::run;
 use super::scans::{DayScan, InstantScan, PlaceScan};
 use crate::Snapshot;
 use crate::bitmaps::RowSet;
-use crate::chunk::CODE_COLUMNS;
 use crate::codes::{CodeIndex, CodeKey, ExtensionNumbers, sorted_once};
 use crate::identifiers::{IdentifierHasher, IdentifierIndex};
-use crate::individuals::{Individuals, WordIndex, WordKind};
+use crate::individuals::{WordIndex, WordKind};
 use crate::limits::SearchLimits;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::search::found::{Found, Sorting};
-use daftar_domain::search::order::{SortField, SortKey, Window};
+use daftar_domain::search::order::Window;
 use daftar_domain::search::{CodeCondition, IndividualQuery, PlaceCondition, TextConditions};
 
 /// The people that match, counted, and those of the page.
@@ -25,8 +24,9 @@ pub(crate) fn individuals(
     window: &Window,
 ) -> Found {
     let people = &snapshot.individuals;
-    let order = Order::new(sorting.keys.iter().map(|key| order_key(people, *key, limits, sorting)).collect());
-    run(&people.rows, filter(snapshot, query, limits), order, window)
+    let columns =
+        SortColumns { names: Some(&people.names), last_updated: &people.last_updated, fields: &people.columns };
+    run(&people.rows, filter(snapshot, query, limits), columns.order(sorting, limits), window)
 }
 
 /// Absent where nothing can match.
@@ -50,8 +50,8 @@ pub(crate) fn filter<'a>(
         Some(true) => push(Test::NotAmong(&people.inactive), "active"),
         Some(false) => push(Test::Among(Rows::Posting(&people.inactive)), "active"),
     }
-    if !query.birth_date.is_empty() {
-        push(Test::Scanned(Box::new(DayScan::new(people.chunks(), &query.birth_date))), "birth_date");
+    for (field, conditions) in &query.dates {
+        push(Test::Scanned(Box::new(DayScan::new(&people.columns, field, conditions)?)), field);
     }
     if let Some(place) = &query.place {
         push(Test::Scanned(place_scan(snapshot, place, limits)), "group_membership");
@@ -80,26 +80,6 @@ fn place_scan<'a>(snapshot: &'a Snapshot, place: &PlaceCondition, limits: Search
         groups: place.groups.iter().map(rows).collect(),
         roles: place.roles.iter().map(numbers).collect(),
     })
-}
-
-fn order_key<'a>(
-    people: &'a Individuals,
-    key: SortKey,
-    limits: SearchLimits<'a>,
-    sorting: Sorting<'a>,
-) -> OrderKey<'a> {
-    let column = match key.field {
-        SortField::Name => SortColumn::Texts(&people.names),
-        SortField::BirthDate => SortColumn::ChunkDays(people.chunks(), |chunk| chunk.birth_date.cells()),
-        SortField::DeceasedDate => SortColumn::ChunkDays(people.chunks(), |chunk| &chunk.deceased_date),
-        SortField::LastUpdated => SortColumn::Instants(&people.last_updated),
-        SortField::Code(field) => match CODE_COLUMNS.into_iter().position(|column| column == field) {
-            Some(column) => SortColumn::ChunkCodes(people.chunks(), column, sorting.code_ranks),
-            None => SortColumn::Nothing,
-        },
-        SortField::Status | SortField::EnrollmentDate | SortField::ExitDate => SortColumn::Nothing,
-    };
-    OrderKey { column, direction: key.direction, looked_at: key.field.field().and_then(|field| limits.field(field)) }
 }
 
 pub(super) fn rows_with_identifiers(

@@ -2,12 +2,18 @@
 //! where these numbers are equal.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use crate::bitmaps::Posting;
-use crate::chunk::{CHUNK_ROWS, Cell, Cells, Chunk, split};
+use crate::chunk::{CHUNK_ROWS, Cell, Chunk, split};
 use crate::column::{Column, TextColumn, head};
-use daftar_domain::record::RecordId;
-use daftar_domain::search::order::{Direction, Position, SortValue, number_of_code, number_of_day, number_of_instant};
+use crate::field_columns::{CellKind, FieldColumns};
+use crate::limits::SearchLimits;
+use daftar_domain::record::{RecordId, RecordType};
+use daftar_domain::search::found::Sorting;
+use daftar_domain::search::order::{
+    Direction, Position, SortField, SortKey, SortValue, number_of_code, number_of_day, number_of_instant,
+};
 
 /// Where a key reads its values.
 pub(crate) enum SortColumn<'a> {
@@ -15,18 +21,52 @@ pub(crate) enum SortColumn<'a> {
     Texts(&'a TextColumn),
     /// Milliseconds.
     Instants(&'a Column<i64>),
-    /// Days, in a column of their own.
-    Days(&'a Column<i32>),
-    /// Days of individuals.
-    ChunkDays(&'a [std::sync::Arc<Chunk>], fn(&Chunk) -> &Cells<i32>),
-    /// Codes of individuals, by their place among all codes.
-    ChunkCodes(&'a [std::sync::Arc<Chunk>], usize, &'a [u32]),
-    /// Codes in a column of their own.
-    Codes(&'a Column<u32>, &'a [u32]),
-    /// Small numbers that sort by themselves.
-    Words(&'a Column<u8>),
+    /// Days, in the column at that place.
+    Days(&'a [Arc<Chunk>], usize),
+    /// Codes in the column at that place, by their place among all codes.
+    Codes(&'a [Arc<Chunk>], usize, &'a [u32]),
+    /// Small numbers that sort by themselves, in the column at that place.
+    Words(&'a [Arc<Chunk>], usize),
     /// Records of this kind have no such value.
     Nothing,
+}
+
+/// The columns that records of one kind are put in order by.
+pub(crate) struct SortColumns<'a, R> {
+    /// Names, where they have some.
+    pub(crate) names: Option<&'a TextColumn>,
+    /// When they were last written.
+    pub(crate) last_updated: &'a Column<i64>,
+    /// Their fields.
+    pub(crate) fields: &'a FieldColumns<R>,
+}
+
+impl<'a, R: RecordType> SortColumns<'a, R> {
+    /// The order that a search asks for; none, where it asks for none.
+    pub(crate) fn order(&self, sorting: Sorting<'a>, limits: SearchLimits<'a>) -> Option<Order<'a>> {
+        let key = |key: &SortKey| OrderKey {
+            column: self.column(key.field, sorting.code_ranks),
+            direction: key.direction,
+            looked_at: key.field.field().and_then(|field| limits.field(field)),
+        };
+        Order::new(sorting.keys.iter().map(key).collect())
+    }
+
+    fn column(&self, field: SortField, code_ranks: &'a [u32]) -> SortColumn<'a> {
+        let chunks = self.fields.chunks();
+        match field {
+            SortField::Name => self.names.map_or(SortColumn::Nothing, SortColumn::Texts),
+            SortField::LastUpdated => SortColumn::Instants(self.last_updated),
+            SortField::Date(_) | SortField::Word(_) | SortField::Code(_) => {
+                match FieldColumns::<R>::find(field.name()) {
+                    Some((column, CellKind::Day)) => SortColumn::Days(chunks, column),
+                    Some((column, CellKind::Code(_))) => SortColumn::Codes(chunks, column, code_ranks),
+                    Some((column, CellKind::Word(_))) => SortColumn::Words(chunks, column),
+                    Some((_, CellKind::Boolean | CellKind::Number)) | None => SortColumn::Nothing,
+                }
+            }
+        }
+    }
 }
 
 /// Writes the numbers of cells, and the greatest of all for what is missing and past the end.
@@ -40,20 +80,15 @@ fn put<T: Cell>(to: &mut [u64], cells: &[T], number: impl Fn(T) -> u64) {
 impl SortColumn<'_> {
     /// A number that sorts as the value does, or as its beginning for texts; absent where there is no value.
     fn number(&self, row: u32) -> Option<u64> {
+        let (at, slot) = split(row);
         match self {
             Self::Texts(column) => column.head(row),
             Self::Instants(column) => column.get(row).map(number_of_instant),
-            Self::Days(column) => column.get(row).map(number_of_day),
-            Self::ChunkDays(chunks, cells) => {
-                let (at, slot) = split(row);
-                cells(chunks.get(at)?).get(slot).map(number_of_day)
+            Self::Days(chunks, column) => chunks.get(at)?.days(*column).cells().get(slot).map(number_of_day),
+            Self::Codes(chunks, column, ranks) => {
+                chunks.get(at)?.codes(*column).get(slot).map(|number| number_of_code(number, ranks))
             }
-            Self::ChunkCodes(chunks, column, ranks) => {
-                let (at, slot) = split(row);
-                chunks.get(at)?.code_column(*column).get(slot).map(|number| number_of_code(number, ranks))
-            }
-            Self::Codes(column, ranks) => column.get(row).map(|number| number_of_code(number, ranks)),
-            Self::Words(column) => column.get(row).map(|word| u64::from(word) + 1),
+            Self::Words(chunks, column) => chunks.get(at)?.small(*column).get(slot).map(|word| u64::from(word) + 1),
             Self::Nothing => None,
         }
     }
@@ -63,16 +98,18 @@ impl SortColumn<'_> {
         match self {
             Self::Texts(column) => put(to, column.heads(chunk), |head| head),
             Self::Instants(column) => put(to, column.chunk(chunk), number_of_instant),
-            Self::Days(column) => put(to, column.chunk(chunk), number_of_day),
-            Self::ChunkDays(chunks, cells) => {
-                put(to, chunks.get(chunk).map_or(&[], |chunk| cells(chunk).as_slice()), number_of_day);
+            Self::Days(chunks, column) => {
+                let days = chunks.get(chunk).map_or(&[][..], |chunk| chunk.days(*column).cells().as_slice());
+                put(to, days, number_of_day);
             }
-            Self::ChunkCodes(chunks, column, ranks) => {
-                let cells = chunks.get(chunk).map_or(&[][..], |chunk| chunk.code_column(*column).as_slice());
-                put(to, cells, |number| number_of_code(number, ranks));
+            Self::Codes(chunks, column, ranks) => {
+                let codes = chunks.get(chunk).map_or(&[][..], |chunk| chunk.codes(*column).as_slice());
+                put(to, codes, |number| number_of_code(number, ranks));
             }
-            Self::Codes(column, ranks) => put(to, column.chunk(chunk), |number| number_of_code(number, ranks)),
-            Self::Words(column) => put(to, column.chunk(chunk), |word| u64::from(word) + 1),
+            Self::Words(chunks, column) => {
+                let words = chunks.get(chunk).map_or(&[][..], |chunk| chunk.small(*column).as_slice());
+                put(to, words, |word| u64::from(word) + 1);
+            }
             Self::Nothing => put(to, &[], |head: u64| head),
         }
     }
@@ -88,12 +125,11 @@ impl SortColumn<'_> {
     fn value(&self, row: u32) -> SortValue {
         let value = match self {
             Self::Texts(column) => column.get(row).map(|text| SortValue::Text(String::from_utf8_lossy(text).into())),
-            Self::ChunkCodes(chunks, column, _) => {
+            Self::Codes(chunks, column, _) => {
                 let (at, slot) = split(row);
-                let number = chunks.get(at).and_then(|chunk| chunk.code_column(*column).get(slot));
+                let number = chunks.get(at).and_then(|chunk| chunk.codes(*column).get(slot));
                 number.map(|number| SortValue::Number(u64::from(number)))
             }
-            Self::Codes(column, _) => column.get(row).map(|number| SortValue::Number(u64::from(number))),
             _ => self.number(row).map(SortValue::Number),
         };
         value.unwrap_or(SortValue::Missing)
@@ -104,7 +140,7 @@ impl SortColumn<'_> {
         match (value, self) {
             (SortValue::Missing, _) => (None, &[]),
             (SortValue::Text(text), _) => (Some(head(text)), text.as_bytes()),
-            (SortValue::Number(number), Self::ChunkCodes(_, _, ranks) | Self::Codes(_, ranks)) => {
+            (SortValue::Number(number), Self::Codes(_, _, ranks)) => {
                 (Some(u32::try_from(*number).map_or(*number, |number| number_of_code(number, ranks))), &[])
             }
             (SortValue::Number(number), _) => (Some(*number), &[]),
@@ -273,11 +309,16 @@ pub(crate) fn place_of(rows: &crate::rows::Rows, record: RecordId) -> (u32, bool
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chunk::{CellValue, Cells, ChunkColumn, Days};
 
     #[test]
     fn the_ranks_of_a_chunk_are_those_of_its_rows() {
-        let (mut texts, mut instants, mut days) = (TextColumn::default(), Column::default(), Column::default());
-        let (mut codes, mut words, mut shown) = (Column::default(), Column::default(), Posting::default());
+        let (mut texts, mut instants, mut shown) = (TextColumn::default(), Column::default(), Posting::default());
+        let days_codes_and_words = || {
+            let (days, codes) = (ChunkColumn::Days(Days::default()), ChunkColumn::Codes(Cells::default()));
+            Chunk::new(Box::new([days, codes, ChunkColumn::Small(Cells::default())]))
+        };
+        let mut chunks = [days_codes_and_words(), days_codes_and_words(), days_codes_and_words()];
         // The last chunk ends before its last row.
         let rows = 2 * CHUNK_ROWS as u32 + 100;
         for row in 0..rows {
@@ -285,21 +326,23 @@ mod tests {
             let is_there = dice % 5 > 0;
             texts.set(row, is_there.then(|| format!("name {dice}")).as_deref());
             instants.set(row, is_there.then(|| i64::from(dice) - 2_000));
-            days.set(row, is_there.then(|| dice.cast_signed() - 2_000));
-            codes.set(row, is_there.then_some(dice % 7));
-            words.set(row, is_there.then_some((dice % 2) as u8));
+            let (day, code) = (CellValue::Day(dice.cast_signed() - 2_000), CellValue::Code(dice % 7));
+            let values = [day, code, CellValue::Small((dice % 2) as u8)].map(|value| is_there.then_some(value));
+            let (at, slot) = split(row);
+            chunks[at].set(slot, &values);
             if dice % 3 > 0 {
                 shown.insert(row);
             }
         }
+        let chunks = chunks.map(Arc::new);
         let code_ranks = [4, 2, 0, 1, 3];
         let columns = || {
             [
                 SortColumn::Texts(&texts),
                 SortColumn::Instants(&instants),
-                SortColumn::Days(&days),
-                SortColumn::Codes(&codes, &code_ranks),
-                SortColumn::Words(&words),
+                SortColumn::Days(&chunks, 0),
+                SortColumn::Codes(&chunks, 1, &code_ranks),
+                SortColumn::Words(&chunks, 2),
                 SortColumn::Nothing,
             ]
         };

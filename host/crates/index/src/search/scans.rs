@@ -9,25 +9,34 @@ use super::marks::{Flags, mark, mark_cells};
 use crate::bitmaps;
 use crate::chunk::{CHUNK_ROWS, Cell, Chunk, split};
 use crate::column::Column;
+use crate::field_columns::{CellKind, FieldColumns};
 use crate::limits::RowLimits;
 use crate::places::{FirstPlaces, Place, Places};
 use daftar_domain::calendar::days_since_epoch;
+use daftar_domain::record::RecordType;
 use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::{DateCondition, DateOperator};
 
-/// Days of birth that match: within the bounds and not left out.
+/// Days of a field that match: within the bounds and not left out.
 pub(super) struct DayScan<'a> {
     chunks: &'a [Arc<Chunk>],
+    column: usize,
     least: i32,
     most: i32,
     excluded: Vec<i32>,
 }
 
 impl<'a> DayScan<'a> {
-    /// All conditions in one.
-    pub(super) fn new(chunks: &'a [Arc<Chunk>], conditions: &[DateCondition]) -> Self {
+    /// All conditions on a field in one; absent where the field has no column of days, so that nothing matches.
+    pub(super) fn new<R: RecordType>(
+        columns: &'a FieldColumns<R>,
+        field: &str,
+        conditions: &[DateCondition],
+    ) -> Option<Self> {
+        let (column, CellKind::Day) = FieldColumns::<R>::find(field)? else { return None };
         // The least number stands for a missing day, which no condition matches.
-        let mut scan = Self { chunks, least: i32::MIN + 1, most: i32::MAX, excluded: Vec::new() };
+        let mut scan =
+            Self { chunks: columns.chunks(), column, least: i32::MIN + 1, most: i32::MAX, excluded: Vec::new() };
         for condition in conditions {
             let day = days_since_epoch(condition.date);
             let (least, most) = match condition.operator {
@@ -44,7 +53,7 @@ impl<'a> DayScan<'a> {
             scan.least = scan.least.max(least);
             scan.most = scan.most.min(most);
         }
-        scan
+        Some(scan)
     }
 
     fn matches(&self, day: i32) -> bool {
@@ -55,13 +64,13 @@ impl<'a> DayScan<'a> {
 impl Scan for DayScan<'_> {
     fn holds(&self, row: u32) -> bool {
         let (at, slot) = split(row);
-        let day = self.chunks.get(at).and_then(|chunk| chunk.birth_date.cells().get(slot));
+        let day = self.chunks.get(at).and_then(|chunk| chunk.days(self.column).cells().get(slot));
         day.is_some_and(|day| self.matches(day))
     }
 
     fn mark(&self, segment: u16) -> RoaringBitmap {
-        let days = |chunk: usize| match self.chunks.get(chunk) {
-            Some(chunk) if chunk.birth_date.may_meet(self.least, self.most) => chunk.birth_date.cells().as_slice(),
+        let days = |chunk: usize| match self.chunks.get(chunk).map(|chunk| chunk.days(self.column)) {
+            Some(days) if days.may_meet(self.least, self.most) => days.cells().as_slice(),
             _ => &[],
         };
         if self.excluded.is_empty() {

@@ -36,7 +36,7 @@ fn check_uses(snapshot: &Snapshot, model: &Model) {
     for numbers in [vec![0], vec![1, 2], vec![0, 1, 2, 3]] {
         let numbers: Vec<CodeNumber> = numbers.into_iter().map(CodeNumber).collect();
         let is_used =
-            |codes: Vec<(CodedField, CodedValue)>| codes.iter().any(|(_, value)| numbers.contains(&value.number));
+            |codes: Vec<(CodedField, &CodedValue)>| codes.iter().any(|(_, value)| numbers.contains(&value.number));
         let people = model.people.values().filter(|person| is_used(person.details.every_code())).count();
         let groups = model.groups.values().filter(|group| is_used(group.every_code())).count();
         assert_eq!(snapshot.records_using(&numbers), (people + groups) as u64);
@@ -48,7 +48,7 @@ fn check_columns(snapshot: &Snapshot, model: &Model) {
     let ColumnValues::Days(days) = values else { panic!("days of birth are days") };
     for (row, (person, day)) in model.people.values().zip(days).enumerate() {
         let is_valid = valid.is_empty() || valid[row / 8] >> (row % 8) & 1 == 1;
-        let expected = person.details.birth_date.map(daftar_domain::calendar::days_since_epoch);
+        let expected = person.details.get(individual::BIRTH_DATE).map(daftar_domain::calendar::days_since_epoch);
         assert_eq!(is_valid.then_some(day), expected);
     }
 }

@@ -5,40 +5,33 @@ use super::*;
 /// Five people, of whom each filter finds some.
 fn register() -> Columns {
     let columns = Columns::default();
-    let abeba = IndividualDetails {
-        identifiers: vec![identifier("urn:a:national|1"), identifier("urn:a:voter|77")],
-        name: named("Haile-Selassie", "Abebá"),
-        birth_date: Some(day("1990-05-10")),
-        codes: vec![(CodedField::Gender, code(2)), (CodedField::MaritalStatus, code(20))],
-        code_lists: vec![(CodedField::Languages, vec![code(30), code(31)])],
-        ..IndividualDetails::default()
-    };
+    let abeba = with_identifiers(&["urn:a:national|1", "urn:a:voter|77"])
+        .with(individual::NAME, named("Haile-Selassie", "Abebá"))
+        .with(individual::BIRTH_DATE, day("1990-05-10"))
+        .with(individual::GENDER, code(2))
+        .with(individual::MARITAL_STATUS, code(20))
+        .with(individual::LANGUAGES, vec![code(30), code(31)]);
     let ended = Identifier {
         key: key("urn:a:national|1"),
         period: Some(daftar_domain::calendar::Period { start: None, end: Some(day("2020-01-01")) }),
     };
-    let abel = IndividualDetails {
-        identifiers: vec![ended],
-        name: named("Tesfaye", "Abel"),
-        active: Some(false),
-        birth_date: Some(day("1990-05-11")),
-        codes: vec![(CodedField::Gender, code(1))],
-        code_lists: vec![(CodedField::Languages, vec![code(31)])],
-        ..IndividualDetails::default()
-    };
-    let sara = IndividualDetails {
-        name: named("Abebe", "Sara"),
-        active: Some(true),
-        birth_date: Some(day("1950-01-01")),
-        codes: vec![(CodedField::Gender, code(2))],
-        address: Some(vec![Address { country: Some(code(40)), ..Address::default() }]),
-        ..IndividualDetails::default()
-    };
-    let unborn = IndividualDetails { codes: vec![(CodedField::Gender, code(2))], ..IndividualDetails::default() };
+    let abel = IndividualDetails::new(vec![ended], Values::default(), Extension::default())
+        .with(individual::NAME, named("Tesfaye", "Abel"))
+        .with(individual::ACTIVE, false)
+        .with(individual::BIRTH_DATE, day("1990-05-11"))
+        .with(individual::GENDER, code(1))
+        .with(individual::LANGUAGES, vec![code(31)]);
+    let sara = IndividualDetails::default()
+        .with(individual::NAME, named("Abebe", "Sara"))
+        .with(individual::ACTIVE, true)
+        .with(individual::BIRTH_DATE, day("1950-01-01"))
+        .with(individual::GENDER, code(2))
+        .with(individual::ADDRESS, vec![in_country(40)]);
+    let unborn = IndividualDetails::default().with(individual::GENDER, code(2));
     columns.load_individuals(&[record(1, abeba), record(2, abel)]);
     write_individual(&columns, 3, sara);
     write_individual(&columns, 4, unborn);
-    write_individual(&columns, 5, IndividualDetails { active: Some(false), ..IndividualDetails::default() });
+    write_individual(&columns, 5, IndividualDetails::default().with(individual::ACTIVE, false));
     columns
 }
 
@@ -89,7 +82,7 @@ fn finds_by_day_of_birth() {
     let by = |conditions: &[(DateOperator, &str)]| {
         let condition =
             |(operator, text): &(DateOperator, &str)| DateCondition { operator: *operator, date: day(text) };
-        IndividualQuery { birth_date: conditions.iter().map(condition).collect(), ..IndividualQuery::default() }
+        born(conditions.iter().map(condition).collect())
     };
     let cases: [(DateOperator, &[u64]); 6] = [
         (DateOperator::Equal, &[1]),
@@ -137,7 +130,7 @@ fn every_condition_must_hold() {
     let mut query = with_codes(CodedField::Languages, &[31]);
     query.texts.name_words.push("abe".into());
     assert_eq!(found(&snapshot, &query), [1, 2]);
-    query.birth_date.push(DateCondition { operator: DateOperator::After, date: day("1990-05-10") });
+    query.dates.insert("birth_date", vec![DateCondition { operator: DateOperator::After, date: day("1990-05-10") }]);
     assert_eq!(found(&snapshot, &query), [2]);
     query.identifiers.push(key("urn:a:national|1"));
     query.active = Some(false);
@@ -152,23 +145,17 @@ fn every_condition_must_hold() {
 #[test]
 fn an_update_clears_what_the_record_said_before() {
     let columns = register();
-    let changed = IndividualDetails {
-        identifiers: vec![identifier("urn:a:national|2")],
-        name: named("Bekele", "Abeba"),
-        active: Some(false),
-        birth_date: Some(day("1991-01-01")),
-        codes: vec![(CodedField::Gender, code(1))],
-        code_lists: vec![(CodedField::Languages, vec![code(30)])],
-        ..IndividualDetails::default()
-    };
+    let changed = with_identifiers(&["urn:a:national|2"])
+        .with(individual::NAME, named("Bekele", "Abeba"))
+        .with(individual::ACTIVE, false)
+        .with(individual::BIRTH_DATE, day("1991-01-01"))
+        .with(individual::GENDER, code(1))
+        .with(individual::LANGUAGES, vec![code(30)]);
     write_individual(&columns, 1, changed);
     let snapshot = columns.snapshot();
     let word = |word: &str| by_name(&[word]);
     let number = |text: &str| IndividualQuery { identifiers: vec![key(text)], ..IndividualQuery::default() };
-    let born = |text: &str| IndividualQuery {
-        birth_date: vec![DateCondition { operator: DateOperator::Equal, date: day(text) }],
-        ..IndividualQuery::default()
-    };
+    let born = |text: &str| born(vec![DateCondition { operator: DateOperator::Equal, date: day(text) }]);
     let cases: [(IndividualQuery, &[u64]); 13] = [
         (word("selassie"), &[]),
         (word("abeba"), &[1]),
@@ -198,8 +185,8 @@ fn pages_cover_the_answer_and_the_total_is_exact() {
         .map(|id| {
             let gender = if id % 3 == 0 { 2 } else { 1 };
             let birth_date = (id % 5 == 0).then(|| day("1990-01-01"));
-            let codes = vec![(CodedField::Gender, code(gender))];
-            record(id, IndividualDetails { codes, birth_date, ..IndividualDetails::default() })
+            let person = IndividualDetails::default().with(individual::GENDER, code(gender));
+            record(id, person.with(individual::BIRTH_DATE, birth_date))
         })
         .collect();
     for page in people.chunks(1_000) {
@@ -207,7 +194,7 @@ fn pages_cover_the_answer_and_the_total_is_exact() {
     }
     let snapshot = columns.snapshot();
     let mut query = with_codes(CodedField::Gender, &[2]);
-    query.birth_date.push(DateCondition { operator: DateOperator::Before, date: day("2000-01-01") });
+    query.dates.insert("birth_date", vec![DateCondition { operator: DateOperator::Before, date: day("2000-01-01") }]);
     let expected: Vec<RecordId> = (1..=70_000).filter(|id| id % 15 == 0).map(RecordId).collect();
     let mut seen = Vec::new();
     while seen.len() < expected.len() {

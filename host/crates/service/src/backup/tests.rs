@@ -11,7 +11,7 @@ use super::*;
 use daftar_domain::change::{Change, Sequence};
 use daftar_domain::client::ClientId;
 use daftar_domain::idempotency::{IdempotencyKey, RequestName};
-use daftar_domain::individual::IndividualDetails;
+use daftar_domain::individual::{IndividualDetails, PHOTO};
 use daftar_domain::photo::PhotoDigest;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_sandbox::PrivateKey;
@@ -30,7 +30,7 @@ async fn store() -> MemoryStore {
     let store = MemoryStore::new();
     store.attach_sink(Arc::new(Deaf)).unwrap();
     let photo = crate::photo::of(b"a portrait".to_vec()).unwrap();
-    let pictured = IndividualDetails { photo: Some(photo.reference()), ..IndividualDetails::default() };
+    let pictured = IndividualDetails::default().with(PHOTO, photo.reference());
     let at = "2026-01-02T03:04:05.678Z".parse().unwrap();
     let audit = vec![record::samples::audit_entries().remove(0)];
     for operations in [

@@ -67,7 +67,7 @@ impl Stamps {
                     self.count();
                     self.stamp_record(RecordKind::Group, group.id);
                     // Whoever is a member now may not have been; whoever was rests on the group already.
-                    for member in group.details.members.iter().flatten() {
+                    for member in group.details.members() {
                         self.stamp_record(RecordKind::Individual, member.individual);
                     }
                 }

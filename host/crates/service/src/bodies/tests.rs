@@ -2,10 +2,12 @@ use std::sync::Arc;
 
 use super::stamps::Stamps;
 use daftar_domain::change::{Change, ChangedRecord, Sequence};
-use daftar_domain::group::{GroupDetails, Member};
+use daftar_domain::extension::Extension;
+use daftar_domain::group::{GroupDetails, MEMBER, Member};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
+use daftar_domain::value::Values;
 
 fn record<D>(id: u64, details: D) -> Arc<Record<D>> {
     let meta = RecordMeta { version: VersionId::FIRST, last_updated: jiff::Timestamp::UNIX_EPOCH, source: None };
@@ -22,13 +24,13 @@ fn key(value: &str) -> IdentifierKey {
 
 fn person(id: u64, value: &str) -> ChangedRecord {
     let identifiers = vec![Identifier { key: key(value), period: None }];
-    ChangedRecord::Individual(record(id, IndividualDetails { identifiers, ..IndividualDetails::default() }))
+    ChangedRecord::Individual(record(id, IndividualDetails::new(identifiers, Values::default(), Extension::default())))
 }
 
 fn group(id: u64, members: &[u64]) -> ChangedRecord {
     let member = |id: &u64| Member { individual: RecordId(*id), role: None, period: None, is_inactive: false };
-    let members = Some(members.iter().map(member).collect());
-    ChangedRecord::Group(record(id, GroupDetails { members, ..GroupDetails::default() }))
+    let members: Vec<Member> = members.iter().map(member).collect();
+    ChangedRecord::Group(record(id, GroupDetails::default().with(MEMBER, members)))
 }
 
 #[test]

@@ -16,7 +16,7 @@ use daftar_domain::consent::{Consent, ConsentStatus};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::group::{Group, GroupDetails};
-use daftar_domain::individual::{Individual, IndividualDetails};
+use daftar_domain::individual::{Individual, IndividualDetails, PHOTO};
 use daftar_domain::program::{Program, ProgramDetails};
 use daftar_domain::program_membership::ProgramMembership;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
@@ -98,7 +98,7 @@ async fn as_of(
     mut record: ChangedRecord,
     at: Timestamp,
 ) -> Result<Option<ChangedRecord>, AppError> {
-    while last_updated(&record) > at {
+    while record.meta().last_updated > at {
         let (kind, id, VersionId(version)) = record.place();
         if version <= VersionId::FIRST.0 {
             return Ok(None);
@@ -109,16 +109,6 @@ async fn as_of(
     Ok(Some(record))
 }
 
-fn last_updated(record: &ChangedRecord) -> Timestamp {
-    match record {
-        ChangedRecord::Individual(record) => record.meta.last_updated,
-        ChangedRecord::Group(record) => record.meta.last_updated,
-        ChangedRecord::Program(record) => record.meta.last_updated,
-        ChangedRecord::ProgramMembership(record) => record.meta.last_updated,
-        ChangedRecord::Consent(record) => record.meta.last_updated,
-    }
-}
-
 async fn with_references(
     ctx: &OpContext,
     registry: &Registry,
@@ -127,7 +117,7 @@ async fn with_references(
 ) -> Result<Exported, AppError> {
     Ok(match record {
         ChangedRecord::Individual(person) => {
-            let photo = match person.details.photo {
+            let photo = match person.details.get(PHOTO) {
                 Some(reference) => Some(photo::fetch(registry, reference).await?),
                 None => None,
             };
@@ -135,23 +125,24 @@ async fn with_references(
         }
         ChangedRecord::Group(group) => {
             let (mut people, mut groups) = (HashMap::new(), HashMap::new());
-            for member in group.details.members.iter().flatten() {
-                let called = called::<IndividualDetails>(registry, member.individual, at).await?;
-                people.insert(member.individual, called);
-            }
-            for other in group.details.relationships.iter().flatten() {
-                groups.insert(other.target, called::<GroupDetails>(registry, other.target, at).await?);
+            for other in group.details.references().into_iter().copied().filter_map(SubjectReference::of) {
+                let called = subject(registry, other, at).await?;
+                let of_kind = match other.kind {
+                    Subject::Individual => &mut people,
+                    Subject::Group => &mut groups,
+                };
+                of_kind.insert(other.id, called);
             }
             Exported::Group(group, people, groups)
         }
         ChangedRecord::Program(program) => Exported::Program(program),
         ChangedRecord::ProgramMembership(membership) => {
-            let program = called::<ProgramDetails>(registry, membership.details.program, at).await?;
-            let beneficiary = subject(registry, membership.details.beneficiary, at).await?;
+            let program = called::<ProgramDetails>(registry, membership.details.program(), at).await?;
+            let beneficiary = subject(registry, membership.details.beneficiary(), at).await?;
             Exported::ProgramMembership(membership, program, beneficiary)
         }
         ChangedRecord::Consent(consent) => {
-            let subject = subject(registry, consent.details.subject, at).await?;
+            let subject = subject(registry, consent.details.subject(), at).await?;
             let status = consent.details.status(utc_day(ctx.now));
             Exported::Consent(consent, subject, status)
         }

@@ -4,7 +4,9 @@ use std::hash::{BuildHasher, RandomState};
 
 use super::BulkRecord;
 use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::program_membership::{BENEFICIARY, PROGRAM};
 use daftar_domain::record::RecordKind;
+use daftar_domain::value::Reference;
 
 /// A name, hashed by secret keys to 128 bits: two different ones never meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,32 +44,24 @@ impl Naming {
     pub(super) fn of(&self, record: &BulkRecord) -> Names {
         let kind = record.kind();
         let mut names = Names::default();
-        let carries = |identifiers: &[daftar_domain::identifier::Identifier]| {
-            identifiers.iter().map(|identifier| self.name(kind, &identifier.key)).collect::<Vec<_>>()
+        let needs = |references: Vec<&Reference<IdentifierKey>>| {
+            references.into_iter().map(|other| self.name(other.kind, &other.id)).collect()
         };
         match record {
-            BulkRecord::Individual(draft) => names.own = carries(&draft.details.identifiers),
-            BulkRecord::Program(details) => names.own = carries(&details.identifiers),
-            BulkRecord::Group(draft) => {
-                names.own = carries(&draft.identifiers);
-                let members = draft.members.iter().flatten();
-                names.needs.extend(members.map(|member| self.name(RecordKind::Individual, &member.individual)));
-                let others = draft.relationships.iter().flatten();
-                names.needs.extend(others.map(|other| self.name(RecordKind::Group, &other.target)));
-            }
+            BulkRecord::Individual(draft) => names.needs = needs(draft.details.references()),
+            BulkRecord::Group(draft) => names.needs = needs(draft.details.references()),
+            BulkRecord::Program(_) => {}
             BulkRecord::ProgramMembership(draft) => {
-                let beneficiary = &draft.beneficiary;
-                names.own = carries(&draft.identifiers);
+                names.needs = needs(draft.references());
                 // Of one beneficiary in one program at most one is open.
-                names.own.push(self.hash((&draft.program, beneficiary.kind.record_kind(), &beneficiary.id)));
-                names.needs.push(self.name(RecordKind::Program, &draft.program));
-                names.needs.push(self.name(beneficiary.kind.record_kind(), &beneficiary.id));
+                names.own.push(self.hash((draft.get(PROGRAM), draft.get(BENEFICIARY))));
             }
             BulkRecord::Consent(draft) => {
-                names.own = vec![self.name(kind, &draft.id.key())];
-                names.needs.push(self.name(draft.subject.kind.record_kind(), &draft.subject.id));
+                names.needs = needs(draft.references());
+                names.own.push(self.name(kind, &draft.id().key()));
             }
         }
+        names.own.extend(record.identifiers().iter().map(|identifier| self.name(kind, &identifier.key)));
         names
     }
 }

@@ -2,7 +2,7 @@
 
 use super::names::{Names, Naming};
 use super::{BulkLine, BulkRecord, Importer, OnExisting};
-use crate::individual;
+use crate::edit;
 use daftar_domain::error::AppError;
 use daftar_domain::record::RecordKind;
 use daftar_store::Write;
@@ -78,13 +78,13 @@ impl Preparer {
     async fn work(&self, line: u64, read: BulkLine) -> Result<PreparedWork, AppError> {
         let kind = read.record.kind();
         let names = self.naming.of(&read.record);
-        // What replaces a record is checked against what that holds, and so in its turn.
+        // What replaces a record is checked against what that holds, and what refers to others finds them, and so in its turn.
         let work = match read {
             BulkLine { record: BulkRecord::Individual(draft), on_existing: OnExisting::Refuse, .. }
-                if !individual::must_ask(&self.importer.registry, &draft) =>
+                if names.needs.is_empty() && !edit::must_ask(&self.importer.registry, &draft) =>
             {
                 let ctx = self.importer.context(line, super::STATUS_CREATED);
-                Work::Write(Box::new(individual::prepare(&ctx, &self.importer.registry, *draft).await?.write))
+                Work::Write(Box::new(edit::prepare(&ctx, &self.importer.registry, *draft).await?.write))
             }
             other => Work::Line(Box::new(other)),
         };

@@ -16,7 +16,7 @@ use daftar_domain::record::RecordKind;
 /// What became of a line.
 pub(super) type LineResult = Result<Done, AppError>;
 
-const LANES: usize = 5;
+const LANES: usize = RecordKind::ALL.len();
 
 /// Lines from the first that is not told of yet. `W` is what is to be done for one.
 pub(super) struct Window<W> {
@@ -96,7 +96,7 @@ impl<W> Window<W> {
             let earlier = self.brought.insert(*name, place);
             after.extend(earlier.filter(|_| looks));
         }
-        let lane = lane(kind);
+        let lane = kind.place();
         if let Some(waiting) = self.lanes.get_mut(lane) {
             waiting.push_back(place);
         }
@@ -187,16 +187,6 @@ impl<W> Window<W> {
 
     fn slot_mut(&mut self, place: u64) -> Option<&mut Slot<W>> {
         self.slots.get_mut(usize::try_from(place.checked_sub(self.first)?).ok()?)
-    }
-}
-
-fn lane(kind: RecordKind) -> usize {
-    match kind {
-        RecordKind::Individual => 0,
-        RecordKind::Group => 1,
-        RecordKind::Program => 2,
-        RecordKind::ProgramMembership => 3,
-        RecordKind::Consent => 4,
     }
 }
 

@@ -1,6 +1,5 @@
 //! Writes one line: makes its record, passes it over, or changes what is there.
 
-use daftar_domain::group::GroupDetails;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -14,17 +13,19 @@ use crate::group::{self, GroupDraft, GroupView};
 use crate::individual::{self, IndividualView};
 use crate::program_membership::{MembershipAddress, MembershipDraft, MembershipView};
 use crate::written::Spoken;
-use crate::{consent, identifiers, program, program_membership, records};
+use crate::{consent, edit, identifiers, program, program_membership, records};
 use daftar_domain::calendar::utc_day;
 use daftar_domain::consent::ConsentDetails;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::field::FieldSet;
+use daftar_domain::group::{GroupDetails, MEMBER};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::program::ProgramDetails;
-use daftar_domain::program_membership::MembershipSlot;
+use daftar_domain::program_membership::{MembershipSlot, OVERRIDE, OVERRIDE_REASON};
 use daftar_domain::record::{RecordId, RecordKind, VersionCondition};
 use daftar_domain::subject::SubjectReference;
+use daftar_domain::value::Values;
 use daftar_store::overlay::is_of_dry_run;
 use daftar_store::{REHEARSED, TypedReads};
 use daftar_vocabulary::LanguagePreference;
@@ -75,8 +76,8 @@ impl Importer {
     /// Whether packs must be asked about codes of a record.
     fn must_ask(&self, record: &BulkRecord) -> bool {
         match record {
-            BulkRecord::Individual(draft) => individual::must_ask(&self.registry, draft),
-            BulkRecord::Group(draft) => group::must_ask(&self.registry, draft),
+            BulkRecord::Individual(draft) => edit::must_ask(&self.registry, draft),
+            BulkRecord::Group(draft) => edit::must_ask(&self.registry, draft),
             BulkRecord::Program(_) | BulkRecord::ProgramMembership(_) | BulkRecord::Consent(_) => false,
         }
     }
@@ -119,15 +120,12 @@ impl Importer {
     /// The record that a line is about, if it is there: the one that carries its identifiers.
     async fn existing(&self, record: &BulkRecord) -> Result<Option<RecordId>, AppError> {
         let kind = record.kind();
-        match record {
-            BulkRecord::Individual(draft) => self.carrier(kind, &draft.details.identifiers).await,
-            BulkRecord::Group(draft) => self.carrier(kind, &draft.identifiers).await,
-            BulkRecord::Program(details) => self.carrier(kind, &details.identifiers).await,
-            BulkRecord::Consent(draft) => self.found(kind, &draft.id.key()).await,
-            BulkRecord::ProgramMembership(draft) => match self.carrier(kind, &draft.identifiers).await? {
-                Some(carrier) => Ok(Some(carrier)),
-                None => self.holder(draft).await,
-            },
+        if let BulkRecord::Consent(draft) = record {
+            return self.found(kind, &draft.id().key()).await;
+        }
+        match (self.carrier(kind, record.identifiers()).await?, record) {
+            (None, BulkRecord::ProgramMembership(draft)) => self.holder(draft).await,
+            (carrier, _) => Ok(carrier),
         }
     }
 
@@ -157,30 +155,19 @@ impl Importer {
 
     /// The open membership of the beneficiary in the program, if there is one.
     async fn holder(&self, draft: &MembershipDraft) -> Result<Option<RecordId>, AppError> {
-        let program = self.found(RecordKind::Program, &draft.program).await?;
-        let beneficiary = self.found(draft.beneficiary.kind.record_kind(), &draft.beneficiary.id).await?;
+        let (program, SubjectReference { kind, id }) = program_membership::named_in(draft)?;
+        let program = self.found(RecordKind::Program, &program).await?;
+        let beneficiary = self.found(kind.record_kind(), &id).await?;
         let (Some(program), Some(id)) = (program, beneficiary) else { return Ok(None) };
-        let beneficiary = SubjectReference { kind: draft.beneficiary.kind, id };
+        let beneficiary = SubjectReference { kind, id };
         Ok(self.registry.store.open_membership(MembershipSlot { program, beneficiary }).await?)
     }
 
     async fn create(&self, ctx: &OpContext, record: BulkRecord) -> Result<(), AppError> {
         let registry = &*self.registry;
         match record {
-            BulkRecord::Individual(draft) => {
-                let attempt = async || {
-                    let prepared = individual::prepare(ctx, registry, (*draft).clone()).await?;
-                    Ok(registry.store.commit(prepared.write).await?)
-                };
-                records::retried(&VersionCondition::Any, attempt).await?;
-            }
-            BulkRecord::Group(draft) => {
-                let attempt = async || {
-                    let (write, _kept) = group::prepare(ctx, registry, (*draft).clone()).await?;
-                    Ok(registry.store.commit(write).await?)
-                };
-                records::retried(&VersionCondition::Any, attempt).await?;
-            }
+            BulkRecord::Individual(draft) => edit::register(ctx, registry, *draft).await.map(drop)?,
+            BulkRecord::Group(draft) => edit::register(ctx, registry, *draft).await.map(drop)?,
             BulkRecord::Program(details) => {
                 program::create(ctx, registry, &self.engine, *details).await?;
             }
@@ -197,12 +184,11 @@ impl Importer {
     }
 
     /// A membership that is only checked asks no program: whom it would ask about may be in the rehearsal alone.
-    fn unasked(&self, draft: MembershipDraft) -> MembershipDraft {
-        let override_reason = match draft.override_reason {
-            None if self.is_rehearsal => Some(REHEARSAL.to_owned()),
-            given => given,
-        };
-        MembershipDraft { override_reason, ..draft }
+    fn unasked(&self, mut draft: MembershipDraft) -> MembershipDraft {
+        if self.is_rehearsal && !draft.has(OVERRIDE) {
+            draft.set(OVERRIDE, Some(Values::default().with(OVERRIDE_REASON, REHEARSAL.to_owned())));
+        }
+        draft
     }
 
     async fn update(
@@ -222,7 +208,7 @@ impl Importer {
                 individual::change(ctx, registry, languages, (&key, condition), &spoken, &make).await?;
             }
             BulkRecord::Group(draft) => {
-                let key = self.address(RecordKind::Group, existing, &draft.identifiers).await?;
+                let key = self.address(RecordKind::Group, existing, &draft.details.identifiers).await?;
                 let make = |_: &GroupView| Ok((*draft).clone());
                 group::change(ctx, registry, languages, (&key, condition), &spoken, &make).await?;
             }
@@ -240,7 +226,8 @@ impl Importer {
                         MembershipAddress { key: found, program: None }
                     }
                     None => {
-                        MembershipAddress { key: draft.beneficiary.id.clone(), program: Some(draft.program.clone()) }
+                        let (program, beneficiary) = program_membership::named_in(&draft)?;
+                        MembershipAddress { key: beneficiary.id, program: Some(program) }
                     }
                 };
                 let make = |_: &MembershipView, _: &FieldSet| Ok(draft.clone());
@@ -277,11 +264,11 @@ impl Importer {
         condition: &VersionCondition,
     ) -> LineResult {
         let before = records::by_id::<ConsentDetails>(&*self.registry.store, existing).await?;
-        if draft.is_withdrawn {
-            if before.details.is_withdrawn {
+        if draft.is_withdrawn() {
+            if before.details.is_withdrawn() {
                 return Ok(Done::Skipped);
             }
-            consent::withdraw(ctx, &self.registry, draft.id, condition).await?;
+            consent::withdraw(ctx, &self.registry, draft.id(), condition).await?;
             return Ok(Done::Updated);
         }
         let message = "a consent changes by being withdrawn alone: give another consent, or leave the line out";
@@ -291,13 +278,13 @@ impl Importer {
     /// Lets those join who are not members already.
     async fn add_members(&self, ctx: &OpContext, draft: GroupDraft) -> LineResult {
         let registry = &*self.registry;
-        let Some(key) = draft.identifiers.first().map(|identifier| identifier.key.clone()) else {
+        let Some(key) = draft.details.identifiers.first().map(|identifier| identifier.key.clone()) else {
             return Err(AppError::invalid("identifier", "required", "the group is named by an identifier"));
         };
         let id = identifiers::find(&*registry.store, RecordKind::Group, &key).await?;
         let today = utc_day(ctx.now);
         let mut done = Done::Skipped;
-        for (at, member) in draft.members.into_iter().flatten().enumerate() {
+        for (at, member) in draft.details.items(MEMBER).enumerate() {
             let group = registry.store.find::<GroupDetails>(id).await?.ok_or(AppError::NotFound(RecordKind::Group))?;
             let person = self.found(RecordKind::Individual, &member.individual).await?;
             if group.details.active_members(today).any(|present| Some(present.individual) == person) {

@@ -1,14 +1,15 @@
 //! What is known of a subject: from the register, or as given in the request.
 
-use jiff::civil::Date;
-
 use crate::program_membership::MembershipView;
 use crate::visibility::Seen;
 use daftar_domain::code::{CodeUri, CodedValue};
 use daftar_domain::field::FieldSet;
 use daftar_domain::group::GroupDetails;
+use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::individual::IndividualDetails;
-use daftar_domain::program_membership::MembershipStatus;
+use daftar_domain::program_membership::{FIELDS, PROGRAM};
+use daftar_domain::schema::Field;
+use daftar_domain::value::{self, Values};
 
 /// A person as a rule sees one.
 #[derive(Debug, Clone)]
@@ -93,26 +94,17 @@ pub enum Programs {
 pub struct MembershipFact {
     /// `Program/<system>|<value>`
     pub program: Option<String>,
-    /// Where it stands.
-    pub status: Option<MembershipStatus>,
-    /// Since when the subject takes part.
-    pub enrollment_date: Option<Date>,
-    /// Since when it does not any more.
-    pub exit_date: Option<Date>,
-    /// Why it does not any more.
-    pub exit_reason: Option<String>,
+    /// The other fields that rules use, as far as the rule may see them.
+    pub values: Values,
 }
 
 impl From<&MembershipView> for MembershipFact {
     fn from(view: &MembershipView) -> Self {
-        let (details, seen) = (&view.membership.details, &view.fields);
-        Self {
-            program: seen.allows("program").then(|| view.program.clone()),
-            status: seen.allows("status").then_some(details.status),
-            enrollment_date: details.enrollment_date.filter(|_| seen.allows("enrollment_date")),
-            exit_date: details.exit_date.filter(|_| seen.allows("exit_date")),
-            exit_reason: details.exit_reason.clone().filter(|_| seen.allows("exit_reason")),
-        }
+        let fields = value::in_order(FIELDS, view.membership.details.iter());
+        let is_told = |field: &Field| field.in_rules && field.tag != PROGRAM.tag() && view.fields.allows(field.name);
+        let told = fields.filter(|(field, _)| is_told(field));
+        let values = told.map(|(field, value)| (field.tag, value.clone())).collect();
+        Self { program: view.fields.allows("program").then(|| view.program.clone()), values }
     }
 }
 
@@ -120,7 +112,7 @@ impl From<&MembershipView> for MembershipFact {
 #[derive(Debug, Clone)]
 pub struct InlinePerson {
     /// What is said of it.
-    pub details: IndividualDetails<CodeUri>,
+    pub details: IndividualDetails<CodeUri, IdentifierKey>,
     /// Its place in the household.
     pub role: Option<CodeUri>,
 }
@@ -154,5 +146,5 @@ pub enum InlineMe {
     /// A person.
     Person(Box<InlinePerson>),
     /// A group; its `members` stand beside it.
-    Group(Box<GroupDetails<CodeUri>>),
+    Group(Box<GroupDetails<CodeUri, IdentifierKey>>),
 }

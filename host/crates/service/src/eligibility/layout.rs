@@ -72,13 +72,13 @@ pub(super) fn codes_with_texts(references: &[Reference], batch: &Batch) -> BTree
 fn subject_row(subject: &SubjectFacts) -> Row<'_> {
     match &subject.me {
         Me::Person(person) => person_row(person),
-        Me::StoredGroup(seen) => Row::Group(&seen.record.details, &seen.fields),
-        Me::InlineGroup(details) => Row::Group(details, &FieldSet::All),
+        Me::StoredGroup(seen) => Row::of(&seen.record.details, None, &seen.fields),
+        Me::InlineGroup(details) => Row::of(details, None, &FieldSet::All),
     }
 }
 
 fn person_row(person: &PersonInHousehold) -> Row<'_> {
-    Row::Person(person.person.details(), person.role, person.person.fields())
+    Row::of(person.person.details(), person.role, person.person.fields())
 }
 
 fn children_of<'a>(subjects: &[&'a SubjectFacts], rows: &mut Vec<Row<'a>>) -> Result<Children, AppError> {

@@ -23,7 +23,7 @@ use daftar_domain::code::CodeUri;
 use daftar_domain::context::{Cancellation, OpContext};
 use daftar_domain::error::AppError;
 use daftar_domain::field::FieldSet;
-use daftar_domain::group::{Group, GroupDetails};
+use daftar_domain::group::{ACTIVE, GROUP_TYPE, Group, GroupDetails};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::individual::IndividualDetails;
 use daftar_domain::program_membership::{ProgramMembership, ProgramMembershipDetails};
@@ -233,10 +233,10 @@ impl Loader<'_> {
             if !fields.allows("member") || !fields.allows("group_type") {
                 continue;
             }
-            let is_household =
-                household.is_some_and(|number| record.details.group_type.is_some_and(|code| code.number == number));
+            let group_type = record.details.get(GROUP_TYPE).map(|code| code.number);
+            let is_household = household.is_some() && group_type == household;
             let is_member = record.details.active_members(self.as_of).any(|member| member.individual == id);
-            let is_in_use = !fields.allows("active") || record.details.active.unwrap_or(true);
+            let is_in_use = !fields.allows("active") || record.details.get(ACTIVE).unwrap_or(true);
             if is_household && is_member && is_in_use {
                 reads.note_group(&record);
                 found.push(record);

@@ -3,95 +3,97 @@
 use sha2::{Digest, Sha256};
 
 use daftar_domain::eligibility::{Field, FieldType, RowSpace, Schema, Subject};
-use daftar_domain::extension::{EXTENSION, ExtensionFields};
-use daftar_domain::manifest::ExtensionFieldKind;
+use daftar_domain::extension::{EXTENSION, ExtensionFields, kind_of};
+use daftar_domain::manifest::ExtensionField;
+use daftar_domain::record::RecordKind;
+use daftar_domain::schema::{self, Kind};
 use daftar_domain::vocabulary::CodedField;
 
 /// The path of a person's role in the household.
 pub const ROLE_PATH: &str = "role";
+/// What stands in a path between a list and a part of each item.
+pub(super) const LIST_MARK: &str = "[].";
 
 /// The schema of rules about one kind of subject, with the fields that modules add to records.
 #[must_use]
 pub fn schema(subject: Subject, extension: &ExtensionFields) -> Schema {
     let mut fields = Vec::new();
-    match subject {
-        Subject::Individual => person_fields(RowSpace::Me, &mut fields),
-        Subject::Group => group_fields(&mut fields),
+    for space in [RowSpace::Me, RowSpace::Members, RowSpace::Programs] {
+        let kind = record_kind(subject, space);
+        fields.extend(schema::fields(kind).iter().flat_map(|field| of_field(space, field)));
+        if kind == RecordKind::Individual {
+            let role = Kind::Code(CodedField::MemberRole);
+            fields.push(Field { path: ROLE_PATH.to_owned(), ..of_kind(space, &role) });
+        }
+        if space != RowSpace::Programs {
+            fields.extend(extension.iter().map(|field| of_module(space, field)));
+        }
     }
-    extension_fields(RowSpace::Me, extension, &mut fields);
-    person_fields(RowSpace::Members, &mut fields);
-    extension_fields(RowSpace::Members, extension, &mut fields);
-    program_fields(&mut fields);
     Schema { version: digest(subject, &fields), subject, fields }
 }
 
-fn person_fields(space: RowSpace, fields: &mut Vec<Field>) {
-    let mut add = |path: &str, kind, is_repeated, vocabularies: &[&str]| {
-        let vocabularies = vocabularies.iter().map(|namespace| (*namespace).to_owned()).collect();
-        fields.push(Field { space, path: path.to_owned(), kind, is_repeated, vocabularies });
-    };
-    add("active", FieldType::Boolean, false, &[]);
-    for path in ["name.family", "name.given", "name.middle", "name.prefix", "name.suffix", "name.text"] {
-        add(path, FieldType::Text, false, &[]);
+/// The kind of record that the rows of a space are.
+pub(super) fn record_kind(subject: Subject, space: RowSpace) -> RecordKind {
+    match space {
+        RowSpace::Me => subject.record_kind(),
+        RowSpace::Members => RecordKind::Individual,
+        RowSpace::Programs => RecordKind::ProgramMembership,
     }
-    add("birth_date", FieldType::Date, false, &[]);
-    add("birth_date_estimated", FieldType::Boolean, false, &[]);
-    add("deceased_date", FieldType::Date, false, &[]);
-    for field in CodedField::individual_singles() {
-        add(field.path(), FieldType::Coded, false, field.namespaces());
-    }
-    for field in CodedField::individual_lists() {
-        add(field.path(), FieldType::Coded, true, field.namespaces());
-    }
-    add("income.amount", FieldType::Number, false, &[]);
-    add("income.currency", FieldType::Coded, false, CodedField::IncomeCurrency.namespaces());
-    add("income.period", FieldType::Text, false, &[]);
-    add("address", FieldType::Structure, true, &[]);
-    for part in ["type", "text", "city", "district", "region", "postal_code"] {
-        add(&format!("address[].{part}"), FieldType::Text, false, &[]);
-    }
-    add("address[].country", FieldType::Coded, false, CodedField::AddressCountry.namespaces());
-    add(ROLE_PATH, FieldType::Coded, false, CodedField::MemberRole.namespaces());
 }
 
-fn group_fields(fields: &mut Vec<Field>) {
-    let mut add = |path: &str, kind, vocabularies: &[&str]| {
-        let vocabularies = vocabularies.iter().map(|namespace| (*namespace).to_owned()).collect();
-        fields.push(Field { space: RowSpace::Me, path: path.to_owned(), kind, is_repeated: false, vocabularies });
+/// A field of records and its parts, as far as rules use them: `birth_date`; `name.family` of a part; `address` and `address[].city` of a list
+/// of parts.
+fn of_field(space: RowSpace, field: &'static schema::Field) -> Vec<Field> {
+    if !field.in_rules {
+        return Vec::new();
+    }
+    let parts = field.kind.parts().iter().filter(|part| part.in_rules);
+    let below = |between: &str| {
+        let part = |part: &schema::Field| Field {
+            path: format!("{}{between}{}", field.name, part.name),
+            ..of_kind(space, &part.kind)
+        };
+        parts.map(part).collect::<Vec<Field>>()
     };
-    add("active", FieldType::Boolean, &[]);
-    add("name", FieldType::Text, &[]);
-    add("group_type", FieldType::Coded, CodedField::GroupType.namespaces());
-    add("housing_type", FieldType::Coded, CodedField::HousingType.namespaces());
+    if let Kind::Struct(_) = field.kind {
+        return below(".");
+    }
+    let itself = Field { path: field.name.to_owned(), ..of_kind(space, &field.kind) };
+    std::iter::once(itself).chain(below(LIST_MARK)).collect()
 }
 
-fn extension_fields(space: RowSpace, extension: &ExtensionFields, fields: &mut Vec<Field>) {
-    fields.extend(extension.iter().map(|field| Field {
-        space,
+/// A field without its path.
+fn of_kind(space: RowSpace, kind: &Kind) -> Field {
+    let field = |kind, vocabularies: &[&str]| {
+        let vocabularies = vocabularies.iter().map(|namespace| (*namespace).to_owned()).collect();
+        Field { space, path: String::new(), kind, is_repeated: false, vocabularies }
+    };
+    match kind {
+        Kind::Boolean => field(FieldType::Boolean, &[]),
+        Kind::Integer | Kind::Count => field(FieldType::Integer, &[]),
+        Kind::Number | Kind::Amount => field(FieldType::Number, &[]),
+        Kind::Date => field(FieldType::Date, &[]),
+        Kind::Code(coded) => field(FieldType::Coded, coded.namespaces()),
+        Kind::ModuleCode => field(FieldType::Coded, &[]),
+        Kind::Struct(_) => field(FieldType::Structure, &[]),
+        Kind::List { of, .. } => Field { is_repeated: true, ..of_kind(space, of) },
+        Kind::Text(_)
+        | Kind::Organization
+        | Kind::Expression
+        | Kind::FieldName
+        | Kind::Word(_)
+        | Kind::Reference(_)
+        | Kind::ConsentId
+        | Kind::Photo => field(FieldType::Text, &[]),
+    }
+}
+
+fn of_module(space: RowSpace, field: &ExtensionField) -> Field {
+    Field {
         path: format!("{EXTENSION}.{}", field.path),
-        kind: match field.kind {
-            ExtensionFieldKind::Boolean => FieldType::Boolean,
-            ExtensionFieldKind::Integer => FieldType::Integer,
-            ExtensionFieldKind::Number => FieldType::Number,
-            ExtensionFieldKind::Text => FieldType::Text,
-            ExtensionFieldKind::Date => FieldType::Date,
-            ExtensionFieldKind::Coded => FieldType::Coded,
-        },
         is_repeated: field.repeated,
         vocabularies: field.vocabulary.iter().cloned().collect(),
-    }));
-}
-
-fn program_fields(fields: &mut Vec<Field>) {
-    for (path, kind) in [
-        ("program", FieldType::Text),
-        ("status", FieldType::Text),
-        ("enrollment_date", FieldType::Date),
-        ("exit_date", FieldType::Date),
-        ("exit_reason", FieldType::Text),
-    ] {
-        let space = RowSpace::Programs;
-        fields.push(Field { space, path: path.to_owned(), kind, is_repeated: false, vocabularies: Vec::new() });
+        ..of_kind(space, kind_of(field.kind))
     }
 }
 

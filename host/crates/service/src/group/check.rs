@@ -2,102 +2,31 @@
 
 use std::collections::HashMap;
 
-use super::hidden::Hidden;
-use super::shown::Shown;
-use crate::registry::Registry;
-use crate::{subjects, visibility};
+use crate::edit::hidden::Hidden;
+use crate::edit::references::UNRESOLVED;
 use daftar_domain::calendar::{Period, utc_day};
 use daftar_domain::code::CodedValue;
 use daftar_domain::context::OpContext;
-use daftar_domain::error::{AppError, FieldProblem};
-use daftar_domain::group::{GroupDetails, Member, Relationship};
-use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::error::FieldProblem;
+use daftar_domain::group::{GroupDetails, RELATIONSHIP, RELATIONSHIP_PERIOD, RELATIONSHIP_TARGET, RELATIONSHIP_TYPE};
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_vocabulary::Generation;
 
 /// The concept group whose codes make a member the head.
 const HEAD_GROUP: &str = "head_of_household";
 
-/// The members and other groups of a draft; one that leads nowhere, or from a group to itself, is a problem of its field. `own` is
-/// the group that is changed, and `shown` how its members and other groups are shown now.
-pub(super) async fn resolve_references(
-    ctx: &OpContext,
-    registry: &Registry,
-    (own, shown): (Option<RecordId>, &Shown),
-    draft: GroupDetails<CodedValue, IdentifierKey>,
-    problems: &mut Vec<FieldProblem>,
-) -> Result<GroupDetails, AppError> {
-    let mut members = draft.members.as_ref().map(|members| Vec::with_capacity(members.len()));
-    for (at, member) in draft.members.into_iter().flatten().enumerate() {
-        let found = match shown.member(&member.individual) {
-            Some(present) => Ok(present),
-            None => find(ctx, registry, RecordKind::Individual, &member.individual).await,
-        };
-        match found {
-            Ok(individual) => members.get_or_insert_default().push(Member {
-                individual,
-                role: member.role,
-                period: member.period,
-                is_inactive: member.is_inactive,
-            }),
-            Err(error) => subjects::unresolved(&format!("member[{at}].entity.reference"), error, problems)?,
-        }
-    }
-    let mut relationships = draft.relationships.as_ref().map(|all| Vec::with_capacity(all.len()));
-    for (at, relationship) in draft.relationships.into_iter().flatten().enumerate() {
-        let field = format!("relationship[{at}].target.reference");
-        let is_own = draft.identifiers.iter().any(|own| own.is_open() && own.key == relationship.target);
-        let found = match shown.group(&relationship.target) {
-            Some(present) => Ok(present),
-            None => find(ctx, registry, RecordKind::Group, &relationship.target).await,
-        };
-        match found {
-            _ if is_own => problems.push(to_itself(field)),
-            Ok(target) if Some(target) == own => problems.push(to_itself(field)),
-            Ok(target) => relationships.get_or_insert_default().push(Relationship {
-                target,
-                kind: relationship.kind,
-                period: relationship.period,
-            }),
-            Err(error) => subjects::unresolved(&field, error, problems)?,
-        }
-    }
-    Ok(GroupDetails {
-        identifiers: draft.identifiers,
-        active: draft.active,
-        name: draft.name,
-        group_type: draft.group_type,
-        housing_type: draft.housing_type,
-        members,
-        relationships,
-        address: draft.address,
-        extension: draft.extension,
-    })
-}
-
-async fn find(
-    ctx: &OpContext,
-    registry: &Registry,
-    kind: RecordKind,
-    key: &IdentifierKey,
-) -> Result<RecordId, AppError> {
-    visibility::find(ctx, registry, kind, key).await.map(|(id, _)| id)
-}
-
-fn to_itself(field: String) -> FieldProblem {
-    let message = "a group has no relationship to itself".to_owned();
-    FieldProblem { field, code: "self_reference", message }
-}
-
-/// No relationship twice: the same other group, as the same, at the same time.
-pub(super) fn check_relationships(details: &GroupDetails, problems: &mut Vec<FieldProblem>) {
-    let all = details.relationships.as_deref().unwrap_or_default();
-    for (at, relationship) in all.iter().enumerate() {
-        let period = relationship.period.unwrap_or_default();
+/// No relationship twice: the same other group, as the same, at the same time. Problems name places as the client sees them.
+pub(super) fn check_relationships(details: &GroupDetails, hidden: &Hidden, problems: &mut Vec<FieldProblem>) {
+    type Relationship = (RecordId, Option<CodedValue>, Period);
+    let all = details.items(RELATIONSHIP).filter_map(|relationship| {
+        let target = relationship.get(RELATIONSHIP_TARGET)?.id;
+        let period = relationship.get(RELATIONSHIP_PERIOD).unwrap_or_default();
+        Some((target, relationship.get(RELATIONSHIP_TYPE).copied(), period))
+    });
+    let all: Vec<Relationship> = all.filter(|(target, ..)| !hidden.holds(RecordKind::Group, *target)).collect();
+    for (at, (target, kind, period)) in all.iter().enumerate() {
         let is_same = |earlier: &Relationship| {
-            earlier.target == relationship.target
-                && earlier.kind == relationship.kind
-                && earlier.period.unwrap_or_default().overlaps(&period)
+            earlier.0 == *target && earlier.1 == *kind && earlier.2.overlaps(period) && *target != UNRESOLVED
         };
         if let Some(earlier) = all.iter().take(at).position(is_same) {
             problems.push(FieldProblem {
@@ -123,10 +52,10 @@ pub(super) fn check_members(
     let mut heads = Vec::new();
     let mut hidden_heads = Vec::new();
     let mut next_place = 0;
-    for member in details.members.iter().flatten() {
-        let still = member.still_active(today);
+    for member in details.members() {
+        let still = member.still_active(today).filter(|_| member.individual != UNRESOLVED);
         let as_head = still.filter(|_| member.role.is_some_and(|role| is_head(generation, role)));
-        if hidden.holds(member.individual) {
+        if hidden.holds(RecordKind::Individual, member.individual) {
             hidden_heads.extend(as_head);
             continue;
         }

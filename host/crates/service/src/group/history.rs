@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
-use super::{find, name_members, reference, seen_members};
+use super::{name_members, reference, seen_members};
 use crate::audit;
 use crate::codes::CodeView;
 use crate::registry::Registry;
@@ -72,14 +72,14 @@ pub async fn membership_history(
     page: Page,
 ) -> Result<HistoryPage, AppError> {
     let found = match visibility::check_read(ctx, Resource::Group, "member", FieldUse::Read) {
-        Ok(()) => find(ctx, registry, key).await,
+        Ok(()) => visibility::find_record::<GroupDetails>(ctx, registry, key).await,
         Err(error) => Err(error),
     };
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     let mut entry = audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)]);
     entry.note = Some("membership history".to_owned());
     registry.audit.record(ctx, entry).await?;
-    let (group, fields) = found?;
+    let Seen { record: group, fields } = found?;
     let mut entries = changes(registry, group.id, group.meta.version).await?;
     let members: Vec<RecordId> = entries.iter().map(|entry| entry.member.individual).collect();
     let there = visibility::there(ctx, registry, RecordKind::Individual, &members).await?;
@@ -87,7 +87,7 @@ pub async fn membership_history(
     let total = entries.len() as u64;
     let skipped = usize::try_from(page.offset).unwrap_or(usize::MAX);
     let entries: Vec<HistoryEntry> = entries.into_iter().skip(skipped).take(page.count as usize).collect();
-    let members = seen_members(ctx, registry, entries.iter().map(|entry| &entry.member)).await?;
+    let members = seen_members(ctx, registry, entries.iter().map(|entry| entry.member.individual).collect()).await?;
     name_members(ctx, &members);
     let codes = CodeView::new(registry.vocabularies.current(), languages);
     Ok(HistoryPage { total, entries, members, codes })
@@ -117,7 +117,7 @@ async fn changes_here(
             return Err(AppError::Busy);
         }
         let Some(stored) = store.find_version::<GroupDetails>(group, VersionId(version)).await? else { continue };
-        let now = stored.details.members.clone().unwrap_or_default();
+        let now: Vec<Member> = stored.details.members().collect();
         if let Some(before) = &before {
             let changes = differences(before, &now);
             entries.extend(changes.into_iter().map(|(change, member)| HistoryEntry {

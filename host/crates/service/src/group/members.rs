@@ -1,15 +1,14 @@
 //! One member of a group at a time: added, changed, removed.
 
 use daftar_store::TypedReads;
-use std::sync::Arc;
 
 use jiff::civil::Date;
 
 use super::check::check_members;
-use super::hidden::Hidden;
-use super::shown::Shown;
-use super::{GroupView, Wanted, find, reference, view, write_change};
+use super::{GroupView, Wanted, reference, view};
 use crate::codes::{Held, resolve};
+use crate::edit::hidden::Hidden;
+use crate::edit::{self, Editable};
 use crate::registry::Registry;
 use crate::visibility::{self, Seen};
 use crate::written::{self, Spoken};
@@ -20,11 +19,12 @@ use daftar_domain::code::CodeUri;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldProblem, FieldUse};
 use daftar_domain::field::FieldSet;
-use daftar_domain::group::{GroupDetails, MEMBERS_MAX, Member};
+use daftar_domain::group::{GroupDetails, GroupRecord, MEMBER, MEMBERS_MAX, Member};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::{RecordId, RecordKind, VersionCondition};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::Page;
+use daftar_domain::value::Reference;
 use daftar_domain::vocabulary::CodedField;
 use daftar_vocabulary::{Generation, LanguagePreference};
 
@@ -105,7 +105,8 @@ async fn change_member_once(
         // The success of a change reveals whether the individual is a member.
         visibility::check_read(ctx, Resource::Group, "member", FieldUse::Write)?;
     }
-    let (before, fields) = find(ctx, registry, key).await?;
+    let seen = visibility::find_record::<GroupDetails>(ctx, registry, key).await?;
+    let Seen { record: before, fields } = seen.clone();
     let spoken = Spoken::Named(written::named(Resource::Group, ["member"]));
     written::of_change(ctx, Resource::Group, &fields, &spoken)?;
     records::check_version(condition, before.meta.version)?;
@@ -114,9 +115,9 @@ async fn change_member_once(
         MemberChange::Add(_) => None,
         MemberChange::Remove { .. } | MemberChange::Change { .. } => {
             let wanted = Wanted { members: true, ..Wanted::NOTHING };
-            let present = (Arc::clone(&before), fields.clone());
-            let present = view(ctx, registry, languages.clone(), present, wanted).await?;
-            Shown::in_view(&present, &fields).member(change.individual())
+            let present = view(ctx, registry, languages.clone(), seen, wanted).await?;
+            let person = Reference { kind: RecordKind::Individual, id: change.individual().clone() };
+            GroupRecord::shown(&present, &fields).find(&person)
         }
     };
     let found = match present {
@@ -136,20 +137,23 @@ async fn change_member_once(
     };
     let generation = registry.vocabularies.current();
     let today = utc_day(ctx.now);
-    let mut details = before.details.clone();
-    let held = Held::of_group(&Hidden::of(ctx, registry, &details).await?.without(&details)).seen(&fields);
+    let hidden = Hidden::of(ctx, registry, &before.details).await?;
+    let held = Held::of::<GroupRecord>(&hidden.without(&before.details)).seen(&fields);
     let by = Blind(!fields.allows("member"));
-    let at = apply((&generation, &held, by), today, &mut details, individual, change, &mut problems)?;
+    let mut members: Vec<Member> = before.details.members().collect();
+    let at = apply((&generation, &held, by), today, &mut members, individual, change, &mut problems)?;
+    let details = before.details.clone().with(MEMBER, members);
+    let details = written::keep(&before.details, details, &FieldSet::All);
     let hidden = Hidden::of(ctx, registry, &details).await?;
     check_members(ctx, &generation, &details, &hidden, &mut problems);
     if !problems.is_empty() {
-        let at = at.map(|at| hidden.shown_place(&details, at));
+        let at = at.map(|at| hidden.shown_place(&details, MEMBER.tag(), at));
         let told = problems.into_iter().map(|problem| of_the_member(at, told_to(&fields, problem)));
         return Err(AppError::Invalid(told.collect()));
     }
     let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets(key, change));
     entry.note = Some(change.note().to_owned());
-    write_change(ctx, registry, languages, (&before, details, fields), None, entry).await
+    edit::write::<GroupRecord>(ctx, registry, languages, (&before, details, fields), (None, None), entry).await
 }
 
 /// Whether the client that changes members may not read them.
@@ -160,19 +164,18 @@ struct Blind(bool);
 fn apply(
     (generation, held, Blind(is_blind)): (&Generation, &Held, Blind),
     today: Date,
-    details: &mut GroupDetails,
+    members: &mut Vec<Member>,
     individual: RecordId,
     change: &MemberChange,
     problems: &mut Vec<FieldProblem>,
 ) -> Result<Option<usize>, AppError> {
     let mut role_of = |code: &CodeUri| {
         let held = held.find(generation, CodedField::MemberRole.path(), code);
-        held.or_else(|| resolve(generation, CodedField::MemberRole, "role".to_owned(), code, problems))
+        held.or_else(|| resolve(generation, CodedField::MemberRole, "role", code, problems))
     };
     match change {
         MemberChange::Add(new) => {
             let role = new.role.as_ref().and_then(&mut role_of);
-            let members = details.members.get_or_insert_default();
             if members.len() >= MEMBERS_MAX {
                 let message = format!("a group has at most {MEMBERS_MAX} members, those that left included");
                 problems.push(problem("entity", "too_many", message));
@@ -195,7 +198,6 @@ fn apply(
             Ok(members.len().checked_sub(1))
         }
         MemberChange::Remove { last_day, .. } => {
-            let members = details.members.as_deref_mut().unwrap_or_default();
             let at = place_of(members, individual, today);
             let still = |member: &&mut Member| member.still_active(today).is_some();
             let Some(member) = at.and_then(|at| members.get_mut(at)).filter(still) else {
@@ -220,7 +222,6 @@ fn apply(
         }
         MemberChange::Change { role, period, is_inactive, .. } => {
             let role = role.as_ref().map(|role| role.as_ref().and_then(&mut role_of));
-            let members = details.members.as_deref_mut().unwrap_or_default();
             let at = place_of(members, individual, today).ok_or_else(no_such_member)?;
             let Some(member) = members.get_mut(at) else { return Err(no_such_member()) };
             member.role = role.unwrap_or(member.role);
@@ -349,14 +350,13 @@ pub async fn places_in_groups(
         let Some(fields) = fields else { continue };
         let Some(record) = registry.store.find::<GroupDetails>(id).await? else { continue };
         let group = Seen { record, fields };
-        let members = group.record.details.members.iter().flatten();
-        for member in members.filter(|member| member.individual == individual) {
+        for member in group.record.details.members().filter(|member| member.individual == individual) {
             let is_in_page = found.total >= page.offset && found.places.len() < page.count as usize;
             found.total = found.total.saturating_add(1);
             if is_in_page {
                 let called = records::called(&group.record.details.identifiers);
                 ctx.trail.names(called.map(|key| records::reference(RecordKind::Group, key)));
-                found.places.push(GroupPlace { group: group.clone(), member: member.clone() });
+                found.places.push(GroupPlace { group: group.clone(), member });
             }
         }
     }

@@ -8,7 +8,8 @@ use super::{GroupView, Wanted, answer, reference};
 use crate::individual::carriers;
 use crate::registry::Registry;
 use crate::search::{self, CodeFilter, FoundPage, Paging};
-use crate::{audit, open, records, visibility};
+use crate::visibility::{self, Seen};
+use crate::{audit, open, records};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::calendar::{days_since_epoch, utc_day};
 use daftar_domain::context::OpContext;
@@ -17,7 +18,7 @@ use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::RecordKind;
 use daftar_domain::scope::Resource;
 use daftar_domain::search::instant::InstantCondition;
-use daftar_domain::search::{GroupQuery, TextConditions};
+use daftar_domain::search::{DateConditions, GroupQuery, TextConditions};
 use daftar_vocabulary::{Generation, LanguagePreference};
 
 /// Conditions of a search as a client names them, all of which must hold.
@@ -27,6 +28,8 @@ pub struct GroupSearchRequest {
     pub identifiers: Vec<IdentifierKey>,
     /// Conditions on names and addresses.
     pub texts: TextConditions,
+    /// Conditions on days.
+    pub dates: DateConditions,
     /// Holds that code.
     pub codes: Vec<CodeFilter>,
     /// Whether the record is in use.
@@ -65,9 +68,9 @@ pub async fn search(
     let mut views = Vec::with_capacity(found.ids.len());
     for (id, fields) in found.ids.into_iter().zip(seen) {
         let Some(fields) = fields else { continue };
-        let group = registry.store.find::<GroupDetails>(id).await?;
-        let group = group.ok_or_else(|| AppError::internal("a search found a group that is not there"))?;
-        views.push(answer(ctx, registry, languages.clone(), (group, fields), wanted).await?);
+        let record = registry.store.find::<GroupDetails>(id).await?;
+        let record = record.ok_or_else(|| AppError::internal("a search found a group that is not there"))?;
+        views.push(answer(ctx, registry, languages.clone(), Seen { record, fields }, wanted).await?);
     }
     let targets = views.iter().filter_map(|view| records::called(&view.group.details.identifiers));
     let targets = targets.map(reference).collect();
@@ -109,6 +112,7 @@ async fn resolve(
     let query = GroupQuery {
         identifiers: request.identifiers,
         texts: request.texts,
+        dates: request.dates,
         codes: codes?,
         active: request.active,
         members,
@@ -129,5 +133,6 @@ fn searched_fields(request: &GroupSearchRequest) -> Vec<String> {
         ("_last_updated", request.last_updated.is_empty()),
     ];
     let named = named.iter().filter(|(_, is_unused)| !is_unused).map(|(name, _)| (*name).to_owned());
+    let named = named.chain(request.dates.keys().map(|name| (*name).to_owned()));
     named.chain(request.codes.iter().map(|filter| filter.place.field().into_owned())).collect()
 }

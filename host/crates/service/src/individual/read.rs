@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use super::{IndividualView, Wanted, beside, find, reference};
-use crate::audit;
+use super::{IndividualView, Wanted, reference, shown_photo, view};
 use crate::bodies::{BodyKey, SentBody};
-use crate::codes::CodeView;
-use crate::records;
 use crate::registry::Registry;
+use crate::{audit, records, visibility};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::RecordKind;
 use daftar_vocabulary::LanguagePreference;
 
@@ -27,18 +26,15 @@ pub async fn read<T, E: From<AppError>>(
     (key, wanted): (&IdentifierKey, Wanted),
     write: impl FnOnce(&IndividualView) -> Result<T, E>,
 ) -> Result<T, E> {
-    let found = find(ctx, registry, key).await;
+    let found = visibility::find_record::<IndividualDetails>(ctx, registry, key).await;
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)])).await?;
-    let (individual, fields) = found?;
-    let photo = individual.details.photo.filter(|_| wanted.photo && fields.allows("photo"));
-    let _permit = match photo {
+    let seen = found?;
+    let _permit = match shown_photo(&seen.record, &seen.fields, wanted) {
         Some(photo) => registry.photo_reads.begin(photo).await?,
         None => None,
     };
-    let beside = beside(ctx, registry, (&individual, &fields), wanted).await?;
-    let codes = CodeView::new(registry.vocabularies.current(), languages);
-    write(&IndividualView { individual, fields, beside, codes })
+    write(&view(ctx, registry, languages, seen, wanted).await?)
 }
 
 /// Reads a person by identifier as a whole body: one that is kept, if nothing changed since it was made, or one that `write` makes.

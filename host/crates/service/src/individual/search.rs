@@ -17,7 +17,7 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::found::Sorting;
 use daftar_domain::search::instant::InstantCondition;
-use daftar_domain::search::{CodedPlace, DateCondition, IndividualQuery, Page, PlaceCondition, TextConditions};
+use daftar_domain::search::{CodedPlace, DateConditions, IndividualQuery, Page, PlaceCondition, TextConditions};
 use daftar_domain::vocabulary::CodedField;
 use daftar_store::{IDENTIFIER_OWNERS_MAX, TypedReads};
 use daftar_vocabulary::{Generation, LanguagePreference};
@@ -38,8 +38,8 @@ pub struct SearchRequest {
     pub identifiers: Vec<IdentifierKey>,
     /// Conditions on names and addresses.
     pub texts: TextConditions,
-    /// Conditions on the day of birth.
-    pub birth_date: Vec<DateCondition>,
+    /// Conditions on days.
+    pub dates: DateConditions,
     /// Holds that code.
     pub codes: Vec<CodeFilter>,
     /// Whether the record is in use.
@@ -153,7 +153,7 @@ async fn resolve(
     Ok(IndividualQuery {
         identifiers: request.identifiers,
         texts: request.texts,
-        birth_date: request.birth_date,
+        dates: request.dates,
         codes: codes?,
         active: request.active,
         place: is_by_place.then_some(place),
@@ -177,11 +177,11 @@ fn searched_fields(query: &IndividualQuery) -> Vec<String> {
         ("identifier", query.identifiers.is_empty()),
         ("name", !query.texts.is_by_name()),
         ("address", !query.texts.is_by_address()),
-        ("birth_date", query.birth_date.is_empty()),
         ("active", query.active.is_none()),
         ("group_membership", query.place.is_none()),
         ("_last_updated", query.last_updated.is_empty()),
     ];
     let named = named.iter().filter(|(_, is_unused)| !is_unused).map(|(name, _)| (*name).to_owned());
+    let named = named.chain(query.dates.keys().map(|name| (*name).to_owned()));
     named.chain(query.codes.iter().map(|condition| condition.field.field().into_owned())).collect()
 }

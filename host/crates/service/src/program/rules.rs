@@ -9,6 +9,7 @@ use crate::registry::Registry;
 use daftar_domain::context::OpContext;
 use daftar_domain::eligibility::Diagnostic;
 use daftar_domain::error::AppError;
+use daftar_domain::program::ELIGIBILITY;
 use daftar_domain::record::RecordKind;
 use daftar_sandbox::EligibilityEngine;
 
@@ -36,14 +37,14 @@ pub async fn broken(
 ) -> Result<Vec<BrokenRule>, AppError> {
     let mut broken = Vec::new();
     for program in registry.index.programs().await? {
-        let Some(expression) = &program.details.eligibility else { continue };
-        match check_expression(ctx, registry, engine, expression, program.details.target_type).await {
+        let Some(expression) = program.details.get(ELIGIBILITY) else { continue };
+        match check_expression(ctx, registry, engine, expression, program.details.target_type()).await {
             Ok(_) => {}
             Err(AppError::Expression(problem)) => {
                 let called = records::called(&program.details.identifiers);
                 broken.push(BrokenRule {
                     program: called.map(|key| records::reference(RecordKind::Program, key)).unwrap_or_default(),
-                    expression: expression.clone(),
+                    expression: expression.to_owned(),
                     message: problem.message,
                     diagnostics: problem.diagnostics,
                 });

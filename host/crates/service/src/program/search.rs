@@ -101,16 +101,11 @@ fn cut(found: Vec<Candidate>, paging: &Paging) -> FoundPage<Seen<ProgramDetails>
 
 fn value(field: SortField, program: &Program) -> SortValue {
     match field {
-        SortField::Name => SortValue::Text(search_phrase(&program.details.name)),
+        SortField::Name => SortValue::Text(search_phrase(program.details.name())),
         SortField::LastUpdated => {
             SortValue::Number(program.meta.last_updated.as_millisecond().cast_unsigned() ^ (1 << 63))
         }
-        SortField::BirthDate
-        | SortField::DeceasedDate
-        | SortField::Code(_)
-        | SortField::Status
-        | SortField::EnrollmentDate
-        | SortField::ExitDate => SortValue::Missing,
+        SortField::Date(_) | SortField::Word(_) | SortField::Code(_) => SortValue::Missing,
     }
 }
 
@@ -139,10 +134,10 @@ impl ProgramQuery {
         let at_ms = program.meta.last_updated.as_millisecond();
         self.identifiers.iter().all(carries)
             && self.active.is_none_or(|active| active == details.is_active())
-            && self.target_type.is_none_or(|target| target == details.target_type)
+            && self.target_type.is_none_or(|target| target == details.target_type())
             && self.phase.is_none_or(|phase| phase == details.phase(today))
             && self.last_updated.iter().all(|condition| condition.holds(at_ms))
-            && self.name_holds(&details.name)
+            && self.name_holds(details.name())
     }
 
     fn name_holds(&self, name: &str) -> bool {

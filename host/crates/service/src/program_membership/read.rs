@@ -65,7 +65,7 @@ pub(super) async fn find(
     };
     let is_in = |membership: &ProgramMembership, fields: &FieldSet| {
         let is_of =
-            |programs: &Vec<RecordId>| fields.allows("program") && programs.contains(&membership.details.program);
+            |programs: &Vec<RecordId>| fields.allows("program") && programs.contains(&membership.details.program());
         program.as_ref().is_none_or(is_of)
     };
     match visibility::find(ctx, registry, RecordKind::ProgramMembership, &address.key).await {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::read::find;
 use super::write::{answer, write};
-use super::{MembershipAddress, MembershipDraft, MembershipView, view};
+use super::{MembershipAddress, MembershipDraft, MembershipView, name_of, view};
 use crate::registry::Registry;
 use crate::written::{self, Spoken};
 use crate::{records, visibility};
@@ -13,7 +13,7 @@ use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldUse};
 use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::IdentifierKey;
-use daftar_domain::program_membership::ProgramMembership;
+use daftar_domain::program_membership::{EXIT_DATE, EXIT_REASON, ProgramMembership};
 use daftar_domain::record::{RecordKind, VersionCondition};
 use daftar_domain::scope::Resource;
 use daftar_domain::subject::SubjectReference;
@@ -71,7 +71,7 @@ fn without_status(written: FieldSet, spoken: &Spoken) -> Result<FieldSet, AppErr
         return Ok(written);
     }
     let (Spoken::Whole(named) | Spoken::Named(named)) = spoken;
-    if named.names("exit_date") || named.names("exit_reason") {
+    if [EXIT_DATE.tag(), EXIT_REASON.tag()].into_iter().any(|field| named.names(name_of(field))) {
         let (resource, field) = (Resource::ProgramMembership, "status".to_owned());
         return Err(AppError::FieldNotGranted { resource, field, usage: FieldUse::Write });
     }

@@ -30,7 +30,7 @@ pub(super) async fn of_entry(
         for id in groups {
             records.push((RecordKind::Group, id));
             let Some(group) = registry.store.find::<GroupDetails>(id).await? else { continue };
-            let members = group.details.members.iter().flatten();
+            let members = group.details.members();
             records.extend(members.map(|member| (RecordKind::Individual, member.individual)));
         }
     }

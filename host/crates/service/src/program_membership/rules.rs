@@ -2,10 +2,14 @@
 
 use jiff::civil::Date;
 
+use super::name_of;
 use super::replace::Present;
 use super::write::problem;
 use daftar_domain::error::{AppError, FieldProblem};
-use daftar_domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
+use daftar_domain::program_membership::{
+    ENROLLMENT_DATE, EXIT_DATE, EXIT_REASON, MembershipStatus, ProgramMembershipDetails,
+};
+use daftar_domain::value::Key;
 
 /// What a change of status means for the beneficiary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +25,7 @@ pub(super) enum Entry {
 /// # Errors
 /// [`AppError::Conflict`] naming what may follow, to whoever may see where the membership stands.
 pub(super) fn check_transition(present: Option<&Present<'_>>, to: MembershipStatus) -> Result<Entry, AppError> {
-    let entry = entry(present.map(|present| present.before.details.status), to);
+    let entry = entry(present.map(|present| present.before.details.status()), to);
     if entry.is_err() && present.is_some_and(|present| !present.seen.allows("status")) {
         let message = format!("a membership cannot become `{}` from where it stands", to.name());
         return Err(AppError::Conflict(message));
@@ -56,37 +60,41 @@ pub(super) fn check_dates(
     today: Date,
     problems: &mut Vec<FieldProblem>,
 ) {
-    let status = details.status;
-    let is_told = |field: &str, day: Option<Date>| {
-        present.is_none_or(|one| one.seen.allows(field) || (one.written.allows(field) && day.is_some()))
+    let status = details.status();
+    let is_told = |day: Key<Date>, details: &ProgramMembershipDetails| {
+        let field = name_of(day.tag());
+        present.is_none_or(|one| one.seen.allows(field) || (one.written.allows(field) && details.has(day)))
     };
-    let are_told = is_told("enrollment_date", details.enrollment_date) && is_told("exit_date", details.exit_date);
+    let are_told = is_told(ENROLLMENT_DATE, details) && is_told(EXIT_DATE, details);
     let before = present.map(|present| &present.before.details);
-    let known = |day: fn(&ProgramMembershipDetails) -> Option<Date>| before.and_then(day);
+    let known = |day: Key<Date>, details: &ProgramMembershipDetails| {
+        details.get(day).or_else(|| before.and_then(|before| before.get(day)))
+    };
     match status {
         MembershipStatus::Enrolled | MembershipStatus::Paused => {
-            let since = details.enrollment_date.or_else(|| known(|before| before.enrollment_date));
-            details.enrollment_date = Some(since.unwrap_or(today));
+            let since = known(ENROLLMENT_DATE, details).unwrap_or(today);
+            details.set(ENROLLMENT_DATE, Some(since));
         }
         MembershipStatus::Exited => {
-            details.enrollment_date = details.enrollment_date.or_else(|| known(|before| before.enrollment_date));
-            let since = details.exit_date.or_else(|| known(|before| before.exit_date));
-            details.exit_date = Some(since.unwrap_or(today));
+            let (since, until) = (known(ENROLLMENT_DATE, details), known(EXIT_DATE, details));
+            details.set(ENROLLMENT_DATE, since);
+            details.set(EXIT_DATE, Some(until.unwrap_or(today)));
         }
         MembershipStatus::Draft | MembershipStatus::NotEligible | MembershipStatus::Duplicated => {}
     }
     if status != MembershipStatus::Exited {
-        let given = [("exit_date", details.exit_date.is_some()), ("exit_reason", details.exit_reason.is_some())];
-        for (field, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
+        let of_exit = [EXIT_DATE.tag(), EXIT_REASON.tag()];
+        for field in of_exit.into_iter().filter(|field| details.value(*field).is_some()) {
             let message = format!("it goes with the status `exited`, not with `{}`", status.name());
-            problems.push(problem(field, "contradiction", &message));
+            problems.push(problem(name_of(field), "contradiction", &message));
         }
     }
-    if let (Some(since), Some(until)) = (details.enrollment_date, details.exit_date)
+    if let (Some(since), Some(until)) = (details.get(ENROLLMENT_DATE), details.get(EXIT_DATE))
         && until < since
         && are_told
     {
-        problems.push(problem("exit_date", "invalid_date", "the day of leaving lies before the day of enrolment"));
+        let message = "the day of leaving lies before the day of enrolment";
+        problems.push(problem(name_of(EXIT_DATE.tag()), "invalid_date", message));
     }
 }
 
@@ -94,24 +102,16 @@ pub(super) fn check_dates(
 mod tests {
     use super::*;
     use daftar_domain::field::FieldSet;
-    use daftar_domain::program_membership::ProgramMembership;
-    use daftar_domain::record::{RecordId, RecordMeta, VersionId};
-    use daftar_domain::subject::{Subject, SubjectReference};
+    use daftar_domain::program_membership::{BENEFICIARY, PROGRAM, ProgramMembership, STATUS};
+    use daftar_domain::record::{RecordId, RecordKind, RecordMeta, VersionId};
+    use daftar_domain::value::Reference;
 
     const TODAY: Date = Date::constant(2026, 3, 1);
 
     fn membership(status: MembershipStatus) -> ProgramMembershipDetails {
-        ProgramMembershipDetails {
-            identifiers: Vec::new(),
-            has_no_identifier: false,
-            program: RecordId(1),
-            beneficiary: SubjectReference { kind: Subject::Individual, id: RecordId(1) },
-            status,
-            enrollment_date: None,
-            exit_date: None,
-            exit_reason: None,
-            override_reason: None,
-        }
+        let someone = Reference { kind: RecordKind::Individual, id: RecordId(1) };
+        let program = Reference { kind: RecordKind::Program, id: RecordId(1) };
+        ProgramMembershipDetails::default().with(PROGRAM, program).with(BENEFICIARY, someone).with(STATUS, status)
     }
 
     fn stored(details: ProgramMembershipDetails) -> ProgramMembership {
@@ -126,12 +126,10 @@ mod tests {
     #[test]
     fn a_day_that_is_hidden_is_not_held_against_one_that_is_given() {
         let enrolled = Some(Date::constant(2026, 2, 1));
-        let stored =
-            stored(ProgramMembershipDetails { enrollment_date: enrolled, ..membership(MembershipStatus::Enrolled) });
+        let stored = stored(membership(MembershipStatus::Enrolled).with(ENROLLMENT_DATE, enrolled));
         let left = |seen: FieldSet, given: Option<Date>| {
-            let exit_date = Some(Date::constant(2026, 1, 1));
-            let exited = membership(MembershipStatus::Exited);
-            let mut exited = ProgramMembershipDetails { exit_date, enrollment_date: given, ..exited };
+            let exited = membership(MembershipStatus::Exited).with(EXIT_DATE, Date::constant(2026, 1, 1));
+            let mut exited = exited.with(ENROLLMENT_DATE, given);
             let present = present(&stored, seen);
             let mut problems = Vec::new();
             check_dates(&mut exited, Some(&present), TODAY, &mut problems);
@@ -171,29 +169,27 @@ mod tests {
     fn days_are_filled_in_from_what_is_known_or_from_today() {
         let mut enrolled = membership(MembershipStatus::Enrolled);
         assert!(fields(&mut enrolled).is_empty());
-        assert_eq!(enrolled.enrollment_date, Some(TODAY));
-        let earlier = ProgramMembershipDetails { enrollment_date: Some(Date::constant(2025, 1, 1)), ..enrolled };
+        assert_eq!(enrolled.get(ENROLLMENT_DATE), Some(TODAY));
+        let earlier = enrolled.with(ENROLLMENT_DATE, Date::constant(2025, 1, 1));
         let mut exited = membership(MembershipStatus::Exited);
         let stored = stored(earlier.clone());
         let present = present(&stored, FieldSet::All);
         check_dates(&mut exited, Some(&present), TODAY, &mut Vec::new());
-        assert_eq!((exited.enrollment_date, exited.exit_date), (earlier.enrollment_date, Some(TODAY)));
+        let days = (exited.get(ENROLLMENT_DATE), exited.get(EXIT_DATE));
+        assert_eq!(days, (earlier.get(ENROLLMENT_DATE), Some(TODAY)));
         let mut draft = membership(MembershipStatus::Draft);
         assert!(fields(&mut draft).is_empty());
-        assert_eq!(draft.enrollment_date, None);
+        assert_eq!(draft.get(ENROLLMENT_DATE), None);
     }
 
     #[test]
     fn a_way_out_needs_an_exit_and_follows_the_way_in() {
-        let (out, reason) = (Some(Date::constant(2026, 1, 31)), Some("moved".to_owned()));
-        let mut paused =
-            ProgramMembershipDetails { exit_date: out, exit_reason: reason, ..membership(MembershipStatus::Paused) };
+        let out = Date::constant(2026, 1, 31);
+        let paused = membership(MembershipStatus::Paused).with(EXIT_DATE, out);
+        let mut paused = paused.with(EXIT_REASON, "moved".to_owned());
         assert_eq!(fields(&mut paused), ["exit_date", "exit_reason", "exit_date"]);
-        let since = |day| ProgramMembershipDetails {
-            enrollment_date: Some(day),
-            exit_date: out,
-            ..membership(MembershipStatus::Exited)
-        };
+        let exited = membership(MembershipStatus::Exited).with(EXIT_DATE, out);
+        let since = |day: Date| exited.clone().with(ENROLLMENT_DATE, day);
         assert!(fields(&mut since(Date::constant(2026, 1, 31))).is_empty());
         assert_eq!(fields(&mut since(Date::constant(2026, 2, 1))), ["exit_date"]);
     }

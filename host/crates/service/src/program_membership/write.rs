@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::replace::Present;
 use super::rests_on;
 use super::rules::{Entry, check_dates, check_transition};
-use super::{MembershipDraft, MembershipView, view};
+use super::{MembershipDraft, MembershipView, named_in, view};
+use crate::edit::references::To;
 use crate::eligibility::access::may_be_told;
 use crate::eligibility::program_rule::{RuleWord, ask_program};
 use crate::registry::Registry;
@@ -16,11 +17,14 @@ use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::IdentifierKey;
-use daftar_domain::program::{Program, ProgramDetails, ProgramPhase};
-use daftar_domain::program_membership::{MembershipStatus, ProgramMembership, ProgramMembershipDetails};
+use daftar_domain::program::{ELIGIBILITY, Program, ProgramDetails, ProgramPhase};
+use daftar_domain::program_membership::{
+    BENEFICIARY, MembershipStatus, OVERRIDE, ProgramMembership, ProgramMembershipDetails, STATUS,
+};
 use daftar_domain::record::{RecordKind, VersionCondition};
 use daftar_domain::scope::Resource;
 use daftar_domain::subject::SubjectReference;
+use daftar_domain::value::Reference;
 use daftar_sandbox::EligibilityEngine;
 use daftar_store::{Operation, StoreError, Write};
 
@@ -84,6 +88,7 @@ pub(super) async fn write(
     let kept = |field: &str| present.as_ref().filter(|present| !present.written.allows(field));
     // Fields that never change are not compared for a client that may not read them: a rejection would reveal their values.
     let unseen = |field: &str| present.as_ref().filter(|present| !present.seen.allows(field));
+    let given = named_in(&draft)?;
     let mut targets = targets_of(&draft);
     // What was written is named in the audit log, not what a client that does not see it took it for.
     let named = [unseen("program").map(|one| one.program), unseen("beneficiary").map(|one| one.beneficiary)];
@@ -95,25 +100,25 @@ pub(super) async fn write(
     let (generation, kind) = (registry.vocabularies.current(), RecordKind::ProgramMembership);
     identifiers::check((&generation, today), kind, known, &draft.identifiers, &mut problems);
     let program = match kept("program") {
-        Some(present) => Some(records::by_id(&*registry.store, present.before.details.program).await?),
-        None => match present.as_ref().filter(|present| present.is_program(&draft.program)) {
-            Some(present) => Some(records::by_id(&*registry.store, present.before.details.program).await?),
-            None => resolve_program(registry, &draft.program, &mut problems).await?,
+        Some(present) => Some(records::by_id(&*registry.store, present.before.details.program()).await?),
+        None => match present.as_ref().filter(|present| present.is_program(&given.0)) {
+            Some(present) => Some(records::by_id(&*registry.store, present.before.details.program()).await?),
+            None => resolve_program(registry, &given.0, &mut problems).await?,
         },
     };
     let beneficiary = match kept("beneficiary") {
-        Some(present) => Some(present.before.details.beneficiary),
-        None => match present.as_ref().filter(|present| present.is_beneficiary(&draft.beneficiary)) {
-            Some(present) => Some(present.before.details.beneficiary),
-            None => resolve_beneficiary(ctx, registry, &draft.beneficiary, &mut problems).await?,
+        Some(present) => Some(present.before.details.beneficiary()),
+        None => match present.as_ref().filter(|present| present.is_beneficiary(&given.1)) {
+            Some(present) => Some(present.before.details.beneficiary()),
+            None => resolve_beneficiary(ctx, registry, &given.1, &mut problems).await?,
         },
     };
     let (Some(program), Some(beneficiary)) = (program, beneficiary) else { return Err(AppError::Invalid(problems)) };
     let program = match unseen("program") {
-        Some(present) => records::by_id(&*registry.store, present.before.details.program).await?,
+        Some(present) => records::by_id(&*registry.store, present.before.details.program()).await?,
         None => program,
     };
-    let beneficiary = unseen("beneficiary").map_or(beneficiary, |present| present.before.details.beneficiary);
+    let beneficiary = unseen("beneficiary").map_or(beneficiary, |present| present.before.details.beneficiary());
     check_target(&program, &beneficiary, &mut problems);
     if let Some(before) = before {
         let (was, is) = (before.details.slot(), (program.id, beneficiary));
@@ -124,27 +129,23 @@ pub(super) async fn write(
         }
         identifiers::check_kept(&before.details.identifiers, &draft.identifiers, &mut problems);
     }
-    let mut details = ProgramMembershipDetails {
-        identifiers: draft.identifiers,
-        has_no_identifier: draft.has_no_identifier,
-        program: program.id,
-        beneficiary,
-        status: draft.status,
-        enrollment_date: draft.enrollment_date,
-        exit_date: draft.exit_date,
-        exit_reason: draft.exit_reason,
-        override_reason: draft.override_reason,
+    let details = draft.translate(&mut To(|_: RecordKind| program.id)).with(BENEFICIARY, Reference::from(beneficiary));
+    let details = match &present {
+        Some(present) => written::keep(&present.before.details, details, &present.written),
+        None => details,
     };
+    let status = details.status();
+    let mut details = details.with(STATUS, status);
     check_dates(&mut details, present.as_ref(), today, &mut problems);
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
     }
-    let mut note = format!("status {}", details.status.name());
+    let mut note = format!("status {}", status.name());
     let mut rests_on = Vec::new();
-    if check_transition(present.as_ref(), details.status)? == Entry::Enrolled {
+    if check_transition(present.as_ref(), status)? == Entry::Enrolled {
         check_open(&program, today)?;
         // A reason that was given for something else, and that the client may not see, is none.
-        let is_overridden = details.override_reason.is_some() && kept("override").is_none();
+        let is_overridden = details.has(OVERRIDE) && kept("override").is_none();
         let word = ask(ctx, registry, engine, &program, (&details, is_overridden)).await?;
         let decides = word.is_some() && !is_overridden;
         rests_on.push(rests_on::of_entry(registry, since, program.id, decides.then_some(beneficiary)).await?);
@@ -184,14 +185,13 @@ async fn ask(
     program: &Arc<Program>,
     (details, is_overridden): (&ProgramMembershipDetails, bool),
 ) -> Result<Option<RuleWord>, AppError> {
-    let Some(expression) = program.details.eligibility.as_ref().filter(|_| program.details.enforce_eligibility) else {
-        return Ok(None);
-    };
-    let answer = ask_program(ctx, registry, engine, expression, details.beneficiary).await;
+    let expression = program.details.get(ELIGIBILITY).filter(|_| program.details.enforces_eligibility());
+    let Some(expression) = expression else { return Ok(None) };
+    let answer = ask_program(ctx, registry, engine, expression, details.beneficiary()).await;
     match answer {
         Ok(answer) if answer.word == RuleWord::Eligible || is_overridden => Ok(Some(answer.word)),
         Ok(answer) => {
-            let kind = details.beneficiary.kind;
+            let kind = details.beneficiary().kind;
             // What is missing may be missing of somebody whom a client that needs consents does not see.
             let is_told = |fact: &String| ctx.consent.is_none() && may_be_told(ctx, kind, fact);
             let missing = answer.missing.into_iter().filter(is_told).collect();
@@ -214,7 +214,7 @@ fn check_open(program: &Program, today: jiff::civil::Date) -> Result<(), AppErro
 }
 
 fn check_target(program: &Program, beneficiary: &SubjectReference, problems: &mut Vec<FieldProblem>) {
-    let target = program.details.target_type;
+    let target = program.details.target_type();
     if beneficiary.kind != target {
         let message = format!(
             "the program enrols beneficiaries of type `{}`: write `{}/<system>|<value>`",
@@ -255,20 +255,15 @@ pub(super) fn problem(field: &str, code: &'static str, message: &str) -> FieldPr
 
 /// The fields that a new membership would have; one that does not say where it stands is a draft.
 fn fields_of(draft: &MembershipDraft) -> FieldSet {
-    let optional = [
-        ("status", draft.status != MembershipStatus::Draft),
-        ("enrollment_date", draft.enrollment_date.is_some()),
-        ("exit_date", draft.exit_date.is_some()),
-        ("exit_reason", draft.exit_reason.is_some()),
-        ("override", draft.override_reason.is_some()),
-    ];
-    let optional = optional.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name);
-    written::named(Resource::ProgramMembership, ["program", "beneficiary"].into_iter().chain(optional))
+    if draft.status() != MembershipStatus::Draft {
+        return written::present(draft);
+    }
+    let mut unsaid = draft.clone();
+    unsaid.set(STATUS, None);
+    written::present(&unsaid)
 }
 
 fn targets_of(draft: &MembershipDraft) -> Vec<String> {
-    vec![
-        records::reference(RecordKind::Program, &draft.program),
-        records::reference(draft.beneficiary.kind.record_kind(), &draft.beneficiary.id),
-    ]
+    let named = draft.references().into_iter();
+    named.map(|reference| records::reference(reference.kind, &reference.id)).collect()
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio_postgres::{Row, Statement};
 
-use daftar_domain::change::{ChangedRecord, Sequence};
+use daftar_domain::change::Sequence;
 use daftar_domain::photo::{PhotoDigest, PhotoReference};
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_store::archive::{Entry, Mark, kind_after};
@@ -267,8 +267,7 @@ impl Walk {
         if record.place().2 != version {
             return Err(corrupt("version of a record", "it is another one than its row says"));
         }
-        if let ChangedRecord::Individual(individual) = &record
-            && let Some(photo) = individual.details.photo
+        if let Some(photo) = record.photo()
             && !self.photos.contains(&photo.digest)
         {
             let entry = self.photo(photo).await?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 
 use super::bulk::{self, Bulk};
-use super::entry::{GroupRow, MemberRow, MembershipRow, PersonRow};
+use super::entry::{MemberRow, MembershipRow, SubjectRow};
 use super::row::key;
 use crate::failure::{Failure, Meaning};
 use daftar_domain::change::ChangedRecord;
@@ -27,8 +27,8 @@ pub(super) struct IndexRows {
     pub(super) copied_min: usize,
     /// Those that nothing stands for yet, where they are many.
     pub(super) bulks: Vec<Bulk>,
-    pub(super) individuals: Vec<PersonRow>,
-    pub(super) groups: Vec<GroupRow>,
+    pub(super) individuals: Vec<SubjectRow>,
+    pub(super) groups: Vec<SubjectRow>,
     /// The groups whose members have rows.
     pub(super) known_groups: Vec<i64>,
     /// The members of `groups`.
@@ -89,7 +89,7 @@ impl IndexRows {
         }
         let mut rows = Self { copied_min, consents: consents.into_values().collect(), ..Self::default() };
         let [copied, others] = apart(individuals, copied_min, |id| is_new(RecordKind::Individual, id));
-        let people = |page: &[Arc<Record<_>>]| page.iter().map(|person| PersonRow::of(person)).collect();
+        let people = |page: &[Arc<Record<_>>]| page.iter().map(|person| SubjectRow::of_individual(person)).collect();
         rows.bulks.extend(copied.chunks(ROWS_MAX).map(|page| bulk::individuals(people(page))));
         rows.individuals = people(&others);
         let [copied, others] = apart(groups, copied_min, |id| is_new(RecordKind::Group, id));
@@ -104,10 +104,10 @@ impl IndexRows {
     fn add_groups(&mut self, copied: &[Arc<Group>], others: &[Arc<Group>], is_new: impl Fn(RecordId) -> bool) {
         let members = |page: &[Arc<Group>]| page.iter().flat_map(|group| MemberRow::of(group)).collect::<Vec<_>>();
         for page in copied.chunks(ROWS_MAX) {
-            self.bulks.push(bulk::groups(page.iter().map(|group| GroupRow::of(group)).collect()));
+            self.bulks.push(bulk::groups(page.iter().map(|group| SubjectRow::of_group(group)).collect()));
             self.bulks.push(bulk::members(members(page)));
         }
-        self.groups = others.iter().map(|group| GroupRow::of(group)).collect();
+        self.groups = others.iter().map(|group| SubjectRow::of_group(group)).collect();
         self.known_groups = others.iter().filter(|group| !is_new(group.id)).map(|group| key(group.id)).collect();
         self.members = members(others);
     }

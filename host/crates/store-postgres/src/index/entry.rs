@@ -1,34 +1,24 @@
 //! The rows that stand for records in the index, one column after the other.
 
-use super::row::{Terms, codes_of, key, subject_key};
+use super::columns::{Columns, GROUPS, INDIVIDUALS, MEMBERSHIPS};
+use super::row::{Terms, key, subject_key};
 use daftar_domain::calendar::days_since_epoch;
-use daftar_domain::group::Group;
-use daftar_domain::individual::Individual;
-use daftar_domain::person_name::{PersonName, search_phrase};
+use daftar_domain::group::{self, Group};
+use daftar_domain::individual::{self, Individual};
+use daftar_domain::person_name::{search_phrase, sort_text};
 use daftar_domain::program_membership::ProgramMembership;
+use daftar_domain::record::{Fields, Record};
 use daftar_domain::search::order::sortable;
 
-/// A row of `search_individual`.
-pub(super) struct PersonRow {
-    pub(super) id: i64,
-    pub(super) terms: Terms,
-    pub(super) is_inactive: bool,
-    pub(super) name: Option<Vec<u8>>,
-    pub(super) birth_date: Option<i32>,
-    pub(super) deceased_date: Option<i32>,
-    pub(super) last_updated: i64,
-    pub(super) codes: [Option<i64>; 10],
-}
-
-/// A row of `search_group`.
-pub(super) struct GroupRow {
+/// A row of `search_individual` or of `search_group`.
+pub(super) struct SubjectRow {
     pub(super) id: i64,
     pub(super) terms: Terms,
     pub(super) is_inactive: bool,
     pub(super) name: Option<Vec<u8>>,
     pub(super) last_updated: i64,
-    pub(super) group_type: Option<i64>,
-    pub(super) housing_type: Option<i64>,
+    pub(super) days: Vec<Option<i32>>,
+    pub(super) codes: Vec<Option<i64>>,
 }
 
 /// A row of `search_member`.
@@ -48,41 +38,34 @@ pub(super) struct MembershipRow {
     pub(super) beneficiary: i64,
     pub(super) program: i64,
     pub(super) status: i16,
-    pub(super) enrollment_date: Option<i32>,
-    pub(super) exit_date: Option<i32>,
     pub(super) last_updated: i64,
+    pub(super) days: Vec<Option<i32>>,
 }
 
-impl PersonRow {
+impl SubjectRow {
     /// The row of a person.
-    pub(super) fn of(person: &Individual) -> Self {
-        let details = &person.details;
-        let sort_text = |name: &PersonName| sort_name(&name.sort_text());
-        Self {
-            id: key(person.id),
-            terms: Terms::of_individual(person),
-            is_inactive: details.active == Some(false),
-            name: details.name.as_ref().and_then(sort_text),
-            birth_date: details.birth_date.map(days_since_epoch),
-            deceased_date: details.deceased_date.map(days_since_epoch),
-            last_updated: person.meta.last_updated.as_millisecond(),
-            codes: codes_of(person),
-        }
+    pub(super) fn of_individual(person: &Individual) -> Self {
+        let name = person.details.get(individual::NAME).map(sort_text).unwrap_or_default();
+        let is_inactive = person.details.get(individual::ACTIVE) == Some(false);
+        Self::of(person, Terms::of_individual(person), is_inactive, &name, &INDIVIDUALS)
     }
-}
 
-impl GroupRow {
     /// The row of a group.
-    pub(super) fn of(group: &Group) -> Self {
-        let details = &group.details;
+    pub(super) fn of_group(group: &Group) -> Self {
+        let name = group.details.get(group::NAME).map(search_phrase).unwrap_or_default();
+        let is_inactive = group.details.get(group::ACTIVE) == Some(false);
+        Self::of(group, Terms::of_group(group), is_inactive, &name, &GROUPS)
+    }
+
+    fn of<T>(record: &Record<Fields<T>>, terms: Terms, is_inactive: bool, name: &str, columns: &Columns) -> Self {
         Self {
-            id: key(group.id),
-            terms: Terms::of_group(group),
-            is_inactive: details.active == Some(false),
-            name: details.name.as_ref().and_then(|name| sort_name(&search_phrase(name))),
-            last_updated: group.meta.last_updated.as_millisecond(),
-            group_type: details.group_type.map(|code| i64::from(code.number.0)),
-            housing_type: details.housing_type.map(|code| i64::from(code.number.0)),
+            id: key(record.id),
+            terms,
+            is_inactive,
+            name: sortable(name).map(|name| name.as_bytes().to_vec()),
+            last_updated: record.meta.last_updated.as_millisecond(),
+            days: columns.days(&record.details),
+            codes: columns.codes(&record.details),
         }
     }
 }
@@ -91,7 +74,7 @@ impl MemberRow {
     /// The rows of a group's members.
     pub(super) fn of(group: &Group) -> impl Iterator<Item = Self> + '_ {
         let key_of_group = key(group.id);
-        group.details.members.iter().flatten().zip(0_i32..).map(move |(member, place)| {
+        group.details.members().zip(0_i32..).map(move |(member, place)| {
             let period = member.period.unwrap_or_default();
             Self {
                 group: key_of_group,
@@ -112,17 +95,11 @@ impl MembershipRow {
         let details = &membership.details;
         Self {
             id: key(membership.id),
-            beneficiary: subject_key(details.beneficiary),
-            program: key(details.program),
-            status: i16::from(details.status.place()),
-            enrollment_date: details.enrollment_date.map(days_since_epoch),
-            exit_date: details.exit_date.map(days_since_epoch),
+            beneficiary: subject_key(details.beneficiary()),
+            program: key(details.program()),
+            status: i16::from(details.status().place()),
             last_updated: membership.meta.last_updated.as_millisecond(),
+            days: MEMBERSHIPS.days(details),
         }
     }
-}
-
-/// A name as people and groups are put in order by it.
-fn sort_name(folded: &str) -> Option<Vec<u8>> {
-    sortable(folded).map(|name| name.as_bytes().to_vec())
 }

@@ -11,7 +11,9 @@ use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::RecordId;
 use daftar_domain::scope::Resource;
 use daftar_domain::search::instant::InstantCondition;
-use daftar_domain::search::{CodeCondition, DateCondition, DateOperator, PlaceCondition, TextConditions};
+use daftar_domain::search::{
+    CodeCondition, DateCondition, DateConditions, DateOperator, PlaceCondition, TextConditions,
+};
 
 /// A query in terms of the rows of a table, which a statement calls `p`.
 pub(super) struct Filter<'p> {
@@ -103,10 +105,14 @@ impl<'p> Filter<'p> {
         self.fields.insert("active".to_owned());
     }
 
-    pub(super) fn birth_date(&mut self, conditions: &[DateCondition]) {
-        if conditions.is_empty() {
-            return;
+    pub(super) fn dates(&mut self, conditions: &DateConditions) {
+        for (field, conditions) in conditions {
+            self.day(field, conditions);
         }
+    }
+
+    /// Conditions on a day, whose column has the name of its field.
+    fn day(&mut self, field: &'static str, conditions: &[DateCondition]) {
         let (mut least, mut most, mut excluded) = (i32::MIN + 1, i32::MAX, Vec::new());
         for condition in conditions {
             let day = days_since_epoch(condition.date);
@@ -120,10 +126,10 @@ impl<'p> Filter<'p> {
             }
         }
         let (least, most) = (self.parameters.bind(least, "integer"), self.parameters.bind(most, "integer"));
-        self.push(format!("p.birth_date BETWEEN {least} AND {most}"), Some("birth_date"));
+        self.push(format!("p.{field} BETWEEN {least} AND {most}"), Some(field));
         if !excluded.is_empty() {
             let excluded = self.parameters.bind(excluded, "integer[]");
-            self.conditions.push(format!("p.birth_date <> ALL({excluded})"));
+            self.conditions.push(format!("p.{field} <> ALL({excluded})"));
         }
     }
 

@@ -1,6 +1,7 @@
 //! Searching memberships in programs and consents.
 
 use super::PostgresIndex;
+use super::columns::MEMBERSHIPS;
 use super::filter::Filter;
 use super::order::{Order, Ranks, SortColumn};
 use super::page::Search;
@@ -17,6 +18,9 @@ use daftar_domain::search::order::{SortField, Start, Window};
 use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
 use daftar_store::StoreError;
 use daftar_store::index::Sees;
+
+/// The column of the place of a status.
+const STATUS: &str = "status";
 
 /// The memberships that match, counted, and those of the page.
 pub(super) async fn search_memberships(
@@ -39,7 +43,7 @@ pub(super) async fn search_memberships(
     let Some(conditions) = filter.finish("p.beneficiary", sight) else { return Ok(Found::default()) };
     let total = is_every.then(|| every(Kind::Membership, &mut parameters));
     let order = order(sight, sorting, window, &mut parameters);
-    Search { table: "search_membership", conditions, total, order, window }.run(index, parameters).await
+    Search { table: MEMBERSHIPS.table, conditions, total, order, window }.run(index, parameters).await
 }
 
 /// The memberships that hold one term of each list.
@@ -126,10 +130,7 @@ fn order(sight: Option<&Sight>, sorting: Sorting<'_>, window: &Window, parameter
 
 fn column(field: SortField) -> SortColumn {
     match field {
-        SortField::Status => SortColumn::Word("status"),
-        SortField::EnrollmentDate => SortColumn::Day("enrollment_date"),
-        SortField::ExitDate => SortColumn::Day("exit_date"),
-        SortField::LastUpdated => SortColumn::Instant,
-        SortField::Name | SortField::BirthDate | SortField::DeceasedDate | SortField::Code(_) => SortColumn::Nothing,
+        SortField::Word(STATUS) => SortColumn::Word(STATUS),
+        other => MEMBERSHIPS.sorted(other),
     }
 }

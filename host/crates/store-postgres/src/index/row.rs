@@ -4,36 +4,20 @@ use std::collections::BTreeSet;
 
 use super::term::{self, WORD_BYTES_MAX, WORDS_BYTES_MAX};
 use super::vector::Vector;
-use daftar_domain::address::Address;
-use daftar_domain::code::CodedValue;
-use daftar_domain::extension::Extension;
-use daftar_domain::group::Group;
+use daftar_domain::address;
+use daftar_domain::group::{self, Group};
 use daftar_domain::identifier::Identifier;
-use daftar_domain::individual::Individual;
-use daftar_domain::person_name::{PersonName, search_phrase, search_words};
-use daftar_domain::record::RecordId;
+use daftar_domain::individual::{self, Individual};
+use daftar_domain::person_name::{name_words, search_phrase, search_words};
+use daftar_domain::record::{Fields, RecordId, RecordType};
 use daftar_domain::subject::{Subject, SubjectReference};
-use daftar_domain::vocabulary::CodedField;
+use daftar_domain::value::{Key, Text, Values};
 use daftar_store::StoreError;
 
 /// What a caller is told of a row that is not as it was written.
 pub(super) fn unreadable(what: &'static str, error: &tokio_postgres::Error) -> StoreError {
     StoreError::Corrupt { what, reason: error.to_string() }
 }
-
-/// The coded fields by which people are put in order, in the order of their columns.
-pub(super) const PERSON_CODES: [CodedField; 10] = [
-    CodedField::Gender,
-    CodedField::MaritalStatus,
-    CodedField::Country,
-    CodedField::Religion,
-    CodedField::EthnoculturalStatus,
-    CodedField::Education,
-    CodedField::Occupation,
-    CodedField::EconomicActivity,
-    CodedField::PregnancyStatus,
-    CodedField::IncomeCurrency,
-];
 
 /// The key of a record as PostgreSQL holds it; one that no record has, where it is not given yet.
 pub(super) fn key(id: RecordId) -> i64 {
@@ -68,29 +52,30 @@ pub(super) struct Terms {
 
 impl Terms {
     /// Those of a person.
-    pub(super) fn of_individual(individual: &Individual) -> Self {
-        let details = &individual.details;
-        let names = details.name.as_ref().map(PersonName::search_words).unwrap_or_default();
+    pub(super) fn of_individual(person: &Individual) -> Self {
+        let details = &person.details;
+        let names = details.get(individual::NAME).map(name_words).unwrap_or_default();
         Self::default()
-            .with_codes(&details.every_code(), &details.extension)
-            .with_others(&details.identifiers, details.active)
-            .with_words(&names, details.address.as_deref().unwrap_or_default())
+            .with_codes(details)
+            .with_others(&details.identifiers, details.get(individual::ACTIVE))
+            .with_words(&names, details.items(individual::ADDRESS))
     }
 
     /// Those of a group.
     pub(super) fn of_group(group: &Group) -> Self {
         let details = &group.details;
-        let names = search_words(details.name.as_deref().unwrap_or_default());
+        let names = search_words(details.get(group::NAME).unwrap_or_default());
         Self::default()
-            .with_codes(&details.every_code(), &details.extension)
-            .with_others(&details.identifiers, details.active)
-            .with_words(&names, details.address.as_deref().unwrap_or_default())
+            .with_codes(details)
+            .with_others(&details.identifiers, details.get(group::ACTIVE))
+            .with_words(&names, details.items(group::ADDRESS))
     }
 
-    fn with_codes(mut self, fields: &[(CodedField, CodedValue)], extension: &Extension) -> Self {
+    fn with_codes<T: RecordType>(mut self, details: &Fields<T>) -> Self {
+        let fields = details.every_code();
         let of_fields = fields.iter().map(|(field, value)| (term::of_code(*field, value.number), value.number));
-        let of_modules =
-            extension.coded().map(|(path, value)| (term::of_extension_code(path, value.number), value.number));
+        let extension = details.extension.coded();
+        let of_modules = extension.map(|(path, value)| (term::of_extension_code(path, value.number), value.number));
         for (code, number) in of_fields.chain(of_modules) {
             self.counted.insert(term::of_code_anywhere(number));
             self.counted.insert(code.clone());
@@ -109,13 +94,13 @@ impl Terms {
         self
     }
 
-    fn with_words(mut self, names: &[String], addresses: &[Address]) -> Self {
+    fn with_words<'a>(mut self, names: &[String], addresses: impl Iterator<Item = &'a Values>) -> Self {
         let mut words: BTreeSet<String> = names.iter().map(|word| term::of_name_word(word)).collect();
-        for address in addresses {
-            words.extend(address.search_words().iter().map(|word| term::of_address_word(word)));
-            let phrase = |part: &Option<String>| part.as_deref().map(search_phrase).filter(|phrase| !phrase.is_empty());
-            words.extend(phrase(&address.district).map(|phrase| term::of_district(&phrase)));
-            words.extend(phrase(&address.region).map(|phrase| term::of_region(&phrase)));
+        for place in addresses {
+            words.extend(address::search_words(place).iter().map(|word| term::of_address_word(word)));
+            let phrase = |part: Key<Text>| place.get(part).map(search_phrase).filter(|phrase| !phrase.is_empty());
+            words.extend(phrase(address::DISTRICT).map(|phrase| term::of_district(&phrase)));
+            words.extend(phrase(address::REGION).map(|phrase| term::of_region(&phrase)));
         }
         let mut bytes = 0_usize;
         for word in words {
@@ -163,22 +148,20 @@ pub(super) fn array(texts: &[impl AsRef<str>]) -> String {
     format!("{{{}}}", quoted.collect::<Vec<_>>().join(","))
 }
 
-/// The codes of a person, column by column.
-pub(super) fn codes_of(individual: &Individual) -> [Option<i64>; 10] {
-    let all = individual.details.every_code();
-    PERSON_CODES
-        .map(|wanted| all.iter().find(|(field, _)| *field == wanted).map(|(_, value)| i64::from(value.number.0)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use daftar_domain::individual::IndividualDetails;
+    use daftar_domain::person_name;
     use daftar_domain::record::{Record, RecordMeta, VersionId};
 
-    fn person(name: &str, addresses: Vec<Address>) -> Individual {
-        let name = PersonName { text: Some(name.to_owned()), ..PersonName::default() };
-        let details = IndividualDetails { name: Some(name), address: Some(addresses), ..Default::default() };
+    fn address_of(text: String) -> Values {
+        Values::default().with(address::TEXT, text)
+    }
+
+    fn person(name: &str, addresses: Vec<Values>) -> Individual {
+        let name: Values = Values::default().with(person_name::TEXT, name.to_owned());
+        let details = IndividualDetails::default().with(individual::NAME, name).with(individual::ADDRESS, addresses);
         let meta = RecordMeta { version: VersionId::FIRST, last_updated: jiff::Timestamp::UNIX_EPOCH, source: None };
         Record { id: RecordId(1), meta, details }
     }
@@ -186,13 +169,12 @@ mod tests {
     #[test]
     fn words_that_do_not_fit_stand_beside_the_others() {
         let long = "x".repeat(WORD_BYTES_MAX + 1);
-        let address = Address { text: Some(format!("{long} hill")), ..Address::default() };
-        let terms = Terms::of_individual(&person("Abeba", vec![address]));
+        let terms = Terms::of_individual(&person("Abeba", vec![address_of(format!("{long} hill"))]));
         assert_eq!(terms.vector(), "'!' 'ahill' 'nabeba'");
         assert_eq!(terms.more_words(), Some(format!("{{\"a{long}\"}}")));
 
         let word = |number: usize| format!("{number:0>900}");
-        let many = (0..1_000).map(|number| Address { text: Some(word(number)), ..Address::default() }).collect();
+        let many = (0..1_000).map(|number| address_of(word(number))).collect();
         let terms = Terms::of_individual(&person("Abeba", many));
         assert!(terms.vector().len() < WORDS_BYTES_MAX + 10_000);
         assert!(terms.more_words().is_some());

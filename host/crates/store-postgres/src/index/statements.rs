@@ -1,67 +1,30 @@
 //! The statements that write rows. Each takes its rows as one array a column, and changes the tallies by what it took away and what it
 //! brought.
 
+use std::sync::LazyLock;
+
+use super::columns::{self, Columns};
+use super::tally::Kind;
+
 /// People, and last the terms that tallies gain and how often.
-pub(super) const INDIVIDUALS: &str = "\
-WITH old AS (SELECT id, terms FROM daftar.search_individual WHERE id = ANY($1)),
-     lost AS (
-         SELECT old.id, held.term FROM old CROSS JOIN LATERAL unnest(tsvector_to_array(old.terms)) AS held(term)
-         WHERE left(held.term, 1) IN ('c', 'e', 'x')
-     ),
-     written AS (
-     INSERT INTO daftar.search_individual (id, terms, more_words, is_inactive, name, birth_date, deceased_date,
-         last_updated, gender, marital_status, country, religion, ethnocultural_status, education, occupation,
-         economic_activity, pregnancy_status, income_currency)
-     SELECT id, terms::tsvector, more_words::text[], is_inactive, name, birth_date, deceased_date, last_updated, gender,
-         marital_status, country, religion, ethnocultural_status, education, occupation, economic_activity,
-         pregnancy_status, income_currency
-     FROM unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[], $5::bytea[], $6::integer[], $7::integer[],
-         $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[],
-         $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[])
-     AS new(id, terms, more_words, is_inactive, name, birth_date, deceased_date, last_updated, gender, marital_status,
-         country, religion, ethnocultural_status, education, occupation, economic_activity, pregnancy_status,
-         income_currency)
-     ON CONFLICT (id) DO UPDATE SET terms = excluded.terms, more_words = excluded.more_words, is_inactive =
-         excluded.is_inactive, name = excluded.name, birth_date = excluded.birth_date, deceased_date =
-         excluded.deceased_date, last_updated = excluded.last_updated, gender = excluded.gender, marital_status =
-         excluded.marital_status, country = excluded.country, religion = excluded.religion, ethnocultural_status =
-         excluded.ethnocultural_status, education = excluded.education, occupation = excluded.occupation,
-         economic_activity = excluded.economic_activity, pregnancy_status = excluded.pregnancy_status, income_currency =
-         excluded.income_currency
-     ),
-     counted AS (
-         SELECT term, records FROM unnest($19::text[], $20::bigint[]) AS gained(term, records)
-         UNION ALL SELECT '', -count(*) FROM old
-         UNION ALL SELECT term, -count(*) FROM lost GROUP BY term
-         UNION ALL
-         SELECT 'k' || code, -count(*)
-         FROM (SELECT DISTINCT id, split_part(term, '#', 2) AS code FROM lost WHERE term <> 'x') AS anywhere
-         GROUP BY code
-     )
-INSERT INTO daftar.search_tally (kind, term, code, records)
-SELECT 1, term, CASE WHEN left(term, 1) IN ('c', 'e') THEN split_part(term, '#', 2)::bigint END, sum(records)::bigint
-FROM counted GROUP BY term HAVING sum(records) <> 0 ORDER BY term
-ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + excluded.records";
+pub(super) static INDIVIDUALS: LazyLock<String> = LazyLock::new(|| subjects(&columns::INDIVIDUALS, Kind::Individual));
 
 /// Groups without their members, and last the terms that tallies gain and how often.
-pub(super) const GROUPS: &str = "\
-WITH old AS (SELECT id, terms FROM daftar.search_group WHERE id = ANY($1)),
+pub(super) static GROUPS: LazyLock<String> = LazyLock::new(|| subjects(&columns::GROUPS, Kind::Group));
+
+fn subjects(columns: &Columns, kind: Kind) -> String {
+    let (table, insert, kind) = (columns.table, columns.insert(), kind as i16);
+    let (terms, records) = (columns.count() + 1, columns.count() + 2);
+    format!(
+        "\
+WITH old AS (SELECT id, terms FROM daftar.{table} WHERE id = ANY($1)),
      lost AS (
          SELECT old.id, held.term FROM old CROSS JOIN LATERAL unnest(tsvector_to_array(old.terms)) AS held(term)
          WHERE left(held.term, 1) IN ('c', 'e', 'x')
      ),
-     written AS (
-     INSERT INTO daftar.search_group (id, terms, more_words, is_inactive, name, last_updated, group_type, housing_type)
-     SELECT id, terms::tsvector, more_words::text[], is_inactive, name, last_updated, group_type, housing_type
-     FROM unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[], $5::bytea[], $6::bigint[], $7::bigint[],
-         $8::bigint[])
-     AS new(id, terms, more_words, is_inactive, name, last_updated, group_type, housing_type)
-     ON CONFLICT (id) DO UPDATE SET terms = excluded.terms, more_words = excluded.more_words, is_inactive =
-         excluded.is_inactive, name = excluded.name, last_updated = excluded.last_updated, group_type =
-         excluded.group_type, housing_type = excluded.housing_type
-     ),
+     written AS ({insert}),
      counted AS (
-         SELECT term, records FROM unnest($9::text[], $10::bigint[]) AS gained(term, records)
+         SELECT term, records FROM unnest(${terms}::text[], ${records}::bigint[]) AS gained(term, records)
          UNION ALL SELECT '', -count(*) FROM old
          UNION ALL SELECT term, -count(*) FROM lost GROUP BY term
          UNION ALL
@@ -70,9 +33,11 @@ WITH old AS (SELECT id, terms FROM daftar.search_group WHERE id = ANY($1)),
          GROUP BY code
      )
 INSERT INTO daftar.search_tally (kind, term, code, records)
-SELECT 2, term, CASE WHEN left(term, 1) IN ('c', 'e') THEN split_part(term, '#', 2)::bigint END, sum(records)::bigint
+SELECT {kind}, term, CASE WHEN left(term, 1) IN ('c', 'e') THEN split_part(term, '#', 2)::bigint END, sum(records)::bigint
 FROM counted GROUP BY term HAVING sum(records) <> 0 ORDER BY term
-ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + excluded.records";
+ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + excluded.records"
+    )
+}
 
 /// The terms that the tallies of a kind gain, and how often.
 pub(super) const GAIN: &str = "\
@@ -91,20 +56,17 @@ SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5
     $7::boolean[])";
 
 /// Memberships in programs.
-pub(super) const MEMBERSHIPS: &str = "\
+pub(super) static MEMBERSHIPS: LazyLock<String> = LazyLock::new(|| {
+    let insert = columns::MEMBERSHIPS.insert();
+    format!(
+        "\
 WITH old AS (SELECT id FROM daftar.search_membership WHERE id = ANY($1)),
-     written AS (
-     INSERT INTO daftar.search_membership (id, beneficiary, program, status, enrollment_date, exit_date, last_updated)
-     SELECT id, beneficiary, program, status, enrollment_date, exit_date, last_updated
-     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::smallint[], $5::integer[], $6::integer[], $7::bigint[])
-     AS new(id, beneficiary, program, status, enrollment_date, exit_date, last_updated)
-     ON CONFLICT (id) DO UPDATE SET beneficiary = excluded.beneficiary, program = excluded.program, status =
-         excluded.status, enrollment_date = excluded.enrollment_date, exit_date = excluded.exit_date, last_updated =
-         excluded.last_updated
-     )
+     written AS ({insert})
 INSERT INTO daftar.search_tally (kind, term, records)
 SELECT 4, '', cardinality($1) - count(*) FROM old
-ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + excluded.records";
+ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + excluded.records"
+    )
+});
 
 /// Consents.
 pub(super) const CONSENTS: &str = "\

@@ -3,6 +3,7 @@
 use tokio_postgres::Client;
 
 use super::PostgresIndex;
+use super::columns::{Columns, GROUPS, INDIVIDUALS};
 use super::filter::Filter;
 use super::order::{Order, Ranks, SortColumn};
 use super::page::Search;
@@ -17,12 +18,8 @@ use daftar_domain::scope::Resource;
 use daftar_domain::search::found::{Found, Sorting};
 use daftar_domain::search::order::{SortField, SortKey, Start, Window};
 use daftar_domain::search::{CodeCondition, CodedPlace, GroupQuery, IndividualQuery, SubjectQuery, TextConditions};
-use daftar_domain::vocabulary::CodedField;
 use daftar_store::StoreError;
 use daftar_store::index::Sees;
-
-const INDIVIDUALS: &str = "search_individual";
-const GROUPS: &str = "search_group";
 
 /// The people that match, counted, and those of the page.
 pub(super) async fn search_individuals(
@@ -36,13 +33,13 @@ pub(super) async fn search_individuals(
     let Some(sight) = sight(sees, &mut parameters) else { return Ok(Found::default()) };
     let sight = sight.as_ref();
     let Some(conditions) = on_individuals(query, sight, &mut parameters) else { return Ok(Found::default()) };
-    let IndividualQuery { identifiers, texts, birth_date, codes, active, place, last_updated } = query;
-    let is_plain = identifiers.is_empty() && birth_date.is_empty() && place.is_none() && last_updated.is_empty();
+    let IndividualQuery { identifiers, texts, dates, codes, active, place, last_updated } = query;
+    let is_plain = identifiers.is_empty() && dates.is_empty() && place.is_none() && last_updated.is_empty();
     let is_tallied = sight.is_none() && is_plain && *texts == TextConditions::default();
     let total = if is_tallied { tallied(Kind::Individual, codes, *active, &mut parameters) } else { None };
-    let order = Subjects { index, kind: Kind::Individual, column: person_column, resource: Resource::Individual };
+    let order = Subjects { index, kind: Kind::Individual, columns: &INDIVIDUALS, resource: Resource::Individual };
     let order = order.order(sight, sorting, window, &mut parameters).await?;
-    Search { table: INDIVIDUALS, conditions, total, order, window }.run(index, parameters).await
+    Search { table: INDIVIDUALS.table, conditions, total, order, window }.run(index, parameters).await
 }
 
 /// The groups that match, counted, and those of the page.
@@ -57,13 +54,13 @@ pub(super) async fn search_groups(
     let Some(sight) = sight(sees, &mut parameters) else { return Ok(Found::default()) };
     let sight = sight.as_ref();
     let Some(conditions) = on_groups(query, sight, &mut parameters) else { return Ok(Found::default()) };
-    let GroupQuery { identifiers, texts, codes, active, members, day: _, last_updated } = query;
-    let is_plain = identifiers.is_empty() && members.is_empty() && last_updated.is_empty();
+    let GroupQuery { identifiers, texts, dates, codes, active, members, day: _, last_updated } = query;
+    let is_plain = identifiers.is_empty() && dates.is_empty() && members.is_empty() && last_updated.is_empty();
     let is_tallied = sight.is_none() && is_plain && *texts == TextConditions::default();
     let total = if is_tallied { tallied(Kind::Group, codes, *active, &mut parameters) } else { None };
-    let order = Subjects { index, kind: Kind::Group, column: group_column, resource: Resource::Group };
+    let order = Subjects { index, kind: Kind::Group, columns: &GROUPS, resource: Resource::Group };
     let order = order.order(sight, sorting, window, &mut parameters).await?;
-    Search { table: GROUPS, conditions, total, order, window }.run(index, parameters).await
+    Search { table: GROUPS.table, conditions, total, order, window }.run(index, parameters).await
 }
 
 /// Every person or group that matches, in the order of their keys, asked on a connection of the caller's.
@@ -75,8 +72,8 @@ pub(super) async fn matching(
     let mut parameters = Parameters::default();
     let Some(sight) = sight(sees, &mut parameters) else { return Ok(Vec::new()) };
     let (table, conditions) = match query {
-        SubjectQuery::Individuals(query) => (INDIVIDUALS, on_individuals(query, sight.as_ref(), &mut parameters)),
-        SubjectQuery::Groups(query) => (GROUPS, on_groups(query, sight.as_ref(), &mut parameters)),
+        SubjectQuery::Individuals(query) => (INDIVIDUALS.table, on_individuals(query, sight.as_ref(), &mut parameters)),
+        SubjectQuery::Groups(query) => (GROUPS.table, on_groups(query, sight.as_ref(), &mut parameters)),
     };
     let Some(conditions) = conditions else { return Ok(Vec::new()) };
     let filtered = if conditions.is_empty() { "true".to_owned() } else { conditions.join(" AND ") };
@@ -93,7 +90,7 @@ fn on_individuals(query: &IndividualQuery, sight: Option<&Sight>, parameters: &m
     filter.codes(&query.codes);
     filter.texts(&query.texts);
     filter.active(query.active);
-    filter.birth_date(&query.birth_date);
+    filter.dates(&query.dates);
     if let Some(place) = &query.place {
         filter.place(place, sight);
     }
@@ -108,6 +105,7 @@ fn on_groups(query: &GroupQuery, sight: Option<&Sight>, parameters: &mut Paramet
     filter.codes(&query.codes);
     filter.texts(&query.texts);
     filter.active(query.active);
+    filter.dates(&query.dates);
     for people in &query.members {
         filter.member(people, query.day);
     }
@@ -144,26 +142,7 @@ fn tallied(kind: Kind, codes: &[CodeCondition], active: Option<bool>, parameters
 /// Whether no record holds two codes in a field.
 fn holds_one(place: &CodedPlace) -> bool {
     let CodedPlace::Field(field) = place else { return false };
-    match field {
-        CodedField::Languages
-        | CodedField::DisabilityCodes
-        | CodedField::HealthConditions
-        | CodedField::AddressCountry
-        | CodedField::MemberRole
-        | CodedField::RelationshipType => false,
-        CodedField::Gender
-        | CodedField::MaritalStatus
-        | CodedField::Country
-        | CodedField::Religion
-        | CodedField::EthnoculturalStatus
-        | CodedField::Education
-        | CodedField::Occupation
-        | CodedField::EconomicActivity
-        | CodedField::PregnancyStatus
-        | CodedField::IncomeCurrency
-        | CodedField::GroupType
-        | CodedField::HousingType => true,
-    }
+    INDIVIDUALS.has_code(*field) || GROUPS.has_code(*field)
 }
 
 /// How people or groups are put in order.
@@ -171,7 +150,7 @@ struct Subjects<'a> {
     index: &'a PostgresIndex,
     kind: Kind,
     resource: Resource,
-    column: fn(SortField) -> SortColumn,
+    columns: &'static Columns,
 }
 
 impl Subjects<'_> {
@@ -184,7 +163,10 @@ impl Subjects<'_> {
     ) -> Result<Order, StoreError> {
         let mut keys: Vec<(SortKey, SortColumn, Ranks)> = Vec::with_capacity(sorting.keys.len());
         for sort in sorting.keys {
-            let column = (self.column)(sort.field);
+            let column = match sort.field {
+                SortField::Name => SortColumn::Text("name"),
+                other => self.columns.sorted(other),
+            };
             let ranks = match column {
                 SortColumn::Code(_, field) => {
                     Ranks::new(tally::codes_held(self.index, self.kind, field).await?, sorting.code_ranks)
@@ -198,40 +180,5 @@ impl Subjects<'_> {
             order.begin_after(position, sorting.code_ranks, parameters);
         }
         Ok(order)
-    }
-}
-
-fn person_column(field: SortField) -> SortColumn {
-    match field {
-        SortField::Name => SortColumn::Text("name"),
-        SortField::BirthDate => SortColumn::Day("birth_date"),
-        SortField::DeceasedDate => SortColumn::Day("deceased_date"),
-        SortField::LastUpdated => SortColumn::Instant,
-        SortField::Code(field @ CodedField::Gender) => SortColumn::Code("gender", field),
-        SortField::Code(field @ CodedField::MaritalStatus) => SortColumn::Code("marital_status", field),
-        SortField::Code(field @ CodedField::Country) => SortColumn::Code("country", field),
-        SortField::Code(field @ CodedField::Religion) => SortColumn::Code("religion", field),
-        SortField::Code(field @ CodedField::EthnoculturalStatus) => SortColumn::Code("ethnocultural_status", field),
-        SortField::Code(field @ CodedField::Education) => SortColumn::Code("education", field),
-        SortField::Code(field @ CodedField::Occupation) => SortColumn::Code("occupation", field),
-        SortField::Code(field @ CodedField::EconomicActivity) => SortColumn::Code("economic_activity", field),
-        SortField::Code(field @ CodedField::PregnancyStatus) => SortColumn::Code("pregnancy_status", field),
-        SortField::Code(field @ CodedField::IncomeCurrency) => SortColumn::Code("income_currency", field),
-        SortField::Code(_) | SortField::Status | SortField::EnrollmentDate | SortField::ExitDate => SortColumn::Nothing,
-    }
-}
-
-fn group_column(field: SortField) -> SortColumn {
-    match field {
-        SortField::Name => SortColumn::Text("name"),
-        SortField::LastUpdated => SortColumn::Instant,
-        SortField::Code(field @ CodedField::GroupType) => SortColumn::Code("group_type", field),
-        SortField::Code(field @ CodedField::HousingType) => SortColumn::Code("housing_type", field),
-        SortField::Code(_)
-        | SortField::BirthDate
-        | SortField::DeceasedDate
-        | SortField::Status
-        | SortField::EnrollmentDate
-        | SortField::ExitDate => SortColumn::Nothing,
     }
 }

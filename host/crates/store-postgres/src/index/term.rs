@@ -11,7 +11,6 @@ use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::manifest::ExtensionPath;
 use daftar_domain::search::{CodedPlace, TextConditions};
 use daftar_domain::vocabulary::CodedField;
-use daftar_store::record::coded_field;
 
 /// What every record holds, as far as tallies go.
 pub(super) const EVERY: &str = "";
@@ -25,14 +24,19 @@ pub(super) const WORD_BYTES_MAX: usize = 1_000;
 /// What all words of a record take among its terms at most, in bytes: PostgreSQL takes 1,048,575 for all terms.
 pub(super) const WORDS_BYTES_MAX: usize = 400_000;
 
+/// The number by which terms name a field: its place among all, counted from 1. It means the same field for ever.
+fn number_of(field: CodedField) -> usize {
+    CodedField::ALL.iter().take_while(|before| **before != field).count().saturating_add(1)
+}
+
 /// A code in a field that every registry has.
 pub(super) fn of_code(field: CodedField, number: CodeNumber) -> String {
-    format!("c{}#{}", coded_field::number(field), number.0)
+    format!("c{}#{}", number_of(field), number.0)
 }
 
 /// What the terms of a field's codes begin with.
 pub(super) fn of_field(field: CodedField) -> String {
-    format!("c{}#", coded_field::number(field))
+    format!("c{}#", number_of(field))
 }
 
 /// A code in a field of a module.
@@ -142,6 +146,12 @@ mod tests {
         assert_eq!(queries, ["'nabe':*", "'rnord est'"]);
         let long = Wanted { term: of_name_word(&"x".repeat(WORD_BYTES_MAX + 1)), is_beginning: true };
         assert_eq!(long.query(), None);
+    }
+
+    #[test]
+    fn a_field_keeps_its_number() {
+        let first = [CodedField::Gender, CodedField::PregnancyStatus, CodedField::RelationshipType].map(of_field);
+        assert_eq!(first, ["c1#", "c9#", "c18#"]);
     }
 
     #[test]

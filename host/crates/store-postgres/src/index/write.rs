@@ -7,13 +7,13 @@ use tokio_postgres::types::ToSql;
 
 use super::apart::{Apart, ROWS_MAX};
 use super::bulk;
-use super::entry::{GroupRow, MemberRow, MembershipRow, PersonRow};
+use super::entry::{MemberRow, MembershipRow, SubjectRow};
 use super::row::{array, key, subject_key};
 use super::statements;
 use super::tally::Gained;
 use crate::failure::Failure;
 use daftar_domain::calendar::days_since_epoch;
-use daftar_domain::consent::{Consent, is_consent_field};
+use daftar_domain::consent::{Consent, ConsentDetails, EXPIRY_DATE, FIELD_NAMES, PURPOSE, is_consent_field};
 use daftar_domain::scope::Resource;
 use daftar_domain::subject::Subject;
 
@@ -28,10 +28,10 @@ pub(crate) async fn write(transaction: &Transaction<'_>, apart: Apart) -> Result
         bulk.write(transaction).await?;
     }
     for page in rows.individuals.chunks(ROWS_MAX) {
-        write_individuals(transaction, page).await?;
+        write_subjects(transaction, &statements::INDIVIDUALS, page).await?;
     }
     for page in rows.groups.chunks(ROWS_MAX) {
-        write_groups(transaction, page).await?;
+        write_subjects(transaction, &statements::GROUPS, page).await?;
     }
     if !rows.known_groups.is_empty() {
         execute(transaction, statements::REMOVE_MEMBERS, &[&rows.known_groups]).await?;
@@ -48,7 +48,7 @@ pub(crate) async fn write(transaction: &Transaction<'_>, apart: Apart) -> Result
 
 async fn execute(
     transaction: &Transaction<'_>,
-    statement: &'static str,
+    statement: &str,
     parameters: &[&(dyn ToSql + Sync)],
 ) -> Result<(), Failure> {
     let statement = transaction.prepare_cached(statement).await?;
@@ -61,38 +61,24 @@ fn column<R, V>(rows: &[R], of: impl Fn(&R) -> V) -> Vec<V> {
     rows.iter().map(of).collect()
 }
 
-async fn write_individuals(transaction: &Transaction<'_>, rows: &[PersonRow]) -> Result<(), Failure> {
+/// The columns of some rows that hold as many values each.
+fn columns<R, V: Copy>(rows: &[R], of: impl Fn(&R) -> &[Option<V>]) -> Vec<Vec<Option<V>>> {
+    let count = rows.first().map_or(0, |row| of(row).len());
+    (0..count).map(|at| column(rows, |row| of(row).get(at).copied().flatten())).collect()
+}
+
+async fn write_subjects(transaction: &Transaction<'_>, statement: &str, rows: &[SubjectRow]) -> Result<(), Failure> {
     let gained = Gained::of_all(rows.iter().map(|row| &row.terms));
-    let codes: [Vec<Option<i64>>; 10] =
-        std::array::from_fn(|at| column(rows, |row| row.codes.get(at).copied().flatten()));
     let (vectors, more_words) = (column(rows, |row| row.terms.vector()), column(rows, |row| row.terms.more_words()));
     let names: Vec<Option<&[u8]>> = rows.iter().map(|row| row.name.as_deref()).collect();
     let (keys, inactive) = (column(rows, |row| row.id), column(rows, |row| row.is_inactive));
-    let (births, deaths) = (column(rows, |row| row.birth_date), column(rows, |row| row.deceased_date));
     let instants = column(rows, |row| row.last_updated);
-    let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&keys, &vectors, &more_words, &inactive, &names];
-    parameters.extend([&births as &(dyn ToSql + Sync), &deaths, &instants]);
+    let (days, codes) = (columns(rows, |row| row.days.as_slice()), columns(rows, |row| row.codes.as_slice()));
+    let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&keys, &vectors, &more_words, &inactive, &names, &instants];
+    parameters.extend(days.iter().map(|column| column as &(dyn ToSql + Sync)));
     parameters.extend(codes.iter().map(|column| column as &(dyn ToSql + Sync)));
     parameters.extend([&gained.terms as &(dyn ToSql + Sync), &gained.records]);
-    execute(transaction, statements::INDIVIDUALS, &parameters).await
-}
-
-async fn write_groups(transaction: &Transaction<'_>, rows: &[GroupRow]) -> Result<(), Failure> {
-    let gained = Gained::of_all(rows.iter().map(|row| &row.terms));
-    let names: Vec<Option<&[u8]>> = rows.iter().map(|row| row.name.as_deref()).collect();
-    let parameters: [&(dyn ToSql + Sync); 10] = [
-        &column(rows, |row| row.id),
-        &column(rows, |row| row.terms.vector()),
-        &column(rows, |row| row.terms.more_words()),
-        &column(rows, |row| row.is_inactive),
-        &names,
-        &column(rows, |row| row.last_updated),
-        &column(rows, |row| row.group_type),
-        &column(rows, |row| row.housing_type),
-        &gained.terms,
-        &gained.records,
-    ];
-    execute(transaction, statements::GROUPS, &parameters).await
+    execute(transaction, statement, &parameters).await
 }
 
 /// Writes who belongs to groups whose members have no rows.
@@ -116,37 +102,33 @@ async fn write_members(transaction: &Transaction<'_>, rows: Vec<MemberRow>, copi
 }
 
 async fn write_memberships(transaction: &Transaction<'_>, rows: &[MembershipRow]) -> Result<(), Failure> {
-    let parameters: [&(dyn ToSql + Sync); 7] = [
-        &column(rows, |row| row.id),
-        &column(rows, |row| row.beneficiary),
-        &column(rows, |row| row.program),
-        &column(rows, |row| row.status),
-        &column(rows, |row| row.enrollment_date),
-        &column(rows, |row| row.exit_date),
-        &column(rows, |row| row.last_updated),
-    ];
-    execute(transaction, statements::MEMBERSHIPS, &parameters).await
+    let (keys, instants) = (column(rows, |row| row.id), column(rows, |row| row.last_updated));
+    let (beneficiaries, programs) = (column(rows, |row| row.beneficiary), column(rows, |row| row.program));
+    let (statuses, days) = (column(rows, |row| row.status), columns(rows, |row| row.days.as_slice()));
+    let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&keys, &beneficiaries, &programs, &statuses, &instants];
+    parameters.extend(days.iter().map(|column| column as &(dyn ToSql + Sync)));
+    execute(transaction, &statements::MEMBERSHIPS, &parameters).await
 }
 
 async fn write_consents(transaction: &Transaction<'_>, page: &[Arc<Consent>]) -> Result<(), Failure> {
     let details = || page.iter().map(|consent| &consent.details);
     let keys: Vec<i64> = page.iter().map(|consent| key(consent.id)).collect();
-    let ids: Vec<String> = details().map(|details| details.id.to_string()).collect();
-    let subjects: Vec<i64> = details().map(|details| subject_key(details.subject)).collect();
-    let grantees: Vec<&str> = details().map(|details| details.grantee.as_str()).collect();
-    let purposes: Vec<Option<&str>> = details().map(|details| details.purpose.as_deref().and_then(purpose)).collect();
-    let firsts: Vec<i32> = details().map(|details| days_since_epoch(details.effective_date)).collect();
-    let lasts: Vec<i32> = details().map(|details| details.expiry_date.map_or(i32::MAX, days_since_epoch)).collect();
-    let withdrawn: Vec<bool> = details().map(|details| details.is_withdrawn).collect();
+    let ids: Vec<String> = details().map(|details| details.id().to_string()).collect();
+    let subjects: Vec<i64> = details().map(|details| subject_key(details.subject())).collect();
+    let grantees: Vec<&str> = details().map(|details| details.grantee()).collect();
+    let purposes: Vec<Option<&str>> = details().map(|details| details.get(PURPOSE).and_then(purpose)).collect();
+    let firsts: Vec<i32> = details().map(|details| days_since_epoch(details.effective_date())).collect();
+    let lasts: Vec<i32> =
+        details().map(|details| details.get(EXPIRY_DATE).map_or(i32::MAX, days_since_epoch)).collect();
+    let withdrawn: Vec<bool> = details().map(|details| details.is_withdrawn()).collect();
+    let opens = |details: &ConsentDetails, resource| details.resources().any(|opened| opened == resource);
     let own = |kind| match kind {
         Subject::Individual => Resource::Individual,
         Subject::Group => Resource::Group,
     };
-    let of_subject: Vec<bool> =
-        details().map(|details| details.resources.contains(&own(details.subject.kind))).collect();
-    let of_memberships: Vec<bool> =
-        details().map(|details| details.resources.contains(&Resource::ProgramMembership)).collect();
-    let fields: Vec<Option<String>> = details().map(|details| details.fields.as_deref().map(fields)).collect();
+    let of_subject: Vec<bool> = details().map(|details| opens(details, own(details.subject().kind))).collect();
+    let of_memberships: Vec<bool> = details().map(|details| opens(details, Resource::ProgramMembership)).collect();
+    let fields: Vec<Option<String>> = details().map(fields).collect();
     let parameters: [&(dyn ToSql + Sync); 11] = [
         &keys,
         &ids,
@@ -168,8 +150,8 @@ fn purpose(text: &str) -> Option<&str> {
     Some(text.trim()).filter(|purpose| !purpose.is_empty() && !purpose.contains('\0'))
 }
 
-/// The fields that a consent opens; what is no field opens nothing.
-fn fields(names: &[String]) -> String {
-    let known: Vec<&String> = names.iter().filter(|name| is_consent_field(name)).collect();
-    array(&known)
+/// The fields that a consent opens, where it names some; what is no field opens nothing.
+fn fields(details: &ConsentDetails) -> Option<String> {
+    let known: Vec<&str> = details.items(FIELD_NAMES).filter(|name| is_consent_field(name)).collect();
+    details.has(FIELD_NAMES).then(|| array(&known))
 }

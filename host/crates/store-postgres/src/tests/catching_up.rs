@@ -11,9 +11,10 @@ use tempfile::TempDir;
 use self::world::World;
 use super::*;
 use daftar_domain::calendar::Period;
-use daftar_domain::individual::IndividualDetails;
-use daftar_domain::person_name::PersonName;
+use daftar_domain::individual::NAME;
+use daftar_domain::person_name;
 use daftar_domain::record::{RecordId, VersionId};
+use daftar_domain::value::Values;
 use daftar_service::migrate::{CatchUpError, CaughtUp, Comparison, catch_up, compare, compare_since, copy};
 use daftar_store::Operation;
 use daftar_store::archive::{CatchUp, Ends, Entry, Held, Kept, Since};
@@ -260,8 +261,8 @@ async fn rows_may_be_written_in_the_middle_of_a_record_that_gave_something_up() 
     let taker = create(&from, person(&["urn:x:a|taker"])).await;
     // Each version is more than is kept in memory in tests.
     let large = |identifiers: &[&str]| {
-        let name = PersonName { text: Some("x".repeat(8_000)), ..PersonName::default() };
-        IndividualDetails { name: Some(name), ..person(identifiers) }
+        let name: Values = Values::default().with(person_name::TEXT, "x".repeat(8_000));
+        person(identifiers).with(NAME, name)
     };
     let giver = create(&from, large(&["urn:x:a|giver"])).await;
     let update = |id, version, details| vec![Operation::update(id, VersionId(version), details)];

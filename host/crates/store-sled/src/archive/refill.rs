@@ -187,7 +187,7 @@ impl Filling {
                     return Ok(());
                 }
                 if let ChangedRecord::ProgramMembership(membership) = &record
-                    && membership.details.status.is_open()
+                    && membership.details.status().is_open()
                 {
                     let slot = keys::open_membership(membership.details.slot());
                     values.push((slot, record::open_membership::encode(Some(id))?));

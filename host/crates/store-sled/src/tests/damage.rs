@@ -7,11 +7,10 @@ use daftar_domain::verification::VerificationEvent;
 use daftar_store::verify::{Pace, Verification};
 
 /// What a store says: persons by number, lines of the audit log, codes.
-type Told = (Vec<(u64, String)>, usize, usize);
+type Told = (Vec<Arc<Individual>>, usize, usize);
 
 async fn told(store: &SledStore) -> Result<Told, StoreError> {
     let people = store.scan::<IndividualDetails>(RecordId(0), 10_000).await?;
-    let people = people.iter().map(|person| (person.id.0, format!("{person:?}"))).collect();
     Ok((people, store.read_here(|reader| reader.audit(usize::MAX))?.len(), store.code_table().await?.codes.len()))
 }
 
@@ -23,8 +22,9 @@ async fn register() -> (TempDir, Told) {
     for turn in 0..3_u64 {
         let store = Folder::listening(folder.path());
         for number in 0..60 {
-            let mut details = person(&[&format!("urn:x:{turn}|{number}")]);
-            details.telecom.clone_from(&samples::full_individual().details.telecom);
+            let sample = samples::full_individual().details;
+            let telecom: Vec<Values> = sample.items(TELECOM).cloned().collect();
+            let details = person(&[&format!("urn:x:{turn}|{number}")]).with(TELECOM, telecom);
             let operations = vec![Operation::create(details)];
             let audited = Write { audit: vec![audit_entry(&number.to_string())], ..write(operations) };
             store.commit(audited).await.unwrap();

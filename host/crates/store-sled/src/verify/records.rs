@@ -13,7 +13,10 @@ use daftar_domain::change::ChangedRecord;
 use daftar_domain::code::CodedValue;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::PhotoReference;
+use daftar_domain::program_membership::ProgramMembershipRecord;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_domain::schema::{self, Kind};
+use daftar_domain::value::{Reference, Value, in_order};
 use daftar_domain::verification::{Finding, Part, Remedy, identifier_name, number_name, record_name};
 use daftar_store::{IdentifierOwner, record};
 
@@ -113,14 +116,14 @@ impl Inspection<'_> {
                 let problem = format!("what is kept as version {at} says that it is version {}", old.place().2);
                 self.tell(Part::History, problem, Remedy::Restore);
             }
-            self.order(&mut before, at, written_at(&old));
+            self.order(&mut before, at, old.meta().last_updated);
             for identifier in old.identifiers().iter() {
                 carried.entry(identifier.key.clone()).or_insert(false);
             }
             self.content(&old, Some(at));
         }
         self.missing_versions(expected, version);
-        self.order(&mut before, version, written_at(present));
+        self.order(&mut before, version, present.meta().last_updated);
     }
 
     fn missing_versions(&mut self, from: VersionId, until: VersionId) {
@@ -173,7 +176,7 @@ impl Inspection<'_> {
             );
             self.tell(Part::Codes, problem, Remedy::Restore);
         }
-        if let Some(photo) = photo_of(record) {
+        if let Some(photo) = record.photo() {
             self.photo(photo, &of);
         }
     }
@@ -196,34 +199,28 @@ impl Inspection<'_> {
 
     /// The records that it names.
     fn references(&mut self, record: &ChangedRecord) {
-        match record {
-            ChangedRecord::Individual(_) | ChangedRecord::Program(_) => {}
-            ChangedRecord::Group(group) => {
-                for (at, member) in group.details.members.iter().flatten().enumerate() {
-                    self.reference(RecordKind::Individual, member.individual, &format!("member[{at}]"));
-                }
-                for (at, relationship) in group.details.relationships.iter().flatten().enumerate() {
-                    self.reference(RecordKind::Group, relationship.target, &format!("relationship[{at}].target"));
-                }
+        let mut references = Vec::new();
+        for (field, value) in in_order(schema::fields(record.place().0), record.values().iter()) {
+            if !value.references().is_empty() {
+                gather_references(&field.kind, value, field.name.to_owned(), &mut references);
             }
-            ChangedRecord::ProgramMembership(membership) => {
-                let details = &membership.details;
-                self.reference(RecordKind::Program, details.program, "program");
-                self.reference(details.beneficiary.kind.record_kind(), details.beneficiary.id, "beneficiary");
-                let slot = self.look.get(&keys::open_membership(details.slot()));
-                let Some(slot) = self.read(slot) else { return };
-                // A slot that cannot be read is told of where the slots are looked through.
-                let Ok(holder) = slot.map(|slot| record::open_membership::decode(&slot)).transpose() else { return };
-                let is_holder = holder.flatten() == Some(membership.id);
-                if is_holder != details.status.is_open() {
-                    let kept = if is_holder { "open" } else { "not open" };
-                    let problem = format!("it is {}, and kept as {kept}", details.status.name());
-                    self.tell(Part::OpenMemberships, problem, Remedy::WriteAgain);
-                }
-            }
-            ChangedRecord::Consent(consent) => {
-                let subject = consent.details.subject;
-                self.reference(subject.kind.record_kind(), subject.id, "subject");
+        }
+        for (path, reference) in references {
+            // A member is called by its place in the list.
+            let path = path.strip_suffix(".entity").unwrap_or(&path);
+            self.reference(reference.kind, reference.id, path);
+        }
+        if let ChangedRecord::ProgramMembership(membership) = record {
+            let details = &membership.details;
+            let slot = self.look.get(&keys::open_membership(details.slot()));
+            let Some(slot) = self.read(slot) else { return };
+            // A slot that cannot be read is told of where the slots are looked through.
+            let Ok(holder) = slot.map(|slot| record::open_membership::decode(&slot)).transpose() else { return };
+            let is_holder = holder.flatten() == Some(membership.id);
+            if is_holder != details.status().is_open() {
+                let kept = if is_holder { "open" } else { "not open" };
+                let problem = format!("it is {}, and kept as {kept}", details.status().name());
+                self.tell(Part::OpenMemberships, problem, Remedy::WriteAgain);
             }
         }
     }
@@ -236,38 +233,32 @@ impl Inspection<'_> {
     }
 }
 
-fn written_at(record: &ChangedRecord) -> Timestamp {
-    match record {
-        ChangedRecord::Individual(record) => record.meta.last_updated,
-        ChangedRecord::Group(record) => record.meta.last_updated,
-        ChangedRecord::Program(record) => record.meta.last_updated,
-        ChangedRecord::ProgramMembership(record) => record.meta.last_updated,
-        ChangedRecord::Consent(record) => record.meta.last_updated,
+/// Every reference in a value, with its path in the record. `path` is where the value is.
+fn gather_references<'v>(
+    kind: &'static Kind,
+    value: &'v Value,
+    path: String,
+    references: &mut Vec<(String, &'v Reference)>,
+) {
+    match (kind, value) {
+        (_, Value::Reference(reference)) => references.push((path, reference)),
+        (Kind::List { of, .. }, Value::List(items)) => {
+            for (at, item) in items.iter().enumerate() {
+                gather_references(of, item, format!("{path}[{at}]"), references);
+            }
+        }
+        (Kind::Struct(part), Value::Struct(values)) => {
+            for (field, value) in in_order(part.fields, values.iter()) {
+                gather_references(&field.kind, value, format!("{path}.{}", field.name), references);
+            }
+        }
+        _ => {}
     }
 }
 
 fn codes_of(record: &ChangedRecord) -> Vec<CodedValue> {
-    match record {
-        ChangedRecord::Individual(record) => {
-            let fields = record.details.every_code().into_iter().map(|(_, code)| code);
-            fields.chain(record.details.extension.codes().copied()).collect()
-        }
-        ChangedRecord::Group(record) => {
-            let fields = record.details.every_code().into_iter().map(|(_, code)| code);
-            fields.chain(record.details.extension.codes().copied()).collect()
-        }
-        ChangedRecord::Program(_) | ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => Vec::new(),
-    }
-}
-
-fn photo_of(record: &ChangedRecord) -> Option<PhotoReference> {
-    match record {
-        ChangedRecord::Individual(record) => record.details.photo,
-        ChangedRecord::Group(_)
-        | ChangedRecord::Program(_)
-        | ChangedRecord::ProgramMembership(_)
-        | ChangedRecord::Consent(_) => None,
-    }
+    let codes = record.values().codes(schema::fields(record.place().0)).into_iter().map(|(_, code)| *code);
+    codes.chain(record.extension().codes().copied()).collect()
 }
 
 /// An older version of a record that is not there.
@@ -374,8 +365,8 @@ pub(super) fn inspect_slot(look: &Look, key: &[u8]) -> Vec<Finding> {
         let problem = format!("it is {of}, which is not there");
         return vec![finding(Part::OpenMemberships, name, problem, Remedy::Restore)];
     };
-    match record::program_membership::decode(holder, &bytes) {
-        Ok(membership) if membership.details.slot() == slot && membership.details.status.is_open() => Vec::new(),
+    match record::fields::decode::<ProgramMembershipRecord>(holder, &bytes) {
+        Ok(membership) if membership.details.slot() == slot && membership.details.status().is_open() => Vec::new(),
         Ok(_) => {
             let problem = format!("it is {of}, which is not open there");
             vec![finding(Part::OpenMemberships, name, problem, Remedy::WriteAgain)]

@@ -11,17 +11,18 @@ use super::*;
 use crate::tests::{Folder, copied, with_database};
 use crate::{SledOptions, keys};
 use daftar_domain::code::{CodeUri, CodedValue, Namespace};
+use daftar_domain::consent::{ConsentRecord, SUBJECT};
 use daftar_domain::deployment::Setting;
-use daftar_domain::group::Member;
+use daftar_domain::group::{GroupRecord, MEMBER, Member};
 use daftar_domain::idempotency::{RememberedAnswer, RememberedRequest};
-use daftar_domain::individual::IndividualDetails;
+use daftar_domain::individual::{GENDER, IndividualDetails, PHOTO};
 use daftar_domain::photo::Photo;
 use daftar_domain::program_membership::{MembershipSlot, MembershipStatus, ProgramMembershipDetails};
 use daftar_domain::record::VersionId;
 use daftar_domain::subject::{Subject, SubjectReference};
-use daftar_domain::vocabulary::CodedField;
+use daftar_domain::value::Reference;
 use daftar_store::record::samples;
-use daftar_store::suite::{audit_entry, commit, create, group, key, person, write};
+use daftar_store::suite::{audit_entry, commit, create, group, key, membership, person, write};
 use daftar_store::{IdentifierOwner, Operation, Store, record};
 
 const ONE: RecordId = RecordId(1);
@@ -35,21 +36,11 @@ fn photo() -> Photo {
 fn somebody() -> IndividualDetails {
     let coded =
         CodedValue { number: daftar_domain::code::CodeNumber(1), edition: daftar_domain::code::EditionNumber(0) };
-    IndividualDetails {
-        codes: vec![(CodedField::Gender, coded)],
-        photo: Some(photo().reference()),
-        ..person(&["urn:x:a|1"])
-    }
+    person(&["urn:x:a|1"]).with(GENDER, coded).with(PHOTO, photo().reference())
 }
 
 fn place(status: MembershipStatus) -> ProgramMembershipDetails {
-    ProgramMembershipDetails {
-        identifiers: Vec::new(),
-        program: ONE,
-        beneficiary: SubjectReference { kind: Subject::Individual, id: TWO },
-        status,
-        ..samples::full_membership().details
-    }
+    membership(ONE, SubjectReference { kind: Subject::Individual, id: TWO }, status)
 }
 
 /// A register with two of everything, in a folder that nobody uses.
@@ -59,12 +50,11 @@ async fn register() -> TempDir {
     let codes = ["a", "b"].map(|code| CodeUri::from_parts("urn:x", code).unwrap()).to_vec();
     store.number_codes(codes, vec![(Namespace::parse("urn:x").unwrap(), "1".to_owned())]).await.unwrap();
     let member = |individual| Member { individual, role: None, period: None, is_inactive: false };
-    let mut household = group(&["urn:x:h|1"]);
-    household.members = Some(vec![member(ONE), member(TWO)]);
+    let household = group(&["urn:x:h|1"]).with(MEMBER, vec![member(ONE), member(TWO)]);
     let mut program = samples::full_program().details;
     program.identifiers = person(&["urn:x:p|1"]).identifiers;
-    let mut consent = samples::full_consent().details;
-    consent.subject = SubjectReference { kind: Subject::Individual, id: ONE };
+    let subject = Reference { kind: RecordKind::Individual, id: ONE };
+    let consent = samples::full_consent().details.with(SUBJECT, subject);
     let operations = vec![
         Operation::PutPhoto(photo()),
         Operation::create(somebody()),

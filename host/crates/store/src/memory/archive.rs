@@ -66,8 +66,7 @@ impl State {
         }
         let mut photos = BTreeSet::<PhotoDigest>::new();
         for ((kind, id, version), versioned) in &self.versions {
-            if let ChangedRecord::Individual(individual) = versioned
-                && let Some(photo) = individual.details.photo
+            if let Some(photo) = versioned.photo()
                 && photos.insert(photo.digest)
                 && let Some(photo) = self.records.photos.get(&photo.digest)
             {
@@ -157,7 +156,7 @@ impl State {
                 if is_present {
                     self.last.raise(kind, id);
                     if let ChangedRecord::ProgramMembership(membership) = &versioned
-                        && membership.details.status.is_open()
+                        && membership.details.status().is_open()
                     {
                         self.records.open_memberships.insert(membership.details.slot(), Some(id));
                     }

@@ -4,14 +4,15 @@ use super::*;
 use crate::TypedReads;
 use crate::memory::MemoryStore;
 use crate::record::samples;
-use crate::suite::{Listener, commit, create, everybody, futures_join, group, key, person, write};
+use crate::suite::{Listener, commit, create, everybody, futures_join, group, key, membership, person, write};
 use daftar_domain::change::Details;
 use daftar_domain::deployment::Setting;
-use daftar_domain::group::{GroupDetails, Member};
+use daftar_domain::group::{GroupDetails, MEMBER, Member};
 use daftar_domain::individual::IndividualDetails;
 use daftar_domain::program::ProgramDetails;
-use daftar_domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
+use daftar_domain::program_membership::{BENEFICIARY, MembershipStatus, ProgramMembershipDetails};
 use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_domain::value::Reference;
 
 fn staged() -> (Arc<MemoryStore>, Overlay) {
     let base = Arc::new(MemoryStore::new());
@@ -31,8 +32,7 @@ async fn what_is_committed_is_seen_here_and_not_in_the_store_until_the_whole_is(
     let made = create(&staged, person(&["urn:x:a|1"])).await;
     assert_eq!(made.id, RecordId::pending(1));
     let member = |individual| Member { individual, role: None, period: None, is_inactive: false };
-    let members = Some(vec![member(made.id), member(RecordId(1))]);
-    let household = GroupDetails { members, ..group(&["urn:x:g|1"]) };
+    let household = group(&["urn:x:g|1"]).with(MEMBER, vec![member(made.id), member(RecordId(1))]);
     commit(&staged, vec![Operation::create(household)]).await.unwrap();
 
     let owners = staged.identifier_owners(RecordKind::Individual, &key("urn:x:a|1"), 9).await.unwrap();
@@ -46,7 +46,7 @@ async fn what_is_committed_is_seen_here_and_not_in_the_store_until_the_whole_is(
     everything(&base, &staged).await.unwrap();
     assert_eq!(everybody(&*base).await, [1, 2]);
     let household = base.find::<GroupDetails>(RecordId(1)).await.unwrap().unwrap();
-    let members: Vec<_> = household.details.members.iter().flatten().map(|member| member.individual).collect();
+    let members: Vec<_> = household.details.members().map(|member| member.individual).collect();
     assert_eq!(members, [RecordId(2), RecordId(1)]);
     assert!(staged.take(household.meta.last_updated, None).operations.is_empty());
 }
@@ -119,11 +119,12 @@ async fn whom_groups_and_memberships_name_that_were_written_here_is_found() {
     let made = create(&staged, person(&["urn:x:a|1"])).await;
     let naming = |people: &[RecordId]| {
         let member = |id: &RecordId| Member { individual: *id, role: None, period: None, is_inactive: false };
-        GroupDetails { members: Some(people.iter().map(member).collect()), ..group(&["urn:x:g|1"]) }
+        group(&["urn:x:g|1"]).with(MEMBER, people.iter().map(member).collect::<Vec<_>>())
     };
     commit(&*base, vec![Operation::create(naming(&[stored.id]))]).await.unwrap();
     assert_eq!(staged.groups_of(stored.id), [], "what the store has is told by the indexes");
-    let other = GroupDetails { identifiers: group(&["urn:x:g|2"]).identifiers, ..naming(&[made.id, stored.id]) };
+    let mut other = naming(&[made.id, stored.id]);
+    other.identifiers = group(&["urn:x:g|2"]).identifiers;
     commit(&staged, vec![Operation::create(other)]).await.unwrap();
     let both = Operation::update(RecordId(1), VersionId(1), naming(&[stored.id, made.id]));
     commit(&staged, vec![both]).await.unwrap();
@@ -135,7 +136,7 @@ async fn whom_groups_and_memberships_name_that_were_written_here_is_found() {
     assert_eq!(staged.groups_of(stored.id), [RecordId::pending(1)], "as they are now");
 
     let subject = |id| SubjectReference { kind: Subject::Individual, id };
-    let details = ProgramMembershipDetails { beneficiary: subject(made.id), ..samples::full_membership().details };
+    let details = samples::full_membership().details.with(BENEFICIARY, Reference::from(subject(made.id)));
     let created = commit(&staged, vec![Operation::create(details)]).await.unwrap();
     let created = created.first::<ProgramMembershipDetails>().unwrap();
     assert_eq!(staged.memberships_of(subject(made.id)), [created.id]);
@@ -186,24 +187,14 @@ async fn a_dry_run_takes_open_memberships_and_shows_its_programs() {
     let [owner] = dry_run.identifier_owners(RecordKind::Program, of, 9).await.unwrap()[..] else { panic!("no owner") };
     assert_eq!(dry_run.find::<ProgramDetails>(owner.id).await.unwrap().unwrap().details, program);
     let beneficiary = SubjectReference { kind: Subject::Individual, id: RecordId(1) };
-    let membership = |status| {
-        let details = samples::full_membership().details;
-        let identifiers = Vec::new();
-        vec![Operation::create(ProgramMembershipDetails {
-            program: owner.id,
-            beneficiary,
-            status,
-            identifiers,
-            ..details
-        })]
-    };
+    let enrol = |status| vec![Operation::create(membership(owner.id, beneficiary, status))];
     for (status, is_refused) in [
         (MembershipStatus::Exited, false),
         (MembershipStatus::Enrolled, false),
         (MembershipStatus::Enrolled, true),
         (MembershipStatus::Exited, false),
     ] {
-        let outcome = commit(&dry_run, membership(status)).await.unwrap_err();
+        let outcome = commit(&dry_run, enrol(status)).await.unwrap_err();
         assert_eq!(matches!(outcome, StoreError::MembershipOpen), is_refused, "{outcome}");
         assert_eq!(matches!(outcome, StoreError::Rehearsed), !is_refused, "{outcome}");
     }
@@ -217,11 +208,8 @@ async fn a_dry_run_takes_open_memberships_and_shows_its_programs() {
 async fn a_dry_run_frees_the_slot_of_a_membership_that_it_would_end() {
     let (base, dry_run) = dry_run().await;
     let beneficiary = SubjectReference { kind: Subject::Individual, id: RecordId(1) };
-    let membership = |status| {
-        let details = samples::full_membership().details;
-        ProgramMembershipDetails { program: RecordId(1), beneficiary, status, identifiers: Vec::new(), ..details }
-    };
-    let (enrolled, exited) = (membership(MembershipStatus::Enrolled), membership(MembershipStatus::Exited));
+    let of = |status| membership(RecordId(1), beneficiary, status);
+    let (enrolled, exited) = (of(MembershipStatus::Enrolled), of(MembershipStatus::Exited));
     commit(&*base, vec![Operation::create(enrolled.clone())]).await.unwrap();
     let add = || vec![Operation::create(enrolled.clone())];
     assert!(matches!(commit(&dry_run, add()).await, Err(StoreError::MembershipOpen)));

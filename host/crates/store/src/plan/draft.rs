@@ -168,7 +168,7 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         if let Some(slot) = former.filter(|former| *former != details.slot()) {
             self.leave(slot, id)?;
         }
-        if !details.status.is_open() {
+        if !details.status().is_open() {
             self.leave(details.slot(), id)?;
         } else if self.open_membership(details.slot())?.is_some_and(|holder| holder != id) {
             return Err(StoreError::MembershipOpen);

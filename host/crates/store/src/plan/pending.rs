@@ -6,12 +6,10 @@ use super::Present;
 use super::draft::Draft;
 use crate::record::instant::as_stored;
 use crate::{Operation, RecordDetails, StoreError};
-use daftar_domain::consent::ConsentDetails;
-use daftar_domain::group::{GroupDetails, Member, Relationship};
+use daftar_domain::code::CodedValue;
 use daftar_domain::idempotency::{RememberedAnswer, RememberedRequest};
-use daftar_domain::program_membership::ProgramMembershipDetails;
-use daftar_domain::record::{RecordId, RecordKind};
-use daftar_domain::subject::SubjectReference;
+use daftar_domain::record::{Fields, RecordId, RecordKind, RecordType};
+use daftar_domain::value::{CodePlace, Reference, Translate};
 
 impl<P: Present> Draft<'_, '_, P> {
     /// The operation with the keys of the records that operations before it have created.
@@ -53,39 +51,26 @@ impl<P: Present> Draft<'_, '_, P> {
         Ok(())
     }
 
-    fn group_settled(&self, details: GroupDetails) -> Result<GroupDetails, StoreError> {
-        let member = |member: Member| {
-            let individual = self.key(RecordKind::Individual, member.individual)?;
-            Ok(Member { individual, ..member })
-        };
-        let relationship = |relationship: Relationship| {
-            let target = self.key(RecordKind::Group, relationship.target)?;
-            Ok(Relationship { target, ..relationship })
-        };
-        Ok(GroupDetails {
-            members: all(details.members, member)?,
-            relationships: all(details.relationships, relationship)?,
-            ..details
-        })
-    }
-
     fn details_settled(&self, details: RecordDetails) -> Result<RecordDetails, StoreError> {
         Ok(match details {
-            RecordDetails::Group(details) => RecordDetails::Group(self.group_settled(details)?),
+            RecordDetails::Individual(details) => RecordDetails::Individual(self.fields_settled(details)?),
+            RecordDetails::Group(details) => RecordDetails::Group(self.fields_settled(details)?),
+            RecordDetails::Program(details) => RecordDetails::Program(self.fields_settled(details)?),
             RecordDetails::ProgramMembership(details) => {
-                let program = self.key(RecordKind::Program, details.program)?;
-                let beneficiary = self.subject(details.beneficiary)?;
-                RecordDetails::ProgramMembership(ProgramMembershipDetails { program, beneficiary, ..details })
+                RecordDetails::ProgramMembership(self.fields_settled(details)?)
             }
-            RecordDetails::Consent(details) => {
-                RecordDetails::Consent(ConsentDetails { subject: self.subject(details.subject)?, ..details })
-            }
-            RecordDetails::Individual(_) | RecordDetails::Program(_) => details,
+            RecordDetails::Consent(details) => RecordDetails::Consent(self.fields_settled(details)?),
         })
     }
 
-    fn subject(&self, subject: SubjectReference) -> Result<SubjectReference, StoreError> {
-        Ok(SubjectReference { id: self.key(subject.kind.record_kind(), subject.id)?, ..subject })
+    fn fields_settled<T: RecordType>(&self, fields: Fields<T>) -> Result<Fields<T>, StoreError> {
+        let is_settled = fields.references().iter().all(|reference| reference.id.pending_number().is_none());
+        if is_settled {
+            return Ok(fields);
+        }
+        let mut settling = Settling { draft: self, refused: None };
+        let fields = fields.translate(&mut settling);
+        settling.refused.map_or(Ok(fields), Err)
     }
 
     fn key(&self, kind: RecordKind, id: RecordId) -> Result<RecordId, StoreError> {
@@ -99,6 +84,28 @@ impl<P: Present> Draft<'_, '_, P> {
     }
 }
 
-fn all<T>(list: Option<Vec<T>>, settled: impl Fn(T) -> Result<T, StoreError>) -> Result<Option<Vec<T>>, StoreError> {
-    list.map(|list| list.into_iter().map(settled).collect()).transpose()
+/// Puts the keys of records that operations before it have created into what an operation refers to.
+struct Settling<'s, 'd, 'p, P> {
+    draft: &'s Draft<'d, 'p, P>,
+    /// Why the first that cannot be settled cannot.
+    refused: Option<StoreError>,
+}
+
+impl<P: Present> Translate<CodedValue, RecordId> for Settling<'_, '_, '_, P> {
+    type Code = CodedValue;
+    type Id = RecordId;
+
+    fn code(&mut self, _: CodePlace<'_>, _: &str, code: CodedValue) -> CodedValue {
+        code
+    }
+
+    fn reference(&mut self, _: &str, reference: Reference) -> Reference {
+        match self.draft.key(reference.kind, reference.id) {
+            Ok(id) => Reference { id, ..reference },
+            Err(error) => {
+                self.refused.get_or_insert(error);
+                reference
+            }
+        }
+    }
 }

@@ -84,12 +84,11 @@ fn touched_by(record: &ChangedRecord) -> Vec<Place> {
     let mut places = vec![(kind, id)];
     match record {
         ChangedRecord::ProgramMembership(membership) => {
-            let beneficiary = membership.details.beneficiary;
+            let beneficiary = membership.details.beneficiary();
             places.push((beneficiary.kind.record_kind(), beneficiary.id));
         }
         ChangedRecord::Group(group) => {
-            let members = group.details.members.iter().flatten();
-            places.extend(members.map(|member| (RecordKind::Individual, member.individual)));
+            places.extend(group.details.members().map(|member| (RecordKind::Individual, member.individual)));
         }
         ChangedRecord::Individual(_) | ChangedRecord::Program(_) | ChangedRecord::Consent(_) => {}
     }

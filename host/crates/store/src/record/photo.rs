@@ -3,32 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
-use daftar_domain::photo::{Photo, PhotoDigest, PhotoReference};
+use daftar_domain::photo::Photo;
 
 use super::StoredForm;
 
 /// The largest part, in bytes. Sixteen neighbours lie in one page of the embedded database, and a page of more than half a megabyte
 /// would be written to a file of its own.
 const PART_BYTES_MAX: usize = 16 * 1024;
-
-/// Which photo a record has, version 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredPhotoReferenceV1 {
-    sha256: [u8; 32],
-    length: u32,
-}
-
-impl From<PhotoReference> for StoredPhotoReferenceV1 {
-    fn from(reference: PhotoReference) -> Self {
-        Self { sha256: reference.digest.0, length: reference.length }
-    }
-}
-
-impl From<StoredPhotoReferenceV1> for PhotoReference {
-    fn from(stored: StoredPhotoReferenceV1) -> Self {
-        Self { digest: PhotoDigest(stored.sha256), length: stored.length }
-    }
-}
 
 /// A part of a photo, version 1; which one is said by its key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,17 +4,15 @@
 mod access;
 mod audit;
 mod deployment;
-mod group;
-mod individual;
+mod made_up;
 mod parts;
-mod program;
+mod records;
 mod request;
 
-pub use access::{bare_client, full_client, full_consent};
+pub use access::{bare_client, full_client};
 pub use audit::{audit_entries, audit_segment};
 pub use deployment::{concept_group, earlier_version, identifier_system, kept_concepts, local_code, starter_code};
-pub use group::{any_group, full_group};
-pub use individual::{any_individual, bare_individual, full_individual};
-pub use parts::meta;
-pub use program::{full_membership, full_program};
+pub use made_up::any_record;
+pub use parts::{coded, meta};
+pub use records::{bare_individual, full_consent, full_group, full_individual, full_membership, full_program};
 pub use request::remembered_request;

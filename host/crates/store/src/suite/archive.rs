@@ -12,9 +12,10 @@ use daftar_domain::calendar::Period;
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::ClientId;
 use daftar_domain::idempotency::{IdempotencyKey, RememberedAnswer, RememberedRequest, RequestName};
+use daftar_domain::individual::{ACTIVE, PHOTO};
 use daftar_domain::photo::Photo;
-use daftar_domain::record::{RecordKind, VersionId};
-use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_domain::record::VersionId;
+use daftar_domain::subject::Subject;
 
 use super::*;
 
@@ -72,7 +73,7 @@ pub async fn furnished<B: Backend>() -> (B, Arc<Listener>) {
     let (backend, listener) = listening::<B>();
     let store = backend.store();
     let (portrait, other) = (photo(b"a portrait"), photo(b"another one"));
-    let pictured = |photo: &Photo| IndividualDetails { photo: Some(photo.reference()), ..person(&["urn:x:a|1"]) };
+    let pictured = |photo: &Photo| person(&["urn:x:a|1"]).with(PHOTO, photo.reference());
     commit(store, vec![Operation::PutPhoto(portrait.clone()), Operation::create(pictured(&portrait))]).await.unwrap();
     commit(
         store,
@@ -82,26 +83,13 @@ pub async fn furnished<B: Backend>() -> (B, Arc<Listener>) {
     .unwrap();
     create(store, person(&["urn:x:a|2", "urn:x:b|2"])).await;
     // The identifier goes from the second to the third.
-    let without = IndividualDetails { identifiers: vec![ended("urn:x:a|2")], ..person(&[]) };
+    let without = IndividualDetails::new(vec![ended("urn:x:a|2")], Values::default(), Extension::default());
     commit(store, vec![Operation::update(RecordId(2), VersionId(1), without)]).await.unwrap();
     create(store, person(&["urn:x:a|2"])).await;
     commit(store, vec![Operation::create(group(&["urn:x:g|1"]))]).await.unwrap();
-    let membership = samples::full_membership().details;
     let of = |number| SubjectReference { kind: Subject::Individual, id: RecordId(number) };
-    let open = daftar_domain::program_membership::ProgramMembershipDetails {
-        identifiers: Vec::new(),
-        program: RecordId(1),
-        beneficiary: of(1),
-        status: daftar_domain::program_membership::MembershipStatus::Enrolled,
-        exit_date: None,
-        exit_reason: None,
-        ..membership
-    };
-    let closed = daftar_domain::program_membership::ProgramMembershipDetails {
-        beneficiary: of(2),
-        status: daftar_domain::program_membership::MembershipStatus::NotEligible,
-        ..open.clone()
-    };
+    let open = membership(RecordId(1), of(1), MembershipStatus::Enrolled);
+    let closed = membership(RecordId(1), of(2), MembershipStatus::NotEligible);
     commit(
         store,
         vec![
@@ -178,7 +166,7 @@ pub async fn what_is_written_after_the_snapshot_is_not_in_it<B: Backend>() {
         let (one, two) = (format!("urn:x:new|{step}"), format!("urn:x:group|{step}"));
         let made = request(&one, Some((RecordKind::Individual, RecordId::pending(1), VersionId(1))));
         store.commit_once(write(vec![Operation::create(person(&[&one]))]), made).await.unwrap();
-        let again = IndividualDetails { active: Some(step % 2 == 0), ..person(&["urn:x:a|1"]) };
+        let again = person(&["urn:x:a|1"]).with(ACTIVE, step % 2 == 0);
         let update = Operation::update(RecordId(1), VersionId(2 + step), again);
         let changed = request(&two, Some((RecordKind::Individual, RecordId(1), VersionId(3 + step))));
         store.commit_once(write(vec![update]), changed).await.unwrap();
@@ -210,7 +198,7 @@ pub async fn a_snapshot_under_writes_is_what_stood_after_one_write<B: Backend>()
         while !is_over.load(Ordering::Acquire) && round < 2_000 {
             let id = RecordId(1 + (writer * 10 + round % 10));
             let now = store.find::<IndividualDetails>(id).await.unwrap().unwrap();
-            let changed = IndividualDetails { active: Some(round % 2 == 0), ..now.details.clone() };
+            let changed = now.details.clone().with(ACTIVE, round % 2 == 0);
             let fresh = Operation::create(person(&[&format!("urn:x:w{writer}|{round}")]));
             let update = Operation::update(id, now.meta.version, changed);
             commit(store, vec![update, fresh]).await.unwrap();
@@ -237,9 +225,8 @@ pub async fn a_snapshot_under_writes_is_what_stood_after_one_write<B: Backend>()
         let mut model = BTreeMap::new();
         for change in changes.iter().filter(|change| change.sequence <= sequence) {
             let (kind, id, _) = change.record.place();
-            model.insert((kind, id), format!("{:?}", change.record));
+            model.insert((kind, id), change.record.clone());
         }
-        let records: Vec<String> = records.iter().map(|record| format!("{record:?}")).collect();
         assert!(records == model.into_values().collect::<Vec<_>>(), "as of write {}", sequence.0);
     }
 }
@@ -279,7 +266,7 @@ pub async fn a_filled_store_holds_what_the_other_one_held<B: Backend>() {
     assert_eq!(two.code_table().await.unwrap().codes, one.code_table().await.unwrap().codes);
     let older = two.find_version::<IndividualDetails>(RecordId(1), VersionId(1)).await.unwrap().unwrap();
     assert_eq!(older, one.find_version::<IndividualDetails>(RecordId(1), VersionId(1)).await.unwrap().unwrap());
-    let portrait = older.details.photo.unwrap();
+    let portrait = older.details.get(PHOTO).unwrap();
     assert_eq!(two.photo(portrait).await.unwrap(), one.photo(portrait).await.unwrap());
 
     // It goes on where the other one stood.

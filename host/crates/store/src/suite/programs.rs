@@ -3,16 +3,18 @@
 use crate::record::samples;
 use crate::{Operation, StoreError};
 use daftar_domain::change::{ChangedRecord, Details};
-use daftar_domain::consent::ConsentDetails;
+use daftar_domain::consent::{ConsentDetails, WITHDRAWN};
 use daftar_domain::program::{PROGRAMS_MAX, ProgramDetails};
 use daftar_domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
 use daftar_domain::record::{Record, RecordId, RecordKind, VersionId};
-use daftar_domain::subject::Subject;
+use daftar_domain::subject::{Subject, SubjectReference};
 
 use super::*;
 
 fn program(identifier: &str) -> ProgramDetails {
-    ProgramDetails { identifiers: person(&[identifier]).identifiers, ..samples::full_program().details }
+    let mut details = samples::full_program().details;
+    details.identifiers = person(&[identifier]).identifiers;
+    details
 }
 
 fn create(details: ProgramDetails) -> Operation {
@@ -20,12 +22,8 @@ fn create(details: ProgramDetails) -> Operation {
 }
 
 fn membership(program: u64, beneficiary: u64, status: MembershipStatus) -> ProgramMembershipDetails {
-    let mut details = samples::full_membership().details;
-    details.identifiers.clear();
-    details.program = RecordId(program);
-    details.beneficiary.id = RecordId(beneficiary);
-    details.status = status;
-    details
+    let beneficiary = SubjectReference { kind: Subject::Group, id: RecordId(beneficiary) };
+    super::membership(RecordId(program), beneficiary, status)
 }
 
 fn enrol(details: ProgramMembershipDetails) -> Operation {
@@ -44,7 +42,7 @@ pub async fn every_kind_reads_back_with_its_older_versions<B: Backend>() {
     let (mut backend, listener) = listening::<B>();
     let (program, place, consent) =
         (samples::full_program().details, samples::full_membership().details, samples::full_consent().details);
-    let withdrawn = ConsentDetails { is_withdrawn: true, ..consent.clone() };
+    let withdrawn = consent.clone().with(WITHDRAWN, true);
     let operations = vec![
         create(program.clone()),
         enrol(place.clone()),
@@ -61,7 +59,7 @@ pub async fn every_kind_reads_back_with_its_older_versions<B: Backend>() {
         assert_eq!((now.meta.version, &now.details), (VersionId(2), &withdrawn));
         let then = store.record_version(RecordKind::Consent, RecordId(1), VersionId(1)).await.unwrap();
         assert_eq!(ConsentDetails::of(then.unwrap()).unwrap().details, consent);
-        let found = store.identifier_owners(RecordKind::Consent, &consent.id.key(), 9).await.unwrap();
+        let found = store.identifier_owners(RecordKind::Consent, &consent.id().key(), 9).await.unwrap();
         assert_eq!(found.iter().map(|owner| owner.id).collect::<Vec<_>>(), [RecordId(1)]);
         for kind in [RecordKind::Program, RecordKind::ProgramMembership, RecordKind::Consent] {
             let all = store.scan_records(kind, RecordId(0), 9).await.unwrap();
@@ -101,14 +99,8 @@ pub async fn a_beneficiary_has_one_open_membership_in_a_program<B: Backend>() {
         let error = commit(backend.store(), vec![enrol(membership(1, 1, status))]).await.unwrap_err();
         assert!(matches!(error, StoreError::MembershipOpen), "{error}");
     }
-    let other_kind = {
-        let mut details = membership(1, 1, Enrolled);
-        details.beneficiary.kind = match details.beneficiary.kind {
-            Subject::Individual => Subject::Group,
-            Subject::Group => Subject::Individual,
-        };
-        details
-    };
+    let person = SubjectReference { kind: Subject::Individual, id: RecordId(1) };
+    let other_kind = super::membership(RecordId(1), person, Enrolled);
     let beside = [membership(1, 1, Exited), membership(2, 1, Enrolled), membership(1, 2, Enrolled), other_kind];
     commit(backend.store(), beside.into_iter().map(enrol).collect()).await.unwrap();
     let error = commit(backend.store(), vec![change(2, 1, membership(1, 1, Draft))]).await.unwrap_err();

@@ -4,10 +4,11 @@ use crate::record::samples;
 use crate::{Operation, StoreError, Written};
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::ClientId;
-use daftar_domain::individual::IndividualDetails;
+use daftar_domain::code::CodedValue;
+use daftar_domain::group::{MEMBER, Member};
+use daftar_domain::individual::{ACTIVE, ADDRESS, IndividualDetails, LANGUAGES, PHOTO, TELECOM};
 use daftar_domain::photo::{PHOTO_BYTES_MAX, Photo};
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
-use daftar_domain::vocabulary::CodedField;
 
 use super::*;
 
@@ -40,28 +41,27 @@ pub async fn a_photo_is_kept_beside_its_record<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let photo = |length: usize, digest| Photo::new((0..length).map(|at| at as u8).collect(), |_| [digest; 32]).unwrap();
     let (large, small) = (photo(PHOTO_BYTES_MAX, 1), photo(1, 2));
-    let details = IndividualDetails { photo: Some(large.reference()), ..person(&[]) };
+    let details = person(&[]).with(PHOTO, large.reference());
     let operations = vec![Operation::create(details.clone()), Operation::PutPhoto(large.clone())];
     let committed = commit(backend.store(), operations).await.unwrap();
     let [first, Written::Photo(digest)] = committed.written.as_slice() else {
         panic!("wrong kinds: {:?}", committed.written);
     };
     let first = individual_of(first);
-    assert_eq!((first.details.photo, *digest), (Some(large.reference()), large.reference().digest));
-    let details = IndividualDetails { photo: Some(small.reference()), ..details };
+    assert_eq!((first.details.get(PHOTO), *digest), (Some(large.reference()), large.reference().digest));
+    let details = details.with(PHOTO, small.reference());
     let update = Operation::update(first.id, first.meta.version, details);
     commit(backend.store(), vec![update, Operation::PutPhoto(small.clone())]).await.unwrap();
     for _ in 0..2 {
         let store = backend.store();
-        let former =
-            store.find_version::<IndividualDetails>(first.id, first.meta.version).await.unwrap().unwrap().details.photo;
+        let former = store.find_version::<IndividualDetails>(first.id, first.meta.version).await.unwrap().unwrap();
         assert_eq!(
-            store.photo(former.unwrap()).await.unwrap().as_ref(),
+            store.photo(former.details.get(PHOTO).unwrap()).await.unwrap().as_ref(),
             Some(large.bytes()),
             "an older version has its own"
         );
-        let present = store.find::<IndividualDetails>(first.id).await.unwrap().unwrap().details.photo;
-        assert_eq!(store.photo(present.unwrap()).await.unwrap().as_ref(), Some(small.bytes()));
+        let present = store.find::<IndividualDetails>(first.id).await.unwrap().unwrap();
+        assert_eq!(store.photo(present.details.get(PHOTO).unwrap()).await.unwrap().as_ref(), Some(small.bytes()));
         let unknown = photo(1, 3).reference();
         assert_eq!(store.photo(unknown).await.unwrap(), None);
         reopened(&mut backend).await;
@@ -86,12 +86,11 @@ pub async fn keys_count_up_for_each_kind_and_go_on_after_reopening<B: Backend>()
 pub async fn an_update_needs_the_present_version_and_keeps_the_older_one<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let first = create(backend.store(), person(&["urn:x:a|1"])).await;
-    let mut details = first.details.clone();
-    details.active = Some(false);
+    let details = first.details.clone().with(ACTIVE, false);
     let update = |version| vec![Operation::update(first.id, version, details.clone())];
     let committed = commit(backend.store(), update(VersionId(1))).await.unwrap();
     let second = individual_of(&committed.written[0]);
-    assert_eq!((second.meta.version, second.details.active), (VersionId(2), Some(false)));
+    assert_eq!((second.meta.version, second.details.get(ACTIVE)), (VersionId(2), Some(false)));
 
     let error = commit(backend.store(), update(VersionId(1))).await.unwrap_err();
     let (expected, actual) = (VersionId(1), VersionId(2));
@@ -223,25 +222,23 @@ pub async fn instants_are_kept_to_the_millisecond<B: Backend>() {
 
 pub async fn absent_and_empty_lists_stay_apart<B: Backend>() {
     let (mut backend, _) = listening::<B>();
-    let empty = IndividualDetails {
-        telecom: Some(Vec::new()),
-        address: Some(Vec::new()),
-        code_lists: vec![(CodedField::Languages, Vec::new())],
-        ..person(&[])
-    };
+    let empty = person(&[])
+        .with(TELECOM, Vec::<Values>::new())
+        .with(ADDRESS, Vec::<Values>::new())
+        .with(LANGUAGES, Vec::<CodedValue>::new());
     let operations = vec![
         Operation::create(person(&[])),
         Operation::create(empty.clone()),
         Operation::create(group(&[])),
-        Operation::create(GroupDetails { members: Some(Vec::new()), ..group(&[]) }),
+        Operation::create(group(&[]).with(MEMBER, Vec::<Member>::new())),
     ];
     commit(backend.store(), operations).await.unwrap();
     reopened(&mut backend).await;
     let store = backend.store();
     assert_eq!(store.find::<IndividualDetails>(RecordId(1)).await.unwrap().unwrap().details, person(&[]));
     assert_eq!(store.find::<IndividualDetails>(RecordId(2)).await.unwrap().unwrap().details, empty);
-    assert_eq!(store.find::<GroupDetails>(RecordId(1)).await.unwrap().unwrap().details.members, None);
-    assert_eq!(store.find::<GroupDetails>(RecordId(2)).await.unwrap().unwrap().details.members, Some(Vec::new()));
+    assert_eq!(store.find::<GroupDetails>(RecordId(1)).await.unwrap().unwrap().details.get(MEMBER), None);
+    assert_eq!(store.find::<GroupDetails>(RecordId(2)).await.unwrap().unwrap().details.get(MEMBER), Some(&[][..]));
 }
 
 pub async fn changes_are_told_once_in_order<B: Backend>() {

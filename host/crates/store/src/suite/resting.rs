@@ -1,12 +1,10 @@
 //! Writes that rest on records which they do not change.
 
-use crate::record::samples;
 use crate::{Operation, RestsOn, StoreError};
 use daftar_domain::change::Sequence;
-use daftar_domain::group::Member;
-use daftar_domain::program_membership::ProgramMembershipDetails;
+use daftar_domain::group::{MEMBER, Member};
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
-use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_domain::subject::Subject;
 
 use super::*;
 
@@ -17,19 +15,13 @@ const OTHER: Place = (RecordKind::Individual, RecordId(2));
 const GROUP: Place = (RecordKind::Group, RecordId(1));
 
 fn enrol(program: u64, beneficiary: u64) -> Operation {
-    let details = ProgramMembershipDetails {
-        identifiers: Vec::new(),
-        has_no_identifier: false,
-        program: RecordId(program),
-        beneficiary: SubjectReference { kind: Subject::Individual, id: RecordId(beneficiary) },
-        ..samples::full_membership().details
-    };
-    Operation::create(details)
+    let beneficiary = SubjectReference { kind: Subject::Individual, id: RecordId(beneficiary) };
+    Operation::create(membership(RecordId(program), beneficiary, MembershipStatus::Exited))
 }
 
 fn of(members: &[u64]) -> GroupDetails {
     let member = |id: &u64| Member { individual: RecordId(*id), role: None, period: None, is_inactive: false };
-    GroupDetails { members: Some(members.iter().map(member).collect()), ..group(&["urn:x:g|1"]) }
+    group(&["urn:x:g|1"]).with(MEMBER, members.iter().map(member).collect::<Vec<_>>())
 }
 
 /// Writes something that rests on those records as they were after that write.

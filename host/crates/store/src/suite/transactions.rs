@@ -3,29 +3,23 @@
 use crate::record::samples;
 use crate::{Operation, StoreError};
 use daftar_domain::change::Details;
-use daftar_domain::group::Member;
+use daftar_domain::group::{MEMBER, Member};
 use daftar_domain::program::ProgramDetails;
 use daftar_domain::program_membership::ProgramMembershipDetails;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
-use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_domain::subject::Subject;
 
 use super::*;
 
 fn of(members: &[RecordId]) -> GroupDetails {
     let member =
         |individual: &RecordId| Member { individual: *individual, role: None, period: None, is_inactive: false };
-    GroupDetails { members: Some(members.iter().map(member).collect()), ..group(&["urn:x:g|1"]) }
+    group(&["urn:x:g|1"]).with(MEMBER, members.iter().map(member).collect::<Vec<_>>())
 }
 
 fn enrol(program: RecordId, kind: Subject, beneficiary: RecordId) -> Operation {
-    let details = ProgramMembershipDetails {
-        identifiers: Vec::new(),
-        has_no_identifier: false,
-        program,
-        beneficiary: SubjectReference { kind, id: beneficiary },
-        ..samples::full_membership().details
-    };
-    Operation::create(details)
+    let beneficiary = SubjectReference { kind, id: beneficiary };
+    Operation::create(membership(program, beneficiary, samples::full_membership().details.status()))
 }
 
 fn program() -> Operation {
@@ -35,11 +29,10 @@ fn program() -> Operation {
 /// Everybody by key, with the members of the groups and who is enrolled.
 async fn links(store: &dyn Store) -> (Vec<u64>, Vec<Vec<u64>>, Vec<(u64, u64)>) {
     let groups = store.scan::<GroupDetails>(RecordId(0), 10).await.unwrap();
-    let members =
-        groups.iter().map(|group| group.details.members.iter().flatten().map(|member| member.individual.0).collect());
+    let members = groups.iter().map(|group| group.details.members().map(|member| member.individual.0).collect());
     let places = store.scan_records(RecordKind::ProgramMembership, RecordId(0), 10).await.unwrap();
     let places = places.into_iter().filter_map(ProgramMembershipDetails::of);
-    let places = places.map(|place| (place.details.program.0, place.details.beneficiary.id.0)).collect();
+    let places = places.map(|place| (place.details.program().0, place.details.beneficiary().id.0)).collect();
     (everybody(store).await, members.collect(), places)
 }
 
@@ -66,7 +59,7 @@ pub async fn what_a_write_creates_can_be_referred_to_in_it<B: Backend>() {
             let beneficiary = SubjectReference { kind, id: RecordId(id) };
             daftar_domain::program_membership::MembershipSlot { program: RecordId(1), beneficiary }
         };
-        let is_open = samples::full_membership().details.status.is_open();
+        let is_open = samples::full_membership().details.status().is_open();
         let held = is_open.then_some(RecordId(2));
         assert_eq!(store.open_membership(slot(Subject::Individual, 3)).await.unwrap(), held);
         let owners = store.identifier_owners(RecordKind::Individual, &key("urn:x:a|3"), 9).await.unwrap();
@@ -81,9 +74,9 @@ pub async fn writes_that_wait_together_each_count_their_own_records<B: Backend>(
     let (backend, _) = listening::<B>();
     let family = |number: u64| {
         let child = |of: &str| Operation::create(person(&[&format!("urn:x:{of}|{number}")]));
-        let members = of(&[RecordId::pending(2), RecordId::pending(1)]);
-        let identifiers = group(&[&format!("urn:x:g|{number}")]).identifiers;
-        vec![child("a"), child("b"), Operation::create(GroupDetails { identifiers, ..members })]
+        let mut household = of(&[RecordId::pending(2), RecordId::pending(1)]);
+        household.identifiers = group(&[&format!("urn:x:g|{number}")]).identifiers;
+        vec![child("a"), child("b"), Operation::create(household)]
     };
     let store = backend.store();
     let outcomes = futures_join((0..20).map(|number| commit(store, family(number)))).await;
@@ -92,7 +85,7 @@ pub async fn writes_that_wait_together_each_count_their_own_records<B: Backend>(
     assert_eq!(groups.len(), 20);
     for group in groups {
         let number = group.details.identifiers[0].key.value.as_str().to_owned();
-        let members: Vec<_> = group.details.members.iter().flatten().map(|member| member.individual).collect();
+        let members: Vec<_> = group.details.members().map(|member| member.individual).collect();
         let people = store.find_all::<IndividualDetails>(&members).await.unwrap();
         let called: Vec<_> = people.iter().map(|person| person.details.identifiers[0].key.reveal()).collect();
         assert_eq!(called, [format!("urn:x:b|{number}"), format!("urn:x:a|{number}")]);

@@ -7,13 +7,13 @@ use super::fields::Fields;
 use super::individual::{finish, period, shared};
 use super::places::Places;
 use super::unplaced::{Lost, Why};
+use daftar_domain::group::FIELDS;
 
 /// The line.
 pub fn translate(record: Map<String, Value>, codes: &Codes, places: &Places, lost: &mut Vec<Lost>) -> Value {
     let members = record.get("member").and_then(Value::as_array).map_or(0, Vec::len);
     let mut fields = Fields::new("", record, lost);
-    shared(&mut fields, codes);
-    fields.carry(&[("name", "name")]);
+    shared(&mut fields, FIELDS, codes);
     match fields.take("groupType") {
         Some(Value::String(kind)) => match codes.of(&format!("groupType#{kind}")) {
             Some(code) => fields.put("group_type", code),

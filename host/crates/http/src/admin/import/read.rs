@@ -3,11 +3,11 @@
 use serde_json::{Map, Value};
 
 use super::lines::{LINE_BYTES_MAX, RawLine};
-use crate::api::dto::program_membership::Purpose;
+use crate::api::dto::field;
 use crate::api::dto::reader::Problems;
-use crate::api::dto::{consent, group, individual, program, program_membership};
+use crate::api::dto::record::{Purpose, read_consent, read_group, read_individual, read_membership, read_program};
 use crate::api::extract::body::parse_object;
-use daftar_domain::consent::ConsentId;
+use daftar_domain::consent::{ConsentId, WITHDRAWN};
 use daftar_domain::context::IdSource;
 use daftar_domain::error::AppError;
 use daftar_domain::extension::ExtensionFields;
@@ -76,28 +76,21 @@ fn record(mut members: Map<String, Value>, reading: &Reading<'_>) -> Result<Bulk
     let mut problems = Problems::default();
     let record = match kind {
         RecordKind::Individual => {
-            let draft = individual::read(members, reading.fields, &mut problems);
-            Some(BulkRecord::Individual(Box::new(draft)))
+            BulkRecord::Individual(Box::new(read_individual(members, reading.fields, &mut problems)))
         }
-        RecordKind::Group => Some(BulkRecord::Group(Box::new(group::read(members, reading.fields, &mut problems)))),
-        RecordKind::Program => program::read(members, &mut problems).map(|read| BulkRecord::Program(Box::new(read))),
+        RecordKind::Group => BulkRecord::Group(Box::new(read_group(members, reading.fields, &mut problems))),
+        RecordKind::Program => BulkRecord::Program(Box::new(read_program(members, &mut problems))),
         RecordKind::ProgramMembership => {
             let purpose = if on_existing == OnExisting::Update { Purpose::Replace } else { Purpose::Create };
-            let draft = program_membership::read(members, purpose, &mut problems);
-            draft.map(|read| BulkRecord::ProgramMembership(Box::new(read)))
+            BulkRecord::ProgramMembership(Box::new(read_membership(members, purpose, &mut problems)))
         }
         RecordKind::Consent => {
             let (id, is_withdrawn) = consent_members(&mut members, reading.ids, &mut problems)?;
-            let draft = consent::read(id, members, &mut problems);
-            draft.map(|read| {
-                BulkRecord::Consent(Box::new(daftar_service::consent::ConsentDraft { is_withdrawn, ..read }))
-            })
+            let draft = read_consent(id, members, &mut problems);
+            BulkRecord::Consent(Box::new(draft.with(WITHDRAWN, is_withdrawn.then_some(true))))
         }
     };
-    match problems.finish(record)? {
-        Some(record) => Ok(BulkLine { record, condition, on_existing }),
-        None => Err(AppError::internal(format!("a {kind} was neither read nor refused"))),
-    }
+    Ok(BulkLine { record: problems.finish(record)?, condition, on_existing })
 }
 
 fn kind_of(members: &Map<String, Value>) -> Result<RecordKind, AppError> {
@@ -153,19 +146,10 @@ fn consent_members(
             false
         }
     };
-    let id = match members.remove("consent_id") {
-        None | Some(Value::Null) => new_id(ids)?,
-        Some(value) => match value.as_str().map(ConsentId::parse) {
-            Some(Ok(id)) => id,
-            Some(Err(error)) => {
-                problems.add("consent_id", "invalid", error.to_string());
-                new_id(ids)?
-            }
-            None => {
-                problems.add("consent_id", "wrong_type", "a text is needed: a UUID");
-                new_id(ids)?
-            }
-        },
+    let given = members.remove("consent_id").filter(|value| !value.is_null());
+    let id = match given.and_then(|value| field::consent_id("consent_id", &value, problems)) {
+        Some(id) => id,
+        None => new_id(ids)?,
     };
     Ok((id, is_withdrawn))
 }

@@ -6,8 +6,8 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::admin::access::Administrator;
-use crate::api::dto::consent as body;
 use crate::api::dto::reader::Problems;
+use crate::api::dto::record as body;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::if_match::IfMatch;
@@ -16,7 +16,6 @@ use crate::api::extract::query::{NoParameters, Parameters, RawQuery, subject_ref
 use crate::api::routes::individual::etag;
 use crate::api::routes::search::Envelope;
 use crate::state::AppState;
-use daftar_domain::error::AppError;
 use daftar_domain::organization::Organization;
 use daftar_service::consent::{self, ConsentQuery, ConsentView};
 
@@ -28,11 +27,8 @@ pub async fn create(
     JsonObject(members): JsonObject,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
-    let draft = body::read(consent::new_id(&*app.ids)?, members, &mut problems);
-    let Some(draft) = problems.finish(draft)? else {
-        return Err(AppError::internal("a consent was neither read nor refused").into());
-    };
-    let view = consent::create(&ctx, &app.registry, draft).await?;
+    let draft = body::read_consent(consent::new_id(&*app.ids)?, members, &mut problems);
+    let view = consent::create(&ctx, &app.registry, problems.finish(draft)?).await?;
     Ok(answer(StatusCode::CREATED, &view))
 }
 
@@ -54,7 +50,7 @@ pub async fn list(
     }
     let page = parameters.page()?;
     let found = consent::search(&ctx, &app.registry, conditions, page).await?;
-    let bodies = found.consents.iter().map(body::write).collect();
+    let bodies = found.consents.iter().map(body::consent).collect();
     let path = format!("{}/consents", crate::admin::router::BASE_PATH);
     Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
 }
@@ -81,5 +77,5 @@ pub async fn withdraw(
 }
 
 fn answer(status: StatusCode, view: &ConsentView) -> Response {
-    (status, [(header::ETAG, etag(&view.consent.meta))], Json(body::write(view))).into_response()
+    (status, [(header::ETAG, etag(&view.consent.meta))], Json(body::consent(view))).into_response()
 }

@@ -6,7 +6,7 @@ use axum::response::Response;
 use serde_json::{Map, Value};
 
 use crate::admin::access::Administrator;
-use crate::api::dto::eligibility::{self as body, SUBJECTS};
+use crate::api::dto::eligibility as body;
 use crate::api::dto::reader::{ObjectReader, Problems};
 use crate::api::error::ApiError;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
@@ -78,8 +78,7 @@ async fn pick(
     };
     // What is wrong with `subject` is told when the rest of the body is read.
     let told = members.get("subject").and_then(Value::as_str);
-    let told =
-        SUBJECTS.iter().find(|(word, _)| Some(*word) == told).map_or(Subject::Individual, |(_, subject)| *subject);
+    let told = Subject::ALL.into_iter().find(|subject| Some(subject.name()) == told).unwrap_or(Subject::Individual);
     let count = problems.finish(count)?.unwrap_or(1);
     let subject = match named {
         Some(key) => program::rule_of(ctx, &app.registry, &key, None).await?.subject,

@@ -143,13 +143,13 @@ impl Sending {
         let chosen = self.asked.chosen.as_deref();
         let page = export::page(&self.ctx, &self.app.registry, (kind, after, at), chosen).await?;
         let count = page.records.len() as u64;
-        let (ctx, asked, app) = (self.ctx.clone(), self.asked.clone(), self.app.clone());
+        let (asked, app) = (self.asked.clone(), self.app.clone());
         let written = tokio::task::spawn_blocking(move || {
             // Taken after the records, so that a code published meanwhile has its name.
             let view = CodeView::new(app.registry.vocabularies.current(), asked.languages);
             let mut out = Vec::new();
             for record in &page.records {
-                body::write(&ctx, &view, record, (asked.codes, asked.meta), &mut out)?;
+                body::write(&view, record, (asked.codes, asked.meta), &mut out)?;
             }
             Ok::<_, AppError>((out, page.last))
         });

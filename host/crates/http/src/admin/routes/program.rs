@@ -9,8 +9,8 @@ use serde::Serialize;
 use crate::admin::access::Administrator;
 use crate::admin::dto::ListBody;
 use crate::api::dto::merge::patched;
-use crate::api::dto::program::{self as body, WrittenProgramBody};
 use crate::api::dto::reader::Problems;
+use crate::api::dto::record::{self as body, WrittenProgramBody};
 use crate::api::error::{ApiError, DiagnosticItem};
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::if_match::IfMatch;
@@ -20,9 +20,7 @@ use crate::api::routes::individual::etag;
 use crate::api::routes::program::read_conditions;
 use crate::api::routes::search::Envelope;
 use crate::state::AppState;
-use daftar_domain::error::AppError;
 use daftar_domain::field::FieldSet;
-use daftar_domain::program::ProgramDetails;
 use daftar_service::program::{self, WrittenProgram, rules};
 use daftar_service::records;
 use daftar_service::search::Paging;
@@ -39,8 +37,8 @@ pub async fn create(
     JsonObject(members): JsonObject,
 ) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
-    let details = body::read(members, &mut problems);
-    let details = whole(problems.finish(details)?)?;
+    let details = body::read_program(members, &mut problems);
+    let details = problems.finish(details)?;
     let written = program::create(&ctx, &app.registry, &app.engine, details).await?;
     Ok(answer(StatusCode::CREATED, &written))
 }
@@ -82,7 +80,7 @@ pub async fn list(
     let page = parameters.page()?;
     let paging = Paging { sort: Vec::new(), window: page.into() };
     let found = program::search(&ctx, &app.registry, conditions, &paging).await?;
-    let bodies = found.records.iter().map(|program| body::write(&program.record, &program.fields)).collect();
+    let bodies = found.records.iter().map(|program| body::program(&program.record, &program.fields)).collect();
     let path = format!("{}/programs", crate::admin::router::BASE_PATH);
     Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
 }
@@ -96,7 +94,7 @@ pub async fn show(
 ) -> Result<Response, ApiError> {
     let program = program::read(&ctx, &app.registry, &key).await?;
     let tag = [(header::ETAG, etag(&program.record.meta))];
-    Ok((tag, Json(body::write(&program.record, &program.fields))).into_response())
+    Ok((tag, Json(body::program(&program.record, &program.fields))).into_response())
 }
 
 /// Changes the fields that the body names; `null` takes one out (RFC 7396).
@@ -111,17 +109,13 @@ pub async fn update(
     let change = || async {
         let before = program::read(&ctx, &app.registry, &key).await?.record;
         records::check_version(&condition, before.meta.version)?;
-        let members = patched(body::write(&before, &FieldSet::All), patch.clone())?;
+        let members = patched(body::program(&before, &FieldSet::All), patch.clone())?;
         let mut problems = Problems::default();
-        let details = body::read(members, &mut problems);
-        let details = whole(problems.finish(details)?)?;
+        let details = body::read_program(members, &mut problems);
+        let details = problems.finish(details)?;
         program::replace(&ctx, &app.registry, &app.engine, &before, details).await
     };
     Ok(answer(StatusCode::OK, &records::retried(&condition, change).await?))
-}
-
-fn whole(details: Option<ProgramDetails>) -> Result<ProgramDetails, AppError> {
-    details.ok_or_else(|| AppError::internal("a program was neither read nor refused"))
 }
 
 fn answer(status: StatusCode, written: &WrittenProgram) -> Response {

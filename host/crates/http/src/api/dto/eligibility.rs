@@ -9,33 +9,27 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::group::{self, read_reference};
-use super::individual::{Identification, read_members};
-use super::program_membership::STATUSES;
+use super::field::{Level, Reading, expression, parse_reference, read_fields, words};
 use super::reader::{ObjectReader, Problems, text_value};
-use daftar_domain::code::CodeUri;
+use super::record::{Identification, read_group_fields, read_individual_fields};
 use daftar_domain::eligibility::Subject;
 use daftar_domain::extension::ExtensionFields;
-use daftar_domain::group::{GroupDetails, MEMBERS_MAX};
+use daftar_domain::group::MEMBERS_MAX;
 use daftar_domain::identifier::{IdentifierKey, REFERENCE_BYTES_MAX};
 use daftar_domain::individual::LIST_ITEMS_MAX;
-use daftar_domain::program_membership::REASON_BYTES_MAX;
 use daftar_domain::record::{RecordKind, VersionId};
+use daftar_domain::schema::{self, Field, Kind};
 use daftar_service::eligibility::decision::Decision;
-use daftar_service::eligibility::evaluate::{
-    EXPLAINED_MAX, EXPRESSION_BYTES_MAX, EvaluateRequest, PEOPLE_MAX, SUBJECTS_MAX, SubjectInput,
-};
+use daftar_service::eligibility::evaluate::{EXPLAINED_MAX, EvaluateRequest, PEOPLE_MAX, SUBJECTS_MAX, SubjectInput};
 use daftar_service::eligibility::facts::{InlineMe, InlinePerson, InlineSubject, MembershipFact};
 use daftar_service::program::ProgramRule;
-
-/// The kinds of subjects as bodies name them.
-pub const SUBJECTS: &[(&str, Subject)] = &[("individual", Subject::Individual), ("group", Subject::Group)];
+use daftar_service::records;
 
 /// Reads which program's rule a body of `$evaluate` asks for, if any.
 pub fn read_program(members: &mut Map<String, Value>, problems: &mut Problems) -> Option<IdentifierKey> {
     let value = members.remove("program").filter(|value| !value.is_null())?;
     let text = text_value("program", value, REFERENCE_BYTES_MAX, problems)?;
-    read_reference("program", &text, RecordKind::Program, problems)
+    Some(parse_reference("program", &text, &[RecordKind::Program], problems)?.id)
 }
 
 /// The program's rule, where the body asks for one, or else the body's own.
@@ -44,7 +38,7 @@ fn read_rule(
     program: Option<&ProgramRule>,
     problems: &mut Problems,
 ) -> (String, Subject, Option<(String, VersionId)>) {
-    let named = reader.word("subject", SUBJECTS, problems);
+    let named = reader.word("subject", &words::<Subject>(), problems);
     let Some(program) = program else {
         return (read_expression(reader, problems), named.unwrap_or(Subject::Individual), None);
     };
@@ -110,10 +104,9 @@ fn people(subjects: &[(String, Value)]) -> usize {
     subjects.iter().map(|(_, item)| members(item)).sum()
 }
 
-/// An expression may hold line breaks, which other texts may not.
 fn read_expression(reader: &mut ObjectReader, problems: &mut Problems) -> String {
     match reader.take("expression") {
-        Some(value) => expression_value("expression", value, problems).unwrap_or_default(),
+        Some(value) => expression("expression", value, problems).unwrap_or_default(),
         None => {
             problems.add("expression", "required", "the rule to evaluate is needed");
             String::new()
@@ -121,26 +114,10 @@ fn read_expression(reader: &mut ObjectReader, problems: &mut Problems) -> String
     }
 }
 
-/// An expression that lies at `path`.
-pub fn expression_value(path: &str, value: Value, problems: &mut Problems) -> Option<String> {
-    match value {
-        Value::String(text) if text.len() > EXPRESSION_BYTES_MAX => {
-            let message = format!("an expression has at most {EXPRESSION_BYTES_MAX} bytes, not {}", text.len());
-            problems.add(path, "too_long", message);
-            None
-        }
-        Value::String(text) => Some(text),
-        _ => {
-            problems.add(path, "wrong_type", "an expression is a text");
-            None
-        }
-    }
-}
-
 fn read_subject_reference(path: &str, item: Value, subject: Subject, problems: &mut Problems) -> Option<SubjectInput> {
     let text = text_value(path, item, REFERENCE_BYTES_MAX, problems)?;
-    let key = read_reference(path, &text, subject.record_kind(), problems)?;
-    Some(SubjectInput::Reference(subject, key))
+    let reference = parse_reference(path, &text, &[subject.record_kind()], problems)?;
+    Some(SubjectInput::Reference(subject, reference.id))
 }
 
 fn read_inline(
@@ -168,21 +145,17 @@ fn read_inline(
     let me = match subject {
         Subject::Individual => InlineMe::Person(Box::new(read_person(&mut reader, fields, problems))),
         Subject::Group => {
-            // Who belongs to it stands in `members`, whom it is related to decides nothing: both are read, and left.
-            let group = group::read_fields(&mut reader, Identification::Optional, fields, problems);
-            InlineMe::Group(Box::new(GroupDetails {
-                active: group.active,
-                name: group.name,
-                group_type: group.group_type,
-                housing_type: group.housing_type,
-                address: group.address,
-                extension: group.extension,
-                ..GroupDetails::default()
-            }))
+            InlineMe::Group(Box::new(read_group_fields(&mut reader, Identification::Optional, fields, problems)))
         }
     };
     reader.finish(problems);
     InlineSubject { me, members, programs }
+}
+
+/// The fields of a membership that a rule sees beside its program.
+pub fn membership_fields() -> impl Iterator<Item = &'static Field> + Clone {
+    let is_plain = |field: &&Field| !matches!(field.kind, Kind::Reference(_) | Kind::Struct(_));
+    schema::fields(RecordKind::ProgramMembership).iter().filter(is_plain).filter(|field| !field.is_internal)
 }
 
 fn read_membership(path: String, item: Value, problems: &mut Problems) -> Option<MembershipFact> {
@@ -196,20 +169,15 @@ fn read_membership(path: String, item: Value, problems: &mut Problems) -> Option
         );
     }
     let path = reader.path_of("program");
-    let program = program.and_then(|text| read_reference(&path, &text, RecordKind::Program, problems));
-    let fact = MembershipFact {
-        program: program.as_ref().map(|key| format!("{}/{}", RecordKind::Program, key.reveal())),
-        status: reader.word("status", STATUSES, problems),
-        enrollment_date: reader.date("enrollment_date", problems),
-        exit_date: reader.date("exit_date", problems),
-        exit_reason: reader.text("exit_reason", REASON_BYTES_MAX, problems),
-    };
-    reader.finish(problems);
-    program.map(|_| fact)
+    let program = program.and_then(|text| parse_reference(&path, &text, &[RecordKind::Program], problems));
+    let mut reading = Reading { problems, photo: None };
+    let values = read_fields(&mut reader, membership_fields(), Level::Record, &mut reading);
+    reader.finish(reading.problems);
+    Some(MembershipFact { program: Some(records::reference(RecordKind::Program, &program?.id)), values })
 }
 
 fn read_person(reader: &mut ObjectReader, fields: &ExtensionFields, problems: &mut Problems) -> InlinePerson {
-    let role: Option<CodeUri> = reader.code("role", problems);
+    let role = reader.code("role", problems);
     // A photo decides nothing: it is read like the rest, and left.
-    InlinePerson { details: read_members(reader, Identification::Optional, fields, problems).details, role }
+    InlinePerson { details: read_individual_fields(reader, Identification::Optional, fields, problems).details, role }
 }

@@ -1,45 +1,46 @@
 //! The member `extension` of records: what installed modules add.
 
-use serde_json::{Map, Value};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value as Json};
 
+use super::field::{self, Level, Reading, SentCode};
 use super::nearest::{nearest, shown};
-use super::reader::{ObjectReader, Problems, code_value, kind, text_value};
-use super::shared::CodeBody;
-use daftar_domain::calendar::parse_date;
-use daftar_domain::code::{CodeUri, CodedValue};
+use super::reader::{ObjectReader, Problems, items_value, kind};
+use super::record::Shows;
 use daftar_domain::extension::{
-    EXTENSION, Extension, ExtensionContent, ExtensionFields, ExtensionValue, TEXT_BYTES_MAX, VALUES_MAX,
+    EXTENSION, Extension, ExtensionContent, ExtensionFields, ExtensionValue, VALUES_MAX, kind_of,
 };
 use daftar_domain::field::FieldSet;
 use daftar_domain::manifest::{ExtensionField, ExtensionFieldKind, ExtensionPath};
-use daftar_domain::vocabulary::DisplayedCode;
+use daftar_domain::value::Value;
 
 /// A misspelt name is at most this far from the right one.
 const NAME_EDITS_MAX: usize = 3;
 
 /// Reads the extension of a record whose codes are not checked yet; every field that no installed module declares is a
 /// problem.
-pub fn read(reader: &mut ObjectReader, fields: &ExtensionFields, problems: &mut Problems) -> Extension<CodeUri> {
+pub fn read<C: SentCode>(reader: &mut ObjectReader, fields: &ExtensionFields, problems: &mut Problems) -> Extension<C> {
     let at = reader.path_of(EXTENSION);
     let Some(value) = reader.take(EXTENSION) else { return Extension::default() };
     let mut walk = Walk { fields, found: Vec::new(), problems };
     match value {
-        Value::Object(members) => walk.object(&at, "", members),
+        Json::Object(members) => walk.object(&at, "", members),
         other => walk.problems.add(at, "wrong_type", format!("an object is needed, not {}", kind(&other))),
     }
     Extension::new(walk.found)
 }
 
 /// Follows the declared fields into the body.
-struct Walk<'a> {
+struct Walk<'a, C> {
     fields: &'a ExtensionFields,
-    found: Vec<(ExtensionPath, ExtensionContent<CodeUri>)>,
+    found: Vec<(ExtensionPath, ExtensionContent<C>)>,
     problems: &'a mut Problems,
 }
 
-impl Walk<'_> {
+impl<C: SentCode> Walk<'_, C> {
     /// Reads what lies below a path, as long as problems are told at all; `at` is where it stands in the body.
-    fn object(&mut self, at: &str, above: &str, members: Map<String, Value>) {
+    fn object(&mut self, at: &str, above: &str, members: Map<String, Json>) {
         for (name, value) in members {
             if self.problems.is_full() {
                 return;
@@ -65,8 +66,8 @@ impl Walk<'_> {
                 continue;
             }
             match value {
-                Value::Null => {}
-                Value::Object(members) => self.object(&here(&name), &path, members),
+                Json::Null => {}
+                Json::Object(members) => self.object(&here(&name), &path, members),
                 other => {
                     let message = format!("an object is needed, not {}", kind(&other));
                     self.problems.add(here(&name), "wrong_type", message);
@@ -92,99 +93,139 @@ impl Walk<'_> {
     }
 }
 
-fn read_content(
+fn read_content<C: SentCode>(
     at: &str,
     field: &ExtensionField,
-    value: Value,
+    value: Json,
     problems: &mut Problems,
-) -> Option<ExtensionContent<CodeUri>> {
+) -> Option<ExtensionContent<C>> {
     if !field.repeated {
         return read_value(at, field.kind, value, problems).map(ExtensionContent::One);
     }
-    let Value::Array(items) = value else {
-        problems.add(at, "wrong_type", format!("a list is needed, not {}", kind(&value)));
-        return None;
-    };
-    if items.len() > VALUES_MAX {
-        problems.add(at, "too_many", format!("at most {VALUES_MAX} items are kept, not {}", items.len()));
-        return None;
-    }
-    let numbered = items.into_iter().enumerate();
-    let values = numbered.filter_map(|(place, item)| read_value(&format!("{at}[{place}]"), field.kind, item, problems));
+    let items = items_value(at, value, VALUES_MAX, problems)?;
+    let values = items.into_iter().filter_map(|(at, item)| read_value(&at, field.kind, item, problems));
     Some(ExtensionContent::Many(values.collect()))
 }
 
-fn read_value(
+fn read_value<C: SentCode>(
     at: &str,
     wanted: ExtensionFieldKind,
-    value: Value,
+    value: Json,
     problems: &mut Problems,
-) -> Option<ExtensionValue<CodeUri>> {
-    let (read, needed) = match wanted {
-        ExtensionFieldKind::Coded => return code_value(at, value, problems).map(ExtensionValue::Code),
-        ExtensionFieldKind::Text => {
-            return text_value(at, value, TEXT_BYTES_MAX, problems).map(ExtensionValue::Text);
-        }
-        ExtensionFieldKind::Date => {
-            let text = text_value(at, value, 40, problems)?;
-            match parse_date(&text) {
-                Ok(date) => return Some(ExtensionValue::Date(date)),
-                Err(error) => problems.add(at, "invalid_date", error.to_string()),
-            }
-            return None;
-        }
-        ExtensionFieldKind::Boolean => (value.as_bool().map(ExtensionValue::Boolean), "`true` or `false`"),
-        ExtensionFieldKind::Integer => (value.as_i64().map(ExtensionValue::Integer), "a whole number of 64 bits"),
-        ExtensionFieldKind::Number => {
-            (value.as_f64().filter(|number| number.is_finite()).map(ExtensionValue::Number), "a number")
-        }
-    };
-    if read.is_none() {
-        problems.add(at, "wrong_type", format!("{needed} is needed, not {}", kind(&value)));
-    }
-    read
-}
-
-/// Writes the extension of a record as far as installed modules declare it and the client may see it; none where that is
-/// nothing.
-pub fn write(
-    extension: &Extension,
-    seen: &FieldSet,
-    fields: &ExtensionFields,
-    show: &dyn Fn(CodedValue) -> DisplayedCode,
-) -> Option<Value> {
-    let mut written = Map::new();
-    let is_shown =
-        |path: &ExtensionPath| fields.get(path.as_str()).is_some() && seen.allows(&format!("{EXTENSION}.{path}"));
-    for (path, content) in extension.iter().filter(|(path, _)| is_shown(path)) {
-        let content = match content {
-            ExtensionContent::One(value) => write_value(value, show),
-            ExtensionContent::Many(values) => values.iter().map(|value| write_value(value, show)).collect(),
-        };
-        put(&mut written, path.as_str(), content);
-    }
-    (!written.is_empty()).then_some(Value::Object(written))
-}
-
-/// Puts a value under a path of keys. Declared paths never lie below one another, so that every step is an object.
-fn put(object: &mut Map<String, Value>, path: &str, value: Value) {
-    let Some((key, rest)) = path.split_once('.') else {
-        object.insert(path.to_owned(), value);
-        return;
-    };
-    if let Value::Object(below) = object.entry(key).or_insert_with(|| Value::Object(Map::new())) {
-        put(below, rest, value);
-    }
-}
-
-fn write_value(value: &ExtensionValue, show: &dyn Fn(CodedValue) -> DisplayedCode) -> Value {
+) -> Option<ExtensionValue<C>> {
+    let mut reading = Reading { problems, photo: None };
+    let value: Value<C> = field::read(at, kind_of(wanted), value, Level::Part, &mut reading)?;
     match value {
-        ExtensionValue::Boolean(value) => Value::from(*value),
-        ExtensionValue::Integer(value) => Value::from(*value),
-        ExtensionValue::Number(value) => Value::from(*value),
-        ExtensionValue::Text(value) => Value::from(value.as_str()),
-        ExtensionValue::Date(value) => Value::from(value.to_string()),
-        ExtensionValue::Code(value) => serde_json::to_value(CodeBody::from(show(*value))).unwrap_or(Value::Null),
+        Value::Boolean(value) => Some(ExtensionValue::Boolean(value)),
+        Value::Integer(value) => Some(ExtensionValue::Integer(value)),
+        Value::Number(value) => Some(ExtensionValue::Number(value)),
+        Value::Text(value) => Some(ExtensionValue::Text(value.into())),
+        Value::Date(value) => Some(ExtensionValue::Date(value)),
+        Value::Code(value) => Some(ExtensionValue::Code(value)),
+        // Modules declare none of these.
+        Value::Word(_)
+        | Value::Reference(_)
+        | Value::ConsentId(_)
+        | Value::Photo(_)
+        | Value::List(_)
+        | Value::Struct(_)
+        | Value::Later(_) => None,
+    }
+}
+
+/// The extension of a record as a client sees it.
+pub struct ExtensionBody<'a> {
+    fields: Vec<(&'a str, &'a ExtensionContent)>,
+    shows: &'a dyn Shows,
+}
+
+impl<'a> ExtensionBody<'a> {
+    /// The fields that installed modules declare and the client may see; nothing where there are none.
+    #[must_use]
+    pub fn new(
+        extension: &'a Extension,
+        seen: &FieldSet,
+        declared: &ExtensionFields,
+        shows: &'a dyn Shows,
+    ) -> Option<Self> {
+        let is_shown =
+            |path: &str| declared.get(path).is_some() && (seen.is_all() || seen.allows(&format!("{EXTENSION}.{path}")));
+        let fields = extension.iter().map(|(path, content)| (path.as_str(), content));
+        let fields: Vec<_> = fields.filter(|(path, _)| is_shown(path)).collect();
+        (!fields.is_empty()).then_some(Self { fields, shows })
+    }
+}
+
+impl Serialize for ExtensionBody<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Below { fields: &self.fields, above: 0, shows: self.shows }.serialize(serializer)
+    }
+}
+
+/// Fields whose paths begin alike, as an object. They are sorted by path, and no character of a key sorts before the dot: those below
+/// one key follow each other.
+struct Below<'a> {
+    fields: &'a [(&'a str, &'a ExtensionContent)],
+    /// The length of the paths up to the keys of the object.
+    above: usize,
+    shows: &'a dyn Shows,
+}
+
+impl Serialize for Below<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { fields, above, shows } = *self;
+        let key_of = |path: &'_ str| path.get(above..).unwrap_or_default().split('.').next().map_or(0, str::len);
+        let mut object = serializer.serialize_map(None)?;
+        let is_of_one_key = |one: &(&str, &ExtensionContent), other: &(&str, &ExtensionContent)| {
+            let end = above + key_of(one.0);
+            end == above + key_of(other.0) && one.0.get(..end) == other.0.get(..end)
+        };
+        for fields in fields.chunk_by(is_of_one_key) {
+            let Some((path, content)) = fields.first() else { continue };
+            let end = above + key_of(path);
+            let key = path.get(above..end).unwrap_or_default();
+            if end == path.len() {
+                object.serialize_entry(key, &Content { content, shows })?;
+            } else {
+                object.serialize_entry(key, &Below { fields, above: end + 1, shows })?;
+            }
+        }
+        object.end()
+    }
+}
+
+struct Content<'a> {
+    content: &'a ExtensionContent,
+    shows: &'a dyn Shows,
+}
+
+impl Serialize for Content<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let shows = self.shows;
+        match self.content {
+            ExtensionContent::One(value) => Single { value, shows }.serialize(serializer),
+            ExtensionContent::Many(values) => {
+                serializer.collect_seq(values.iter().map(|value| Single { value, shows }))
+            }
+        }
+    }
+}
+
+struct Single<'a> {
+    value: &'a ExtensionValue,
+    shows: &'a dyn Shows,
+}
+
+impl Serialize for Single<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.value {
+            ExtensionValue::Boolean(truth) => serializer.serialize_bool(*truth),
+            ExtensionValue::Integer(number) => serializer.serialize_i64(*number),
+            ExtensionValue::Number(number) => serializer.serialize_f64(*number),
+            ExtensionValue::Text(text) => serializer.serialize_str(text),
+            ExtensionValue::Date(day) => serializer.collect_str(day),
+            ExtensionValue::Code(code) => self.shows.code(*code).serialize(serializer),
+        }
     }
 }
 
@@ -192,6 +233,7 @@ fn write_value(value: &ExtensionValue, show: &dyn Fn(CodedValue) -> DisplayedCod
 mod tests {
     use super::*;
     use crate::api::dto::nearest::searches;
+    use daftar_domain::code::CodeUri;
     use daftar_domain::error::AppError;
     use serde_json::json;
 
@@ -212,8 +254,8 @@ mod tests {
         fields
     }
 
-    fn read_body(extension: Value) -> Result<Extension<CodeUri>, Vec<(String, &'static str)>> {
-        let Value::Object(body) = json!({"extension": extension}) else { unreachable!() };
+    fn read_body(extension: Json) -> Result<Extension<CodeUri>, Vec<(String, &'static str)>> {
+        let Json::Object(body) = json!({"extension": extension}) else { unreachable!() };
         let mut problems = Problems::default();
         let mut reader = ObjectReader::root(body);
         let extension = read(&mut reader, &fields(), &mut problems);

@@ -6,6 +6,7 @@ mod tests;
 use jiff::civil::Date;
 use serde_json::{Map, Value};
 
+use super::field;
 use super::nearest::{nearest, shown};
 use daftar_domain::calendar::{Period, parse_date};
 use daftar_domain::code::{CodeError, CodeUri};
@@ -90,52 +91,26 @@ impl ObjectReader {
 
     /// A text of 1 to `bytes_max` bytes without control characters.
     pub fn text(&mut self, name: &'static str, bytes_max: usize, problems: &mut Problems) -> Option<String> {
-        let path = self.path_of(name);
-        text_value(&path, self.take(name)?, bytes_max, problems)
+        let value = self.take(name)?;
+        text_value(&self.path_of(name), value, bytes_max, problems)
     }
 
     /// `true` or `false`.
     pub fn boolean(&mut self, name: &'static str, problems: &mut Problems) -> Option<bool> {
         let value = self.take(name)?;
-        if let Value::Bool(value) = value {
-            return Some(value);
-        }
-        problems.add(self.path_of(name), "wrong_type", format!("`true` or `false` is needed, not {}", kind(&value)));
-        None
+        boolean_value(&self.path_of(name), &value, problems)
     }
 
     /// A day.
     pub fn date(&mut self, name: &'static str, problems: &mut Problems) -> Option<Date> {
-        let text = self.text(name, 40, problems)?;
-        match parse_date(&text) {
-            Ok(date) => Some(date),
-            Err(error) => {
-                problems.add(self.path_of(name), "invalid_date", error.to_string());
-                None
-            }
-        }
+        let value = self.take(name)?;
+        date_value(&self.path_of(name), value, problems)
     }
 
     /// A whole number from 1; `1.0` is one too.
     pub fn count(&mut self, name: &'static str, problems: &mut Problems) -> Option<u32> {
         let value = self.take(name)?;
-        let number =
-            value.as_f64().filter(|number| number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(number));
-        if number.is_none() {
-            problems.add(self.path_of(name), "wrong_type", "a whole number from 1 is needed");
-        }
-        // Every whole number up to the greatest of 32 bits is exact in 64 bits of floating point.
-        number.map(|number| number as u32)
-    }
-
-    /// A finite number that is not negative.
-    pub fn amount(&mut self, name: &'static str, problems: &mut Problems) -> Option<f64> {
-        let value = self.take(name)?;
-        let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
-        if number.is_none() {
-            problems.add(self.path_of(name), "wrong_type", "a number of at least 0 is needed");
-        }
-        number
+        count_value(&self.path_of(name), &value, problems)
     }
 
     /// One of some words.
@@ -156,30 +131,20 @@ impl ObjectReader {
         items_max: usize,
         problems: &mut Problems,
     ) -> Option<Vec<(String, Value)>> {
-        let path = self.path_of(name);
         let value = self.take(name)?;
-        let Value::Array(items) = value else {
-            problems.add(path, "wrong_type", format!("a list is needed, not {}", kind(&value)));
-            return None;
-        };
-        if items.len() > items_max {
-            problems.add(path, "too_many", format!("at most {items_max} items are kept, not {}", items.len()));
-            return None;
-        }
-        Some(items.into_iter().enumerate().map(|(at, item)| (format!("{path}[{at}]"), item)).collect())
+        items_value(&self.path_of(name), value, items_max, problems)
     }
 
     /// An object inside this one.
     pub fn object(&mut self, name: &'static str, problems: &mut Problems) -> Option<Self> {
-        let path = self.path_of(name);
         let value = self.take(name)?;
-        Some(Self::at(path, value, problems))
+        Some(Self::at(self.path_of(name), value, problems))
     }
 
     /// A code in any of its written forms.
     pub fn code(&mut self, name: &'static str, problems: &mut Problems) -> Option<CodeUri> {
-        let path = self.path_of(name);
-        code_value(&path, self.take(name)?, problems)
+        let value = self.take(name)?;
+        code_value(&self.path_of(name), value, problems)
     }
 
     /// A text that is part of a code, whatever it says.
@@ -195,15 +160,8 @@ impl ObjectReader {
 
     /// `{start, end}`.
     pub fn period(&mut self, name: &'static str, problems: &mut Problems) -> Option<Period> {
-        let mut reader = self.object(name, problems)?;
-        let period = Period { start: reader.date("start", problems), end: reader.date("end", problems) };
-        if let (Some(start), Some(end)) = (period.start, period.end)
-            && end < start
-        {
-            problems.add(reader.path_of("end"), "invalid_period", "the end lies before the start");
-        }
-        reader.finish(problems);
-        Some(period)
+        let value = self.take(name)?;
+        field::period(&self.path_of(name), value, problems)
     }
 
     /// Whether something was found wrong with a member already.
@@ -257,6 +215,55 @@ pub fn text_value(path: &str, value: Value, bytes_max: usize, problems: &mut Pro
         return Some(text);
     }
     None
+}
+
+/// `true` or `false` that lies at `path`.
+pub fn boolean_value(path: &str, value: &Value, problems: &mut Problems) -> Option<bool> {
+    let truth = value.as_bool();
+    if truth.is_none() {
+        problems.add(path, "wrong_type", format!("`true` or `false` is needed, not {}", kind(value)));
+    }
+    truth
+}
+
+/// A day that lies at `path`.
+pub fn date_value(path: &str, value: Value, problems: &mut Problems) -> Option<Date> {
+    let text = text_value(path, value, 40, problems)?;
+    match parse_date(&text) {
+        Ok(date) => Some(date),
+        Err(error) => {
+            problems.add(path, "invalid_date", error.to_string());
+            None
+        }
+    }
+}
+
+/// A whole number from 1 that lies at `path`; `1.0` is one too.
+pub fn count_value(path: &str, value: &Value, problems: &mut Problems) -> Option<u32> {
+    let number = value.as_f64().filter(|number| number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(number));
+    if number.is_none() {
+        problems.add(path, "wrong_type", "a whole number from 1 is needed");
+    }
+    // Every whole number up to the greatest of 32 bits is exact in 64 bits of floating point.
+    number.map(|number| number as u32)
+}
+
+/// The items of a list that lies at `path`, each with its own path.
+pub fn items_value(
+    path: &str,
+    value: Value,
+    items_max: usize,
+    problems: &mut Problems,
+) -> Option<Vec<(String, Value)>> {
+    let Value::Array(items) = value else {
+        problems.add(path, "wrong_type", format!("a list is needed, not {}", kind(&value)));
+        return None;
+    };
+    if items.len() > items_max {
+        problems.add(path, "too_many", format!("at most {items_max} items are kept, not {}", items.len()));
+        return None;
+    }
+    Some(items.into_iter().enumerate().map(|(at, item)| (format!("{path}[{at}]"), item)).collect())
 }
 
 /// A code that lies at `path`: the URI string `<namespace>#<code>`, `<namespace>|<code>`, the coded object of an answer, or

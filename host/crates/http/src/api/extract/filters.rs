@@ -8,9 +8,12 @@ use daftar_domain::extension::{EXTENSION, ExtensionFields};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::manifest::ExtensionFieldKind;
 use daftar_domain::person_name::{search_phrase, search_words};
+use daftar_domain::record::RecordKind;
 use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::order::{Direction, SORT_KEYS_MAX, SortField, SortKey};
-use daftar_domain::search::{CodedPlace, DateCondition, DateOperator, TextConditions};
+use daftar_domain::search::{
+    CodedPlace, DateCondition, DateConditions, DateOperator, TextConditions, code_filters, date_filters,
+};
 use daftar_service::search::{CodeFilter, Reach};
 
 /// What every search takes beside its filters.
@@ -31,47 +34,79 @@ const OPERATORS: [(&str, DateOperator); 6] = [
     ("le", DateOperator::OnOrBefore),
 ];
 
-/// The filters by code of a kind of record: the name of the parameter, and where the code stands.
-pub struct CodedFilters(Vec<(String, CodedPlace)>);
+/// A filter by name, with the field of the record that it looks at; none, where every client may look.
+pub type NamedFilter = (&'static str, Option<&'static str>);
 
-impl CodedFilters {
-    /// Those fields, and the coded fields that installed modules add.
-    pub fn new(
-        fields: impl IntoIterator<Item = daftar_domain::vocabulary::CodedField>,
-        extension: &ExtensionFields,
-    ) -> Self {
-        let fields = fields.into_iter().map(|field| (field.path().to_owned(), CodedPlace::Field(field)));
+/// The filters of a kind of record: those that its search reads by name, those on days and those by code. The latter follow from the
+/// schema and from the fields that installed modules add.
+pub struct Filters {
+    named: &'static [NamedFilter],
+    dates: Vec<&'static str>,
+    coded: Vec<(String, CodedPlace)>,
+}
+
+impl Filters {
+    /// The filters of that kind.
+    #[must_use]
+    pub fn new(kind: RecordKind, named: &'static [NamedFilter], extension: &ExtensionFields) -> Self {
+        let fields = code_filters(kind).into_iter().map(|field| (field.path().to_owned(), CodedPlace::Field(field)));
         let coded = extension.iter().filter(|field| field.kind == ExtensionFieldKind::Coded);
         let added =
             coded.map(|field| (format!("{EXTENSION}.{}", field.path), CodedPlace::Extension(field.path.clone())));
-        Self(fields.chain(added).collect())
+        Self { named, dates: date_filters(kind).collect(), coded: fields.chain(added).collect() }
     }
 
     /// The names of the parameters.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        self.0.iter().flat_map(|(name, _)| [name.clone(), format!("{name}{BELOW}")]).collect()
+        let single = self.named.iter().map(|(name, _)| *name).chain(self.dates.iter().copied()).map(str::to_owned);
+        single.chain(self.coded.iter().flat_map(|(name, _)| [name.clone(), format!("{name}{BELOW}")])).collect()
     }
 
-    /// The field of the record that a parameter looks at, if it is one of these.
+    /// The fields of the record that parameters look at.
     #[must_use]
-    pub fn field(&self, name: &str) -> Option<String> {
+    pub fn looked_at(&self, parameters: &Parameters) -> Vec<String> {
+        parameters.names().filter_map(|name| self.field(name)).collect()
+    }
+
+    fn field(&self, name: &str) -> Option<String> {
+        if let Some((_, field)) = self.named.iter().find(|(known, _)| *known == name) {
+            return field.map(str::to_owned);
+        }
+        if self.dates.contains(&name) {
+            return Some(name.to_owned());
+        }
         let name = name.strip_suffix(BELOW).unwrap_or(name);
-        self.0.iter().find(|(known, _)| known == name).map(|(_, place)| place.field().into_owned())
+        self.coded.iter().find(|(known, _)| known == name).map(|(_, place)| place.field().into_owned())
     }
 
     /// Reads every code.
     ///
     /// # Errors
     /// 400 naming the parameter.
-    pub fn read(&self, parameters: &Parameters) -> Result<Vec<CodeFilter>, ApiError> {
+    pub fn codes(&self, parameters: &Parameters) -> Result<Vec<CodeFilter>, ApiError> {
         let mut filters = Vec::new();
-        for (name, place) in &self.0 {
+        for (name, place) in &self.coded {
             for (code, reach) in codes(parameters, name)? {
                 filters.push(CodeFilter { place: place.clone(), code, reach });
             }
         }
         Ok(filters)
+    }
+
+    /// Reads every condition on a day.
+    ///
+    /// # Errors
+    /// 400 naming the parameter.
+    pub fn dates(&self, parameters: &Parameters) -> Result<DateConditions, ApiError> {
+        let mut conditions = DateConditions::new();
+        for name in &self.dates {
+            let of_field = days(parameters, name)?;
+            if !of_field.is_empty() {
+                conditions.insert(*name, of_field);
+            }
+        }
+        Ok(conditions)
     }
 }
 
@@ -263,12 +298,12 @@ mod tests {
 
     #[test]
     fn reads_keys_of_an_order() {
-        let sortable = [SortField::Name, SortField::BirthDate, SortField::LastUpdated];
+        let sortable = [SortField::Name, SortField::Date("birth_date"), SortField::LastUpdated];
         let keys = sort(&parameters("_sort=-birth_date,name"), &sortable).unwrap();
         assert_eq!(
             keys,
             [
-                SortKey { field: SortField::BirthDate, direction: Direction::Descending },
+                SortKey { field: SortField::Date("birth_date"), direction: Direction::Descending },
                 SortKey { field: SortField::Name, direction: Direction::Ascending },
             ]
         );

@@ -1,13 +1,12 @@
-//! `/Consent`: goes with `dto/consent.rs` and `routes/consent.rs`.
+//! `/Consent`: goes with `routes/consent.rs`.
 
 use super::example::Example;
 use super::operation::{Answer, Operation, Tag};
 use super::parameter;
-use super::shape::{Members, Shape, date, list, named, text, word};
-use super::shared;
-use daftar_domain::consent::CONSENT_RESOURCES;
-use daftar_domain::organization::LegalBasis;
-use daftar_domain::scope::Resource;
+use super::record;
+use super::shape::Shape;
+use daftar_domain::extension::ExtensionFields;
+use daftar_domain::record::RecordKind;
 
 /// The consent of the examples.
 pub const SAMPLE_CONSENT: &str = "123e4567-e89b-42d3-a456-426614174000";
@@ -38,18 +37,6 @@ pub fn withdraw() -> Operation {
 /// The shapes of this noun, by name.
 #[must_use]
 pub fn shapes() -> Vec<(String, Shape)> {
-    let consent = Members::answered("What somebody allowed an organization to see.")
-        .needs("type", word(["Consent"]))
-        .needs("consent_id", shared::uuid())
-        .may("status", word(["given", "withdrawn", "expired"]))
-        .may("subject", text().description(Some("`Individual/<system>|<value>` or `Group/…`")))
-        .may("grantee", text().description(Some("The organization.")))
-        .may("purpose", text())
-        .may("effective_date", date().description(Some("The first day on which it holds.")))
-        .may("expiry_date", date().description(Some("The last day; none where absent.")))
-        .may("scopes", list(word(CONSENT_RESOURCES.map(Resource::name))))
-        .may("fields", list(text()).description(Some("The fields that may be seen; all where absent.")))
-        .may("legal_basis", word(LegalBasis::ALL.map(LegalBasis::name)))
-        .needs("meta", named("Meta"));
-    vec![("Consent".to_owned(), consent.into())]
+    let about = "The consent of a person or group that an organization sees what the register records of them.";
+    vec![("Consent".to_owned(), record::answered(RecordKind::Consent, about, &ExtensionFields::default()))]
 }

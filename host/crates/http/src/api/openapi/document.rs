@@ -26,7 +26,8 @@ use super::example::Example;
 use super::operation::{Answer, Operation, Tag};
 use super::searching::of_modules;
 use super::{
-    batch, consent, eligibility, group, individual, parameter, program, program_membership, server, shared, vocabulary,
+    batch, consent, eligibility, group, individual, parameter, program, program_membership, record, server, shared,
+    vocabulary,
 };
 use crate::api::access::Access;
 use crate::api::endpoint::Endpoint;
@@ -125,6 +126,7 @@ fn components(public_url: &str, fields: &ExtensionFields) -> Components {
     let mut components = Components::new();
     let shapes = [
         shared::shapes(),
+        record::shapes(),
         individual::shapes(fields),
         group::shapes(fields),
         program::shapes(),

@@ -8,16 +8,16 @@ use serde_json::json;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, SchemaType, Type};
 
 use super::example::Example;
-use super::group::described_sent;
-use super::individual::person_sent;
 use super::operation::{Operation, Tag};
 use super::parameter::SAMPLE_PERSON;
+use super::record::{self, fields_sent};
 use super::shape::{self, Members, Shape, any_of, date, list, named, plain, text, word, written};
 use super::shared::{self, code_sent_of, list_sent};
 use crate::api::dto::eligibility::decision::WORD_BYTES_MAX;
+use crate::api::dto::eligibility::membership_fields;
+use crate::api::dto::field::Level;
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::group::MEMBERS_MAX;
-use daftar_domain::program_membership::{MembershipStatus, REASON_BYTES_MAX};
 use daftar_domain::record::RecordKind;
 use daftar_domain::subject::Subject;
 use daftar_domain::vocabulary::CodedField;
@@ -81,9 +81,9 @@ pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
         ("EvaluationOfIndividuals", of_individuals()),
         ("EvaluationOfGroups", of_groups()),
         ("EvaluationOfProgram", of_program()),
-        ("InlineIndividual", inline(person(Members::sent("A person that need not be in the register."), fields))),
-        ("InlineGroup", inline(described_sent(Members::sent("A group that need not be in the register."), fields))),
-        ("InlineMember", person(Members::sent("A member of a household."), fields).into()),
+        ("InlineIndividual", inline(person("A person that need not be in the register.", fields))),
+        ("InlineGroup", inline(given(RecordKind::Group, "A group that need not be in the register.", fields))),
+        ("InlineMember", person("A member of a household.", fields).into()),
         ("InlineMembership", membership()),
         ("Evaluated", evaluated()),
         ("Result", result()),
@@ -174,10 +174,13 @@ fn null() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::Null)
 }
 
-fn person(members: Members, fields: &ExtensionFields) -> Members {
-    person_sent(members, fields)
-        .may("identifier", list_sent(named("IdentifierSent")))
-        .may("role", code_sent_of(CodedField::MemberRole))
+/// A record that is given in the request.
+fn given(kind: RecordKind, description: &str, fields: &ExtensionFields) -> Members {
+    record::sent(Members::sent(description), kind, fields).may("identifier", list_sent(named("IdentifierSent")))
+}
+
+fn person(description: &str, fields: &ExtensionFields) -> Members {
+    given(RecordKind::Individual, description, fields).may("role", code_sent_of(CodedField::MemberRole))
 }
 
 fn inline(members: Members) -> Shape {
@@ -188,13 +191,9 @@ fn inline(members: Members) -> Shape {
 }
 
 fn membership() -> Shape {
-    Members::sent("A membership in a program.")
-        .needs("program", shared::reference_sent(&[RecordKind::Program]))
-        .may("status", word(MembershipStatus::ALL.map(MembershipStatus::name)))
-        .may("enrollment_date", date())
-        .may("exit_date", date())
-        .may("exit_reason", written(REASON_BYTES_MAX))
-        .into()
+    let members =
+        Members::sent("A membership in a program.").needs("program", shared::reference_sent(&[RecordKind::Program]));
+    fields_sent(members, membership_fields(), Level::Record).into()
 }
 
 fn evaluated() -> Shape {

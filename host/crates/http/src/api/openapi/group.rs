@@ -1,4 +1,4 @@
-//! `/Group`: goes with `dto/group.rs`, `routes/group.rs` and `routes/group_member.rs`.
+//! `/Group`: goes with `dto/member.rs`, `routes/group.rs` and `routes/group_member.rs`.
 
 mod members;
 
@@ -10,16 +10,14 @@ use super::example::Example;
 use super::individual::read_from_body;
 use super::operation::{Answer, Operation, Tag};
 use super::parameter::{self, SAMPLE_GROUP, SAMPLE_PERSON, repeatable};
-use super::searching::{coded, common, envelope, places, reference};
-use super::shape::{self, Members, Shape, any_of, boolean, list, named, text, written};
-use super::shared::{self, code_of, code_sent_of, list_sent, type_sent};
-use crate::api::elements::GROUP;
-use crate::api::routes::group_search::SORTABLE;
+use super::record;
+use super::searching::{coded, common, day, envelope, places, reference};
+use super::shape::{Members, Shape, any_of, named};
+use super::shared::{self, list_sent};
 use daftar_domain::extension::ExtensionFields;
-use daftar_domain::group::MEMBERS_MAX;
-use daftar_domain::person_name::NAME_PART_BYTES_MAX;
 use daftar_domain::record::RecordKind;
-use daftar_domain::vocabulary::CodedField;
+use daftar_domain::search::order::sort_fields;
+use daftar_domain::search::{code_filters, date_filters};
 
 /// The answer to a write: what a read would give this client.
 fn changed(status: u16, description: &'static str) -> Answer {
@@ -30,15 +28,16 @@ fn changed(status: u16, description: &'static str) -> Answer {
 /// `GET /Group`
 #[must_use]
 pub fn search() -> Operation {
-    let fields = [CodedField::GroupType, CodedField::HousingType, CodedField::AddressCountry];
+    let kind = RecordKind::Group;
     let member = "A person who is in the group: `Individual/<system>|<value>` or `<system>|<value>`.";
     Operation::new(Tag::Groups, "searchGroups", "Search groups")
         .says("All conditions must hold. Without any, every group is found.")
         .parameters(common())
         .parameter(repeatable("member", member, reference(RecordKind::Individual)))
         .parameters(places())
-        .parameters(fields.into_iter().flat_map(coded))
-        .parameters(envelope(parameter::elements(GROUP), &SORTABLE))
+        .parameters(date_filters(kind).map(day))
+        .parameters(code_filters(kind).into_iter().flat_map(coded))
+        .parameters(envelope(parameter::elements(kind), sort_fields(kind)))
         .in_languages()
         .answers_page("A page of groups.", shared::page_of("Group"), "readGroup")
         .example(
@@ -53,7 +52,7 @@ pub fn search() -> Operation {
 pub fn read() -> Operation {
     Operation::new(Tag::Groups, "readGroup", "Read a group")
         .says("By any identifier. Names of members are there for a client that may read them.")
-        .parameter(parameter::elements(GROUP))
+        .parameter(parameter::elements(RecordKind::Group))
         .in_languages()
         .answers_record("The group.", "Group")
         .refuses(&[404, 409])
@@ -125,62 +124,14 @@ fn sample() -> Value {
 /// The shapes of this noun, by name; `fields` are those that installed modules add.
 #[must_use]
 pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
+    let about = "A group. A field that is not there is not recorded, or not for this client.";
     let identifiers = || list_sent(named("IdentifierSent")).min_items(Some(1));
-    let sent = group_sent(Members::sent("A group, to be written."), fields);
-    let patch = group_sent(Members::sent("What is to be changed of a group."), fields);
-    let about = "How a group stands to another one.";
-    let related = Members::answered(about)
-        .may("target", named("Reference"))
-        .may("type", code_of(CodedField::RelationshipType))
-        .may("period", named("Period"));
-    let related_sent = Members::sent(about)
-        .needs("target", named("GroupReferenceSent"))
-        .needs("type", code_sent_of(CodedField::RelationshipType))
-        .may("period", named("PeriodSent"));
+    let sent = |description| record::sent(Members::sent(description), RecordKind::Group, fields);
     let mut shapes = vec![
-        ("Relationship".to_owned(), related.into()),
-        ("RelationshipSent".to_owned(), related_sent.into()),
-        ("Group".to_owned(), answered(fields)),
-        ("GroupSent".to_owned(), sent.needs("identifier", identifiers()).into()),
-        ("GroupPatch".to_owned(), patch.may_filled("identifier", identifiers()).into()),
+        ("Group".to_owned(), record::answered(RecordKind::Group, about, fields)),
+        ("GroupSent".to_owned(), sent("A group, to be written.").needs("identifier", identifiers()).into()),
+        ("GroupPatch".to_owned(), sent("The changes of a group.").may_filled("identifier", identifiers()).into()),
     ];
     shapes.extend(members::shapes());
     shapes
-}
-
-/// What a request may say of a group beside identifiers and members.
-pub fn described_sent(members: Members, fields: &ExtensionFields) -> Members {
-    members
-        .may_each(type_sent(RecordKind::Group))
-        .may("active", boolean())
-        .may("name", written(NAME_PART_BYTES_MAX))
-        .may("group_type", code_sent_of(CodedField::GroupType))
-        .may("housing_type", code_sent_of(CodedField::HousingType))
-        .may("extension", shared::extension_sent(fields))
-}
-
-fn group_sent(members: Members, fields: &ExtensionFields) -> Members {
-    described_sent(members, fields)
-        .may("relationship", list_sent(named("RelationshipSent")))
-        .may("address", list_sent(named("AddressSent")))
-        .may("member", shape::list(named("MemberSent")).max_items(Some(MEMBERS_MAX)))
-        .may("meta", shape::ignored())
-        .may("quantity", shape::ignored())
-}
-
-fn answered(fields: &ExtensionFields) -> Shape {
-    Members::answered("A group. A field that is not there is not recorded, or not for this client.")
-        .needs("type", shape::word(["Group"]))
-        .needs("identifier", list(named("Identifier")))
-        .may("active", boolean().description(Some("A record without it is in use.")))
-        .may("name", text())
-        .may("group_type", code_of(CodedField::GroupType))
-        .may("housing_type", code_of(CodedField::HousingType))
-        .may("member", list(named("Member")))
-        .may("relationship", list(named("Relationship")))
-        .may("address", list(named("Address")))
-        .may("quantity", shape::whole(0).description(Some("How many active members there are today.")))
-        .may("extension", shared::extension(fields))
-        .needs("meta", named("Meta"))
-        .into()
 }

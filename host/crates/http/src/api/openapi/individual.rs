@@ -1,19 +1,21 @@
-//! `/Individual`: goes with `dto/individual.rs` and `routes/individual.rs`.
+//! `/Individual`: goes with `routes/individual.rs`. The shapes of records come from `record.rs`.
 
-mod body;
 mod search;
 
 use serde_json::{Value, json};
 
-pub use body::{person_sent, shapes};
 pub use search::search;
 
 use super::example::Example;
 use super::operation::{Answer, Link, Operation, Tag};
 use super::parameter::{self, SAMPLE_PERSON};
-use super::shape::{any_of, named};
-use super::shared;
-use crate::api::elements::INDIVIDUAL;
+use super::record::{self, fields_answered};
+use super::shape::{Members, Shape, any_of, named};
+use super::shared::{self, list_sent};
+use crate::api::dto::field::Level;
+use daftar_domain::extension::ExtensionFields;
+use daftar_domain::group::{MEMBER_ENTITY, MEMBERS};
+use daftar_domain::record::RecordKind;
 
 /// The answer to a write: what a read would give this client.
 fn written(status: u16, description: &'static str) -> Answer {
@@ -26,7 +28,7 @@ fn written(status: u16, description: &'static str) -> Answer {
 pub fn read() -> Operation {
     Operation::new(Tag::Individuals, "readIndividual", "Read a person")
         .says("By any identifier. 409 where several records once carried an identifier that ended.")
-        .parameter(parameter::elements(INDIVIDUAL))
+        .parameter(parameter::elements(RecordKind::Individual))
         .in_languages()
         .answers_record("The person.", "Individual")
         .refuses(&[404, 409])
@@ -126,6 +128,26 @@ pub fn groups() -> Operation {
         .answers("A page of places in groups.", shared::page_of("Place"))
         .refuses(&[404, 409])
         .example(Example::new("groups", "The household of a person").with("identifier", SAMPLE_PERSON))
+}
+
+/// The shapes of this noun, by name; `fields` are those that installed modules add.
+#[must_use]
+pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
+    let about = "A person. A field that is not there is not recorded, or not for this client; an empty list is known to be empty.";
+    let identifiers = || list_sent(named("IdentifierSent")).min_items(Some(1));
+    let sent = |description| record::sent(Members::sent(description), RecordKind::Individual, fields);
+    let place = Members::answered("The membership of a person in a group, told from the person's side.");
+    let of_member = MEMBERS.fields.iter().filter(|field| field.tag != MEMBER_ENTITY.tag());
+    let place = fields_answered(place.may("group", named("Reference")), of_member, Level::Part);
+    [
+        ("Individual", record::answered(RecordKind::Individual, about, fields)),
+        ("IndividualSent", sent("A person, to be written.").needs("identifier", identifiers()).into()),
+        ("IndividualPatch", sent("The changes of a person.").may_filled("identifier", identifiers()).into()),
+        ("IndividualPage", shared::page_of("Individual")),
+        ("Place", place.into()),
+    ]
+    .map(|(name, shape)| (name.to_owned(), shape))
+    .into()
 }
 
 fn sample(value: &str) -> Value {

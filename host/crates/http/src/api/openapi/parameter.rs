@@ -5,9 +5,10 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterS
 use utoipa::openapi::schema::ObjectBuilder;
 
 use super::shape::{self, CONSENT_ID_PATTERN, KEY_PATTERN, NAMESPACE_PATTERN, Shape};
-use crate::api::elements::{Fields, Parts};
+use crate::api::elements::{Parts, fields};
 use daftar_domain::code::{CODE_BYTES_MAX, NAMESPACE_BYTES_MAX};
 use daftar_domain::idempotency::KEY_BYTES_MAX;
+use daftar_domain::record::RecordKind;
 use daftar_domain::search::PAGE_COUNT_MAX;
 
 /// What is said of a parameter that may stand several times.
@@ -94,17 +95,17 @@ pub fn page() -> [Parameter; 2] {
     ]
 }
 
-/// `_elements`, of a kind of record with those fields.
+/// `_elements`, of a kind of record.
 #[must_use]
-pub fn elements(fields: Fields) -> Parameter {
-    elements_without(fields, &[])
+pub fn elements(kind: RecordKind) -> Parameter {
+    elements_without(kind, &[])
 }
 
-/// `_elements`, of such a record without some of its fields.
+/// `_elements`, of a kind of record without some of its fields.
 #[must_use]
-pub fn elements_without(fields: Fields, left_out: &[&str]) -> Parameter {
-    let paths = fields.iter().filter(|(name, _)| !left_out.contains(name)).map(|(name, parts)| match parts {
-        Parts::Whole => (*name).to_owned(),
+pub fn elements_without(kind: RecordKind, left_out: &[&str]) -> Parameter {
+    let paths = fields(kind).filter(|(name, _)| !left_out.contains(name)).map(|(name, parts)| match parts {
+        Parts::Whole => name.to_owned(),
         Parts::Named(parts) => format!(r"{name}(\.({}))?", parts.join("|")),
         Parts::Any => format!(r"{name}(\.[^.,\s]+)?"),
     });

@@ -1,13 +1,16 @@
-//! `/Program`: goes with `dto/program.rs` and `routes/program.rs`.
+//! `/Program`: goes with `routes/program.rs`.
 
 use super::example::Example;
 use super::operation::{Operation, Tag};
 use super::parameter::{elements, query};
+use super::record;
 use super::searching::{common, envelope};
-use super::shape::{Members, Shape, boolean, list, named, text, word};
+use super::shape::{Shape, word};
 use super::shared;
-use crate::api::elements::PROGRAM;
-use crate::api::routes::program::SORTABLE;
+use daftar_domain::extension::ExtensionFields;
+use daftar_domain::record::RecordKind;
+use daftar_domain::search::order::sort_fields;
+use daftar_domain::subject::Subject;
 
 /// The program of the examples.
 pub const SAMPLE_PROGRAM: &str = "urn:svc:vocab:id-type#tax_id|PENSION";
@@ -26,13 +29,13 @@ pub fn read() -> Operation {
 pub fn search() -> Operation {
     Operation::new(Tag::Programs, "searchPrograms", "Search programs")
         .parameters(common())
-        .parameter(query("target_type", "Whom it enrols.", word(["individual", "group"])))
+        .parameter(query("target_type", "Whom it enrols.", word(Subject::ALL.map(Subject::name))))
         .parameter(query(
             "status",
             "Whether it has begun and ended, by its period and today.",
             word(["upcoming", "current", "ended"]),
         ))
-        .parameters(envelope(elements(PROGRAM), &SORTABLE))
+        .parameters(envelope(elements(RecordKind::Program), sort_fields(RecordKind::Program)))
         .answers_page("A page of programs.", shared::page_of("Program"), "readProgram")
         .example(
             Example::new("pensions", "Programs for people").with("target_type", "individual").with("name", "pension"),
@@ -42,20 +45,6 @@ pub fn search() -> Operation {
 /// The shapes of this noun, by name.
 #[must_use]
 pub fn shapes() -> Vec<(String, Shape)> {
-    let program = Members::answered("A social program.")
-        .needs("type", word(["Program"]))
-        .needs("identifier", list(named("Identifier")))
-        .may("active", boolean().description(Some("A record without it is in use.")))
-        .may("name", text())
-        .may("description", text())
-        .may("program_type", text())
-        .may("target_type", word(["individual", "group"]))
-        .may("eligibility", text().description(Some("The expression that says who is eligible.")))
-        .may(
-            "enforce_eligibility",
-            boolean().description(Some("Whether nobody is enrolled of whom the expression does not say so.")),
-        )
-        .may("period", named("Period"))
-        .needs("meta", named("Meta"));
-    vec![("Program".to_owned(), program.into())]
+    let program = record::answered(RecordKind::Program, "A social program.", &ExtensionFields::default());
+    vec![("Program".to_owned(), program)]
 }

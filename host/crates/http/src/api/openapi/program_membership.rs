@@ -1,4 +1,4 @@
-//! `/ProgramMembership`: goes with `dto/program_membership.rs` and `routes/program_membership.rs`.
+//! `/ProgramMembership`: goes with `routes/program_membership.rs`.
 
 use serde_json::{Value, json};
 
@@ -6,14 +6,16 @@ use super::example::Example;
 use super::operation::{Answer, Operation, Tag};
 use super::parameter::{SAMPLE_PERSON, elements, idempotency_key, query, repeatable};
 use super::program::SAMPLE_PROGRAM;
+use super::record;
 use super::searching::{envelope, reference};
-use super::shape::{self, KEY_PATTERN, Members, Shape, any_of, date, list, named, pattern, text, word, written};
-use super::shared::{self, list_sent, type_sent};
-use crate::api::elements::PROGRAM_MEMBERSHIP;
-use crate::api::routes::program_membership::SORTABLE;
-use daftar_domain::program_membership::{MembershipStatus, REASON_BYTES_MAX};
+use super::shape::{KEY_PATTERN, Members, Shape, any_of, named, pattern, word};
+use super::shared::{self, list_sent};
+use daftar_domain::extension::ExtensionFields;
+use daftar_domain::program_membership::MembershipStatus;
 use daftar_domain::record::RecordKind;
-use daftar_domain::subject::Subject;
+use daftar_domain::search::order::sort_fields;
+
+const KIND: RecordKind = RecordKind::ProgramMembership;
 
 /// The answer to a write: what a read would give this client.
 fn changed(status: u16, description: &'static str) -> Answer {
@@ -65,7 +67,7 @@ pub fn search() -> Operation {
             "Where the membership stands.",
             word(MembershipStatus::ALL.map(MembershipStatus::name)),
         ))
-        .parameters(envelope(elements(PROGRAM_MEMBERSHIP), &SORTABLE))
+        .parameters(envelope(elements(KIND), sort_fields(KIND)))
         .answers("A page of memberships.", shared::page_of("ProgramMembership"))
         .example(
             Example::new("enrolled", "Who is enrolled in a program")
@@ -118,49 +120,18 @@ fn sample(status: &str) -> Value {
 /// The shapes of this noun, by name.
 #[must_use]
 pub fn shapes() -> Vec<(String, Shape)> {
-    let status = || word(MembershipStatus::ALL.map(MembershipStatus::name));
-    let membership = Members::answered("Somebody's place in a program.")
-        .needs("type", word(["ProgramMembership"]))
-        .may("identifier", list(named("Identifier")))
-        .may("program", text().description(Some("`Program/<system>|<value>`")))
-        .may("beneficiary", text().description(Some("`Individual/<system>|<value>` or `Group/…`")))
-        .may("status", status())
-        .may("enrollment_date", date())
-        .may("exit_date", date())
-        .may("exit_reason", text())
-        .may("override", Members::answered("Why the program's rule was not followed.").needs("reason", text()))
-        .needs("meta", named("Meta"));
-    let draft = "Where it stands; `draft` where left out.";
-    let create = sent("A membership, to be written.").may("status", status().description(Some(draft)));
-    let replace = sent("A membership, to be replaced.").needs("status", status());
+    let fields = ExtensionFields::default();
+    let sent = |description| {
+        let members = record::sent(Members::sent(description), KIND, &fields);
+        members.may("identifier", list_sent(named("IdentifierSent")))
+    };
+    let replacement = sent("A membership, to be replaced.");
+    let status = word(MembershipStatus::ALL.map(MembershipStatus::name)).description(Some("Where it stands."));
     [
-        ("ProgramMembership", membership.into()),
-        ("ProgramMembershipSent", create.into()),
-        ("ProgramMembershipReplacement", replace.into()),
+        ("ProgramMembership", record::answered(KIND, "The membership of a beneficiary in a program.", &fields)),
+        ("ProgramMembershipSent", sent("A membership, to be written.").into()),
+        ("ProgramMembershipReplacement", replacement.needs("status", status).into()),
     ]
     .map(|(name, shape)| (name.to_owned(), shape))
     .into()
-}
-
-fn sent(description: &str) -> Members {
-    let exception = Members::sent("Enrols although the program's rule does not say so; kept in the audit log.")
-        .needs("reason", written(REASON_BYTES_MAX));
-    Members::sent(description)
-        .may_each(type_sent(RecordKind::ProgramMembership))
-        .may("identifier", list_sent(named("IdentifierSent")))
-        .needs("program", reference_or_object(&[RecordKind::Program]))
-        .needs("beneficiary", reference_or_object(&Subject::ALL.map(Subject::record_kind)))
-        .may("enrollment_date", date())
-        .may("exit_date", date().description(Some("Goes with `exited` alone.")))
-        .may("exit_reason", written(REASON_BYTES_MAX).description(Some("Goes with `exited` alone.")))
-        .may("override", exception)
-        .may("meta", shape::ignored())
-}
-
-/// A reference as a text, or as members of groups have it.
-fn reference_or_object(kinds: &[RecordKind]) -> Shape {
-    let object = Members::sent("A reference with the name that answers show.")
-        .needs("reference", shared::reference_sent(kinds))
-        .may("display", shape::ignored());
-    any_of([shared::reference_sent(kinds), object.into()]).into()
 }

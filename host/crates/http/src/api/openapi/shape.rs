@@ -173,6 +173,23 @@ pub fn ignored() -> Shape {
     shape.description(Some("Not looked at, so that an answer may be sent back as it was received.")).into()
 }
 
+/// The shape with a description, where there is one to give.
+#[must_use]
+pub fn about(shape: impl Into<Shape>, description: &str) -> Shape {
+    let mut shape = shape.into();
+    if !description.is_empty() {
+        let description = description.to_owned();
+        match &mut shape {
+            RefOr::Ref(reference) => reference.description = description,
+            RefOr::T(Schema::Object(object)) => object.description = Some(description),
+            RefOr::T(Schema::Array(list)) => list.description = Some(description),
+            RefOr::T(Schema::AnyOf(choice)) => choice.description = Some(description),
+            RefOr::T(_) => {}
+        }
+    }
+    shape
+}
+
 /// The same, or `null`.
 #[must_use]
 pub fn or_null(shape: impl Into<Shape>) -> Shape {

@@ -1,16 +1,18 @@
 //! Shapes that several bodies have; they go with `dto/shared.rs`, `dto/reader.rs` and `error.rs`.
 
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{Array, ArrayBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::schema::{Array, ArrayBuilder, SchemaFormat};
 
+use super::record::{value_answered, value_sent};
 use super::shape::{
     self, CODE_PATTERN, KEY_PATTERN, Members, SYSTEM_PATTERN, Shape, VALUE_PATTERN, any_of, named, pattern, text,
 };
+use crate::api::dto::field::Level;
 use daftar_domain::code::{CODE_BYTES_MAX, NAMESPACE_BYTES_MAX};
-use daftar_domain::extension::{ExtensionFields, TEXT_BYTES_MAX, VALUES_MAX};
+use daftar_domain::extension::{ExtensionFields, VALUES_MAX, kind_of};
 use daftar_domain::identifier::{SYSTEM_BYTES_MAX, VALUE_BYTES_MAX};
-use daftar_domain::individual::{self, LIST_ITEMS_MAX};
-use daftar_domain::manifest::{ExtensionField, ExtensionFieldKind};
+use daftar_domain::individual::LIST_ITEMS_MAX;
+use daftar_domain::manifest::ExtensionField;
 use daftar_domain::record::RecordKind;
 use daftar_domain::vocabulary::CodedField;
 
@@ -20,12 +22,8 @@ pub fn shapes() -> Vec<(String, Shape)> {
     [
         ("Identifier", identifier()),
         ("IdentifierSent", identifier_sent()),
-        ("Period", period(Members::answered("From when until when; a side that is open is left out."))),
-        ("PeriodSent", period(Members::sent("From when until when; a side that is open is left out."))),
         ("Code", code()),
         ("CodeSent", code_sent()),
-        ("Address", address()),
-        ("AddressSent", address_sent()),
         ("Meta", meta()),
         ("Links", links()),
         ("PageMeta", page_meta()),
@@ -34,8 +32,8 @@ pub fn shapes() -> Vec<(String, Shape)> {
         ("Diagnostic", diagnostic()),
         ("Receipt", receipt()),
         ("Reference", reference()),
-        ("PersonSent", reference_to("A person, by any identifier.", RecordKind::Individual)),
-        ("GroupReferenceSent", reference_to("A group, by any identifier.", RecordKind::Group)),
+        ("IndividualReferenceSent", reference_to(&[RecordKind::Individual])),
+        ("GroupReferenceSent", reference_to(&[RecordKind::Group])),
     ]
     .map(|(name, shape)| (name.to_owned(), shape))
     .into()
@@ -61,13 +59,6 @@ fn identifier_sent() -> Shape {
     )
     .may("period", named("PeriodSent"))
     .into()
-}
-
-fn period(members: Members) -> Shape {
-    members
-        .may("start", shape::date().description(Some("The first day.")))
-        .may("end", shape::date().description(Some("The last day.")))
-        .into()
 }
 
 fn code() -> Shape {
@@ -113,32 +104,6 @@ fn meta() -> Shape {
         .into()
 }
 
-/// The parts of an address that are texts, with their greatest length in bytes.
-const ADDRESS_PARTS: [(&str, usize); 6] = [
-    ("type", 100),
-    ("text", individual::TEXT_BYTES_MAX),
-    ("city", individual::TEXT_BYTES_MAX),
-    ("district", individual::TEXT_BYTES_MAX),
-    ("region", individual::TEXT_BYTES_MAX),
-    ("postal_code", 100),
-];
-
-fn address() -> Shape {
-    Members::answered("Where somebody lives.")
-        .may_each(ADDRESS_PARTS.map(|(part, _)| (part, text().into())))
-        .may("line", shape::list(text()))
-        .may("country", code_of(CodedField::AddressCountry))
-        .into()
-}
-
-fn address_sent() -> Shape {
-    Members::sent("Where somebody lives.")
-        .may_each(ADDRESS_PARTS.map(|(part, bytes_max)| (part, shape::written(bytes_max).into())))
-        .may("line", list_sent(shape::written(individual::TEXT_BYTES_MAX)))
-        .may("country", code_sent_of(CodedField::AddressCountry))
-        .into()
-}
-
 fn receipt() -> Shape {
     Members::answered("What stays of a record for a client that may write it and not read it.")
         .needs("type", text())
@@ -154,8 +119,18 @@ fn reference() -> Shape {
         .into()
 }
 
-fn reference_to(description: &str, kind: RecordKind) -> Shape {
-    Members::sent(description).needs("reference", reference_sent(&[kind])).may("display", shape::ignored()).into()
+/// A reference to a record of one of those kinds, as an object.
+#[must_use]
+pub fn reference_to(kinds: &[RecordKind]) -> Shape {
+    let members = Members::sent("A record by any identifier, with the name that answers show.");
+    members.needs("reference", reference_sent(kinds)).may("display", shape::ignored()).into()
+}
+
+/// How references to records of those kinds are written.
+#[must_use]
+pub fn reference_forms(kinds: &[RecordKind]) -> String {
+    let forms: Vec<String> = kinds.iter().map(|kind| format!("`{kind}/<system>|<value>`")).collect();
+    forms.join(" or ")
 }
 
 fn links() -> Shape {
@@ -273,21 +248,15 @@ fn any_case(word: &str) -> String {
 pub fn reference_sent(kinds: &[RecordKind]) -> Shape {
     let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     let key = KEY_PATTERN.trim_start_matches('^');
-    let description = format!("`{}/<system>|<value>`, by any identifier.", names.join("` or `"));
+    let description = format!("{}, by any identifier.", reference_forms(kinds));
     pattern(&format!("^({})/{key}", names.join("|"))).description(Some(description)).into()
 }
 
 /// The member `extension` of answers: what installed modules add.
 #[must_use]
 pub fn extension(fields: &ExtensionFields) -> Shape {
-    let value = |field: &ExtensionField| match field.kind {
-        ExtensionFieldKind::Boolean => shape::boolean().into(),
-        ExtensionFieldKind::Integer => ObjectBuilder::new().schema_type(Type::Integer).into(),
-        ExtensionFieldKind::Number => shape::number().into(),
-        ExtensionFieldKind::Text => text().into(),
-        ExtensionFieldKind::Date => shape::date().into(),
-        ExtensionFieldKind::Coded => shape::named_as("Code", &vocabulary_of(field)).into(),
-    };
+    let value =
+        |field: &ExtensionField| shape::about(value_answered(kind_of(field.kind), Level::Part), &vocabulary_of(field));
     nested(fields, "", &|| Members::answered(EXTENSION_ABOUT), &|field| match field.repeated {
         true => shape::list(value(field)).into(),
         false => value(field),
@@ -297,17 +266,8 @@ pub fn extension(fields: &ExtensionFields) -> Shape {
 /// The member `extension` of requests.
 #[must_use]
 pub fn extension_sent(fields: &ExtensionFields) -> Shape {
-    let value = |field: &ExtensionField| match field.kind {
-        ExtensionFieldKind::Boolean => shape::boolean().into(),
-        ExtensionFieldKind::Integer => ObjectBuilder::new()
-            .schema_type(Type::Integer)
-            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
-            .into(),
-        ExtensionFieldKind::Number => shape::number().into(),
-        ExtensionFieldKind::Text => shape::written(TEXT_BYTES_MAX).into(),
-        ExtensionFieldKind::Date => shape::date().into(),
-        ExtensionFieldKind::Coded => shape::named_as("CodeSent", &vocabulary_of(field)).into(),
-    };
+    let value =
+        |field: &ExtensionField| shape::about(value_sent(kind_of(field.kind), Level::Part), &vocabulary_of(field));
     nested(fields, "", &|| Members::sent(EXTENSION_ABOUT), &|field| match field.repeated {
         true => shape::list(value(field)).max_items(Some(VALUES_MAX)).into(),
         false => value(field),
@@ -316,8 +276,9 @@ pub fn extension_sent(fields: &ExtensionFields) -> Shape {
 
 const EXTENSION_ABOUT: &str = "What installed modules add.";
 
+/// The vocabulary of a coded field.
 fn vocabulary_of(field: &ExtensionField) -> String {
-    format!("A code of `{}`.", field.vocabulary.as_deref().unwrap_or_default())
+    field.vocabulary.as_ref().map(|namespace| format!("A code of `{namespace}`.")).unwrap_or_default()
 }
 
 /// The fields below a path of keys, as objects in each other.

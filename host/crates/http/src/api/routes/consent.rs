@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::individual::etag;
 use crate::api::access::{Auth, scope};
-use crate::api::dto::consent as body;
+use crate::api::dto::record as body;
 use crate::api::error::ApiError;
 use crate::api::extract::if_match::IfMatch;
 use crate::api::extract::path::ConsentPath;
@@ -25,7 +25,7 @@ pub async fn read(
     Parameters::parse(&query)?.expect_only(&[])?;
     let ctx = auth.into_context();
     let view = consent::read(&ctx, &app.registry, id).await?;
-    Ok(([(header::ETAG, etag(&view.consent.meta))], Json(body::write(&view))).into_response())
+    Ok(([(header::ETAG, etag(&view.consent.meta))], Json(body::consent(&view))).into_response())
 }
 
 /// Withdraws one; the second time nothing is left to do, and the answer is the same.

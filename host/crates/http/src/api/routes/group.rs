@@ -1,7 +1,5 @@
 //! `/Group`
 
-use std::collections::HashMap;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -10,11 +8,11 @@ use axum::response::{IntoResponse, Response};
 use super::individual::{etag, located};
 use super::search::languages;
 use crate::api::access::{Auth, scope};
-use crate::api::dto::group::{self as body, ShownEntity};
 use crate::api::dto::merge::patched;
 use crate::api::dto::named::named;
 use crate::api::dto::reader::Problems;
-use crate::api::elements::{Elements, GROUP};
+use crate::api::dto::record as body;
+use crate::api::elements::Elements;
 use crate::api::error::ApiError;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::if_match::Conditions;
@@ -22,14 +20,9 @@ use crate::api::extract::path::IdentifierPath;
 use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
 use crate::state::AppState;
 use daftar_domain::error::AppError;
-use daftar_domain::group::GroupDetails;
-use daftar_domain::individual::IndividualDetails;
-use daftar_domain::record::{RecordId, RecordKind};
+use daftar_domain::record::RecordKind;
 use daftar_domain::scope::Resource;
 use daftar_service::group::{self, GroupView, Wanted};
-use daftar_service::individual::reference;
-use daftar_service::records;
-use daftar_service::visibility::Seen;
 use daftar_service::written::Spoken;
 
 /// Reads one group by identifier.
@@ -42,11 +35,11 @@ pub async fn read(
 ) -> Result<Response, ApiError> {
     let parameters = Parameters::parse(&query)?;
     parameters.expect_only(&["_elements"])?;
-    let elements = Elements::read(&parameters, GROUP)?;
+    let elements = Elements::read(&parameters, RecordKind::Group)?;
     let ctx = auth.into_context();
     let wanted = wanted(elements.as_ref());
     let view = group::read(&ctx, &app.registry, languages(&app, &headers), &key, wanted).await?;
-    let body = Elements::answer(elements.as_ref(), write(&view))?;
+    let body = Elements::answer(elements.as_ref(), body::group(&view))?;
     Ok(([(header::ETAG, etag(&view.group.meta))], body).into_response())
 }
 
@@ -60,7 +53,7 @@ pub async fn create(
 ) -> Result<Response, ApiError> {
     let ctx = auth.into_context();
     let mut problems = Problems::default();
-    let draft = body::read(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
+    let draft = body::read_group(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
     let draft = problems.finish(draft)?;
     let view = group::create(&ctx, &app.registry, languages(&app, &headers), draft).await?;
     Ok(answer(&app, StatusCode::CREATED, &view).await?)
@@ -78,7 +71,7 @@ pub async fn replace(
     let ctx = auth.into_context();
     let spoken = Spoken::Whole(named(Resource::Group, &members));
     let mut problems = Problems::default();
-    let draft = body::read(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
+    let draft = body::read_group(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
     let draft = problems.finish(draft)?;
     let make = |_: &GroupView| Ok(draft.clone());
     let languages = languages(&app, &headers);
@@ -98,9 +91,9 @@ pub async fn patch(
     let ctx = auth.into_context();
     let spoken = Spoken::Named(named(Resource::Group, &patch));
     let make = |present: &GroupView| {
-        let members = patched(write(present), patch.clone())?;
+        let members = patched(body::group(present), patch.clone())?;
         let mut problems = Problems::default();
-        let draft = body::read(members, present.codes.extension_fields(), &mut problems);
+        let draft = body::read_group(members, present.codes.extension_fields(), &mut problems);
         problems.finish(draft)
     };
     let languages = languages(&app, &headers);
@@ -126,28 +119,5 @@ pub(super) fn wanted(elements: Option<&Elements>) -> Wanted {
 pub(in crate::api) async fn answer(app: &AppState, status: StatusCode, view: &GroupView) -> Result<Response, AppError> {
     let tag = [(header::ETAG, etag(&view.group.meta))];
     let location = located(app, status, RecordKind::Group, &view.group).await?;
-    Ok((status, tag, location, Json(write(view))).into_response())
-}
-
-/// The body of a group.
-pub(super) fn write(view: &GroupView) -> body::GroupBody<'_> {
-    let show = |value| view.codes.show(value);
-    let fields = view.codes.extension_fields();
-    let show_member = |id| shown_among(&view.members, id);
-    let show_group = |id| view.related.get(&id).and_then(shown_group);
-    body::write((&view.group, &view.fields), view.quantity, fields, &show, &show_member, &show_group)
-}
-
-/// How another group is shown.
-fn shown_group(Seen { record, fields }: &Seen<GroupDetails>) -> Option<ShownEntity> {
-    let reference = records::reference(RecordKind::Group, records::called(&record.details.identifiers)?);
-    Some(ShownEntity { reference, display: record.details.name.clone().filter(|_| fields.allows("name")) })
-}
-
-/// How one of these people is shown as a member.
-pub(super) fn shown_among(members: &HashMap<RecordId, Seen<IndividualDetails>>, id: RecordId) -> Option<ShownEntity> {
-    let Seen { record, fields } = members.get(&id)?;
-    let name = record.details.name.as_ref().filter(|_| fields.allows("name"));
-    let reference = reference(records::called(&record.details.identifiers)?);
-    Some(ShownEntity { reference, display: name.map(daftar_domain::person_name::PersonName::display) })
+    Ok((status, tag, location, Json(body::group(view))).into_response())
 }

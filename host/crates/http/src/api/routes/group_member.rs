@@ -6,11 +6,11 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 
-use super::group::{answer, shown_among};
+use super::group::answer;
 use super::individual::path_part;
 use super::search::{Envelope, languages};
 use crate::api::access::{Auth, scope};
-use crate::api::dto::group::{HistoryBody, PlaceBody, read_member, read_member_patch, read_removal};
+use crate::api::dto::member::{HistoryBody, PlaceBody, read_member, read_member_patch, read_removal};
 use crate::api::dto::reader::Problems;
 use crate::api::endpoint::BASE_PATH;
 use crate::api::error::ApiError;
@@ -94,9 +94,7 @@ pub async fn history(
     let page = parameters.page()?;
     let ctx = auth.into_context();
     let found = membership_history(&ctx, &app.registry, languages(&app, &headers), &key, page).await?;
-    let show_member = |id| shown_among(&found.members, id);
-    let show = |value| found.codes.show(value);
-    let bodies = found.entries.iter().filter_map(|entry| HistoryBody::new(entry, &show, &show_member)).collect();
+    let bodies = found.entries.iter().filter_map(|entry| HistoryBody::new(entry, &found)).collect();
     let path = format!("{}/membership-history", location_of(&app, RecordKind::Group, &key));
     Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
 }
@@ -114,8 +112,7 @@ pub async fn groups(
     let ctx = auth.into_context();
     let found = places_of(&ctx, &app.registry, &key, page).await?;
     let codes = CodeView::new(app.registry.vocabularies.current(), languages(&app, &headers));
-    let show = |value| codes.show(value);
-    let bodies = found.places.iter().filter_map(|place| PlaceBody::new(place, &show)).collect();
+    let bodies = found.places.iter().filter_map(|place| PlaceBody::new(place, &codes)).collect();
     let path = format!("{}/groups", location_of(&app, RecordKind::Individual, &key));
     Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
 }

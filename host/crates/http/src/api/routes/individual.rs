@@ -11,11 +11,11 @@ use percent_encoding::utf8_percent_encode;
 
 use super::search::languages;
 use crate::api::access::{Auth, scope};
-use crate::api::dto::individual as body;
 use crate::api::dto::merge::patched;
 use crate::api::dto::named::named;
 use crate::api::dto::reader::Problems;
-use crate::api::elements::{Elements, INDIVIDUAL};
+use crate::api::dto::record::{self as body, RecordBody};
+use crate::api::elements::Elements;
 use crate::api::endpoint::BASE_PATH;
 use crate::api::error::ApiError;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
@@ -43,7 +43,7 @@ pub async fn read(
 ) -> Result<Response, ApiError> {
     let parameters = Parameters::parse(&query)?;
     parameters.expect_only(&["_elements"])?;
-    let elements = Elements::read(&parameters, INDIVIDUAL)?;
+    let elements = Elements::read(&parameters, RecordKind::Individual)?;
     let ctx = auth.into_context();
     if elements.is_none() {
         let body = individual::read_body(&ctx, &app.registry, languages(&app, &headers), &key, sent).await?;
@@ -86,7 +86,7 @@ pub async fn create(
 ) -> Result<Response, ApiError> {
     let ctx = auth.into_context();
     let mut problems = Problems::default();
-    let draft = body::read(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
+    let draft = body::read_individual(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
     let draft = problems.finish(draft)?;
     let view = individual::create(&ctx, &app.registry, languages(&app, &headers), draft).await?;
     Ok(answer(&app, StatusCode::CREATED, &view).await?)
@@ -104,7 +104,7 @@ pub async fn replace(
     let ctx = auth.into_context();
     let spoken = Spoken::Whole(named(Resource::Individual, &members));
     let mut problems = Problems::default();
-    let draft = body::read(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
+    let draft = body::read_individual(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
     let draft = problems.finish(draft)?;
     let make = |_: &IndividualView| Ok(draft.clone());
     let languages = languages(&app, &headers);
@@ -127,7 +127,7 @@ pub async fn patch(
         body::check_unseen(&patch, &ctx.fields(Resource::Individual, Action::Read), present.codes.extension_fields())?;
         let members = patched(write(present), patch.clone())?;
         let mut problems = Problems::default();
-        let draft = body::read(members, present.codes.extension_fields(), &mut problems);
+        let draft = body::read_individual(members, present.codes.extension_fields(), &mut problems);
         problems.finish(draft)
     };
     let languages = languages(&app, &headers);
@@ -149,10 +149,8 @@ pub(in crate::api) async fn answer(
     Ok((status, tag, location, Json(write(view))).into_response())
 }
 
-fn write(view: &IndividualView) -> body::IndividualBody<'_> {
-    body::write(&view.individual, (&view.fields, &view.beside), view.codes.extension_fields(), &|value| {
-        view.codes.show(value)
-    })
+fn write(view: &IndividualView) -> RecordBody<'_> {
+    body::individual(&view.individual, (&view.fields, Some(&view.beside)), &view.codes)
 }
 
 /// The entity tag of a record: its version.

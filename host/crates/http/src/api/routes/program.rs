@@ -8,9 +8,8 @@ use axum::response::{IntoResponse, Response};
 use super::individual::etag;
 use super::record_search::{Search, Searchable};
 use crate::api::access::{Auth, scope};
-use crate::api::dto::eligibility::SUBJECTS;
-use crate::api::dto::program as body;
-use crate::api::elements::PROGRAM;
+use crate::api::dto::field::words;
+use crate::api::dto::record as body;
 use crate::api::error::ApiError;
 use crate::api::extract::filters;
 use crate::api::extract::path::IdentifierPath;
@@ -18,7 +17,7 @@ use crate::api::extract::query::{Parameters, RawQuery};
 use crate::state::AppState;
 use daftar_domain::program::ProgramPhase;
 use daftar_domain::record::RecordKind;
-use daftar_domain::search::order::SortField;
+use daftar_domain::subject::Subject;
 use daftar_service::program::{self, ProgramQuery};
 
 const PHASES: &[(&str, ProgramPhase)] =
@@ -35,7 +34,7 @@ pub async fn read(
     let ctx = auth.into_context();
     let program = program::read(&ctx, &app.registry, &key).await?;
     let tag = [(header::ETAG, etag(&program.record.meta))];
-    Ok((tag, Json(body::write(&program.record, &program.fields))).into_response())
+    Ok((tag, Json(body::program(&program.record, &program.fields))).into_response())
 }
 
 /// The filters, each with the field of the record that it looks at; none, where everybody may look.
@@ -46,9 +45,6 @@ const FILTERS: [(&str, Option<&str>); 5] = [
     ("target_type", Some("target_type")),
     ("status", Some("period")),
 ];
-/// What programs can be sorted by.
-pub const SORTABLE: [SortField; 2] = [SortField::Name, SortField::LastUpdated];
-
 /// Searches programs.
 pub async fn search(
     auth: Auth<scope::ProgramSearch>,
@@ -57,14 +53,13 @@ pub async fn search(
 ) -> Result<Response, ApiError> {
     let ctx = auth.into_context();
     let names = FILTERS.map(|(name, _)| name);
-    let of = Searchable { kind: RecordKind::Program, filters: &names, sort: &SORTABLE, elements: PROGRAM };
-    let search = Search::read(&app, &ctx, &query, &of)?;
+    let search = Search::read(&app, &ctx, &query, &Searchable { kind: RecordKind::Program, filters: &names })?;
     let field_of = |name: &str| FILTERS.iter().find(|(known, _)| *known == name)?.1.map(str::to_owned);
     let looked_at: Vec<String> = search.parameters.names().filter_map(field_of).collect();
     program::check_search(&ctx, &looked_at, &search.paging)?;
     let conditions = read_conditions(&search.parameters)?;
     let page = program::search(&ctx, &app.registry, conditions, &search.paging).await?;
-    search.answer(&app, &ctx, &page, |program| body::write(&program.record, &program.fields))
+    search.answer(&app, &ctx, &page, |program| body::program(&program.record, &program.fields))
 }
 
 /// The filters of a search.
@@ -76,7 +71,7 @@ pub fn read_conditions(parameters: &Parameters) -> Result<ProgramQuery, ApiError
         identifiers: filters::identifiers(parameters, "identifier")?,
         name_words: filters::words(parameters, "name")?,
         active: parameters.boolean("active")?,
-        target_type: parameters.word("target_type", SUBJECTS)?,
+        target_type: parameters.word("target_type", &words::<Subject>())?,
         phase: parameters.word("status", PHASES)?,
         last_updated: filters::last_updated(parameters)?,
     })

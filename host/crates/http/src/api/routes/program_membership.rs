@@ -8,10 +8,10 @@ use axum::response::{AppendHeaders, IntoResponse, Response};
 use super::individual::{etag, path_part};
 use super::record_search::{Search, Searchable};
 use crate::api::access::{Auth, scope};
+use crate::api::dto::field::words;
 use crate::api::dto::named::named;
-use crate::api::dto::program_membership::{self as body, Purpose, STATUSES};
 use crate::api::dto::reader::Problems;
-use crate::api::elements::PROGRAM_MEMBERSHIP;
+use crate::api::dto::record::{self as body, Purpose};
 use crate::api::endpoint::BASE_PATH;
 use crate::api::error::ApiError;
 use crate::api::extract::body::JsonObject;
@@ -20,12 +20,11 @@ use crate::api::extract::if_match::IfMatch;
 use crate::api::extract::path::IdentifierPath;
 use crate::api::extract::query::{NoParameters, Parameters, RawQuery, reference, subject_reference};
 use crate::state::AppState;
-use daftar_domain::error::AppError;
 use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::program_membership::{BENEFICIARY, MembershipStatus, PROGRAM};
 use daftar_domain::record::RecordKind;
 use daftar_domain::scope::Resource;
-use daftar_domain::search::order::SortField;
 use daftar_service::program_membership::{self, MembershipAddress, MembershipDraft, MembershipQuery, MembershipView};
 use daftar_service::records;
 use daftar_service::written::Spoken;
@@ -40,14 +39,11 @@ pub async fn read(
     let address = address(key, &query)?;
     let ctx = auth.into_context();
     let view = program_membership::read(&ctx, &app.registry, &address).await?;
-    Ok(([(header::ETAG, etag(&view.membership.meta))], Json(body::write(&view))).into_response())
+    Ok(([(header::ETAG, etag(&view.membership.meta))], Json(body::membership(&view))).into_response())
 }
 
 /// The filters, each of which looks at the field of its name.
 const FILTERS: [&str; 3] = ["beneficiary", "program", "status"];
-/// What memberships can be sorted by.
-pub const SORTABLE: [SortField; 4] =
-    [SortField::Status, SortField::EnrollmentDate, SortField::ExitDate, SortField::LastUpdated];
 
 /// Searches memberships.
 pub async fn search(
@@ -56,13 +52,13 @@ pub async fn search(
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
     let ctx = auth.into_context();
-    let (kind, elements) = (RecordKind::ProgramMembership, PROGRAM_MEMBERSHIP);
-    let search = Search::read(&app, &ctx, &query, &Searchable { kind, filters: &FILTERS, sort: &SORTABLE, elements })?;
+    let of = Searchable { kind: RecordKind::ProgramMembership, filters: &FILTERS };
+    let search = Search::read(&app, &ctx, &query, &of)?;
     let looked_at = search.parameters.names().filter(|name| FILTERS.contains(name)).map(str::to_owned);
     program_membership::check_search(&ctx, &looked_at.collect::<Vec<_>>(), &search.paging)?;
     let conditions = read_conditions(&search.parameters)?;
     let page = program_membership::search(&ctx, &app.registry, conditions, &search.paging).await?;
-    search.answer(&app, &ctx, &page, body::write)
+    search.answer(&app, &ctx, &page, body::membership)
 }
 
 /// Enrols a beneficiary.
@@ -74,11 +70,11 @@ pub async fn create(
 ) -> Result<Response, ApiError> {
     let ctx = auth.into_context();
     let mut problems = Problems::default();
-    let draft = body::read(members, Purpose::Create, &mut problems);
-    let draft = whole(problems.finish(draft)?)?;
-    let sent = MembershipAddress { key: draft.beneficiary.id.clone(), program: Some(draft.program.clone()) };
+    let draft = body::read_membership(members, Purpose::Create, &mut problems);
+    let draft = problems.finish(draft)?;
+    let sent = sent(&draft);
     let view = program_membership::create(&ctx, &app.registry, &app.engine, draft).await?;
-    Ok(answer(&app, StatusCode::CREATED, &view, Some(&sent)))
+    Ok(answer(&app, StatusCode::CREATED, &view, sent.as_ref()))
 }
 
 /// Replaces what a membership says.
@@ -94,16 +90,19 @@ pub async fn replace(
     let spoken = Spoken::Whole(named(Resource::ProgramMembership, &members));
     let make = |present: &MembershipView, written: &FieldSet| {
         let mut problems = Problems::default();
-        let draft = body::read(body::with_kept(present, written, &members)?, Purpose::Replace, &mut problems);
-        whole(problems.finish(draft)?)
+        let members = body::with_kept(present, written, &members)?;
+        let draft = body::read_membership(members, Purpose::Replace, &mut problems);
+        problems.finish(draft)
     };
     let conditions = (&condition, &spoken);
     let view = program_membership::replace(&ctx, &app.registry, &app.engine, &address, conditions, &make).await?;
     Ok(answer(&app, StatusCode::OK, &view, None))
 }
 
-fn whole(draft: Option<MembershipDraft>) -> Result<MembershipDraft, AppError> {
-    draft.ok_or_else(|| AppError::internal("a membership was neither read nor refused"))
+/// What a request for a new membership calls its beneficiary and its program.
+fn sent(draft: &MembershipDraft) -> Option<MembershipAddress> {
+    let (beneficiary, program) = (draft.get(BENEFICIARY)?, draft.get(PROGRAM)?);
+    Some(MembershipAddress { key: beneficiary.id.clone(), program: Some(program.id.clone()) })
 }
 
 /// The answer to a write; `sent` is what a request for a new membership called its beneficiary and its program.
@@ -116,7 +115,7 @@ pub(in crate::api) fn answer(
     let tag = [(header::ETAG, etag(&view.membership.meta))];
     let location = (status == StatusCode::CREATED).then(|| location(app, view, sent)).flatten();
     let location = location.map(|location| (header::LOCATION, location));
-    (status, tag, AppendHeaders(location), Json(body::write(view))).into_response()
+    (status, tag, AppendHeaders(location), Json(body::membership(view))).into_response()
 }
 
 /// The URL of a new membership: by its own identifier, or by the beneficiary's within the program. What these are called is told
@@ -156,6 +155,6 @@ fn read_conditions(parameters: &Parameters) -> Result<MembershipQuery, ApiError>
     for text in parameters.all("program") {
         query.programs.push(reference("program", text, &[RecordKind::Program])?.1);
     }
-    query.statuses.extend(parameters.word("status", STATUSES)?);
+    query.statuses.extend(parameters.word("status", &words::<MembershipStatus>())?);
     Ok(query)
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::search::{Envelope, Links};
 use crate::api::cursor;
-use crate::api::elements::{Elements, Fields};
+use crate::api::elements::Elements;
 use crate::api::endpoint::BASE_PATH;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::filters::{self, ENVELOPE};
@@ -14,7 +14,7 @@ use crate::api::extract::query::Parameters;
 use crate::state::AppState;
 use daftar_domain::context::OpContext;
 use daftar_domain::record::RecordKind;
-use daftar_domain::search::order::{SortField, Start, Window};
+use daftar_domain::search::order::{Start, Window, sort_fields};
 use daftar_service::search::{FoundPage, Paging};
 
 /// What a kind of record can be searched by.
@@ -23,10 +23,6 @@ pub struct Searchable<'a> {
     pub kind: RecordKind,
     /// The names of the filters, without those that every search takes.
     pub filters: &'a [&'a str],
-    /// What it can be sorted by.
-    pub sort: &'a [SortField],
-    /// What `_elements` may name.
-    pub elements: Fields,
 }
 
 /// A search, its own filters not yet read.
@@ -48,7 +44,7 @@ impl Search {
         let parameters = Parameters::parse(query)?;
         let known: Vec<&str> = of.filters.iter().copied().chain(ENVELOPE).collect();
         parameters.expect_only(&known)?;
-        let sort = filters::sort(&parameters, of.sort)?;
+        let sort = filters::sort(&parameters, sort_fields(of.kind))?;
         let page = parameters.page()?;
         let start = match parameters.one("_cursor")? {
             None => Start::Offset(page.offset),
@@ -57,7 +53,7 @@ impl Search {
             }
             Some(text) => Start::After(cursor::read(app, ctx, of.kind, &parameters, text)?),
         };
-        let elements = Elements::read(&parameters, of.elements)?;
+        let elements = Elements::read(&parameters, of.kind)?;
         let paging = Paging { sort, window: Window { start, count: page.count } };
         Ok(Self { kind: of.kind, parameters, paging, elements })
     }

@@ -1,9 +1,9 @@
 //! One column of many rows: values, and which of them are there.
 
-use super::row::{Cell, EXTENSION_PREFIX, Row, cell, extension_of, is_seen};
+use super::row::{Cell, Place, Row, add_items, cell};
+use crate::eligibility::schema::LIST_MARK;
 use daftar_domain::eligibility::{Column, ColumnValues, FieldType, Reference, Schema};
 use daftar_domain::error::AppError;
-use daftar_domain::vocabulary::CodedField;
 
 /// Adds the columns of a reference that are not there yet.
 ///
@@ -28,62 +28,45 @@ pub(in crate::eligibility) fn add_columns(
             columns.push(Column { space: reference.space, path: path.to_owned(), valid, values });
         }
     };
-    if let Some((list, part)) = reference.path.split_once("[].") {
-        let (offsets, valid, items) = list_rows(list, rows)?;
+    let path = reference.path.as_str();
+    let place = |path| {
+        let place = Place::of(schema.subject, reference.space, path);
+        place.ok_or_else(|| AppError::internal(format!("the schema has `{path}`, which no record has")))
+    };
+    if let Some((list, _)) = path.split_once(LIST_MARK) {
+        let (offsets, valid, items) = list_rows(place(list)?, rows)?;
         add(list, valid, ColumnValues::Lists(offsets));
-        let (valid, values) = values(field.kind, part, &items)?;
-        add(&reference.path, valid, values);
+        let (valid, values) = values(field.kind, place(path)?, &items)?;
+        add(path, valid, values);
     } else if field.is_repeated {
-        let (offsets, valid, items) = list_rows(&reference.path, rows)?;
-        add(&reference.path, valid, ColumnValues::Lists(offsets));
-        if field.kind != FieldType::Structure {
-            let (valid, values) = values(field.kind, "", &items)?;
-            add(&format!("{}[]", reference.path), valid, values);
+        let list = place(path)?;
+        let (offsets, valid, items) = list_rows(list, rows)?;
+        add(path, valid, ColumnValues::Lists(offsets));
+        if let Some(item) = list.items().filter(|_| field.kind != FieldType::Structure) {
+            let (valid, values) = values(field.kind, item, &items)?;
+            add(&format!("{path}[]"), valid, values);
         }
     } else {
-        let (valid, values) = values(field.kind, &reference.path, rows)?;
-        add(&reference.path, valid, values);
+        let (valid, values) = values(field.kind, place(path)?, rows)?;
+        add(path, valid, values);
     }
     Ok(())
 }
 
 type ListRows<'a> = (Vec<u32>, Vec<u8>, Vec<Row<'a>>);
 
-fn list_rows<'a>(path: &str, rows: &[Row<'a>]) -> Result<ListRows<'a>, AppError> {
+fn list_rows<'a>(place: Place<'_>, rows: &[Row<'a>]) -> Result<ListRows<'a>, AppError> {
     let mut offsets = vec![0];
     let mut valid = Bitmap::default();
     let mut items = Vec::new();
     for row in rows {
-        let before = items.len();
-        let extension = path.strip_prefix(EXTENSION_PREFIX);
-        let is_recorded = match row {
-            _ if !is_seen(row, path) => false,
-            Row::Person(..) | Row::Group(..) if let Some(path) = extension => {
-                let content = extension_of(row).and_then(|extension| extension.get(path));
-                items.extend(content.into_iter().flat_map(|content| content.values()).map(Row::Value));
-                content.is_some()
-            }
-            Row::Person(details, ..) if path == "address" => details.address.as_ref().is_some_and(|addresses| {
-                items.extend(addresses.iter().map(Row::Address));
-                true
-            }),
-            Row::Person(details, ..) => {
-                let field = CodedField::individual_lists().find(|field| field.path() == path);
-                field.and_then(|field| details.code_list(field)).is_some_and(|codes| {
-                    items.extend(codes.iter().map(|code| Row::Code(*code)));
-                    true
-                })
-            }
-            Row::Group(..) | Row::Address(_) | Row::Code(_) | Row::Value(_) | Row::Membership(_) => false,
-        };
-        debug_assert!(is_recorded || items.len() == before);
-        valid.push(is_recorded);
+        valid.push(add_items(row, place, &mut items));
         offsets.push(count(items.len())?);
     }
     Ok((offsets, valid.finish(), items))
 }
 
-fn values(kind: FieldType, path: &str, rows: &[Row<'_>]) -> Result<(Vec<u8>, ColumnValues), AppError> {
+fn values(kind: FieldType, place: Place<'_>, rows: &[Row<'_>]) -> Result<(Vec<u8>, ColumnValues), AppError> {
     let mut valid = Bitmap::default();
     let mut booleans = Vec::new();
     let mut integers = Vec::new();
@@ -94,7 +77,7 @@ fn values(kind: FieldType, path: &str, rows: &[Row<'_>]) -> Result<(Vec<u8>, Col
     let mut bytes: Vec<u8> = Vec::new();
     for row in rows {
         // A value of another type was written before a module changed its field: a missing fact to the rule.
-        let cell = cell(*row, path).filter(|cell| cell.is_of(kind));
+        let cell = cell(row, place).filter(|cell| cell.is_of(kind));
         valid.push(cell.is_some());
         match kind {
             FieldType::Boolean => booleans.push(matches!(cell, Some(Cell::Boolean(true))).into()),

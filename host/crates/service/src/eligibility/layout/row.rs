@@ -1,26 +1,38 @@
-//! What one row of a space says under a path.
+//! What one row of a space says in a field.
 
 use crate::eligibility::facts::MembershipFact;
-use crate::eligibility::schema::ROLE_PATH;
-use daftar_domain::address::Address;
+use crate::eligibility::schema::{LIST_MARK, ROLE_PATH, record_kind};
 use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::code::{CodeNumber, CodedValue};
-use daftar_domain::eligibility::FieldType;
+use daftar_domain::eligibility::{FieldType, RowSpace, Subject};
 use daftar_domain::extension::{Extension, ExtensionContent, ExtensionValue};
-use daftar_domain::field::FieldSet;
-use daftar_domain::group::GroupDetails;
-use daftar_domain::individual::{IncomePeriod, IndividualDetails};
-use daftar_domain::vocabulary::CodedField;
+use daftar_domain::field::{FieldSet, extension_key};
+use daftar_domain::record::{Fields, RecordKind};
+use daftar_domain::schema::{self, Field, Kind};
+use daftar_domain::value::{Value, Values};
+use daftar_domain::{group, individual};
 
 /// One row of a space; what its fields do not allow is missing to the rule.
 #[derive(Clone, Copy)]
 pub(in crate::eligibility) enum Row<'a> {
-    Person(&'a IndividualDetails, Option<CodedValue>, &'a FieldSet),
-    Group(&'a GroupDetails, &'a FieldSet),
-    Address(&'a Address),
-    Code(CodedValue),
-    Value(&'a ExtensionValue),
+    /// A person or a group, with the role of a person in the household.
+    Record { values: &'a Values, extension: &'a Extension, role: Option<CodedValue>, fields: &'a FieldSet },
+    /// An item of a list.
+    Item(&'a Value),
+    /// An item of a list in a field that a module adds.
+    Extended(&'a ExtensionValue),
+    /// A membership in a program.
     Membership(&'a MembershipFact),
+}
+
+impl<'a> Row<'a> {
+    pub(in crate::eligibility) fn of<T>(
+        details: &'a Fields<T>,
+        role: Option<CodedValue>,
+        fields: &'a FieldSet,
+    ) -> Self {
+        Self::Record { values: &details.values, extension: &details.extension, role, fields }
+    }
 }
 
 /// One value, before it has a column.
@@ -34,10 +46,75 @@ pub(super) enum Cell<'a> {
     Code(CodeNumber),
 }
 
-/// What the paths of fields begin with that modules add.
-pub(super) const EXTENSION_PREFIX: &str = "extension.";
+/// Where the values of a column are found in rows: worked out of the path once for a column.
+#[derive(Clone, Copy)]
+pub(super) enum Place<'p> {
+    /// The role in the household. It is the household's to show.
+    Role,
+    /// What the program of a membership is called.
+    Program,
+    /// A field of the record that is as if it were `true` where nothing is recorded.
+    InUse(&'static Field),
+    /// A field of the record.
+    Field(&'static Field),
+    /// A field of a part that stands in a field of the record.
+    Within(&'static Field, &'static Field),
+    /// A field that a module adds, by its path in the record and below `extension`.
+    Extension(&'p str, &'p str),
+    /// The item of a list itself.
+    Item(&'static Kind),
+    /// A field of the item of a list.
+    OfItem(&'static Field),
+}
 
-impl Cell<'_> {
+impl<'p> Place<'p> {
+    /// The place of a path in the rows of a space; that of a part of items in a list is the place in these.
+    pub(super) fn of(subject: Subject, space: RowSpace, path: &'p str) -> Option<Self> {
+        let kind = record_kind(subject, space);
+        if kind == RecordKind::Individual && path == ROLE_PATH {
+            return Some(Self::Role);
+        }
+        if let Some(below) = extension_key(path) {
+            return Some(Self::Extension(path, below));
+        }
+        let fields = schema::fields(kind);
+        if let Some((list, part)) = path.split_once(LIST_MARK) {
+            return schema::find(schema::find(fields, list)?.kind.parts(), part).map(Self::OfItem);
+        }
+        if let Some((field, part)) = path.split_once('.') {
+            let field = schema::find(fields, field)?;
+            return schema::find(field.kind.parts(), part).map(|part| Self::Within(field, part));
+        }
+        let field = schema::find(fields, path)?;
+        Some(match (kind, &field.kind) {
+            (RecordKind::ProgramMembership, Kind::Reference(_)) => Self::Program,
+            (RecordKind::Individual, _) if field.tag == individual::ACTIVE.tag() => Self::InUse(field),
+            (RecordKind::Group, _) if field.tag == group::ACTIVE.tag() => Self::InUse(field),
+            _ => Self::Field(field),
+        })
+    }
+
+    /// The place of the items of a list that stands here.
+    pub(super) fn items(self) -> Option<Self> {
+        match self {
+            Self::Field(Field { kind: Kind::List { of, .. }, .. }) => Some(Self::Item(of)),
+            Self::Extension(..) => Some(self),
+            _ => None,
+        }
+    }
+
+    /// Whether a rule may see what stands here in a record of which it sees these fields.
+    fn is_seen(self, fields: &FieldSet) -> bool {
+        fields.is_all()
+            || match self {
+                Self::InUse(field) | Self::Field(field) | Self::Within(field, _) => fields.allows(field.name),
+                Self::Extension(path, _) => fields.allows(path),
+                Self::Role | Self::Program | Self::Item(_) | Self::OfItem(_) => true,
+            }
+    }
+}
+
+impl<'a> Cell<'a> {
     pub(super) fn is_of(self, kind: FieldType) -> bool {
         match self {
             Self::Boolean(_) => kind == FieldType::Boolean,
@@ -48,112 +125,87 @@ impl Cell<'_> {
             Self::Code(_) => kind == FieldType::Coded,
         }
     }
-}
 
-pub(super) fn extension_of<'a>(row: &Row<'a>) -> Option<&'a Extension> {
-    match row {
-        Row::Person(details, ..) => Some(&details.extension),
-        Row::Group(details, _) => Some(&details.extension),
-        Row::Address(_) | Row::Code(_) | Row::Value(_) | Row::Membership(_) => None,
+    fn of(value: &'a Value, kind: &'static Kind) -> Option<Self> {
+        match (value, kind) {
+            (Value::Boolean(value), _) => Some(Self::Boolean(*value)),
+            (Value::Integer(value), _) => Some(Self::Integer(*value)),
+            (Value::Number(value), _) => Some(Self::Number(*value)),
+            (Value::Text(value), _) => Some(Self::Text(value)),
+            (Value::Date(value), _) => Some(Self::Day(days_since_epoch(*value))),
+            (Value::Code(value), _) => Some(Self::Code(value.number)),
+            (Value::Word(place), Kind::Word(words)) => words.get(usize::from(*place)).map(|word| Self::Text(word)),
+            _ => None,
+        }
+    }
+
+    fn of_module(value: &'a ExtensionValue) -> Self {
+        match value {
+            ExtensionValue::Boolean(value) => Self::Boolean(*value),
+            ExtensionValue::Integer(value) => Self::Integer(*value),
+            ExtensionValue::Number(value) => Self::Number(*value),
+            ExtensionValue::Text(value) => Self::Text(value),
+            ExtensionValue::Date(value) => Self::Day(days_since_epoch(*value)),
+            ExtensionValue::Code(value) => Self::Code(value.number),
+        }
     }
 }
 
-fn extension_cell(value: &ExtensionValue) -> Cell<'_> {
-    match value {
-        ExtensionValue::Boolean(value) => Cell::Boolean(*value),
-        ExtensionValue::Integer(value) => Cell::Integer(*value),
-        ExtensionValue::Number(value) => Cell::Number(*value),
-        ExtensionValue::Text(value) => Cell::Text(value),
-        ExtensionValue::Date(value) => Cell::Day(days_since_epoch(*value)),
-        ExtensionValue::Code(value) => Cell::Code(value.number),
-    }
-}
-
-/// Whether a rule may see what stands under a path. A place in a household is the household's to show.
-pub(super) fn is_seen(row: &Row<'_>, path: &str) -> bool {
-    match row {
-        Row::Person(_, _, fields) => path == ROLE_PATH || fields.allows(path),
-        Row::Group(_, fields) => fields.allows(path),
-        Row::Address(_) | Row::Code(_) | Row::Value(_) | Row::Membership(_) => true,
-    }
-}
-
-/// What a row says under a path; nothing where it is missing or hidden.
-pub(super) fn cell<'a>(row: Row<'a>, path: &str) -> Option<Cell<'a>> {
-    let text = |text: &'a Option<String>| text.as_deref().map(Cell::Text);
-    let code = |value: Option<CodedValue>| value.map(|value| Cell::Code(value.number));
-    if !is_seen(&row, path) {
-        return None;
-    }
-    match row {
-        Row::Code(value) => code(Some(value)),
-        Row::Value(value) => Some(extension_cell(value)),
-        Row::Person(..) | Row::Group(..) if let Some(path) = path.strip_prefix(EXTENSION_PREFIX) => {
-            match extension_of(&row)?.get(path)? {
-                ExtensionContent::One(value) => Some(extension_cell(value)),
-                ExtensionContent::Many(_) => None,
+/// What a row says in a place; nothing where it is missing or hidden.
+pub(super) fn cell<'a>(row: &Row<'a>, place: Place<'_>) -> Option<Cell<'a>> {
+    match *row {
+        Row::Record { values, extension, role, fields } => {
+            if !place.is_seen(fields) {
+                return None;
+            }
+            match place {
+                Place::Role => role.map(|role| Cell::Code(role.number)),
+                Place::InUse(field) => {
+                    let recorded = values.value(field.tag).and_then(|value| Cell::of(value, &field.kind));
+                    recorded.or(Some(Cell::Boolean(true)))
+                }
+                Place::Field(field) => Cell::of(values.value(field.tag)?, &field.kind),
+                Place::Within(field, part) => match values.value(field.tag)? {
+                    Value::Struct(parts) => Cell::of(parts.value(part.tag)?, &part.kind),
+                    _ => None,
+                },
+                Place::Extension(_, path) => match extension.get(path)? {
+                    ExtensionContent::One(value) => Some(Cell::of_module(value)),
+                    ExtensionContent::Many(_) => None,
+                },
+                Place::Program | Place::Item(_) | Place::OfItem(_) => None,
             }
         }
-        Row::Membership(fact) => match path {
-            "program" => text(&fact.program),
-            "status" => fact.status.map(|status| Cell::Text(status.name())),
-            "enrollment_date" => fact.enrollment_date.map(|day| Cell::Day(days_since_epoch(day))),
-            "exit_date" => fact.exit_date.map(|day| Cell::Day(days_since_epoch(day))),
-            "exit_reason" => text(&fact.exit_reason),
+        Row::Item(value) => match (place, value) {
+            (Place::Item(kind), value) => Cell::of(value, kind),
+            (Place::OfItem(part), Value::Struct(parts)) => Cell::of(parts.value(part.tag)?, &part.kind),
             _ => None,
         },
-        Row::Group(details, _) => match path {
-            "active" => Some(Cell::Boolean(details.active.unwrap_or(true))),
-            "name" => text(&details.name),
-            "group_type" => code(details.group_type),
-            "housing_type" => code(details.housing_type),
+        Row::Extended(value) => Some(Cell::of_module(value)),
+        Row::Membership(fact) => match place {
+            Place::Program => fact.program.as_deref().map(Cell::Text),
+            Place::Field(field) => Cell::of(fact.values.value(field.tag)?, &field.kind),
             _ => None,
-        },
-        Row::Address(address) => match path {
-            "type" => text(&address.kind),
-            "text" => text(&address.text),
-            "city" => text(&address.city),
-            "district" => text(&address.district),
-            "region" => text(&address.region),
-            "postal_code" => text(&address.postal_code),
-            "country" => code(address.country),
-            _ => None,
-        },
-        Row::Person(details, role, _) => match path {
-            ROLE_PATH => code(role),
-            "active" => Some(Cell::Boolean(details.active.unwrap_or(true))),
-            "birth_date" => details.birth_date.map(|day| Cell::Day(days_since_epoch(day))),
-            "birth_date_estimated" => details.birth_date_estimated.map(Cell::Boolean),
-            "deceased_date" => details.deceased_date.map(|day| Cell::Day(days_since_epoch(day))),
-            "income.amount" => details.income.map(|income| Cell::Number(income.amount)),
-            "income.currency" => code(details.income.and_then(|income| income.currency)),
-            "income.period" => details.income.and_then(|income| income.period).map(|period| {
-                Cell::Text(match period {
-                    IncomePeriod::Month => "month",
-                    IncomePeriod::Year => "year",
-                })
-            }),
-            _ => match path.strip_prefix("name.") {
-                Some(part) => name_part(details, part),
-                None => {
-                    let field = CodedField::individual_singles().find(|field| field.path() == path);
-                    field.and_then(|field| code(details.code(field)))
-                }
-            },
         },
     }
 }
 
-fn name_part<'a>(details: &'a IndividualDetails, part: &str) -> Option<Cell<'a>> {
-    let name = details.name.as_ref()?;
-    let text = match part {
-        "family" => &name.family,
-        "given" => &name.given,
-        "middle" => &name.middle,
-        "prefix" => &name.prefix,
-        "suffix" => &name.suffix,
-        "text" => &name.text,
-        _ => return None,
-    };
-    text.as_deref().map(Cell::Text)
+/// Adds the items of the list that stands in a place of a row; whether one is recorded there and may be seen.
+pub(super) fn add_items<'a>(row: &Row<'a>, place: Place<'_>, items: &mut Vec<Row<'a>>) -> bool {
+    let Row::Record { values, extension, fields, .. } = *row else { return false };
+    match place {
+        _ if !place.is_seen(fields) => false,
+        Place::Extension(_, path) => extension.get(path).is_some_and(|content| {
+            items.extend(content.values().iter().map(Row::Extended));
+            true
+        }),
+        Place::Field(field) => match values.value(field.tag) {
+            Some(Value::List(list)) => {
+                items.extend(list.iter().map(Row::Item));
+                true
+            }
+            _ => false,
+        },
+        _ => false,
+    }
 }

@@ -7,9 +7,12 @@ use daftar_domain::calendar::parse_date;
 use daftar_domain::code::{CodedValue, EditionNumber};
 use daftar_domain::eligibility::{FieldType, Subject};
 use daftar_domain::extension::{Extension, ExtensionContent, ExtensionFields, ExtensionValue};
-use daftar_domain::individual::IndividualDetails;
+use daftar_domain::individual::{
+    ADDRESS, BIRTH_DATE, GENDER, INCOME, INCOME_AMOUNT, INCOME_PERIOD, IncomePeriod, IndividualDetails, LANGUAGES, NAME,
+};
 use daftar_domain::manifest::{ExtensionField, ExtensionFieldKind, ExtensionPath};
-use daftar_domain::vocabulary::CodedField;
+use daftar_domain::value::Values;
+use daftar_domain::{address, person_name};
 
 fn coded(number: u32) -> CodedValue {
     CodedValue { number: CodeNumber(number), edition: EditionNumber(0) }
@@ -44,7 +47,7 @@ fn declared() -> ExtensionFields {
 #[test]
 fn lays_out_what_modules_add_and_takes_a_value_of_another_type_for_missing() {
     let field = |name: &str, content| (ExtensionPath::parse(&format!("farmer.{name}")).unwrap(), content);
-    let farmer = |fields| IndividualDetails { extension: Extension::new(fields), ..IndividualDetails::default() };
+    let farmer = |fields| IndividualDetails::new(Vec::new(), Values::default(), Extension::new(fields));
     let crops = ExtensionContent::Many(vec![ExtensionValue::Code(coded(3)), ExtensionValue::Code(coded(4))]);
     let first = farmer(vec![
         field("crops", crops),
@@ -78,12 +81,10 @@ fn lays_out_what_modules_add_and_takes_a_value_of_another_type_for_missing() {
 
 #[test]
 fn lays_out_singles_lists_and_members_with_what_is_missing() {
-    let born = IndividualDetails {
-        birth_date: parse_date("1970-01-02").ok(),
-        codes: vec![(CodedField::Gender, coded(7))],
-        code_lists: vec![(CodedField::Languages, vec![coded(3), coded(4)])],
-        ..IndividualDetails::default()
-    };
+    let born = IndividualDetails::default()
+        .with(BIRTH_DATE, parse_date("1970-01-02").ok())
+        .with(GENDER, coded(7))
+        .with(LANGUAGES, vec![coded(3), coded(4)]);
     let unknown = IndividualDetails::default();
     let subjects = [
         SubjectFacts {
@@ -113,6 +114,36 @@ fn lays_out_singles_lists_and_members_with_what_is_missing() {
     assert_eq!(found(RowSpace::Members, "gender"), (vec![0b01], ColumnValues::Codes(vec![7, 0])));
     let numbers: Vec<u32> = codes_with_texts(&references, &batch).into_iter().map(|number| number.0).collect();
     assert_eq!(numbers, [3, 4, 7, 9]);
+}
+
+#[test]
+fn lays_out_parts_and_takes_who_does_not_say_for_in_use() {
+    let city = |name: &str| Values::default().with(address::CITY, name.to_owned());
+    let known = IndividualDetails::default()
+        .with(NAME, Values::default().with(person_name::FAMILY, "Diallo".to_owned()))
+        .with(INCOME, Values::default().with(INCOME_AMOUNT, 12.5).with(INCOME_PERIOD, IncomePeriod::Year))
+        .with(ADDRESS, vec![city("Kindia"), Values::default()]);
+    let subject = |details| SubjectFacts {
+        me: Me::Person(person(details, None)),
+        members: Members::Unknown,
+        programs: Programs::Unknown,
+    };
+    let subjects = [subject(known), subject(IndividualDetails::default())];
+    let subjects: Vec<&SubjectFacts> = subjects.iter().collect();
+    let references = ["name.family", "income.amount", "income.period", "address[].city", "active"];
+    let references = references.map(|path| reference(RowSpace::Me, path));
+    let batch = batch(&schema(Subject::Individual, &ExtensionFields::default()), &references, &subjects, 0).unwrap();
+    let found = |path: &str| {
+        let column = batch.columns.iter().find(|column| column.path == path).unwrap();
+        (column.valid.clone(), column.values.clone())
+    };
+    let texts = |offsets, text: &str| ColumnValues::Texts { offsets, bytes: text.as_bytes().to_vec() };
+    assert_eq!(found("name.family"), (vec![0b01], texts(vec![0, 6, 6], "Diallo")));
+    assert_eq!(found("income.amount"), (vec![0b01], ColumnValues::Numbers(vec![12.5, 0.0])));
+    assert_eq!(found("income.period"), (vec![0b01], texts(vec![0, 4, 4], "year")));
+    assert_eq!(found("address"), (vec![0b01], ColumnValues::Lists(vec![0, 2, 2])));
+    assert_eq!(found("address[].city"), (vec![0b01], texts(vec![0, 6, 6], "Kindia")));
+    assert_eq!(found("active"), (vec![], ColumnValues::Booleans(vec![1, 1])));
 }
 
 #[test]

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use super::Loader;
-use crate::codes::{Held, resolve, resolve_group, resolve_individual};
+use crate::codes::{self, Held, resolve};
+use crate::edit::references;
 use crate::eligibility::evaluate::SubjectInput;
 use crate::eligibility::facts::{
     InlineMe, InlinePerson, InlineSubject, Me, Members, Person, PersonInHousehold, Programs, SubjectFacts,
 };
-use crate::{group, individual};
 use daftar_domain::code::CodeUri;
 use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::record::{Fields, RecordType};
 use daftar_domain::subject::SubjectReference;
 use daftar_domain::vocabulary::CodedField;
 use daftar_vocabulary::Generation;
@@ -62,9 +64,7 @@ fn all(
 fn facts(generation: &Generation, inline: &InlineSubject, problems: &mut Vec<FieldProblem>) -> SubjectFacts {
     let me = match &inline.me {
         InlineMe::Person(person) => Me::Person(person_of(generation, person, problems)),
-        InlineMe::Group(draft) => {
-            Me::InlineGroup(Box::new(resolve_group(generation, &Held::default(), (**draft).clone(), problems)))
-        }
+        InlineMe::Group(draft) => Me::InlineGroup(Box::new(resolved(generation, draft, problems))),
     };
     let mut members = Vec::new();
     for (at, member) in inline.members.iter().flatten().enumerate() {
@@ -81,9 +81,24 @@ fn facts(generation: &Generation, inline: &InlineSubject, problems: &mut Vec<Fie
 
 fn person_of(generation: &Generation, person: &InlinePerson, problems: &mut Vec<FieldProblem>) -> PersonInHousehold {
     let role = person.role.as_ref();
-    let role = role.and_then(|code| resolve(generation, CodedField::MemberRole, "role".to_owned(), code, problems));
-    let details = resolve_individual(generation, &Held::default(), person.details.clone(), problems);
+    let role = role.and_then(|code| resolve(generation, CodedField::MemberRole, "role", code, problems));
+    let details = resolved(generation, &person.details, problems);
     PersonInHousehold { person: Person::Inline(Box::new(details)), role }
+}
+
+fn resolved<T: RecordType>(
+    generation: &Generation,
+    draft: &Fields<T, CodeUri, IdentifierKey>,
+    problems: &mut Vec<FieldProblem>,
+) -> Fields<T> {
+    references::resolve(generation, &Held::default(), None, without_references(draft), problems)
+}
+
+/// A record without the fields that refer to others: these decide nothing, and are left.
+fn without_references<T: RecordType>(draft: &Fields<T, CodeUri, IdentifierKey>) -> Fields<T, CodeUri, IdentifierKey> {
+    let fields = draft.iter().filter(|(_, value)| value.references().is_empty());
+    let values = fields.map(|(tag, value)| (tag, value.clone())).collect();
+    Fields::new(draft.identifiers.clone(), values, draft.extension.clone())
 }
 
 /// Checks a part of the request, and puts its place before the fields of the problems that this adds.
@@ -108,13 +123,13 @@ pub(in crate::eligibility) fn inline_codes(subjects: &[SubjectInput]) -> Vec<Cod
         let me = match &inline.me {
             InlineMe::Person(person) => Some(person),
             InlineMe::Group(draft) => {
-                codes.extend(group::codes_of(draft));
+                codes.extend(codes::of_draft(&without_references(draft)));
                 None
             }
         };
         for person in me.into_iter().map(|person| &**person).chain(inline.members.iter().flatten()) {
             codes.extend(person.role.clone());
-            codes.extend(individual::codes_of(&person.details));
+            codes.extend(codes::of_draft(&without_references(&person.details)));
         }
     }
     codes
@@ -123,13 +138,13 @@ pub(in crate::eligibility) fn inline_codes(subjects: &[SubjectInput]) -> Vec<Cod
 #[cfg(test)]
 mod tests {
     use super::*;
-    use daftar_domain::individual::IndividualDetails;
+    use daftar_domain::individual::{GENDER, IndividualDetails};
     use daftar_vocabulary::testing::generation;
 
     /// A person of a sex that is none, with as many members of the household like it.
     fn wrong(members: usize) -> SubjectInput {
         let gender = CodeUri::parse("urn:iso:std:iso:5218#7").unwrap();
-        let details = IndividualDetails { codes: vec![(CodedField::Gender, gender)], ..IndividualDetails::default() };
+        let details: IndividualDetails<CodeUri, IdentifierKey> = IndividualDetails::default().with(GENDER, gender);
         let person = || InlinePerson { details: details.clone(), role: None };
         let members = Some((0..members).map(|_| person()).collect());
         SubjectInput::Inline(Box::new(InlineSubject {

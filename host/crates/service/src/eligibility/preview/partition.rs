@@ -282,12 +282,12 @@ impl PartitionColumns {
             ChangedRecord::Individual(_) | ChangedRecord::Program(_) => true,
             ChangedRecord::Group(group) => {
                 let itself = SubjectReference { kind: Subject::Group, id: group.id };
-                let mut members = group.details.members.iter().flatten();
+                let mut members = group.details.members();
                 let person = |id| SubjectReference { kind: Subject::Individual, id };
                 is_there(itself) || is_subject(itself) || members.any(|member| is_subject(person(member.individual)))
             }
-            ChangedRecord::ProgramMembership(membership) => is_subject(membership.details.beneficiary),
-            ChangedRecord::Consent(consent) => is_there(consent.details.subject),
+            ChangedRecord::ProgramMembership(membership) => is_subject(membership.details.beneficiary()),
+            ChangedRecord::Consent(consent) => is_there(consent.details.subject()),
         }
     }
 
@@ -301,7 +301,7 @@ impl PartitionColumns {
                 snapshot.row_of(person.id).is_some() || is_last(person.id, snapshot.last_of(Subject::Individual))
             }
             ChangedRecord::Group(group) => {
-                let mut members = group.details.members.iter().flatten();
+                let mut members = group.details.members();
                 // One that was there before and named nobody of here may have consents that are not.
                 let is_new = group.meta.version == VersionId::FIRST;
                 let is_placed = snapshot.group_row_of(group.id).is_some()

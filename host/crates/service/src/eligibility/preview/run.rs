@@ -4,8 +4,6 @@ mod count;
 mod trace;
 mod turn;
 
-use daftar_domain::group::GroupDetails;
-use daftar_domain::individual::IndividualDetails;
 use daftar_store::TypedReads;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,13 +23,16 @@ use super::inquiry::Inquiry;
 use super::parted::Parted;
 use super::{Counts, Preview, PreviewEvent, REGIONS_MAX, Shown};
 use crate::{audit, search};
-use daftar_domain::address::Address;
+use daftar_domain::address::REGION;
 use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::consent::ConsentId;
 use daftar_domain::eligibility::{Diagnostic, Reference, Subject};
 use daftar_domain::error::AppError;
+use daftar_domain::group::{self, GroupDetails};
+use daftar_domain::individual::{self, IndividualDetails};
 use daftar_domain::person_name::search_phrase;
 use daftar_domain::record::RecordId;
+use daftar_domain::value::{Key, List, Part, Values};
 use daftar_index::RowMarks;
 use daftar_sandbox::EngineError;
 
@@ -174,17 +175,18 @@ impl Run {
     /// A region as that record spells it.
     async fn spelt(&self, record: RecordId, phrase: String) -> Result<String, AppError> {
         let store = &self.inquiry.registry.store;
-        let addresses: Option<Vec<Address>> = match self.inquiry.kind {
+        let spelt = match self.inquiry.kind {
             Subject::Individual => {
-                store.find::<IndividualDetails>(record).await?.and_then(|record| record.details.address.clone())
+                let person = store.find::<IndividualDetails>(record).await?;
+                person.and_then(|person| spelling(&person.details, individual::ADDRESS, &phrase))
             }
             Subject::Group => {
-                store.find::<GroupDetails>(record).await?.and_then(|record| record.details.address.clone())
+                let group = store.find::<GroupDetails>(record).await?;
+                group.and_then(|group| spelling(&group.details, group::ADDRESS, &phrase))
             }
         };
-        let mut regions = addresses.into_iter().flatten().filter_map(|address| address.region);
         // The record may have moved since: then the region is told as it is compared.
-        Ok(regions.find(|region| search_phrase(region) == phrase).unwrap_or(phrase))
+        Ok(spelt.unwrap_or(phrase))
     }
 
     /// The line of the whole preview, its sample not yet in it.
@@ -201,6 +203,12 @@ impl Run {
         let line = line.with_fields(self.inquiry.references.iter().map(Reference::name)).with_note(note);
         if self.is_streamed { line.with_status(STREAMED) } else { line }
     }
+}
+
+/// How a record spells a region in one of its addresses.
+fn spelling(details: &Values, addresses: Key<List<Part>>, phrase: &str) -> Option<String> {
+    let mut regions = details.items(addresses).filter_map(|address| address.get(REGION));
+    regions.find(|region| search_phrase(region) == phrase).map(str::to_owned)
 }
 
 /// The places of the sample among so many subjects, spread evenly, ascending.

@@ -6,18 +6,16 @@
 use daftar_store::TypedReads;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::audit;
 use crate::registry::Registry;
+use crate::{audit, codes};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
-use daftar_domain::change::ChangedRecord;
-use daftar_domain::code::{CodeNumber, CodedValue};
+use daftar_domain::code::CodeNumber;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
-use daftar_domain::extension::{EXTENSION, Extension};
 use daftar_domain::group::GroupDetails;
 use daftar_domain::identifier::Identifier;
 use daftar_domain::individual::IndividualDetails;
-use daftar_domain::record::{RecordId, RecordKind};
+use daftar_domain::record::{Fields, RecordId, RecordKind, RecordType};
 use daftar_vocabulary::Generation;
 
 /// The most records that one report names.
@@ -62,7 +60,7 @@ impl Carriers {
                 let Some(last) = page.last() else { break };
                 after = last.place().1;
                 for record in &page {
-                    carriers.note(kind, record.place().1, identifiers_of(record), systems);
+                    carriers.note(kind, record.place().1, &record.identifiers(), systems);
                 }
             }
         }
@@ -126,7 +124,7 @@ pub(super) async fn records(
     let mut found = Vec::new();
     for page in individuals.chunks(PAGE_RECORDS) {
         let records = registry.store.find_all::<IndividualDetails>(page).await?;
-        found.extend(records.iter().filter_map(|record| of.individual(&record.details)));
+        found.extend(records.iter().filter_map(|record| of.record(&record.details)));
         if found.len() >= limit {
             break;
         }
@@ -136,7 +134,7 @@ pub(super) async fn records(
             break;
         }
         let record = registry.store.find::<GroupDetails>(id).await?;
-        found.extend(record.and_then(|record| of.group(&record.details)));
+        found.extend(record.and_then(|record| of.record(&record.details)));
     }
     found.truncate(limit);
     for page in found.chunks(AUDITED_TARGETS) {
@@ -156,25 +154,9 @@ struct Touching<'a> {
 }
 
 impl Touching<'_> {
-    fn individual(&self, details: &IndividualDetails) -> Option<TouchedRecord> {
-        let codes = details.every_code().into_iter().map(|(field, value)| (field.path().to_owned(), value));
-        let extension = extension_codes(&details.extension);
-        self.record(RecordKind::Individual, &details.identifiers, codes.chain(extension))
-    }
-
-    fn group(&self, details: &GroupDetails) -> Option<TouchedRecord> {
-        let codes = details.every_code().into_iter().map(|(field, value)| (field.path().to_owned(), value));
-        let extension = extension_codes(&details.extension);
-        self.record(RecordKind::Group, &details.identifiers, codes.chain(extension))
-    }
-
-    fn record(
-        &self,
-        kind: RecordKind,
-        identifiers: &[Identifier],
-        codes: impl Iterator<Item = (String, CodedValue)>,
-    ) -> Option<TouchedRecord> {
-        let mut touched: Vec<(String, String)> = codes
+    fn record<T: RecordType>(&self, details: &Fields<T>) -> Option<TouchedRecord> {
+        let identifiers = &details.identifiers;
+        let mut touched: Vec<(String, String)> = codes::with_fields(details)
             .filter(|(_, value)| self.lost.contains(&value.number))
             .filter_map(|(field, value)| Some((field, self.generation.table().uri(value.number)?.to_string())))
             .collect();
@@ -183,22 +165,7 @@ impl Touching<'_> {
         touched.extend(systems.map(|system| ("identifier".to_owned(), system.to_owned())));
         touched.sort_unstable();
         touched.dedup();
-        let reference = format!("{kind}/{}", identifiers.first()?.key.reveal());
+        let reference = crate::records::reference(T::KIND, &identifiers.first()?.key);
         (!touched.is_empty()).then_some(TouchedRecord { reference, codes: touched })
     }
-}
-
-/// The identifiers of a program or a membership; a consent has none of these systems.
-fn identifiers_of(record: &ChangedRecord) -> &[Identifier] {
-    match record {
-        ChangedRecord::Individual(record) => &record.details.identifiers,
-        ChangedRecord::Group(record) => &record.details.identifiers,
-        ChangedRecord::Program(record) => &record.details.identifiers,
-        ChangedRecord::ProgramMembership(record) => &record.details.identifiers,
-        ChangedRecord::Consent(_) => &[],
-    }
-}
-
-fn extension_codes(extension: &Extension) -> impl Iterator<Item = (String, CodedValue)> + '_ {
-    extension.coded().map(|(path, value)| (format!("{EXTENSION}.{path}"), *value))
 }

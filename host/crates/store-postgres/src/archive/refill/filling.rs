@@ -297,7 +297,7 @@ impl Filling {
                 }
                 self.locked.last.raise(kind, id);
                 if let ChangedRecord::ProgramMembership(membership) = &record
-                    && membership.details.status.is_open()
+                    && membership.details.status().is_open()
                 {
                     let slot = membership.details.slot();
                     self.tables.open_memberships.add(vec![

@@ -65,7 +65,7 @@ impl Met {
             let beneficiary = slot.beneficiary;
             let (of, key) = (kind_number(beneficiary.kind.record_kind()), signed(beneficiary.id.0));
             let held = (signed(slot.program.0), of, key, place.1);
-            if is_present && membership.details.status.is_open() {
+            if is_present && membership.details.status().is_open() {
                 self.open_slots.push(held);
             }
             if !is_new {

@@ -6,29 +6,32 @@ use jiff::civil::Date;
 
 use super::super::PostgresIndex;
 use super::database::Database;
-use daftar_domain::address::Address;
+use daftar_domain::address;
 use daftar_domain::calendar::{Period, date_from_days};
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::code::{CodeNumber, CodedValue, EditionNumber};
-use daftar_domain::consent::{ConsentDetails, ConsentId};
+use daftar_domain::consent::{CONSENT_ID, ConsentDetails, ConsentId, EFFECTIVE_DATE, GRANTEE, SCOPES, SUBJECT};
 use daftar_domain::consent_filter::ConsentFilter;
-use daftar_domain::group::{GroupDetails, Member};
+use daftar_domain::group::{self, GroupDetails, Member};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
-use daftar_domain::individual::IndividualDetails;
-use daftar_domain::organization::{LegalBasis, Organization};
-use daftar_domain::person_name::PersonName;
-use daftar_domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
-use daftar_domain::record::{Record, RecordId, RecordMeta, VersionId};
+use daftar_domain::individual::{self, IndividualDetails};
+use daftar_domain::organization::Organization;
+use daftar_domain::person_name;
+use daftar_domain::program_membership::{
+    BENEFICIARY, ENROLLMENT_DATE, MembershipStatus, PROGRAM, ProgramMembershipDetails, STATUS,
+};
+use daftar_domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::found::Sorting;
 use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::order::{Direction, SortField, SortKey, Window};
 use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
 use daftar_domain::search::{
-    CodeCondition, CodedPlace, DateCondition, DateOperator, GroupQuery, IndividualQuery, Page, PlaceCondition,
-    TextConditions,
+    CodeCondition, CodedPlace, DateCondition, DateConditions, DateOperator, GroupQuery, IndividualQuery, Page,
+    PlaceCondition, TextConditions,
 };
 use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_domain::value::{Reference, Values};
 use daftar_domain::vocabulary::CodedField;
 use daftar_store::index::{Index, Sees};
 
@@ -58,22 +61,19 @@ fn subject(id: u64) -> SubjectReference {
 }
 
 fn person(id: u64) -> ChangedRecord {
-    let district = Some(format!("district {}", id % 500));
-    let address = Address { district, country: Some(code(900)), ..Address::default() };
-    let name = PersonName {
-        family: Some(format!("family{}", id % 1_000)),
-        given: Some(format!("given{id}")),
-        ..PersonName::default()
-    };
-    let details = IndividualDetails {
-        identifiers: vec![Identifier { key: key(id), period: None }],
-        name: Some(name),
-        active: Some(!id.is_multiple_of(500)),
-        birth_date: Some(day(id % 20_000)),
-        codes: vec![(CodedField::Gender, code(id % 2 + 1)), (CodedField::Occupation, code(id % 400 + 100))],
-        address: Some(vec![address]),
-        ..IndividualDetails::default()
-    };
+    let address: Values =
+        Values::default().with(address::DISTRICT, format!("district {}", id % 500)).with(address::COUNTRY, code(900));
+    let name: Values = Values::default()
+        .with(person_name::FAMILY, format!("family{}", id % 1_000))
+        .with(person_name::GIVEN, format!("given{id}"));
+    let mut details = IndividualDetails::default()
+        .with(individual::NAME, name)
+        .with(individual::ACTIVE, !id.is_multiple_of(500))
+        .with(individual::BIRTH_DATE, day(id % 20_000))
+        .with(individual::GENDER, code(id % 2 + 1))
+        .with(individual::OCCUPATION, code(id % 400 + 100))
+        .with(individual::ADDRESS, vec![address]);
+    details.identifiers = vec![Identifier { key: key(id), period: None }];
     ChangedRecord::Individual(record(id, details))
 }
 
@@ -84,29 +84,21 @@ fn household(id: u64) -> ChangedRecord {
         period: Some(Period { start: Some(day(id % 1_000)), end: None }),
         is_inactive: false,
     };
-    let details = GroupDetails {
-        identifiers: vec![Identifier { key: key(id), period: None }],
-        name: Some(format!("household{id}")),
-        group_type: Some(code(1_000 + id % 200)),
-        members: Some((1..=4).map(|place| member((id - 1) * 4 + place)).collect()),
-        ..GroupDetails::default()
-    };
+    let mut details = GroupDetails::default()
+        .with(group::NAME, format!("household{id}"))
+        .with(group::GROUP_TYPE, code(1_000 + id % 200))
+        .with(group::MEMBER, (1..=4).map(|place| member((id - 1) * 4 + place)).collect::<Vec<_>>());
+    details.identifiers = vec![Identifier { key: key(id), period: None }];
     ChangedRecord::Group(record(id, details))
 }
 
 fn membership(id: u64) -> ChangedRecord {
     let status = if id.is_multiple_of(200) { MembershipStatus::Draft } else { MembershipStatus::Enrolled };
-    let details = ProgramMembershipDetails {
-        identifiers: Vec::new(),
-        has_no_identifier: false,
-        program: RecordId(id % 200 + 1),
-        beneficiary: subject(id),
-        status,
-        enrollment_date: Some(day(id % 5_000)),
-        exit_date: None,
-        exit_reason: None,
-        override_reason: None,
-    };
+    let details = ProgramMembershipDetails::default()
+        .with(PROGRAM, Reference { kind: RecordKind::Program, id: RecordId(id % 200 + 1) })
+        .with(BENEFICIARY, Reference::from(subject(id)))
+        .with(STATUS, status)
+        .with(ENROLLMENT_DATE, day(id % 5_000));
     ChangedRecord::ProgramMembership(record(id, details))
 }
 
@@ -115,18 +107,12 @@ fn organization(id: u64) -> Organization {
 }
 
 fn consent(id: u64) -> ChangedRecord {
-    let details = ConsentDetails {
-        id: ConsentId::from_bytes(u128::from(id).to_be_bytes()),
-        subject: subject(id),
-        grantee: organization(id),
-        purpose: None,
-        effective_date: day(0),
-        expiry_date: None,
-        resources: vec![Resource::Individual, Resource::ProgramMembership],
-        fields: None,
-        legal_basis: LegalBasis::Consent,
-        is_withdrawn: false,
-    };
+    let details = ConsentDetails::default()
+        .with(CONSENT_ID, ConsentId::from_bytes(u128::from(id).to_be_bytes()))
+        .with(SUBJECT, Reference::from(subject(id)))
+        .with(GRANTEE, organization(id).as_str().to_owned())
+        .with(EFFECTIVE_DATE, day(0))
+        .with(SCOPES, vec![Resource::Individual, Resource::ProgramMembership]);
     ChangedRecord::Consent(record(id, details))
 }
 
@@ -165,7 +151,11 @@ fn people_queries() -> Vec<(&'static str, u64, IndividualQuery)> {
     let by_text = |texts| IndividualQuery { texts, ..IndividualQuery::default() };
     let place = |groups, roles| PlaceCondition { day: 2_000, is_none: false, groups, roles };
     let within = |first_ms, last_ms| InstantCondition { operator: DateOperator::Equal, first_ms, last_ms };
-    let born = |operator, number| DateCondition { operator, date: day(number) };
+    let born = |conditions: &[(DateOperator, u64)]| {
+        let conditions =
+            conditions.iter().map(|(operator, number)| DateCondition { operator: *operator, date: day(*number) });
+        DateConditions::from([("birth_date", conditions.collect())])
+    };
     vec![
         ("identifier", 1, IndividualQuery { identifiers: vec![key(7)], ..everybody.clone() }),
         ("name", 1, by_text(TextConditions { name_words: words(&["given39999"]), ..Default::default() })),
@@ -182,10 +172,10 @@ fn people_queries() -> Vec<(&'static str, u64, IndividualQuery)> {
         ("nobody's name", 0, by_text(TextConditions { name_words: words(&["nobody"]), ..Default::default() })),
         ("district", 80, by_text(TextConditions { districts: words(&["district 77"]), ..Default::default() })),
         ("word of an address", 80, by_text(TextConditions { address_words: words(&["77"]), ..Default::default() })),
-        ("birth date", 2, IndividualQuery { birth_date: vec![born(DateOperator::Equal, 77)], ..everybody.clone() }),
+        ("birth date", 2, IndividualQuery { dates: born(&[(DateOperator::Equal, 77)]), ..everybody.clone() }),
         ("birth dates", 20, {
-            let between = vec![born(DateOperator::OnOrAfter, 100), born(DateOperator::Before, 110)];
-            IndividualQuery { birth_date: between, ..everybody.clone() }
+            let dates = born(&[(DateOperator::OnOrAfter, 100), (DateOperator::Before, 110)]);
+            IndividualQuery { dates, ..everybody.clone() }
         }),
         ("code", 100, IndividualQuery { codes: codes(CodedField::Occupation, 200), ..everybody.clone() }),
         ("inactive", 80, IndividualQuery { active: Some(false), ..everybody.clone() }),
@@ -199,8 +189,8 @@ fn people_queries() -> Vec<(&'static str, u64, IndividualQuery)> {
             IndividualQuery { place: Some(place), ..everybody.clone() }
         }),
         ("code and birth date", 2, {
-            let birth_date = vec![born(DateOperator::Equal, 100)];
-            IndividualQuery { codes: codes(CodedField::Occupation, 200), birth_date, ..everybody }
+            let dates = born(&[(DateOperator::Equal, 100)]);
+            IndividualQuery { codes: codes(CodedField::Occupation, 200), dates, ..everybody }
         }),
     ]
 }
@@ -280,7 +270,8 @@ fn a_page_of_many_is_led_by_an_index_in_its_order() {
     let page = Window::from(Page::default());
     let everybody = IndividualQuery::default();
     let codes = [CodedField::Gender, CodedField::Occupation].map(SortField::Code);
-    for field in [SortField::Name, SortField::BirthDate, SortField::LastUpdated].into_iter().chain(codes) {
+    let fields = [SortField::Name, SortField::Date("birth_date"), SortField::LastUpdated];
+    for field in fields.into_iter().chain(codes) {
         for direction in [Direction::Ascending, Direction::Descending] {
             let keys = [SortKey { field, direction }];
             let sorting = Sorting { keys: &keys, code_ranks: &[] };

@@ -8,25 +8,33 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 
-use daftar_domain::address::Address;
+use daftar_domain::address::REGION;
 use daftar_domain::calendar::date_from_days;
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::code::{CodeNumber, CodedValue};
-use daftar_domain::consent::{ConsentDetails, ConsentId};
+use daftar_domain::consent::{
+    CONSENT_ID, ConsentDetails, ConsentId, EFFECTIVE_DATE, EXPIRY_DATE, FIELD_NAMES, GRANTEE, LEGAL_BASIS, PURPOSE,
+    SCOPES, SUBJECT, WITHDRAWN,
+};
 use daftar_domain::consent_filter::{ConsentFilter, Purpose};
 use daftar_domain::extension::{Extension, ExtensionContent, ExtensionValue};
-use daftar_domain::group::{GroupDetails, Relationship};
+use daftar_domain::group::{
+    ACTIVE, ADDRESS, GROUP_TYPE, GroupDetails, HOUSING_TYPE, NAME, RELATIONSHIP, RELATIONSHIP_TARGET, RELATIONSHIP_TYPE,
+};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
-use daftar_domain::individual::Individual;
+use daftar_domain::individual::{DECEASED_DATE, Individual};
 use daftar_domain::manifest::ExtensionPath;
 use daftar_domain::organization::{LegalBasis, Organization};
-use daftar_domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
-use daftar_domain::record::{Record, RecordId, RecordMeta, VersionId};
+use daftar_domain::program_membership::{
+    BENEFICIARY, ENROLLMENT_DATE, EXIT_DATE, MembershipStatus, PROGRAM, ProgramMembershipDetails, STATUS,
+};
+use daftar_domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::order::{Direction, SortField, SortKey};
 use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
 use daftar_domain::search::{CodeCondition, CodedPlace, GroupQuery, IndividualQuery};
 use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_domain::value::{Reference, Values};
 use daftar_domain::vocabulary::CodedField;
 use daftar_index::testing::{IDENTIFIERS, any_code, any_day, any_group, any_individual, any_query, any_text};
 
@@ -73,7 +81,7 @@ fn any_extension() -> impl Strategy<Value = Extension> {
 
 fn any_person() -> impl Strategy<Value = Individual> {
     (any_individual(), option::of(any_day()), any_extension()).prop_map(|(mut person, deceased_date, extension)| {
-        person.details.deceased_date = deceased_date;
+        person.details.set(DECEASED_DATE, deceased_date);
         person.details.extension = extension;
         person
     })
@@ -86,18 +94,20 @@ fn any_household() -> impl Strategy<Value = (i64, GroupDetails)> {
         let (at_ms, active, name, identifiers) = facts;
         let (group_type, housing_type, kinds, extension) = codes;
         let identifier = |text| Identifier { key: IdentifierKey::parse(text).unwrap(), period: None };
-        let related = |kind| Relationship { target: RecordId(1), kind, period: None };
-        let details = GroupDetails {
-            active,
-            name,
-            identifiers: identifiers.into_iter().map(identifier).collect(),
-            group_type,
-            housing_type,
-            relationships: Some(kinds.into_iter().map(related).collect()),
-            address: Some(vec![Address { region, ..Address::default() }]),
-            extension,
-            ..group
+        let target = Reference { kind: RecordKind::Group, id: RecordId(1) };
+        let related = |kind: CodedValue| -> Values {
+            Values::default().with(RELATIONSHIP_TARGET, target).with(RELATIONSHIP_TYPE, kind)
         };
+        let address: Values = Values::default().with(REGION, region);
+        let mut details = group
+            .with(ACTIVE, active)
+            .with(NAME, name)
+            .with(GROUP_TYPE, group_type)
+            .with(HOUSING_TYPE, housing_type)
+            .with(RELATIONSHIP, kinds.into_iter().map(related).collect::<Vec<_>>())
+            .with(ADDRESS, vec![address]);
+        details.identifiers = identifiers.into_iter().map(identifier).collect();
+        details.extension = extension;
         (at_ms, details)
     })
 }
@@ -111,17 +121,12 @@ fn any_membership() -> impl Strategy<Value = (i64, ProgramMembershipDetails)> {
     let facts = (any_subject(), 1_u64..4, select(&MembershipStatus::ALL[..]));
     (facts, option::of(any_day()), option::of(any_day()), 0_i64..5).prop_map(|(facts, enrolled, exited, at_ms)| {
         let (beneficiary, program, status) = facts;
-        let details = ProgramMembershipDetails {
-            identifiers: Vec::new(),
-            has_no_identifier: false,
-            program: RecordId(program),
-            beneficiary,
-            status,
-            enrollment_date: enrolled,
-            exit_date: exited,
-            exit_reason: None,
-            override_reason: None,
-        };
+        let details = ProgramMembershipDetails::default()
+            .with(PROGRAM, Reference { kind: RecordKind::Program, id: RecordId(program) })
+            .with(BENEFICIARY, Reference::from(beneficiary))
+            .with(STATUS, status)
+            .with(ENROLLMENT_DATE, enrolled)
+            .with(EXIT_DATE, exited);
         (at_ms, details)
     })
 }
@@ -136,18 +141,17 @@ fn any_consent() -> impl Strategy<Value = ConsentDetails> {
     let when = (-6_i32..3, option::of(0_i32..6), prop::bool::weighted(0.15));
     (any::<[u8; 16]>(), what, opens, when).prop_map(|(id, what, (resources, fields), (first, length, is_withdrawn))| {
         let (subject, grantee, purpose) = what;
-        ConsentDetails {
-            id: ConsentId::from_bytes(id),
-            subject,
-            grantee,
-            purpose: purpose.map(str::to_owned),
-            effective_date: date_from_days(first).unwrap(),
-            expiry_date: length.map(|length| date_from_days(first + length).unwrap()),
-            resources,
-            fields: fields.map(|fields| fields.into_iter().map(str::to_owned).collect()),
-            legal_basis: LegalBasis::Consent,
-            is_withdrawn,
-        }
+        ConsentDetails::default()
+            .with(CONSENT_ID, ConsentId::from_bytes(id))
+            .with(SUBJECT, Reference::from(subject))
+            .with(GRANTEE, grantee.as_str().to_owned())
+            .with(PURPOSE, purpose.map(str::to_owned))
+            .with(EFFECTIVE_DATE, date_from_days(first).unwrap())
+            .with(EXPIRY_DATE, length.map(|length| date_from_days(first + length).unwrap()))
+            .with(SCOPES, resources)
+            .with(FIELD_NAMES, fields.map(|fields| fields.into_iter().map(str::to_owned).collect::<Vec<_>>()))
+            .with(LEGAL_BASIS, LegalBasis::Consent)
+            .with(WITHDRAWN, is_withdrawn.then_some(true))
     })
 }
 
@@ -187,14 +191,15 @@ pub(super) fn any_register() -> impl Strategy<Value = Vec<Vec<ChangedRecord>>> {
         for (at, (at_ms, details)) in of_memberships {
             // Whose it is never changes.
             if let Some(at) = (!whose.is_empty()).then(|| at.index(whose.len())) {
-                let details = ProgramMembershipDetails { beneficiary: whose[at].1.beneficiary, ..details };
+                let details = details.with(BENEFICIARY, Reference::from(whose[at].1.beneficiary()));
                 second.push(membership(at as u64 + 1, 2, (at_ms, details)));
             }
         }
-        for (at, mut details) in of_consents {
+        for (at, details) in of_consents {
             // Whose it is, and its name, never change.
             if let Some(at) = (!given.is_empty()).then(|| at.index(given.len())) {
-                (details.subject, details.id) = (given[at].subject, given[at].id);
+                let subject = Reference::from(given[at].subject());
+                let details = details.with(SUBJECT, subject).with(CONSENT_ID, given[at].id());
                 second.push(consent(at as u64 + 1, 2, details));
             }
         }
@@ -238,6 +243,7 @@ pub(super) fn any_group_query() -> impl Strategy<Value = GroupQuery> {
                 members,
                 day,
                 last_updated: query.last_updated,
+                ..GroupQuery::default()
             }
         },
     )
@@ -276,12 +282,12 @@ pub(super) fn any_sees() -> impl Strategy<Value = Option<(ConsentFilter, Date)>>
 pub(super) fn any_sorting() -> impl Strategy<Value = Vec<SortKey>> {
     let fields = vec![
         SortField::Name,
-        SortField::BirthDate,
-        SortField::DeceasedDate,
+        SortField::Date("birth_date"),
+        SortField::Date("deceased_date"),
         SortField::LastUpdated,
-        SortField::Status,
-        SortField::EnrollmentDate,
-        SortField::ExitDate,
+        SortField::Word("status"),
+        SortField::Date("enrollment_date"),
+        SortField::Date("exit_date"),
         SortField::Code(CodedField::Gender),
         SortField::Code(CodedField::IncomeCurrency),
         SortField::Code(CodedField::GroupType),

@@ -214,7 +214,7 @@ fn single_questions_are_answered_alike() {
 fn a_position_of_another_order_is_no_error() {
     let database = Database::new();
     let (columns, index) = (Columns::default(), database.usual());
-    let fields = [SortField::Name, SortField::BirthDate, SortField::LastUpdated, SortField::Status];
+    let fields = [SortField::Name, SortField::Date("birth_date"), SortField::LastUpdated, SortField::Word("status")];
     let fields = fields.into_iter().chain([SortField::Code(CodedField::Gender)]);
     let keys: Vec<_> = fields.map(|field| SortKey { field, direction: Direction::Descending }).collect();
     let snapshot = columns.snapshot();

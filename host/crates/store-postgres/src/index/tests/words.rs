@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use super::super::term::WORD_BYTES_MAX;
 use super::database::Database;
-use daftar_domain::address::Address;
+use daftar_domain::address;
 use daftar_domain::change::ChangedRecord;
-use daftar_domain::individual::IndividualDetails;
-use daftar_domain::person_name::PersonName;
+use daftar_domain::individual::{ADDRESS, IndividualDetails, NAME};
+use daftar_domain::person_name;
 use daftar_domain::record::{Record, RecordId, RecordMeta, VersionId};
 use daftar_domain::search::found::Sorting;
 use daftar_domain::search::{IndividualQuery, Page, TextConditions};
+use daftar_domain::value::Values;
 use daftar_index::{Columns, SearchLimits};
 use daftar_store::index::Index;
 
 fn person(id: u64, name: &str, texts: &[String], region: &str) -> ChangedRecord {
-    let address =
-        |text: &String| Address { text: Some(text.clone()), region: Some(region.to_owned()), ..Address::default() };
-    let details = IndividualDetails {
-        name: Some(PersonName { text: Some(name.to_owned()), ..PersonName::default() }),
-        address: Some(texts.iter().map(address).collect()),
-        ..IndividualDetails::default()
+    let address = |text: &String| -> Values {
+        Values::default().with(address::TEXT, text.clone()).with(address::REGION, region.to_owned())
     };
+    let name: Values = Values::default().with(person_name::TEXT, name.to_owned());
+    let addresses: Vec<Values> = texts.iter().map(address).collect();
+    let details = IndividualDetails::default().with(NAME, name).with(ADDRESS, addresses);
     let meta = RecordMeta { version: VersionId::FIRST, last_updated: jiff::Timestamp::UNIX_EPOCH, source: None };
     ChangedRecord::Individual(Arc::new(Record { id: RecordId(id), meta, details }))
 }

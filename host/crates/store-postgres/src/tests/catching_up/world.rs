@@ -10,20 +10,22 @@ use sha2::{Digest, Sha256};
 use super::super::*;
 use daftar_domain::calendar::Period;
 use daftar_domain::client::ClientStatus;
-use daftar_domain::consent::{ConsentDetails, ConsentId};
+use daftar_domain::consent::{CONSENT_ID, ConsentDetails, ConsentId, SUBJECT, WITHDRAWN};
 use daftar_domain::deployment::SettingKey;
 use daftar_domain::group::GroupDetails;
 use daftar_domain::idempotency::{RememberedAnswer, RequestName};
 use daftar_domain::identifier::{Identifier, SystemUri};
 use daftar_domain::identifier_system::IdentifierSystem;
-use daftar_domain::individual::IndividualDetails;
+use daftar_domain::individual::{IndividualDetails, PHOTO};
 use daftar_domain::photo::Photo;
+use daftar_domain::program;
 use daftar_domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
 use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_domain::value::Reference;
 use daftar_index::testing::{any_group, any_individual};
 use daftar_store::Operation;
 use daftar_store::record::samples;
-use daftar_store::suite::{audit_entry, key, write};
+use daftar_store::suite::{audit_entry, key, membership, write};
 use daftar_store_sled::SledStore;
 
 /// What happens at random, the same each time.
@@ -129,7 +131,8 @@ impl World {
             10 => vec![Operation::create(self.consent())],
             11 => match self.one(store, RecordKind::Consent).await {
                 Some((id, version, ChangedRecord::Consent(consent))) => {
-                    let details = ConsentDetails { is_withdrawn: self.below(2) == 0, ..consent.details.clone() };
+                    let is_withdrawn = (self.below(2) == 0).then_some(true);
+                    let details = consent.details.clone().with(WITHDRAWN, is_withdrawn);
                     vec![Operation::update(id, version, details)]
                 }
                 _ => Vec::new(),
@@ -147,8 +150,9 @@ impl World {
     }
 
     fn person(&mut self) -> IndividualDetails {
-        let details = self.any(any_individual()).details;
-        IndividualDetails { identifiers: self.identifiers("person"), ..details }
+        let mut details = self.any(any_individual()).details;
+        details.identifiers = self.identifiers("person");
+        details
     }
 
     async fn changed_person(&mut self, store: &SledStore) -> Vec<Operation> {
@@ -159,21 +163,20 @@ impl World {
         }
         let bytes = format!("portrait {}", self.below(5)).into_bytes();
         let photo = Photo::new(bytes, |bytes| Sha256::digest(bytes).into()).unwrap();
-        let details = IndividualDetails { photo: Some(photo.reference()), ..details };
+        let details = details.with(PHOTO, photo.reference());
         vec![Operation::PutPhoto(photo), Operation::update(id, version, details)]
     }
 
     fn group(&mut self) -> GroupDetails {
-        let details = self.any(any_group(6));
-        GroupDetails { identifiers: self.identifiers("group"), ..details }
+        let mut details = self.any(any_group(6));
+        details.identifiers = self.identifiers("group");
+        details
     }
 
     async fn program(&mut self, store: &SledStore) -> Vec<Operation> {
-        let details = daftar_domain::program::ProgramDetails {
-            identifiers: self.identifiers("program"),
-            active: Some(self.below(2) == 0),
-            ..samples::full_program().details
-        };
+        let identifiers = self.identifiers("program");
+        let mut details = samples::full_program().details.with(program::ACTIVE, self.below(2) == 0);
+        details.identifiers = identifiers;
         match self.one(store, RecordKind::Program).await {
             Some((id, version, _)) if self.below(2) == 0 => {
                 vec![Operation::update(id, version, details)]
@@ -183,18 +186,17 @@ impl World {
     }
 
     fn membership(&mut self) -> ProgramMembershipDetails {
-        ProgramMembershipDetails {
-            identifiers: self.identifiers("place"),
-            program: RecordId(1 + self.below(2)),
-            beneficiary: self.beneficiary(),
-            status: self.any(select(MembershipStatus::ALL.to_vec())),
-            ..samples::full_membership().details
-        }
+        let identifiers = self.identifiers("place");
+        let (program, beneficiary) = (RecordId(1 + self.below(2)), self.beneficiary());
+        let mut details = membership(program, beneficiary, self.any(select(MembershipStatus::ALL.to_vec())));
+        details.identifiers = identifiers;
+        details
     }
 
     fn consent(&mut self) -> ConsentDetails {
         let id = ConsentId::from_bytes(self.any(any::<[u8; 16]>()));
-        ConsentDetails { id, subject: self.beneficiary(), ..samples::full_consent().details }
+        let subject = Reference::from(self.beneficiary());
+        samples::full_consent().details.with(CONSENT_ID, id).with(SUBJECT, subject)
     }
 
     async fn client(&mut self, store: &SledStore) -> Vec<Operation> {

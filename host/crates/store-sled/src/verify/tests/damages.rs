@@ -212,18 +212,22 @@ pub(super) const DAMAGES: &[Damage] = &[
     (
         "a member that is nobody",
         |database| {
-            let mut household = record::group::decode(ONE, &take(database, of(RecordKind::Group, ONE))).unwrap();
-            household.details.members.as_mut().unwrap()[1].individual = RecordId(8);
-            put(database, of(RecordKind::Group, ONE), record::group::encode(&household).unwrap());
+            let bytes = take(database, of(RecordKind::Group, ONE));
+            let mut household = record::fields::decode::<GroupRecord>(ONE, &bytes).unwrap();
+            let mut members: Vec<Member> = household.details.members().collect();
+            members[1].individual = RecordId(8);
+            household.details.set(MEMBER, Some(members));
+            put(database, of(RecordKind::Group, ONE), record::fields::encode(&household).unwrap());
         },
         &["references: Group `urn:x:h|1`: its `member[1]` is Individual number 8, which is not there"],
     ),
     (
         "a consent of nobody",
         |database| {
-            let mut consent = record::consent::decode(ONE, &take(database, of(RecordKind::Consent, ONE))).unwrap();
-            consent.details.subject.id = RecordId(8);
-            put(database, of(RecordKind::Consent, ONE), record::consent::encode(&consent).unwrap());
+            let bytes = take(database, of(RecordKind::Consent, ONE));
+            let mut consent = record::fields::decode::<ConsentRecord>(ONE, &bytes).unwrap();
+            consent.details.set(SUBJECT, Some(Reference { kind: RecordKind::Individual, id: RecordId(8) }));
+            put(database, of(RecordKind::Consent, ONE), record::fields::encode(&consent).unwrap());
         },
         &[
             "references: Consent `urn:uuid|123e4567-e89b-42d3-a456-426614174000`: its `subject` is Individual number 8, which is not there",

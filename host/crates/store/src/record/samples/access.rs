@@ -1,35 +1,14 @@
-//! Consents and clients.
+//! Clients.
 
 use jiff::Timestamp;
-use jiff::civil::Date;
 
 use daftar_domain::client::{Client, ClientName, ClientSecret, ClientStatus, RateLimit, SecretHash};
-use daftar_domain::consent::{Consent, ConsentDetails, ConsentId};
 use daftar_domain::consent_filter::Purpose;
 use daftar_domain::field::{FieldName, FieldSet};
 use daftar_domain::organization::{LegalBasis, Organization};
-use daftar_domain::record::RecordId;
 use daftar_domain::scope::{Resource, Scope};
-use daftar_domain::subject::{Subject, SubjectReference};
 
-use super::parts::{client_id, meta};
-
-/// A consent with every field set.
-pub fn full_consent() -> Consent {
-    let details = ConsentDetails {
-        id: ConsentId::parse("123e4567-e89b-42d3-a456-426614174000").unwrap(),
-        subject: SubjectReference { kind: Subject::Individual, id: RecordId(7) },
-        grantee: Organization::parse("Ministry of Health").unwrap(),
-        purpose: Some("vaccination".into()),
-        effective_date: Date::constant(2026, 1, 1),
-        expiry_date: Some(Date::constant(2026, 12, 31)),
-        resources: vec![Resource::Individual, Resource::ProgramMembership],
-        fields: Some(vec!["birth_date".into(), "extension.farmer".into()]),
-        legal_basis: LegalBasis::Consent,
-        is_withdrawn: false,
-    };
-    Consent { id: RecordId(9), meta: meta(), details }
-}
+use super::parts::client_id;
 
 /// A client with every field set: one grant on some fields, one on all, and one on none.
 pub fn full_client() -> Client {

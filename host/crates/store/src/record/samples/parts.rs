@@ -1,26 +1,28 @@
 //! What several kinds of record hold.
 
-use jiff::Timestamp;
 use jiff::civil::Date;
-use proptest::collection::vec;
-use proptest::option;
-use proptest::prelude::*;
 
-use daftar_domain::address::Address;
-use daftar_domain::calendar::{Period, date_from_days};
+use daftar_domain::address;
 use daftar_domain::client::ClientId;
 use daftar_domain::code::{CodeNumber, CodedValue, EditionNumber};
 use daftar_domain::extension::{Extension, ExtensionContent, ExtensionValue};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::manifest::ExtensionPath;
 use daftar_domain::record::{RecordMeta, VersionId};
+use daftar_domain::value::Values;
 
+/// A code by its numbers.
 pub fn coded(number: u32, edition: u32) -> CodedValue {
     CodedValue { number: CodeNumber(number), edition: EditionNumber(edition) }
 }
 
 pub fn client_id(text: &str) -> ClientId {
     ClientId::parse(text).unwrap()
+}
+
+/// An identifier that holds without an end.
+pub fn open_identifier(text: &str) -> Identifier {
+    Identifier { key: IdentifierKey::parse(text).unwrap(), period: None }
 }
 
 /// Version 3, of a spring morning.
@@ -30,17 +32,16 @@ pub fn meta() -> RecordMeta {
 }
 
 /// An address with every part.
-pub fn full_address() -> Address {
-    Address {
-        kind: Some("postal".into()),
-        text: Some("Kebele 4, Gondar".into()),
-        line: Some(vec!["Kebele 4".into()]),
-        city: Some("Gondar".into()),
-        district: Some("Gondar Zuria".into()),
-        region: Some("Amhara".into()),
-        postal_code: Some("196".into()),
-        country: Some(coded(9, 2)),
-    }
+pub fn full_address() -> Values {
+    Values::default()
+        .with(address::TYPE, "postal".to_owned())
+        .with(address::TEXT, "Kebele 4, Gondar".to_owned())
+        .with(address::LINE, vec!["Kebele 4".to_owned()])
+        .with(address::CITY, "Gondar".to_owned())
+        .with(address::DISTRICT, "Gondar Zuria".to_owned())
+        .with(address::REGION, "Amhara".to_owned())
+        .with(address::POSTAL_CODE, "196".to_owned())
+        .with(address::COUNTRY, coded(9, 2))
 }
 
 /// An extension with every type of value.
@@ -56,75 +57,4 @@ pub fn full_extension() -> Extension {
         field("farmer.since", ExtensionContent::One(ExtensionValue::Date(Date::constant(1999, 12, 31)))),
         field("farmer.note", ExtensionContent::One(ExtensionValue::Text("rain-fed".into()))),
     ])
-}
-
-pub fn any_coded() -> impl Strategy<Value = CodedValue> {
-    (any::<u32>(), any::<u32>()).prop_map(|(number, edition)| coded(number, edition))
-}
-
-pub fn any_day() -> impl Strategy<Value = Date> {
-    (-62_091..376_200_i32).prop_map(|days| date_from_days(days).unwrap())
-}
-
-pub fn any_period() -> impl Strategy<Value = Period> {
-    (option::of(any_day()), option::of(any_day())).prop_map(|(start, end)| Period { start, end })
-}
-
-pub fn any_identifier() -> impl Strategy<Value = Identifier> {
-    ("[a-z]{1,9}:[!-{]{1,20}\\|[^\\p{C}\\s]{1,20}", option::of(any_period()))
-        .prop_map(|(key, period)| Identifier { key: IdentifierKey::parse(&key).unwrap(), period })
-}
-
-pub fn any_meta() -> impl Strategy<Value = RecordMeta> {
-    (any::<u64>(), -60_000_000_000_i64..4_000_000_000_000, option::of("[a-zA-Z0-9_-]{1,64}")).prop_map(
-        |(version, at, source)| RecordMeta {
-            version: VersionId(version),
-            last_updated: Timestamp::from_millisecond(at).unwrap(),
-            source: source.map(|source| client_id(&source)),
-        },
-    )
-}
-
-pub fn any_text() -> impl Strategy<Value = Option<String>> {
-    option::of("\\PC{0,12}")
-}
-
-pub fn any_address() -> impl Strategy<Value = Address> {
-    let lines = option::of(vec("\\PC{0,9}", 0..3));
-    let texts = (any_text(), any_text(), any_text(), any_text(), any_text(), any_text());
-    (texts, lines, option::of(any_coded())).prop_map(
-        |((kind, text, city, district, region, postal_code), line, country)| Address {
-            kind,
-            text,
-            line,
-            city,
-            district,
-            region,
-            postal_code,
-            country,
-        },
-    )
-}
-
-pub fn any_extension_value() -> impl Strategy<Value = ExtensionValue> {
-    prop_oneof![
-        any::<bool>().prop_map(ExtensionValue::Boolean),
-        any::<i64>().prop_map(ExtensionValue::Integer),
-        (-1.0e12..1.0e12_f64).prop_map(ExtensionValue::Number),
-        "\\PC{0,20}".prop_map(ExtensionValue::Text),
-        any_day().prop_map(ExtensionValue::Date),
-        any_coded().prop_map(ExtensionValue::Code),
-    ]
-}
-
-pub fn any_extension() -> impl Strategy<Value = Extension> {
-    let content = prop_oneof![
-        any_extension_value().prop_map(ExtensionContent::One),
-        vec(any_extension_value(), 0..4).prop_map(ExtensionContent::Many),
-    ];
-    vec(("[a-z]{1,4}\\.[a-z_]{1,4}x", content), 0..4).prop_map(|fields| {
-        let parsed =
-            fields.into_iter().filter_map(|(path, content)| Some((ExtensionPath::parse(&path).ok()?, content)));
-        Extension::new(parsed.collect())
-    })
 }

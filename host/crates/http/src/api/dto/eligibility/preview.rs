@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 
 use super::answer::{RowErrorBody, outcome_name};
 use super::decision::DecisionBody;
-use super::{SUBJECTS, read_expression};
+use super::read_expression;
+use crate::api::dto::field::words;
 use crate::api::dto::reader::{ObjectReader, Problems};
 use crate::api::error::{DiagnosticItem, Problem};
 use crate::api::extract::query::Parameters;
@@ -37,7 +38,7 @@ pub struct PreviewAsked {
 pub fn read(members: Map<String, Value>, is_streamed: bool, problems: &mut Problems) -> Option<PreviewAsked> {
     let mut reader = ObjectReader::root(members);
     let expression = read_expression(&mut reader, problems);
-    let subject = reader.word("subject", SUBJECTS, problems).unwrap_or(Subject::Individual);
+    let subject = reader.word("subject", &words::<Subject>(), problems).unwrap_or(Subject::Individual);
     let filter = read_filter(&mut reader, problems);
     let sample = match reader.take("sample") {
         None => 0,

@@ -3,7 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{SUBJECTS, read_expression};
+use super::read_expression;
+use crate::api::dto::field::words;
 use crate::api::dto::reader::{ObjectReader, Problems};
 use crate::api::error::DiagnosticItem;
 use daftar_domain::eligibility::Subject;
@@ -14,7 +15,7 @@ use daftar_service::eligibility::check::Checked;
 pub fn read(members: Map<String, Value>, problems: &mut Problems) -> (String, Subject) {
     let mut reader = ObjectReader::root(members);
     let expression = read_expression(&mut reader, problems);
-    let subject = reader.word("subject", SUBJECTS, problems).unwrap_or(Subject::Individual);
+    let subject = reader.word("subject", &words::<Subject>(), problems).unwrap_or(Subject::Individual);
     reader.finish(problems);
     (expression, subject)
 }

@@ -3,52 +3,32 @@
 use serde_json::json;
 
 use super::changed;
+use crate::api::dto::field::Level;
 use crate::api::openapi::example::Example;
 use crate::api::openapi::operation::{Operation, Tag};
 use crate::api::openapi::parameter::{self, SAMPLE_GROUP, SAMPLE_PERSON};
-use crate::api::openapi::shape::{Members, Shape, boolean, date, named, word};
-use crate::api::openapi::shared::{self, code_of, code_sent_of};
-use daftar_domain::vocabulary::CodedField;
+use crate::api::openapi::record::{fields_answered, fields_sent};
+use crate::api::openapi::shape::{Members, Shape, date, named, word};
+use crate::api::openapi::shared;
+use daftar_domain::group::MEMBERS;
 
 /// How examples refer to somebody.
 const SECOND_PERSON: &str = "Individual/urn:svc:vocab:id-type#national_id|PERSON-2";
 
 /// The shapes of members, by name.
 pub fn shapes() -> Vec<(String, Shape)> {
-    let removal = Members::sent("Who leaves a group, and on which day.")
-        .needs("entity", named("PersonSent"))
+    let fields = || MEMBERS.fields.iter();
+    let removal = Members::sent("The person who leaves a group, and the last day.")
+        .needs("entity", named("IndividualReferenceSent"))
         .may("period", Members::sent("The last day.").may("end", date().description(Some("Today where left out."))));
-    let history = placed("What happened to a place in a group.")
+    let history = fields_answered(Members::answered("A change of a place in a group."), fields(), Level::Part)
         .needs("change", word(["added", "changed", "removed"]))
         .needs("meta", named("Meta"));
-    let patch = place_sent(Members::sent("What is to be changed of a place; `null` takes it out."));
-    [
-        ("Member", placed("Somebody's place in a group.").into()),
-        (
-            "MemberSent",
-            place_sent(Members::sent("Somebody's place in a group.").needs("entity", named("PersonSent"))).into(),
-        ),
-        ("MemberPatch", patch.into()),
-        ("MemberRemoval", removal.into()),
-        ("MembershipChange", history.into()),
-    ]
-    .map(|(name, shape)| (name.to_owned(), shape))
-    .into()
-}
-
-fn place_sent(members: Members) -> Members {
-    members
-        .may("role", code_sent_of(CodedField::MemberRole))
-        .may("period", named("PeriodSent"))
-        .may("inactive", boolean())
-}
-
-fn placed(description: &str) -> Members {
-    Members::answered(description)
-        .may("entity", named("Reference"))
-        .may("role", code_of(CodedField::MemberRole))
-        .may("period", named("Period"))
-        .may("inactive", boolean())
+    let patch = Members::sent("The changes of a place; `null` takes a field out.");
+    let patch = fields_sent(patch, fields().filter(|field| field.required.is_none()), Level::Part);
+    [("MemberPatch", patch.into()), ("MemberRemoval", removal.into()), ("MembershipChange", history.into())]
+        .map(|(name, shape)| (name.to_owned(), shape))
+        .into()
 }
 
 /// `POST /Group/{identifier}/$add-member`

@@ -119,11 +119,11 @@ impl Facts {
         match kind {
             Subject::Individual => {
                 let people = self.individuals(rows).await?;
-                each(&rows_of(rows, &people, |(record, fields)| Row::Person(&record.details, None, fields))?)
+                each(&rows_of(rows, &people, |(record, fields)| Row::of(&record.details, None, fields))?)
             }
             Subject::Group => {
                 let groups = self.group_records(rows).await?;
-                each(&rows_of(rows, &groups, |(record, fields)| Row::Group(&record.details, fields))?)
+                each(&rows_of(rows, &groups, |(record, fields)| Row::of(&record.details, None, fields))?)
             }
         }
     }

@@ -1,0 +1,126 @@
+//! The members of a group one by one, told from the side of the group and of the person.
+
+use jiff::civil::Date;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::Value as Json;
+
+use super::field::{self, Level, Reading};
+use super::reader::{ObjectReader, Problems};
+use super::record::{Part, ShownRecord, Shows, shown_group};
+use super::shared::MetaBody;
+use daftar_domain::code::{CodeUri, CodedValue};
+use daftar_domain::group::{MEMBER_ENTITY, MEMBERS, Member};
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::record::{RecordId, RecordKind, RecordMeta};
+use daftar_domain::value::{Reference, Typed, Value, Values};
+use daftar_service::group::history::{HistoryEntry, PlaceChange};
+use daftar_service::group::members::{GroupPlace, MemberChange};
+
+/// Reads one member that is at `path`; nothing where no person is named, which is a problem then.
+pub fn read_member(path: String, item: Json, problems: &mut Problems) -> Option<Member<CodeUri, IdentifierKey>> {
+    let mut reading = Reading { problems, photo: None };
+    let values: Values<CodeUri, IdentifierKey> = field::part(&path, &MEMBERS, item, &mut reading);
+    <Member as Typed<CodeUri, IdentifierKey>>::read(&Value::Struct(values))
+}
+
+/// Reads the person who leaves a group, and on which day: `{entity, period: {end}}`.
+pub fn read_removal(path: String, item: Json, problems: &mut Problems) -> Option<(IdentifierKey, Option<Date>)> {
+    let mut reader = ObjectReader::at(path, item, problems);
+    let entity = MEMBERS.fields.iter().filter(|field| field.tag == MEMBER_ENTITY.tag());
+    let mut reading = Reading { problems, photo: None };
+    let values: Values<CodeUri, IdentifierKey> = field::read_fields(&mut reader, entity, Level::Part, &mut reading);
+    let problems = reading.problems;
+    let last_day = reader.object("period", problems).and_then(|mut period| {
+        let last_day = period.date("end", problems);
+        period.finish(problems);
+        last_day
+    });
+    reader.finish(problems);
+    Some((values.get(MEMBER_ENTITY)?.id.clone(), last_day))
+}
+
+/// Reads the changes of a member's place: what is named is changed, `null` takes it out.
+pub fn read_member_patch(path: String, item: Json, individual: IdentifierKey, problems: &mut Problems) -> MemberChange {
+    let names = |name: &str| item.get(name).is_some();
+    let (has_role, has_period, has_inactive) = (names("role"), names("period"), names("inactive"));
+    let mut reader = ObjectReader::at(path, item, problems);
+    let role = reader.code("role", problems);
+    let period = reader.period("period", problems);
+    let is_inactive = reader.boolean("inactive", problems);
+    reader.finish(problems);
+    MemberChange::Change {
+        individual,
+        role: has_role.then_some(role),
+        period: has_period.then_some(period),
+        is_inactive: has_inactive.then_some(is_inactive.unwrap_or(false)),
+    }
+}
+
+/// The values of a member.
+fn values_of(member: &Member) -> Values {
+    match <Member as Typed<CodedValue, RecordId>>::make(member.clone()) {
+        Value::Struct(values) => values,
+        _ => Values::default(),
+    }
+}
+
+/// One change of a place in a group.
+pub struct HistoryBody<'a> {
+    change: &'static str,
+    member: Values,
+    person: ShownRecord<'a>,
+    meta: &'a RecordMeta,
+    shows: &'a dyn Shows,
+}
+
+impl<'a> HistoryBody<'a> {
+    /// Writes an entry; nothing where the person cannot be shown.
+    pub fn new(entry: &'a HistoryEntry, shows: &'a dyn Shows) -> Option<Self> {
+        let change = match entry.change {
+            PlaceChange::Added => "added",
+            PlaceChange::Changed => "changed",
+            PlaceChange::Removed => "removed",
+        };
+        let person = shows.record(&Reference { kind: RecordKind::Individual, id: entry.member.individual })?;
+        Some(Self { change, member: values_of(&entry.member), person, meta: &entry.meta, shows })
+    }
+}
+
+impl Serialize for HistoryBody<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { change, member, person, meta, shows } = self;
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("change", change)?;
+        let record = Some(person.clone());
+        Part { fields: MEMBERS.fields, values: member, record, shows: *shows }.write(&mut object)?;
+        object.serialize_entry("meta", &MetaBody::from(*meta))?;
+        object.end()
+    }
+}
+
+/// A person's place in a group, told from the person's side.
+pub struct PlaceBody<'a> {
+    group: ShownRecord<'a>,
+    place: Values,
+    shows: &'a dyn Shows,
+}
+
+impl<'a> PlaceBody<'a> {
+    /// Writes a place; nothing where the group has no identifier, which cannot be.
+    pub fn new(place: &'a GroupPlace, shows: &'a dyn Shows) -> Option<Self> {
+        let mut values = values_of(&place.member);
+        values.take(MEMBER_ENTITY.tag());
+        Some(Self { group: shown_group(&place.group)?, place: values, shows })
+    }
+}
+
+impl Serialize for PlaceBody<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { group, place, shows } = self;
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("group", group)?;
+        Part { fields: MEMBERS.fields, values: place, record: None, shows: *shows }.write(&mut object)?;
+        object.end()
+    }
+}

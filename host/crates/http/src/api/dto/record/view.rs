@@ -1,0 +1,197 @@
+//! Bodies of the views that operations give, and of records alone.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value as Json};
+
+use super::write::{Computed, Plain, RecordBody, ShownCode, ShownRecord, Shows};
+use crate::api::error::DiagnosticItem;
+use daftar_domain::code::CodedValue;
+use daftar_domain::consent::{Consent, ConsentStatus};
+use daftar_domain::eligibility::Diagnostic;
+use daftar_domain::error::AppError;
+use daftar_domain::extension::ExtensionFields;
+use daftar_domain::field::FieldSet;
+use daftar_domain::group::{self, GroupDetails};
+use daftar_domain::individual::{self, Individual, IndividualDetails};
+use daftar_domain::person_name;
+use daftar_domain::program::Program;
+use daftar_domain::program_membership::{HAS_NO_IDENTIFIER, ProgramMembership};
+use daftar_domain::record::{RecordId, RecordKind};
+use daftar_domain::value::Reference;
+use daftar_service::codes::CodeView;
+use daftar_service::consent::ConsentView;
+use daftar_service::group::GroupView;
+use daftar_service::group::history::HistoryPage;
+use daftar_service::individual::Beside;
+use daftar_service::program_membership::MembershipView;
+use daftar_service::records;
+use daftar_service::visibility::Seen;
+
+impl Shows for CodeView {
+    fn code(&self, code: CodedValue) -> Option<ShownCode> {
+        Some(ShownCode::Object(self.show(code).into()))
+    }
+
+    fn declared(&self) -> Option<&ExtensionFields> {
+        Some(self.extension_fields())
+    }
+}
+
+impl Shows for GroupView {
+    fn code(&self, code: CodedValue) -> Option<ShownCode> {
+        self.codes.code(code)
+    }
+
+    fn record(&self, reference: &Reference) -> Option<ShownRecord<'_>> {
+        match reference.kind {
+            RecordKind::Individual => shown_individual(&self.members, reference.id),
+            RecordKind::Group => shown_group(self.related.get(&reference.id)?),
+            RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent => None,
+        }
+    }
+
+    fn declared(&self) -> Option<&ExtensionFields> {
+        self.codes.declared()
+    }
+}
+
+impl Shows for HistoryPage {
+    fn code(&self, code: CodedValue) -> Option<ShownCode> {
+        self.codes.code(code)
+    }
+
+    fn record(&self, reference: &Reference) -> Option<ShownRecord<'_>> {
+        shown_individual(&self.members, reference.id)
+    }
+}
+
+impl Shows for MembershipView {
+    fn record(&self, reference: &Reference) -> Option<ShownRecord<'_>> {
+        Some(match reference.kind {
+            RecordKind::Program => self.program.as_str().into(),
+            RecordKind::Individual | RecordKind::Group | RecordKind::ProgramMembership | RecordKind::Consent => {
+                self.beneficiary.as_str().into()
+            }
+        })
+    }
+}
+
+impl Shows for ConsentView {
+    fn record(&self, _: &Reference) -> Option<ShownRecord<'_>> {
+        Some(ShownRecord::from(self.subject.as_str()))
+    }
+}
+
+/// A person among these as other records show it.
+#[must_use]
+pub fn shown_individual(people: &HashMap<RecordId, Seen<IndividualDetails>>, id: RecordId) -> Option<ShownRecord<'_>> {
+    let Seen { record, fields } = people.get(&id)?;
+    let name = record.details.get(individual::NAME).filter(|_| fields.allows("name"));
+    let key = records::called(&record.details.identifiers)?;
+    Some(ShownRecord {
+        reference: records::reference(RecordKind::Individual, key).into(),
+        display: name.map(|name| person_name::display(name).into()),
+    })
+}
+
+/// A group as other records show it.
+#[must_use]
+pub fn shown_group(Seen { record, fields }: &Seen<GroupDetails>) -> Option<ShownRecord<'_>> {
+    let name = record.details.get(group::NAME).filter(|_| fields.allows("name"));
+    let key = records::called(&record.details.identifiers)?;
+    Some(ShownRecord { reference: records::reference(RecordKind::Group, key).into(), display: name.map(Cow::Borrowed) })
+}
+
+/// A person, with what lies beside the record.
+#[must_use]
+pub fn individual<'a>(
+    record: &'a Individual,
+    (seen, beside): (&'a FieldSet, Option<&'a Beside>),
+    codes: &'a CodeView,
+) -> RecordBody<'a> {
+    let photo = beside.and_then(|beside| beside.photo.as_deref());
+    let places = beside.and_then(|beside| beside.places.as_deref());
+    RecordBody::new(record, seen, codes).with_photo(photo).with_computed(places.map(Computed::Places))
+}
+
+/// A group.
+#[must_use]
+pub fn group(view: &GroupView) -> RecordBody<'_> {
+    RecordBody::new(&view.group, &view.fields, view).with_computed(view.quantity.map(Computed::Quantity))
+}
+
+/// A program.
+#[must_use]
+pub fn program<'a>(record: &'a Program, seen: &'a FieldSet) -> RecordBody<'a> {
+    RecordBody::new(record, seen, &Plain)
+}
+
+/// A membership. Whether it is known to have no identifiers is shown to clients that see everything: to others it has an empty list in
+/// any case, as identifiers always stay.
+#[must_use]
+pub fn membership(view: &MembershipView) -> RecordBody<'_> {
+    membership_of(&view.membership, &view.fields, view)
+}
+
+/// A membership, as [`membership`] has it.
+#[must_use]
+pub fn membership_of<'a>(record: &'a ProgramMembership, seen: &'a FieldSet, shows: &'a dyn Shows) -> RecordBody<'a> {
+    let body = RecordBody::new(record, seen, shows);
+    let details = &record.details;
+    let says_nothing = details.identifiers.is_empty() && details.get(HAS_NO_IDENTIFIER) != Some(true);
+    if says_nothing && seen.is_all() { body.without_identifiers() } else { body }
+}
+
+/// A consent.
+#[must_use]
+pub fn consent(view: &ConsentView) -> RecordBody<'_> {
+    consent_of(&view.consent, view.status, (&view.fields, view))
+}
+
+/// A consent with that status.
+#[must_use]
+pub fn consent_of<'a>(
+    record: &'a Consent,
+    status: ConsentStatus,
+    (seen, shows): (&'a FieldSet, &'a dyn Shows),
+) -> RecordBody<'a> {
+    RecordBody::new(record, seen, shows).with_computed(Some(Computed::Status(status.name())))
+}
+
+/// The members of a body with those of the membership that are not written: they stay, whatever the body leaves out.
+///
+/// # Errors
+/// [`AppError::Internal`] when a membership is written as something else than an object.
+pub fn with_kept(
+    present: &MembershipView,
+    written: &FieldSet,
+    members: &Map<String, Json>,
+) -> Result<Map<String, Json>, AppError> {
+    let shown = serde_json::to_value(membership(present)).map_err(|error| AppError::Internal(error.into()))?;
+    let Json::Object(mut all) = shown else {
+        return Err(AppError::internal("a membership is written as something else than an object"));
+    };
+    all.retain(|name, _| !written.allows(name));
+    all.extend(members.iter().map(|(name, value)| (name.clone(), value.clone())));
+    Ok(all)
+}
+
+/// A program just written, with what is doubtful about its expression.
+#[derive(Serialize)]
+pub struct WrittenProgramBody<'a> {
+    #[serde(flatten)]
+    program: RecordBody<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<DiagnosticItem<'a>>,
+}
+
+impl<'a> WrittenProgramBody<'a> {
+    /// The program and the diagnostics that did not stop it.
+    #[must_use]
+    pub fn new(record: &'a Program, warnings: &'a [Diagnostic]) -> Self {
+        Self { program: program(record, &FieldSet::All), warnings: warnings.iter().map(DiagnosticItem::from).collect() }
+    }
+}

@@ -1,0 +1,372 @@
+//! Writes records as a client sees them, straight from the values of their fields.
+//!
+//! **Invariant:** a field that the client does not see is not written, and an item that names a record which is not there for the
+//! client is left out.
+
+use std::borrow::Cow;
+
+use base64::display::Base64Display;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
+
+use crate::api::dto::extension::ExtensionBody;
+use crate::api::dto::member::PlaceBody;
+use crate::api::dto::shared::{CodeBody, IdentifierBody, MetaBody};
+use daftar_domain::code::CodedValue;
+use daftar_domain::extension::{EXTENSION, Extension, ExtensionFields};
+use daftar_domain::field::{FieldSet, computed};
+use daftar_domain::identifier::Identifier;
+use daftar_domain::record::{Fields, Record, RecordKind, RecordMeta, RecordType};
+use daftar_domain::schema::{self, Field, Kind};
+use daftar_domain::value::{Reference, Value, Values};
+use daftar_service::group::members::GroupPlace;
+
+/// Shows a client the codes and the other records that a record names.
+pub trait Shows {
+    /// A code as it is shown; nothing where records of the kind have no codes.
+    fn code(&self, _code: CodedValue) -> Option<ShownCode> {
+        None
+    }
+
+    /// Another record as it is shown; nothing where it is not there for the client.
+    fn record(&self, _reference: &Reference) -> Option<ShownRecord<'_>> {
+        None
+    }
+
+    /// The fields that installed modules add; nothing where they add none to records of the kind.
+    fn declared(&self) -> Option<&ExtensionFields> {
+        None
+    }
+}
+
+/// Shows records that name neither codes nor other records.
+pub struct Plain;
+
+impl Shows for Plain {}
+
+/// A code as it is shown.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum ShownCode {
+    /// With its name.
+    Object(CodeBody),
+    /// `<namespace>#<code>`
+    Uri(String),
+}
+
+/// Another record as it is shown: reference and, where the client may see it, the name.
+#[derive(Debug, Clone, Serialize)]
+pub struct ShownRecord<'a> {
+    /// `<kind>/<system>|<value>`
+    pub reference: Cow<'a, str>,
+    /// The name, where the client may see it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub display: Option<Cow<'a, str>>,
+}
+
+impl<'a> From<&'a str> for ShownRecord<'a> {
+    /// By its reference alone.
+    fn from(reference: &'a str) -> Self {
+        Self { reference: Cow::Borrowed(reference), display: None }
+    }
+}
+
+/// A record as a client sees it.
+pub struct RecordBody<'a> {
+    kind: RecordKind,
+    identifiers: Option<&'a [Identifier]>,
+    values: &'a Values,
+    extension: &'a Extension,
+    meta: Option<&'a RecordMeta>,
+    seen: &'a FieldSet,
+    shows: &'a dyn Shows,
+    photo: Option<&'a [u8]>,
+    computed: Option<Computed<'a>>,
+}
+
+/// The value of the member that the server computes from other records.
+pub enum Computed<'a> {
+    /// How many members a group has today.
+    Quantity(usize),
+    /// The places of a person in groups.
+    Places(&'a [GroupPlace]),
+    /// The status of a consent.
+    Status(&'static str),
+}
+
+impl<'a> RecordBody<'a> {
+    /// The fields of a record that are seen.
+    #[must_use]
+    pub fn new<T: RecordType>(record: &'a Record<Fields<T>>, seen: &'a FieldSet, shows: &'a dyn Shows) -> Self {
+        let Fields { identifiers, values, extension, .. } = &record.details;
+        Self {
+            kind: T::KIND,
+            identifiers: (T::KIND != RecordKind::Consent).then_some(identifiers.as_slice()),
+            values,
+            extension,
+            meta: Some(&record.meta),
+            seen,
+            shows,
+            photo: None,
+            computed: None,
+        }
+    }
+
+    /// The same with the bytes of its photo.
+    #[must_use]
+    pub fn with_photo(self, photo: Option<&'a [u8]>) -> Self {
+        Self { photo, ..self }
+    }
+
+    /// The same with the member that the server computes.
+    #[must_use]
+    pub fn with_computed(self, computed: Option<Computed<'a>>) -> Self {
+        Self { computed, ..self }
+    }
+
+    /// The same without identifiers.
+    #[must_use]
+    pub fn without_identifiers(self) -> Self {
+        Self { identifiers: None, ..self }
+    }
+
+    /// The same without what is known of its versions.
+    #[must_use]
+    pub fn without_meta(self) -> Self {
+        Self { meta: None, ..self }
+    }
+}
+
+impl Serialize for RecordBody<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { kind, values, seen, shows, .. } = *self;
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("type", kind.name())?;
+        if let Some(identifiers) = self.identifiers {
+            object.serialize_entry("identifier", &Identifiers(identifiers))?;
+        }
+        let sees_all = seen.is_all();
+        for (field, value) in rows(schema::fields(kind), values) {
+            if !sees_all && !seen.allows(field.name) {
+                continue;
+            }
+            match value {
+                Value::Photo(_) => {
+                    if let Some(bytes) = self.photo {
+                        object.serialize_entry(field.name, &Photo(bytes))?;
+                    }
+                }
+                Value::Reference(reference) => {
+                    if let Some(shown) = shows.record(reference) {
+                        object.serialize_entry(field.name, &shown.reference)?;
+                    }
+                }
+                value => object.serialize_entry(field.name, &Shown { kind: &field.kind, value, shows })?,
+            }
+        }
+        if let Some(declared) = shows.declared()
+            && let Some(extension) = ExtensionBody::new(self.extension, seen, declared, shows)
+        {
+            object.serialize_entry(EXTENSION, &extension)?;
+        }
+        if let (Some(name), Some(value)) = (computed(kind), &self.computed)
+            && (sees_all || seen.allows(name))
+        {
+            match value {
+                Computed::Quantity(quantity) => object.serialize_entry(name, quantity)?,
+                Computed::Places(places) => object.serialize_entry(name, &Places(places, shows))?,
+                Computed::Status(status) => object.serialize_entry(name, status)?,
+            }
+        }
+        if let Some(meta) = self.meta {
+            object.serialize_entry("meta", &MetaBody::from(meta))?;
+        }
+        object.end()
+    }
+}
+
+/// The rows of the fields that bodies show, with their values.
+fn rows<'v>(fields: &'static [Field], values: &'v Values) -> impl Iterator<Item = (&'static Field, &'v Value)> {
+    static FALSE: Value = Value::Boolean(false);
+    let mut values = values.iter().peekable();
+    fields.iter().filter_map(move |field| {
+        while values.next_if(|(tag, _)| *tag < field.tag).is_some() {}
+        let recorded = values.next_if(|(tag, _)| *tag == field.tag).map(|(_, value)| value);
+        let value = recorded.or_else(|| field.is_flag.then_some(&FALSE))?;
+        (!field.is_internal).then_some((field, value))
+    })
+}
+
+/// A value as it is shown.
+struct Shown<'a> {
+    kind: &'static Kind,
+    value: &'a Value,
+    shows: &'a dyn Shows,
+}
+
+impl Serialize for Shown<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let shows = self.shows;
+        match (self.value, self.kind) {
+            (Value::Boolean(truth), _) => serializer.serialize_bool(*truth),
+            (Value::Integer(number), _) => serializer.serialize_i64(*number),
+            (Value::Number(number), _) => serializer.serialize_f64(*number),
+            (Value::Text(text), _) => serializer.serialize_str(text),
+            (Value::Date(day), _) => serializer.collect_str(day),
+            (Value::Word(place), Kind::Word(words)) => words.get(usize::from(*place)).serialize(serializer),
+            (Value::Code(code), _) => shows.code(*code).serialize(serializer),
+            (Value::Reference(reference), _) => shows.record(reference).serialize(serializer),
+            (Value::ConsentId(id), _) => serializer.collect_str(id),
+            (Value::List(items), Kind::List { of, .. }) => write_items(items, of, shows, serializer),
+            (Value::Struct(values), Kind::Struct(part)) => {
+                Part { fields: part.fields, values, record: None, shows }.serialize(serializer)
+            }
+            // A value has the shape of its field, and photos are written with their record.
+            (Value::Word(_) | Value::List(_) | Value::Struct(_) | Value::Photo(_) | Value::Later(_), _) => {
+                serializer.serialize_none()
+            }
+        }
+    }
+}
+
+fn write_items<S: Serializer>(
+    items: &[Value],
+    of: &'static Kind,
+    shows: &dyn Shows,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut list = serializer.serialize_seq(None)?;
+    for value in items {
+        let (Kind::Struct(part), Value::Struct(values)) = (of, value) else {
+            list.serialize_element(&Shown { kind: of, value, shows })?;
+            continue;
+        };
+        let named = values.iter().find_map(|(_, value)| match value {
+            Value::Reference(reference) => Some(shows.record(reference)),
+            _ => None,
+        });
+        let record = match named {
+            Some(None) => continue,
+            Some(record) => record,
+            None => None,
+        };
+        list.serialize_element(&Part { fields: part.fields, values, record, shows })?;
+    }
+    list.end()
+}
+
+/// A part of a record as it is shown.
+pub struct Part<'a> {
+    /// Its rows.
+    pub fields: &'static [Field],
+    /// Its values.
+    pub values: &'a Values,
+    /// The record that it names, as that is shown.
+    pub record: Option<ShownRecord<'a>>,
+    /// Shows its codes.
+    pub shows: &'a dyn Shows,
+}
+
+impl Part<'_> {
+    /// Writes its fields as members of an object.
+    ///
+    /// # Errors
+    /// When the object does not take them.
+    pub fn write<M: SerializeMap>(&self, object: &mut M) -> Result<(), M::Error> {
+        for (field, value) in rows(self.fields, self.values) {
+            match (value, &self.record) {
+                (Value::Reference(_), Some(record)) => object.serialize_entry(field.name, record)?,
+                _ => object.serialize_entry(field.name, &Shown { kind: &field.kind, value, shows: self.shows })?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Part<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(None)?;
+        self.write(&mut object)?;
+        object.end()
+    }
+}
+
+struct Identifiers<'a>(&'a [Identifier]);
+
+impl Serialize for Identifiers<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(IdentifierBody::from))
+    }
+}
+
+/// A photo in base64.
+struct Photo<'a>(&'a [u8]);
+
+impl Serialize for Photo<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&Base64Display::new(self.0, &BASE64))
+    }
+}
+
+struct Places<'a>(&'a [GroupPlace], &'a dyn Shows);
+
+impl Serialize for Places<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(places, shows) = self;
+        serializer.collect_seq(places.iter().filter_map(|place| PlaceBody::new(place, *shows)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::{json, to_value};
+
+    use super::*;
+    use daftar_domain::code::{CodeNumber, EditionNumber};
+    use daftar_domain::field::FieldName;
+    use daftar_domain::group::{self, Group, GroupDetails, Member};
+    use daftar_domain::record::{RecordId, VersionId};
+    use daftar_domain::schema::Tag;
+    use daftar_domain::scope::Resource;
+
+    /// Shows codes by number, and of all records the one with the key 1.
+    struct One;
+
+    impl Shows for One {
+        fn code(&self, code: CodedValue) -> Option<ShownCode> {
+            Some(ShownCode::Uri(format!("urn:x#{}", code.number.0)))
+        }
+
+        fn record(&self, reference: &Reference) -> Option<ShownRecord<'_>> {
+            (reference.id == RecordId(1)).then(|| ShownRecord::from("Individual/urn:x:y|1"))
+        }
+    }
+
+    fn household() -> Group {
+        let role = CodedValue { number: CodeNumber(7), edition: EditionNumber(0) };
+        let member = |id| Member { individual: RecordId(id), role: Some(role), period: None, is_inactive: false };
+        let details = GroupDetails::default().with(group::NAME, "Diallo".to_owned());
+        let mut details = details.with(group::ACTIVE, true).with(group::MEMBER, vec![member(1), member(2)]);
+        details.put(Tag(9_999), Some(Value::Later(Box::from([1]))));
+        let meta = RecordMeta { version: VersionId(3), last_updated: Timestamp::UNIX_EPOCH, source: None };
+        Group { id: RecordId(5), meta, details }
+    }
+
+    #[test]
+    fn a_record_is_written_by_the_rows_of_the_schema_as_far_as_it_is_seen() {
+        let household = household();
+        let body = RecordBody::new(&household, &FieldSet::All, &One).with_computed(Some(Computed::Quantity(1)));
+        let entity = json!({"reference": "Individual/urn:x:y|1"});
+        let meta = json!({"version_id": "3", "last_updated": "1970-01-01T00:00:00.000Z"});
+        let expected = json!({
+            "type": "Group", "identifier": [], "active": true, "name": "Diallo",
+            "member": [{"entity": entity, "role": "urn:x#7", "inactive": false}], "quantity": 1, "meta": meta,
+        });
+        assert_eq!(to_value(&body).unwrap(), expected);
+        let name = FieldSet::only([FieldName::parse(Resource::Group, "name").unwrap()]);
+        let body = RecordBody::new(&household, &name, &One).with_computed(Some(Computed::Quantity(1))).without_meta();
+        assert_eq!(to_value(&body).unwrap(), json!({"type": "Group", "identifier": [], "name": "Diallo"}));
+    }
+}

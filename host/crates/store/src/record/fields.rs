@@ -1,0 +1,464 @@
+//! The stored form of records of every kind: their values by the tags of the schema ([`daftar_domain::schema`]). The key is not in the value:
+//! it is in the store's key. `wire` says how numbers, texts and tagged values are written.
+//!
+//! | part | how |
+//! |---|---|
+//! | version of this form | one byte |
+//! | revision of the schema | number |
+//! | meta | version of the record: number; last update in milliseconds: signed number; client: text, empty where there is none |
+//! | identifiers | how many; of each its system and value: texts, and its period: a byte (1 if there is one, plus 2 if it has a first day, plus 4 if it has a last day) and these days |
+//! | values | their length, and the tagged values in the order of the tags; a list is its items, each behind its length, a part its tagged values |
+//! | fields of modules | until the checksum: path, 0 for a single value or how many there are plus 1, and of each value its type, a byte, and the value |
+//! | checksum | CRC-32 of everything before, four bytes, the lowest first |
+//!
+//! **Invariant:** what a newer program stored outlives a rewrite by this one. A tag that the schema of this program does not have is kept as
+//! [`Value::Later`] where the record was stored under a later revision, and stored again under the last revision that there can be; under a
+//! revision that this program knows it is damage.
+//!
+//! **Invariant:** a field that is required is in every stored record: a field that becomes required later would make older records
+//! unreadable.
+
+use daftar_domain::calendar::Period;
+use daftar_domain::client::ClientId;
+use daftar_domain::consent::ConsentId;
+use daftar_domain::extension::{Extension, ExtensionContent, ExtensionValue};
+use daftar_domain::identifier::{Identifier, IdentifierKey, IdentifierValue, SystemUri};
+use daftar_domain::manifest::{ExtensionFieldKind, ExtensionPath};
+use daftar_domain::organization::Organization;
+use daftar_domain::photo::{PhotoDigest, PhotoReference};
+use daftar_domain::record::{Fields, Record, RecordId, RecordKind, RecordMeta, RecordType, VersionId};
+use daftar_domain::schema::{self, Field, Kind, Tag};
+use daftar_domain::value::{Reference, Value, Values};
+
+use super::wire::{Bytes, prefix_length, put_code, put_day, put_number, put_signed, put_tagged, put_text};
+use super::{Unreadable, VALUE_BYTES_MAX, instant};
+use crate::StoreError;
+
+/// The version of the form.
+const VERSION: u8 = 1;
+/// The revision under which a record is stored that holds what this program does not know: which one brought that, it cannot tell.
+const LATER: u16 = u16::MAX;
+
+/// The flags of an identifier's period: whether there is one, and which of its days follow.
+const HAS_PERIOD: u8 = 1;
+const HAS_START: u8 = 2;
+const HAS_END: u8 = 4;
+
+/// The name of a kind of record in messages.
+fn called(kind: RecordKind) -> &'static str {
+    match kind {
+        RecordKind::Individual => "individual",
+        RecordKind::Group => "group",
+        RecordKind::Program => "program",
+        RecordKind::ProgramMembership => "program membership",
+        RecordKind::Consent => "consent",
+    }
+}
+
+/// Whether every stored record, or part, has that field. A consent is given its name by the server, so that no client is told to name it.
+pub(super) fn is_always_there(field: &Field) -> bool {
+    field.required.is_some() || matches!(field.kind, Kind::ConsentId)
+}
+
+/// The bytes of a record.
+///
+/// # Errors
+/// [`StoreError::TooLarge`] when they are too many; [`StoreError::Corrupt`] when a value has not the shape of its field.
+pub fn encode<T: RecordType>(record: &Record<Fields<T>>) -> Result<Vec<u8>, StoreError> {
+    let (what, details) = (called(T::KIND), &record.details);
+    let has_later = details.values.iter().any(|(_, value)| value.has_later());
+    let mut to = Vec::with_capacity(256);
+    to.push(VERSION);
+    put_number(&mut to, u64::from(if has_later { LATER } else { schema::REVISION }));
+    put_meta(&mut to, &record.meta);
+    put_identifiers(&mut to, &details.identifiers);
+    let at = to.len();
+    put_values(&mut to, schema::fields(T::KIND), &details.values)
+        .map_err(|fault| StoreError::Corrupt { what, reason: format!("it cannot be written: {}", fault.sentence()) })?;
+    prefix_length(&mut to, at);
+    put_extension(&mut to, &details.extension);
+    seal(&mut to);
+    if to.len() > VALUE_BYTES_MAX {
+        return Err(StoreError::TooLarge { what, bytes_max: VALUE_BYTES_MAX });
+    }
+    Ok(to)
+}
+
+/// The record of that key that the bytes hold.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when they cannot be read.
+pub fn decode<T: RecordType>(id: RecordId, bytes: &[u8]) -> Result<Record<Fields<T>>, StoreError> {
+    let read = content(bytes).and_then(|content| take_record(T::KIND, content).map_err(Unreadable::from));
+    let (meta, details) = match read {
+        Ok((meta, identifiers, values, extension)) => (meta, Fields::new(identifiers, values, extension)),
+        Err(Unreadable(reason)) => return Err(StoreError::Corrupt { what: called(T::KIND), reason }),
+    };
+    Ok(Record { id, meta, details })
+}
+
+/// Puts the checksum behind everything else.
+pub(super) fn seal(to: &mut Vec<u8>) {
+    let checksum = crc32fast::hash(to);
+    to.extend_from_slice(&checksum.to_le_bytes());
+}
+
+/// The bytes between the version and the checksum.
+fn content(bytes: &[u8]) -> Result<Bytes<'_>, Unreadable> {
+    let Some(version) = bytes.first() else { return Err(Unreadable("it is empty".to_owned())) };
+    if *version != VERSION {
+        return Err(Unreadable(format!("its version is {version}, and this daftar reads {VERSION}")));
+    }
+    let sound = bytes.split_last_chunk::<4>().filter(|(all, sum)| crc32fast::hash(all) == u32::from_le_bytes(**sum));
+    let content = sound.and_then(|(all, _)| all.get(1..));
+    content.map(Bytes).ok_or_else(|| Unreadable("its checksum is wrong: some of its bytes were changed".to_owned()))
+}
+
+/// Why bytes are not a record: in which field, from the inside out, and what is wrong there. Never says what the field holds.
+struct Fault {
+    path: Vec<&'static str>,
+    problem: Problem,
+}
+
+enum Problem {
+    Invalid,
+    Missing,
+    Unordered,
+    Unknown(Tag),
+}
+
+impl Fault {
+    fn new(problem: Problem) -> Self {
+        Self { path: Vec::new(), problem }
+    }
+
+    fn invalid() -> Self {
+        Self::new(Problem::Invalid)
+    }
+
+    fn field(name: &'static str) -> Self {
+        Self::invalid().within(name)
+    }
+
+    fn within(mut self, name: &'static str) -> Self {
+        self.path.push(name);
+        self
+    }
+
+    fn sentence(&self) -> String {
+        let path: Vec<&str> = self.path.iter().rev().copied().collect();
+        let place = if path.is_empty() { "it".to_owned() } else { format!("its `{}`", path.join(".")) };
+        match self.problem {
+            Problem::Invalid => format!("{place} is not valid"),
+            Problem::Missing => format!("{place} is missing"),
+            Problem::Unordered => format!("{place} has values that are not in the order of their tags"),
+            Problem::Unknown(tag) => {
+                format!("{place} has a value with the tag {tag}, which its revision of the schema does not have")
+            }
+        }
+    }
+}
+
+impl From<Fault> for Unreadable {
+    fn from(fault: Fault) -> Self {
+        Self(fault.sentence())
+    }
+}
+
+fn put_meta(to: &mut Vec<u8>, meta: &RecordMeta) {
+    put_number(to, meta.version.0);
+    put_signed(to, instant::milliseconds(meta.last_updated));
+    put_text(to, meta.source.as_ref().map_or("", ClientId::as_str));
+}
+
+fn put_identifiers(to: &mut Vec<u8>, identifiers: &[Identifier]) {
+    put_number(to, identifiers.len() as u64);
+    for Identifier { key, period } in identifiers {
+        put_text(to, key.system.as_str());
+        put_text(to, key.value.as_str());
+        let Some(Period { start, end }) = *period else {
+            to.push(0);
+            continue;
+        };
+        let (has_start, has_end) = (start.map_or(0, |_| HAS_START), end.map_or(0, |_| HAS_END));
+        to.push(HAS_PERIOD | has_start | has_end);
+        start.into_iter().chain(end).for_each(|day| put_day(to, day));
+    }
+}
+
+fn put_values(to: &mut Vec<u8>, fields: &'static [Field], values: &Values) -> Result<(), Fault> {
+    for (tag, value) in values.iter() {
+        put_tagged(to, tag, |to| match (value, schema::row(fields, tag)) {
+            (Value::Later(bytes), _) => {
+                to.extend_from_slice(bytes);
+                Ok(())
+            }
+            (_, Some(field)) => put_value(to, &field.kind, value).map_err(|fault| fault.within(field.name)),
+            (_, None) => Err(Fault::new(Problem::Unknown(tag))),
+        })?;
+    }
+    Ok(())
+}
+
+fn put_value(to: &mut Vec<u8>, kind: &'static Kind, value: &Value) -> Result<(), Fault> {
+    match (kind, value) {
+        (Kind::Boolean, Value::Boolean(value)) => to.push(u8::from(*value)),
+        (Kind::Integer | Kind::Count, Value::Integer(value)) => put_signed(to, *value),
+        (Kind::Number | Kind::Amount, Value::Number(value)) => to.extend_from_slice(&value.to_le_bytes()),
+        (Kind::Text(_) | Kind::Organization | Kind::Expression | Kind::FieldName, Value::Text(text)) => {
+            to.extend_from_slice(text.as_bytes());
+        }
+        (Kind::Date, Value::Date(day)) => put_day(to, *day),
+        (Kind::Word(_), Value::Word(place)) => to.push(*place),
+        (Kind::Code(_) | Kind::ModuleCode, Value::Code(code)) => put_code(to, *code),
+        (Kind::Reference(kinds), Value::Reference(reference)) => {
+            let place = kinds.iter().position(|kind| *kind == reference.kind).ok_or_else(Fault::invalid)?;
+            put_number(to, reference.id.0);
+            // The first kind goes without saying.
+            if place > 0 {
+                put_number(to, place as u64);
+            }
+        }
+        (Kind::ConsentId, Value::ConsentId(id)) => to.extend_from_slice(&id.to_bytes()),
+        (Kind::Photo, Value::Photo(photo)) => {
+            to.extend_from_slice(&photo.digest.0);
+            put_number(to, u64::from(photo.length));
+        }
+        (Kind::List { of, .. }, Value::List(items)) => {
+            for item in items {
+                let at = to.len();
+                put_value(to, of, item)?;
+                prefix_length(to, at);
+            }
+        }
+        (Kind::Struct(part), Value::Struct(values)) => return put_values(to, part.fields, values),
+        // A value of another field's shape.
+        _ => return Err(Fault::invalid()),
+    }
+    Ok(())
+}
+
+fn put_extension(to: &mut Vec<u8>, extension: &Extension) {
+    for (path, content) in extension.iter() {
+        put_text(to, path.as_str());
+        let count = match content {
+            ExtensionContent::One(_) => 0,
+            ExtensionContent::Many(values) => (values.len() as u64).saturating_add(1),
+        };
+        put_number(to, count);
+        content.values().iter().for_each(|value| put_extension_value(to, value));
+    }
+}
+
+fn put_extension_value(to: &mut Vec<u8>, value: &ExtensionValue) {
+    to.push(number_of(value.kind()));
+    match value {
+        ExtensionValue::Boolean(value) => to.push(u8::from(*value)),
+        ExtensionValue::Integer(value) => put_signed(to, *value),
+        ExtensionValue::Number(value) => to.extend_from_slice(&value.to_le_bytes()),
+        ExtensionValue::Text(value) => put_text(to, value),
+        ExtensionValue::Date(value) => put_day(to, *value),
+        ExtensionValue::Code(value) => put_code(to, *value),
+    }
+}
+
+/// The stored number of a type of values of modules.
+fn number_of(kind: ExtensionFieldKind) -> u8 {
+    match kind {
+        ExtensionFieldKind::Boolean => 0,
+        ExtensionFieldKind::Integer => 1,
+        ExtensionFieldKind::Number => 2,
+        ExtensionFieldKind::Text => 3,
+        ExtensionFieldKind::Date => 4,
+        ExtensionFieldKind::Coded => 5,
+    }
+}
+
+fn take_record(
+    kind: RecordKind,
+    mut from: Bytes<'_>,
+) -> Result<(RecordMeta, Vec<Identifier>, Values, Extension), Fault> {
+    let revision = from.number().ok_or_else(|| Fault::field("revision"))?;
+    let meta = take_meta(&mut from)?;
+    let identifiers = take_identifiers(&mut from)?;
+    let reader = Reader { keeps_unknown: revision > u64::from(schema::REVISION) };
+    let values = from.prefixed().ok_or_else(Fault::invalid)?;
+    let values = reader.values(schema::fields(kind), Bytes(values))?;
+    let extension = take_extension(from).ok_or_else(|| Fault::field("extension"))?;
+    Ok((meta, identifiers, values, extension))
+}
+
+fn take_meta(from: &mut Bytes<'_>) -> Result<RecordMeta, Fault> {
+    let version = from.number().ok_or_else(|| Fault::field("version"))?;
+    let last_updated = from.signed().and_then(|at| instant::instant(at).ok());
+    let source = match from.text().ok_or_else(|| Fault::field("source"))? {
+        "" => None,
+        text => Some(ClientId::parse(text).map_err(|_| Fault::field("source"))?),
+    };
+    let last_updated = last_updated.ok_or_else(|| Fault::field("last_updated"))?;
+    Ok(RecordMeta { version: VersionId(version), last_updated, source })
+}
+
+fn take_identifiers(from: &mut Bytes<'_>) -> Result<Vec<Identifier>, Fault> {
+    let of = |part: &'static str| move || Fault::field(part).within("identifier");
+    let count = from.number().and_then(|count| usize::try_from(count).ok());
+    let count = count.ok_or_else(|| Fault::field("identifier"))?;
+    // Each has three bytes at least.
+    let mut identifiers = Vec::with_capacity(count.min(from.0.len() / 3));
+    for _ in 0..count {
+        let system = from.text().and_then(|text| SystemUri::parse(text).ok()).ok_or_else(of("system"))?;
+        let value = from.text().and_then(|text| IdentifierValue::parse(text).ok()).ok_or_else(of("value"))?;
+        let period = take_period(from).ok_or_else(of("period"))?;
+        identifiers.push(Identifier { key: IdentifierKey { system, value }, period });
+    }
+    Ok(identifiers)
+}
+
+fn take_period(from: &mut Bytes<'_>) -> Option<Option<Period>> {
+    let has = from.byte()?;
+    if has == 0 {
+        return Some(None);
+    }
+    if has & HAS_PERIOD == 0 || has & !(HAS_PERIOD | HAS_START | HAS_END) != 0 {
+        return None;
+    }
+    let start = if has & HAS_START == 0 { None } else { Some(from.day()?) };
+    let end = if has & HAS_END == 0 { None } else { Some(from.day()?) };
+    Some(Some(Period { start, end }))
+}
+
+/// Reads values by the rows of their fields.
+struct Reader {
+    /// Whether tags without a row are of a later revision.
+    keeps_unknown: bool,
+}
+
+impl Reader {
+    fn values(&self, fields: &'static [Field], mut from: Bytes<'_>) -> Result<Values, Fault> {
+        let mut values = Vec::with_capacity(from.count(Bytes::tagged));
+        let mut rows = fields.iter().peekable();
+        let mut last = None;
+        while !from.is_empty() {
+            let (tag, bytes) = from.tagged().ok_or_else(Fault::invalid)?;
+            if last >= Some(tag) {
+                return Err(Fault::new(Problem::Unordered));
+            }
+            last = Some(tag);
+            while let Some(passed) = rows.next_if(|field| field.tag < tag) {
+                check_absent(passed)?;
+            }
+            let value = match rows.next_if(|field| field.tag == tag) {
+                Some(field) => self.value(&field.kind, Bytes(bytes)).map_err(|fault| fault.within(field.name))?,
+                None if self.keeps_unknown => Value::Later(bytes.into()),
+                None => return Err(Fault::new(Problem::Unknown(tag))),
+            };
+            values.push((tag, value));
+        }
+        rows.try_for_each(check_absent)?;
+        Ok(values.into_iter().collect())
+    }
+
+    fn value(&self, kind: &'static Kind, bytes: Bytes<'_>) -> Result<Value, Fault> {
+        match kind {
+            Kind::List { of, .. } => self.items(of, bytes).map(Value::List),
+            Kind::Struct(part) => self.values(part.fields, bytes).map(Value::Struct),
+            Kind::Boolean
+            | Kind::Integer
+            | Kind::Number
+            | Kind::Count
+            | Kind::Amount
+            | Kind::Text(_)
+            | Kind::Organization
+            | Kind::Expression
+            | Kind::FieldName
+            | Kind::Date
+            | Kind::Word(_)
+            | Kind::Code(_)
+            | Kind::ModuleCode
+            | Kind::Reference(_)
+            | Kind::ConsentId
+            | Kind::Photo => take_single(kind, bytes).ok_or_else(Fault::invalid),
+        }
+    }
+
+    fn items(&self, of: &'static Kind, mut from: Bytes<'_>) -> Result<Vec<Value>, Fault> {
+        let mut items = Vec::with_capacity(from.count(Bytes::prefixed));
+        while !from.is_empty() {
+            let item = from.prefixed().ok_or_else(Fault::invalid)?;
+            items.push(self.value(of, Bytes(item))?);
+        }
+        Ok(items)
+    }
+}
+
+/// Checks that a field may be absent.
+fn check_absent(field: &'static Field) -> Result<(), Fault> {
+    if is_always_there(field) { Err(Fault::new(Problem::Missing).within(field.name)) } else { Ok(()) }
+}
+
+/// A value without others in it; nothing where the bytes are not one, or more than one.
+fn take_single(kind: &Kind, mut from: Bytes<'_>) -> Option<Value> {
+    let value = match kind {
+        Kind::Boolean => Value::Boolean(from.boolean()?),
+        Kind::Integer => Value::Integer(from.signed()?),
+        Kind::Count => Value::Integer(from.signed().filter(|count| (1..=i64::from(u32::MAX)).contains(count))?),
+        Kind::Number => Value::Number(from.real()?),
+        Kind::Amount => Value::Number(from.real().filter(|amount| *amount >= 0.0)?),
+        Kind::Text(_) | Kind::Expression | Kind::FieldName => {
+            Value::Text(std::str::from_utf8(from.take_rest()).ok()?.into())
+        }
+        Kind::Organization => {
+            let name = Organization::parse(std::str::from_utf8(from.take_rest()).ok()?).ok()?;
+            Value::Text(name.as_str().into())
+        }
+        Kind::Date => Value::Date(from.day()?),
+        Kind::Word(words) => Value::Word(from.byte().filter(|place| usize::from(*place) < words.len())?),
+        Kind::Code(_) | Kind::ModuleCode => Value::Code(from.code()?),
+        Kind::Reference(kinds) => {
+            let id = RecordId(from.number()?);
+            let place = if from.is_empty() { 0 } else { usize::try_from(from.number()?).ok()? };
+            Value::Reference(Reference { kind: *kinds.get(place)?, id })
+        }
+        Kind::ConsentId => Value::ConsentId(ConsentId::from_bytes(from.take(16)?.try_into().ok()?)),
+        Kind::Photo => {
+            let digest = PhotoDigest(from.take(32)?.try_into().ok()?);
+            Value::Photo(Box::new(PhotoReference { digest, length: from.small_number()? }))
+        }
+        Kind::List { .. } | Kind::Struct(_) => return None,
+    };
+    from.is_empty().then_some(value)
+}
+
+fn take_extension(mut from: Bytes<'_>) -> Option<Extension> {
+    let mut fields: Vec<(ExtensionPath, ExtensionContent)> = Vec::new();
+    while !from.is_empty() {
+        let path = ExtensionPath::parse(from.text()?).ok()?;
+        if fields.last().is_some_and(|(before, _)| *before >= path) {
+            return None;
+        }
+        let content = match usize::try_from(from.number()?).ok()?.checked_sub(1) {
+            None => ExtensionContent::One(take_extension_value(&mut from)?),
+            Some(count) => {
+                let values = (0..count).map(|_| take_extension_value(&mut from));
+                ExtensionContent::Many(values.collect::<Option<_>>()?)
+            }
+        };
+        fields.push((path, content));
+    }
+    Some(Extension::new(fields))
+}
+
+fn take_extension_value(from: &mut Bytes<'_>) -> Option<ExtensionValue> {
+    Some(match from.byte()? {
+        0 => ExtensionValue::Boolean(from.boolean()?),
+        1 => ExtensionValue::Integer(from.signed()?),
+        2 => ExtensionValue::Number(from.real()?),
+        3 => ExtensionValue::Text(from.text()?.to_owned()),
+        4 => ExtensionValue::Date(from.day()?),
+        5 => ExtensionValue::Code(from.code()?),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;
