@@ -25,7 +25,12 @@ pub fn shapes() -> Vec<(String, Shape)> {
     let mut parts = BTreeMap::new();
     RecordKind::ALL.into_iter().for_each(|kind| gather(schema::fields(kind), &mut parts));
     let shapes = parts.into_values().flat_map(|part| {
-        let answered = fields_answered(Members::answered(part.about), part.fields.iter(), Level::Part);
+        let answered = Members::answered(part.about);
+        let answered = match part.fields {
+            // No request can ask for the part without it.
+            [only] if only.required.is_some() => answered.needs(only.name, value_answered(&only.kind, Level::Part)),
+            fields => fields_answered(answered, fields.iter(), Level::Part),
+        };
         let sent = fields_sent(Members::sent(part.about), part.fields.iter(), Level::Part);
         [(part.name.to_owned(), Shape::from(answered)), (format!("{}Sent", part.name), Shape::from(sent))]
     });
