@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::lines::{LINE_BYTES_MAX, RawLine};
 use crate::api::dto::field;
-use crate::api::dto::reader::Problems;
+use crate::api::dto::reader::{Problems, known_values};
 use crate::api::dto::record::{Purpose, read_consent, read_group, read_individual, read_membership, read_program};
 use crate::api::extract::body::parse_object;
 use daftar_domain::consent::{ConsentId, WITHDRAWN};
@@ -108,8 +108,7 @@ fn on_existing(kind: RecordKind, value: &Value) -> Result<OnExisting, AppError> 
     let words: Vec<_> = words.collect();
     let found = words.iter().find(|(name, _)| value.as_str() == Some(*name));
     found.map(|(_, word)| *word).ok_or_else(|| {
-        let names: Vec<&str> = words.iter().map(|(name, _)| *name).collect();
-        AppError::invalid(ON_EXISTING, "unknown_value", format!("known values: {}", names.join(", ")))
+        AppError::invalid(ON_EXISTING, "unknown_value", known_values(words.iter().map(|(name, _)| *name)))
     })
 }
 
@@ -142,7 +141,7 @@ fn consent_members(
         // Whether it is over depends on the day.
         Some(Value::String(text)) if text == "given" || text == "expired" => false,
         Some(_) => {
-            problems.add("status", "unknown_value", "known values: given, withdrawn, expired");
+            problems.add("status", "unknown_value", known_values(["given", "withdrawn", "expired"]));
             false
         }
     };

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::reader::{
     ObjectReader, Problems, boolean_value, code_value, count_value, date_value, items_value, kind as json_kind,
-    text_value,
+    known_values, text_value,
 };
 use daftar_domain::calendar::Period;
 use daftar_domain::code::{CodeUri, CodedValue};
@@ -204,7 +204,7 @@ fn word(at: &str, words: &[&str], value: Json, problems: &mut Problems) -> Optio
     let text = text_value(at, value, WORD_BYTES_MAX, problems)?;
     let place = words.iter().position(|word| *word == text);
     if place.is_none() {
-        problems.add(at, "unknown_value", format!("known values: {}", words.join(", ")));
+        problems.add(at, "unknown_value", known_values(words.iter().copied()));
     }
     place.and_then(|place| u8::try_from(place).ok())
 }

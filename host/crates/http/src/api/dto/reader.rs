@@ -118,8 +118,7 @@ impl ObjectReader {
         let text = self.text(name, 100, problems)?;
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
         if found.is_none() {
-            let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            problems.add(self.path_of(name), "unknown_value", format!("known values: {}", known.join(", ")));
+            problems.add(self.path_of(name), "unknown_value", known_values(words.iter().map(|(word, _)| *word)));
         }
         found
     }
@@ -197,6 +196,13 @@ impl ObjectReader {
             problems.add(self.path_of(&shown), "unknown_field", message);
         }
     }
+}
+
+/// The message for a word that is none of those that a field knows.
+#[must_use]
+pub fn known_values<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
+    let words: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
+    format!("known values: {}", words.join(", "))
 }
 
 /// A text that lies at `path`.
