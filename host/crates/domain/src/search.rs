@@ -1,14 +1,15 @@
 //! What can be asked of the register.
 //!
-//! Which days and codes a search filters by follows from the schema: [`date_filters`], [`code_filters`].
+//! Which days, codes and whole texts a search filters by follows from the schema: [`date_filters`], [`code_filters`], [`PhraseField`].
 
 pub mod found;
 pub mod instant;
 pub mod order;
+pub mod phrase;
 pub mod terms;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
 
@@ -20,6 +21,7 @@ use super::record::{RecordId, RecordKind};
 use super::schema::{self, Field, Kind};
 use super::vocabulary::CodedField;
 use instant::InstantCondition;
+use phrase::PhraseField;
 
 /// The most records of one page.
 pub const PAGE_COUNT_MAX: u32 = 100;
@@ -133,30 +135,24 @@ pub struct PlaceCondition {
     pub roles: Vec<Vec<CodeNumber>>,
 }
 
-/// Conditions on names and addresses, all of which must hold.
+/// Conditions on texts, all of which must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TextConditions {
     /// Words, each of which begins a word of the name, in the form of [`super::person_name::search_words`].
     pub name_words: Vec<String>,
     /// Words, each of which begins a word of any part of any address, in the same form.
     pub address_words: Vec<String>,
-    /// Districts of addresses, in the form of [`super::person_name::search_phrase`].
-    pub districts: Vec<String>,
-    /// Regions of addresses, in the same form.
-    pub regions: Vec<String>,
+    /// Whole texts within parts, such as regions of addresses, in the form of [`super::person_name::search_phrase`].
+    pub phrases: Vec<(PhraseField, String)>,
 }
 
 impl TextConditions {
-    /// Whether any of them looks at the name.
+    /// The fields that they look at, each once.
     #[must_use]
-    pub fn is_by_name(&self) -> bool {
-        !self.name_words.is_empty()
-    }
-
-    /// Whether any of them looks at addresses.
-    #[must_use]
-    pub fn is_by_address(&self) -> bool {
-        !(self.address_words.is_empty() && self.districts.is_empty() && self.regions.is_empty())
+    pub fn fields(&self) -> BTreeSet<&'static str> {
+        let name = (!self.name_words.is_empty()).then_some("name");
+        let address = (!self.address_words.is_empty()).then_some("address");
+        name.into_iter().chain(address).chain(self.phrases.iter().map(|(field, _)| field.field)).collect()
     }
 }
 
@@ -165,7 +161,7 @@ impl TextConditions {
 pub struct IndividualQuery {
     /// Has that identifier, open or ended; each of them.
     pub identifiers: Vec<IdentifierKey>,
-    /// Conditions on names and addresses.
+    /// Conditions on texts.
     pub texts: TextConditions,
     /// Conditions on days.
     pub dates: DateConditions,
@@ -184,7 +180,7 @@ pub struct IndividualQuery {
 pub struct GroupQuery {
     /// Has that identifier, open or ended; each of them.
     pub identifiers: Vec<IdentifierKey>,
-    /// Conditions on names and addresses.
+    /// Conditions on texts.
     pub texts: TextConditions,
     /// Conditions on days.
     pub dates: DateConditions,

@@ -27,8 +27,9 @@ use super::terms;
 use super::tree::SharedTree;
 use daftar_domain::group::{self, Group, GroupRecord, Member};
 use daftar_domain::person_name::{search_phrase, search_words};
-use daftar_domain::record::RecordId;
+use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::search::order::sortable;
+use daftar_domain::search::phrase::PhraseField;
 
 /// All groups, cheap to copy.
 #[derive(Debug, Clone, Default)]
@@ -101,6 +102,7 @@ impl Prepared {
         let name = details.get(group::NAME).unwrap_or_default();
         let words = search_words(name).into_iter().map(|word| WordKind::Name.key(&word));
         let words = words.chain(details.items(group::ADDRESS).flat_map(words_of_address));
+        let words = words.chain(PhraseField::terms(RecordKind::Group, details));
         let identifiers = details.identifiers.iter().map(|identifier| hasher.hash(&identifier.key));
         let terms = Terms {
             codes: sorted_once(codes).into(),

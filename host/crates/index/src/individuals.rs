@@ -21,15 +21,16 @@ use super::rows::{Place, Rows};
 use super::stored::{self, Unsound};
 use super::terms;
 use super::tree::SharedTree;
-use daftar_domain::address::{self, DISTRICT, REGION};
+use daftar_domain::address;
 use daftar_domain::extension::Extension;
 use daftar_domain::individual::{self, Individual, IndividualDetails, IndividualRecord};
-use daftar_domain::person_name::{name_words, search_phrase, sort_text};
-use daftar_domain::record::{RecordId, VersionId};
+use daftar_domain::person_name::{name_words, sort_text};
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::search::order::sortable;
+use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::value::Values;
 
-/// Rows by word, each under a letter that says what it is a word of.
+/// Rows by word, each under a letter that says what it is a word of, and by whole texts ([`PhraseField::term`]).
 pub(super) type WordIndex = SharedTree<Arc<str>, Posting>;
 
 /// What a word is of.
@@ -39,10 +40,6 @@ pub(super) enum WordKind {
     Name,
     /// A word of an address.
     Address,
-    /// The whole district of an address.
-    District,
-    /// The whole region of an address.
-    Region,
 }
 
 impl WordKind {
@@ -51,8 +48,6 @@ impl WordKind {
         let letter = match self {
             Self::Name => 'n',
             Self::Address => 'a',
-            Self::District => 'd',
-            Self::Region => 'r',
         };
         format!("{letter}{word}")
     }
@@ -282,16 +277,11 @@ pub(super) fn extension_codes(extension: &Extension, extensions: &ExtensionNumbe
 fn words_of_person(details: &IndividualDetails) -> Vec<String> {
     let name = details.get(individual::NAME).map(name_words).unwrap_or_default();
     let of_name = name.iter().map(|word| WordKind::Name.key(word));
-    sorted_once(of_name.chain(details.items(individual::ADDRESS).flat_map(words_of_address)))
+    let of_addresses = details.items(individual::ADDRESS).flat_map(words_of_address);
+    sorted_once(of_name.chain(of_addresses).chain(PhraseField::terms(RecordKind::Individual, details)))
 }
 
 /// What the words of an address are kept under.
 pub(super) fn words_of_address(address: &Values) -> Vec<String> {
-    let words = address::search_words(address);
-    let mut words: Vec<String> = words.iter().map(|word| WordKind::Address.key(word)).collect();
-    for (kind, part) in [(WordKind::District, DISTRICT), (WordKind::Region, REGION)] {
-        let phrase = address.get(part).map(search_phrase).filter(|phrase| !phrase.is_empty());
-        words.extend(phrase.map(|phrase| kind.key(&phrase)));
-    }
-    words
+    address::search_words(address).iter().map(|word| WordKind::Address.key(word)).collect()
 }

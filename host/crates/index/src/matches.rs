@@ -9,7 +9,6 @@ use super::bitmaps::{RowSet, join};
 use super::chunk;
 use super::column::Column;
 use super::gather::{self, Gathered};
-use super::individuals::WordKind;
 use super::limits::{RowLimits, SearchLimits};
 use super::places::Place;
 use super::search;
@@ -17,6 +16,7 @@ use super::search::filter::Filter;
 use super::seats::{self, Seat};
 use daftar_domain::group::GROUP_TYPE;
 use daftar_domain::record::{RecordId, VersionId};
+use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::search::{GroupQuery, IndividualQuery};
 use daftar_domain::subject::Subject;
 
@@ -187,7 +187,8 @@ impl Snapshot {
             Subject::Group => &self.groups.words,
         };
         let looked_at = limits.map(|limits| limits.field("address"));
-        let prefix = WordKind::Region.key("");
+        let region = PhraseField::find(kind.record_kind(), "region");
+        let prefix = region.map(|region| region.term("")).unwrap_or_default();
         let mut counted: Vec<RegionCount> = Vec::new();
         let mut without = among.0.clone();
         for (word, posting) in words.from(prefix.as_str()).take_while(|(word, _)| word.starts_with(&prefix)) {

@@ -28,9 +28,10 @@ use daftar_domain::group::{self, GroupDetails, Member};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::individual::{self, IndividualDetails};
 use daftar_domain::person_name::{self, name_words, search_phrase, search_words, sort_text};
-use daftar_domain::record::{Record, RecordId, RecordMeta, VersionId};
+use daftar_domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
 use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::order::{Direction, SortField, SortKey};
+use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::search::{CodeCondition, CodedPlace, DateCondition, DateConditions, DateOperator, IndividualQuery};
 use daftar_domain::search::{PlaceCondition, TextConditions};
 use daftar_domain::value::Values;
@@ -196,9 +197,12 @@ pub fn any_query() -> impl Strategy<Value = IndividualQuery> {
     (identifiers, texts, days, codes, option::weighted(0.3, any::<bool>()), place, instants).prop_map(
         |(identifiers, texts, days, codes, active, place, last_updated)| {
             let (name_words, address_words, districts, regions) = texts;
+            let field = |name: &str| PhraseField::find(RecordKind::Individual, name);
+            let named = |name, texts: Vec<String>| texts.into_iter().filter_map(move |text| Some((field(name)?, text)));
+            let phrases = named("district", districts).chain(named("region", regions)).collect();
             IndividualQuery {
                 identifiers,
-                texts: TextConditions { name_words, address_words, districts, regions },
+                texts: TextConditions { name_words, address_words, phrases },
                 dates: if days.is_empty() { DateConditions::new() } else { [("birth_date", days)].into() },
                 codes,
                 active,
@@ -280,16 +284,10 @@ impl Model {
         query.identifiers.iter().all(|key| details.identifiers.iter().any(|identifier| identifier.key == *key))
             && query.texts.name_words.iter().all(|word| sees("name") && begins(&names, word))
             && query.texts.address_words.iter().all(|word| sees("address") && begins(&of_addresses, word))
-            && query
-                .texts
-                .districts
-                .iter()
-                .all(|name| sees("address") && addresses().any(|address| is(address.get(address::DISTRICT), name)))
-            && query
-                .texts
-                .regions
-                .iter()
-                .all(|name| sees("address") && addresses().any(|address| is(address.get(address::REGION), name)))
+            && query.texts.phrases.iter().all(|(field, phrase)| {
+                let part = if field.name() == "district" { address::DISTRICT } else { address::REGION };
+                sees("address") && addresses().any(|address| is(address.get(part), phrase))
+            })
             && query.dates.iter().all(|(field, all)| all.iter().all(|condition| is_on(field, condition)))
             && query.codes.iter().all(has_code)
             && query

@@ -7,12 +7,13 @@ use crate::field_columns::column_fields;
 use daftar_domain::program_membership::MembershipStatus;
 use daftar_domain::record::RecordKind;
 use daftar_domain::search::order::SORT_TEXT_BYTES_MAX;
+use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::vocabulary::CodedField;
 
 /// The layout of the columns. To be raised with every change of what a record becomes in memory (its words, its order) or of how a
 /// part is written; a test reminds of it. The version of daftar counts as well, and so do the fields of the schema that have
-/// columns, and the tables of Unicode, by which words are cut and put in order.
-pub(super) const LAYOUT: u32 = 3;
+/// columns or are found as whole texts, and the tables of Unicode, by which words are cut and put in order.
+pub(super) const LAYOUT: u32 = 4;
 
 /// What stands for the layout in the file.
 pub(super) fn layout() -> [u8; 32] {
@@ -27,6 +28,7 @@ pub(super) fn layout() -> [u8; 32] {
     // A code of a field, and the status of a membership, is written by its place among all.
     CodedField::ALL.iter().for_each(|field| add(field.path()));
     RecordKind::ALL.iter().flat_map(|kind| column_fields(*kind)).for_each(|field| add(&field.layout()));
+    RecordKind::ALL.iter().flat_map(|kind| PhraseField::all(*kind)).for_each(|field| add(&field.term(field.field)));
     MembershipStatus::ALL.iter().for_each(|status| add(status.name()));
     digest.finalize().into()
 }

@@ -119,10 +119,8 @@ pub(super) fn rows_with_texts<'a>(
             found.push((rows_with_word(index, kind, word)?, field));
         }
     }
-    for (kind, phrases) in [(WordKind::District, &texts.districts), (WordKind::Region, &texts.regions)] {
-        for phrase in phrases {
-            found.push((Rows::Posting(index.get(kind.key(phrase).as_str())?), "address"));
-        }
+    for (field, phrase) in &texts.phrases {
+        found.push((Rows::Posting(index.get(field.term(phrase).as_str())?), field.field));
     }
     Some(found)
 }

@@ -126,13 +126,11 @@ async fn resolve(
 fn searched_fields(request: &GroupSearchRequest) -> Vec<String> {
     let named = [
         ("identifier", request.identifiers.is_empty()),
-        ("name", !request.texts.is_by_name()),
-        ("address", !request.texts.is_by_address()),
         ("active", request.active.is_none()),
         ("member", request.members.is_empty()),
         ("_last_updated", request.last_updated.is_empty()),
     ];
     let named = named.iter().filter(|(_, is_unused)| !is_unused).map(|(name, _)| (*name).to_owned());
-    let named = named.chain(request.dates.keys().map(|name| (*name).to_owned()));
+    let named = named.chain(request.texts.fields().into_iter().chain(request.dates.keys().copied()).map(str::to_owned));
     named.chain(request.codes.iter().map(|filter| filter.place.field().into_owned())).collect()
 }

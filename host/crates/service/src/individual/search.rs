@@ -175,13 +175,11 @@ pub(crate) async fn carriers(
 fn searched_fields(query: &IndividualQuery) -> Vec<String> {
     let named = [
         ("identifier", query.identifiers.is_empty()),
-        ("name", !query.texts.is_by_name()),
-        ("address", !query.texts.is_by_address()),
         ("active", query.active.is_none()),
         ("group_membership", query.place.is_none()),
         ("_last_updated", query.last_updated.is_empty()),
     ];
     let named = named.iter().filter(|(_, is_unused)| !is_unused).map(|(name, _)| (*name).to_owned());
-    let named = named.chain(query.dates.keys().map(|name| (*name).to_owned()));
+    let named = named.chain(query.texts.fields().into_iter().chain(query.dates.keys().copied()).map(str::to_owned));
     named.chain(query.codes.iter().map(|condition| condition.field.field().into_owned())).collect()
 }

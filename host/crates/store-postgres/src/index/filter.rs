@@ -67,12 +67,7 @@ impl<'p> Filter<'p> {
         if wanted.is_empty() {
             return;
         }
-        if texts.is_by_name() {
-            self.fields.insert("name".to_owned());
-        }
-        if texts.is_by_address() {
-            self.fields.insert("address".to_owned());
-        }
+        self.fields.extend(texts.fields().into_iter().map(str::to_owned));
         // PostgreSQL keeps no such text.
         self.is_impossible |= wanted.iter().any(|wanted| wanted.term.contains('\0'));
         let more = quoted(term::MORE);

@@ -8,10 +8,11 @@ use daftar_domain::address;
 use daftar_domain::group::{self, Group};
 use daftar_domain::identifier::Identifier;
 use daftar_domain::individual::{self, Individual};
-use daftar_domain::person_name::{name_words, search_phrase, search_words};
-use daftar_domain::record::{Fields, RecordId, RecordType};
+use daftar_domain::person_name::{name_words, search_words};
+use daftar_domain::record::{Fields, RecordId, RecordKind, RecordType};
+use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::subject::{Subject, SubjectReference};
-use daftar_domain::value::{Key, Text, Values};
+use daftar_domain::value::{Key, List, Part, Values};
 use daftar_store::StoreError;
 
 /// What a caller is told of a row that is not as it was written.
@@ -58,17 +59,19 @@ impl Terms {
         Self::default()
             .with_codes(details)
             .with_others(&details.identifiers, details.get(individual::ACTIVE))
-            .with_words(&names, details.items(individual::ADDRESS))
+            .with_words(RecordKind::Individual, details, &names, individual::ADDRESS)
     }
 
     /// Those of a group.
     pub(super) fn of_group(group: &Group) -> Self {
         let details = &group.details;
         let names = search_words(details.get(group::NAME).unwrap_or_default());
-        Self::default()
-            .with_codes(details)
-            .with_others(&details.identifiers, details.get(group::ACTIVE))
-            .with_words(&names, details.items(group::ADDRESS))
+        Self::default().with_codes(details).with_others(&details.identifiers, details.get(group::ACTIVE)).with_words(
+            RecordKind::Group,
+            details,
+            &names,
+            group::ADDRESS,
+        )
     }
 
     fn with_codes<T: RecordType>(mut self, details: &Fields<T>) -> Self {
@@ -94,14 +97,11 @@ impl Terms {
         self
     }
 
-    fn with_words<'a>(mut self, names: &[String], addresses: impl Iterator<Item = &'a Values>) -> Self {
+    fn with_words(mut self, kind: RecordKind, values: &Values, names: &[String], addresses: Key<List<Part>>) -> Self {
         let mut words: BTreeSet<String> = names.iter().map(|word| term::of_name_word(word)).collect();
-        for place in addresses {
-            words.extend(address::search_words(place).iter().map(|word| term::of_address_word(word)));
-            let phrase = |part: Key<Text>| place.get(part).map(search_phrase).filter(|phrase| !phrase.is_empty());
-            words.extend(phrase(address::DISTRICT).map(|phrase| term::of_district(&phrase)));
-            words.extend(phrase(address::REGION).map(|phrase| term::of_region(&phrase)));
-        }
+        let of_addresses = values.items(addresses).flat_map(address::search_words);
+        words.extend(of_addresses.map(|word| term::of_address_word(&word)));
+        words.extend(PhraseField::terms(kind, values));
         let mut bytes = 0_usize;
         for word in words {
             bytes = bytes.saturating_add(word.len());

@@ -78,16 +78,6 @@ pub(super) fn of_address_word(word: &str) -> String {
     format!("a{word}")
 }
 
-/// The district of an address.
-pub(super) fn of_district(phrase: &str) -> String {
-    format!("d{phrase}")
-}
-
-/// The region of an address.
-pub(super) fn of_region(phrase: &str) -> String {
-    format!("r{phrase}")
-}
-
 /// A term as `tsvector` and `tsquery` read it.
 pub(super) fn quoted(term: &str) -> String {
     format!("'{}'", term.replace('\\', "\\\\").replace('\'', "''"))
@@ -109,9 +99,8 @@ impl Wanted {
         let whole = |term| Self { term, is_beginning: false };
         let names = texts.name_words.iter().map(|word| beginning(of_name_word(word)));
         let addresses = texts.address_words.iter().map(|word| beginning(of_address_word(word)));
-        let districts = texts.districts.iter().map(|phrase| whole(of_district(phrase)));
-        let regions = texts.regions.iter().map(|phrase| whole(of_region(phrase)));
-        names.chain(addresses).chain(districts).chain(regions).collect()
+        let phrases = texts.phrases.iter().map(|(field, phrase)| whole(field.term(phrase)));
+        names.chain(addresses).chain(phrases).collect()
     }
 
     /// What is looked for among terms; none, where it is too long to stand there.
@@ -136,14 +125,17 @@ pub(super) fn any_of(queries: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use daftar_domain::record::RecordKind;
+    use daftar_domain::search::phrase::PhraseField;
 
     #[test]
     fn what_is_looked_for_is_never_read_as_an_operator() {
         assert_eq!(quoted("nit's \\ & | ! <->"), r"'nit''s \\ & | ! <->'");
-        let texts =
-            TextConditions { name_words: vec!["abe".into()], regions: vec!["nord est".into()], ..Default::default() };
+        let region = PhraseField::find(RecordKind::Individual, "region").unwrap();
+        let phrases = vec![(region, "nord est".to_owned())];
+        let texts = TextConditions { name_words: vec!["abe".into()], phrases, ..Default::default() };
         let queries: Vec<_> = Wanted::of_texts(&texts).iter().filter_map(Wanted::query).collect();
-        assert_eq!(queries, ["'nabe':*", "'rnord est'"]);
+        assert_eq!(queries, ["'nabe':*", "'p19.6 nord est'"]);
         let long = Wanted { term: of_name_word(&"x".repeat(WORD_BYTES_MAX + 1)), is_beginning: true };
         assert_eq!(long.query(), None);
     }

@@ -129,7 +129,7 @@ CREATE TABLE daftar.audit_segment (
 -- What is searched, beside the values of the records: rewritten in the transaction that writes them.
 --
 -- `terms` holds everything that a record is found by as one set: a letter and what stands behind it.
---   n, a    a word of the name, of an address        d, r    the district, the region of an address, whole
+--   n, a    a word of the name, of an address        p       a text of a part, whole, behind its tags
 --   c, e    a code in a field of every registry (by the number of the field), in a field of a module (by its path); `c7#123`
 --   i       an identifier, as a digest               x       the record says that it is not in use
 --   !       there are more words, which do not fit: `more_words`

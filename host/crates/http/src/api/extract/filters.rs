@@ -11,6 +11,7 @@ use daftar_domain::person_name::{search_phrase, search_words};
 use daftar_domain::record::RecordKind;
 use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::order::{Direction, SORT_KEYS_MAX, SortField, SortKey};
+use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::search::{
     CodedPlace, DateCondition, DateConditions, DateOperator, TextConditions, code_filters, date_filters,
 };
@@ -37,11 +38,12 @@ const OPERATORS: [(&str, DateOperator); 6] = [
 /// A filter by name, with the field of the record that it looks at; none, where every client may look.
 pub type NamedFilter = (&'static str, Option<&'static str>);
 
-/// The filters of a kind of record: those that its search reads by name, those on days and those by code. The latter follow from the
+/// The filters of a kind of record: those that its search reads by name, those on days, on whole texts and by code. The latter three follow from the
 /// schema and from the fields that installed modules add.
 pub struct Filters {
     named: &'static [NamedFilter],
     dates: Vec<&'static str>,
+    phrases: Vec<(String, PhraseField)>,
     coded: Vec<(String, CodedPlace)>,
 }
 
@@ -53,13 +55,15 @@ impl Filters {
         let coded = extension.iter().filter(|field| field.kind == ExtensionFieldKind::Coded);
         let added =
             coded.map(|field| (format!("{EXTENSION}.{}", field.path), CodedPlace::Extension(field.path.clone())));
-        Self { named, dates: date_filters(kind).collect(), coded: fields.chain(added).collect() }
+        let phrases = PhraseField::all(kind).map(|field| (field.name(), field)).collect();
+        Self { named, dates: date_filters(kind).collect(), phrases, coded: fields.chain(added).collect() }
     }
 
     /// The names of the parameters.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         let single = self.named.iter().map(|(name, _)| *name).chain(self.dates.iter().copied()).map(str::to_owned);
+        let single = single.chain(self.phrases.iter().map(|(name, _)| name.clone()));
         single.chain(self.coded.iter().flat_map(|(name, _)| [name.clone(), format!("{name}{BELOW}")])).collect()
     }
 
@@ -75,6 +79,9 @@ impl Filters {
         }
         if self.dates.contains(&name) {
             return Some(name.to_owned());
+        }
+        if let Some((_, phrase)) = self.phrases.iter().find(|(known, _)| known == name) {
+            return Some(phrase.field.to_owned());
         }
         let name = name.strip_suffix(BELOW).unwrap_or(name);
         self.coded.iter().find(|(known, _)| known == name).map(|(_, place)| place.field().into_owned())
@@ -92,6 +99,22 @@ impl Filters {
             }
         }
         Ok(filters)
+    }
+
+    /// Reads every condition on a text.
+    ///
+    /// # Errors
+    /// 400 naming the parameter.
+    pub fn texts(&self, parameters: &Parameters) -> Result<TextConditions, ApiError> {
+        let mut wanted = Vec::new();
+        for (name, field) in &self.phrases {
+            wanted.extend(phrases(parameters, name)?.into_iter().map(|phrase| (*field, phrase)));
+        }
+        Ok(TextConditions {
+            name_words: words(parameters, "name")?,
+            address_words: words(parameters, "address")?,
+            phrases: wanted,
+        })
     }
 
     /// Reads every condition on a day.
@@ -173,19 +196,6 @@ pub fn phrases(parameters: &Parameters, name: &str) -> Result<Vec<String>, ApiEr
         all.push(phrase);
     }
     Ok(all)
-}
-
-/// The conditions on names and addresses.
-///
-/// # Errors
-/// 400 naming the parameter.
-pub fn texts(parameters: &Parameters) -> Result<TextConditions, ApiError> {
-    Ok(TextConditions {
-        name_words: words(parameters, "name")?,
-        address_words: words(parameters, "address")?,
-        districts: phrases(parameters, "district")?,
-        regions: phrases(parameters, "region")?,
-    })
 }
 
 fn bounded<'t>(name: &str, text: &'t str) -> Result<&'t str, ApiError> {

@@ -11,7 +11,7 @@ use super::individual::read_from_body;
 use super::operation::{Answer, Operation, Tag};
 use super::parameter::{self, SAMPLE_GROUP, SAMPLE_PERSON, repeatable};
 use super::record;
-use super::searching::{coded, common, day, envelope, places, reference};
+use super::searching::{coded, common, day, envelope, reference, texts};
 use super::shape::{Members, Shape, any_of, named};
 use super::shared::{self, list_sent};
 use daftar_domain::extension::ExtensionFields;
@@ -34,7 +34,7 @@ pub fn search() -> Operation {
         .says("All conditions must hold. Without any, every group is found.")
         .parameters(common())
         .parameter(repeatable("member", member, reference(RecordKind::Individual)))
-        .parameters(places())
+        .parameters(texts(kind))
         .parameters(date_filters(kind).map(day))
         .parameters(code_filters(kind).into_iter().flat_map(coded))
         .parameters(envelope(parameter::elements(kind), sort_fields(kind)))

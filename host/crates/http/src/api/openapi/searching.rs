@@ -15,6 +15,7 @@ use daftar_domain::extension::{EXTENSION, ExtensionFields};
 use daftar_domain::manifest::ExtensionFieldKind;
 use daftar_domain::record::RecordKind;
 use daftar_domain::search::order::{SORT_KEYS_MAX, SortField};
+use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::vocabulary::CodedField;
 
 /// The one filter whose name begins as that of what is not a filter.
@@ -41,14 +42,16 @@ pub fn common() -> [Parameter; 3] {
     ]
 }
 
-/// `address`, `district` and `region`.
+/// `address`, and each text that a kind of record is filtered by as a whole.
 #[must_use]
-pub fn places() -> [Parameter; 3] {
-    [
-        repeatable("address", "Words of an address: each begins a word of it.", words()),
-        repeatable("district", "The whole name of a district, without case or accents.", words()),
-        repeatable("region", "The whole name of a region, without case or accents.", words()),
-    ]
+pub fn texts(kind: RecordKind) -> Vec<Parameter> {
+    let address = repeatable("address", "Words of an address: each begins a word of it.", words());
+    let whole = PhraseField::all(kind).map(|field| {
+        let name = field.name();
+        let of = name.rsplit('.').next().unwrap_or(&name);
+        repeatable(&name, &format!("The whole name of a {of}, without case or accents."), words())
+    });
+    std::iter::once(address).chain(whole).collect()
 }
 
 /// A day of the record, perhaps after a comparison.

@@ -19,15 +19,13 @@ use daftar_domain::record::RecordKind;
 use daftar_service::group::{self, GroupSearchRequest};
 use daftar_service::search::Paging;
 
-/// The filters beside those on days and by code.
-const FILTERS: [NamedFilter; 7] = [
+/// The filters beside those on days, on whole texts and by code.
+const FILTERS: [NamedFilter; 5] = [
     ("identifier", None),
     ("name", Some("name")),
     ("active", Some("active")),
     ("member", Some("member")),
     ("address", Some("address")),
-    ("district", Some("address")),
-    ("region", Some("address")),
 ];
 
 /// Searches groups.
@@ -70,7 +68,7 @@ pub fn filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) -> Resul
 fn read_conditions(parameters: &Parameters, known: &Filters) -> Result<GroupSearchRequest, ApiError> {
     Ok(GroupSearchRequest {
         identifiers: filters::identifiers(parameters, "identifier")?,
-        texts: filters::texts(parameters)?,
+        texts: known.texts(parameters)?,
         dates: known.dates(parameters)?,
         codes: known.codes(parameters)?,
         active: parameters.boolean("active")?,

@@ -18,15 +18,9 @@ use daftar_domain::record::RecordKind;
 use daftar_service::individual::{self, GroupFilter, SearchRequest};
 use daftar_service::search::Paging;
 
-/// The filters beside those on days and by code.
-const FILTERS: [NamedFilter; 6] = [
-    ("identifier", None),
-    ("name", Some("name")),
-    ("address", Some("address")),
-    ("district", Some("address")),
-    ("region", Some("address")),
-    ("active", Some("active")),
-];
+/// The filters beside those on days, on whole texts and by code.
+const FILTERS: [NamedFilter; 4] =
+    [("identifier", None), ("name", Some("name")), ("address", Some("address")), ("active", Some("active"))];
 /// The filters that look at groups.
 const BY_GROUPS: [&str; 3] = ["group", "membership_role", "membership_role:below"];
 /// What lies beside the records and a search does not give: a page of the largest photos would be half a gigabyte.
@@ -97,7 +91,7 @@ fn read_conditions(parameters: &Parameters, known: &Filters) -> Result<SearchReq
     }
     Ok(SearchRequest {
         identifiers: filters::identifiers(parameters, "identifier")?,
-        texts: filters::texts(parameters)?,
+        texts: known.texts(parameters)?,
         dates: known.dates(parameters)?,
         codes: known.codes(parameters)?,
         active: parameters.boolean("active")?,
@@ -117,6 +111,7 @@ mod tests {
     use super::*;
     use daftar_domain::extension::ExtensionFields;
     use daftar_domain::search::order::sort_fields;
+    use daftar_domain::search::phrase::PhraseField;
 
     #[test]
     fn every_filter_it_reads_is_known() {
@@ -130,7 +125,10 @@ mod tests {
         );
         assert_eq!(request.texts.name_words, ["jose"]);
         assert_eq!(request.texts.address_words, ["rue", "12"]);
-        assert_eq!(request.texts.regions, ["nord est"]);
+        assert_eq!(
+            request.texts.phrases,
+            [(PhraseField::find(RecordKind::Individual, "region").unwrap(), "nord est".to_owned())]
+        );
         assert_eq!(request.dates["birth_date"].len(), 2);
         assert_eq!((request.groups.len(), request.roles.len(), request.identifiers.len()), (2, 1, 1));
         assert_eq!(request.active, Some(true));

@@ -25,6 +25,7 @@ use daftar_domain::scope::Resource;
 use daftar_domain::search::found::Sorting;
 use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::order::{Direction, SortField, SortKey, Window};
+use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
 use daftar_domain::search::{
     CodeCondition, CodedPlace, DateCondition, DateConditions, DateOperator, GroupQuery, IndividualQuery, Page,
@@ -148,6 +149,7 @@ fn codes(field: CodedField, number: u32) -> Vec<CodeCondition> {
 
 fn people_queries() -> Vec<(&'static str, u64, IndividualQuery)> {
     let everybody = IndividualQuery::default();
+    let district = PhraseField::find(RecordKind::Individual, "district").unwrap();
     let by_text = |texts| IndividualQuery { texts, ..IndividualQuery::default() };
     let place = |groups, roles| PlaceCondition { day: 2_000, is_none: false, groups, roles };
     let within = |first_ms, last_ms| InstantCondition { operator: DateOperator::Equal, first_ms, last_ms };
@@ -170,7 +172,11 @@ fn people_queries() -> Vec<(&'static str, u64, IndividualQuery)> {
             by_text(TextConditions { name_words: words(&["given39", "family40"]), ..Default::default() }),
         ),
         ("nobody's name", 0, by_text(TextConditions { name_words: words(&["nobody"]), ..Default::default() })),
-        ("district", 80, by_text(TextConditions { districts: words(&["district 77"]), ..Default::default() })),
+        (
+            "district",
+            80,
+            by_text(TextConditions { phrases: vec![(district, "district 77".to_owned())], ..Default::default() }),
+        ),
         ("word of an address", 80, by_text(TextConditions { address_words: words(&["77"]), ..Default::default() })),
         ("birth date", 2, IndividualQuery { dates: born(&[(DateOperator::Equal, 77)]), ..everybody.clone() }),
         ("birth dates", 20, {

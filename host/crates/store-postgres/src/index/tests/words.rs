@@ -8,8 +8,9 @@ use daftar_domain::address;
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::individual::{ADDRESS, IndividualDetails, NAME};
 use daftar_domain::person_name;
-use daftar_domain::record::{Record, RecordId, RecordMeta, VersionId};
+use daftar_domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
 use daftar_domain::search::found::Sorting;
+use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::search::{IndividualQuery, Page, TextConditions};
 use daftar_domain::value::Values;
 use daftar_index::{Columns, SearchLimits};
@@ -42,11 +43,11 @@ fn long_and_many_words_are_found_as_others_are() {
     database.write(&people);
     let (snapshot, index) = (columns.snapshot(), database.usual());
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let region = PhraseField::find(RecordKind::Individual, "region").unwrap();
     let by = |name: &[&str], address: &[&str], regions: &[&str]| TextConditions {
         name_words: words(name),
         address_words: words(address),
-        districts: Vec::new(),
-        regions: words(regions),
+        phrases: words(regions).into_iter().map(|phrase| (region, phrase)).collect(),
     };
     let last = "0".repeat(897) + "999";
     let cases: Vec<(TextConditions, &[u64])> = vec![

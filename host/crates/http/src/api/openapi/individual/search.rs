@@ -3,7 +3,7 @@
 use crate::api::openapi::example::Example;
 use crate::api::openapi::operation::{Operation, Tag};
 use crate::api::openapi::parameter::{elements_without, repeatable};
-use crate::api::openapi::searching::{coded, coded_as, common, day, envelope, places};
+use crate::api::openapi::searching::{coded, coded_as, common, day, envelope, texts};
 use crate::api::openapi::shape::{KEY_PATTERN, named, pattern};
 use crate::api::routes::individual_search::BESIDE;
 use daftar_domain::record::RecordKind;
@@ -21,7 +21,7 @@ pub fn search() -> Operation {
         .says("All conditions must hold. Without any, everybody is found. `membership_role` needs `group:read`, as `group` does. A condition on a field that the client may not see is 403.")
         .parameters(common())
         .parameters(date_filters(kind).map(day))
-        .parameters(places())
+        .parameters(texts(kind))
         .parameters(code_filters(kind).into_iter().flat_map(coded))
         .parameter(repeatable("group", group, pattern(&format!("^(none|(Group/)?{}", key.replacen('$', ")$", 1)))))
         .parameters(coded_as("membership_role", CodedField::MemberRole))
