@@ -156,7 +156,7 @@ fn expressions_and_records_come_from_files_and_from_standard_input() {
         (vec![RULE, "--records", rule.to_str().unwrap()], "is not JSON", 66),
         (vec![RULE, "--records", &records, "--explain", "3"], "1 to 2, not `3`", 2),
         (vec![RULE], "no records of type `individual`", 1),
-        (vec!["--program", "urn:x:y|1"], "no such Program", 1),
+        (vec!["--program", "urn:x:y|1"], "unknown identifier system `urn:x:y`", 1),
     ] {
         let refused = eval(&app, &arguments);
         assert_eq!((refused.code, refused.stdout.as_str()), (code, ""), "{refused:?}");

@@ -67,10 +67,10 @@ fn administer(data_dir: &Path) {
     );
     for (arguments, what, code) in [
         (&["update", ID][..], "nothing to change", 2),
-        (&["show", "urn:x:y|1"], "no such Program", 1),
+        (&["show", "urn:x:y|1"], "unknown identifier system `urn:x:y`", 1),
         (&["update", ID, "--end-identifier", "urn:x:y|1", "--ended-on", "2026-02-28"], "no identifier `urn:x:y|1`", 1),
         (&["list", "--last-updated", "yesterday"], "`_last_updated`", 1),
-        (&["update", "urn:x:y|1", "--name", "x"], "no such Program", 1),
+        (&["update", "urn:x:y|1", "--name", "x"], "unknown identifier system `urn:x:y`", 1),
         (&["update", ID, "--eligibility", "me.gendr"], "gender", 1),
         (&["end", ID, "--on", "2025-01-01"], "the end lies before the start", 1),
         (&["create", "--identifier", "PENSION", "--name", "x", "--target-type", "group"], "SYSTEM|VALUE", 2),

@@ -45,6 +45,81 @@ fn identifiers_are_of_the_systems_that_the_administrator_registered() {
 }
 
 #[test]
+fn an_unknown_system_is_reported_alike_wherever_an_identifier_is_given() {
+    const MISSPELT: &str = "urn:svc:vocab:id-type#nationl_id";
+    let app = TestApp::start();
+    let client = app.client(&["individual:all", "group:all", "program:read", "program_membership:all"]);
+    let admin = app.admin();
+    drop(admin.request("POST", "/identifier-systems").json(&json!({"uri": FARMERS})).send().expect(201));
+    drop(client.create_individual(&person("1", json!({}))));
+    drop(client.post("/Group", &person("G", json!({}))).expect(201));
+    let key = format!("{}%7C1", MISSPELT.replace('#', "%23"));
+    let of = |kind: &str| format!("{kind}/{MISSPELT}|1");
+    let (known, subject) = (path("Individual", "1"), of("Individual"));
+    let own = json!([{"system": MISSPELT, "value": "1"}]);
+    let other = |field: &str, value: Value| person("2", json!({field: value}));
+    let members = json!([{"entity": {"reference": subject}}]);
+    let groups = json!([{"target": {"reference": of("Group")}, "type": "urn:svc:vocab:relationship#subsidiary"}]);
+    let membership = json!({"program": of("Program"), "beneficiary": subject});
+    let consent = json!({
+        "subject": subject, "grantee": "clinic", "scopes": ["individual"], "effective_date": "2026-01-01",
+    });
+    let get = |target: String| client.get(&target);
+    let member_path = |member: &str| format!("{}/member/{member}", path("Group", "G"));
+    let answers = [
+        (client.post("/Individual", &json!({"identifier": own})), 422, "identifier[0].system"),
+        (client.post("/Group", &json!({"identifier": own})), 422, "identifier[0].system"),
+        (client.post("/Group", &other("member", members)), 422, "member[0].entity.reference"),
+        (client.post("/Group", &other("relationship", groups)), 422, "relationship[0].target.reference"),
+        (client.post("/ProgramMembership", &membership), 422, "program"),
+        (admin.request("POST", "/consents").json(&consent).send(), 422, "subject"),
+        (get(format!("/Individual/{key}")), 404, "identifier"),
+        (get(format!("/Individual/{key}/groups")), 404, "identifier"),
+        (get(format!("/Group/{key}")), 404, "identifier"),
+        (get(format!("/Program/{key}")), 404, "identifier"),
+        (get(format!("/ProgramMembership/{key}")), 404, "identifier"),
+        (client.request("PATCH", &format!("/Individual/{key}")).json(&json!({})).send(), 404, "identifier"),
+        (client.request("PATCH", &member_path(&key)).json(&json!({"inactive": true})).send(), 404, "identifier"),
+        (get(format!("/Individual?identifier={key}")), 422, "identifier"),
+        (get(format!("/Individual?group={key}")), 422, "group"),
+        (get(format!("/Group?identifier={key}")), 422, "identifier"),
+        (get(format!("/Group?member={key}")), 422, "member"),
+        (get(format!("/Program?identifier={key}")), 422, "identifier"),
+        (get(format!("/ProgramMembership?beneficiary={key}")), 422, "beneficiary"),
+        (get(format!("/ProgramMembership?program={key}")), 422, "program"),
+        (admin.get(&format!("/consents?subject={key}")), 422, "subject"),
+        (admin.get(&format!("/programs/{key}")), 404, "identifier"),
+    ];
+    for (at, (answer, status, field)) in answers.iter().enumerate() {
+        assert_eq!(answer.status, *status, "{at}: {}", answer.text());
+        let body = answer.json();
+        assert_eq!(errors(&body)[0], ((*field).to_owned(), "unknown_system".to_owned()), "{at}: {body}");
+        let message = body["errors"][0]["message"].as_str().unwrap();
+        assert!(message.starts_with(&format!("unknown identifier system `{MISSPELT}`")), "{at}: {message}");
+        assert!(message.contains("did you mean `urn:svc:vocab:id-type#national_id`?"), "{at}: {message}");
+        assert!(message.contains(&format!("`{FARMERS}`")), "{at}: {message}");
+    }
+    assert_eq!(client.get(&known).status, 200);
+
+    // Of a system that was taken out records are found as before, and what leads nowhere is told like any other.
+    drop(client.create_individual(&farmer("1")));
+    let farmers = FARMERS.replace('#', "%23").replace('/', "%2F");
+    drop(admin.request("DELETE", &format!("/identifier-systems/{farmers}")).send().expect(204));
+    drop(client.get(&format!("/Individual/{farmers}%7C1")).expect(200));
+    assert_eq!(client.get(&format!("/Individual?identifier={farmers}%7C1")).expect(200).json()["total"], 1);
+    let absent = client.get(&format!("/Individual?identifier={farmers}%7C2")).expect(422).json();
+    assert_eq!(errors(&absent), [("identifier".to_owned(), "unknown_system".to_owned())]);
+    let consenting = app.client_of(&app.admin().create_client(&json!({
+        "name": "consenting", "legal_basis": "consent", "organization": "clinic", "scopes": ["individual:read"],
+    })));
+    for value in ["1", "2"] {
+        let hidden = consenting.get(&format!("/Individual?identifier={farmers}%7C{value}")).expect(422).json();
+        assert_eq!(errors(&hidden), [("identifier".to_owned(), "unknown_system".to_owned())], "{value}");
+        drop(consenting.get(&format!("/Individual/{farmers}%7C{value}")).expect(404));
+    }
+}
+
+#[test]
 fn wrong_systems_are_refused_and_known_ones_listed() {
     let app = TestApp::start();
     let add = |body: Value| app.admin().request("POST", "/identifier-systems").json(&body).send();

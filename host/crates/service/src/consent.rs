@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::edit::references;
 use super::registry::Registry;
-use super::{audit, records, subjects, visibility};
+use super::{audit, identifiers, records, subjects, visibility};
 use daftar_domain::audit::{Actor, AuditAction, AuditOutcome};
 use daftar_domain::calendar::utc_day;
 use daftar_domain::consent::{Consent, ConsentDetails, ConsentId, ConsentStatus, SUBJECT, WITHDRAWN};
@@ -147,7 +147,7 @@ pub struct ConsentPage {
 /// Searches consents, for the administrator.
 ///
 /// # Errors
-/// When the store fails.
+/// [`AppError::Invalid`] when the system of an identifier is not known; when the store fails.
 pub async fn search(
     ctx: &OpContext,
     registry: &Registry,
@@ -157,6 +157,7 @@ pub async fn search(
     let mut conditions = Vec::new();
     for (kinds, key) in &query.subjects {
         let carriers = subjects::carriers(&*registry.store, kinds, key).await?;
+        identifiers::check_filter(registry, "subject", key, !carriers.is_empty())?;
         conditions.push(carriers.into_iter().map(ConsentTerm::Subject).collect());
     }
     conditions.extend(query.grantee.map(|grantee| vec![ConsentTerm::Grantee(grantee)]));

@@ -2,6 +2,7 @@
 
 use jiff::civil::Date;
 
+use super::registry::Registry;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::record::{RecordId, RecordKind};
@@ -32,6 +33,36 @@ pub fn choose(kind: RecordKind, owners: &[IdentifierOwner]) -> Result<RecordId, 
         [only] => Ok(only.id),
         [_, ..] => Err(AppError::Ambiguous),
     }
+}
+
+/// The problem of an identifier whose system is not known, at that field: the same wherever one is given.
+#[must_use]
+pub fn unknown_system(generation: &Generation, key: &IdentifierKey, field: &str) -> Option<FieldProblem> {
+    let problem = generation.check_system(&key.system).err()?;
+    Some(FieldProblem { field: field.to_owned(), code: problem.code(), message: problem.to_string() })
+}
+
+/// Why an identifier leads to no record: perhaps since its system is not known. Depends on the identifier alone, never on records.
+#[must_use]
+pub fn explained(registry: &Registry, key: &IdentifierKey, error: AppError) -> AppError {
+    if !matches!(error, AppError::NotFound(_)) {
+        return error;
+    }
+    let problem = unknown_system(&registry.vocabularies.current(), key, "identifier");
+    problem.map_or(error, AppError::NotThere)
+}
+
+/// Checks that an identifier by which a search chooses records can lead to any: one of a system that is not known, which no record carries
+/// that is there for the client, is a problem of its filter.
+///
+/// # Errors
+/// [`AppError::Invalid`].
+pub fn check_filter(registry: &Registry, filter: &str, key: &IdentifierKey, is_carried: bool) -> Result<(), AppError> {
+    if is_carried {
+        return Ok(());
+    }
+    let problem = unknown_system(&registry.vocabularies.current(), key, filter);
+    problem.map_or(Ok(()), |problem| Err(AppError::Invalid(vec![problem])))
 }
 
 /// Checks that a record of that kind may be given each of the identifiers that it does not have `before`: its system is known,

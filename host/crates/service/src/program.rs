@@ -10,7 +10,7 @@ pub use search::{ProgramQuery, check_search, search};
 use super::eligibility::check::check_expression;
 use super::registry::Registry;
 use super::visibility::{self, Seen};
-use super::{audit, changed, identifiers, records, written};
+use super::{audit, changed, identifiers, records, subjects, written};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::calendar::utc_day;
 use daftar_domain::change::Details;
@@ -182,10 +182,7 @@ pub async fn rule_of(
     }
     let program: Arc<Program> = match visibility::find_record(ctx, registry, key).await {
         Ok(seen) => seen.record,
-        Err(error @ (AppError::NotFound(_) | AppError::Ambiguous)) => {
-            return Err(AppError::invalid("program", "unresolved_reference", error.to_string()));
-        }
-        Err(other) => return Err(other),
+        Err(error) => return Err(AppError::Invalid(vec![subjects::leads_nowhere("program", error)?])),
     };
     let program = match then.filter(|then| *then != program.meta.version) {
         None => program,

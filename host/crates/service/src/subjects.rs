@@ -32,25 +32,21 @@ pub async fn resolve(
 /// # Errors
 /// What ends the request.
 pub fn unresolved(field: &str, error: AppError, problems: &mut Vec<FieldProblem>) -> Result<(), AppError> {
-    problems.push(leads_nowhere(field, leading_nowhere(error)?));
+    problems.push(leads_nowhere(field, error)?);
     Ok(())
 }
 
-/// Why a reference leads nowhere.
+/// The problem of a reference that leads nowhere.
 ///
 /// # Errors
 /// What ends the request.
-pub fn leading_nowhere(error: AppError) -> Result<String, AppError> {
-    match error {
-        AppError::NotFound(_) | AppError::Ambiguous => Ok(error.to_string()),
-        other => Err(other),
-    }
-}
-
-/// The problem of a reference that leads nowhere.
-#[must_use]
-pub fn leads_nowhere(field: &str, message: String) -> FieldProblem {
-    FieldProblem { field: field.to_owned(), code: "unresolved_reference", message }
+pub fn leads_nowhere(field: &str, error: AppError) -> Result<FieldProblem, AppError> {
+    let (code, message) = match error {
+        AppError::NotFound(_) | AppError::Ambiguous => ("unresolved_reference", error.to_string()),
+        AppError::NotThere(FieldProblem { code, message, .. }) => (code, message),
+        other => return Err(other),
+    };
+    Ok(FieldProblem { field: field.to_owned(), code, message })
 }
 
 /// Everybody of these kinds who carries or carried an identifier: what a search by it means.

@@ -165,16 +165,38 @@ fn by_searching(ctx: &OpContext, resource: Resource) -> FieldSet {
 /// The record that an identifier addresses, with what the client may see of it.
 ///
 /// # Errors
-/// [`AppError::NotFound`] when there is none for this client, [`AppError::Ambiguous`].
+/// [`AppError::NotFound`] when there is none for this client, [`AppError::NotThere`] when the system is not known besides,
+/// [`AppError::Ambiguous`].
 pub async fn find(
     ctx: &OpContext,
     registry: &Registry,
     kind: RecordKind,
     key: &IdentifierKey,
 ) -> Result<(RecordId, FieldSet), AppError> {
-    let id = identifiers::choose(kind, &consented::owners(ctx, registry, kind, key).await?)?;
-    let fields = of(ctx, registry, kind, id).await?.ok_or(AppError::NotFound(kind))?;
-    Ok((id, fields))
+    let found = match identifiers::choose(kind, &consented::owners(ctx, registry, kind, key).await?) {
+        Ok(id) => of(ctx, registry, kind, id).await?.map(|fields| (id, fields)).ok_or(AppError::NotFound(kind)),
+        Err(error) => Err(error),
+    };
+    found.map_err(|error| identifiers::explained(registry, key, error))
+}
+
+/// Checks the systems of identifiers by which a search chooses records of a kind, as [`identifiers::check_filter`].
+///
+/// # Errors
+/// [`AppError::Invalid`].
+pub async fn check_systems<'k>(
+    ctx: &OpContext,
+    registry: &Registry,
+    (filter, kind): (&str, RecordKind),
+    keys: impl IntoIterator<Item = &'k IdentifierKey>,
+) -> Result<(), AppError> {
+    for key in keys {
+        // Records are looked for only where the system is not known.
+        let is_known = registry.vocabularies.current().knows_system(&key.system);
+        let is_carried = is_known || !consented::owners(ctx, registry, kind, key).await?.is_empty();
+        identifiers::check_filter(registry, filter, key, is_carried)?;
+    }
+    Ok(())
 }
 
 /// The record itself that an identifier addresses, with what the client may see of it.

@@ -281,7 +281,8 @@ impl Importer {
         let Some(key) = draft.details.identifiers.first().map(|identifier| identifier.key.clone()) else {
             return Err(AppError::invalid("identifier", "required", "the group is named by an identifier"));
         };
-        let id = identifiers::find(&*registry.store, RecordKind::Group, &key).await?;
+        let id = identifiers::find(&*registry.store, RecordKind::Group, &key).await;
+        let id = id.map_err(|error| identifiers::explained(registry, &key, error))?;
         let today = utc_day(ctx.now);
         let mut done = Done::Skipped;
         for (at, member) in draft.details.items(MEMBER).enumerate() {

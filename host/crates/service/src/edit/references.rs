@@ -62,7 +62,7 @@ impl<I, F: FnMut(RecordKind) -> RecordId> Translate<CodedValue, I> for To<F> {
 }
 
 /// The records that the references of a draft mean, or why they mean none.
-pub(crate) struct Found(HashMap<Reference<IdentifierKey>, Result<RecordId, String>>);
+pub(crate) struct Found(HashMap<Reference<IdentifierKey>, Result<RecordId, FieldProblem>>);
 
 impl Found {
     /// Looks for those that are not shown already.
@@ -84,7 +84,7 @@ impl Found {
                 Some(present) => Ok(present),
                 None => match visibility::find(ctx, registry, reference.kind, &reference.id).await {
                     Ok((id, _)) => Ok(id),
-                    Err(error) => Err(subjects::leading_nowhere(error)?),
+                    Err(error) => Err(subjects::leads_nowhere("", error)?),
                 },
             };
             found.insert(reference.clone(), meant);
@@ -148,8 +148,8 @@ impl Resolving<'_, '_> {
         let is_own = |id: RecordId| reference.kind == self.kind && own == Some(id);
         match found {
             Ok(id) if !is_own(*id) && !self.own.contains(reference) => return Some(*id),
-            Err(message) if !self.own.contains(reference) => {
-                self.of_references.push(subjects::leads_nowhere(&field, message.clone()));
+            Err(problem) if !self.own.contains(reference) => {
+                self.of_references.push(FieldProblem { field, ..problem.clone() });
             }
             Ok(_) | Err(_) => {
                 let message = "a record has no relationship to itself".to_owned();

@@ -92,7 +92,7 @@ impl Loader<'_> {
                 }
             };
             match facts {
-                facts @ (Ok(_) | Err(AppError::NotFound(_) | AppError::Ambiguous)) => {
+                facts @ (Ok(_) | Err(AppError::NotFound(_) | AppError::NotThere(_) | AppError::Ambiguous)) => {
                     drop(loaded.stored.insert(at, facts));
                 }
                 Err(other) => return Err(other),
@@ -258,7 +258,7 @@ impl Loader<'_> {
                 let Ok(key) = IdentifierKey::parse(key) else { continue };
                 let group_id = match self.find(RecordKind::Group, &key).await {
                     Ok(group_id) => group_id,
-                    Err(AppError::NotFound(_) | AppError::Ambiguous) => continue,
+                    Err(AppError::NotFound(_) | AppError::NotThere(_) | AppError::Ambiguous) => continue,
                     Err(other) => return Err(other),
                 };
                 let Some(seen) = self.group(group_id).await? else { continue };

@@ -130,6 +130,7 @@ async fn change_member_once(
     let individual = match found {
         Ok(individual) => individual,
         Err(AppError::NotFound(_)) if matches!(change, MemberChange::Change { .. }) => return Err(no_such_member()),
+        Err(unknown @ AppError::NotThere(_)) if matches!(change, MemberChange::Change { .. }) => return Err(unknown),
         Err(error) => {
             subjects::unresolved("entity.reference", error, &mut problems)?;
             return Err(AppError::Invalid(problems));

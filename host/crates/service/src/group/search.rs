@@ -9,7 +9,7 @@ use crate::individual::carriers;
 use crate::registry::Registry;
 use crate::search::{self, CodeFilter, FoundPage, Paging};
 use crate::visibility::{self, Seen};
-use crate::{audit, open, records};
+use crate::{audit, identifiers, open, records};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::calendar::{days_since_epoch, utc_day};
 use daftar_domain::context::OpContext;
@@ -102,11 +102,13 @@ async fn resolve(
     let codes = || request.codes.iter().map(|filter| filter.code.clone()).collect();
     let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
     let codes: Result<Vec<_>, _> = request.codes.iter().map(|filter| filter.resolve(&generation)).collect();
+    visibility::check_systems(ctx, registry, ("identifier", RecordKind::Group), &request.identifiers).await?;
     let mut members = Vec::with_capacity(request.members.len());
     for key in &request.members {
         let mut people = carriers(registry, RecordKind::Individual, key).await?;
         let there = visibility::there(ctx, registry, RecordKind::Individual, &people).await?;
         people.retain(|person| there.contains(person));
+        identifiers::check_filter(registry, "member", key, !people.is_empty())?;
         members.push(people);
     }
     let query = GroupQuery {

@@ -31,6 +31,15 @@ pub enum GroupFilter {
     Identifier(IdentifierKey),
 }
 
+impl GroupFilter {
+    fn identifier(&self) -> Option<&IdentifierKey> {
+        match self {
+            Self::None => None,
+            Self::Identifier(key) => Some(key),
+        }
+    }
+}
+
 /// Conditions of a search as a client names them, all of which must hold.
 #[derive(Debug, Clone, Default)]
 pub struct SearchRequest {
@@ -66,7 +75,8 @@ pub fn check_search(ctx: &OpContext, filtered: &[String], by_groups: bool, pagin
 /// Searches people. What it looks at was checked by [`check_search`].
 ///
 /// # Errors
-/// [`AppError::FieldNotGranted`], [`AppError::Malformed`] when a code is of the wrong vocabulary for its field.
+/// [`AppError::FieldNotGranted`], [`AppError::Malformed`] when a code is of the wrong vocabulary for its field, [`AppError::Invalid`] when the
+/// system of an identifier is not known.
 pub async fn search(
     ctx: &OpContext,
     registry: &Registry,
@@ -136,6 +146,9 @@ async fn resolve(
     generation: &Generation,
     request: SearchRequest,
 ) -> Result<IndividualQuery, AppError> {
+    visibility::check_systems(ctx, registry, ("identifier", RecordKind::Individual), &request.identifiers).await?;
+    let groups = request.groups.iter().filter_map(GroupFilter::identifier);
+    visibility::check_systems(ctx, registry, ("group", RecordKind::Group), groups).await?;
     let codes: Result<Vec<_>, _> = request.codes.iter().map(|filter| filter.resolve(generation)).collect();
     let mut roles = Vec::with_capacity(request.roles.len());
     for (code, reach) in request.roles {

@@ -49,13 +49,14 @@ pub fn check_search(ctx: &OpContext, filtered: &[String], paging: &Paging) -> Re
 /// Searches programs. What it looks at was checked by [`check_search`].
 ///
 /// # Errors
-/// When the search cannot be written into the audit log.
+/// [`AppError::Invalid`] when the system of an identifier is not known, and when the search cannot be written into the audit log.
 pub async fn search(
     ctx: &OpContext,
     registry: &Registry,
     query: ProgramQuery,
     paging: &Paging,
 ) -> Result<FoundPage<Seen<ProgramDetails>>, AppError> {
+    visibility::check_systems(ctx, registry, ("identifier", RecordKind::Program), &query.identifiers).await?;
     let today = utc_day(ctx.now);
     let mut programs = registry.index.programs().await?;
     programs.retain(|program| query.holds(program, today));

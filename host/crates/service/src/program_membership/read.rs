@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{MembershipAddress, MembershipView, view};
 use crate::registry::Registry;
-use crate::{audit, records, visibility};
+use crate::{audit, identifiers, records, visibility};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldUse};
@@ -34,7 +34,7 @@ pub async fn read(
     registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
     let membership = found?;
     let fields = visibility::of(ctx, registry, RecordKind::ProgramMembership, membership.id).await?;
-    let fields = fields.ok_or(AppError::NotFound(RecordKind::ProgramMembership))?;
+    let fields = fields.ok_or_else(|| absent(registry, address))?;
     let view = view(registry, membership, fields).await?;
     if view.fields.allows("beneficiary") {
         ctx.trail.names([view.beneficiary.clone()]);
@@ -60,7 +60,11 @@ pub(super) async fn find(
         visibility::check(&known, Resource::ProgramMembership, "program", FieldUse::Filter)?;
     }
     let program = match &address.program {
-        Some(key) => Some(owners(registry, RecordKind::Program, key).await?),
+        Some(key) => {
+            let programs = owners(registry, RecordKind::Program, key).await?;
+            identifiers::check_filter(registry, "program", key, !programs.is_empty())?;
+            Some(programs)
+        }
         None => None,
     };
     let is_in = |membership: &ProgramMembership, fields: &FieldSet| {
@@ -80,11 +84,11 @@ pub(super) async fn find(
                 return Ok(own);
             }
         }
-        Err(AppError::NotFound(_)) => {}
+        Err(AppError::NotFound(_) | AppError::NotThere(_)) => {}
         Err(error) => return Err(error),
     }
     if !known.allows("beneficiary") {
-        return Err(AppError::NotFound(RecordKind::ProgramMembership));
+        return Err(absent(registry, address));
     }
     let mut conditions =
         vec![beneficiary_terms(ctx, registry, &[Subject::Individual, Subject::Group], &address.key).await?];
@@ -92,7 +96,7 @@ pub(super) async fn find(
     let page = Page { offset: 0, count: PAGE_COUNT_MAX };
     let several = matching(ctx, registry, conditions.clone(), page).await?;
     match several.ids.as_slice() {
-        [] => Err(AppError::NotFound(RecordKind::ProgramMembership)),
+        [] => Err(absent(registry, address)),
         [only] => records::by_id(store, *only).await,
         [..] => {
             conditions.push(open_terms());
@@ -108,6 +112,11 @@ pub(super) async fn find(
             }
         }
     }
+}
+
+/// That no membership is there for the client that has an address.
+pub(super) fn absent(registry: &Registry, address: &MembershipAddress) -> AppError {
+    identifiers::explained(registry, &address.key, AppError::NotFound(RecordKind::ProgramMembership))
 }
 
 /// The memberships that are there for the client and hold one term of each list.

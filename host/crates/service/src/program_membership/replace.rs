@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::read::find;
+use super::read::{absent, find};
 use super::write::{answer, write};
 use super::{MembershipAddress, MembershipDraft, MembershipView, name_of, view};
 use crate::registry::Registry;
@@ -52,7 +52,7 @@ async fn replace_once(
 ) -> Result<Arc<ProgramMembership>, AppError> {
     let before = find(ctx, registry, address).await?;
     let seen = visibility::of_found(ctx, registry, RecordKind::ProgramMembership, before.id).await?;
-    let seen = seen.ok_or(AppError::NotFound(RecordKind::ProgramMembership))?;
+    let seen = seen.ok_or_else(|| absent(registry, address))?;
     let written = written::of_change(ctx, Resource::ProgramMembership, &seen, spoken)?;
     let written = without_status(written, spoken)?;
     records::check_version(condition, before.meta.version)?;

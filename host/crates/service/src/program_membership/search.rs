@@ -4,7 +4,7 @@ use super::read::{beneficiary_terms, owners, terms_of};
 use super::{MembershipView, view};
 use crate::registry::Registry;
 use crate::search::{self, FoundPage, Paging};
-use crate::{audit, records, visibility};
+use crate::{audit, identifiers, records, visibility};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
@@ -49,7 +49,7 @@ fn named(view: &MembershipView) -> Option<String> {
 /// Searches memberships. What it looks at was checked by [`check_search`].
 ///
 /// # Errors
-/// When the store fails.
+/// [`AppError::Invalid`] when the system of an identifier is not known; when the store fails.
 pub async fn search(
     ctx: &OpContext,
     registry: &Registry,
@@ -58,10 +58,14 @@ pub async fn search(
 ) -> Result<FoundPage<MembershipView>, AppError> {
     let mut terms = Vec::new();
     for (kinds, key) in &query.beneficiaries {
-        terms.push(beneficiary_terms(ctx, registry, kinds, key).await?);
+        let beneficiaries = beneficiary_terms(ctx, registry, kinds, key).await?;
+        identifiers::check_filter(registry, "beneficiary", key, !beneficiaries.is_empty())?;
+        terms.push(beneficiaries);
     }
     for key in &query.programs {
-        terms.push(terms_of(&owners(registry, RecordKind::Program, key).await?, MembershipTerm::Program));
+        let programs = owners(registry, RecordKind::Program, key).await?;
+        identifiers::check_filter(registry, "program", key, !programs.is_empty())?;
+        terms.push(terms_of(&programs, MembershipTerm::Program));
     }
     if !query.statuses.is_empty() {
         terms.push(query.statuses.iter().copied().map(MembershipTerm::Status).collect());

@@ -244,7 +244,10 @@ async fn resolve_program(
 ) -> Result<Option<Arc<Program>>, AppError> {
     match records::find::<ProgramDetails>(&*registry.store, key).await {
         Ok(program) => Ok(Some(program)),
-        Err(error) => subjects::unresolved("program", error, problems).map(|()| None),
+        Err(error) => {
+            let error = identifiers::explained(registry, key, error);
+            subjects::unresolved("program", error, problems).map(|()| None)
+        }
     }
 }
 

@@ -176,7 +176,7 @@ pub async fn beneficiaries(
 /// The one that is meant by an identifier as a beneficiary.
 ///
 /// # Errors
-/// [`AppError::NotFound`] when there is none for this client, [`AppError::Ambiguous`].
+/// As [`super::find`].
 pub async fn beneficiary(
     ctx: &OpContext,
     registry: &Registry,
@@ -184,7 +184,10 @@ pub async fn beneficiary(
     key: &IdentifierKey,
 ) -> Result<SubjectReference, AppError> {
     let owners = beneficiary_owners(ctx, registry, kind, key).await?;
-    Ok(SubjectReference { kind, id: identifiers::choose(kind.record_kind(), &owners)? })
+    match identifiers::choose(kind.record_kind(), &owners) {
+        Ok(id) => Ok(SubjectReference { kind, id }),
+        Err(error) => Err(identifiers::explained(registry, key, error)),
+    }
 }
 
 async fn beneficiary_owners(

@@ -9,7 +9,7 @@ use regex::{Regex, RegexBuilder};
 use super::Generation;
 use crate::code_problem::CodeProblem;
 use daftar_domain::code::CodeUri;
-use daftar_domain::identifier::Identifier;
+use daftar_domain::identifier::{Identifier, SystemUri};
 use daftar_domain::local_code::{IdTarget, LocalCode, ValuePattern};
 use daftar_domain::record::RecordKind;
 use daftar_domain::vocabulary::ID_TYPE_NAMESPACE;
@@ -19,17 +19,30 @@ const PATTERN_MEMORY_BYTES_MAX: usize = 256 * 1024;
 /// The deepest nesting of a pattern.
 const PATTERN_NESTING_MAX: u32 = 24;
 
-/// How many known systems are told to whom names another.
-const TOLD_SYSTEMS_MAX: usize = 30;
+/// How many known systems an error lists.
+const LISTED_SYSTEMS_MAX: usize = 30;
+/// The most edits between a system and the one that was probably meant.
+const SYSTEM_EDITS_MAX: usize = 3;
+/// Where two systems differ in a longer part, they are not compared: an error is no way to keep the server busy.
+const DIFFERENT_BYTES_MAX: usize = 24;
 
 /// What is wrong with an identifier. Says nothing of its value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdentifierProblem {
     /// The system is none that is known here.
-    #[error("unknown identifier system; known systems: {}", quoted_list(.known))]
+    #[error(
+        "unknown identifier system `{system}`{}; known systems: {}; the administrator registers others with `daftar identifier-system add`",
+        did_you_mean(.nearest.as_deref()), listed(.known, *.more)
+    )]
     UnknownSystem {
-        /// What is known.
+        /// The system.
+        system: String,
+        /// The known one that was probably meant.
+        nearest: Option<String>,
+        /// The first of those that are known.
         known: Vec<String>,
+        /// How many more are known.
+        more: usize,
     },
     /// The system is an ID type that new identifiers may not use.
     #[error("{0}")]
@@ -147,14 +160,11 @@ impl Generation {
     /// # Errors
     /// What is wrong with it, without its value.
     pub fn check_identifier(&self, kind: RecordKind, identifier: &Identifier) -> Result<(), IdentifierProblem> {
-        if self.registered_systems.contains(&identifier.key.system) {
+        let system = &identifier.key.system;
+        if self.registered_systems.contains(system) {
             return Ok(());
         }
-        let system = identifier.key.system.as_str();
-        let uri = CodeUri::parse(system).ok().filter(|uri| uri.to_string() == system);
-        let Some(uri) = uri.filter(|uri| uri.namespace.as_str() == ID_TYPE_NAMESPACE) else {
-            return Err(self.unknown_system());
-        };
+        let Some(uri) = id_type(system) else { return Err(self.unknown_system(system)) };
         self.check_identifier_system(&uri).map_err(|problem| match problem {
             CodeProblem::Inactive { .. } | CodeProblem::NotSelectable { .. } => IdentifierProblem::Unusable(problem),
             CodeProblem::UnknownVocabulary { .. }
@@ -167,25 +177,64 @@ impl Generation {
             | CodeProblem::WrongCase { .. }
             | CodeProblem::Alias { .. }
             | CodeProblem::Malformed { .. }
-            | CodeProblem::WrongKind { .. } => self.unknown_system(),
+            | CodeProblem::WrongKind { .. } => self.unknown_system(system),
         })?;
-        let Some(rule) = self.identifier_rules.0.get(system) else { return Ok(()) };
+        let Some(rule) = self.identifier_rules.0.get(system.as_str()) else { return Ok(()) };
         if !rule.target.includes(kind) {
-            return Err(IdentifierProblem::WrongTarget { system: system.to_owned(), target: rule.target, kind });
+            return Err(IdentifierProblem::WrongTarget { system: system.to_string(), target: rule.target, kind });
         }
         match &rule.pattern {
             Some(pattern) if !pattern.matches(identifier.key.value.as_str()) => {
-                Err(IdentifierProblem::Pattern { system: system.to_owned(), description: pattern.description.clone() })
+                Err(IdentifierProblem::Pattern { system: system.to_string(), description: pattern.description.clone() })
             }
             Some(_) | None => Ok(()),
         }
     }
 
-    fn unknown_system(&self) -> IdentifierProblem {
-        let id_types = self.identifier_systems().into_iter().map(|system| system.uri);
-        let known = id_types.chain(self.registered_systems.iter().map(ToString::to_string)).collect();
-        IdentifierProblem::UnknownSystem { known }
+    /// Whether a system is registered, or a code of the ID types, in use or not. Records may hold identifiers of others, which were
+    /// registered once.
+    #[must_use]
+    pub fn knows_system(&self, system: &SystemUri) -> bool {
+        let is_id_type = || id_type(system).is_some_and(|uri| self.check_known(&uri).is_ok());
+        self.registered_systems.contains(system) || is_id_type()
     }
+
+    /// As [`Self::knows_system`].
+    ///
+    /// # Errors
+    /// [`IdentifierProblem::UnknownSystem`].
+    pub fn check_system(&self, system: &SystemUri) -> Result<(), IdentifierProblem> {
+        if self.knows_system(system) { Ok(()) } else { Err(self.unknown_system(system)) }
+    }
+
+    fn unknown_system(&self, system: &SystemUri) -> IdentifierProblem {
+        let id_types = self.identifier_systems().into_iter().map(|system| system.uri);
+        let mut known: Vec<String> = id_types.chain(self.registered_systems.iter().map(ToString::to_string)).collect();
+        let distances = known.iter().filter_map(|known| Some((edits(system.as_str(), known)?, known)));
+        let nearest = distances.min().map(|(_, known)| known.clone());
+        let more = known.len().saturating_sub(LISTED_SYSTEMS_MAX);
+        known.truncate(LISTED_SYSTEMS_MAX);
+        IdentifierProblem::UnknownSystem { system: system.to_string(), nearest, known, more }
+    }
+}
+
+/// The code of the ID types that a system is, spelt as URIs of codes are.
+fn id_type(system: &SystemUri) -> Option<CodeUri> {
+    let uri = CodeUri::parse(system.as_str()).ok().filter(|uri| uri.to_string() == system.as_str())?;
+    (uri.namespace.as_str() == ID_TYPE_NAMESPACE).then_some(uri)
+}
+
+/// How many edits lie between two systems, where they are few. Systems are ASCII.
+fn edits(one: &str, other: &str) -> Option<usize> {
+    let alike = |one: &(u8, u8)| one.0 == one.1;
+    let front = one.bytes().zip(other.bytes()).take_while(alike).count();
+    let (one, other) = (one.get(front..)?, other.get(front..)?);
+    let back = one.bytes().rev().zip(other.bytes().rev()).take_while(alike).count();
+    let (one, other) = (one.get(..one.len() - back)?, other.get(..other.len() - back)?);
+    if one.len().max(other.len()) > DIFFERENT_BYTES_MAX {
+        return None;
+    }
+    Some(strsim::osa_distance(one, other)).filter(|edits| *edits <= SYSTEM_EDITS_MAX)
 }
 
 impl CompiledPattern {
@@ -194,14 +243,16 @@ impl CompiledPattern {
     }
 }
 
-fn quoted_list(known: &[String]) -> String {
-    if known.is_empty() {
-        return "none".to_owned();
-    }
-    let told: Vec<String> = known.iter().take(TOLD_SYSTEMS_MAX).map(|system| format!("`{system}`")).collect();
-    match known.len().saturating_sub(told.len()) {
-        0 => told.join(", "),
-        more => format!("{} and {more} more", told.join(", ")),
+fn did_you_mean(nearest: Option<&str>) -> String {
+    nearest.map(|nearest| format!(" (did you mean `{nearest}`?)")).unwrap_or_default()
+}
+
+fn listed(known: &[String], more: usize) -> String {
+    let quoted: Vec<String> = known.iter().map(|system| format!("`{system}`")).collect();
+    match (quoted.is_empty(), more) {
+        (true, _) => "none".to_owned(),
+        (false, 0) => quoted.join(", "),
+        (false, more) => format!("{} and {more} more", quoted.join(", ")),
     }
 }
 
@@ -241,6 +292,22 @@ mod tests {
             assert!(!pattern.is_match(value), "{value:?}");
         }
         assert!(!compiled("(?m)^1$").unwrap().is_match("1\n1"), "lines do not count");
+    }
+
+    #[test]
+    fn systems_are_compared_where_they_differ() {
+        let long = "y".repeat(200);
+        for (one, other, count) in [
+            ("urn:x#national_id", "urn:x#nationl_id", Some(1)),
+            ("urn:x#passport", "urn:x#pasport", Some(1)),
+            ("urn:x", "urn:x", Some(0)),
+            ("urn:xy", "urn:yx", Some(1)),
+            ("urn:x:y", "https://example.org/id", None),
+            (&format!("urn:{long}"), &format!("urm:{long}"), Some(1)),
+            (&format!("urn:{long}"), "urn:z", None),
+        ] {
+            assert_eq!(edits(one, other), count, "{one} {other}");
+        }
     }
 
     #[test]

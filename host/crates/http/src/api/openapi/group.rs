@@ -40,6 +40,7 @@ pub fn search() -> Operation {
         .parameters(envelope(parameter::elements(kind), sort_fields(kind)))
         .in_languages()
         .answers_page("A page of groups.", shared::page_of("Group"), "readGroup")
+        .refuses(&[422])
         .example(
             Example::new("of_member", "The household of a person")
                 .with("member", SAMPLE_PERSON)

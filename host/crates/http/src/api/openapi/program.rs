@@ -37,6 +37,7 @@ pub fn search() -> Operation {
         ))
         .parameters(envelope(elements(RecordKind::Program), sort_fields(RecordKind::Program)))
         .answers_page("A page of programs.", shared::page_of("Program"), "readProgram")
+        .refuses(&[422])
         .example(
             Example::new("pensions", "Programs for people").with("target_type", "individual").with("name", "pension"),
         )

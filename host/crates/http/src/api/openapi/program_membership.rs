@@ -38,7 +38,7 @@ pub fn read() -> Operation {
         .says("By its own identifier or by the beneficiary's. 409 where several are meant and no program is named.")
         .parameter(program())
         .answers_record("The membership.", "ProgramMembership")
-        .refuses(&[404, 409])
+        .refuses(&[404, 409, 422])
         .example(
             Example::new("beneficiary", "Somebody's membership in one program")
                 .with("identifier", SAMPLE_PERSON)
@@ -69,6 +69,7 @@ pub fn search() -> Operation {
         ))
         .parameters(envelope(elements(KIND), sort_fields(KIND)))
         .answers("A page of memberships.", shared::page_of("ProgramMembership"))
+        .refuses(&[422])
         .example(
             Example::new("enrolled", "Who is enrolled in a program")
                 .with("program", SAMPLE_PROGRAM)

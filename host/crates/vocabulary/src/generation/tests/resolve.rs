@@ -130,6 +130,25 @@ fn identifier_systems_are_codes_of_the_id_types() {
 }
 
 #[test]
+fn an_unknown_system_is_told_with_the_nearest_and_with_those_that_are_known() {
+    let generation = generation();
+    let told =
+        |text: &str| generation.check_system(&SystemUri::parse(text).unwrap()).map_err(|problem| problem.to_string());
+    assert_eq!(told("urn:svc:vocab:id-type#passport"), Ok(()));
+    let known = "known systems: `urn:svc:vocab:id-type#birth_certificate`, `urn:svc:vocab:id-type#national_id`, \
+                 `urn:svc:vocab:id-type#passport`, `urn:svc:vocab:id-type#tax_id`; the administrator registers others with \
+                 `daftar identifier-system add`";
+    for (system, nearest) in [
+        ("urn:svc:vocab:id-type#pasport", " (did you mean `urn:svc:vocab:id-type#passport`?)"),
+        ("urn:svc:vocab:id_type#tax_id", " (did you mean `urn:svc:vocab:id-type#tax_id`?)"),
+        ("https://example.org/farmers", ""),
+        ("urn:svc:vocab:id-type", ""),
+    ] {
+        assert_eq!(told(system), Err(format!("unknown identifier system `{system}`{nearest}; {known}")));
+    }
+}
+
+#[test]
 fn a_filter_finds_codes_of_the_right_vocabulary_alone() {
     let generation = generation_of([registry_pack(), occupations().pack()]);
     let filter = |text: &str| generation.resolve_filter(CodedField::Occupation.namespaces(), &uri(text));

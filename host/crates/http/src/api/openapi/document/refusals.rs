@@ -33,7 +33,7 @@ const REFUSALS: &[Refusal] = &[
     (413, "TooLarge", "The body is over the limit that `detail` names.", &[]),
     (414, "UrlTooLong", "The URL has more than 64 KiB. The answer has no body, and no request id.", &[]),
     (415, "NotJson", "The body is of another media type.", &[]),
-    (422, "Invalid", "The body can be read and is not right; `errors` names each field.", &[]),
+    (422, "Invalid", "The request can be read and is not right; `errors` names each field or parameter.", &[]),
     (429, "TooMany", "The bucket is empty; wait as long as `Retry-After` says.", &["Retry-After"]),
     (500, "Failed", "The server failed; the request id names the failure in its log.", &[]),
     (503, "Unavailable", "The server cannot answer now; try again.", &["Retry-After"]),

@@ -28,6 +28,7 @@ pub fn search() -> Operation {
         .parameters(envelope(elements_without(kind, &BESIDE), sort_fields(kind)))
         .in_languages()
         .answers_page("A page of people.", named("IndividualPage"), "readIndividual")
+        .refuses(&[422])
         .example(
             Example::new("women", "Women born before 1966 whose name begins with `dia`, two of them, the youngest first")
                 .with("gender", "urn:iso:std:iso:5218#2")
