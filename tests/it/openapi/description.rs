@@ -1,5 +1,7 @@
 //! `/openapi.json`, `/docs` and `/metadata` as they are served.
 
+use std::collections::BTreeSet;
+
 use daftar_tests::{TestApp, artifacts};
 use serde_json::Value;
 
@@ -73,6 +75,10 @@ fn the_page_runs_nothing_and_loads_nothing() {
     }
 }
 
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
 #[test]
 fn the_metadata_follows_the_table_of_routes() {
     let app =
@@ -92,6 +98,19 @@ fn the_metadata_follows_the_table_of_routes() {
     assert_eq!(of_resources + others, daftar::api::router::endpoints().len());
     let individual = resources.iter().find(|resource| resource["type"] == "Individual").unwrap();
     assert_eq!(individual["paths"], serde_json::json!(["/api/v2/Individual", "/api/v2/individuals"]));
+    let consent = resources.iter().find(|resource| resource["type"] == "Consent").unwrap();
+    assert_eq!(consent["paths"], serde_json::json!(["/api/v2/Consent", "/api/v2/consents"]));
+    let operations = resources.iter().flat_map(|resource| resource["operations"].as_array().unwrap());
+    let of_member = operations.clone().find(|one| one["id"] == "addMember").unwrap();
+    assert_eq!(of_member["also_at"], serde_json::json!(["/api/v2/groups/{identifier}/$add-member"]));
+    let asked: BTreeSet<&str> = operations.flat_map(|one| one["scopes"].as_array().unwrap()).map(text).collect();
+    let offered: Vec<&str> = metadata["token"]["scopes"].as_array().unwrap().iter().map(text).collect();
+    for scope in &offered {
+        let (resource, action) = scope.split_once(':').unwrap();
+        let is_asked = |one: &&str| one.split_once(':').is_some_and(|(of, _)| of == resource);
+        assert!(asked.contains(scope) || (action == "all" && asked.iter().any(is_asked)), "{scope} opens nothing");
+    }
+    assert!(asked.iter().all(|scope| offered.contains(scope)), "{asked:?} {offered:?}");
     let gender =
         individual["search_parameters"].as_array().unwrap().iter().find(|one| one["name"] == "gender").unwrap();
     assert_eq!(gender["repeatable"], true);

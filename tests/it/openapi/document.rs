@@ -102,5 +102,9 @@ fn what_an_operation_needs_is_what_its_handler_asks_for() {
     );
     assert_eq!(security("/api/v2/metadata", "get"), serde_json::json!([]));
     let scopes = &contract::told()["components"]["securitySchemes"]["client_credentials"]["flows"]["clientCredentials"];
-    assert_eq!(scopes["scopes"].as_object().unwrap().len(), 48);
+    assert_eq!(scopes["scopes"].as_object().unwrap().len(), 23, "those that open something");
+    assert_eq!(
+        contract::told()["paths"]["/api/v2/Individual/{identifier}"]["get"]["x-also-at"],
+        serde_json::json!(["/api/v2/individuals/{identifier}"])
+    );
 }

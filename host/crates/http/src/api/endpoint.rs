@@ -12,7 +12,7 @@ use axum::routing::{MethodFilter, MethodRouter};
 use super::access::{Access, DeclaresAccess};
 use super::openapi::Operation;
 use crate::state::AppState;
-use daftar_domain::scope::Scope;
+use daftar_domain::scope::{Action, Resource, Scope};
 
 /// Where the API begins.
 pub const BASE_PATH: &str = "/api/v2";
@@ -37,6 +37,13 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// The other spellings of its path; an encoded `$` is none of its own.
+    #[must_use]
+    pub fn also_at(&self) -> Vec<&str> {
+        let others = self.paths.iter().skip(1).map(String::as_str);
+        others.filter(|path| !path.contains("%24")).collect()
+    }
+
     /// The scopes of which a client needs one; none where the endpoint asks for no scope.
     #[must_use]
     pub fn scopes(&self) -> &'static [Scope] {
@@ -52,6 +59,18 @@ impl Endpoint {
         let bodies = self.operation.answers.iter().flat_map(|answer| &answer.bodies);
         bodies.map(|(media_type, _)| *media_type).collect()
     }
+}
+
+/// The scopes that open something: those that endpoints ask for, and `all` of the same resources.
+#[must_use]
+pub fn scopes_on_offer(endpoints: &[Endpoint]) -> Vec<Scope> {
+    let asked: Vec<&Scope> = endpoints.iter().flat_map(Endpoint::scopes).collect();
+    let opens = |scope: &Scope| match scope.action {
+        Action::All => asked.iter().any(|asked| asked.resource == scope.resource),
+        Action::Read | Action::Search | Action::Create | Action::Update | Action::Delete => asked.contains(&scope),
+    };
+    let all = Resource::ALL.into_iter().flat_map(|resource| Action::ALL.map(|action| Scope::new(resource, action)));
+    all.filter(opens).collect()
 }
 
 /// An endpoint below [`BASE_PATH`] whose handler declares its access, described by `operation` in the OpenAPI document.

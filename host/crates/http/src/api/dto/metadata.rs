@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::openapi::path::ParameterIn;
 
-use crate::api::endpoint::{BASE_PATH, Endpoint};
+use crate::api::endpoint::{BASE_PATH, Endpoint, scopes_on_offer};
 use crate::api::extract::body::{BODY_BYTES_MAX, RECORD_BYTES_MAX};
 use crate::api::middleware::answer::API_VERSION;
 use crate::state::AppState;
 use daftar_auth::limits::{CLIENT_QUOTA_DEFAULT, Quota, TOKEN_QUOTA, UNAUTHENTICATED_QUOTA};
-use daftar_domain::scope::{Action, Resource, Scope};
 use daftar_domain::search::PAGE_COUNT_MAX;
 use daftar_service::eligibility::evaluate::{EXPRESSION_BYTES_MAX, SUBJECTS_MAX};
 use daftar_service::vocabulary::BATCH_CODES_MAX;
@@ -54,6 +53,8 @@ struct OperationBody {
     id: &'static str,
     method: String,
     path: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also_at: Vec<String>,
     summary: &'static str,
     scopes: Vec<String>,
 }
@@ -106,7 +107,6 @@ impl From<Quota> for BucketBody {
 pub fn write(app: &AppState) -> MetadataBody {
     let base_url = format!("{}{BASE_PATH}", app.public_url);
     let (resources, operations) = sorted(app.routes.endpoints());
-    let scopes = Resource::ALL.into_iter().flat_map(|resource| Action::ALL.map(|action| Scope::new(resource, action)));
     MetadataBody {
         server: "daftar",
         version: env!("CARGO_PKG_VERSION"),
@@ -118,7 +118,7 @@ pub fn write(app: &AppState) -> MetadataBody {
             grant_types: ["client_credentials"],
             lifetime_s: app.config.token.lifetime_s,
             metadata: format!("{}/.well-known/oauth-authorization-server", app.public_url),
-            scopes: scopes.map(|scope| scope.to_string()).collect(),
+            scopes: scopes_on_offer(app.routes.endpoints()).iter().map(ToString::to_string).collect(),
         },
         base_url,
         resources,
@@ -151,11 +151,13 @@ fn sorted(endpoints: &[Endpoint]) -> (Vec<ResourceBody>, Vec<OperationBody>) {
         };
         let resource = resources.entry(kind.to_owned()).or_default();
         kind.clone_into(&mut resource.kind);
-        if *path == format!("{BASE_PATH}/{kind}") {
-            resource.paths.clone_from(&endpoint.paths);
-            if endpoint.method == axum::http::Method::GET {
-                resource.search_parameters = conditions(endpoint);
+        for spelling in endpoint.paths.iter().filter_map(|path| Some(format!("{BASE_PATH}/{}", first_part(path)?))) {
+            if !resource.paths.contains(&spelling) {
+                resource.paths.push(spelling);
             }
+        }
+        if *path == format!("{BASE_PATH}/{kind}") && endpoint.method == axum::http::Method::GET {
+            resource.search_parameters = conditions(endpoint);
         }
         resource.operations.push(operation);
     }
@@ -164,8 +166,13 @@ fn sorted(endpoints: &[Endpoint]) -> (Vec<ResourceBody>, Vec<OperationBody>) {
 
 /// `Individual` of `/api/v2/Individual/{identifier}`: resources are written with a capital.
 fn resource_of(path: &str) -> Option<&str> {
-    let first = path.strip_prefix(BASE_PATH)?.strip_prefix('/')?.split('/').next()?;
+    let first = first_part(path)?;
     first.starts_with(|letter: char| letter.is_ascii_uppercase()).then_some(first)
+}
+
+/// `individuals` of `/api/v2/individuals/{identifier}`.
+fn first_part(path: &str) -> Option<&str> {
+    path.strip_prefix(BASE_PATH)?.strip_prefix('/')?.split('/').next()
 }
 
 fn operation(endpoint: &Endpoint, path: &str) -> OperationBody {
@@ -173,6 +180,7 @@ fn operation(endpoint: &Endpoint, path: &str) -> OperationBody {
         id: endpoint.operation.id,
         method: endpoint.method.to_string(),
         path: path.to_owned(),
+        also_at: endpoint.also_at().into_iter().map(str::to_owned).collect(),
         summary: endpoint.operation.summary,
         scopes: endpoint.scopes().iter().map(ToString::to_string).collect(),
     }

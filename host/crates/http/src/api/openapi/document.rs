@@ -72,9 +72,9 @@ fn complete(value: &mut Value) {
 fn model(endpoints: &[Endpoint], public_url: &str, fields: &ExtensionFields) -> OpenApi {
     let mut items: BTreeMap<String, PathItem> = BTreeMap::new();
     for endpoint in endpoints {
-        let Some((path, aliases)) = endpoint.paths.split_first() else { continue };
+        let Some(path) = endpoint.paths.first() else { continue };
         let Some(method) = method(endpoint) else { continue };
-        let made = PathItem::new(method, operation(endpoint, path, aliases, fields));
+        let made = PathItem::new(method, operation(endpoint, path, fields));
         match items.get_mut(path) {
             Some(item) => item.merge_operations(made),
             None => {
@@ -94,7 +94,7 @@ fn model(endpoints: &[Endpoint], public_url: &str, fields: &ExtensionFields) -> 
         .servers(Some([Server::new(public_url)]))
         .tags(Some(Tag::ALL.map(tag)))
         .paths(paths)
-        .components(Some(components(public_url, fields)))
+        .components(Some(components(endpoints, public_url, fields)))
         .build()
 }
 
@@ -122,7 +122,7 @@ fn method(endpoint: &Endpoint) -> Option<HttpMethod> {
     })
 }
 
-fn components(public_url: &str, fields: &ExtensionFields) -> Components {
+fn components(endpoints: &[Endpoint], public_url: &str, fields: &ExtensionFields) -> Components {
     let mut components = Components::new();
     let shapes = [
         shared::shapes(),
@@ -139,11 +139,11 @@ fn components(public_url: &str, fields: &ExtensionFields) -> Components {
     ];
     components.schemas.extend(shapes.into_iter().flatten());
     components.responses.extend(refusals::components());
-    components.security_schemes.extend(security::schemes(public_url));
+    components.security_schemes.extend(security::schemes(public_url, endpoints));
     components
 }
 
-fn operation(endpoint: &Endpoint, path: &str, aliases: &[String], fields: &ExtensionFields) -> OperationBuilder {
+fn operation(endpoint: &Endpoint, path: &str, fields: &ExtensionFields) -> OperationBuilder {
     let told = &endpoint.operation;
     let shown: Vec<Parameter> = parameters(path, told).chain(of_modules(told, fields)).collect();
     let mut builder = OperationBuilder::new()
@@ -154,7 +154,7 @@ fn operation(endpoint: &Endpoint, path: &str, aliases: &[String], fields: &Exten
         .request_body(told.body.as_ref().map(|_| request_body(told)))
         .responses(responses(endpoint))
         .securities(Some(security::of(endpoint.access)))
-        .extensions(also_at(aliases));
+        .extensions(also_at(endpoint));
     if !told.description.is_empty() {
         builder = builder.description(Some(told.description.as_str()));
     }
@@ -162,8 +162,8 @@ fn operation(endpoint: &Endpoint, path: &str, aliases: &[String], fields: &Exten
 }
 
 /// The other spellings of a path.
-fn also_at(aliases: &[String]) -> Option<Extensions> {
-    let told: Vec<&str> = aliases.iter().map(String::as_str).filter(|alias| !alias.contains("%24")).collect();
+fn also_at(endpoint: &Endpoint) -> Option<Extensions> {
+    let told = endpoint.also_at();
     (!told.is_empty()).then(|| ExtensionsBuilder::new().add("x-also-at", told).build())
 }
 

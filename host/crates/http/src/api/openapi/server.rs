@@ -235,6 +235,7 @@ fn described_operation() -> Shape {
         .needs("id", text())
         .needs("method", text())
         .needs("path", text())
+        .may("also_at", list(text()).description(Some("The other spellings of the path, which behave alike.")))
         .needs("summary", text())
         .needs("scopes", list(text()).description(Some("Any of these is enough; none, where everybody may call.")))
         .into()

@@ -5,9 +5,8 @@ use axum::extract::State;
 use serde::Serialize;
 
 use crate::api::access::Public;
-use crate::api::endpoint::BASE_PATH;
+use crate::api::endpoint::{BASE_PATH, scopes_on_offer};
 use crate::state::AppState;
-use daftar_domain::scope::{Action, Resource, Scope};
 
 /// The authorization server's metadata (RFC 8414).
 #[derive(Debug, Serialize)]
@@ -22,13 +21,12 @@ pub struct AuthorizationServer {
 
 /// Where and how tokens are had.
 pub async fn authorization_server(_: Public, State(app): State<AppState>) -> Json<AuthorizationServer> {
-    let scopes = Resource::ALL.into_iter().flat_map(|resource| Action::ALL.map(|action| Scope::new(resource, action)));
     Json(AuthorizationServer {
         issuer: app.public_url.clone(),
         token_endpoint: format!("{}{BASE_PATH}/oauth/token", app.public_url),
         token_endpoint_auth_methods_supported: ["client_secret_basic", "client_secret_post"],
         grant_types_supported: ["client_credentials"],
         response_types_supported: [],
-        scopes_supported: scopes.map(|scope| scope.to_string()).collect(),
+        scopes_supported: scopes_on_offer(app.routes.endpoints()).iter().map(ToString::to_string).collect(),
     })
 }

@@ -5,8 +5,8 @@ use utoipa::openapi::security::{
 };
 
 use crate::api::access::Access;
-use crate::api::endpoint::BASE_PATH;
-use daftar_domain::scope::{Action, Resource, Scope};
+use crate::api::endpoint::{BASE_PATH, Endpoint, scopes_on_offer};
+use daftar_domain::scope::{Action, Scope};
 
 /// The name of the scheme of access tokens.
 const TOKENS: &str = "client_credentials";
@@ -14,9 +14,9 @@ const TOKENS: &str = "client_credentials";
 const SECRET: &str = "client_secret_basic";
 
 /// The ways to prove who calls.
-pub fn schemes(public_url: &str) -> [(String, SecurityScheme); 2] {
-    let scopes = Resource::ALL.into_iter().flat_map(|resource| Action::ALL.map(|action| Scope::new(resource, action)));
-    let scopes: Scopes = scopes.map(|scope| (scope.to_string(), describe(scope))).collect();
+pub fn schemes(public_url: &str, endpoints: &[Endpoint]) -> [(String, SecurityScheme); 2] {
+    let scopes: Scopes =
+        scopes_on_offer(endpoints).into_iter().map(|scope| (scope.to_string(), describe(scope))).collect();
     let flow = ClientCredentials::new(format!("{public_url}{BASE_PATH}/oauth/token"), scopes);
     let description = "An access token for client credentials, sent as `Authorization: Bearer <token>`.";
     let tokens = OAuth2::with_description([Flow::ClientCredentials(flow)], description);
