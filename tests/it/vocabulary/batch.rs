@@ -23,7 +23,7 @@ fn codes_are_judged_in_their_order_with_reason_and_suggestion() {
         (json!(country("household")), Some("wrong_vocabulary"), Some("urn:svc:vocab:group-type#household".to_owned())),
         (json!("urn:who:icf:d#b280"), Some("wrong_vocabulary"), Some("urn:who:icf:b#b280".to_owned())),
         (json!("urn:who:icf:d#d9999"), Some("not_in_fragment"), None),
-        (json!("urn:unesco:isced:2011#01"), Some("unknown_code"), None),
+        (json!("urn:unesco:isced:2011#26"), Some("unknown_code"), None),
         (json!("urn:iso:std:iso:5218#7"), Some("unknown_code"), Some("urn:iso:std:iso:5218#0".to_owned())),
         (json!(country("..")), Some("unknown_code"), None),
         (json!(long), Some("too_long"), None),

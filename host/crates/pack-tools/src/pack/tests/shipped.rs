@@ -125,7 +125,7 @@ fn every_vocabulary_is_as_large_as_its_source() {
     urn:un:unsd:pop-census:housing-type [Core] 12 codes, 0 inactive, 0 headings, 0 aliases; levels [2, 5, 5]; en fr es ar pt ru zh sw hi
     urn:un:unsd:pop-census:marital-status [Core] 6 codes, 0 inactive, 0 headings, 0 aliases; levels [6]; en fr es ar pt ru zh sw hi
     urn:un:unsd:pop-census:religion [Core] 12 codes, 0 inactive, 0 headings, 0 aliases; levels [12]; en fr es ar pt ru zh sw hi
-    urn:unesco:isced:2011 [Education] 9 codes, 0 inactive, 0 headings, 0 aliases; levels [9]; en fr es ar pt ru zh sw hi
+    urn:unesco:isced:2011 [Education] 29 codes, 0 inactive, 0 headings, 0 aliases; levels [9, 20]; en fr es ar pt ru zh sw hi
     urn:who:icd-11 [Health] 17574 codes, 0 inactive, 28 headings, 0 aliases; levels [28, 4891, 8574, 4081]; en
     urn:who:icf:b [Disability] 512 codes, 0 inactive, 0 headings, 0 aliases; levels [8, 115, 335, 54]; en
     urn:who:icf:d [Disability] 459 codes, 0 inactive, 0 headings, 0 aliases; levels [9, 127, 323]; en

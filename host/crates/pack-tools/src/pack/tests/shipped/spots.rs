@@ -74,6 +74,20 @@ fn occupations_keep_leading_zeros() {
 }
 
 #[test]
+fn levels_of_education_have_the_categories_of_their_first_digit() {
+    let education = concepts("urn:unesco:isced:2011");
+    let below = |level: &str| -> Vec<&str> {
+        let below = education.iter().filter(|category| parents(category) == [level]);
+        below.map(|category| category.code.as_str()).collect()
+    };
+    assert_eq!(["0", "1", "2"].map(below), [vec!["01", "02"], vec!["10"], vec!["24", "25"]]);
+    assert_eq!(["5", "6", "8"].map(below), [vec!["54", "55"], vec!["64", "65", "66"], vec!["84", "85", "86"]]);
+    assert_eq!(label(concept(education, "02"), "en"), Some("Pre-primary education"));
+    assert_eq!(label(concept(education, "35"), "en"), Some("Upper secondary vocational education"));
+    assert_eq!(label(concept(education, "86"), "en"), Some("Doctoral or equivalent level, orientation unspecified"));
+}
+
+#[test]
 fn diseases_keep_who_s_address_and_letters_after_the_dot() {
     let diseases = concepts("urn:who:icd-11");
     let other = concept(diseases, "1A03.Y");
