@@ -12,6 +12,12 @@ pub const NAMESPACE: &str = "urn:test:small";
 /// Makes a pack `small` of that version with two codes, in `folder`, signed where a key's file is given.
 #[must_use]
 pub fn build(folder: &Path, version: &str, key: Option<&Path>) -> PathBuf {
+    build_with(folder, version, key, "")
+}
+
+/// The same with more settings.
+#[must_use]
+pub fn build_with(folder: &Path, version: &str, key: Option<&Path>, more: &str) -> PathBuf {
     let source = folder.join(format!("source-{version}"));
     for inner in ["codes", "labels/en"] {
         std::fs::create_dir_all(source.join(inner)).expect("a folder can be made");
@@ -19,7 +25,7 @@ pub fn build(folder: &Path, version: &str, key: Option<&Path>) -> PathBuf {
     let settings = format!(
         "name = \"small\"\nversion = \"{version}\"\ndescription = \"Two codes.\"\nlicence = \"CC0-1.0\"\nattribution = \"Us\"\n\
          source = \"Us\"\n[[vocabulary]]\nnamespace = \"{NAMESPACE}\"\nname = \"Small\"\ndomain = \"Core\"\nversion = \"{version}\"\n\
-         source = \"Us\"\ndefault_language = \"en\"\nlanguages = [\"en\"]\ncodes = \"small.tsv\"\ncount = 2\n"
+         source = \"Us\"\ndefault_language = \"en\"\nlanguages = [\"en\"]\ncodes = \"small.tsv\"\ncount = 2\n{more}"
     );
     let write = |file: &str, text: &str| std::fs::write(source.join(file), text).expect("a file can be written");
     write("pack.toml", &settings);

@@ -1,7 +1,7 @@
 //! A pack that comes and goes: removed before anybody uses it, installed, used in a record and in a rule, removed, installed again.
 
 use daftar_tests::records::{path, person, reference};
-use daftar_tests::{ApiClient, TestApp, artifacts, errors, redacted};
+use daftar_tests::{ApiClient, TestApp, artifacts, errors, packs, redacted};
 use serde_json::{Value, json};
 
 const FARMER: &str = "urn:ilo:isco-08#6111";
@@ -26,7 +26,10 @@ fn a_pack_comes_and_goes_and_records_stay() {
     let client = app.client(&["individual:all", "eligibility:read"]);
     assert_eq!(admin.request("DELETE", "/plugins/isco-08").send().status, 204, "nobody uses it");
     let farmer = |id: &str| client.post("/Individual", &person(id, json!({"occupation": FARMER})));
-    assert_eq!(errors(&farmer("1").expect(422).json())[0].1, "vocabulary_not_installed");
+    let refused = farmer("1").expect(422).json();
+    assert_eq!(errors(&refused)[0].1, "vocabulary_not_installed");
+    let remedy = "the module `isco-08` brings it: the administrator installs it with `daftar plugin install`";
+    assert!(refused["errors"][0]["message"].as_str().unwrap().ends_with(remedy), "{refused}");
     assert_eq!(is_farmer(&client, "1").status, 422, "a rule cannot speak of it either");
 
     let mut installed = admin.install(&pack()).expect(201).json();
@@ -103,6 +106,43 @@ fn a_default_pack_that_was_removed_stays_removed() {
     app.restart();
     let left: Vec<String> = names.into_iter().filter(|name| name != "marital-status").collect();
     assert_eq!(app.admin().plugin_names(), left);
+}
+
+#[test]
+fn an_error_names_the_module_that_would_bring_what_is_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let field = "[[extension_field]]\npath = \"trial.kind\"\ntype = \"coded\"\nvocabulary = \"urn:test:small\"\n";
+    drop(packs::build_with(folder.path(), "1.0.0", None, field));
+    assert!(std::fs::copy(artifacts::plugin("id-type"), folder.path().join("id-type.wasm")).unwrap() > 0);
+    let mut app = TestApp::builder().plugins(folder.path()).start();
+    assert_eq!(app.admin().plugin_names(), ["id-type", "small"]);
+    let names = |app: &TestApp, module: &str, namespace: &str, extension: Value| {
+        let client = app.client(&["individual:all", "vocabulary:read"]);
+        let refused = client.post("/Individual", &person("1", json!({"extension": extension}))).expect(422).json();
+        assert_eq!(errors(&refused)[0].1, "unknown_field");
+        let code = format!("{namespace}#A");
+        let wrong = client.post("/Individual", &person("1", json!({"gender": code}))).expect(422).json();
+        assert_eq!(errors(&wrong)[0].1, "unknown_vocabulary");
+        let validated = client.post("/Vocabulary/$validate", &json!({"codes": [code]})).expect(200).json();
+        assert_eq!(validated["results"][0]["reason"], "unknown_namespace");
+        let absent = client.get(&format!("/Vocabulary/{namespace}")).expect(404).detail();
+        let remedy =
+            format!("the module `{module}` brings it: the administrator installs it with `daftar plugin install`");
+        for told in [
+            refused["errors"][0]["message"].as_str().unwrap(),
+            wrong["errors"][0]["message"].as_str().unwrap(),
+            validated["results"][0]["message"].as_str().unwrap(),
+            &absent,
+        ] {
+            assert!(told.contains(&remedy), "{told}");
+        }
+    };
+    // A module of the project is known by its name alone; another one once it was active, or by its file in the folder of plugins.
+    names(&app, "farmer-registry", "urn:fao:agrovoc", json!({"farmer": {"crops": []}}));
+    assert_eq!(app.admin().request("DELETE", "/plugins/small").send().status, 204);
+    names(&app, "small", "urn:test:small", json!({"trial": {"kind": "urn:test:small#A"}}));
+    app.restart();
+    names(&app, "small", "urn:test:small", json!({"trial": {"kind": "urn:test:small#A"}}));
 }
 
 #[test]

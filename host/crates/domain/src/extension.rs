@@ -2,11 +2,14 @@
 //!
 //! A record keeps what was written under a field even while no installed module declares it; it is shown again when one does.
 
+use std::sync::Arc;
+
 use jiff::civil::Date;
 
 use super::code::CodedValue;
 use super::field::field_of_path;
 use super::manifest::{ExtensionField, ExtensionFieldKind, ExtensionPath};
+use super::module::KnownModules;
 use super::schema::Kind;
 
 /// The member of a record that extension fields stand below.
@@ -184,11 +187,15 @@ impl<C> ExtensionValue<C> {
     }
 }
 
-/// The extension fields that the installed modules declare, by path.
+/// The extension fields that the active modules declare, by path, with the modules that are known, so that an error can name the one that is
+/// not active.
 ///
 /// **Invariant:** no path occurs twice or lies below another, and exactly the coded fields name a vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ExtensionFields(Vec<ExtensionField>);
+pub struct ExtensionFields {
+    fields: Vec<ExtensionField>,
+    modules: Arc<KnownModules>,
+}
 
 /// Why a module's extension field cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -232,27 +239,39 @@ impl ExtensionFields {
             (Some(_), _) => return Err(ExtensionFieldFault::VocabularyOfUncoded(path)),
             (None, _) => {}
         }
-        if let Some(known) = self.0.iter().find(|known| overlap(&known.path, &path)) {
+        if let Some(known) = self.fields.iter().find(|known| overlap(&known.path, &path)) {
             return Err(ExtensionFieldFault::Clash { path, known: known.path.clone() });
         }
-        if self.0.len() >= FIELDS_MAX {
+        if self.fields.len() >= FIELDS_MAX {
             return Err(ExtensionFieldFault::TooMany);
         }
-        let place = self.0.partition_point(|known| known.path < field.path);
-        self.0.insert(place, field);
+        let place = self.fields.partition_point(|known| known.path < field.path);
+        self.fields.insert(place, field);
         Ok(())
+    }
+
+    /// The same beside those modules.
+    #[must_use]
+    pub fn among(self, modules: Arc<KnownModules>) -> Self {
+        Self { modules, ..self }
+    }
+
+    /// The modules that are known, active or not.
+    #[must_use]
+    pub fn modules(&self) -> &KnownModules {
+        &self.modules
     }
 
     /// Every field, by path.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &ExtensionField> {
-        self.0.iter()
+        self.fields.iter()
     }
 
     /// The field of a path.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<&ExtensionField> {
-        let found = self.0.binary_search_by(|known| known.path.as_str().cmp(path)).ok()?;
-        self.0.get(found)
+        let found = self.fields.binary_search_by(|known| known.path.as_str().cmp(path)).ok()?;
+        self.fields.get(found)
     }
 }
 

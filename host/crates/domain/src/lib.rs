@@ -31,6 +31,7 @@ pub mod identifier_system;
 pub mod individual;
 pub mod local_code;
 pub mod manifest;
+pub mod module;
 pub mod network;
 pub mod organization;
 pub mod person_name;

@@ -177,7 +177,9 @@ fn resolve_extension(
     let declared = generation.extension_fields().get(field.as_str());
     let Some(namespace) = declared.and_then(|field| field.vocabulary.as_deref()) else {
         // The module went while the request was read.
-        let message = "no installed module declares such a field".to_owned();
+        let module = generation.extension_fields().modules().of_field(field.as_str());
+        let module = module.map(|module| format!("; {module}")).unwrap_or_default();
+        let message = format!("no installed module declares such a field{module}");
         problems.push(FieldProblem { field: path.to_owned(), code: "unknown_field", message });
         return None;
     };

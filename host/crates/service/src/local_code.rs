@@ -240,7 +240,8 @@ fn extensible<'a>(generation: &'a Generation, namespace: &Namespace) -> Result<&
         return Err(AppError::invalid("namespace", "not_extensible", message));
     }
     let Some(vocabulary) = generation.vocabulary(namespace) else {
-        let message = format!("the vocabulary `{namespace}` is not installed; install a pack that brings it");
+        let problem = generation.named(namespace).err();
+        let message = problem.map_or_else(String::new, |problem| problem.to_string());
         return Err(AppError::invalid("namespace", "vocabulary_not_installed", message));
     };
     if !vocabulary.description().is_extensible {

@@ -28,6 +28,7 @@ use daftar_domain::context::OpContext;
 use daftar_domain::deployment::{Deployment, Setting, SettingKey};
 use daftar_domain::error::AppError;
 use daftar_domain::manifest::PluginName;
+use daftar_domain::module::KnownModules;
 use daftar_store::shared::{Shared, Turn};
 use daftar_store::{Operation, Write};
 use daftar_vocabulary::Generation;
@@ -56,6 +57,8 @@ pub(crate) struct Published {
     pub unloaded: Reasons,
     /// The settings of the deployment.
     pub deployment: Arc<Deployment>,
+    /// Modules that were active, or lie in the folder of plugins, with what they bring.
+    pub modules: KnownModules,
 }
 
 /// The other processes of a register.
@@ -108,7 +111,9 @@ impl VocabularyPublisher {
     #[must_use]
     pub fn new(registry: Registry) -> Self {
         let changing = registry.vocabularies.changing();
-        Self { registry, published: Arc::default(), changing, cluster: None, has_lock: Arc::default() }
+        let published = Published { modules: KnownModules::of_project(), ..Published::default() };
+        let published = Arc::new(Mutex::new(published));
+        Self { registry, published, changing, cluster: None, has_lock: Arc::default() }
     }
 
     /// The same beside other processes: one process changes packs and settings at a time, and begins with those that the others left.
@@ -285,10 +290,23 @@ impl VocabularyPublisher {
     /// Activates packs and publishes their generation.
     pub(crate) async fn publish(&self, packs: Packs, generation: Generation) -> Result<(), AppError> {
         let registry = self.registry.clone();
+        let generation = generation.among(Arc::new(self.known_modules(&packs)));
         let generation = blocking(move || open::with_kept(&registry, generation)).await?;
         self.published().packs = packs;
         self.registry.vocabularies.publish(generation);
         Ok(())
+    }
+
+    /// The modules that errors may name, once these packs are active: those of the project and of the folder of plugins, those that were
+    /// active, and those that are installed and not active.
+    fn known_modules(&self, active: &Packs) -> KnownModules {
+        let mut published = self.published();
+        let Published { left_out, unloaded, modules, .. } = &mut *published;
+        for (name, (_, pack)) in active.iter().chain(left_out.iter()) {
+            let namespaces = pack.vocabularies().iter().map(|vocabulary| vocabulary.namespace().as_str());
+            modules.add(name.as_str(), namespaces, pack.extension_fields().iter().map(|field| field.path.as_str()));
+        }
+        modules.clone().with_installed(unloaded.keys())
     }
 
     /// Activates packs that were left out, as far as they are compatible with the active ones. The active packs stay.

@@ -8,6 +8,7 @@ use std::fmt;
 use super::vocabulary::ConceptRef;
 use daftar_domain::code::{CodeUri, Namespace};
 use daftar_domain::error::FieldProblem;
+use daftar_domain::module::InactiveModule;
 
 /// A code that was probably meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +23,10 @@ pub struct Suggestion {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodeProblem {
     /// The namespace is that of no vocabulary that the registry has a use for.
-    #[error("`{uri}` belongs to no vocabulary known here; `{field}` takes codes of {}", quoted(.expected, "or"))]
+    #[error(
+        "`{uri}` belongs to no vocabulary known here{}; `{field}` takes codes of {}",
+        in_brackets(.module.as_deref()), quoted(.expected, "or")
+    )]
     UnknownVocabulary {
         /// The code.
         uri: CodeUri,
@@ -30,6 +34,8 @@ pub enum CodeProblem {
         field: String,
         /// The vocabularies that the field takes codes of.
         expected: Vec<String>,
+        /// The module that would bring the vocabulary.
+        module: Option<Box<InactiveModule>>,
     },
     /// The vocabulary is another one than the field's.
     #[error("`{uri}` is a code of another vocabulary; `{field}` takes codes of {}", quoted(.expected, "or"))]
@@ -41,11 +47,13 @@ pub enum CodeProblem {
         /// The vocabularies that the field takes codes of.
         expected: Vec<String>,
     },
-    /// No pack brings the vocabulary.
-    #[error("`{uri}`: the vocabulary `{}` is not installed; install a pack that brings it", .uri.namespace)]
+    /// No active pack brings the vocabulary.
+    #[error("`{uri}`: the vocabulary `{}` is not installed; {}", .uri.namespace, remedy(.module.as_deref()))]
     NotInstalled {
         /// The code.
         uri: CodeUri,
+        /// The module that would bring it.
+        module: Option<Box<InactiveModule>>,
     },
     /// The vocabulary is there without any codes.
     #[error("`{uri}`: the vocabulary `{}` has no codes yet; {}", .uri.namespace, filling(*.takes_local_codes))]
@@ -216,6 +224,15 @@ pub(super) fn joined(items: &[String], word: &str) -> String {
 /// The same, each in backticks.
 pub(super) fn quoted(items: &[String], word: &str) -> String {
     joined(&items.iter().map(|item| format!("`{item}`")).collect::<Vec<_>>(), word)
+}
+
+/// What to do where a vocabulary is not installed.
+pub(super) fn remedy(module: Option<&InactiveModule>) -> String {
+    module.map_or_else(|| "install a pack that brings it".to_owned(), ToString::to_string)
+}
+
+fn in_brackets(module: Option<&InactiveModule>) -> String {
+    module.map(|module| format!(" ({module})")).unwrap_or_default()
 }
 
 fn listed(suggestions: &[Suggestion]) -> String {

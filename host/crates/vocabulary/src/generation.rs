@@ -43,6 +43,7 @@ use super::vocabulary::{ConceptRef, Vocabulary};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::identifier::SystemUri;
+use daftar_domain::module::KnownModules;
 
 /// The vocabularies, concept groups and numbers that are in force together.
 pub struct Generation {
@@ -100,6 +101,12 @@ impl Generation {
     #[must_use]
     pub fn extension_fields(&self) -> &ExtensionFields {
         &self.extension_fields
+    }
+
+    /// The same beside those modules, which errors name where they would bring what is not there.
+    #[must_use]
+    pub fn among(self, modules: Arc<KnownModules>) -> Self {
+        Self { extension_fields: self.extension_fields.among(modules), ..self }
     }
 
     /// The packs that it was made of, in the order in which they were added.

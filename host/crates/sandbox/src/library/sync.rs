@@ -46,6 +46,18 @@ impl PluginLibrary {
         Ok(paths)
     }
 
+    /// The manifests of the files of a folder, as far as they can be read, but of files that are called as plugins that are loaded.
+    #[must_use]
+    pub fn offered(&self, folder: &Path) -> Vec<PluginManifest> {
+        let loaded = self.current();
+        let is_loaded = |path: &PathBuf| {
+            let name = path.file_stem().and_then(|stem| PluginName::parse(stem.to_str()?).ok());
+            name.is_some_and(|name| loaded.get(&name).is_some())
+        };
+        let paths = Self::files_of(folder).unwrap_or_default().into_iter().filter(|path| !is_loaded(path));
+        paths.filter_map(|path| manifest_of(&read_file(&path).ok()?).ok()).collect()
+    }
+
     /// A file with the signature beside it, if its plugin is absent or newer than the installed one. One that was removed by
     /// hand stays removed.
     ///

@@ -38,6 +38,9 @@ impl PluginAdministration {
             }
             None => None,
         };
+        if let Some(folder) = &folder {
+            self.note_offered(folder).await?;
+        }
         let (host, library) = (self.host.clone(), self.library.clone());
         let deployment = Arc::new(Deployment::of(self.registry.store.settings().await?));
         self.publisher.published().deployment = deployment.clone();
@@ -55,6 +58,20 @@ impl PluginAdministration {
         tell(&report);
         if report.values().any(|file| matches!(file, SyncedFile::Installed(_))) {
             self.publisher.retry_excluded_packs().await?;
+        }
+        Ok(())
+    }
+
+    /// Notes what modules of a folder declare that are not installed, so that errors can name one that stays removed or is refused. Nothing of
+    /// them is run; a file that cannot be read is told of when it is to be installed.
+    async fn note_offered(&self, folder: &Path) -> Result<(), AppError> {
+        let (library, folder) = (self.library.clone(), folder.to_owned());
+        let manifests = blocking(move || library.offered(&folder)).await?;
+        let modules = &mut self.publisher.published().modules;
+        for manifest in manifests {
+            let namespaces = manifest.extension_fields.iter().filter_map(|field| field.vocabulary.as_deref());
+            let fields = manifest.extension_fields.iter().map(|field| field.path.as_str());
+            modules.add(manifest.name.as_str(), namespaces, fields);
         }
         Ok(())
     }

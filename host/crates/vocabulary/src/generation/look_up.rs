@@ -1,10 +1,11 @@
 //! A code that somebody asks about, without a field that it stands in.
 
 use super::Generation;
-use crate::code_problem::{CodeProblem, Suggestion, is_used_by_a_field};
+use crate::code_problem::{CodeProblem, Suggestion, is_used_by_a_field, remedy};
 use crate::nearest::{in_other_case, nearest};
 use crate::vocabulary::{ConceptRef, Vocabulary};
 use daftar_domain::code::{CodeUri, Namespace};
+use daftar_domain::module::InactiveModule;
 use daftar_domain::vocabulary::Completeness;
 
 /// Namespaces further apart than that are not alike.
@@ -18,18 +19,22 @@ const TELLING_NUMBER_BYTES_MIN: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LookUpProblem {
     /// No vocabulary has the namespace, and no field waits for one that has.
-    #[error("there is no vocabulary `{namespace}`{}", did_you_mean(.nearest.as_ref()))]
+    #[error("there is no vocabulary `{namespace}`; {}", meant(.nearest.as_ref(), .module.as_deref()))]
     UnknownNamespace {
         /// The namespace.
         namespace: Namespace,
         /// The one that was probably meant.
         nearest: Option<Namespace>,
+        /// The module that would bring it.
+        module: Option<Box<InactiveModule>>,
     },
     /// No pack brings the vocabulary, though a field takes its codes.
-    #[error("the vocabulary `{namespace}` is not installed; install a pack that brings it")]
+    #[error("the vocabulary `{namespace}` is not installed; {}", remedy(.module.as_deref()))]
     NotInstalled {
         /// The namespace.
         namespace: Namespace,
+        /// The module that would bring it.
+        module: Option<Box<InactiveModule>>,
     },
     /// Anything that is wrong with a code wherever it stands.
     #[error("{0}")]
@@ -67,11 +72,12 @@ impl Generation {
     pub fn named(&self, namespace: &Namespace) -> Result<&Vocabulary, LookUpProblem> {
         self.vocabulary(namespace).map(|vocabulary| &**vocabulary).ok_or_else(|| {
             let (waiting, namespace) = (is_used_by_a_field(namespace), namespace.clone());
+            let module = self.module_of(&namespace);
             if waiting {
-                return LookUpProblem::NotInstalled { namespace };
+                return LookUpProblem::NotInstalled { namespace, module };
             }
-            let nearest = self.nearest_namespace(namespace.as_str());
-            LookUpProblem::UnknownNamespace { namespace, nearest }
+            let nearest = if module.is_some() { None } else { self.nearest_namespace(namespace.as_str()) };
+            LookUpProblem::UnknownNamespace { namespace, nearest, module }
         })
     }
 
@@ -82,9 +88,7 @@ impl Generation {
     pub fn look_up(&self, uri: &CodeUri) -> Result<ConceptRef<'_>, LookUpProblem> {
         match self.named(&uri.namespace) {
             Ok(_) => self.check_known(uri).map_err(LookUpProblem::Code),
-            Err(LookUpProblem::NotInstalled { .. }) => {
-                Err(LookUpProblem::Code(CodeProblem::NotInstalled { uri: uri.clone() }))
-            }
+            Err(LookUpProblem::NotInstalled { .. }) => Err(LookUpProblem::Code(self.not_installed(uri))),
             Err(problem) => Err(problem),
         }
     }
@@ -186,9 +190,10 @@ impl Generation {
     }
 }
 
-fn did_you_mean(nearest: Option<&Namespace>) -> String {
-    match nearest {
-        Some(nearest) => format!("; did you mean `{nearest}`?"),
-        None => "; GET /Vocabulary lists those that are installed".to_owned(),
+fn meant(nearest: Option<&Namespace>, module: Option<&InactiveModule>) -> String {
+    match (module, nearest) {
+        (Some(module), _) => module.to_string(),
+        (None, Some(nearest)) => format!("did you mean `{nearest}`?"),
+        (None, None) => "GET /Vocabulary lists those that are installed".to_owned(),
     }
 }

@@ -121,8 +121,8 @@ impl Generation {
     fn known_code(&self, text: &str) -> Result<(CodeNumber, CodeUri), QuestionProblem> {
         let uri = CodeUri::parse(text).map_err(QuestionProblem::MalformedCode)?;
         let (installed, concept) = self.exact(&uri).map_err(QuestionProblem::Code)?;
-        let unnumbered = || CodeProblem::NotInstalled { uri: uri.clone() };
-        let number = self.index.number(installed, concept).ok_or_else(|| QuestionProblem::Code(unnumbered()))?;
+        let unnumbered = || QuestionProblem::Code(self.not_installed(&uri));
+        let number = self.index.number(installed, concept).ok_or_else(unnumbered)?;
         Ok((number, uri))
     }
 

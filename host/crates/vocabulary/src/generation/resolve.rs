@@ -9,6 +9,7 @@ use crate::code_problem::{CodeProblem, Suggestion, is_used_by_a_field};
 use crate::nearest::{SUGGESTIONS_MAX, in_other_case, nearest};
 use crate::vocabulary::ConceptRef;
 use daftar_domain::code::{CodeNumber, CodeUri, CodedValue, Namespace};
+use daftar_domain::module::InactiveModule;
 use daftar_domain::vocabulary::{CodedField, Completeness, ConceptStatus, ID_TYPE_NAMESPACE};
 
 /// The property of a relationship that says whether it is one of a person to a group or one between groups.
@@ -123,9 +124,18 @@ impl Generation {
 
     /// The concept of a code in its exact spelling, in use or not.
     pub(super) fn exact(&self, uri: &CodeUri) -> Result<(&Installed, ConceptRef<'_>), CodeProblem> {
-        let installed =
-            self.index.find(&uri.namespace).ok_or_else(|| CodeProblem::NotInstalled { uri: uri.clone() })?;
+        let installed = self.index.find(&uri.namespace).ok_or_else(|| self.not_installed(uri))?;
         self.index.concept_of(uri).ok_or_else(|| self.unknown(installed, uri))
+    }
+
+    /// That no active pack brings the vocabulary of a code.
+    pub(super) fn not_installed(&self, uri: &CodeUri) -> CodeProblem {
+        CodeProblem::NotInstalled { uri: uri.clone(), module: self.module_of(&uri.namespace) }
+    }
+
+    /// The module that would bring a namespace that no active one brings.
+    pub(super) fn module_of(&self, namespace: &Namespace) -> Option<Box<InactiveModule>> {
+        self.extension_fields.modules().of_namespace(namespace.as_str()).map(Box::new)
     }
 
     fn value(&self, installed: &Installed, concept: ConceptRef<'_>) -> Option<CodedValue> {
@@ -205,7 +215,8 @@ impl Generation {
         if self.index.find(&uri.namespace).is_some() || is_used_by_a_field(&uri.namespace) {
             Err(CodeProblem::WrongVocabulary { uri, field, expected })
         } else {
-            Err(CodeProblem::UnknownVocabulary { uri, field, expected })
+            let module = self.module_of(&uri.namespace);
+            Err(CodeProblem::UnknownVocabulary { uri, field, expected, module })
         }
     }
 }

@@ -79,6 +79,10 @@ impl<C: SentCode> Walk<'_, C> {
     /// Reports a field that nobody declares, with what was probably meant.
     fn unknown(&mut self, at: String, path: &str) {
         let path: String = path.chars().take(ExtensionPath::LENGTH_MAX).collect();
+        if let Some(module) = self.fields.modules().of_field(&path) {
+            self.problems.add(at, "unknown_field", format!("no installed module declares such a field; {module}"));
+            return;
+        }
         let known = self.fields.iter().map(|field| field.path.as_str());
         let message = match nearest(&path, known, NAME_EDITS_MAX) {
             Some(known) => {

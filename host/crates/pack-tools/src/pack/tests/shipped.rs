@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use crate::pack::{PackSource, build_folder, check};
+use daftar_domain::module::PROJECT_MODULES;
 use daftar_domain::vocabulary::{Completeness, Concept, ConceptStatus, VocabularyDescription};
 use daftar_sandbox::section::read_manifest;
 
@@ -185,6 +186,24 @@ fn every_pack_can_be_built_under_its_own_name_and_always_to_the_same_bytes() {
         "religion",
     ];
     assert_eq!(names, expected);
+}
+
+#[test]
+fn errors_can_name_the_pack_that_would_bring_what_is_not_there() {
+    let brought: BTreeMap<&str, (Vec<&str>, Vec<&str>)> = PACKS
+        .values()
+        .map(|pack| {
+            let vocabularies = pack.contents.vocabularies.iter();
+            let namespaces = vocabularies.map(|(description, _)| description.namespace.as_str()).collect();
+            let fields = pack.manifest.extension_fields.iter().map(|field| field.path.as_str()).collect();
+            (pack.manifest.name.as_str(), (namespaces, fields))
+        })
+        .collect();
+    let known =
+        PROJECT_MODULES.iter().map(|(name, namespaces, fields)| (*name, (namespaces.to_vec(), fields.to_vec())));
+    // A pack with logic of its own has its sources elsewhere.
+    let known: BTreeMap<_, _> = known.filter(|(name, _)| *name != "language-tag").collect();
+    assert_eq!(known, brought);
 }
 
 #[test]

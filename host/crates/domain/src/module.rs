@@ -1,0 +1,147 @@
+//! Modules that are not active, with what they would bring, so that an error can name the one that a request lacks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::manifest::PluginName;
+
+/// The packs of this project: name, namespaces, extension fields. A test compares them with their sources.
+pub const PROJECT_MODULES: &[(&str, &[&str], &[&str])] = &[
+    ("country", &["urn:iso:std:iso:3166-1"], &[]),
+    ("currency", &["urn:iso:std:iso:4217"], &[]),
+    ("economic-activity", &["urn:ilo:icse-93"], &[]),
+    ("education", &["urn:unesco:isced:2011"], &[]),
+    ("ethnocultural", &["urn:svc:vocab:ethnocultural"], &[]),
+    ("farmer-registry", &["urn:fao:agrovoc"], &["farmer.crops"]),
+    ("gender", &["urn:iso:std:iso:5218"], &[]),
+    ("group-type", &["urn:svc:vocab:group-type"], &[]),
+    ("housing-type", &["urn:un:unsd:pop-census:housing-type"], &[]),
+    ("icd-11", &["urn:who:icd-11"], &[]),
+    ("icf", &["urn:who:icf:b", "urn:who:icf:d"], &[]),
+    ("id-type", &["urn:svc:vocab:id-type"], &[]),
+    ("isco-08", &["urn:ilo:isco-08"], &[]),
+    ("language", &["urn:iso:std:iso:639"], &[]),
+    ("language-tag", &["urn:ietf:bcp:47"], &[]),
+    ("marital-status", &["urn:un:unsd:pop-census:marital-status"], &[]),
+    ("relationship", &["urn:svc:vocab:relationship"], &[]),
+    ("religion", &["urn:un:unsd:pop-census:religion"], &[]),
+];
+
+/// A module that is not active and would bring something that a request names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InactiveModule {
+    /// Its name.
+    pub name: String,
+    /// Whether it is installed all the same.
+    pub is_installed: bool,
+}
+
+/// What modules bring that are known, active or not.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KnownModules {
+    by_namespace: BTreeMap<String, String>,
+    /// By the path below `extension`.
+    by_field: BTreeMap<String, String>,
+    /// The modules that are installed and not active.
+    installed: BTreeSet<String>,
+}
+
+impl KnownModules {
+    /// The packs of this project.
+    #[must_use]
+    pub fn of_project() -> Self {
+        let mut known = Self::default();
+        for (name, namespaces, fields) in PROJECT_MODULES {
+            known.add(name, namespaces.iter().copied(), fields.iter().copied());
+        }
+        known
+    }
+
+    /// Adds a module; of several that bring the same the last counts.
+    pub fn add<'b>(
+        &mut self,
+        name: &str,
+        namespaces: impl IntoIterator<Item = &'b str>,
+        fields: impl IntoIterator<Item = &'b str>,
+    ) {
+        self.by_namespace.extend(namespaces.into_iter().map(|namespace| (namespace.to_owned(), name.to_owned())));
+        self.by_field.extend(fields.into_iter().map(|field| (field.to_owned(), name.to_owned())));
+    }
+
+    /// The same where these modules are installed and not active.
+    #[must_use]
+    pub fn with_installed<'n>(self, names: impl IntoIterator<Item = &'n PluginName>) -> Self {
+        Self { installed: names.into_iter().map(ToString::to_string).collect(), ..self }
+    }
+
+    /// The module of a namespace that no active one brings.
+    #[must_use]
+    pub fn of_namespace(&self, namespace: &str) -> Option<InactiveModule> {
+        self.by_namespace.get(namespace).map(|name| self.named(name))
+    }
+
+    /// The module of a path below `extension` that no active one declares, nor a field above or below it.
+    #[must_use]
+    pub fn of_field(&self, path: &str) -> Option<InactiveModule> {
+        let is_above = |above: &str, below: &str| {
+            below.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let mut fields = self.by_field.iter();
+        let found = fields.find(|(field, _)| is_above(field, path) || is_above(path, field));
+        found.map(|(_, name)| self.named(name))
+    }
+
+    fn named(&self, name: &str) -> InactiveModule {
+        InactiveModule { name: name.to_owned(), is_installed: self.installed.contains(name) }
+    }
+}
+
+impl fmt::Display for InactiveModule {
+    /// Says what to do: "the module `isco-08` brings it: …".
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, is_installed } = self;
+        if *is_installed {
+            return write!(
+                formatter,
+                "the module `{name}` brings it and is installed but not active: `daftar plugin list` says why"
+            );
+        }
+        write!(formatter, "the module `{name}` brings it: the administrator installs it with `daftar plugin install`")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_found_by_namespace_and_by_fields_above_and_below() {
+        let mut known = KnownModules::of_project();
+        known.add("crops", ["urn:example:crops"], ["farm.crops.main"]);
+        let name = |module: Option<InactiveModule>| module.map(|module| module.name);
+        assert_eq!(name(known.of_namespace("urn:fao:agrovoc")), Some("farmer-registry".to_owned()));
+        assert_eq!(name(known.of_namespace("urn:example:crops")), Some("crops".to_owned()));
+        assert_eq!(known.of_namespace("urn:example"), None);
+        for (path, module) in [
+            ("farmer.crops", Some("farmer-registry")),
+            ("farmer", Some("farmer-registry")),
+            ("farm.crops", Some("crops")),
+            ("farm.crops.main.first", Some("crops")),
+            ("far", None),
+            ("farmers", None),
+        ] {
+            assert_eq!(name(known.of_field(path)).as_deref(), module, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_module_that_is_installed_and_not_active_is_told_apart() {
+        let crops = PluginName::parse("crops").unwrap();
+        let mut known = KnownModules::default();
+        known.add("crops", ["urn:example:crops"], []);
+        let told = |known: &KnownModules| known.of_namespace("urn:example:crops").unwrap().to_string();
+        assert!(told(&known).ends_with("`daftar plugin install`"), "{}", told(&known));
+        let known = known.with_installed([&crops]);
+        assert!(told(&known).ends_with("`daftar plugin list` says why"), "{}", told(&known));
+    }
+}
