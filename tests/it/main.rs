@@ -33,6 +33,7 @@ mod group_search;
 mod guides;
 mod hostile;
 mod individual;
+mod individual_relationship;
 mod keys;
 mod limits;
 mod logs;

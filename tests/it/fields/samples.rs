@@ -114,6 +114,11 @@ fn of_individual(field: &str) -> Values {
         "address" => addresses(),
         "income" => Some(("income", [json!({"amount": 10, "period": "month"}), json!({"amount": 99})], true)),
         "photo" => Some(("photo", [json!("BwgJ"), json!("CgsM")], true)),
+        "relationship" => {
+            let related =
+                |person: &str| json!([{"target": {"reference": reference(person)}, "type": format!("{ROLE}#sibling")}]);
+            Some(("relationship", [related("p-1"), related("p-2")], true))
+        }
         "extension" => {
             let crops = |code: &str| json!({"crops": [format!("urn:fao:agrovoc#{code}")]});
             Some(("extension.farmer", [crops("c_12332"), crops("c_176")], true))

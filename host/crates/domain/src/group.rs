@@ -7,9 +7,12 @@ use super::code::CodedValue;
 use super::individual::LIST_ITEMS_MAX;
 use super::person_name::NAME_PART_BYTES_MAX;
 use super::record::{Fields, Record, RecordId, RecordKind, RecordType};
+use super::relationship::RELATIONSHIPS;
 use super::schema::{ADDRESSES, Field, Kind, PERIOD, Shape, Struct};
 use super::value::{Code, Key, Link, List, Part, Reference, Shaped, Text, Typed, Value, Values};
 use super::vocabulary::CodedField;
+
+pub use super::relationship::{RELATIONSHIP_PERIOD, RELATIONSHIP_TARGET, RELATIONSHIP_TYPE};
 
 /// The kind of record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,26 +86,6 @@ pub const MEMBERS: Struct = Struct {
         Field::new(MEMBER_ROLE, "role", Kind::Code(CodedField::MemberRole)).not_tabular(),
         Field::new(MEMBER_PERIOD, "period", Kind::Struct(&PERIOD)).not_tabular(),
         Field::new(MEMBER_INACTIVE, "inactive", Kind::Boolean).flag().not_tabular(),
-    ],
-};
-
-/// The other group.
-pub const RELATIONSHIP_TARGET: Key<Link> = Key::new(1);
-/// What the other group is to this one: a code of the relationship vocabulary for groups.
-pub const RELATIONSHIP_TYPE: Key<Code> = Key::new(2);
-/// When.
-pub const RELATIONSHIP_PERIOD: Key<Period> = Key::new(3);
-
-/// How a group stands to another group, told from its own side. Nothing is written into the other group.
-pub const RELATIONSHIPS: Struct = Struct {
-    name: "Relationship",
-    about: "The relationship of a group to another one.",
-    fields: &[
-        Field::new(RELATIONSHIP_TARGET, "target", Kind::Reference(&[RecordKind::Group]))
-            .required("a relationship names the other group: `{reference: \"Group/<system>|<value>\"}`"),
-        Field::new(RELATIONSHIP_TYPE, "type", Kind::Code(CodedField::RelationshipType))
-            .required("a relationship says what the other group is: a code of `urn:svc:vocab:relationship` for groups"),
-        Field::new(RELATIONSHIP_PERIOD, "period", Kind::Struct(&PERIOD)),
     ],
 };
 

@@ -6,6 +6,7 @@ use super::code::CodedValue;
 use super::person_name::PERSON_NAME;
 use super::photo::PhotoReference;
 use super::record::{Fields, Record, RecordId, RecordKind, RecordType};
+use super::relationship::KINSHIPS;
 use super::schema::{ADDRESSES, Field, Kind, Struct};
 use super::value::{Code, Key, List, Part, Text, Word, WordOf};
 use super::vocabulary::CodedField;
@@ -73,6 +74,8 @@ pub const ADDRESS: Key<List<Part>> = Key::new(19);
 pub const INCOME: Key<Part> = Key::new(20);
 /// The photo, which is stored beside the record.
 pub const PHOTO: Key<PhotoReference> = Key::new(21);
+/// How the person stands to other people, in whatever groups they are.
+pub const RELATIONSHIP: Key<List<Part>> = Key::new(22);
 
 const fn list(of: &'static Kind) -> Kind {
     Kind::List { of, items_max: LIST_ITEMS_MAX }
@@ -110,6 +113,7 @@ pub const FIELDS: &[Field] = &[
     Field::new(ADDRESS, "address", ADDRESSES).in_rules().filter(),
     Field::new(INCOME, "income", Kind::Struct(&INCOMES)).in_rules(),
     Field::new(PHOTO, "photo", Kind::Photo),
+    Field::new(RELATIONSHIP, "relationship", list(&Kind::Struct(&KINSHIPS))).in_rules().not_tabular(),
 ];
 
 /// The kinds of telecom.

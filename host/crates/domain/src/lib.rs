@@ -40,6 +40,7 @@ pub mod plugin_key;
 pub mod program;
 pub mod program_membership;
 pub mod record;
+pub mod relationship;
 pub mod schema;
 pub mod scope;
 pub mod search;

@@ -319,8 +319,8 @@ pub const PERIOD: Struct = Struct {
     name: "Period",
     about: "From when until when; a side that is open is left out.",
     fields: &[
-        Field::new(START, "start", Kind::Date).about("The first day."),
-        Field::new(END, "end", Kind::Date).about("The last day."),
+        Field::new(START, "start", Kind::Date).about("The first day.").in_rules(),
+        Field::new(END, "end", Kind::Date).about("The last day.").in_rules(),
     ],
 };
 

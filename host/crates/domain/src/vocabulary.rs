@@ -43,11 +43,13 @@ pub enum CodedField {
     HousingType,
     /// `relationship.type` of a group.
     RelationshipType,
+    /// `relationship.type` of an individual.
+    KinshipType,
 }
 
 impl CodedField {
     /// Every coded field, in the order of their stored numbers.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Gender,
         Self::MaritalStatus,
         Self::Country,
@@ -66,6 +68,7 @@ impl CodedField {
         Self::GroupType,
         Self::HousingType,
         Self::RelationshipType,
+        Self::KinshipType,
     ];
 
     /// The field's path in the API.
@@ -89,7 +92,7 @@ impl CodedField {
             Self::MemberRole => "member.role",
             Self::GroupType => "group_type",
             Self::HousingType => "housing_type",
-            Self::RelationshipType => "relationship.type",
+            Self::RelationshipType | Self::KinshipType => "relationship.type",
         }
     }
 
@@ -110,7 +113,7 @@ impl CodedField {
             Self::DisabilityCodes => &["urn:who:icf:b", "urn:who:icf:d"],
             Self::HealthConditions => &["urn:who:icd-11"],
             Self::IncomeCurrency => &["urn:iso:std:iso:4217"],
-            Self::MemberRole | Self::RelationshipType => &["urn:svc:vocab:relationship"],
+            Self::MemberRole | Self::RelationshipType | Self::KinshipType => &["urn:svc:vocab:relationship"],
             Self::GroupType => &["urn:svc:vocab:group-type"],
             Self::HousingType => &["urn:un:unsd:pop-census:housing-type"],
         }

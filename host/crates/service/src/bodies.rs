@@ -47,7 +47,7 @@ pub struct SentBody {
     pub bytes: Arc<[u8]>,
     /// The fields that it shows.
     pub shown: Arc<[String]>,
-    /// Whom it shows besides: the groups of a person.
+    /// Whom it shows besides: the groups of a person, and the people that it has a relationship to.
     pub named: Arc<[String]>,
 }
 
@@ -188,6 +188,7 @@ impl Bodies {
             vec![stamps.of_identifier(&key.person), stamps.of_record(RecordKind::Individual, view.individual.id)];
         let places = view.beside.places.iter().flatten();
         rests_on.extend(places.map(|place| stamps.of_record(RecordKind::Group, place.group.record.id)));
+        rests_on.extend(view.beside.related.keys().map(|id| stamps.of_record(RecordKind::Individual, *id)));
         // After the stamps: whoever changes counts first and stamps then.
         if stamps.changes() == changes_before {
             kept.bodies.insert(key, Entry { body: body.clone(), rests_on: rests_on.into() });

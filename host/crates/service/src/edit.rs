@@ -5,6 +5,7 @@
 
 pub(crate) mod hidden;
 pub(crate) mod references;
+pub(crate) mod relationship;
 
 use std::sync::Arc;
 

@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 pub use search::{GroupSearchRequest, asked, check_search, search};
 
-use self::check::{check_members, check_relationships};
+use self::check::check_members;
 use super::codes::CodeView;
 use super::edit::hidden::Hidden;
 use super::edit::references::Shown;
-use super::edit::{self, Draft, Editable};
+use super::edit::{self, Draft, Editable, relationship};
+use super::individual::people_there;
 use super::registry::Registry;
 use super::visibility::{self, Seen};
 use super::written::Spoken;
@@ -25,7 +26,7 @@ use daftar_domain::calendar::utc_day;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::field::FieldSet;
-use daftar_domain::group::{Group, GroupDetails, GroupRecord, MEMBER, RELATIONSHIP, RELATIONSHIP_TARGET};
+use daftar_domain::group::{Group, GroupDetails, GroupRecord, MEMBER, RELATIONSHIP};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::{RecordId, RecordKind, VersionCondition};
@@ -171,7 +172,7 @@ impl Editable for GroupRecord {
         hidden: &Hidden,
         problems: &mut Vec<FieldProblem>,
     ) {
-        check_relationships(details, hidden, problems);
+        relationship::check(details, (RecordKind::Group, RELATIONSHIP), hidden, problems);
         check_members(ctx, generation, details, hidden, problems);
     }
 
@@ -201,8 +202,8 @@ async fn view(
 ) -> Result<GroupView, AppError> {
     let details = &group.details;
     let members = if wanted.members { members_of(details) } else { Vec::new() };
-    let members = seen_members(ctx, registry, members).await?;
-    let related = if wanted.related { related_to(details) } else { Vec::new() };
+    let members = people_there(ctx, registry, members).await?;
+    let related = if wanted.related { relationship::targets(details, RELATIONSHIP) } else { Vec::new() };
     let related = seen_groups(ctx, registry, related).await?;
     let quantity = if wanted.quantity && details.has(MEMBER) {
         let active = details.active_members(utc_day(ctx.now)).map(|member| member.individual);
@@ -254,7 +255,7 @@ async fn hide_who_is_hidden(
     if !visibility::any_is_there(ctx, registry, RecordKind::Individual, &members).await? {
         fields = visibility::without(Resource::Group, &fields, &["member", "quantity"]);
     }
-    let related = related_to(&group.details);
+    let related = relationship::targets(&group.details, RELATIONSHIP);
     if !visibility::any_is_there(ctx, registry, RecordKind::Group, &related).await? {
         fields = visibility::without(Resource::Group, &fields, &["relationship"]);
     }
@@ -270,26 +271,6 @@ fn name_members(ctx: &OpContext, members: &HashMap<RecordId, Seen<IndividualDeta
 /// The members of a group, the former ones too.
 fn members_of(details: &GroupDetails) -> Vec<RecordId> {
     details.members().map(|member| member.individual).collect()
-}
-
-/// The other groups that a group has a relationship to.
-fn related_to(details: &GroupDetails) -> Vec<RecordId> {
-    let targets = details.items(RELATIONSHIP).filter_map(|relationship| relationship.get(RELATIONSHIP_TARGET));
-    targets.map(|target| target.id).collect()
-}
-
-/// Some people, as far as they are there for the client.
-async fn seen_members(
-    ctx: &OpContext,
-    registry: &Registry,
-    named: Vec<RecordId>,
-) -> Result<HashMap<RecordId, Seen<IndividualDetails>>, AppError> {
-    let fields = visibility::of_each(ctx, registry, RecordKind::Individual, &named).await?;
-    let seen = named.into_iter().zip(fields).filter_map(|(id, fields)| Some((id, fields?)));
-    let mut seen: HashMap<RecordId, FieldSet> = seen.collect();
-    let ids: Vec<RecordId> = seen.keys().copied().collect();
-    let people = registry.store.find_all::<IndividualDetails>(&ids).await?.into_iter();
-    Ok(people.filter_map(|record| Some((record.id, Seen { fields: seen.remove(&record.id)?, record }))).collect())
 }
 
 /// Some groups, as far as they are there for the client.

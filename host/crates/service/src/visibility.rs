@@ -108,6 +108,16 @@ pub async fn of_written_membership(
     Ok(consented.intersection(&ctx.fields(resource, Action::Read)))
 }
 
+/// What a rule of the client may read of the fields of a record that it sees. To a client that needs consents the relationships of a person
+/// are missing: some of the other people may not be there for it.
+#[must_use]
+pub fn of_rules(ctx: &OpContext, kind: RecordKind, fields: FieldSet) -> FieldSet {
+    match (kind, &ctx.consent) {
+        (RecordKind::Individual, Some(_)) => consented::without(Resource::Individual, &fields, &["relationship"]),
+        _ => fields,
+    }
+}
+
 /// What a search may show of a record: as [`of`], and what the scope to search opens where it is enough to search.
 ///
 /// # Errors

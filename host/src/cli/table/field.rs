@@ -168,6 +168,7 @@ mod tests {
         }
         for (kind, path) in [
             (RecordKind::Individual, "telecom[email].system"),
+            (RecordKind::Individual, "relationship.type"),
             (RecordKind::Group, "relationship.type"),
             (RecordKind::Group, "member.role"),
             (RecordKind::ProgramMembership, "has_no_identifier"),

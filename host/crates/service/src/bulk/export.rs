@@ -34,8 +34,8 @@ const PAGE_PHOTO_BYTES: usize = 1 << 20;
 
 /// A record with what is needed to write its body.
 pub enum Exported {
-    /// A person, with the bytes of the photo.
-    Individual(Arc<Individual>, Option<Arc<[u8]>>),
+    /// A person, with the bytes of the photo, and what the people are called that it names.
+    Individual(Arc<Individual>, Option<Arc<[u8]>>, HashMap<RecordId, String>),
     /// A group, with what the people and groups are called that it names.
     Group(Arc<Group>, HashMap<RecordId, String>, HashMap<RecordId, String>),
     /// A program.
@@ -80,7 +80,7 @@ pub async fn page(
         last = Some(record.place().1);
         if let Some(record) = as_of(registry, record, at).await? {
             let record = with_references(ctx, registry, record, at).await?;
-            if let Exported::Individual(_, Some(photo)) = &record {
+            if let Exported::Individual(_, Some(photo), _) = &record {
                 photo_bytes = photo_bytes.saturating_add(photo.len());
             }
             exported.push(record);
@@ -121,7 +121,11 @@ async fn with_references(
                 Some(reference) => Some(photo::fetch(registry, reference).await?),
                 None => None,
             };
-            Exported::Individual(person, photo)
+            let mut people = HashMap::new();
+            for other in person.details.references() {
+                people.insert(other.id, called::<IndividualDetails>(registry, other.id, at).await?);
+            }
+            Exported::Individual(person, photo, people)
         }
         ChangedRecord::Group(group) => {
             let (mut people, mut groups) = (HashMap::new(), HashMap::new());

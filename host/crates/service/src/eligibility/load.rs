@@ -111,7 +111,10 @@ impl Loader<'_> {
     /// What the rule may see of a record: what its author may.
     async fn seen(&self, kind: RecordKind, id: RecordId) -> Result<Option<FieldSet>, AppError> {
         match self.authority {
-            Authority::Caller => visibility::of(self.ctx, self.registry, kind, id).await,
+            Authority::Caller => {
+                let fields = visibility::of(self.ctx, self.registry, kind, id).await?;
+                Ok(fields.map(|fields| visibility::of_rules(self.ctx, kind, fields)))
+            }
             Authority::Program => Ok(Some(FieldSet::All)),
         }
     }

@@ -20,7 +20,7 @@ pub fn schema(subject: Subject, extension: &ExtensionFields) -> Schema {
     let mut fields = Vec::new();
     for space in [RowSpace::Me, RowSpace::Members, RowSpace::Programs] {
         let kind = record_kind(subject, space);
-        fields.extend(schema::fields(kind).iter().flat_map(|field| of_field(space, field)));
+        fields.extend(schema::fields(kind).iter().flat_map(|field| of_field(space, "", field)));
         if kind == RecordKind::Individual {
             let role = Kind::Code(CodedField::MemberRole);
             fields.push(Field { path: ROLE_PATH.to_owned(), ..of_kind(space, &role) });
@@ -41,25 +41,22 @@ pub(super) fn record_kind(subject: Subject, space: RowSpace) -> RecordKind {
     }
 }
 
-/// A field of records and its parts, as far as rules use them: `birth_date`; `name.family` of a part; `address` and `address[].city` of a list
-/// of parts.
-fn of_field(space: RowSpace, field: &'static schema::Field) -> Vec<Field> {
+/// A field and its parts, as far as rules use them, behind the path of the part that it is of: `birth_date`; `name.family` of a part;
+/// `address` and `address[].city` of a list of parts; `relationship[].period.start` of a part of such a part.
+fn of_field(space: RowSpace, before: &str, field: &'static schema::Field) -> Vec<Field> {
     if !field.in_rules {
         return Vec::new();
     }
-    let parts = field.kind.parts().iter().filter(|part| part.in_rules);
-    let below = |between: &str| {
-        let part = |part: &schema::Field| Field {
-            path: format!("{}{between}{}", field.name, part.name),
-            ..of_kind(space, &part.kind)
-        };
-        parts.map(part).collect::<Vec<Field>>()
+    let path = format!("{before}{}", field.name);
+    let below = |between: &str| -> Vec<Field> {
+        let before = format!("{path}{between}");
+        field.kind.parts().iter().flat_map(|part| of_field(space, &before, part)).collect()
     };
     if let Kind::Struct(_) = field.kind {
         return below(".");
     }
-    let itself = Field { path: field.name.to_owned(), ..of_kind(space, &field.kind) };
-    std::iter::once(itself).chain(below(LIST_MARK)).collect()
+    let parts = below(LIST_MARK);
+    std::iter::once(Field { path, ..of_kind(space, &field.kind) }).chain(parts).collect()
 }
 
 /// A field without its path.

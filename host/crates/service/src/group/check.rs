@@ -1,4 +1,4 @@
-//! Whether a group can have the members and relationships that it is given.
+//! Whether a group can have the members that it is given.
 
 use std::collections::HashMap;
 
@@ -8,35 +8,12 @@ use daftar_domain::calendar::{Period, utc_day};
 use daftar_domain::code::CodedValue;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::FieldProblem;
-use daftar_domain::group::{GroupDetails, RELATIONSHIP, RELATIONSHIP_PERIOD, RELATIONSHIP_TARGET, RELATIONSHIP_TYPE};
+use daftar_domain::group::GroupDetails;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_vocabulary::Generation;
 
 /// The concept group whose codes make a member the head.
 const HEAD_GROUP: &str = "head_of_household";
-
-/// No relationship twice: the same other group, as the same, at the same time. Problems name places as the client sees them.
-pub(super) fn check_relationships(details: &GroupDetails, hidden: &Hidden, problems: &mut Vec<FieldProblem>) {
-    type Relationship = (RecordId, Option<CodedValue>, Period);
-    let all = details.items(RELATIONSHIP).filter_map(|relationship| {
-        let target = relationship.get(RELATIONSHIP_TARGET)?.id;
-        let period = relationship.get(RELATIONSHIP_PERIOD).unwrap_or_default();
-        Some((target, relationship.get(RELATIONSHIP_TYPE).copied(), period))
-    });
-    let all: Vec<Relationship> = all.filter(|(target, ..)| !hidden.holds(RecordKind::Group, *target)).collect();
-    for (at, (target, kind, period)) in all.iter().enumerate() {
-        let is_same = |earlier: &Relationship| {
-            earlier.0 == *target && earlier.1 == *kind && earlier.2.overlaps(period) && *target != UNRESOLVED
-        };
-        if let Some(earlier) = all.iter().take(at).position(is_same) {
-            problems.push(FieldProblem {
-                field: format!("relationship[{at}]"),
-                code: "duplicate",
-                message: format!("the same relationship is relationship[{earlier}] already"),
-            });
-        }
-    }
-}
 
 /// Nobody twice, and at most one head, today and on every day to come: a group that is right today stays right by itself. Problems
 /// name places as the client sees them; whom it does not see they do not name.

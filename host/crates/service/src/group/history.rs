@@ -6,9 +6,10 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
-use super::{name_members, reference, seen_members};
+use super::{name_members, reference};
 use crate::audit;
 use crate::codes::CodeView;
+use crate::individual::people_there;
 use crate::registry::Registry;
 use crate::visibility::{self, Seen};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
@@ -87,7 +88,7 @@ pub async fn membership_history(
     let total = entries.len() as u64;
     let skipped = usize::try_from(page.offset).unwrap_or(usize::MAX);
     let entries: Vec<HistoryEntry> = entries.into_iter().skip(skipped).take(page.count as usize).collect();
-    let members = seen_members(ctx, registry, entries.iter().map(|entry| entry.member.individual).collect()).await?;
+    let members = people_there(ctx, registry, entries.iter().map(|entry| entry.member.individual).collect()).await?;
     name_members(ctx, &members);
     let codes = CodeView::new(registry.vocabularies.current(), languages);
     Ok(HistoryPage { total, entries, members, codes })

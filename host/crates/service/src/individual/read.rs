@@ -64,9 +64,12 @@ pub async fn read_body<E: From<AppError>>(
     read(ctx, registry, languages, (key, Wanted::ALL), make).await
 }
 
-/// The groups that the body of a person names, as the audit log tells of them.
+/// The groups and the other people that the body of a person names, as the audit log tells of them.
 fn named(view: &IndividualView) -> Arc<[String]> {
     let places = view.beside.places.iter().flatten();
-    let called = places.filter_map(|place| records::called(&place.group.record.details.identifiers));
-    called.map(|key| records::reference(RecordKind::Group, key)).collect()
+    let groups = places.filter_map(|place| records::called(&place.group.record.details.identifiers));
+    let groups = groups.map(|key| records::reference(RecordKind::Group, key));
+    let related = view.beside.related.values();
+    let related = related.filter_map(|person| records::called(&person.record.details.identifiers));
+    groups.chain(related.map(reference)).collect()
 }

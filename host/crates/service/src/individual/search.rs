@@ -1,6 +1,6 @@
 //! Searching people.
 
-use super::reference;
+use super::{People, reference, related};
 use crate::codes::CodeView;
 use crate::registry::Registry;
 use crate::search::{self, CodeFilter, FoundPage, Paging, Reach};
@@ -61,6 +61,16 @@ pub struct SearchRequest {
     pub last_updated: Vec<InstantCondition>,
 }
 
+/// What a search found.
+pub struct FoundPeople {
+    /// A page of them.
+    pub page: FoundPage<Seen<IndividualDetails>>,
+    /// The other people that these have relationships to, where they are wanted.
+    pub related: People,
+    /// How codes are shown.
+    pub codes: CodeView,
+}
+
 /// Checks that the client may look at every field that a search filters or sorts by. `filtered` are fields of the API.
 ///
 /// # Errors
@@ -72,7 +82,8 @@ pub fn check_search(ctx: &OpContext, filtered: &[String], by_groups: bool, pagin
     search::check_fields(ctx, Resource::Individual, filtered, &paging.sort)
 }
 
-/// Searches people. What it looks at was checked by [`check_search`].
+/// Searches people; `are_related_wanted` says whether their relationships are wanted, and who the other people are. What it looks at was
+/// checked by [`check_search`].
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`], [`AppError::Malformed`] when a code is of the wrong vocabulary for its field, [`AppError::Invalid`] when the
@@ -82,8 +93,8 @@ pub async fn search(
     registry: &Registry,
     languages: LanguagePreference,
     request: SearchRequest,
-    paging: &Paging,
-) -> Result<(FoundPage<Seen<IndividualDetails>>, CodeView), AppError> {
+    (paging, are_related_wanted): (&Paging, (bool, bool)),
+) -> Result<FoundPeople, AppError> {
     let roles = request.roles.iter().map(|(code, _)| code);
     let codes = || request.codes.iter().map(|filter| &filter.code).chain(roles).cloned().collect();
     let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
@@ -101,9 +112,11 @@ pub async fn search(
     let fields = visibility::of_each_found(ctx, registry, RecordKind::Individual, &ids).await?;
     let seen = individuals.into_iter().zip(fields);
     let seen = seen.filter_map(|(record, fields)| Some(Seen { record, fields: fields? }));
-    let page = FoundPage { total: found.total, records: seen.collect(), next: found.next };
+    let mut records: Vec<Seen<IndividualDetails>> = seen.collect();
+    let related = related(ctx, registry, &mut records, are_related_wanted).await?;
+    let page = FoundPage { total: found.total, records, next: found.next };
     // Taken after the records, so that a code published meanwhile has its name.
-    Ok((page, CodeView::new(registry.vocabularies.current(), languages)))
+    Ok(FoundPeople { page, related, codes: CodeView::new(registry.vocabularies.current(), languages) })
 }
 
 /// Everybody whom a search finds, by their keys, for the administrator.

@@ -224,7 +224,7 @@ impl Generation {
 /// The kind of relationship that a field takes.
 fn kind_of(field: CodedField) -> Option<&'static str> {
     match field {
-        CodedField::MemberRole => Some("individual"),
+        CodedField::MemberRole | CodedField::KinshipType => Some("individual"),
         CodedField::RelationshipType => Some("group"),
         CodedField::Gender
         | CodedField::MaritalStatus

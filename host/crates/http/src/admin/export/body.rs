@@ -57,7 +57,7 @@ pub fn write(
 fn body<'a>(exported: &'a Exported, shows: &'a ExportedNames<'a>) -> RecordBody<'a> {
     let all = &FieldSet::All;
     match exported {
-        Exported::Individual(person, photo) => RecordBody::new(person, all, shows).with_photo(photo.as_deref()),
+        Exported::Individual(person, photo, _) => RecordBody::new(person, all, shows).with_photo(photo.as_deref()),
         Exported::Group(group, _, _) => RecordBody::new(group, all, shows),
         Exported::Program(program) => record::program(program, all),
         Exported::ProgramMembership(membership, _, _) => record::membership_of(membership, all, shows),
@@ -82,7 +82,8 @@ impl Shows for ExportedNames<'_> {
 
     fn record(&self, reference: &Reference) -> Option<ShownRecord<'_>> {
         let named = match self.exported {
-            Exported::Individual(..) | Exported::Program(_) => None,
+            Exported::Program(_) => None,
+            Exported::Individual(_, _, people) => people.get(&reference.id),
             Exported::Group(_, people, _) if reference.kind == RecordKind::Individual => people.get(&reference.id),
             Exported::Group(_, _, groups) => groups.get(&reference.id),
             Exported::ProgramMembership(_, program, _) if reference.kind == RecordKind::Program => Some(program),

@@ -10,7 +10,7 @@ pub use read::{
     read_individual_fields, read_membership, read_program,
 };
 pub use view::{
-    WrittenProgramBody, consent, consent_of, group, individual, membership, membership_of, program, shown_group,
-    with_kept,
+    WrittenProgramBody, consent, consent_of, found_individual, group, individual, membership, membership_of, program,
+    shown_group, with_kept,
 };
 pub use write::{Computed, Part, RecordBody, ShownCode, ShownRecord, Shows};

@@ -58,6 +58,7 @@ pub fn create() -> Operation {
         .answer(answer.link(read_from_body("readIndividual")))
         .refuses(&[409])
         .example(Example::new("person", "A person with the usual fields").answered(201).body(sample("PERSON-1")))
+        .example(Example::new("kin", "A child of that person, in whatever group it is").answered(201).body(kin()))
         .example(
             Example::new("least", "An identifier is all that is needed")
                 .answered(201)
@@ -148,6 +149,20 @@ pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
     ]
     .map(|(name, shape)| (name.to_owned(), shape))
     .into()
+}
+
+/// A person with a relationship to the person of the examples.
+fn kin() -> Value {
+    json!({
+        "type": "Individual",
+        "identifier": [{"system": "urn:svc:vocab:id-type#national_id", "value": "PERSON-1-CHILD"}],
+        "name": {"given": "Ousmane", "family": "Diallo"},
+        "relationship": [{
+            "target": {"reference": format!("Individual/{SAMPLE_PERSON}")},
+            "type": "urn:svc:vocab:relationship#parent",
+            "period": {"start": "1990-05-02"},
+        }],
+    })
 }
 
 fn sample(value: &str) -> Value {

@@ -50,7 +50,12 @@ pub async fn read(
         return Ok(as_sent(body));
     }
     let wants = |field| Elements::wants(elements.as_ref(), field);
-    let wanted = Wanted { photo: wants("photo"), places: wants("group_membership") };
+    let wanted = Wanted {
+        photo: wants("photo"),
+        places: wants("group_membership"),
+        related: wants("relationship"),
+        names_related: Elements::wants_part(elements.as_ref(), "relationship", "target"),
+    };
     let answer = |view: &IndividualView| -> Result<Response, ApiError> {
         let body = Elements::answer(elements.as_ref(), write(view))?;
         Ok(([(header::ETAG, etag(&view.individual.meta))], body).into_response())
@@ -150,7 +155,7 @@ pub(in crate::api) async fn answer(
 }
 
 fn write(view: &IndividualView) -> RecordBody<'_> {
-    body::individual(&view.individual, (&view.fields, Some(&view.beside)), &view.codes)
+    body::individual(view)
 }
 
 /// The entity tag of a record: its version.

@@ -8,6 +8,7 @@ use super::record_search::{Search, Searchable};
 use super::search::languages;
 use crate::api::access::{Auth, scope};
 use crate::api::dto::record as body;
+use crate::api::elements::Elements;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::filters::{self, Filters, NamedFilter};
 use crate::api::extract::query::{Parameters, RawQuery};
@@ -47,8 +48,12 @@ pub async fn search(
     individual::check_search(&ctx, &known.looked_at(&search.parameters), is_by_groups, &search.paging)?;
     let request = read_conditions(&search.parameters, &known)?;
     let languages = languages(&app, &headers);
-    let (page, codes) = individual::search(&ctx, &app.registry, languages, request, &search.paging).await?;
-    search.answer(&app, &ctx, &page, |seen| body::individual(&seen.record, (&seen.fields, None), &codes))
+    let elements = search.elements();
+    let are_related_wanted =
+        (Elements::wants(elements, "relationship"), Elements::wants_part(elements, "relationship", "target"));
+    let paging = (&search.paging, are_related_wanted);
+    let found = individual::search(&ctx, &app.registry, languages, request, paging).await?;
+    search.answer(&app, &ctx, &found.page, |seen| body::found_individual(&found, seen))
 }
 
 fn filters_of(app: &AppState) -> Filters {

@@ -65,6 +65,8 @@ pub(super) enum Place<'p> {
     Item(&'static Kind),
     /// A field of the item of a list.
     OfItem(&'static Field),
+    /// A field of a part that stands in a field of the item of a list.
+    WithinItem(&'static Field, &'static Field),
 }
 
 impl<'p> Place<'p> {
@@ -79,7 +81,12 @@ impl<'p> Place<'p> {
         }
         let fields = schema::fields(kind);
         if let Some((list, part)) = path.split_once(LIST_MARK) {
-            return schema::find(schema::find(fields, list)?.kind.parts(), part).map(Self::OfItem);
+            let parts = schema::find(fields, list)?.kind.parts();
+            let Some((part, within)) = part.split_once('.') else {
+                return schema::find(parts, part).map(Self::OfItem);
+            };
+            let part = schema::find(parts, part)?;
+            return schema::find(part.kind.parts(), within).map(|within| Self::WithinItem(part, within));
         }
         if let Some((field, part)) = path.split_once('.') {
             let field = schema::find(fields, field)?;
@@ -109,7 +116,7 @@ impl<'p> Place<'p> {
             || match self {
                 Self::InUse(field) | Self::Field(field) | Self::Within(field, _) => fields.allows(field.name),
                 Self::Extension(path, _) => fields.allows(path),
-                Self::Role | Self::Program | Self::Item(_) | Self::OfItem(_) => true,
+                Self::Role | Self::Program | Self::Item(_) | Self::OfItem(_) | Self::WithinItem(..) => true,
             }
     }
 }
@@ -165,20 +172,18 @@ pub(super) fn cell<'a>(row: &Row<'a>, place: Place<'_>) -> Option<Cell<'a>> {
                     recorded.or(Some(Cell::Boolean(true)))
                 }
                 Place::Field(field) => Cell::of(values.value(field.tag)?, &field.kind),
-                Place::Within(field, part) => match values.value(field.tag)? {
-                    Value::Struct(parts) => Cell::of(parts.value(part.tag)?, &part.kind),
-                    _ => None,
-                },
+                Place::Within(field, part) => within(values, field, part),
                 Place::Extension(_, path) => match extension.get(path)? {
                     ExtensionContent::One(value) => Some(Cell::of_module(value)),
                     ExtensionContent::Many(_) => None,
                 },
-                Place::Program | Place::Item(_) | Place::OfItem(_) => None,
+                Place::Program | Place::Item(_) | Place::OfItem(_) | Place::WithinItem(..) => None,
             }
         }
         Row::Item(value) => match (place, value) {
             (Place::Item(kind), value) => Cell::of(value, kind),
             (Place::OfItem(part), Value::Struct(parts)) => Cell::of(parts.value(part.tag)?, &part.kind),
+            (Place::WithinItem(field, part), Value::Struct(parts)) => within(parts, field, part),
             _ => None,
         },
         Row::Extended(value) => Some(Cell::of_module(value)),
@@ -187,6 +192,14 @@ pub(super) fn cell<'a>(row: &Row<'a>, place: Place<'_>) -> Option<Cell<'a>> {
             Place::Field(field) => Cell::of(fact.values.value(field.tag)?, &field.kind),
             _ => None,
         },
+    }
+}
+
+/// What a part says in a field that stands in a field of others.
+fn within<'a>(values: &'a Values, field: &Field, part: &'static Field) -> Option<Cell<'a>> {
+    match values.value(field.tag)? {
+        Value::Struct(parts) => Cell::of(parts.value(part.tag)?, &part.kind),
+        _ => None,
     }
 }
 

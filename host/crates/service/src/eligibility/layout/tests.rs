@@ -3,14 +3,17 @@
 use super::*;
 use crate::eligibility::facts::Person;
 use crate::eligibility::schema::schema;
-use daftar_domain::calendar::parse_date;
+use daftar_domain::calendar::{Period, parse_date};
 use daftar_domain::code::{CodedValue, EditionNumber};
 use daftar_domain::eligibility::{FieldType, Subject};
 use daftar_domain::extension::{Extension, ExtensionContent, ExtensionFields, ExtensionValue};
 use daftar_domain::individual::{
-    ADDRESS, BIRTH_DATE, GENDER, INCOME, INCOME_AMOUNT, INCOME_PERIOD, IncomePeriod, IndividualDetails, LANGUAGES, NAME,
+    ADDRESS, BIRTH_DATE, GENDER, INCOME, INCOME_AMOUNT, INCOME_PERIOD, IncomePeriod, IndividualDetails, LANGUAGES,
+    NAME, RELATIONSHIP,
 };
 use daftar_domain::manifest::{ExtensionField, ExtensionFieldKind, ExtensionPath};
+use daftar_domain::record::{RecordId, RecordKind};
+use daftar_domain::relationship::{RELATIONSHIP_PERIOD, RELATIONSHIP_TARGET, RELATIONSHIP_TYPE};
 use daftar_domain::value::Values;
 use daftar_domain::{address, person_name};
 
@@ -42,6 +45,42 @@ fn declared() -> ExtensionFields {
         fields.add(ExtensionField { path, kind, repeated, vocabulary }).unwrap();
     }
     fields
+}
+
+#[test]
+fn lays_out_relationships_with_the_days_of_their_periods() {
+    let day = |text: &str| parse_date(text).ok();
+    let related = |kind: u32, period: Option<Period>| -> Values {
+        let target = daftar_domain::value::Reference { kind: RecordKind::Individual, id: RecordId(7) };
+        let values = Values::default().with(RELATIONSHIP_TARGET, target).with(RELATIONSHIP_TYPE, coded(kind));
+        values.with(RELATIONSHIP_PERIOD, period)
+    };
+    let ended = Period { start: day("1970-01-02"), end: day("1970-01-11") };
+    let first = IndividualDetails::default().with(
+        RELATIONSHIP,
+        vec![related(3, Some(ended)), related(4, None), related(5, Some(Period { end: None, ..ended }))],
+    );
+    let subject = |details| SubjectFacts {
+        me: Me::Person(person(details, None)),
+        members: Members::Unknown,
+        programs: Programs::Unknown,
+    };
+    let subjects = [subject(first), subject(IndividualDetails::default())];
+    let subjects: Vec<&SubjectFacts> = subjects.iter().collect();
+    let schema = schema(Subject::Individual, &ExtensionFields::default());
+    let references = ["relationship[].type", "relationship[].period.end"].map(|path| reference(RowSpace::Me, path));
+    let batch = batch(&schema, &references, &subjects, 0).unwrap();
+    let found = |path: &str| {
+        let column = batch.columns.iter().find(|column| column.path == path).unwrap();
+        (column.valid.clone(), column.values.clone())
+    };
+    assert_eq!(found("relationship"), (vec![0b01], ColumnValues::Lists(vec![0, 3, 3])));
+    assert_eq!(found("relationship[].type"), (vec![], ColumnValues::Codes(vec![3, 4, 5])));
+    assert_eq!(found("relationship[].period.end"), (vec![0b001], ColumnValues::Days(vec![10, 0, 0])));
+    let of_relationship = |path: &&str| path.starts_with("relationship");
+    let paths = schema.fields.iter().filter(|field| field.space == RowSpace::Me).map(|field| field.path.as_str());
+    let expected = ["relationship", "relationship[].type", "relationship[].period.start", "relationship[].period.end"];
+    assert_eq!(paths.filter(of_relationship).collect::<Vec<_>>(), expected, "who the other person is no rule reads");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use daftar_domain::code::CodeUri;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::{Fields, RecordType};
+use daftar_domain::schema::{self, Tag};
 use daftar_domain::subject::SubjectReference;
 use daftar_domain::vocabulary::CodedField;
 use daftar_vocabulary::Generation;
@@ -94,9 +95,10 @@ fn resolved<T: RecordType>(
     references::resolve(generation, &Held::default(), None, without_references(draft), problems)
 }
 
-/// A record without the fields that refer to others: these decide nothing, and are left.
+/// A record without the fields that refer to others and that no rule reads: these decide nothing, and are left.
 fn without_references<T: RecordType>(draft: &Fields<T, CodeUri, IdentifierKey>) -> Fields<T, CodeUri, IdentifierKey> {
-    let fields = draft.iter().filter(|(_, value)| value.references().is_empty());
+    let is_read = |tag: Tag| schema::row(Fields::<T>::schema(), tag).is_some_and(|field| field.in_rules);
+    let fields = draft.iter().filter(|(tag, value)| value.references().is_empty() || is_read(*tag));
     let values = fields.map(|(tag, value)| (tag, value.clone())).collect();
     Fields::new(draft.identifiers.clone(), values, draft.extension.clone())
 }

@@ -1,7 +1,6 @@
 //! Bodies of the views that operations give, and of records alone.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
@@ -15,7 +14,7 @@ use daftar_domain::error::AppError;
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::field::FieldSet;
 use daftar_domain::group::{self, GroupDetails};
-use daftar_domain::individual::{self, Individual, IndividualDetails};
+use daftar_domain::individual::{self, IndividualDetails};
 use daftar_domain::person_name;
 use daftar_domain::program::Program;
 use daftar_domain::program_membership::{HAS_NO_IDENTIFIER, ProgramMembership};
@@ -25,7 +24,7 @@ use daftar_service::codes::CodeView;
 use daftar_service::consent::ConsentView;
 use daftar_service::group::GroupView;
 use daftar_service::group::history::HistoryPage;
-use daftar_service::individual::Beside;
+use daftar_service::individual::{FoundPeople, IndividualView, People};
 use daftar_service::program_membership::MembershipView;
 use daftar_service::records;
 use daftar_service::visibility::Seen;
@@ -37,6 +36,34 @@ impl Shows for CodeView {
 
     fn declared(&self) -> Option<&ExtensionFields> {
         Some(self.extension_fields())
+    }
+}
+
+impl Shows for IndividualView {
+    fn code(&self, code: CodedValue) -> Option<ShownCode> {
+        self.codes.code(code)
+    }
+
+    fn record(&self, reference: &Reference) -> Option<ShownRecord<'_>> {
+        shown_individual(&self.beside.related, reference.id)
+    }
+
+    fn declared(&self) -> Option<&ExtensionFields> {
+        self.codes.declared()
+    }
+}
+
+impl Shows for FoundPeople {
+    fn code(&self, code: CodedValue) -> Option<ShownCode> {
+        self.codes.code(code)
+    }
+
+    fn record(&self, reference: &Reference) -> Option<ShownRecord<'_>> {
+        shown_individual(&self.related, reference.id)
+    }
+
+    fn declared(&self) -> Option<&ExtensionFields> {
+        self.codes.declared()
     }
 }
 
@@ -87,7 +114,7 @@ impl Shows for ConsentView {
 
 /// A person among these as other records show it.
 #[must_use]
-pub fn shown_individual(people: &HashMap<RecordId, Seen<IndividualDetails>>, id: RecordId) -> Option<ShownRecord<'_>> {
+pub fn shown_individual(people: &People, id: RecordId) -> Option<ShownRecord<'_>> {
     let Seen { record, fields } = people.get(&id)?;
     let name = record.details.get(individual::NAME).filter(|_| fields.allows("name"));
     let key = records::called(&record.details.identifiers)?;
@@ -107,14 +134,16 @@ pub fn shown_group(Seen { record, fields }: &Seen<GroupDetails>) -> Option<Shown
 
 /// A person, with what lies beside the record.
 #[must_use]
-pub fn individual<'a>(
-    record: &'a Individual,
-    (seen, beside): (&'a FieldSet, Option<&'a Beside>),
-    codes: &'a CodeView,
-) -> RecordBody<'a> {
-    let photo = beside.and_then(|beside| beside.photo.as_deref());
-    let places = beside.and_then(|beside| beside.places.as_deref());
-    RecordBody::new(record, seen, codes).with_photo(photo).with_computed(places.map(Computed::Places))
+pub fn individual(view: &IndividualView) -> RecordBody<'_> {
+    let IndividualView { individual, fields, beside, .. } = view;
+    let body = RecordBody::new(individual, fields, view).with_photo(beside.photo.as_deref());
+    body.with_computed(beside.places.as_deref().map(Computed::Places))
+}
+
+/// A person that a search found, without what lies beside the record.
+#[must_use]
+pub fn found_individual<'a>(found: &'a FoundPeople, seen: &'a Seen<IndividualDetails>) -> RecordBody<'a> {
+    RecordBody::new(&seen.record, &seen.fields, found)
 }
 
 /// A group.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::super::super::layout::{Row, add_columns};
 use super::super::kept::{Asking, FieldKey, KeptColumns, PART_ROWS, Picked};
 use super::Facts;
+use crate::visibility;
 use daftar_domain::calendar::utc_day;
 use daftar_domain::change::Details;
 use daftar_domain::eligibility::{Column, Reference, Subject};
@@ -177,7 +178,8 @@ impl Facts {
         let Some(filter) = &self.ctx.consent else { return Some(FieldSet::All) };
         let subject = SubjectReference { kind, id };
         let day = utc_day(self.ctx.now);
-        Some(self.snapshot.opened(kind.record_kind().resource(), subject, filter, day)?.fields)
+        let opened = self.snapshot.opened(kind.record_kind().resource(), subject, filter, day)?;
+        Some(visibility::of_rules(&self.ctx, kind.record_kind(), opened.fields))
     }
 }
 
