@@ -22,7 +22,6 @@ pub mod fields;
 #[cfg(test)]
 mod golden;
 pub mod identifier;
-pub mod identifier_system;
 pub mod instant;
 pub mod kept_concepts;
 pub mod local_code;

@@ -83,14 +83,9 @@ enum ItemV1<'a> {
     Audit { number: u64, value: Bytes<'a> },
 }
 
+/// The number of a kind of setting, counted from 0.
 #[derive(Serialize, Deserialize)]
-enum SettingKindV1 {
-    LocalCode,
-    ConceptGroup,
-    KeptConcepts,
-    EarlierVersion,
-    IdentifierSystem,
-}
+struct SettingKindV1(u32);
 
 #[derive(Serialize, Deserialize)]
 enum RecordKindV1 {
@@ -183,7 +178,7 @@ impl TryFrom<ItemV1<'_>> for Item {
             ItemV1::PluginPart { sha256, part, bytes } => {
                 return Ok(Self::PluginPart { digest: sha256, part, bytes: bytes.0.to_vec() });
             }
-            ItemV1::Setting { kind, value } => Entry::Setting { kind: kind.into(), value: value.0.to_vec() },
+            ItemV1::Setting { kind, value } => Entry::Setting { kind: kind.try_into()?, value: value.0.to_vec() },
             ItemV1::Client { value } => Entry::Client { value: value.0.to_vec() },
             ItemV1::Counter { name, value } => Entry::Counter { name: name.to_owned(), value },
             ItemV1::CodeTablePart { number, value } => Entry::CodeTablePart { number, value: value.0.to_vec() },
@@ -211,25 +206,16 @@ impl TryFrom<ItemV1<'_>> for Item {
 
 impl From<SettingKind> for SettingKindV1 {
     fn from(kind: SettingKind) -> Self {
-        match kind {
-            SettingKind::LocalCode => Self::LocalCode,
-            SettingKind::ConceptGroup => Self::ConceptGroup,
-            SettingKind::KeptConcepts => Self::KeptConcepts,
-            SettingKind::EarlierVersion => Self::EarlierVersion,
-            SettingKind::IdentifierSystem => Self::IdentifierSystem,
-        }
+        Self((kind as u32).saturating_sub(1))
     }
 }
 
-impl From<SettingKindV1> for SettingKind {
-    fn from(kind: SettingKindV1) -> Self {
-        match kind {
-            SettingKindV1::LocalCode => Self::LocalCode,
-            SettingKindV1::ConceptGroup => Self::ConceptGroup,
-            SettingKindV1::KeptConcepts => Self::KeptConcepts,
-            SettingKindV1::EarlierVersion => Self::EarlierVersion,
-            SettingKindV1::IdentifierSystem => Self::IdentifierSystem,
-        }
+impl TryFrom<SettingKindV1> for SettingKind {
+    type Error = String;
+
+    fn try_from(SettingKindV1(number): SettingKindV1) -> Result<Self, String> {
+        let kind = Self::ALL.into_iter().find(|kind| SettingKindV1::from(*kind).0 == number);
+        kind.ok_or_else(|| format!("a setting is of the kind {number}, which this program does not know"))
     }
 }
 

@@ -97,12 +97,9 @@ fn needed(
 
 /// Codes in parts, numbered after those that are kept already.
 fn parts(namespace: &Namespace, concepts: Vec<Concept>, deployment: &Deployment) -> Vec<Setting> {
-    let numbers = deployment.kept_parts_of(namespace).map(|key| match key {
-        SettingKey::KeptConcepts(_, part) => part.saturating_add(1),
-        SettingKey::LocalCode(_)
-        | SettingKey::ConceptGroup(_)
-        | SettingKey::EarlierVersion(..)
-        | SettingKey::IdentifierSystem(_) => 0,
+    let numbers = deployment.kept_parts_of(namespace).filter_map(|key| match key {
+        SettingKey::KeptConcepts(_, part) => Some(part.saturating_add(1)),
+        _ => None,
     });
     let numbered = (numbers.max().unwrap_or(0)..).zip(bounded(concepts));
     numbered

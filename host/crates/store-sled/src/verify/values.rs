@@ -152,13 +152,7 @@ pub(super) fn setting(key: &[u8], value: &[u8]) -> Option<Finding> {
 
 /// What a setting is called: nothing in it is of a person.
 fn setting_name(kind: SettingKind, key: &[u8]) -> String {
-    let what = match kind {
-        SettingKind::LocalCode => "local code",
-        SettingKind::ConceptGroup => "concept group",
-        SettingKind::KeptConcepts => "kept codes",
-        SettingKind::EarlierVersion => "earlier version",
-        SettingKind::IdentifierSystem => "identifier system",
-    };
+    let what = kind.name();
     let name = key.get(2..).unwrap_or_default();
     let shown: String = String::from_utf8_lossy(name).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("{what} `{}`", shown.trim_end())

@@ -1,14 +1,17 @@
-//! How what a deployment decided is stored: each kind of setting in its own form.
+//! How what a deployment decided is stored: each kind of setting in its own form. A form of a few members is in this file.
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::StoreError;
 use daftar_domain::deployment::{Setting, SettingKey};
+use daftar_domain::identifier::SystemUri;
 use daftar_domain::identifier_system::IdentifierSystem;
 use daftar_domain::local_code::LocalCode;
 
-use super::instant::as_stored;
-use super::{concept_group, earlier_version, identifier_system, kept_concepts, local_code};
+use super::instant::{as_stored, instant, milliseconds};
+use super::{StoredForm, Unreadable, concept_group, decode_as, earlier_version, kept_concepts, local_code};
 
 /// The kinds of setting, as their keys begin. A number is never given to another kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +29,7 @@ pub enum SettingKind {
 }
 
 impl SettingKind {
-    /// Every kind.
+    /// Every kind, by number.
     pub const ALL: [Self; 5] =
         [Self::LocalCode, Self::ConceptGroup, Self::KeptConcepts, Self::EarlierVersion, Self::IdentifierSystem];
 
@@ -39,6 +42,18 @@ impl SettingKind {
             SettingKey::KeptConcepts(..) => Self::KeptConcepts,
             SettingKey::EarlierVersion(..) => Self::EarlierVersion,
             SettingKey::IdentifierSystem(_) => Self::IdentifierSystem,
+        }
+    }
+
+    /// The kind in words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LocalCode => "local code",
+            Self::ConceptGroup => "concept group",
+            Self::KeptConcepts => "kept codes",
+            Self::EarlierVersion => "earlier version",
+            Self::IdentifierSystem => "identifier system",
         }
     }
 }
@@ -91,7 +106,7 @@ pub fn encode(setting: &Setting) -> Result<Vec<u8>, StoreError> {
         Setting::ConceptGroup(group) => concept_group::encode(group),
         Setting::KeptConcepts(kept) => kept_concepts::encode(kept),
         Setting::EarlierVersion(earlier) => earlier_version::encode(earlier),
-        Setting::IdentifierSystem(system) => identifier_system::encode(system),
+        Setting::IdentifierSystem(system) => encode_system(system),
     }
 }
 
@@ -105,6 +120,32 @@ pub fn decode(kind: SettingKind, bytes: &[u8]) -> Result<Setting, StoreError> {
         SettingKind::ConceptGroup => Setting::ConceptGroup(concept_group::decode(bytes)?),
         SettingKind::KeptConcepts => Setting::KeptConcepts(kept_concepts::decode(bytes)?),
         SettingKind::EarlierVersion => Setting::EarlierVersion(Arc::new(earlier_version::decode(bytes)?)),
-        SettingKind::IdentifierSystem => Setting::IdentifierSystem(identifier_system::decode(bytes)?),
+        SettingKind::IdentifierSystem => Setting::IdentifierSystem(decode_system(bytes)?),
+    })
+}
+
+/// An identifier system, version 1.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredIdentifierSystemV1 {
+    uri: String,
+    created_at_ms: i64,
+}
+
+impl StoredForm for StoredIdentifierSystemV1 {
+    const VERSION: u8 = 1;
+    const WHAT: &'static str = "identifier system";
+}
+
+fn encode_system(system: &IdentifierSystem) -> Result<Vec<u8>, StoreError> {
+    let (uri, created_at_ms) = (system.uri.as_str().to_owned(), milliseconds(system.created_at));
+    super::encode(&StoredIdentifierSystemV1 { uri, created_at_ms })
+}
+
+fn decode_system(bytes: &[u8]) -> Result<IdentifierSystem, StoreError> {
+    decode_as(bytes, |stored: StoredIdentifierSystemV1| {
+        Ok(IdentifierSystem {
+            uri: SystemUri::parse(&stored.uri).map_err(|_| Unreadable::field("uri"))?,
+            created_at: instant(stored.created_at_ms)?,
+        })
     })
 }
