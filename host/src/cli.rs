@@ -1,4 +1,4 @@
-//! The command line: one file for each command.
+//! The command line: a file for each command, or for commands of one kind.
 //!
 //! A failure is a sentence on standard error, or with `--json` one object there, and an exit code (`error.rs`, `host/docs/CLI.md`).
 
@@ -6,18 +6,16 @@ mod admin_client;
 mod audit;
 mod backup;
 mod client;
-mod code;
 mod compile_plugin;
 mod completions;
-mod concept_group;
 mod consent;
 mod demo;
+mod deployment;
 mod doctor;
 mod error;
 mod eval;
 mod export;
 mod health;
-mod identifier_system;
 mod import;
 mod key;
 mod migrate;
@@ -28,7 +26,6 @@ mod program;
 mod restore;
 mod serve;
 mod table;
-mod upgrade_report;
 mod verify;
 mod version;
 
@@ -111,15 +108,8 @@ enum Command {
     /// Make vocabulary packs
     #[command(subcommand)]
     Pack(pack::PackCommand),
-    /// Add and deprecate codes of this deployment's own
-    #[command(subcommand)]
-    Code(code::CodeCommand),
-    /// Say which codes rules mean by a name
-    #[command(subcommand)]
-    ConceptGroup(concept_group::ConceptGroupCommand),
-    /// Register systems that identifiers may be of, list and take them out
-    #[command(subcommand)]
-    IdentifierSystem(identifier_system::IdentifierSystemCommand),
+    #[command(flatten)]
+    Deployment(deployment::DeploymentCommand),
     /// Replace the key that signs tokens, and list the keys
     #[command(subcommand)]
     Key(key::KeyCommand),
@@ -171,9 +161,7 @@ pub fn main(pinned: &str, build: Build) -> ExitCode {
         Command::Export(args) => export::run(&cli.global, &args),
         Command::Import(args) => import::run(&cli.global, &args),
         Command::Pack(command) => pack::run(&cli.global, command),
-        Command::Code(command) => code::run(&cli.global, command),
-        Command::ConceptGroup(command) => concept_group::run(&cli.global, command),
-        Command::IdentifierSystem(command) => identifier_system::run(&cli.global, command),
+        Command::Deployment(command) => deployment::run(&cli.global, command),
         Command::Key(command) => key::run(&cli.global, command),
         Command::Health => health::run(&cli.global),
         Command::Verify(args) => verify::run(&cli.global, args),

@@ -5,14 +5,16 @@
 mod download;
 mod trust;
 
-use std::io::{ErrorKind, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Request, header};
 use secrecy::ExposeSecret;
-use serde_json::Value;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
@@ -21,6 +23,7 @@ use super::{CliError, GlobalArgs};
 use crate::app::restore::is_unfinished;
 use crate::app::running::RunningServer;
 use crate::app::{App, AppOptions, CompileIn};
+use daftar_api_types::admin::ListBody;
 use daftar_auth::admin_token::AdminToken;
 use daftar_domain::config::{Config, StoreBackend, admin_token_from_environment};
 use daftar_http::admin::router::{BASE_PATH, router};
@@ -28,6 +31,8 @@ use daftar_http::admin::routes::plugin::SIGNATURE_HEADER;
 
 /// How long a command waits for the server, which answers before that; of a long answer, for its next bytes.
 const TIMEOUT: Duration = Duration::from_secs(150);
+/// How many records of a list are read at a time.
+const PAGE_RECORDS: usize = 100;
 /// The biggest answer that is read.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
@@ -69,14 +74,14 @@ enum Patience {
     ForEachRead,
 }
 
-/// What is sent.
-pub enum Payload<'a> {
-    /// Nothing.
+/// The body of a request.
+pub enum Payload {
+    /// None.
     Empty,
     /// JSON.
-    Json(&'a Value),
-    /// JSON that is to be answered with lines of JSON.
-    ForLines(&'a Value),
+    Json(Vec<u8>),
+    /// JSON whose response is lines of JSON.
+    ForLines(Vec<u8>),
     /// Lines of JSON.
     Lines(Vec<u8>),
     /// A plugin.
@@ -86,24 +91,55 @@ pub enum Payload<'a> {
         /// The line of its `.sig` file.
         signature: Option<String>,
     },
-    /// Something for a record that is at that version still.
+    /// A body for a record that is at that version still.
     At {
-        /// The version, as `meta.version_id` says it.
-        version: &'a str,
-        /// What is sent.
+        /// The version, as `meta.version_id` has it.
+        version: String,
+        /// The body.
         payload: Box<Self>,
     },
 }
 
-impl<'a> Payload<'a> {
+impl Payload {
+    /// A body as JSON.
+    ///
+    /// # Errors
+    /// When it cannot be JSON, which is a defect.
+    pub fn json(body: &impl Serialize) -> Result<Self, CliError> {
+        serde_json::to_vec(body).map(Self::Json).map_err(CliError::failed)
+    }
+
+    /// A body as JSON, for a response of lines.
+    ///
+    /// # Errors
+    /// As [`Payload::json`].
+    pub fn for_lines(body: &impl Serialize) -> Result<Self, CliError> {
+        serde_json::to_vec(body).map(Self::ForLines).map_err(CliError::failed)
+    }
+
     /// The same for a record that is at that version still, where one is named.
     #[must_use]
-    pub fn at(self, version: Option<&'a str>) -> Self {
+    pub fn at(self, version: Option<String>) -> Self {
         match version {
             Some(version) => Self::At { version, payload: Box::new(self) },
             None => self,
         }
     }
+}
+
+/// A part of a path, whatever was typed.
+pub fn part(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+/// Reads a response body as its type; members that a newer server added are ignored.
+///
+/// # Errors
+/// When it is of another type.
+pub fn read<T: DeserializeOwned>(body: Value) -> Result<T, CliError> {
+    serde_json::from_value(body).map_err(|error| {
+        CliError::failed(format_args!("the server's response is not as expected: {error}; is it of another version?"))
+    })
 }
 
 impl AdminClient {
@@ -183,18 +219,71 @@ impl AdminClient {
     ///
     /// # Errors
     /// The answer's `detail` when it is refused, or what is wrong with the connection.
-    pub fn call(&self, method: &str, path: &str, payload: Payload<'_>) -> Result<Value, CliError> {
+    pub fn call(&self, method: &str, path: &str, payload: Payload) -> Result<Value, CliError> {
         let (status, answer) = self.send(method, path, payload, Patience::ForAll)?;
         read_answer(status, answer)
+    }
+
+    /// Reads what is at a path.
+    ///
+    /// # Errors
+    /// As [`AdminClient::call`].
+    pub fn get(&self, path: &str) -> Result<Value, CliError> {
+        self.call("GET", path, Payload::Empty)
+    }
+
+    /// Sends a body of JSON.
+    ///
+    /// # Errors
+    /// As [`AdminClient::call`].
+    pub fn send_json(&self, method: &str, path: &str, body: &impl Serialize) -> Result<Value, CliError> {
+        self.call(method, path, Payload::json(body)?)
+    }
+
+    /// Reads a list of records whole, page after page; `parameters` without a value are left out.
+    ///
+    /// # Errors
+    /// As [`AdminClient::call`].
+    pub fn records(&self, path: &str, parameters: &[(&str, Option<&str>)]) -> Result<Value, CliError> {
+        let mut data = Vec::new();
+        loop {
+            let mut query = form_urlencoded::Serializer::new(String::new());
+            query.extend_pairs(parameters.iter().filter_map(|(name, value)| Some((*name, (*value)?))));
+            query.append_pair("_count", &PAGE_RECORDS.to_string()).append_pair("_offset", &data.len().to_string());
+            let page: ListBody<Value> = read(self.get(&format!("{path}?{}", query.finish()))?)?;
+            let is_last = page.data.len() < PAGE_RECORDS;
+            data.extend(page.data);
+            if is_last {
+                return Ok(json!({"data": data}));
+            }
+        }
     }
 
     /// Sends a request below the admin API's path and gives its answer as it arrives, however large it is.
     ///
     /// # Errors
     /// The answer's `detail` when it is refused, or what is wrong with the connection.
-    pub fn download(&self, method: &str, path: &str, payload: Payload<'_>) -> Result<Download<'_>, CliError> {
+    pub fn download(&self, method: &str, path: &str, payload: Payload) -> Result<Download<'_>, CliError> {
         let (status, answer) = self.send(method, path, payload, Patience::ForEachRead)?;
         if is_success(status) { Ok(answer) } else { Err(refused(status, answer)?) }
+    }
+
+    /// The lines of a response as they arrive.
+    ///
+    /// # Errors
+    /// As [`AdminClient::download`]; of a line, when the connection ends before it, or it is no JSON.
+    pub fn lines(
+        &self,
+        method: &'static str,
+        path: &'static str,
+        payload: Payload,
+    ) -> Result<impl Iterator<Item = Result<Value, CliError>>, CliError> {
+        let response = BufReader::new(self.download(method, path, payload)?);
+        Ok(response.lines().map(|line| {
+            let line = line.map_err(|error| CliError::unavailable(format!("the server broke off: {error}")))?;
+            serde_json::from_str::<Value>(&line)
+                .map_err(|error| CliError::failed(format!("a line of the server's answer is no JSON: {error}")))
+        }))
     }
 
     /// Sends a request and waits for the head of its answer.
@@ -202,7 +291,7 @@ impl AdminClient {
         &self,
         method: &str,
         path: &str,
-        payload: Payload<'_>,
+        payload: Payload,
         patience: Patience,
     ) -> Result<(u16, Download<'_>), CliError> {
         let (headers, bytes) = headers_and_body(payload);
@@ -241,6 +330,16 @@ impl AdminClient {
         }
     }
 
+    /// Works by this way, and closes it.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub fn run<T>(self, work: impl FnOnce(&Self) -> Result<T, CliError>) -> Result<T, CliError> {
+        let result = work(&self);
+        self.close();
+        result
+    }
+
     /// Ends the work on a stopped server's folder: everything is on disk afterwards.
     pub fn close(self) {
         if let Self::Local { runtime, app } = self {
@@ -276,14 +375,14 @@ pub fn expect_register(global: &GlobalArgs, config: &Config) -> Result<(), CliEr
     )))
 }
 
-fn headers_and_body(payload: Payload<'_>) -> (Vec<(&'static str, String)>, Vec<u8>) {
+fn headers_and_body(payload: Payload) -> (Vec<(&'static str, String)>, Vec<u8>) {
     let content_type = |value: &str| (header::CONTENT_TYPE.as_str(), value.to_owned());
     match payload {
         Payload::Empty => (Vec::new(), Vec::new()),
-        Payload::Json(value) => (vec![content_type("application/json")], value.to_string().into_bytes()),
-        Payload::ForLines(value) => {
+        Payload::Json(bytes) => (vec![content_type("application/json")], bytes),
+        Payload::ForLines(bytes) => {
             let accept = (header::ACCEPT.as_str(), "application/x-ndjson".to_owned());
-            (vec![content_type("application/json"), accept], value.to_string().into_bytes())
+            (vec![content_type("application/json"), accept], bytes)
         }
         Payload::Lines(bytes) => (vec![content_type("application/x-ndjson")], bytes),
         Payload::Plugin { bytes, signature } => {

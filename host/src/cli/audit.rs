@@ -3,11 +3,12 @@
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::admin_client::{AdminClient, Payload};
+use super::admin_client::{AdminClient, read};
 use super::{CliError, GlobalArgs, output};
+use daftar_api_types::admin::operation::{AuditEntryBody, PageBody};
 
-/// How many lines are asked for at a time.
-const PAGE_LINES: usize = 500;
+/// How many entries are read at a time.
+const PAGE_ENTRIES: usize = 500;
 
 /// What is done with the audit log.
 #[derive(Debug, Subcommand)]
@@ -55,13 +56,10 @@ pub struct QueryArgs {
 /// Runs the command.
 pub fn run(global: &GlobalArgs, command: AuditCommand) -> Result<(), CliError> {
     let AuditCommand::Query(args) = command;
-    let admin = AdminClient::connect(global)?;
-    let result = query(global, &admin, &args);
-    admin.close();
-    result
+    AdminClient::connect(global)?.run(|admin| query(global, admin, &args))
 }
 
-/// Prints page after page, so that any number of lines takes the memory of one page.
+/// Prints page after page, so that any number of entries takes the memory of one page.
 fn query(global: &GlobalArgs, admin: &AdminClient, args: &QueryArgs) -> Result<(), CliError> {
     let mut left = args.limit;
     let mut cursor: Option<String> = None;
@@ -86,13 +84,22 @@ fn query(global: &GlobalArgs, admin: &AdminClient, args: &QueryArgs) -> Result<(
         for action in &args.action {
             query.append_pair("action", action);
         }
-        query.append_pair("_count", &left.min(PAGE_LINES).to_string());
-        let page = admin.call("GET", &format!("/audit?{}", query.finish()), Payload::Empty)?;
-        let lines = page.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        left = left.saturating_sub(lines.len());
-        print(global, lines, !has_printed);
-        has_printed |= !lines.is_empty();
-        cursor = page.get("next").and_then(Value::as_str).map(str::to_owned);
+        query.append_pair("_count", &left.min(PAGE_ENTRIES).to_string());
+        let page: PageBody<Value> = read(admin.get(&format!("/audit?{}", query.finish()))?)?;
+        left = left.saturating_sub(page.data.len());
+        for entry in page.data {
+            if global.json {
+                // One line of JSON each, so that it can be piped and never grows in memory.
+                output::line(entry);
+            } else {
+                if !has_printed {
+                    output::line(row(["AT", "WHO", "ACTION", "OUTCOME", "STATUS", "RECORDS"]));
+                }
+                print(&read(entry)?);
+            }
+            has_printed = true;
+        }
+        cursor = page.next;
         if cursor.is_none() {
             break;
         }
@@ -103,52 +110,30 @@ fn query(global: &GlobalArgs, admin: &AdminClient, args: &QueryArgs) -> Result<(
     Ok(())
 }
 
-fn print(global: &GlobalArgs, lines: &[Value], is_first: bool) {
-    for (index, line) in lines.iter().enumerate() {
-        if global.json {
-            // One line of JSON each, so that it can be piped and never grows in memory.
-            output::line(line);
-            continue;
-        }
-        if is_first && index == 0 {
-            output::line(row(["AT", "WHO", "ACTION", "OUTCOME", "STATUS", "RECORDS"]));
-        }
-        let text = |name| output::text_of(line, name);
-        let who = if text("actor") == "client" { text("client") } else { text("actor") };
-        let status = line.get("status").and_then(Value::as_u64).map(|status| status.to_string()).unwrap_or_default();
-        let records = list(line, "records");
-        output::line(row([text("at"), who, text("action"), text("outcome"), &status, &records]));
-        details(line);
-    }
-}
-
-/// What does not fit into the row, each on a line below it.
-fn details(line: &Value) {
-    for name in ["operation", "reason", "note", "address"] {
-        let text = output::text_of(line, name);
-        if !text.is_empty() {
+/// Prints a row, and below it everything that does not fit into the row.
+fn print(entry: &AuditEntryBody) {
+    let AuditEntryBody { at, actor, client, action, outcome, .. } = entry;
+    let status = entry.status.map(|status| status.to_string()).unwrap_or_default();
+    let who = client.as_ref().unwrap_or(actor);
+    output::line(row([at, who, action, outcome, &status, &entry.records.join(", ")]));
+    let count = (entry.count != 1).then(|| entry.count.to_string());
+    for (name, text) in [
+        ("operation", entry.operation.clone()),
+        ("reason", entry.reason.clone()),
+        ("note", entry.note.clone()),
+        ("address", entry.address.clone()),
+        ("fields", Some(entry.fields.join(", "))),
+        ("consents", Some(entry.consents.join(", "))),
+        ("count", count),
+        ("request", Some(entry.request_id.clone())),
+    ] {
+        if let Some(text) = text.filter(|text| !text.is_empty() || name == "request") {
             output::line(format_args!("    {name}: {text}"));
         }
     }
-    for name in ["fields", "consents"] {
-        let texts = list(line, name);
-        if !texts.is_empty() {
-            output::line(format_args!("    {name}: {texts}"));
-        }
-    }
-    let count = line.get("count").and_then(Value::as_u64).unwrap_or(1);
-    if count != 1 {
-        output::line(format_args!("    count: {count}"));
-    }
-    output::line(format_args!("    request: {}", output::text_of(line, "request_id")));
 }
 
 fn row(cells: [&str; 6]) -> String {
     let [at, who, action, outcome, status, records] = cells;
     format!("{at:<24}  {who:<39}  {action:<12}  {outcome:<7}  {status:<6}  {records}").trim_end().to_owned()
-}
-
-fn list(line: &Value, name: &str) -> String {
-    let texts = line.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    texts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
 }

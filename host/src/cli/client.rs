@@ -3,10 +3,13 @@
 pub(super) mod overlap;
 
 use clap::Subcommand;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
-use super::admin_client::{AdminClient, Payload};
+use super::admin_client::{AdminClient, Payload, part, read};
 use super::{CliError, GlobalArgs, output};
+use daftar_api_types::admin::client::{
+    ClientBody, ClientChange, Grant, NewClient, NewClientBody, NewGrant, RotatedSecretBody, SecretBody, SecretRotation,
+};
 
 /// What is done with clients.
 #[derive(Debug, Subcommand)]
@@ -111,13 +114,12 @@ pub fn run(global: &GlobalArgs, command: ClientCommand) -> Result<(), CliError> 
         ClientCommand::Create { .. } => AdminClient::connect_or_begin(global)?,
         _ => AdminClient::connect(global)?,
     };
-    let result = execute(global, &admin, command);
-    admin.close();
-    result
+    admin.run(|admin| execute(global, admin, command))
 }
 
 fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> Result<(), CliError> {
-    match command {
+    let path = |id: &str, below: &str| format!("/clients/{}{below}", part(id));
+    let client = match command {
         ClientCommand::Create {
             name,
             scope,
@@ -127,74 +129,34 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> 
             legal_basis,
             purpose,
         } => {
-            // What is not given is sent as null, which is like absent.
-            let body = json!({
-                "name": name,
-                "scopes": scope,
-                "rate_limit_per_minute": rate_limit_per_minute,
-                "rate_limit_per_day": rate_limit_per_day,
-                "organization": organization,
-                "legal_basis": legal_basis,
-                "purpose": purpose,
-            });
-            let created = admin.call("POST", "/clients", Payload::Json(&body))?;
-            if global.json {
-                output::json(&json!({
-                    "client_id": created.get("client_id"),
-                    "client_secret": created.get("client_secret"),
-                    "scopes": created.get("scopes"),
-                }));
-            } else {
-                output::line(format_args!("client_id      {}", output::text_of(&created, "client_id")));
-                output::line(format_args!("client_secret  {}", output::text_of(&created, "client_secret")));
-                output::line(format_args!("scopes         {}", scopes(&created)));
-                output::line("The secret is shown this once: keep it in a safe place.");
-            }
+            let scopes = scope.into_iter().map(NewGrant::Scope).collect();
+            let new = NewClient {
+                name,
+                scopes,
+                organization,
+                legal_basis,
+                purpose,
+                rate_limit_per_minute,
+                rate_limit_per_day,
+            };
+            return created(global, &read::<NewClientBody>(admin.send_json("POST", "/clients", &new)?)?);
         }
         ClientCommand::List => {
-            let clients = admin.call("GET", "/clients", Payload::Empty)?;
-            if global.json {
-                output::json(&clients);
-            } else {
-                let rows = clients.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-                let rows: Vec<Vec<String>> = rows
-                    .iter()
-                    .map(|client| {
-                        let text = |name| output::text_of(client, name).to_owned();
-                        vec![text("client_id"), text("status"), text("name"), secret_age(client), scopes(client)]
-                    })
-                    .collect();
-                output::table(&["client_id", "status", "name", "secret", "scopes"], &rows);
-            }
-        }
-        ClientCommand::Show { id } => {
-            show(global, &admin.call("GET", &format!("/clients/{}", part(&id)), Payload::Empty)?)
-        }
-        ClientCommand::Disable { id } => {
-            show(global, &admin.call("POST", &format!("/clients/{}/disable", part(&id)), Payload::Empty)?);
-        }
-        ClientCommand::Enable { id } => {
-            show(global, &admin.call("POST", &format!("/clients/{}/enable", part(&id)), Payload::Empty)?);
-        }
-        ClientCommand::RotateSecret { id, overlap } => {
-            let body = json!({"overlap_s": overlap});
-            let path = format!("/clients/{}/rotate-secret", part(&id));
-            let rotated = admin.call("POST", &path, Payload::Json(&body))?;
-            if global.json {
-                output::json(&json!({
-                    "client_id": rotated.get("client_id"),
-                    "client_secret": rotated.get("client_secret"),
-                    "older_secrets_expire_at": rotated.get("older_secrets_expire_at"),
-                }));
-                return Ok(());
-            }
-            output::line(format_args!("client_id      {}", output::text_of(&rotated, "client_id")));
-            output::line(format_args!("client_secret  {}", output::text_of(&rotated, "client_secret")));
-            output::line(match output::text_of(&rotated, "older_secrets_expire_at") {
-                "" => "The older secrets and the tokens got with them are refused from now on.".to_owned(),
-                until => format!("The older secrets are good until {until}."),
+            let headings = ["client_id", "status", "name", "secret", "scopes"];
+            return output::list(global, admin.get("/clients")?, &headings, |client: &ClientBody| {
+                let (id, status, name) = (client.client_id.clone(), client.status.clone(), client.name.clone());
+                vec![id, status, name, secret_age(client), scopes(client)]
             });
-            output::line("The secret is shown this once: keep it in a safe place.");
+        }
+        ClientCommand::Show { id } => admin.get(&path(&id, ""))?,
+        ClientCommand::Disable { id } => admin.call("POST", &path(&id, "/disable"), Payload::Empty)?,
+        ClientCommand::Enable { id } => admin.call("POST", &path(&id, "/enable"), Payload::Empty)?,
+        ClientCommand::RotateSecret { id, overlap } => {
+            let rotation = SecretRotation { overlap_s: overlap };
+            return rotated(
+                global,
+                &read::<RotatedSecretBody>(admin.send_json("POST", &path(&id, "/rotate-secret"), &rotation)?)?,
+            );
         }
         ClientCommand::Set {
             id,
@@ -205,82 +167,91 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> 
             rate_limit_per_minute,
             rate_limit_per_day,
         } => {
-            let mut body = Map::new();
-            body.extend(name.map(|name| ("name".to_owned(), Value::String(name))));
-            for (name, text) in [("organization", organization), ("legal_basis", legal_basis), ("purpose", purpose)] {
-                let value = text.map(|text| if text.is_empty() { Value::Null } else { Value::String(text) });
-                body.extend(value.map(|value| (name.to_owned(), value)));
-            }
-            for (name, limit) in
-                [("rate_limit_per_minute", rate_limit_per_minute), ("rate_limit_per_day", rate_limit_per_day)]
-            {
-                let value = limit.map(|limit| if limit == 0 { Value::Null } else { json!(limit) });
-                body.extend(value.map(|value| (name.to_owned(), value)));
-            }
-            if body.is_empty() {
+            let text = |text: Option<String>| text.map(|text| (!text.is_empty()).then_some(text));
+            let limit = |limit: Option<u32>| limit.map(|limit| (limit != 0).then_some(limit));
+            let change = ClientChange {
+                name,
+                organization: text(organization),
+                legal_basis: text(legal_basis),
+                purpose: text(purpose),
+                rate_limit_per_minute: limit(rate_limit_per_minute),
+                rate_limit_per_day: limit(rate_limit_per_day),
+            };
+            if change == ClientChange::default() {
                 return Err(CliError::usage(
                     "nothing to change was given; `daftar client set --help` lists what can be",
                 ));
             }
-            show(
-                global,
-                &admin.call("PATCH", &format!("/clients/{}", part(&id)), Payload::Json(&Value::Object(body)))?,
-            );
+            admin.send_json("PATCH", &path(&id, ""), &change)?
         }
         ClientCommand::Grant { id, scope, fields } => {
-            let body = json!({"scope": scope, "fields": fields});
-            show(global, &admin.call("POST", &format!("/clients/{}/grants", part(&id)), Payload::Json(&body))?);
+            admin.send_json("POST", &path(&id, "/grants"), &Grant { scope, fields })?
         }
         ClientCommand::Revoke { id, scope } => {
-            let path = format!("/clients/{}/grants/{}", part(&id), part(&scope));
-            show(global, &admin.call("DELETE", &path, Payload::Empty)?);
+            admin.call("DELETE", &path(&id, &format!("/grants/{}", part(&scope))), Payload::Empty)?
         }
+    };
+    output::body(global, client, |client: ClientBody| show(&client))
+}
+
+/// Shows a new client with its secret.
+fn created(global: &GlobalArgs, created: &NewClientBody) -> Result<(), CliError> {
+    let NewClientBody { client_secret, client } = created;
+    if global.json {
+        let (id, scopes) = (&client.client_id, &client.scopes);
+        output::json(&json!({"client_id": id, "client_secret": client_secret, "scopes": scopes}));
+        return Ok(());
     }
+    output::line(format_args!("client_id      {}", client.client_id));
+    output::line(format_args!("client_secret  {client_secret}"));
+    output::line(format_args!("scopes         {}", scopes(client)));
+    output::line("The secret is shown this once: keep it in a safe place.");
     Ok(())
 }
 
-/// A path part, whatever was typed.
-pub fn part(text: &str) -> String {
-    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+/// Shows the new secret of a client.
+fn rotated(global: &GlobalArgs, rotated: &RotatedSecretBody) -> Result<(), CliError> {
+    let RotatedSecretBody { client_secret, older_secrets_expire_at, client } = rotated;
+    if global.json {
+        output::json(&json!({
+            "client_id": client.client_id,
+            "client_secret": client_secret,
+            "older_secrets_expire_at": older_secrets_expire_at,
+        }));
+        return Ok(());
+    }
+    output::line(format_args!("client_id      {}", client.client_id));
+    output::line(format_args!("client_secret  {client_secret}"));
+    output::line(match older_secrets_expire_at {
+        None => "The older secrets and the tokens got with them are refused from now on.".to_owned(),
+        Some(until) => format!("The older secrets are good until {until}."),
+    });
+    output::line("The secret is shown this once: keep it in a safe place.");
+    Ok(())
 }
 
-/// The fields of a grant that is restricted, separated by commas.
-fn fields_of(client: &Value, scope: &str) -> Option<String> {
-    let fields = client.get("fields")?.get(scope)?.as_array()?;
-    Some(fields.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","))
-}
-
-/// The scopes of a client, each with its fields in brackets where it does not open all.
-fn scopes(client: &Value) -> String {
-    let scopes = client.get("scopes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let shown = scopes.iter().filter_map(Value::as_str).map(|scope| match fields_of(client, scope) {
-        Some(fields) => format!("{scope}[{fields}]"),
-        None => scope.to_owned(),
+/// The scopes of a client, each with its fields in brackets where it is not granted on all.
+fn scopes(client: &ClientBody) -> String {
+    let shown = client.scopes.iter().map(|scope| match client.fields.get(scope) {
+        Some(fields) => format!("{scope}[{}]", fields.join(",")),
+        None => scope.clone(),
     });
     shown.collect::<Vec<_>>().join(" ")
 }
 
-fn secrets_of(client: &Value) -> &[Value] {
-    client.get("secrets").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+/// The age of the oldest of a client's secrets that is not replaced, and whether it is too old.
+fn secret_age(client: &ClientBody) -> String {
+    let present = client.secrets.iter().filter(|secret| secret.expires_at.is_none());
+    let Some(oldest) = present.max_by_key(|secret| secret.age_days) else { return String::new() };
+    let warning = if oldest.warning.is_some() { ", too old" } else { "" };
+    format!("{} d{warning}", oldest.age_days)
 }
 
-fn age_days(secret: &Value) -> u64 {
-    secret.get("age_days").and_then(Value::as_u64).unwrap_or_default()
-}
-
-/// How old the oldest of a client's secrets is that nobody has replaced, and whether that is too old.
-fn secret_age(client: &Value) -> String {
-    let present = secrets_of(client).iter().filter(|secret| secret.get("expires_at").is_none());
-    let Some(oldest) = present.max_by_key(|secret| age_days(secret)) else { return String::new() };
-    let warning = if oldest.get("warning").is_some() { ", too old" } else { "" };
-    format!("{} d{warning}", age_days(oldest))
-}
-
-/// A secret in a line: how old it is, until when it is good, and what to do.
-fn secret_line(secret: &Value) -> String {
-    let mut line = format!("{} days old, made {}", age_days(secret), output::text_of(secret, "created_at"));
-    for (name, before) in [("expires_at", ", good until "), ("warning", "; ")] {
-        if let Some(text) = secret.get(name).and_then(Value::as_str) {
+/// A secret in a line: how old it is, until when it is valid, and how to replace it.
+fn secret_line(secret: &SecretBody) -> String {
+    let mut line = format!("{} days old, made {}", secret.age_days, secret.created_at);
+    for (text, before) in [(&secret.expires_at, ", good until "), (&secret.warning, "; ")] {
+        if let Some(text) = text {
             line.push_str(before);
             line.push_str(text);
         }
@@ -288,32 +259,31 @@ fn secret_line(secret: &Value) -> String {
     line
 }
 
-fn show(global: &GlobalArgs, client: &Value) {
-    if global.json {
-        output::json(client);
-        return;
-    }
+fn show(client: &ClientBody) {
     for (label, value) in [
-        ("client_id", output::text_of(client, "client_id").to_owned()),
-        ("name", output::text_of(client, "name").to_owned()),
-        ("belongs_to", output::text_of(client, "organization").to_owned()),
-        ("status", output::text_of(client, "status").to_owned()),
-        ("scopes", scopes(client)),
-        ("created_at", output::text_of(client, "created_at").to_owned()),
-        ("updated_at", output::text_of(client, "updated_at").to_owned()),
+        ("client_id", client.client_id.as_str()),
+        ("name", &client.name),
+        ("belongs_to", client.organization.as_deref().unwrap_or_default()),
+        ("status", &client.status),
+        ("scopes", &scopes(client)),
+        ("created_at", &client.created_at),
+        ("updated_at", &client.updated_at),
     ] {
         output::line(format_args!("{label:<11} {value}"));
     }
-    for secret in secrets_of(client) {
+    for secret in &client.secrets {
         output::line(format_args!("{:<11} {}", "secret", secret_line(secret)));
     }
-    for name in ["legal_basis", "purpose"] {
-        if let Some(text) = client.get(name).and_then(Value::as_str) {
+    for (name, text) in [("legal_basis", &client.legal_basis), ("purpose", &client.purpose)] {
+        if let Some(text) = text {
             output::line(format_args!("{name:<11} {text}"));
         }
     }
-    for name in ["rate_limit_per_minute", "rate_limit_per_day"] {
-        if let Some(limit) = client.get(name).and_then(Value::as_u64) {
+    for (name, limit) in [
+        ("rate_limit_per_minute", client.rate_limit_per_minute),
+        ("rate_limit_per_day", client.rate_limit_per_day),
+    ] {
+        if let Some(limit) = limit {
             output::line(format_args!("{name} {limit}"));
         }
     }

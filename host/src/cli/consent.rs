@@ -1,14 +1,11 @@
 //! `daftar consent`
 
 use clap::Subcommand;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 
-use super::admin_client::{AdminClient, Payload};
-use super::client::part;
+use super::admin_client::{AdminClient, Payload, part};
 use super::{CliError, GlobalArgs, output};
-
-/// How many consents are asked for at a time.
-const PAGE_CONSENTS: usize = 100;
 
 /// What is done with consents.
 #[derive(Debug, Subcommand)]
@@ -64,16 +61,29 @@ pub enum ConsentCommand {
     },
 }
 
+/// The members of a consent that are shown.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Consent {
+    consent_id: String,
+    status: String,
+    subject: String,
+    grantee: String,
+    purpose: Option<String>,
+    effective_date: Option<String>,
+    expiry_date: Option<String>,
+    scopes: Vec<String>,
+    fields: Option<Vec<String>>,
+    legal_basis: Option<String>,
+}
+
 /// Runs the command.
 pub fn run(global: &GlobalArgs, command: ConsentCommand) -> Result<(), CliError> {
-    let admin = AdminClient::connect(global)?;
-    let result = execute(global, &admin, command);
-    admin.close();
-    result
+    AdminClient::connect(global)?.run(|admin| execute(global, admin, command))
 }
 
 fn execute(global: &GlobalArgs, admin: &AdminClient, command: ConsentCommand) -> Result<(), CliError> {
-    match command {
+    let consent = match command {
         ConsentCommand::Create { subject, grantee, scope, fields, purpose, legal_basis, effective, expires } => {
             // What is not given is sent as null, which is like absent.
             let body = json!({
@@ -86,92 +96,45 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ConsentCommand) ->
                 "effective_date": effective,
                 "expiry_date": expires,
             });
-            show(global, &admin.call("POST", "/consents", Payload::Json(&body))?);
+            admin.send_json("POST", "/consents", &body)?
         }
-        ConsentCommand::List { subject, grantee } => list(global, admin, subject, grantee)?,
-        ConsentCommand::Show { id } => {
-            show(global, &admin.call("GET", &format!("/consents/{}", part(&id)), Payload::Empty)?);
+        ConsentCommand::List { subject, grantee } => {
+            let parameters = [("subject", subject.as_deref()), ("grantee", grantee.as_deref())];
+            let headings = ["consent_id", "status", "subject", "grantee", "dates", "scopes"];
+            return output::list(global, admin.records("/consents", &parameters)?, &headings, |consent: &Consent| {
+                let Consent { consent_id, status, subject, grantee, scopes, .. } = consent;
+                let texts = [consent_id, status, subject, grantee, &consent.dates(), &scopes.join(", ")];
+                Vec::from(texts.map(String::clone))
+            });
         }
+        ConsentCommand::Show { id } => admin.get(&format!("/consents/{}", part(&id)))?,
         ConsentCommand::Withdraw { id, if_version } => {
-            let version = if_version.map(|version| version.to_string());
-            let payload = Payload::Empty.at(version.as_deref());
-            show(global, &admin.call("POST", &format!("/consents/{}/withdraw", part(&id)), payload)?);
+            let payload = Payload::Empty.at(if_version.map(|version| version.to_string()));
+            admin.call("POST", &format!("/consents/{}/withdraw", part(&id)), payload)?
         }
-    }
-    Ok(())
+    };
+    output::body(global, consent, |consent: Consent| consent.print())
 }
 
-fn list(
-    global: &GlobalArgs,
-    admin: &AdminClient,
-    subject: Option<String>,
-    grantee: Option<String>,
-) -> Result<(), CliError> {
-    let mut consents = Vec::new();
-    loop {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        for (name, value) in [("subject", &subject), ("grantee", &grantee)] {
-            if let Some(value) = value {
-                query.append_pair(name, value);
-            }
+impl Consent {
+    fn dates(&self) -> String {
+        let day = |day: &Option<String>| day.clone().unwrap_or_default();
+        format!("{}..{}", day(&self.effective_date), day(&self.expiry_date))
+    }
+
+    fn print(&self) {
+        for (label, value) in [
+            ("consent_id", self.consent_id.as_str()),
+            ("status", &self.status),
+            ("subject", &self.subject),
+            ("grantee", &self.grantee),
+            ("purpose", self.purpose.as_deref().unwrap_or_default()),
+            ("dates", &self.dates()),
+            ("scopes", &self.scopes.join(", ")),
+            ("fields", &self.fields.as_deref().unwrap_or_default().join(", ")),
+            ("legal_basis", self.legal_basis.as_deref().unwrap_or_default()),
+        ] {
+            output::line(format_args!("{label:<11} {value}"));
         }
-        query.append_pair("_count", &PAGE_CONSENTS.to_string()).append_pair("_offset", &consents.len().to_string());
-        let page = admin.call("GET", &format!("/consents?{}", query.finish()), Payload::Empty)?;
-        let found = page.get("data").and_then(Value::as_array).cloned().unwrap_or_default();
-        let is_last = found.len() < PAGE_CONSENTS;
-        consents.extend(found);
-        if is_last {
-            break;
-        }
-    }
-    if global.json {
-        output::json(&json!({"data": consents}));
-        return Ok(());
-    }
-    let rows: Vec<Vec<String>> = consents
-        .iter()
-        .map(|consent| {
-            let text = |name| output::text_of(consent, name).to_owned();
-            vec![
-                text("consent_id"),
-                text("status"),
-                text("subject"),
-                text("grantee"),
-                dates(consent),
-                words(consent, "scopes"),
-            ]
-        })
-        .collect();
-    output::table(&["consent_id", "status", "subject", "grantee", "dates", "scopes"], &rows);
-    Ok(())
-}
-
-fn dates(consent: &Value) -> String {
-    format!("{}..{}", output::text_of(consent, "effective_date"), output::text_of(consent, "expiry_date"))
-}
-
-fn words(consent: &Value, name: &str) -> String {
-    let words = consent.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
-}
-
-fn show(global: &GlobalArgs, consent: &Value) {
-    if global.json {
-        output::json(consent);
-        return;
-    }
-    let text = |name| output::text_of(consent, name).to_owned();
-    for (label, value) in [
-        ("consent_id", text("consent_id")),
-        ("status", text("status")),
-        ("subject", text("subject")),
-        ("grantee", text("grantee")),
-        ("purpose", text("purpose")),
-        ("dates", dates(consent)),
-        ("scopes", words(consent, "scopes")),
-        ("fields", words(consent, "fields")),
-        ("legal_basis", text("legal_basis")),
-    ] {
-        output::line(format_args!("{label:<11} {value}"));
     }
 }

@@ -3,13 +3,14 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::admin_client::{AdminClient, Payload};
+use super::admin_client::{AdminClient, read};
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
 use crate::app::doctor::{Patient, SeenBy, examine, settings};
+use daftar_api_types::admin::operation::{CheckBody, CheckupBody};
 use daftar_domain::checkup::{Check, CheckArea, CheckState};
 use daftar_domain::context::{Clock, SystemClock};
-use daftar_http::admin::dto::checkup::CheckupBody;
+use daftar_http::admin::routes::checkup::checkup_body;
 
 /// What is looked at: the server that runs, or the folder of one that is stopped.
 #[derive(Debug, Args)]
@@ -32,11 +33,11 @@ pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
         }
     };
     let seen_by = if server.is_some() { "server" } else { "command" };
-    let checks = match server {
+    let listed = match server {
         Some(told) => {
             // Its own settings are in force, whatever was not named here.
             checks.retain(|_| global.config.is_some());
-            [listed(checks.into())?, told].concat()
+            [listed(checks)?, told].concat()
         }
         None => {
             checks.extend(examine(&Patient {
@@ -47,19 +48,13 @@ pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
                 pinned: global.pinned.clone(),
                 seen_by: SeenBy::Command,
             }));
-            listed(checks.into())?
+            listed(checks)?
         }
     };
-    let count = |state: CheckState| checks.iter().filter(|check| state_of(check) == state.name()).count();
-    let (warnings, problems) = (count(CheckState::Warning), count(CheckState::Problem));
-    let state = match (problems, warnings) {
-        (0, 0) => CheckState::Ok,
-        (0, _) => CheckState::Warning,
-        (_, _) => CheckState::Problem,
-    };
+    let CheckupBody { state, warnings, problems, checks } = CheckupBody::new(read(Value::Array(listed.clone()))?);
     if global.json {
         output::json(&json!({
-            "state": state.name(), "seen_by": seen_by, "warnings": warnings, "problems": problems, "checks": checks,
+            "state": state, "seen_by": seen_by, "warnings": warnings, "problems": problems, "checks": listed,
         }));
     } else {
         for check in &checks {
@@ -69,17 +64,17 @@ pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
         output::line(format_args!("{looked_at} things were looked at by {}", told_by(seen_by)));
     }
     let sentence = format!("{}, {}", told(problems, "problem"), told(warnings, "warning"));
-    match state {
-        CheckState::Ok | CheckState::NotKnown => Ok(()),
-        CheckState::Warning => Err(CliError::findings(sentence)),
-        CheckState::Problem => Err(CliError::failed(sentence)),
+    match (problems, warnings) {
+        (0, 0) => Ok(()),
+        (0, _) => Err(CliError::findings(sentence)),
+        (_, _) => Err(CliError::failed(sentence)),
     }
 }
 
-/// What the server says of itself; nothing where none uses the folder.
+/// The checks of the server, as they came; nothing where none uses the folder.
 fn ask_server(global: &GlobalArgs) -> Result<Option<Vec<Value>>, CliError> {
     let Some(admin) = AdminClient::connect_running(global)? else { return Ok(None) };
-    let mut told = admin.call("GET", "/checkup", Payload::Empty)?;
+    let mut told = admin.get("/checkup")?;
     match told.get_mut("checks").map(Value::take) {
         Some(Value::Array(checks)) => Ok(Some(checks)),
         _ => Err(CliError::failed("the server's answer is none to a checkup: is it an older one?")),
@@ -110,28 +105,18 @@ fn no_answer(global: &GlobalArgs, error: &CliError) -> Check {
     }
 }
 
-fn listed(body: CheckupBody) -> Result<Vec<Value>, CliError> {
-    let mut body = serde_json::to_value(&body).map_err(CliError::failed)?;
-    match body.get_mut("checks").map(Value::take) {
-        Some(Value::Array(checks)) => Ok(checks),
-        _ => Ok(Vec::new()),
-    }
+fn listed(checks: Vec<Check>) -> Result<Vec<Value>, CliError> {
+    checkup_body(checks).checks.iter().map(|check| serde_json::to_value(check).map_err(CliError::failed)).collect()
 }
 
-fn state_of(check: &Value) -> &str {
-    output::text_of(check, "state")
-}
-
-fn print(check: &Value, all: bool) {
-    let text = |name| output::text_of(check, name);
-    let state = state_of(check);
-    let is_bad = [CheckState::Warning, CheckState::Problem].iter().any(|bad| bad.name() == state);
+fn print(check: &CheckBody, all: bool) {
+    let is_bad = [CheckState::Warning, CheckState::Problem].iter().any(|bad| bad.name() == check.state);
     if !is_bad && !all {
         return;
     }
-    output::line(format_args!("{:<9}  {:<11}  {}", state.replace('_', " "), text("area"), text("message")));
-    if !text("remedy").is_empty() {
-        output::line(format_args!("{:<9}  {:<11}  to do: {}", "", "", text("remedy")));
+    output::line(format_args!("{:<9}  {:<11}  {}", check.state.replace('_', " "), check.area, check.message));
+    if let Some(remedy) = &check.remedy {
+        output::line(format_args!("{:<9}  {:<11}  to do: {remedy}", "", ""));
     }
 }
 

@@ -16,8 +16,7 @@ use serde_json::{Map, Value, json};
 
 use self::paint::Paint;
 use self::preview::PreviewArgs;
-use super::admin_client::{AdminClient, Payload};
-use super::client::part;
+use super::admin_client::{AdminClient, part};
 use super::{CliError, GlobalArgs, output};
 
 /// The biggest file with an expression that is read: far more than an expression may have, so that the server says what it may.
@@ -69,12 +68,10 @@ pub fn run(global: &GlobalArgs, args: EvalArgs) -> Result<(), CliError> {
     // What can be read is read before the register is opened.
     let trial = Trial::read(&args)?;
     let admin = AdminClient::connect(global)?;
-    let result = match trial {
-        Trial::Cases(files) => cases::run(global, &admin, &files),
-        Trial::Rule { expression, subjects } => try_rule(global, &admin, &args, expression, subjects),
-    };
-    admin.close();
-    result
+    admin.run(|admin| match trial {
+        Trial::Cases(files) => cases::run(global, admin, &files),
+        Trial::Rule { expression, subjects } => try_rule(global, admin, &args, expression, subjects),
+    })
 }
 
 /// What the arguments ask for.
@@ -138,7 +135,7 @@ fn try_rule(
         (None, None) => return Err(CliError::usage("an expression or `--program` is needed")),
     };
     let body = json!({"expression": rule.expression, "subject": rule.subject});
-    let checked = admin.call("POST", "/eligibility/validate", Payload::Json(&body))?;
+    let checked = admin.send_json("POST", "/eligibility/validate", &body)?;
     let is_valid = checked.get("valid").and_then(Value::as_bool).unwrap_or(false);
     if global.json && (args.check || !is_valid) {
         output::json(&checked);
@@ -186,7 +183,7 @@ fn evaluate(
             body.insert("subjects".to_owned(), json!([referred(&rule.subject, *one)]))
         }
     };
-    let answer = admin.call("POST", "/eligibility/evaluate", Payload::Json(&Value::Object(body)))?;
+    let answer = admin.send_json("POST", "/eligibility/evaluate", &body)?;
     if global.json {
         output::json(&answer);
         return Ok(());
@@ -204,14 +201,14 @@ fn evaluate(
 /// The rule of a program.
 fn rule_of(admin: &AdminClient, id: &str) -> Result<Rule, CliError> {
     let id = id.strip_prefix("Program/").unwrap_or(id);
-    let program = admin.call("GET", &format!("/programs/{}", part(id)), Payload::Empty)?;
-    let expression = output::text_of(&program, "eligibility");
+    let program = admin.get(&format!("/programs/{}", part(id)))?;
+    let expression = text_of(&program, "eligibility");
     if expression.is_empty() {
         return Err(CliError::failed(format!("the program `{id}` has no eligibility expression")));
     }
     Ok(Rule {
         expression: expression.to_owned(),
-        subject: output::text_of(&program, "target_type").to_owned(),
+        subject: text_of(&program, "target_type").to_owned(),
         program: Some(format!("Program/{id}")),
     })
 }
@@ -288,7 +285,7 @@ fn complain(expression: &str, checked: &Value) {
 fn show_checked(checked: &Value) {
     let references = checked.get("references").and_then(Value::as_array).into_iter().flatten();
     let references: Vec<&str> = references.filter_map(Value::as_str).collect();
-    output::line(format_args!("valid   a rule of type `{}`", output::text_of(checked, "result_type")));
+    output::line(format_args!("valid   a rule of type `{}`", text_of(checked, "result_type")));
     output::line(format_args!(
         "reads   {}",
         if references.is_empty() { "nothing".to_owned() } else { references.join(", ") }
@@ -307,10 +304,10 @@ fn show_checked(checked: &Value) {
 fn show_results(results: &[Value]) {
     let rows: Vec<Vec<String>> = results
         .iter()
-        .map(|result| vec![output::text_of(result, "subject").to_owned(), outcome_of(result), tree::lacking(result)])
+        .map(|result| vec![text_of(result, "subject").to_owned(), outcome_of(result), tree::lacking(result)])
         .collect();
     output::table(&["subject", "outcome", "missing or wrong"], &rows);
-    let count = |outcome: &str| results.iter().filter(|result| output::text_of(result, "outcome") == outcome).count();
+    let count = |outcome: &str| results.iter().filter(|result| text_of(result, "outcome") == outcome).count();
     let errors = results.iter().filter(|result| result.get("error").is_some()).count();
     let counted = [
         (count("eligible"), "eligible"),
@@ -325,7 +322,12 @@ fn show_results(results: &[Value]) {
 /// The outcome, or why there is none.
 fn outcome_of(result: &Value) -> String {
     match result.get("error") {
-        Some(error) => output::text_of(error, "detail").to_owned(),
-        None => output::text_of(result, "outcome").replace('_', " "),
+        Some(error) => text_of(error, "detail").to_owned(),
+        None => text_of(result, "outcome").replace('_', " "),
     }
+}
+
+/// The text of a member of an object, or nothing.
+fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
 }

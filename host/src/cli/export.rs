@@ -18,6 +18,7 @@ use self::table::TableWriter;
 use super::admin_client::{AdminClient, Payload};
 use super::table::mapping::MappingText;
 use super::{CliError, GlobalArgs, output};
+use daftar_api_types::admin::operation::{ExportLine, ExportProgress};
 
 /// What is exported.
 #[derive(Debug, Args)]
@@ -172,20 +173,19 @@ fn receive(
     for line in BufReader::with_capacity(1 << 18, admin.download("GET", &path, Payload::Empty)?).lines() {
         let line = line.map_err(|error| CliError::unavailable(format!("the server went away: {error}")))?;
         if line.starts_with("{\"$export\":") {
-            let told: Value = serde_json::from_str(&line).map_err(|_| unexpected())?;
-            let told = told.get("$export").ok_or_else(unexpected)?;
-            if let Some(stopped) = told.get("stopped") {
-                let detail = stopped.get("detail").and_then(Value::as_str);
-                return Err(CliError::unavailable(detail.unwrap_or("the server stopped")));
-            }
-            let records = before.saturating_add(told.get("records").and_then(Value::as_u64).ok_or_else(unexpected)?);
+            let told: ExportLine = serde_json::from_str(&line).map_err(|_| unexpected())?;
+            let (cursor, records) = match &told.export {
+                ExportProgress::Stopped { stopped } => return Err(CliError::unavailable(&stopped.detail)),
+                ExportProgress::Done { records, .. } => (None, *records),
+                ExportProgress::Cursor { cursor, records } => (Some(cursor.as_str()), *records),
+            };
+            let records = before.saturating_add(records);
             bar.set_message(format!("{records} records"));
             bar.tick();
-            if told.get("done").is_some() {
-                file.advance(None, records)?;
-                return told.get("as_of").and_then(Value::as_str).map(str::to_owned).ok_or_else(unexpected);
+            file.advance(cursor, records)?;
+            if let ExportProgress::Done { as_of, .. } = told.export {
+                return Ok(as_of);
             }
-            file.advance(told.get("cursor").and_then(Value::as_str), records)?;
             continue;
         }
         match table {

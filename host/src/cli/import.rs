@@ -23,12 +23,13 @@ use serde_json::json;
 
 use self::openspp::Translated;
 use self::part::PART_BYTES_MAX;
-use self::progress::{Counts, Identity, Progress};
+use self::progress::{Identity, Progress, sentence};
 use self::rejects::Rejects;
 use self::send::Sender;
 use self::source::Source;
 use super::admin_client::AdminClient;
 use super::{CliError, GlobalArgs, output};
+use daftar_api_types::admin::operation::ImportCounts;
 use daftar_domain::context::{IdSource, RandomIds};
 
 /// A mapping that shows everything a mapping can say.
@@ -164,7 +165,7 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
     bar.finish_and_clear();
     let outcome = outcome.and_then(|()| {
         let counts = progress.counts();
-        sender.end(&format!("file of sha256 {}: {}", identity.digest, counts.sentence()))?;
+        sender.end(&format!("file of sha256 {}: {}", identity.digest, sentence(&counts)))?;
         source.check_unchanged(&identity.digest)?;
         if !args.dry_run {
             progress::remove(&progress_path)?;
@@ -232,14 +233,14 @@ fn hint(error: CliError, file: &Path, progress: &Path) -> CliError {
 
 fn summary(
     global: &GlobalArgs,
-    (counts, before): (Counts, Counts),
+    (counts, before): (ImportCounts, ImportCounts),
     seconds: f64,
     rejects: &Path,
     translated: Option<&Translated>,
 ) {
     let here = counts.read.saturating_sub(before.read);
     let per_second = if seconds > 0.0 { (here as f64 / seconds).round() } else { 0.0 };
-    let Counts { read, created, updated, skipped, rejected } = counts;
+    let ImportCounts { read, created, updated, skipped, rejected } = counts;
     if global.json {
         let mut told = json!({
             "read": read, "created": created, "updated": updated, "skipped": skipped, "rejected": rejected,
@@ -256,7 +257,7 @@ fn summary(
         output::json(&told);
         return;
     }
-    output::line(format_args!("{}; {seconds:.1} s, {per_second} lines/s", counts.sentence()));
+    output::line(format_args!("{}; {seconds:.1} s, {per_second} lines/s", sentence(&counts)));
     if let Some(sentence) = translated.and_then(Translated::sentence) {
         output::line(sentence);
     }

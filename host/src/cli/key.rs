@@ -1,11 +1,11 @@
 //! `daftar key`
 
 use clap::{Subcommand, ValueEnum};
-use serde_json::{Value, json};
 
-use super::admin_client::{AdminClient, Payload};
+use super::admin_client::AdminClient;
 use super::client::overlap;
 use super::{CliError, GlobalArgs, output};
+use daftar_api_types::admin::client::{SigningKeyBody, SigningKeyRotation};
 
 /// What a key signs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -34,36 +34,19 @@ pub enum KeyCommand {
 
 /// Runs the command.
 pub fn run(global: &GlobalArgs, command: KeyCommand) -> Result<(), CliError> {
-    let admin = AdminClient::connect(global)?;
-    let result = execute(global, &admin, command);
-    admin.close();
-    result
-}
-
-fn execute(global: &GlobalArgs, admin: &AdminClient, command: KeyCommand) -> Result<(), CliError> {
-    let keys = match command {
+    let keys = AdminClient::connect(global)?.run(|admin| match command {
         KeyCommand::Rotate { usage, overlap } => {
             let usage = match usage {
                 KeyUse::Tokens => "tokens",
                 KeyUse::Decisions => "decisions",
             };
-            admin.call("POST", "/signing-keys", Payload::Json(&json!({"use": usage, "overlap_s": overlap})))?
+            let rotation = SigningKeyRotation { r#use: Some(usage.to_owned()), overlap_s: overlap };
+            admin.send_json("POST", "/signing-keys", &rotation)
         }
-        KeyCommand::List => admin.call("GET", "/signing-keys", Payload::Empty)?,
-    };
-    if global.json {
-        output::json(&keys);
-        return Ok(());
-    }
-    let rows = keys.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let text = |key: &Value, name| output::text_of(key, name).to_owned();
-    let rows: Vec<Vec<String>> = rows
-        .iter()
-        .map(|key| {
-            let names = ["kid", "use", "status", "created_at", "accepted_until"];
-            names.map(|name| text(key, name)).to_vec()
-        })
-        .collect();
-    output::table(&["kid", "use", "status", "created_at", "accepted_until"], &rows);
-    Ok(())
+        KeyCommand::List => admin.get("/signing-keys"),
+    })?;
+    output::list(global, keys, &["kid", "use", "status", "created_at", "accepted_until"], |key: &SigningKeyBody| {
+        let accepted_until = key.accepted_until.clone().unwrap_or_default();
+        vec![key.kid.clone(), key.r#use.clone(), key.status.clone(), key.created_at.clone(), accepted_until]
+    })
 }

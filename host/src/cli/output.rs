@@ -2,10 +2,13 @@
 
 use std::io::{self, Write};
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::CliError;
+use super::admin_client::read;
 use super::error::ErrorKind;
+use super::{CliError, GlobalArgs};
+use daftar_api_types::admin::ListBody;
 
 /// Prints a line on standard output. A reader that went away is not an error; a disk that takes nothing ends the command, as what it
 /// was asked for is lost.
@@ -33,6 +36,37 @@ pub fn line_if_heard(text: impl std::fmt::Display) -> io::Result<()> {
 /// Prints JSON on standard output.
 pub fn json(value: &Value) {
     line(serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string()));
+}
+
+/// Prints a response body: with `--json` exactly as it came, else its type as `print` does.
+///
+/// # Errors
+/// When it is not of that type.
+pub fn body<T: DeserializeOwned>(global: &GlobalArgs, body: Value, print: impl FnOnce(T)) -> Result<(), CliError> {
+    if global.json {
+        json(&body)
+    } else {
+        print(read(body)?)
+    }
+    Ok(())
+}
+
+/// Prints a list: with `--json` exactly as it came, else as a table.
+///
+/// # Errors
+/// As [`body`].
+pub fn list<T: DeserializeOwned>(
+    global: &GlobalArgs,
+    list: Value,
+    headings: &[&str],
+    row: impl Fn(&T) -> Vec<String>,
+) -> Result<(), CliError> {
+    body(global, list, |list: ListBody<T>| table(headings, &list.data.iter().map(row).collect::<Vec<_>>()))
+}
+
+/// Prints everything in a response body: with `--json` exactly as it came, else member by member.
+pub fn whole(global: &GlobalArgs, body: &Value) {
+    if global.json { json(body) } else { members(body) }
 }
 
 /// Prints an error on standard error: a sentence, or an object on one line.
@@ -102,7 +136,7 @@ pub fn table(headings: &[&str], rows: &[Vec<String>]) {
 }
 
 /// Prints every member of an object with its path, one a line.
-pub fn members(value: &Value) {
+fn members(value: &Value) {
     let mut rows = Vec::new();
     collect("", value, &mut rows);
     let width = rows.iter().map(|(path, _)| path.chars().count()).max().unwrap_or_default();
@@ -142,12 +176,6 @@ fn text_in_line(value: &Value) -> String {
         Value::Null => "-".to_owned(),
         Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
     }
-}
-
-/// The text of a member of an object, or nothing.
-#[must_use]
-pub fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -4,19 +4,20 @@ mod author;
 mod inspect;
 mod keys;
 mod list;
+mod upgrade_report;
 
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use self::inspect::InspectArgs;
 pub use self::keys::say_signed;
 use self::keys::{KeygenArgs, SignArgs};
-use super::admin_client::{AdminClient, Payload};
-use super::client::part;
-use super::{CliError, GlobalArgs, output, upgrade_report};
+use super::admin_client::{AdminClient, Payload, part};
+use super::{CliError, GlobalArgs, output};
 use crate::app::plugin_files;
+use daftar_api_types::admin::plugin::{PluginBody, PluginsBody};
 
 /// What is done with plugins.
 #[derive(Debug, Subcommand)]
@@ -79,21 +80,12 @@ pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> 
         PluginCommand::Keygen(args) => keys::generate(global, &args),
         PluginCommand::Sign(args) => keys::sign(global, &args),
         PluginCommand::List => {
-            let plugins = call(global, "GET", "/plugins", Payload::Empty)?;
-            if global.json {
-                output::json(&plugins)
-            } else {
-                list::print(&plugins)
-            }
-            Ok(())
+            let plugins = AdminClient::connect(global)?.run(|admin| admin.get("/plugins"))?;
+            output::body(global, plugins, |plugins: PluginsBody| list::print(&plugins))
         }
         PluginCommand::Show { name } => {
-            let plugin = call(global, "GET", &format!("/plugins/{}", part(&name)), Payload::Empty)?;
-            if global.json {
-                output::json(&plugin)
-            } else {
-                output::members(&plugin)
-            }
+            let path = format!("/plugins/{}", part(&name));
+            output::whole(global, &AdminClient::connect(global)?.run(|admin| admin.get(&path))?);
             Ok(())
         }
         PluginCommand::Report { file, records } => upgrade_report::run(global, &file, records),
@@ -103,7 +95,7 @@ pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> 
         PluginCommand::Remove { name, force } => {
             let query = if force { "?force=true" } else { "" };
             let path = format!("/plugins/{}{query}", part(&name));
-            call(global, "DELETE", &path, Payload::Empty)?;
+            AdminClient::connect(global)?.run(|admin| admin.call("DELETE", &path, Payload::Empty))?;
             if global.json {
                 output::json(&json!({"name": name, "removed": true}))
             } else {
@@ -120,23 +112,8 @@ fn install(global: &GlobalArgs, file: &Path, allowed: [(&str, bool); 2]) -> Resu
     let query: Vec<String> = allowed.map(|(parameter, _)| format!("{parameter}=true")).collect();
     let path = if query.is_empty() { "/plugins".to_owned() } else { format!("/plugins?{}", query.join("&")) };
     let payload = Payload::Plugin { bytes: plugin.bytes, signature: plugin.signature };
-    let installed = call(global, "POST", &path, payload)?;
-    if global.json {
-        output::json(&installed);
-    } else {
-        let text = |name| output::text_of(&installed, name);
-        let (name, version, digest, signer) = (text("name"), text("version"), text("digest"), text("signer"));
+    let installed = AdminClient::connect_or_begin(global)?.run(|admin| admin.call("POST", &path, payload))?;
+    output::body(global, installed, |PluginBody { name, version, digest, signer, .. }| {
         output::line(format_args!("installed {name} {version} ({digest}, {signer})"));
-    }
-    Ok(())
-}
-
-fn call(global: &GlobalArgs, method: &str, path: &str, payload: Payload<'_>) -> Result<Value, CliError> {
-    let admin = match (method, path.split('?').next()) {
-        ("POST", Some("/plugins")) => AdminClient::connect_or_begin(global)?,
-        (_, _) => AdminClient::connect(global)?,
-    };
-    let answer = admin.call(method, path, payload);
-    admin.close();
-    answer
+    })
 }

@@ -1,19 +1,19 @@
 //! `daftar program`
 
-mod list;
 mod update;
 
 use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-pub use self::list::ListArgs;
 pub use self::update::UpdateArgs;
 
-use super::admin_client::{AdminClient, Payload};
-use super::client::part;
+use super::admin_client::{AdminClient, Payload, part, read};
 use super::eval::drawing::draw;
 use super::eval::paint::Paint;
 use super::{CliError, GlobalArgs, output};
+use daftar_api_types::admin::ListBody;
+use daftar_api_types::admin::operation::BrokenRuleBody;
 
 /// What is done with programs.
 #[derive(Debug, Subcommand)]
@@ -79,6 +79,29 @@ pub struct MoreArgs {
     end: Option<String>,
 }
 
+/// Which programs are listed; all conditions must hold.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Only the one that has this identifier: `SYSTEM|VALUE`
+    #[arg(long, value_name = "SYSTEM|VALUE")]
+    identifier: Option<String>,
+    /// Only those whose name has these words, or words that begin so
+    #[arg(long)]
+    name: Option<String>,
+    /// Only those in use, or only the others
+    #[arg(long, value_name = "true|false")]
+    active: Option<bool>,
+    /// Only those that enrol people, or groups
+    #[arg(long, value_parser = ["individual", "group"])]
+    target_type: Option<String>,
+    /// Only those that are still to begin, under way, or over
+    #[arg(long, value_parser = ["upcoming", "current", "ended"])]
+    status: Option<String>,
+    /// Only those last written then, such as `ge2026-01-01`; may be repeated
+    #[arg(long, value_name = "CONDITION")]
+    last_updated: Vec<String>,
+}
+
 impl MoreArgs {
     /// The members of a body that were given.
     fn members(self) -> Map<String, Value> {
@@ -102,112 +125,169 @@ impl MoreArgs {
     }
 }
 
+/// The members of a program that are shown.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Program {
+    identifier: Vec<Identifier>,
+    name: String,
+    active: Option<bool>,
+    target_type: String,
+    eligibility: Option<String>,
+    enforce_eligibility: Option<bool>,
+    period: Option<Period>,
+    meta: Meta,
+    warnings: Vec<Warning>,
+}
+
+/// An identifier of a program, with members that this program does not know.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Identifier {
+    system: String,
+    value: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    period: Option<Period>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Period {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Meta {
+    version_id: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Warning {
+    message: String,
+}
+
 /// Runs the command.
 pub fn run(global: &GlobalArgs, command: ProgramCommand) -> Result<(), CliError> {
     let admin = match &command {
         ProgramCommand::Create { .. } => AdminClient::connect_or_begin(global)?,
         _ => AdminClient::connect(global)?,
     };
-    let result = execute(global, &admin, command);
-    admin.close();
-    result
+    admin.run(|admin| execute(global, admin, command))
 }
 
 fn execute(global: &GlobalArgs, admin: &AdminClient, command: ProgramCommand) -> Result<(), CliError> {
-    match command {
+    let program = match command {
         ProgramCommand::Create { identifier, name, target_type, more } => {
-            let identifiers: Result<Vec<Value>, CliError> =
+            let identifiers: Result<Vec<Identifier>, CliError> =
                 identifier.iter().map(|text| read_identifier(text)).collect();
             let mut body = more.members();
-            body.insert("identifier".to_owned(), Value::Array(identifiers?));
+            body.insert("identifier".to_owned(), json!(identifiers?));
             body.insert("name".to_owned(), Value::String(name));
             body.insert("target_type".to_owned(), Value::String(target_type));
-            let created = admin.call("POST", "/programs", Payload::Json(&Value::Object(body)))?;
-            show(global, &created);
+            admin.send_json("POST", "/programs", &body)?
         }
-        ProgramCommand::List(conditions) => list::list(global, admin, &conditions)?,
-        ProgramCommand::Show { id } => show(global, &read(admin, &id)?),
-        ProgramCommand::Check => check(global, admin)?,
-        ProgramCommand::Update(args) => update::update(global, admin, *args)?,
+        ProgramCommand::List(conditions) => return list(global, admin, &conditions),
+        ProgramCommand::Show { id } => show(admin, &id)?,
+        ProgramCommand::Check => return check(global, admin),
+        ProgramCommand::Update(args) => update::update(admin, *args)?,
         ProgramCommand::End { id, on, if_version } => {
-            let version = if_version.map(|version| version.to_string());
-            show(global, &patch(admin, &id, &json!({"period": {"end": on}}), version.as_deref())?);
+            patch(admin, &id, &json!({"period": {"end": on}}), if_version.map(|version| version.to_string()))?
         }
-    }
-    Ok(())
+    };
+    output::body(global, program, |program: Program| program.print())
 }
 
-fn read(admin: &AdminClient, id: &str) -> Result<Value, CliError> {
-    admin.call("GET", &format!("/programs/{}", part(id)), Payload::Empty)
+fn show(admin: &AdminClient, id: &str) -> Result<Value, CliError> {
+    admin.get(&format!("/programs/{}", part(id)))
 }
 
-fn read_identifier(text: &str) -> Result<Value, CliError> {
+fn read_identifier(text: &str) -> Result<Identifier, CliError> {
     match text.split_once('|') {
-        Some((system, value)) => Ok(json!({"system": system, "value": value})),
+        Some((system, value)) => {
+            Ok(Identifier { system: system.to_owned(), value: value.to_owned(), ..Identifier::default() })
+        }
         None => Err(CliError::usage(format!("an identifier is written `SYSTEM|VALUE`, and `{text}` has no `|`"))),
     }
 }
 
-fn patch(admin: &AdminClient, id: &str, body: &Value, version: Option<&str>) -> Result<Value, CliError> {
-    admin.call("PATCH", &format!("/programs/{}", part(id)), Payload::Json(body).at(version))
+fn patch(admin: &AdminClient, id: &str, body: &impl Serialize, version: Option<String>) -> Result<Value, CliError> {
+    admin.call("PATCH", &format!("/programs/{}", part(id)), Payload::json(body)?.at(version))
+}
+
+fn list(global: &GlobalArgs, admin: &AdminClient, conditions: &ListArgs) -> Result<(), CliError> {
+    let active = conditions.active.map(|active| active.to_string());
+    let mut parameters = vec![
+        ("identifier", conditions.identifier.as_deref()),
+        ("name", conditions.name.as_deref()),
+        ("active", active.as_deref()),
+        ("target_type", conditions.target_type.as_deref()),
+        ("status", conditions.status.as_deref()),
+    ];
+    parameters.extend(conditions.last_updated.iter().map(|condition| ("_last_updated", Some(condition.as_str()))));
+    let headings = ["identifier", "name", "target_type", "period", "eligibility"];
+    output::list(global, admin.records("/programs", &parameters)?, &headings, |program: &Program| {
+        let (name, target_type) = (program.name.clone(), program.target_type.clone());
+        let eligibility = program.eligibility.clone().unwrap_or_default();
+        vec![program.first_identifier(), name, target_type, program.days(), eligibility]
+    })
 }
 
 /// Draws what is wrong with the rules of programs.
 fn check(global: &GlobalArgs, admin: &AdminClient) -> Result<(), CliError> {
-    let answer = admin.call("GET", "/program-rules", Payload::Empty)?;
-    let broken = answer.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let body = admin.get("/program-rules")?;
+    let broken: ListBody<BrokenRuleBody<Value>> = read(body.clone())?;
     if global.json {
-        output::json(&answer);
-    } else if broken.is_empty() {
+        output::json(&body);
+    } else if broken.data.is_empty() {
         output::line("the rules of all programs are valid");
     }
     let paint = Paint::of_errors();
-    for rule in broken.iter().filter(|_| !global.json) {
-        output::line(format_args!("{}: {}", output::text_of(rule, "program"), output::text_of(rule, "message")));
-        for diagnostic in rule.get("diagnostics").and_then(Value::as_array).into_iter().flatten() {
-            output::error_text(&draw(&paint, output::text_of(rule, "eligibility"), diagnostic));
+    for rule in broken.data.iter().filter(|_| !global.json) {
+        output::line(format_args!("{}: {}", rule.program, rule.message));
+        for diagnostic in &rule.diagnostics {
+            output::error_text(&draw(&paint, &rule.eligibility, diagnostic));
         }
     }
-    match broken.len() {
+    match broken.data.len() {
         0 => Ok(()),
         1 => Err(CliError::failed("the rule of one program is not valid any more")),
         count => Err(CliError::failed(format!("the rules of {count} programs are not valid any more"))),
     }
 }
 
-/// The first identifier, as it is typed.
-fn identifier(program: &Value) -> String {
-    let first = program.get("identifier").and_then(|identifiers| identifiers.get(0)).unwrap_or(&Value::Null);
-    format!("{}|{}", output::text_of(first, "system"), output::text_of(first, "value"))
-}
+impl Program {
+    /// The first identifier, as it is typed.
+    fn first_identifier(&self) -> String {
+        let first = self.identifier.first().cloned().unwrap_or_default();
+        format!("{}|{}", first.system, first.value)
+    }
 
-fn period(program: &Value) -> String {
-    let period = program.get("period").unwrap_or(&Value::Null);
-    match (output::text_of(period, "start"), output::text_of(period, "end")) {
-        ("", "") => String::new(),
-        (start, end) => format!("{start}..{end}"),
+    fn days(&self) -> String {
+        match self.period.clone().unwrap_or_default() {
+            Period { start: None, end: None } => String::new(),
+            Period { start, end } => format!("{}..{}", start.unwrap_or_default(), end.unwrap_or_default()),
+        }
     }
-}
 
-fn show(global: &GlobalArgs, program: &Value) {
-    if global.json {
-        output::json(program);
-        return;
-    }
-    let text = |name| output::text_of(program, name).to_owned();
-    let is = |name| program.get(name).and_then(Value::as_bool).unwrap_or(true).to_string();
-    for (label, value) in [
-        ("identifier", identifier(program)),
-        ("name", text("name")),
-        ("active", is("active")),
-        ("target_type", text("target_type")),
-        ("eligibility", text("eligibility")),
-        ("enforced", is("enforce_eligibility")),
-        ("period", period(program)),
-    ] {
-        output::line(format_args!("{label:<11} {value}"));
-    }
-    for warning in program.get("warnings").and_then(Value::as_array).into_iter().flatten() {
-        output::line(format_args!("warning     {}", output::text_of(warning, "message")));
+    fn print(&self) {
+        let is = |flag: Option<bool>| flag.unwrap_or(true).to_string();
+        for (label, value) in [
+            ("identifier", self.first_identifier()),
+            ("name", self.name.clone()),
+            ("active", is(self.active)),
+            ("target_type", self.target_type.clone()),
+            ("eligibility", self.eligibility.clone().unwrap_or_default()),
+            ("enforced", is(self.enforce_eligibility)),
+            ("period", self.days()),
+        ] {
+            output::line(format_args!("{label:<11} {value}"));
+        }
+        for warning in &self.warnings {
+            output::line(format_args!("warning     {}", warning.message));
+        }
     }
 }

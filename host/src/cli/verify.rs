@@ -1,18 +1,19 @@
 //! `daftar verify`
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::admin_client::{AdminClient, Payload, expect_register};
+use super::admin_client::{AdminClient, Payload, expect_register, read};
 use super::{CliError, GlobalArgs, output};
 use crate::app::verify::verify_stopped;
+use daftar_api_types::admin::operation::{FindingBody, VerificationBody, VerificationLine};
 use daftar_domain::config::Config;
 use daftar_domain::verification::VerificationResult;
-use daftar_http::admin::dto::verification::VerificationLine;
+use daftar_http::admin::routes::checkup::{event_line, result_body};
 
 /// How many events of a look wait to be shown.
 const WAITING_MAX: usize = 64;
@@ -42,14 +43,7 @@ pub fn run(global: &GlobalArgs, _args: VerifyArgs) -> Result<(), CliError> {
 
 /// Asks a server that runs.
 fn of_server(admin: &AdminClient, shown: &mut Shown) -> Result<(), CliError> {
-    let answer = admin.download("GET", "/verification", Payload::Empty)?;
-    for line in BufReader::new(answer).lines() {
-        let line = line.map_err(|error| CliError::unavailable(format!("the server broke off: {error}")))?;
-        let line = serde_json::from_str(&line)
-            .map_err(|error| CliError::failed(format!("a line of the server's answer is no JSON: {error}")))?;
-        shown.take(line)?;
-    }
-    Ok(())
+    admin.lines("GET", "/verification", Payload::Empty)?.try_for_each(|line| shown.take(line?))
 }
 
 /// Looks through the folder of a server that is stopped.
@@ -62,7 +56,7 @@ fn of_folder(config: &Config, data_dir: &Path, shown: &mut Shown) -> Result<(), 
         let show = async {
             while let Some(event) = told.recv().await {
                 if result.count(&event) {
-                    shown.take(value_of(&VerificationLine::from(event)))?;
+                    shown.take(value_of(&event_line(event)))?;
                 }
             }
             Ok(())
@@ -71,7 +65,7 @@ fn of_folder(config: &Config, data_dir: &Path, shown: &mut Shown) -> Result<(), 
         ended.map_err(CliError::from).and(is_shown)
     });
     ended?;
-    shown.take(value_of(&VerificationLine::Result((&result).into())))
+    shown.take(value_of(&VerificationLine::Result(result_body(&result))))
 }
 
 fn value_of(line: &VerificationLine) -> Value {
@@ -94,38 +88,35 @@ impl Shown {
         Self { is_json, bar, findings: Vec::new(), result: None }
     }
 
-    /// Takes one line.
-    fn take(&mut self, line: Value) -> Result<(), CliError> {
-        let of = |name: &str| line.get(name).filter(|value| !value.is_null());
-        if let Some(progress) = of("progress") {
-            let number = |name| progress.get(name).and_then(Value::as_u64);
-            let done = number("done").unwrap_or_default();
-            self.bar.set_message(output::text_of(progress, "part").to_owned());
-            self.bar.set_length(number("total").unwrap_or(done).max(done));
-            self.bar.set_position(done);
-        } else if let Some(finding) = of("finding") {
-            if self.is_json {
-                self.findings.push(finding.clone());
-            } else {
-                let text = |name| output::text_of(finding, name);
-                let line = format!("{}: {}: {}; {}", text("part"), text("place"), text("problem"), text("remedy"));
-                self.bar.suspend(|| output::line(line));
+    /// Takes one line; one of a kind that this program does not know is left out.
+    fn take(&mut self, mut line: Value) -> Result<(), CliError> {
+        match VerificationLine::deserialize(&line) {
+            Ok(VerificationLine::Progress { part, done, total }) => {
+                self.bar.set_message(part);
+                self.bar.set_length(total.unwrap_or(done).max(done));
+                self.bar.set_position(done);
             }
-        } else if let Some(error) = of("error").and_then(Value::as_str) {
-            return Err(CliError::failed(format!("the register cannot be looked through: {error}")));
-        } else if let Some(result) = of("result") {
-            self.result = Some(result.clone());
+            Ok(VerificationLine::Finding(_)) if self.is_json => {
+                self.findings.extend(line.get_mut("finding").map(Value::take));
+            }
+            Ok(VerificationLine::Finding(FindingBody { part, place, problem, remedy })) => {
+                self.bar.suspend(|| output::line(format_args!("{part}: {place}: {problem}; {remedy}")));
+            }
+            Ok(VerificationLine::Error(error)) => {
+                return Err(CliError::failed(format!("the register cannot be looked through: {error}")));
+            }
+            Ok(VerificationLine::Result(_)) => self.result = line.get_mut("result").map(Value::take),
+            Err(_) => {}
         }
         Ok(())
     }
 
-    /// Says what it came to.
+    /// Prints the result.
     fn end(self) -> Result<(), CliError> {
         let Some(mut result) = self.result else {
             return Err(CliError::unavailable("the look was broken off before its end: try again"));
         };
-        let number = |name| result.get(name).and_then(Value::as_u64).unwrap_or_default();
-        let (looked_at, findings) = (number("looked_at"), number("findings"));
+        let VerificationBody { looked_at, findings, .. } = read(result.clone())?;
         if self.is_json {
             if let Some(result) = result.as_object_mut() {
                 result.insert("listed".to_owned(), json!(self.findings));

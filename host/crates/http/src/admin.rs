@@ -3,8 +3,9 @@
 //! **Invariant:** nothing of it is on the public listener, and nothing of it answers without the admin token.
 
 pub mod access;
-pub mod dto;
 pub mod export;
+mod grant;
 pub mod import;
+pub mod resource;
 pub mod router;
 pub mod routes;

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::bounded;
 use super::paint::{Meaning, Paint};
-use crate::cli::admin_client::{AdminClient, Payload};
+use super::text_of;
+use crate::cli::admin_client::AdminClient;
 use crate::cli::{CliError, GlobalArgs, output};
 
 /// The biggest rule file that is read.
@@ -159,7 +160,7 @@ fn problems_of(admin: &AdminClient, file: &RuleFile) -> Vec<String> {
     let Content { subject, as_of, expression, cases, .. } = &file.content;
     let records: Vec<&Value> = cases.iter().map(|case| &case.record).collect();
     let body = json!({"expression": expression, "subject": subject, "as_of": as_of, "subjects": records});
-    let answer = match admin.call("POST", "/eligibility/evaluate", Payload::Json(&body)) {
+    let answer = match admin.send_json("POST", "/eligibility/evaluate", &body) {
         Ok(answer) => answer,
         Err(error) => return vec![error.to_string()],
     };
@@ -173,8 +174,8 @@ fn problems_of(admin: &AdminClient, file: &RuleFile) -> Vec<String> {
 fn difference(case: &Case, result: &Value) -> Option<String> {
     let list = |name: &str| result.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
     let missing: Vec<String> = list("missing").iter().filter_map(Value::as_str).map(str::to_owned).collect();
-    let errors: Vec<String> = list("errors").iter().map(|error| output::text_of(error, "code").to_owned()).collect();
-    let outcome = output::text_of(result, "outcome");
+    let errors: Vec<String> = list("errors").iter().map(|error| text_of(error, "code").to_owned()).collect();
+    let outcome = text_of(result, "outcome");
     let is_same = outcome == case.outcome && missing == case.missing && errors == case.errors;
     let told = |outcome: &str, missing: &[String], errors: &[String]| {
         let lacking: Vec<&str> = missing.iter().chain(errors).map(String::as_str).collect();

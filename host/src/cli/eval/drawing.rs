@@ -7,7 +7,7 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthChar;
 
 use super::paint::{Meaning, Paint};
-use crate::cli::output;
+use super::text_of;
 
 /// Columns from one tab stop to the next.
 const TAB_COLUMNS: usize = 4;
@@ -18,7 +18,7 @@ const BEFORE_COLUMNS: usize = 40;
 
 /// The lines of one diagnostic, each ended, with an empty one after them.
 pub fn draw(paint: &Paint, expression: &str, diagnostic: &Value) -> String {
-    let text = |name| output::text_of(diagnostic, name);
+    let text = |name| text_of(diagnostic, name);
     let number = |name: &str| {
         let number = diagnostic.get(name).and_then(Value::as_u64).unwrap_or_default();
         usize::try_from(number).unwrap_or(usize::MAX)

@@ -1,13 +1,12 @@
 //! `daftar eval --preview`: a rule over the whole register, drawn as bars or written as a table of everybody.
 
-use std::io::{BufRead, BufReader};
-
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
 
 use super::Rule;
 use super::paint::{Meaning, Paint};
+use super::text_of;
 use crate::cli::admin_client::{AdminClient, Payload};
 use crate::cli::{CliError, GlobalArgs, output};
 
@@ -48,22 +47,20 @@ pub fn run(
     body.insert("filter".to_owned(), filters(&args.filter)?);
     body.insert("subjects".to_owned(), json!(args.csv));
     body.extend(as_of.map(|day| ("as_of".to_owned(), json!(day))));
-    let answer = admin.download("POST", "/eligibility/preview", Payload::ForLines(&Value::Object(body)))?;
+    let lines = admin.lines("POST", "/eligibility/preview", Payload::for_lines(&body)?)?;
     if args.csv {
         output::line("subject,outcome,missing,errors");
     }
     let bar = bar(global.json);
     let mut result = None;
-    for line in BufReader::new(answer).lines() {
-        let line = line.map_err(|error| CliError::unavailable(format!("the server broke off: {error}")))?;
-        let line: Value = serde_json::from_str(&line)
-            .map_err(|error| CliError::failed(format!("a line of the server's answer is no JSON: {error}")))?;
+    for line in lines {
+        let line = line?;
         if let Some(progress) = line.get("progress") {
             bar.set_length(number(progress, "total"));
             bar.set_position(number(progress, "done"));
         } else if let Some(error) = line.get("error") {
             bar.finish_and_clear();
-            return Err(CliError::failed(output::text_of(error, "detail")));
+            return Err(CliError::failed(text_of(error, "detail")));
         } else if line.get("subject").is_some() {
             bar.suspend(|| output::line(row(&line)));
         } else {
@@ -109,9 +106,9 @@ fn number(of: &Value, name: &str) -> u64 {
 fn row(line: &Value) -> String {
     let list = |name: &str| line.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let missing: Vec<&str> = list("missing").iter().filter_map(Value::as_str).collect();
-    let errors: Vec<&str> = list("errors").iter().map(|error| output::text_of(error, "code")).collect();
+    let errors: Vec<&str> = list("errors").iter().map(|error| text_of(error, "code")).collect();
     let (missing, errors) = (missing.join(" "), errors.join(" "));
-    [output::text_of(line, "subject"), output::text_of(line, "outcome"), &missing, &errors].map(quoted).join(",")
+    [text_of(line, "subject"), text_of(line, "outcome"), &missing, &errors].map(quoted).join(",")
 }
 
 /// A cell of a table (RFC 4180).
@@ -141,7 +138,7 @@ fn drawn(paint: &Paint, result: &Value) -> String {
         (Some(from), None) => format!("{from} and more"),
         (None, _) => "not known".to_owned(),
     };
-    let gender = |of: &Value| match output::text_of(of, "display") {
+    let gender = |of: &Value| match text_of(of, "display") {
         "" => "not known".to_owned(),
         display => display.to_owned(),
     };
@@ -153,8 +150,7 @@ fn drawn(paint: &Paint, result: &Value) -> String {
     let missing = list("missing");
     if !missing.is_empty() {
         lines.extend([String::new(), paint.paint(Meaning::Aside, "missing facts that would decide")]);
-        lines
-            .extend(missing.iter().map(|of| format!("  {:>9}  {}", number(of, "count"), output::text_of(of, "field"))));
+        lines.extend(missing.iter().map(|of| format!("  {:>9}  {}", number(of, "count"), text_of(of, "field"))));
     }
     lines.join("\n")
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::paint::{Meaning, Paint};
+use super::text_of;
 use crate::cli::{CliError, output};
 
 /// How much of a part's text is shown, in characters.
@@ -18,8 +19,8 @@ const INDENT_MAX: usize = 30;
 /// There is no such record.
 pub fn show(paint: &Paint, result: &Value) -> Result<(), CliError> {
     if let Some(error) = result.get("error") {
-        let subject = output::text_of(result, "subject");
-        return Err(CliError::failed(format!("{subject}: {}", output::text_of(error, "detail"))));
+        let subject = text_of(result, "subject");
+        return Err(CliError::failed(format!("{subject}: {}", text_of(error, "detail"))));
     }
     output::line(drawn(paint, result).trim_end());
     Ok(())
@@ -31,20 +32,19 @@ pub fn lacking(result: &Value) -> String {
     let missing = missing.filter_map(Value::as_str).map(str::to_owned);
     let errors = result.get("errors").and_then(Value::as_array).into_iter().flatten().map(|error| {
         let number = |name: &str| error.get(name).and_then(Value::as_u64).unwrap_or_default();
-        format!("{} at line {}, column {}", output::text_of(error, "code"), number("line"), number("column"))
+        format!("{} at line {}, column {}", text_of(error, "code"), number("line"), number("column"))
     });
     missing.chain(errors).collect::<Vec<_>>().join(", ")
 }
 
 fn drawn(paint: &Paint, result: &Value) -> String {
-    let outcome = output::text_of(result, "outcome");
+    let outcome = text_of(result, "outcome");
     let meaning = match outcome {
         "eligible" => Meaning::Yes,
         "not_eligible" => Meaning::No,
         _ => Meaning::Unknown,
     };
-    let mut text =
-        format!("{}  {}\n", output::text_of(result, "subject"), paint.paint(meaning, &outcome.replace('_', " ")));
+    let mut text = format!("{}  {}\n", text_of(result, "subject"), paint.paint(meaning, &outcome.replace('_', " ")));
     let lacking = lacking(result);
     if !lacking.is_empty() {
         text += &format!("missing or wrong: {lacking}\n");
@@ -70,7 +70,7 @@ fn drawn(paint: &Paint, result: &Value) -> String {
 fn draw_part(paint: &Paint, depth: usize, part: &Value, drawn: &mut String) {
     let (value, meaning) = value_of(part.get("value").unwrap_or(&Value::Null));
     let item = part.get("item").and_then(Value::as_u64).map(|item| format!("[{item}] ")).unwrap_or_default();
-    let source: String = output::text_of(part, "text").split_whitespace().collect::<Vec<_>>().join(" ");
+    let source: String = text_of(part, "text").split_whitespace().collect::<Vec<_>>().join(" ");
     let mut shown: String = source.chars().filter(|one| !one.is_control()).take(TEXT_CHARACTERS_MAX).collect();
     if source.chars().count() > TEXT_CHARACTERS_MAX {
         shown.push('…');
@@ -104,7 +104,7 @@ fn value_of(value: &Value) -> (String, Meaning) {
         Value::Object(members) => {
             let count = |name: &str| members.get(name).and_then(Value::as_u64);
             match (members.get("display").and_then(Value::as_str), count("items_min"), count("items_max")) {
-                (Some(display), ..) => plain(format!("{display} ({})", output::text_of(value, "code"))),
+                (Some(display), ..) => plain(format!("{display} ({})", text_of(value, "code"))),
                 (None, Some(least), Some(most)) if least == most => plain(format!("{least} items")),
                 (None, Some(least), Some(most)) => plain(format!("{least} to {most} items")),
                 _ => plain("a record".to_owned()),

@@ -8,36 +8,26 @@ use serde::{Deserialize, Serialize};
 
 use super::part::Mark;
 use crate::cli::CliError;
+use daftar_api_types::admin::operation::ImportCounts;
 
 /// The version of the file's form.
 const VERSION: u32 = 1;
 
-/// How many lines ended how.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    pub read: u64,
-    pub created: u64,
-    pub updated: u64,
-    pub skipped: u64,
-    pub rejected: u64,
+/// The counts of two parts together.
+fn plus(one: ImportCounts, other: ImportCounts) -> ImportCounts {
+    ImportCounts {
+        read: one.read.saturating_add(other.read),
+        created: one.created.saturating_add(other.created),
+        updated: one.updated.saturating_add(other.updated),
+        skipped: one.skipped.saturating_add(other.skipped),
+        rejected: one.rejected.saturating_add(other.rejected),
+    }
 }
 
-impl Counts {
-    fn plus(self, other: Self) -> Self {
-        Self {
-            read: self.read.saturating_add(other.read),
-            created: self.created.saturating_add(other.created),
-            updated: self.updated.saturating_add(other.updated),
-            skipped: self.skipped.saturating_add(other.skipped),
-            rejected: self.rejected.saturating_add(other.rejected),
-        }
-    }
-
-    /// In words.
-    pub fn sentence(&self) -> String {
-        let Self { read, created, updated, skipped, rejected } = self;
-        format!("{read} read, {created} created, {updated} updated, {skipped} skipped, {rejected} rejected")
-    }
+/// Counts in words.
+pub fn sentence(counts: &ImportCounts) -> String {
+    let ImportCounts { read, created, updated, skipped, rejected } = counts;
+    format!("{read} read, {created} created, {updated} updated, {skipped} skipped, {rejected} rejected")
 }
 
 /// What an import is of: it goes on only with the same.
@@ -65,7 +55,7 @@ pub struct Progress {
     next_unit: u64,
     rejects_bytes: u64,
     rejected_rows_bytes: u64,
-    counts: Counts,
+    counts: ImportCounts,
 }
 
 impl Progress {
@@ -82,7 +72,7 @@ impl Progress {
             next_unit: unit,
             rejects_bytes: 0,
             rejected_rows_bytes: 0,
-            counts: Counts::default(),
+            counts: ImportCounts::default(),
         }
     }
 
@@ -143,15 +133,15 @@ impl Progress {
     }
 
     /// So far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> ImportCounts {
         self.counts
     }
 
     /// A part is done.
-    pub fn advance(&mut self, next: Mark, counts: Counts, rejects_bytes: (u64, u64)) {
+    pub fn advance(&mut self, next: Mark, counts: ImportCounts, rejects_bytes: (u64, u64)) {
         let Mark { offset, line, unit } = next;
         (self.next_offset, self.next_line, self.next_unit) = (offset, line, unit);
-        self.counts = self.counts.plus(counts);
+        self.counts = plus(self.counts, counts);
         (self.rejects_bytes, self.rejected_rows_bytes) = rejects_bytes;
     }
 
@@ -194,7 +184,7 @@ mod tests {
         let path = folder.path().join("x.progress.json");
         assert_eq!(Progress::load(&path).unwrap(), None);
         let mut progress = Progress::begin("0123456789".to_owned(), &identity("a"), Mark::START);
-        let counts = Counts { read: 3, created: 2, rejected: 1, ..Counts::default() };
+        let counts = ImportCounts { read: 3, created: 2, rejected: 1, ..ImportCounts::default() };
         progress.advance(Mark { offset: 5, line: 4, unit: 4 }, counts, (77, 8));
         progress.save(&path).unwrap();
         let loaded = Progress::load(&path).unwrap().unwrap();

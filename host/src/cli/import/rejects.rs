@@ -12,9 +12,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
 
 use super::part::{EarlyReject, Part};
-use super::progress::Counts;
 use super::send::Answer;
 use crate::cli::CliError;
+use daftar_api_types::admin::operation::ImportCounts;
 
 /// The lines that were refused, and of a table the rows that could not be read, to be mended as rows.
 pub struct Rejects {
@@ -109,7 +109,7 @@ impl Rejects {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn add(&mut self, part: &Part, answer: Answer) -> Result<Counts, CliError> {
+    pub fn add(&mut self, part: &Part, answer: Answer) -> Result<ImportCounts, CliError> {
         let mut lines: Vec<(u64, String)> = part.rejects.iter().map(|reject| (reject.line, early(reject))).collect();
         for refused in &answer.rejected {
             let (line, text) = part.unit(refused.line).unwrap_or((refused.line, b""));
@@ -129,8 +129,8 @@ impl Rejects {
             rows.add(&text)?;
         }
         let early = part.rejects.len() as u64;
-        let Counts { read, rejected, .. } = answer.counts;
-        Ok(Counts { read: read.saturating_add(early), rejected: rejected.saturating_add(early), ..answer.counts })
+        let ImportCounts { read, rejected, .. } = answer.counts;
+        Ok(ImportCounts { read: read.saturating_add(early), rejected: rejected.saturating_add(early), ..answer.counts })
     }
 
     /// Takes the files away that hold nothing.

@@ -3,19 +3,20 @@
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::part::Part;
-use super::progress::Counts;
 use crate::cli::CliError;
 use crate::cli::admin_client::{AdminClient, Payload};
+use daftar_api_types::admin::operation::{ImportCounts, ImportLine, StoppedBody};
 use daftar_service::bulk::desk;
 
 /// How often a part is sent that a busy server did not take, a second after one another.
 const ATTEMPTS_MAX: u32 = 45;
 const PAUSE: Duration = Duration::from_secs(1);
 /// The status of what may be sent again.
-const UNAVAILABLE: u64 = 503;
+const UNAVAILABLE: u16 = 503;
 
 /// Sends the parts of one import.
 pub struct Sender<'s> {
@@ -28,7 +29,7 @@ pub struct Sender<'s> {
 
 /// What became of a part.
 pub struct Answer {
-    pub counts: Counts,
+    pub counts: ImportCounts,
     pub rejected: Vec<Refused>,
 }
 
@@ -85,18 +86,18 @@ impl Sender<'_> {
         let mut rejected = Vec::new();
         for line in BufReader::new(answer).lines() {
             let line = line.map_err(|error| CliError::unavailable(format!("the server went away: {error}")))?;
-            let told: Value = serde_json::from_str(&line).map_err(|_| unexpected())?;
-            if told.get("done").is_some() {
-                let counts = serde_json::from_value(counts_of(&told)).map_err(|_| unexpected())?;
-                return Ok(Attempt::Done(Answer { counts, rejected }));
-            }
-            if let Some(stopped) = told.get("stopped") {
-                let detail = stopped.get("detail").and_then(Value::as_str).unwrap_or("the server stopped").to_owned();
-                let may_again = stopped.get("status").and_then(Value::as_u64) == Some(UNAVAILABLE);
-                return if may_again { Ok(Attempt::Again(detail)) } else { Err(CliError::failed(detail)) };
-            }
-            if let (Some(line), Some(errors)) = (told.get("line").and_then(Value::as_u64), told.get("errors")) {
-                rejected.push(Refused { line, errors: errors.clone() });
+            let mut told: Value = serde_json::from_str(&line).map_err(|_| unexpected())?;
+            match ImportLine::deserialize(&told).map_err(|_| unexpected())? {
+                ImportLine::Rejected { line, .. } => {
+                    let errors = told.get_mut("errors").map(Value::take).unwrap_or_default();
+                    rejected.push(Refused { line, errors });
+                }
+                ImportLine::Durable { .. } => {}
+                ImportLine::Ended { counts, .. } => return Ok(Attempt::Done(Answer { counts, rejected })),
+                ImportLine::Stopped { stopped: StoppedBody { status: UNAVAILABLE, detail }, .. } => {
+                    return Ok(Attempt::Again(detail));
+                }
+                ImportLine::Stopped { stopped, .. } => return Err(CliError::failed(stopped.detail)),
             }
         }
         Err(CliError::unavailable("the server went away before the lines were written"))
@@ -111,11 +112,6 @@ impl Sender<'_> {
         let query = query.append_pair("id", &self.id).append_pair("note", note).finish();
         self.admin.call("DELETE", &format!("/import?{query}"), Payload::Empty).map(|_| ())
     }
-}
-
-fn counts_of(told: &Value) -> Value {
-    let names = ["read", "created", "updated", "skipped", "rejected"];
-    names.iter().filter_map(|name| Some(((*name).to_owned(), told.get(*name)?.clone()))).collect()
 }
 
 fn unexpected() -> CliError {

@@ -3,9 +3,9 @@
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::{MoreArgs, patch, read, read_identifier, show};
-use crate::cli::admin_client::AdminClient;
-use crate::cli::{CliError, GlobalArgs};
+use super::{Identifier, MoreArgs, Program, patch, read_identifier, show};
+use crate::cli::CliError;
+use crate::cli::admin_client::{AdminClient, read};
 
 /// What is changed of a program.
 #[derive(Debug, Args)]
@@ -55,32 +55,30 @@ pub struct UpdateArgs {
     more: MoreArgs,
 }
 
-/// Changes what is given.
-pub(super) fn update(global: &GlobalArgs, admin: &AdminClient, args: UpdateArgs) -> Result<(), CliError> {
+/// Changes what is given; returns the program.
+pub(super) fn update(admin: &AdminClient, args: UpdateArgs) -> Result<Value, CliError> {
     let UpdateArgs { id, add_identifier, end_identifier, ended_on, if_version, .. } = &args;
     let (id, mut version) = (id.clone(), if_version.map(|version| version.to_string()));
     let identifiers = if add_identifier.is_empty() && end_identifier.is_empty() {
         None
     } else {
         // A patch replaces the whole list, so it has to be of the version that was read.
-        let program = read(admin, &id)?;
-        let read_version = program.pointer("/meta/version_id").and_then(Value::as_str).map(str::to_owned);
-        version = version.or(read_version);
-        Some(identifiers(&program, add_identifier, end_identifier, ended_on.as_deref())?)
+        let program: Program = read(show(admin, &id)?)?;
+        version = version.or(program.meta.version_id);
+        Some(identifiers(program.identifier, add_identifier, end_identifier, ended_on.as_deref())?)
     };
     let body = args.members(identifiers);
     if body.is_empty() {
         return Err(CliError::usage("nothing to change was given; `daftar program update --help` lists what can be"));
     }
-    show(global, &patch(admin, &id, &Value::Object(body), version.as_deref())?);
-    Ok(())
+    patch(admin, &id, &body, version)
 }
 
 impl UpdateArgs {
     /// The members of a patch, `null` for what is taken out.
-    fn members(self, identifiers: Option<Vec<Value>>) -> Map<String, Value> {
+    fn members(self, identifiers: Option<Vec<Identifier>>) -> Map<String, Value> {
         let mut body = self.more.members();
-        body.extend(identifiers.map(|identifiers| ("identifier".to_owned(), Value::Array(identifiers))));
+        body.extend(identifiers.map(|identifiers| ("identifier".to_owned(), json!(identifiers))));
         body.extend(self.name.map(|name| ("name".to_owned(), Value::String(name))));
         body.extend(self.active.map(|active| ("active".to_owned(), Value::Bool(active))));
         body.extend(self.enforce.map(|enforce| ("enforce_eligibility".to_owned(), Value::Bool(enforce))));
@@ -105,22 +103,17 @@ impl UpdateArgs {
 
 /// The identifiers of a program with some added and some ended.
 fn identifiers(
-    program: &Value,
+    mut all: Vec<Identifier>,
     added: &[String],
     ended: &[String],
     last_day: Option<&str>,
-) -> Result<Vec<Value>, CliError> {
-    let mut all = program.get("identifier").and_then(Value::as_array).cloned().unwrap_or_default();
+) -> Result<Vec<Identifier>, CliError> {
     for text in ended {
-        let wanted = read_identifier(text)?;
-        let is_wanted = |one: &&mut Value| ["system", "value"].iter().all(|name| one.get(name) == wanted.get(name));
-        let Some(Value::Object(found)) = all.iter_mut().find(is_wanted) else {
+        let Identifier { system, value, .. } = read_identifier(text)?;
+        let Some(found) = all.iter_mut().find(|one| one.system == system && one.value == value) else {
             return Err(CliError::failed(format!("the program has no identifier `{text}`")));
         };
-        let period = found.entry("period").or_insert_with(|| json!({}));
-        if let Value::Object(period) = period {
-            period.insert("end".to_owned(), json!(last_day));
-        }
+        found.period.get_or_insert_default().end = last_day.map(str::to_owned);
     }
     for text in added {
         all.push(read_identifier(text)?);

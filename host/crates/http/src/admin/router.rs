@@ -1,68 +1,60 @@
 //! Every route of the admin listener, with what it answers in.
 
 use axum::Router;
-use axum::extract::Request;
-use axum::http::{Method, StatusCode};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, delete, get, post};
+use axum::routing::{get, post};
 
 use super::access::{METRICS_PATH, require_token};
+use super::resource::Routes;
 use super::routes::{
-    audit, backup, checkup, client, concept_group, consent, eligibility, export, identifier_system, import, local_code,
-    metrics, plugin, plugin_use, program, signing_key, upgrade_report, verification, workbench,
+    audit, backup, checkup, client, consent, deployment, eligibility, export, import, plugin, program, signing_key,
 };
 use crate::api::endpoint::HEALTH_PATHS;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::accept::{LINES, check_offered};
+use crate::api::extract::path::NamePath;
+use crate::api::extract::query::NoParameters;
 use crate::api::middleware::answer::{answer, answer_administrator};
 use crate::api::routes::health;
+use crate::api::routes::workbench::{serve_file, serve_page};
 use crate::state::AppState;
 
 /// Where the admin API begins.
 pub const BASE_PATH: &str = "/admin/v1";
 
+/// The text format of Prometheus, version 0.0.4.
+static METRICS_TYPE: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+
 /// Where the workbench is on the admin listener. By this path the page knows whom it signs in.
 pub const WORKBENCH_PATH: &str = "/admin/workbench";
 
-/// Every path below [`BASE_PATH`], with what is done there. The tests walk it: none of these is on the public listener.
+/// Every path below [`BASE_PATH`] with its handlers. The tests walk it: none of these is on the public listener.
 #[must_use]
-pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
-    vec![
+pub fn routes() -> Routes {
+    let mut routes = vec![
         ("/audit", get(audit::query)),
         ("/backup", post(backup::make)),
-        ("/checkup", get(checkup::look)),
-        ("/clients", get(client::list).post(client::create)),
-        ("/clients/{id}", get(client::show).patch(client::set)),
-        ("/clients/{id}/disable", post(client::disable)),
-        ("/clients/{id}/enable", post(client::enable)),
-        ("/clients/{id}/rotate-secret", post(client::rotate_secret)),
-        ("/clients/{id}/grants", post(client::grant)),
-        ("/clients/{id}/grants/{scope}", delete(client::revoke)),
-        ("/concept-groups", get(concept_group::list)),
-        ("/concept-groups/{name}", get(concept_group::show).put(concept_group::set).delete(concept_group::reset)),
-        ("/identifier-systems", get(identifier_system::list).post(identifier_system::add)),
-        ("/identifier-systems/{uri}", delete(identifier_system::remove)),
         ("/export", get(export::export)),
         ("/import", post(import::import).delete(import::end)),
-        ("/local-codes", get(local_code::list).post(local_code::add)),
-        ("/local-codes/{code}", get(local_code::show).patch(local_code::update)),
-        ("/local-codes/{code}/deprecate", post(local_code::deprecate)),
-        ("/plugin-reports", post(upgrade_report::report)),
         ("/consents", get(consent::list).post(consent::create)),
         ("/consents/{consent_id}", get(consent::show)),
         ("/consents/{consent_id}/withdraw", post(consent::withdraw)),
         ("/eligibility/evaluate", post(eligibility::evaluate)),
         ("/eligibility/preview", post(eligibility::preview)),
         ("/eligibility/validate", post(eligibility::validate)),
-        ("/plugins", get(plugin::list).post(plugin::install)),
-        ("/plugins/{name}", get(plugin_use::show).delete(plugin::remove)),
         ("/program-rules", get(program::broken_rules)),
         ("/programs", get(program::list).post(program::create)),
         ("/programs/{identifier}", get(program::show).patch(program::update)),
-        ("/signing-keys", get(signing_key::list).post(signing_key::rotate)),
-        ("/verification", get(verification::verify)),
-    ]
+    ];
+    routes.extend(checkup::routes());
+    routes.extend(client::routes());
+    routes.extend(deployment::routes());
+    routes.extend(plugin::routes());
+    routes.extend(signing_key::routes());
+    routes
 }
 
 /// The media types that a call is answered in when it succeeds; none where there is no body. The metrics page is text whatever is
@@ -95,14 +87,14 @@ pub fn router(state: AppState) -> Router {
     let [live_path, ready_path] = HEALTH_PATHS;
     Router::new()
         .nest(BASE_PATH, routes)
-        .route(METRICS_PATH, get(metrics::page))
+        .route(METRICS_PATH, get(metrics))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .layer(from_fn_with_state(state.clone(), require_token))
         .route(live_path, get(health::live))
         .route(ready_path, get(health::ready))
-        .route(WORKBENCH_PATH, get(workbench::page))
-        .route(&format!("{WORKBENCH_PATH}/{{file}}"), get(workbench::file))
+        .route(WORKBENCH_PATH, get(workbench_page))
+        .route(&format!("{WORKBENCH_PATH}/{{file}}"), get(workbench_file))
         .layer(from_fn_with_state(state.clone(), answer_administrator))
         .with_state(state)
 }
@@ -110,11 +102,26 @@ pub fn router(state: AppState) -> Router {
 /// The metrics listener's router: the metrics page and nothing else, without a token.
 pub fn metrics_router(state: AppState) -> Router {
     Router::new()
-        .route(METRICS_PATH, get(metrics::page))
+        .route(METRICS_PATH, get(metrics))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .layer(from_fn_with_state(state.clone(), answer))
         .with_state(state)
+}
+
+/// All metrics, as Prometheus reads them.
+async fn metrics(State(app): State<AppState>) -> Response {
+    ([(header::CONTENT_TYPE, METRICS_TYPE.clone())], app.metrics_page()).into_response()
+}
+
+/// The workbench's page, which is the same for all: it asks for its content with the admin token.
+async fn workbench_page(_: NoParameters, headers: HeaderMap) -> Result<Response, ApiError> {
+    serve_page(&headers)
+}
+
+/// A file that the page loads.
+async fn workbench_file(NamePath(name): NamePath, _: NoParameters, headers: HeaderMap) -> Result<Response, ApiError> {
+    serve_file(&headers, &name)
 }
 
 async fn unknown_path() -> ApiError {

@@ -12,6 +12,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream;
+use serde::Serialize;
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
@@ -57,6 +58,15 @@ pub fn answer<T: Telling>(
     let mut response = Response::new(Body::from_stream(lines));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(LINES));
     response
+}
+
+/// Writes a value as a line of JSON; one that cannot be JSON is left out.
+pub fn write_line(value: &impl Serialize, out: &mut Vec<u8>) {
+    let before = out.len();
+    match serde_json::to_writer(&mut *out, value) {
+        Ok(()) => out.push(b'\n'),
+        Err(_) => out.truncate(before),
+    }
 }
 
 /// Ends a task when its answer is dropped.

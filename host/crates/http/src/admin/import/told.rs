@@ -1,139 +1,62 @@
-//! What an import tells while it runs, one JSON object a line.
-
-use serde::Serialize;
+//! The lines by which an import reports while it runs.
 
 use crate::api::error::Problem;
-use daftar_domain::error::{AppError, FieldProblem};
+use daftar_api_types::admin::operation::{ImportCounts, ImportErrorBody, ImportLine, StoppedBody};
+use daftar_domain::error::AppError;
 use daftar_service::bulk::Done;
 
-/// The most problems of one line that are told.
+/// The most problems of one line that are reported.
 const PROBLEMS_MAX: usize = 50;
 
-/// How many lines of a request ended how.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    read: u64,
-    created: u64,
-    updated: u64,
-    skipped: u64,
-    rejected: u64,
-}
-
-impl Counts {
-    /// Counts a line.
-    pub fn count(&mut self, result: &Result<Done, AppError>) {
-        self.read += 1;
-        match result {
-            Ok(Done::Created) => self.created += 1,
-            Ok(Done::Updated) => self.updated += 1,
-            Ok(Done::Skipped) => self.skipped += 1,
-            Err(_) => self.rejected += 1,
-        }
-    }
-
-    /// For the audit log.
-    #[must_use]
-    pub fn sentence(&self) -> String {
-        let Self { read, created, updated, skipped, rejected } = self;
-        format!("{read} lines read, {created} created, {updated} updated, {skipped} skipped, {rejected} rejected")
+/// Counts a line.
+pub fn count(counts: &mut ImportCounts, result: &Result<Done, AppError>) {
+    counts.read += 1;
+    match result {
+        Ok(Done::Created) => counts.created += 1,
+        Ok(Done::Updated) => counts.updated += 1,
+        Ok(Done::Skipped) => counts.skipped += 1,
+        Err(_) => counts.rejected += 1,
     }
 }
 
-/// One thing that is told.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub enum Told {
-    /// A line that was refused; nothing of it was written.
-    Rejected {
-        /// Its number.
-        line: u64,
-        /// With which status a single call would have been answered.
-        status: u16,
-        /// One sentence.
-        detail: String,
-        /// What is wrong with which field.
-        errors: Vec<ErrorBody>,
-    },
-    /// Everything up to that line is on disk, or was told as refused.
-    Durable {
-        /// Its number.
-        durable: u64,
-        /// So far.
-        #[serde(flatten)]
-        counts: Counts,
-    },
-    /// All lines are done.
-    Ended {
-        /// Always.
-        done: bool,
-        /// The last line that was done; none where there was none.
-        durable: Option<u64>,
-        /// In all.
-        #[serde(flatten)]
-        counts: Counts,
-    },
-    /// It stopped for a reason that is no line's fault: lines after the last durable one may have been written.
-    Stopped {
-        /// Why.
-        stopped: StoppedBody,
-        /// The last line that was done.
-        durable: Option<u64>,
-        /// Until then.
-        #[serde(flatten)]
-        counts: Counts,
-    },
+/// Counts in words, for the audit log.
+#[must_use]
+pub fn sentence(counts: &ImportCounts) -> String {
+    let ImportCounts { read, created, updated, skipped, rejected } = counts;
+    format!("{read} lines read, {created} created, {updated} updated, {skipped} skipped, {rejected} rejected")
 }
 
-/// Why an import stopped.
-#[derive(Debug, Serialize)]
-pub struct StoppedBody {
-    status: u16,
-    detail: String,
+/// A line that was rejected.
+#[must_use]
+pub fn rejected(line: u64, error: AppError) -> ImportLine {
+    let (field, code) = place_of(&error);
+    let Problem { status, detail, errors, .. } = Problem::from(error);
+    let errors = errors.into_iter().take(PROBLEMS_MAX);
+    let mut errors: Vec<ImportErrorBody> = errors
+        .map(|problem| ImportErrorBody {
+            field: problem.field,
+            code: problem.code.to_owned(),
+            message: problem.message,
+        })
+        .collect();
+    if errors.is_empty() {
+        let (field, code) = (field.to_owned(), code.to_owned());
+        errors.push(ImportErrorBody { field, code, message: detail.clone() });
+    }
+    ImportLine::Rejected { line, status: status.as_u16(), detail, errors }
 }
 
-/// What is wrong with one field.
-#[derive(Debug, Serialize)]
-pub struct ErrorBody {
-    field: String,
-    code: &'static str,
-    message: String,
+/// Why an import or export stopped.
+#[must_use]
+pub fn stopped_by(error: AppError) -> StoppedBody {
+    let Problem { status, detail, .. } = Problem::from(error);
+    StoppedBody { status: status.as_u16(), detail }
 }
 
-impl From<FieldProblem> for ErrorBody {
-    fn from(FieldProblem { field, code, message }: FieldProblem) -> Self {
-        Self { field, code, message }
-    }
-}
-
-impl Told {
-    /// A line that was refused.
-    #[must_use]
-    pub fn rejected(line: u64, error: AppError) -> Self {
-        let (field, code) = place_of(&error);
-        let Problem { status, detail, errors, .. } = Problem::from(error);
-        let mut errors: Vec<ErrorBody> = errors.into_iter().take(PROBLEMS_MAX).map(ErrorBody::from).collect();
-        if errors.is_empty() {
-            errors.push(ErrorBody { field: field.to_owned(), code, message: detail.clone() });
-        }
-        Self::Rejected { line, status: status.as_u16(), detail, errors }
-    }
-
-    /// Why it stopped.
-    #[must_use]
-    pub fn stopped(error: AppError, durable: Option<u64>, counts: Counts) -> Self {
-        let Problem { status, detail, .. } = Problem::from(error);
-        Self::Stopped { stopped: StoppedBody { status: status.as_u16(), detail }, durable, counts }
-    }
-
-    /// As a line.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        let before = out.len();
-        if serde_json::to_writer(&mut *out, self).is_err() {
-            out.truncate(before);
-            return;
-        }
-        out.push(b'\n');
-    }
+/// The last line of an import that stopped.
+#[must_use]
+pub fn stopped(error: AppError, durable: Option<u64>, counts: ImportCounts) -> ImportLine {
+    ImportLine::Stopped { stopped: stopped_by(error), durable, counts }
 }
 
 /// The field that a refusal is about that names none itself, and the kind of fault.

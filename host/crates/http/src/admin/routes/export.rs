@@ -7,17 +7,19 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::admin::access::Administrator;
 use crate::admin::export::body::{self, Codes, Meta};
 use crate::admin::export::cursor::ExportCursor;
+use crate::admin::import::told::stopped_by;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::accept::LINES;
 use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::lines::write_line;
 use crate::api::routes::individual_search;
 use crate::state::AppState;
+use daftar_api_types::admin::operation::{ExportLine, ExportProgress};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::calendar::format_instant;
 use daftar_domain::context::OpContext;
@@ -131,9 +133,9 @@ impl Sending {
         match self.page().await {
             Ok((bytes, is_over)) => (bytes.into(), is_over),
             Err(error) => {
-                let Problem { status, detail, .. } = Problem::from(error);
-                let stopped = json!({"$export": {"stopped": {"status": status.as_u16(), "detail": detail}}});
-                (format!("{stopped}\n").into(), true)
+                let mut out = Vec::new();
+                write_line(&line(ExportProgress::Stopped { stopped: stopped_by(error) }), &mut out);
+                (out.into(), true)
             }
         }
     }
@@ -162,19 +164,22 @@ impl Sending {
                 kinds.copied().next().map(|kind| ExportCursor { at, kind, after: RecordId(0) })
             }
         };
-        let told = match next {
+        let progress = match next {
             Some(next) => {
                 self.asked.cursor = next;
-                json!({"$export": {"cursor": next.seal(&self.app.cursors)?, "records": self.sent}})
+                ExportProgress::Cursor { cursor: next.seal(&self.app.cursors)?, records: self.sent }
             }
             None => {
                 let note = format!("export as of {}: {} records were sent", format_instant(at), self.sent);
                 tell(&self.ctx, &self.app, note, self.sent).await?;
-                json!({"$export": {"done": true, "records": self.sent, "as_of": format_instant(at)}})
+                ExportProgress::Done { done: true, records: self.sent, as_of: format_instant(at) }
             }
         };
-        out.extend_from_slice(told.to_string().as_bytes());
-        out.push(b'\n');
+        write_line(&line(progress), &mut out);
         Ok((out, next.is_none()))
     }
+}
+
+fn line(export: ExportProgress) -> ExportLine {
+    ExportLine { export }
 }

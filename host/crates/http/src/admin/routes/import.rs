@@ -12,12 +12,14 @@ use futures_util::{Stream, StreamExt};
 use crate::admin::access::Administrator;
 use crate::admin::import::lines::{LINE_BYTES_MAX, RawLine, batches};
 use crate::admin::import::read::{self, Reading};
-use crate::admin::import::told::{Counts, Told};
+use crate::admin::import::told;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::accept::LINES;
 use crate::api::extract::body::read_bounded;
 use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::lines::write_line;
 use crate::state::AppState;
+use daftar_api_types::admin::operation::{ImportCounts, ImportLine};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
@@ -72,7 +74,7 @@ pub async fn import(
         ctx,
         app,
         asked,
-        counts: Counts::default(),
+        counts: ImportCounts::default(),
         durable: None,
         told: 0,
         _turn: turn,
@@ -200,7 +202,7 @@ struct Progress<S> {
     ctx: OpContext,
     app: AppState,
     asked: Asked,
-    counts: Counts,
+    counts: ImportCounts,
     durable: Option<u64>,
     told: u64,
     _turn: Turn,
@@ -214,28 +216,28 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Progr
             let done = match self.run.next().await {
                 Ok(done) if done.is_empty() => {
                     let ended = self.ended().await;
-                    ended.write(&mut out);
+                    write_line(&ended, &mut out);
                     return (out.into(), true);
                 }
                 Ok(done) => done,
                 Err(error) => {
                     tracing::warn!(import.id = %self.asked.id, error = %error, "an import stopped");
-                    Told::stopped(error, self.durable, self.counts).write(&mut out);
+                    write_line(&told::stopped(error, self.durable, self.counts), &mut out);
                     return (out.into(), true);
                 }
             };
             for (line, result) in done {
-                self.counts.count(&result);
+                told::count(&mut self.counts, &result);
                 self.durable = Some(line);
                 self.told += 1;
                 if let Err(error) = result {
-                    Told::rejected(line, error).write(&mut out);
+                    write_line(&told::rejected(line, error), &mut out);
                 }
             }
             if self.told >= TOLD_EVERY_LINES {
                 self.told = 0;
                 if let Some(durable) = self.durable {
-                    Told::Durable { durable, counts: self.counts }.write(&mut out);
+                    write_line(&ImportLine::Durable { durable, counts: self.counts }, &mut out);
                 }
             }
             if !out.is_empty() {
@@ -244,14 +246,14 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Progr
         }
     }
 
-    async fn ended(&mut self) -> Told {
+    async fn ended(&mut self) -> ImportLine {
         let (durable, counts) = (self.durable, self.counts);
         let lines = format!("from line {} to {}", self.asked.first_line, durable.unwrap_or(self.asked.first_line));
         let checked = if self.asked.is_rehearsal { "only checked, nothing written: " } else { "" };
-        let note = format!("import {} {lines}: {checked}{}", self.asked.id, counts.sentence());
+        let note = format!("import {} {lines}: {checked}{}", self.asked.id, told::sentence(&counts));
         match tell(&self.ctx, &self.app, note).await {
-            Ok(()) => Told::Ended { done: true, durable, counts },
-            Err(error) => Told::stopped(error, durable, counts),
+            Ok(()) => ImportLine::Ended { done: true, durable, counts },
+            Err(error) => told::stopped(error, durable, counts),
         }
     }
 }

@@ -4,10 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
 
 use crate::admin::access::Administrator;
-use crate::admin::dto::ListBody;
 use crate::api::dto::merge::patched;
 use crate::api::dto::reader::Problems;
 use crate::api::dto::record::{self as body, WrittenProgramBody};
@@ -20,6 +18,8 @@ use crate::api::routes::individual::etag;
 use crate::api::routes::program::read_conditions;
 use crate::api::routes::search::Envelope;
 use crate::state::AppState;
+use daftar_api_types::admin::ListBody;
+use daftar_api_types::admin::operation::BrokenRuleBody;
 use daftar_domain::field::FieldSet;
 use daftar_service::program::{self, WrittenProgram, rules};
 use daftar_service::records;
@@ -43,15 +43,6 @@ pub async fn create(
     Ok(answer(StatusCode::CREATED, &written))
 }
 
-/// A rule that cannot be evaluated any more.
-#[derive(Debug, Serialize)]
-struct BrokenRuleBody<'a> {
-    program: &'a str,
-    eligibility: &'a str,
-    message: &'a str,
-    diagnostics: Vec<DiagnosticItem<'a>>,
-}
-
 /// Lists the programs whose rules are not valid any more, with what is wrong with them.
 pub async fn broken_rules(
     Administrator(ctx): Administrator,
@@ -60,9 +51,9 @@ pub async fn broken_rules(
 ) -> Result<Response, ApiError> {
     let broken = rules::broken(&ctx, &app.registry, &app.engine).await?;
     let bodies = broken.iter().map(|rule| BrokenRuleBody {
-        program: &rule.program,
-        eligibility: &rule.expression,
-        message: &rule.message,
+        program: rule.program.clone(),
+        eligibility: rule.expression.clone(),
+        message: rule.message.clone(),
         diagnostics: rule.diagnostics.iter().map(DiagnosticItem::from).collect(),
     });
     Ok(Json(ListBody { data: bodies.collect() }).into_response())

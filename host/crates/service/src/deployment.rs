@@ -1,4 +1,5 @@
-//! What the administrator does with concept groups.
+//! The operations on concept groups, and on other keyed lists of the deployment that take few lines. Local codes and identifier systems have
+//! files of their own.
 //!
 //! **Invariant:** every code of a group that is set is known when it is set. The deployment's definition wins over a pack's.
 
@@ -18,10 +19,14 @@ const SEARCHES_MAX: usize = 50;
 /// # Errors
 /// [`AppError::Invalid`] with every selection that is not right, [`AppError::Conflict`] when there is no room, or when the
 /// store fails.
-pub async fn set(ctx: &OpContext, publisher: &VocabularyPublisher, group: ConceptGroup) -> Result<(), AppError> {
+pub async fn set_concept_group(
+    ctx: &OpContext,
+    publisher: &VocabularyPublisher,
+    group: ConceptGroup,
+) -> Result<(), AppError> {
     let target = group.name.clone();
     let decide = move |deployment: &Deployment, generation: &Generation| {
-        check(generation, &group)?;
+        check_selections(generation, &group)?;
         let is_new = deployment.concept_group(&group.name).is_none();
         if is_new && deployment.concept_groups().len() >= CONCEPT_GROUPS_MAX {
             let message = format!("there are {CONCEPT_GROUPS_MAX} concept groups, and no more are kept");
@@ -36,7 +41,7 @@ pub async fn set(ctx: &OpContext, publisher: &VocabularyPublisher, group: Concep
 ///
 /// # Errors
 /// [`AppError::NotThere`] when the deployment defines no such group, or when the store fails.
-pub async fn reset(ctx: &OpContext, publisher: &VocabularyPublisher, name: &str) -> Result<(), AppError> {
+pub async fn reset_concept_group(ctx: &OpContext, publisher: &VocabularyPublisher, name: &str) -> Result<(), AppError> {
     let of = name.to_owned();
     let decide = move |deployment: &Deployment, _: &Generation| {
         if deployment.concept_group(&of).is_none() {
@@ -52,7 +57,7 @@ pub async fn reset(ctx: &OpContext, publisher: &VocabularyPublisher, name: &str)
     publisher.decide(ctx, shown(name), "concept group reset", decide).await
 }
 
-fn check(generation: &Generation, group: &ConceptGroup) -> Result<(), AppError> {
+fn check_selections(generation: &Generation, group: &ConceptGroup) -> Result<(), AppError> {
     let mut problems = Vec::new();
     if let Err(found) = check_concept_group(group.clone()) {
         problems.extend(found.problems().iter().map(|problem| FieldProblem {
@@ -101,7 +106,7 @@ mod tests {
         let (first, last) = wrong.split_at(30);
         let includes: Vec<&str> = first.iter().map(String::as_str).collect();
         let excludes: Vec<&str> = last.iter().map(String::as_str).collect();
-        let refused = check(&generation(), &concept_group("many", &includes, &excludes));
+        let refused = check_selections(&generation(), &concept_group("many", &includes, &excludes));
         let Err(AppError::Invalid(problems)) = refused else { panic!("{refused:?}") };
         assert_eq!(problems.len(), wrong.len(), "every wrong code is counted");
         assert!(problems.iter().all(|problem| problem.code == "unknown_code"), "{problems:?}");

@@ -1,11 +1,8 @@
-//! What is granted to a client, in and out: a scope, and the fields that it opens.
-
-use std::collections::BTreeMap;
+//! Reads what is granted to a client: a scope, and the fields that it grants access to.
 
 use serde_json::{Map, Value};
 
 use crate::api::dto::reader::{ObjectReader, Problems, text_value};
-use daftar_domain::client::Client;
 use daftar_domain::extension::{EXTENSION, ExtensionFields};
 use daftar_domain::field::{FieldName, FieldSet, extension_key, fields_of};
 use daftar_domain::scope::{Resource, Scope};
@@ -106,16 +103,6 @@ fn unknown(resource: Resource, text: &str, declared: &ExtensionFields) -> String
         }
         None => format!("`{shown}` is no field of `{}`; it has {}", resource.name(), known.join(", ")),
     }
-}
-
-/// The fields of each grant that is restricted, by scope.
-#[must_use]
-pub fn restrictions(client: &Client) -> BTreeMap<String, Vec<String>> {
-    let restricted = client.grants.iter().filter_map(|(scope, fields)| match fields {
-        FieldSet::All => None,
-        FieldSet::Only(names) => Some((scope.to_string(), names.iter().map(ToString::to_string).collect())),
-    });
-    restricted.collect()
 }
 
 #[cfg(test)]

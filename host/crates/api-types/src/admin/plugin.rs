@@ -1,0 +1,282 @@
+//! Plugins: what is installed and how it is used, and what installing another version would change.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The installed plugins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PluginsBody {
+    /// The loaded ones.
+    pub data: Vec<PluginBody>,
+    /// Those that are not active; one that is loaded and not active is in both lists.
+    pub unloaded: Vec<UnloadedPluginBody>,
+}
+
+/// A loaded plugin, with its use since it was loaded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PluginBody {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its kind, such as `vocabulary-pack`.
+    pub kind: String,
+    /// The version of the interface that it is built against.
+    pub interface: String,
+    /// The digest of its component.
+    pub digest: String,
+    /// Who signed it.
+    pub signer: String,
+    /// The size of its component.
+    pub size_bytes: usize,
+    /// The size of its machine code.
+    pub compiled_bytes: usize,
+    /// When it was installed.
+    pub installed_at: String,
+    /// Its licence.
+    pub licence: String,
+    /// Whom its licence asks to name.
+    pub attribution: String,
+    /// Its limits.
+    pub limits: PluginLimitsBody,
+    /// How many calls were made.
+    pub calls: u64,
+    /// How many of them failed.
+    pub faults: u64,
+    /// The failed ones, by kind of fault.
+    pub faults_by_kind: Vec<FaultsBody>,
+    /// The most memory of one call.
+    pub peak_memory_bytes: u64,
+    /// The most fuel of one call.
+    pub peak_fuel: u64,
+    /// The longest call, in milliseconds.
+    pub peak_time_ms: f64,
+    /// The highest use of each limit.
+    pub r#use: LimitsUseBody,
+    /// Requests rejected because too many waited, or while the circuit breaker suspended the plugin.
+    pub rejected: u64,
+    /// The lines of its log.
+    pub log_lines: LogLinesBody,
+    /// Its circuit breaker.
+    pub breaker: BreakerBody,
+    /// Its last fault; `null` where it had none.
+    pub last_fault: Option<LastFaultBody>,
+}
+
+/// The limits of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PluginLimitsBody {
+    /// Bytes of linear memory.
+    pub memory_bytes: usize,
+    /// Elements of tables.
+    pub table_elements: usize,
+    /// Core instances.
+    pub core_instances: usize,
+    /// Milliseconds of one call.
+    pub call_ms: u64,
+    /// Fuel of a call.
+    pub fuel_base: u64,
+    /// Fuel of a call for each row.
+    pub fuel_per_row: u64,
+    /// Bytes of input.
+    pub input_bytes: usize,
+    /// Bytes of output.
+    pub output_bytes: usize,
+    /// Calls of host functions.
+    pub host_calls: u64,
+    /// Bytes of one such call.
+    pub host_call_bytes: usize,
+    /// Requests that run concurrently.
+    pub concurrent_requests: usize,
+}
+
+/// How many calls failed with one kind of fault.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FaultsBody {
+    /// The kind of fault.
+    pub kind: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// The highest use of each limit since the plugin was loaded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LimitsUseBody {
+    /// Bytes of linear memory.
+    pub memory_bytes: UseBody,
+    /// Milliseconds of one call.
+    pub call_ms: UseBody,
+    /// Fuel of one call.
+    pub fuel: FuelUseBody,
+    /// Bytes of input.
+    pub input_bytes: UseBody,
+    /// Bytes of output.
+    pub output_bytes: UseBody,
+    /// Requests that ran concurrently.
+    pub concurrent_requests: UseBody,
+}
+
+/// The highest use of one limit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct UseBody {
+    /// The highest use.
+    pub peak: f64,
+    /// The limit.
+    pub limit: f64,
+}
+
+/// The highest use of fuel: the limit of a call is `base + rows * per_row`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FuelUseBody {
+    /// The highest use.
+    pub peak: u64,
+    /// The share of its limit that the call used which came closest to it.
+    pub peak_share: f64,
+    /// Fuel of a call.
+    pub base: u64,
+    /// Fuel of a call for each row.
+    pub per_row: u64,
+}
+
+/// The lines that a plugin logged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogLinesBody {
+    /// Those that were written.
+    pub written: u64,
+    /// Those that were too many.
+    pub suppressed: u64,
+}
+
+/// The circuit breaker of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BreakerBody {
+    /// `closed`, `open` or `half_open`.
+    pub state: String,
+    /// How often it suspended the plugin.
+    pub set_aside: u64,
+}
+
+/// The kind and time of a fault, never the input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LastFaultBody {
+    /// The kind of fault.
+    pub kind: String,
+    /// When.
+    pub at: String,
+}
+
+/// An installed plugin that is not active. A damaged one may have a name and a reason only.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UnloadedPluginBody {
+    /// Its name.
+    pub name: String,
+    /// Why it is not active.
+    pub reason: String,
+    /// Its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Its kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The digest of its component.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Who signed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signer: Option<String>,
+    /// When it was installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub installed_at: Option<String>,
+}
+
+/// What installing a plugin would change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UpgradeReportBody {
+    /// Its name.
+    pub plugin: String,
+    /// The installed version; `null` where there is none.
+    pub from: Option<String>,
+    /// Its version.
+    pub to: String,
+    /// Why installing it would be rejected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// The vocabularies that would change.
+    pub vocabularies: Vec<VocabularyChangeBody>,
+    /// Records with codes that would be removed or retired, as many as were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub records: Vec<TouchedRecordBody>,
+}
+
+/// How a vocabulary would change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VocabularyChangeBody {
+    /// Its namespace.
+    pub namespace: String,
+    /// The installed version; `null` where there is none.
+    pub from: Option<String>,
+    /// The new version; `null` where it would be removed.
+    pub to: Option<String>,
+    /// How many codes would be new.
+    pub codes_added: usize,
+    /// How many codes would be removed.
+    pub codes_gone: usize,
+    /// How many codes would not be active any more.
+    pub codes_retired: usize,
+    /// How many codes would have another name.
+    pub codes_relabelled: usize,
+    /// How many records have a code that would be removed or retired.
+    pub records_touched: u64,
+    /// The codes that would change.
+    pub codes: Vec<TouchedCodeBody>,
+    /// How many more codes would change.
+    pub codes_not_named: usize,
+    /// The local codes of the vocabulary.
+    pub local_codes: Vec<String>,
+}
+
+/// A code that would change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TouchedCodeBody {
+    /// The code, written `<namespace>#<code>`.
+    pub uri: String,
+    /// Its name.
+    pub display: String,
+    /// `gone`, `retired` or `relabelled`.
+    pub change: String,
+    /// Its new name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new_display: Option<String>,
+    /// How many records have it.
+    pub records: u64,
+    /// The code to use in its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub successor: Option<SuccessorBody>,
+}
+
+/// The code to use in place of another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SuccessorBody {
+    /// The code, written `<namespace>#<code>`.
+    pub uri: String,
+    /// Its name.
+    pub display: String,
+}
+
+/// A record with codes that would be removed or retired.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TouchedRecordBody {
+    /// The record, such as `Individual/SYSTEM|VALUE`.
+    pub reference: String,
+    /// The codes, each with its field.
+    pub codes: Vec<FieldCodeBody>,
+}
+
+/// A code in a field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FieldCodeBody {
+    /// The field.
+    pub field: String,
+    /// The code, written `<namespace>#<code>`.
+    pub uri: String,
+}

@@ -1,0 +1,173 @@
+//! The handlers of keyed lists that the administrator manages, written once: list, show, add, change, and act on an entry by its key.
+//!
+//! A resource is a list of paths, each with these handlers; what is its own are the operations, and the readers of its bodies.
+
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequestParts, Path, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::IntoResponse;
+use axum::routing::{MethodFilter, MethodRouter, get, on, post};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::access::Administrator;
+use crate::api::dto::reader::Problems;
+use crate::api::error::{ApiError, Problem};
+use crate::api::extract::body::JsonObject;
+use crate::api::extract::query::NoParameters;
+use crate::state::AppState;
+use daftar_api_types::admin::ListBody;
+use daftar_domain::client::ClientId;
+use daftar_domain::code::CodeUri;
+use daftar_domain::context::OpContext;
+use daftar_domain::error::AppError;
+use daftar_domain::identifier::SystemUri;
+use daftar_domain::manifest::PluginName;
+
+/// Paths below the base path, each with its handlers.
+pub type Routes = Vec<(&'static str, MethodRouter<AppState>)>;
+
+/// Reads a body; the problems say why, where it gives nothing.
+pub type Read<T> = fn(&AppState, Map<String, Value>, &mut Problems) -> Option<T>;
+
+/// A key of an entry, as paths have it.
+pub trait Key: Sized + Send + 'static {
+    /// The key that a text is.
+    ///
+    /// # Errors
+    /// Why it is none.
+    fn of_path(text: &str) -> Result<Self, String>;
+}
+
+impl Key for String {
+    fn of_path(text: &str) -> Result<Self, String> {
+        Ok(text.to_owned())
+    }
+}
+
+macro_rules! keys {
+    ($($key:ty),+) => {$(
+        impl Key for $key {
+            fn of_path(text: &str) -> Result<Self, String> {
+                <$key>::parse(text).map_err(|error| error.to_string())
+            }
+        }
+    )+};
+}
+
+keys!(ClientId, CodeUri, PluginName, SystemUri);
+
+/// The key of an entry in the path, percent-decoded.
+pub struct KeyPath<K>(pub K);
+
+impl<S: Send + Sync, K: Key> FromRequestParts<S> for KeyPath<K> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
+        let Ok(Path(text)) = path else { return Err(not_text().into()) };
+        Ok(Self(K::of_path(&text).map_err(Problem::malformed)?))
+    }
+}
+
+/// The problem of a path that is not text.
+pub fn not_text() -> Problem {
+    Problem::malformed("the path is not percent-encoded UTF-8")
+}
+
+/// Reads a whole body.
+fn whole<T>(read: Read<T>, app: &AppState, members: Map<String, Value>) -> Result<T, AppError> {
+    let mut problems = Problems::default();
+    let value = read(app, members, &mut problems);
+    problems.finish(value)?.ok_or_else(|| AppError::internal("a body was neither read nor rejected"))
+}
+
+/// `GET` of a list.
+pub fn list<B, F>(list: impl Fn(AppState) -> F + Clone + Send + Sync + 'static) -> MethodRouter<AppState>
+where
+    B: Serialize + Send + 'static,
+    F: Future<Output = Result<Vec<B>, AppError>> + Send + 'static,
+{
+    get(move |_: NoParameters, State(app): State<AppState>| async move {
+        Ok::<_, ApiError>(Json(ListBody { data: list(app).await? }))
+    })
+}
+
+/// `GET` of an entry.
+pub fn show<K, B, F>(show: impl Fn(AppState, K) -> F + Clone + Send + Sync + 'static) -> MethodRouter<AppState>
+where
+    K: Key,
+    B: Serialize + Send + 'static,
+    F: Future<Output = Result<B, AppError>> + Send + 'static,
+{
+    get(move |_: NoParameters, State(app): State<AppState>, KeyPath(key): KeyPath<K>| async move {
+        Ok::<_, ApiError>(Json(show(app, key).await?))
+    })
+}
+
+/// `POST` to a list: adds an entry, which is 201 with the body that `add` returns.
+pub fn add<N, B, F>(
+    read: Read<N>,
+    add: impl Fn(OpContext, AppState, N) -> F + Clone + Send + Sync + 'static,
+) -> MethodRouter<AppState>
+where
+    N: Send + 'static,
+    B: Serialize + Send + 'static,
+    F: Future<Output = Result<B, AppError>> + Send + 'static,
+{
+    post(
+        move |Administrator(ctx): Administrator,
+              _: NoParameters,
+              State(app): State<AppState>,
+              JsonObject(members): JsonObject| async move {
+            let new = whole(read, &app, members)?;
+            Ok::<_, ApiError>((StatusCode::CREATED, Json(add(ctx, app, new).await?)))
+        },
+    )
+}
+
+/// A call with a body that changes an entry, which is 200 with the body that `change` returns.
+pub fn change<K, C, B, F>(
+    method: MethodFilter,
+    read: Read<C>,
+    change: impl Fn(OpContext, AppState, K, C) -> F + Clone + Send + Sync + 'static,
+) -> MethodRouter<AppState>
+where
+    K: Key,
+    C: Send + 'static,
+    B: Serialize + Send + 'static,
+    F: Future<Output = Result<B, AppError>> + Send + 'static,
+{
+    on(
+        method,
+        move |Administrator(ctx): Administrator,
+              _: NoParameters,
+              State(app): State<AppState>,
+              KeyPath(key): KeyPath<K>,
+              JsonObject(members): JsonObject| async move {
+            let body = whole(read, &app, members)?;
+            Ok::<_, ApiError>(Json(change(ctx, app, key, body).await?))
+        },
+    )
+}
+
+/// A call without a body that changes or removes an entry.
+pub fn act<K, R, F>(
+    method: MethodFilter,
+    act: impl Fn(OpContext, AppState, K) -> F + Clone + Send + Sync + 'static,
+) -> MethodRouter<AppState>
+where
+    K: Key,
+    R: IntoResponse + Send + 'static,
+    F: Future<Output = Result<R, AppError>> + Send + 'static,
+{
+    on(
+        method,
+        move |Administrator(ctx): Administrator,
+              _: NoParameters,
+              State(app): State<AppState>,
+              KeyPath(key): KeyPath<K>| async move { Ok::<_, ApiError>(act(ctx, app, key).await?) },
+    )
+}
