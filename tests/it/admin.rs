@@ -72,6 +72,8 @@ fn a_client_goes_through_its_life() {
       "client_id": "[client_id]",
       "client_secret": "[client_secret]",
       "created_at": "2026-03-01T12:00:00.000Z",
+      "effective_rate_limit_per_day": 10000,
+      "effective_rate_limit_per_minute": 5,
       "name": "clinic",
       "rate_limit_per_minute": 5,
       "scopes": [
@@ -101,6 +103,8 @@ fn a_client_goes_through_its_life() {
     {
       "client_id": "[client_id]",
       "created_at": "2026-03-01T12:00:00.000Z",
+      "effective_rate_limit_per_day": 10000,
+      "effective_rate_limit_per_minute": 5,
       "name": "clinic",
       "rate_limit_per_minute": 5,
       "scopes": [

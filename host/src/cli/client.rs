@@ -279,12 +279,11 @@ fn show(client: &ClientBody) {
             output::line(format_args!("{name:<11} {text}"));
         }
     }
-    for (name, limit) in [
-        ("rate_limit_per_minute", client.rate_limit_per_minute),
-        ("rate_limit_per_day", client.rate_limit_per_day),
+    for (name, own, effective) in [
+        ("rate_limit_per_minute", client.rate_limit_per_minute, client.effective_rate_limit_per_minute),
+        ("rate_limit_per_day", client.rate_limit_per_day, client.effective_rate_limit_per_day),
     ] {
-        if let Some(limit) = limit {
-            output::line(format_args!("{name} {limit}"));
-        }
+        let default = if own.is_none() { " (default)" } else { "" };
+        output::line(format_args!("{name} {effective}{default}"));
     }
 }

@@ -75,9 +75,16 @@ fn a_client_belongs_to_the_organization_that_it_is_given_to() {
     let limited = set(&["--name", "m", "--rate-limit-per-minute", "7", "--rate-limit-per-day", "70"]);
     assert_eq!((&limited["name"], &limited["organization"]), (&json!("m"), &json!(GRANTEE)), "the rest stays");
     assert_eq!((&limited["rate_limit_per_minute"], &limited["rate_limit_per_day"]), (&json!(7), &json!(70)));
+    let effective = |client: &Value| {
+        ["effective_rate_limit_per_minute", "effective_rate_limit_per_day"].map(|name| client[name].as_u64().unwrap())
+    };
+    assert_eq!(effective(&limited), [7, 70], "its own limits count");
     let bare = set(&["--organization", "", "--rate-limit-per-minute", "0"]);
     assert_eq!((bare.get("organization"), bare.get("rate_limit_per_minute")), (None, None));
     assert_eq!(bare["rate_limit_per_day"], 70);
+    assert_eq!(effective(&bare), [60, 70], "the default counts where it has none of its own");
+    let shown = run(app.data_dir(), &["client", "show", id]).expect_success().stdout;
+    assert!(shown.contains("rate_limit_per_minute 60 (default)\nrate_limit_per_day 70\n"), "{shown}");
     for (arguments, what, code) in [
         (&["set", id][..], "nothing to change", 2),
         (&["set", id, "--name", ""], "name", 1),

@@ -104,6 +104,10 @@ pub struct ClientBody {
     /// Requests a day, where it has a limit of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_limit_per_day: Option<u32>,
+    /// Requests a minute that count: its own limit, or the default.
+    pub effective_rate_limit_per_minute: u32,
+    /// Requests a day that count: its own limit, or the default.
+    pub effective_rate_limit_per_day: u32,
     /// When it was registered.
     pub created_at: String,
     /// When it was last changed.

@@ -17,6 +17,7 @@ use crate::api::error::{ApiError, Problem};
 use crate::api::extract::query::NoParameters;
 use crate::state::AppState;
 use daftar_api_types::admin::client::{ClientBody, NewClientBody, RotatedSecretBody, SecretBody};
+use daftar_auth::limits::Limits;
 use daftar_domain::calendar::format_instant;
 use daftar_domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit};
 use daftar_domain::consent::PURPOSE_BYTES_MAX;
@@ -202,8 +203,9 @@ fn read_text<T, E: ToString>(
     parse(&text).map_err(|error| problems.add(name, "invalid", error.to_string())).ok()
 }
 
-/// A client with its secrets as old as they are now.
+/// A client with the limits that count for it, and its secrets as old as they are now.
 fn client_body(app: &AppState, client: &Client) -> ClientBody {
+    let effective = Limits::quota_of(client);
     let restricted = client.grants.iter().filter_map(|(scope, fields)| match fields {
         FieldSet::All => None,
         FieldSet::Only(names) => Some((scope.to_string(), names.iter().map(ToString::to_string).collect())),
@@ -222,6 +224,8 @@ fn client_body(app: &AppState, client: &Client) -> ClientBody {
         fields: restricted.collect(),
         rate_limit_per_minute: client.rate_limit_per_minute.map(RateLimit::requests),
         rate_limit_per_day: client.rate_limit_per_day.map(RateLimit::requests),
+        effective_rate_limit_per_minute: effective.per_minute,
+        effective_rate_limit_per_day: effective.per_day,
         created_at: format_instant(client.created_at),
         updated_at: format_instant(client.updated_at),
         secrets: client.secrets.iter().map(|secret| secret_body(app, client, secret)).collect(),
