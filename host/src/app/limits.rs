@@ -90,11 +90,11 @@ impl CommonCounts for CommonStoredCounts {
 mod tests {
     use super::*;
     use daftar_domain::calendar::parse_date;
-    use daftar_store::memory::MemoryStore;
+    use daftar_store_sled::SledStore;
 
     #[tokio::test]
     async fn keeps_counts_by_day_and_forgets_old_days() {
-        let counts = StoredDayCounts(Arc::new(MemoryStore::default()));
+        let counts = StoredDayCounts(Arc::new(SledStore::temporary()));
         let (old, new) = (parse_date("2026-01-01").unwrap(), parse_date("2026-01-02").unwrap());
         counts.reserve(old, "client/a", 16).await.unwrap();
         for number in 0..3 * REMOVED_AT_ONCE {
@@ -113,7 +113,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_several_processes_count_is_kept_by_day_and_by_minute() {
-        let store = Arc::new(MemoryStore::default());
+        let store = daftar_store_sled::testing::shared_store();
         let counts = || CommonStoredCounts { shared: store.clone(), days: StoredDayCounts(store.clone()) };
         let (one, other, day) = (counts(), counts(), parse_date("2026-01-01").unwrap());
         let wanted = |least, most| Wanted { least, most };

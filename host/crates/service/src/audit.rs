@@ -177,12 +177,12 @@ fn status_at_once(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use daftar_store::memory::MemoryStore;
     use daftar_store::record::samples;
+    use daftar_store_sled::SledStore;
 
     #[tokio::test]
     async fn what_names_more_than_a_line_holds_is_several_lines() {
-        let store = Arc::new(MemoryStore::default());
+        let store = Arc::new(SledStore::temporary());
         let log = AuditLog::new(store.clone());
         for (named, lines) in [(TARGETS_MAX, 1), (TARGETS_MAX + 1, 2), (3 * TARGETS_MAX, 3)] {
             let before = store.audit(usize::MAX).await.unwrap().len();

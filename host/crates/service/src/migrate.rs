@@ -271,8 +271,8 @@ mod tests {
 
     use super::*;
     use daftar_domain::individual::{ACTIVE, IndividualDetails};
-    use daftar_store::memory::MemoryStore;
     use daftar_store::{ChangeSink, Operation, Store, Write};
+    use daftar_store_sled::SledStore;
 
     struct Nobody;
 
@@ -280,8 +280,8 @@ mod tests {
         fn apply(&self, _: &[daftar_domain::change::Change]) {}
     }
 
-    async fn store(people: &[bool]) -> MemoryStore {
-        let store = MemoryStore::default();
+    async fn store(people: &[bool]) -> SledStore {
+        let store = SledStore::temporary();
         store.attach_sink(std::sync::Arc::new(Nobody)).unwrap();
         for active in people {
             let details = IndividualDetails::default().with(ACTIVE, *active);

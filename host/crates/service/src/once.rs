@@ -235,7 +235,7 @@ mod tests {
     use daftar_domain::audit::Actor;
     use daftar_domain::context::trail::Trail;
     use daftar_store::Write;
-    use daftar_store::memory::MemoryStore;
+    use daftar_store_sled::SledStore;
 
     fn context() -> OpContext {
         let (client, now) = (ClientId::parse("c").unwrap(), "2026-03-01T12:00:00Z".parse().unwrap());
@@ -250,7 +250,7 @@ mod tests {
         Arc::new(Requests::new(per_client_max))
     }
 
-    async fn do_it(ctx: &OpContext, store: &MemoryStore, once: &Once) {
+    async fn do_it(ctx: &OpContext, store: &SledStore, once: &Once) {
         let write =
             Write { at: ctx.now, source: None, operations: Vec::new(), audit: Vec::new(), rests_on: Vec::new() };
         store.commit_once(write, once.answered(ctx, 0, Vec::new())).await.unwrap();
@@ -259,7 +259,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_stands_for_one_request_at_a_time_and_for_one_at_all() {
-        let (ctx, store, requests) = (context(), MemoryStore::new(), bounded(100));
+        let (ctx, store, requests) = (context(), SledStore::temporary(), bounded(100));
         let mut first = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap();
         let error = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap_err();
         assert!(matches!(error, AppError::Conflict(_)), "{error}");
@@ -278,7 +278,7 @@ mod tests {
 
     #[tokio::test]
     async fn so_many_are_remembered_of_one_client_until_they_are_forgotten() {
-        let (ctx, store, requests) = (context(), MemoryStore::new(), bounded(100));
+        let (ctx, store, requests) = (context(), SledStore::temporary(), bounded(100));
         for number in 0..100 {
             let once = requests.begin(&ctx, &store, named(&number.to_string(), [1; 32])).await.unwrap();
             do_it(&ctx, &store, &once).await;
@@ -293,7 +293,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_another_process_remembers_counts_a_second_later() {
-        let (mut ctx, store) = (context(), MemoryStore::new());
+        let (mut ctx, store) = (context(), SledStore::temporary());
         let [one, other] = [1, 2].map(|_| Arc::new(Requests::new(2).among_others()));
         for (requests, key) in [(&one, "a"), (&other, "b")] {
             let once = requests.begin(&ctx, &store, named(key, [1; 32])).await.unwrap();
@@ -309,7 +309,7 @@ mod tests {
 
     #[tokio::test]
     async fn requests_that_are_being_done_have_their_room() {
-        let (ctx, store, requests) = (context(), MemoryStore::new(), bounded(3));
+        let (ctx, store, requests) = (context(), SledStore::temporary(), bounded(3));
         let batch = |parts| NamedRequest { parts, ..named("batch", [1; 32]) };
         drop(requests.begin(&ctx, &store, batch(4)).await.unwrap_err());
         let first = requests.begin(&ctx, &store, batch(2)).await.unwrap();
@@ -326,7 +326,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_at_its_bound_has_room_as_soon_as_the_oldest_is_a_day_old() {
-        let (mut ctx, store, requests) = (context(), MemoryStore::new(), bounded(1));
+        let (mut ctx, store, requests) = (context(), SledStore::temporary(), bounded(1));
         let once = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap();
         do_it(&ctx, &store, &once).await;
         drop(once);

@@ -88,10 +88,6 @@ impl Backend for Shared {
         self.store = Some(PostgresStore::open(options(&self.url)).await.unwrap());
     }
 
-    fn outlives_its_process() -> bool {
-        true
-    }
-
     fn remembers_what_was_touched() -> bool {
         true
     }

@@ -17,6 +17,8 @@ mod keys;
 mod mark;
 mod open;
 mod reader;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod unfinished;
@@ -83,6 +85,9 @@ pub struct SledStore {
     queue_writes_max: usize,
     /// Released last: fields are dropped in this order.
     _lock: File,
+    /// The folder of a store for a test, which is removed at its end.
+    #[cfg(any(test, feature = "testing"))]
+    folder: Option<tempfile::TempDir>,
 }
 
 impl SledStore {
@@ -131,7 +136,19 @@ impl SledStore {
             .spawn(move || writer.run(&waiting))
             .map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
         let (jobs, thread) = (Some(jobs), Some(thread));
-        Ok(Self { jobs, thread, reader, audit, sink, last_sequence, meters, queue_writes_max, _lock: lock })
+        Ok(Self {
+            jobs,
+            thread,
+            reader,
+            audit,
+            sink,
+            last_sequence,
+            meters,
+            queue_writes_max,
+            _lock: lock,
+            #[cfg(any(test, feature = "testing"))]
+            folder: None,
+        })
     }
 
     fn send(&self, job: Job) -> Result<(), StoreError> {

@@ -1,93 +1,96 @@
 mod damage;
+mod overlay;
 mod torn;
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
 
+use super::testing::{Folder, options, shared_store};
 use super::*;
 use daftar_domain::individual::{Individual, IndividualDetails, TELECOM, TELECOM_VALUE};
 use daftar_domain::value::Values;
+use daftar_store::archive::{Archive, Refill};
+use daftar_store::audit_archive::AuditArchive;
+use daftar_store::change_log::ChangeLog;
 use daftar_store::record::samples;
 use daftar_store::suite::{Backend, Listener, audit_entry, commit, create, every_behaviour, everybody, person, write};
+use daftar_store::testing::ProxyStore;
 use daftar_store::{ChangeSink, Operation, TypedReads};
 
-/// A store in a folder that goes when the test ends.
-pub(super) struct Folder {
-    store: Option<SledStore>,
-    folder: TempDir,
+mod behaviour {
+    use super::*;
+
+    every_behaviour!(Folder);
 }
 
-fn options() -> SledOptions {
-    SledOptions { cache_bytes: 1024 * 1024, ..SledOptions::default() }
+/// A store in a folder, read through an overlay and written through one.
+struct Overlaid {
+    store: Option<ProxyStore>,
+    folder: Folder,
 }
 
-impl Folder {
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("registry")
-    }
-
-    pub(super) fn open(path: &Path) -> SledStore {
-        SledStore::open(path, options()).unwrap()
-    }
-
-    pub(super) fn listening(path: &Path) -> SledStore {
-        let store = Self::open(path);
-        store.attach_sink(Arc::new(Listener::default())).unwrap();
-        store
+impl Overlaid {
+    fn on(folder: Folder) -> Self {
+        let base = Arc::clone(folder.opened()) as Arc<dyn Store>;
+        Self { store: Some(ProxyStore::in_transactions(base)), folder }
     }
 }
 
 #[async_trait::async_trait]
-impl Backend for Folder {
+impl Backend for Overlaid {
     fn fresh() -> Self {
-        let mut fresh = Self { store: None, folder: TempDir::new().unwrap() };
-        fresh.store = Some(Self::open(&fresh.path()));
-        fresh
+        Self::on(Folder::fresh())
     }
 
     fn store(&self) -> &dyn Store {
         self.store.as_ref().unwrap()
     }
 
-    fn archive(&self) -> &dyn daftar_store::audit_archive::AuditArchive {
-        self.store.as_ref().unwrap()
+    fn archive(&self) -> &dyn AuditArchive {
+        self.folder.archive()
     }
 
-    fn change_log(&self) -> &dyn daftar_store::change_log::ChangeLog {
-        self.store.as_ref().unwrap()
+    fn change_log(&self) -> &dyn ChangeLog {
+        self.folder.change_log()
     }
 
-    fn whole(&self) -> &dyn daftar_store::archive::Archive {
-        self.store.as_ref().unwrap()
+    fn whole(&self) -> &dyn Archive {
+        self.folder.whole()
     }
 
-    fn refill() -> (Box<dyn daftar_store::archive::Refill>, Box<dyn FnOnce() -> Self>) {
-        let mut folder = Self { store: None, folder: TempDir::new().unwrap() };
-        let filling = SledRefill::open(&folder.path(), 1 << 20).unwrap();
-        let finish = move || {
-            folder.store = Some(Self::open(&folder.path()));
-            folder
-        };
-        (Box::new(filling), Box::new(finish))
+    fn refill() -> (Box<dyn Refill>, Box<dyn FnOnce() -> Self>) {
+        let (filling, finish) = Folder::refill();
+        (filling, Box::new(|| Self::on(finish())))
     }
 
     async fn reopen(&mut self) {
         drop(self.store.take());
-        self.store = Some(Self::open(&self.path()));
-    }
-
-    fn outlives_its_process() -> bool {
-        true
+        self.folder.reopen().await;
+        let base = Arc::clone(self.folder.opened()) as Arc<dyn Store>;
+        self.store = Some(ProxyStore::in_transactions(base));
     }
 }
 
-mod behaviour {
+mod behaviour_of_the_overlay {
     use super::*;
 
-    every_behaviour!(Folder);
+    every_behaviour!(Overlaid);
+}
+
+/// Two servers that share a store.
+mod sharing {
+    use super::*;
+    use daftar_store::suite::sharing::{Process, sharing};
+
+    async fn two() -> (Process, Process, ()) {
+        let store = shared_store();
+        let process = Process { store: store.clone(), shared: store };
+        (process.clone(), process, ())
+    }
+
+    sharing!(two);
 }
 
 /// What a crash would leave: the files as they are while the store is open.
@@ -201,7 +204,7 @@ fn a_folder_is_open_once_and_its_owners_alone() {
     assert!(matches!(error, OpenError::Locked(_)));
     assert!(error.to_string().ends_with("is in use by another process: stop that daftar first, or use another folder"));
     drop(store);
-    Folder::open(&path);
+    drop(Folder::open(&path));
 }
 
 pub(super) fn with_database(path: &Path, change: impl FnOnce(&::sled::Db)) {

@@ -25,7 +25,6 @@ pub mod change_log;
 mod error;
 pub mod generation;
 pub mod index;
-pub mod memory;
 pub mod meters;
 pub mod numbering;
 pub mod overlay;
@@ -37,6 +36,8 @@ pub mod segment;
 pub mod shared;
 #[cfg(any(test, feature = "testing"))]
 pub mod suite;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod typed;
 pub mod verify;
 mod write;

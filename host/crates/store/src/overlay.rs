@@ -14,8 +14,6 @@
 
 mod gather;
 mod port;
-#[cfg(test)]
-mod tests;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};

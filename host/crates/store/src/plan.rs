@@ -1,7 +1,7 @@
 //! What a write does, worked out before anything is written: checks, versions, keys, owners of identifiers.
 //!
-//! Both the embedded and the memory backend ask here, so that they agree; they differ in where the present state comes from
-//! and where the outcome goes.
+//! Every backend and the overlay ask here, so that they agree; they differ in where the present state comes from and where the
+//! outcome goes.
 //!
 //! **Invariant:** planning changes nothing but the [`Planner`] itself, and that only in [`Planner::accept`]: a write that
 //! fails leaves no trace, not even a key used up.

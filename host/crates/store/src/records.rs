@@ -1,11 +1,10 @@
-//! Records held in maps: all that the memory store has, and what a transaction has seen and made.
+//! Records held in maps: what a transaction has read and written, and what a database has of the records that writes meet.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
 
 use super::plan::{Outcome, Present};
-use super::{IdentifierOwner, SCAN_RECORDS_MAX, StoreError};
+use super::{IdentifierOwner, StoreError};
 use daftar_domain::change::{ChangedRecord, Details};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::deployment::{Setting, SettingKey};
@@ -36,12 +35,6 @@ impl Records {
     /// The record with that key.
     pub fn get<D: Details>(&self, id: RecordId) -> Option<Arc<Record<D>>> {
         self.by_kind.get(&(D::KIND, id)).cloned().and_then(D::of)
-    }
-
-    /// Up to `limit` records of a kind with keys after `after`, by key.
-    pub fn scan(&self, kind: RecordKind, after: RecordId, limit: usize) -> impl Iterator<Item = ChangedRecord> {
-        let later = (Bound::Excluded((kind, after)), Bound::Included((kind, RecordId(u64::MAX))));
-        self.by_kind.range(later).take(limit.min(SCAN_RECORDS_MAX)).map(|(_, record)| record.clone())
     }
 
     /// Adds what was read to work writes out, where it is not known already.

@@ -1,4 +1,4 @@
-//! How every store behaves: one suite, run against each backend.
+//! How every store behaves: one suite, run against each backend and against the overlay.
 //!
 //! **Invariant:** nothing outside tests uses this.
 #![expect(
@@ -57,13 +57,11 @@ pub trait Backend: Send {
     fn refill() -> (Box<dyn Refill>, Box<dyn FnOnce() -> Self>)
     where
         Self: Sized;
-    /// Closes the store and opens it again, without a sink. A store that forgets stays open.
+    /// Closes the store and opens it again, without a sink.
     async fn reopen(&mut self);
-    /// Whether `reopen` closed the store.
-    fn outlives_its_process() -> bool;
     /// Whether it knows after `reopen` what the last writes touched.
     fn remembers_what_was_touched() -> bool {
-        !Self::outlives_its_process()
+        false
     }
 }
 
@@ -88,9 +86,7 @@ pub fn listening<B: Backend>() -> (B, Arc<Listener>) {
 pub async fn reopened<B: Backend>(backend: &mut B) -> Arc<Listener> {
     backend.reopen().await;
     let listener = Arc::new(Listener::default());
-    if B::outlives_its_process() {
-        backend.store().attach_sink(Arc::clone(&listener) as Arc<dyn ChangeSink>).unwrap();
-    }
+    backend.store().attach_sink(Arc::clone(&listener) as Arc<dyn ChangeSink>).unwrap();
     listener
 }
 
@@ -318,45 +314,3 @@ macro_rules! every_behaviour {
 }
 
 pub use {every_behaviour, tests_of};
-
-mod memory {
-    use super::*;
-    use crate::memory::{MemoryRefill, MemoryStore};
-
-    #[async_trait::async_trait]
-    impl Backend for MemoryStore {
-        fn fresh() -> Self {
-            Self::new()
-        }
-
-        fn store(&self) -> &dyn Store {
-            self
-        }
-
-        fn archive(&self) -> &dyn AuditArchive {
-            self
-        }
-
-        fn change_log(&self) -> &dyn ChangeLog {
-            self
-        }
-
-        fn whole(&self) -> &dyn Archive {
-            self
-        }
-
-        fn refill() -> (Box<dyn Refill>, Box<dyn FnOnce() -> Self>) {
-            let store = Arc::new(Self::new());
-            let filling = MemoryRefill::new(Arc::clone(&store));
-            (Box::new(filling), Box::new(move || Arc::into_inner(store).expect("the filling is over")))
-        }
-
-        async fn reopen(&mut self) {}
-
-        fn outlives_its_process() -> bool {
-            false
-        }
-    }
-
-    every_behaviour!(MemoryStore);
-}

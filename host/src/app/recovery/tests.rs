@@ -27,9 +27,9 @@ use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::value::{Reference, Values};
 use daftar_domain::vocabulary::CodedField;
 use daftar_index::{SearchLimits, Snapshot};
-use daftar_store::memory::MemoryStore;
 use daftar_store::record::samples;
 use daftar_store::{Operation, RecordDetails, Write};
+use daftar_store_sled::SledStore;
 
 const WORDS: [&str; 7] = ["Abebe", "Élan", "ገብረ", "中", "de la", "Ḥaile", "O'Neil"];
 const ORGANIZATIONS: [&str; 3] = ["Health", "Education", "Food"];
@@ -54,7 +54,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 
 /// A store that writes what it is told, and how many of each kind it has.
 struct World {
-    store: Arc<MemoryStore>,
+    store: Arc<SledStore>,
     columns: Arc<Columns>,
     counts: [u64; 4],
     written: u64,
@@ -103,7 +103,7 @@ fn person(says: u32, number: u64) -> IndividualDetails {
 
 impl World {
     fn new() -> Self {
-        let (store, columns) = (Arc::new(MemoryStore::new()), Arc::new(Columns::default()));
+        let (store, columns) = (Arc::new(SledStore::temporary()), Arc::new(Columns::default()));
         store.attach_sink(Arc::new(RegisterSink { columns: columns.clone(), bodies: Arc::default() })).unwrap();
         Self { store, columns, counts: [0; 4], written: 0 }
     }

@@ -118,11 +118,11 @@ fn asked(query: &AuditQuery) -> String {
 mod tests {
     use super::*;
     use daftar_domain::context::{Clock, FakeClock};
-    use daftar_store::Store;
-    use daftar_store::memory::MemoryStore;
+    use daftar_store::{Store, Write};
+    use daftar_store_sled::SledStore;
 
-    fn keeper() -> (AuditKeeper, Arc<MemoryStore>) {
-        let store = Arc::new(MemoryStore::default());
+    fn keeper() -> (AuditKeeper, Arc<SledStore>) {
+        let store = Arc::new(SledStore::temporary());
         (AuditKeeper::new(store.clone(), AuditLog::new(store.clone())), store)
     }
 
@@ -136,7 +136,10 @@ mod tests {
         let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
         let first = clock.now();
         for _ in 0..500 {
-            store.append_audit(vec![line(clock.now())]).await.unwrap();
+            // A write of its own: each line is a stored value, and removed by itself.
+            let (at, audit) = (clock.now(), vec![line(clock.now())]);
+            let write = Write { at, source: None, operations: Vec::new(), audit, rests_on: Vec::new() };
+            store.commit(write).await.unwrap();
             clock.advance(SignedDuration::from_hours(1));
         }
         clock.set(first + SignedDuration::from_hours(24 * 10));

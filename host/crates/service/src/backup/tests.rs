@@ -16,8 +16,8 @@ use daftar_domain::photo::PhotoDigest;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_sandbox::PrivateKey;
 use daftar_store::archive::{Entry, SettingKind};
-use daftar_store::memory::MemoryStore;
 use daftar_store::{ChangeSink, Operation, Store, Write, record};
+use daftar_store_sled::SledStore;
 
 struct Deaf;
 
@@ -26,8 +26,8 @@ impl ChangeSink for Deaf {
 }
 
 /// A store with two people, one of whom was changed and has a photo.
-async fn store() -> MemoryStore {
-    let store = MemoryStore::new();
+async fn store() -> SledStore {
+    let store = SledStore::temporary();
     store.attach_sink(Arc::new(Deaf)).unwrap();
     let photo = crate::photo::of(b"a portrait".to_vec()).unwrap();
     let pictured = IndividualDetails::default().with(PHOTO, photo.reference());
@@ -45,7 +45,8 @@ async fn store() -> MemoryStore {
 
 /// What a backup of that store holds, and its head.
 async fn contents() -> (Head, Vec<Item>) {
-    let mut snapshot = store().await.snapshot().await.unwrap();
+    let store = store().await;
+    let mut snapshot = store.snapshot().await.unwrap();
     let head = head(snapshot.mark(), Keys::LeftOut, "2026-03-01T12:00:00Z".parse().unwrap());
     let mut items = Vec::new();
     loop {

@@ -4,11 +4,11 @@ use super::*;
 use daftar_domain::audit::Actor;
 use daftar_domain::context::trail::Trail;
 use daftar_domain::context::{FakeClock, RandomIds};
-use daftar_store::memory::MemoryStore;
+use daftar_store_sled::SledStore;
 
 fn administration(folder: &std::path::Path) -> ClientAdministration {
     ClientAdministration {
-        store: Arc::new(MemoryStore::default()),
+        store: Arc::new(SledStore::temporary()),
         directory: Arc::default(),
         hasher: Arc::new(SecretHasher::load_or_create(folder, context().now).unwrap()),
         ids: Arc::new(RandomIds),
@@ -129,7 +129,7 @@ async fn a_change_that_is_not_written_leaves_the_secrets_good() {
     let clients = administration(folder.path());
     let (client, secret) = registered(&clients).await;
     // The other store knows no such client.
-    let broken = ClientAdministration { store: Arc::new(MemoryStore::default()), ..clients.clone() };
+    let broken = ClientAdministration { store: Arc::new(SledStore::temporary()), ..clients.clone() };
     assert!(broken.disable(&context(), &client.id).await.is_err());
     assert!(broken.rotate_secret(&context(), &client.id, 0).await.is_err());
     let shown = clients.show(&client.id).unwrap();

@@ -18,7 +18,8 @@ use daftar_domain::identifier::SystemUri;
 use daftar_domain::scope::Scope;
 use daftar_sandbox::{PluginHost, PluginHostSettings, PluginLibrary};
 use daftar_store::generation::Feed;
-use daftar_store::memory::MemoryStore;
+use daftar_store::testing::ProxyStore;
+use daftar_store_sled::testing::shared_store;
 use daftar_vocabulary::Vocabularies;
 use daftar_vocabulary::testing::generation_of;
 
@@ -37,7 +38,7 @@ fn context() -> OpContext {
 }
 
 impl Process {
-    async fn start(store: &Arc<MemoryStore>, keys: &tempfile::TempDir) -> Self {
+    async fn start(store: &Arc<ProxyStore>, keys: &tempfile::TempDir) -> Self {
         let now = context().now;
         let folder = tempfile::tempdir().unwrap();
         let host = Arc::new(PluginHost::start(PluginHostSettings::default()).unwrap());
@@ -93,8 +94,8 @@ impl Process {
     }
 }
 
-async fn two() -> (Process, Process, Arc<MemoryStore>, tempfile::TempDir) {
-    let (store, keys) = (Arc::new(MemoryStore::new()), tempfile::tempdir().unwrap());
+async fn two() -> (Process, Process, Arc<ProxyStore>, tempfile::TempDir) {
+    let (store, keys) = (shared_store(), tempfile::tempdir().unwrap());
     let one = Process::start(&store, &keys).await;
     let other = Process::start(&store, &keys).await;
     (one, other, store, keys)
@@ -273,7 +274,7 @@ async fn what_arrives_while_a_process_has_the_turn_is_taken_up_after_it() {
 #[tokio::test]
 async fn another_database_that_answers_with_the_same_numbers_is_read_anew() {
     let (one, _other, store, keys) = two().await;
-    let elsewhere = Arc::new(MemoryStore::new());
+    let elsewhere = shared_store();
     let taken_over = Process::start(&elsewhere, &keys).await;
     let _beside = Process::start(&elsewhere, &keys).await;
     let mut created = Vec::new();

@@ -1,4 +1,4 @@
-//! The administration of a library of plugins, with a store in memory.
+//! The administration of a library of plugins, with a store of its own.
 
 mod common;
 
@@ -20,7 +20,8 @@ use daftar_sandbox::{
     TrustPolicy, UnsignedPlugins,
 };
 use daftar_store::Store as _;
-use daftar_store::memory::MemoryStore;
+use daftar_store::testing::ProxyStore;
+use daftar_store_sled::testing::shared_store;
 use daftar_vocabulary::Vocabularies;
 use daftar_vocabulary::testing::generation_of;
 
@@ -51,14 +52,14 @@ fn wasm_files(folder: &Path) -> usize {
     entries.filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|text| text == "wasm")).count()
 }
 
-fn administration(test: &TestLibrary) -> (PluginAdministration, Arc<MemoryStore>, Registry) {
-    let store = Arc::new(MemoryStore::default());
+fn administration(test: &TestLibrary) -> (PluginAdministration, Arc<ProxyStore>, Registry) {
+    let store = shared_store();
     let (plugins, registry) = of_store(test, &store);
     (plugins, store, registry)
 }
 
 /// The administration of a library beside that store.
-fn of_store(test: &TestLibrary, store: &Arc<MemoryStore>) -> (PluginAdministration, Registry) {
+fn of_store(test: &TestLibrary, store: &Arc<ProxyStore>) -> (PluginAdministration, Registry) {
     let columns = Arc::default();
     let registry = Registry {
         store: store.clone(),

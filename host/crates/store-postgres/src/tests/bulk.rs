@@ -3,9 +3,9 @@
 use super::*;
 use daftar_store::Operation;
 use daftar_store::archive::{Entry, Snapshot};
-use daftar_store::memory::MemoryStore;
 use daftar_store::suite::archive::furnished;
 use daftar_store::suite::{Listener, commit, person};
+use daftar_store_sled::testing::Folder;
 
 async fn all(mut snapshot: Box<dyn Snapshot>) -> Vec<Entry> {
     let mut entries = Vec::new();
@@ -51,8 +51,8 @@ async fn new_rows_are_copied_from_the_shipped_limit_on_and_mean_the_same() {
 
 #[tokio::test]
 async fn a_database_is_filled_the_same_whenever_its_rows_go_there() {
-    let (memory, _) = furnished::<MemoryStore>().await;
-    let entries = all(memory.snapshot().await.unwrap()).await;
+    let (folder, _) = furnished::<Folder>().await;
+    let entries = all(folder.opened().snapshot().await.unwrap()).await;
     let half = entries.len() / 2;
     let first: usize = entries[..half].iter().map(Entry::bytes).sum();
     assert!(first > 1 && BulkLimits::default().flush_bytes == 4 << 20);

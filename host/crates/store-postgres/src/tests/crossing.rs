@@ -6,9 +6,9 @@ use super::*;
 use daftar_domain::record::RecordId;
 use daftar_store::Operation;
 use daftar_store::archive::{Entry, Snapshot};
-use daftar_store::memory::{MemoryRefill, MemoryStore};
 use daftar_store::suite::archive::furnished;
 use daftar_store::suite::{Listener, commit, person};
+use daftar_store_sled::testing::Folder;
 use daftar_store_sled::{SledOptions, SledRefill, SledStore};
 
 async fn taken(mut snapshot: Box<dyn Snapshot>) -> Vec<Entry> {
@@ -31,8 +31,8 @@ async fn fill(mut filling: Box<dyn Refill>, entries: &[Entry]) {
 
 #[tokio::test]
 async fn a_register_goes_from_one_backend_to_the_other_and_back_byte_by_byte() {
-    let (memory, _) = furnished::<MemoryStore>().await;
-    let there = taken(memory.snapshot().await.unwrap()).await;
+    let (furnished, _) = furnished::<Folder>().await;
+    let there = taken(furnished.opened().snapshot().await.unwrap()).await;
     let folder = TempDir::new().unwrap();
     fill(Box::new(SledRefill::open(&folder.path().join("one"), 1 << 20).unwrap()), &there).await;
     let embedded = SledStore::open(&folder.path().join("one"), SledOptions::default()).unwrap();
@@ -48,8 +48,6 @@ async fn a_register_goes_from_one_backend_to_the_other_and_back_byte_by_byte() {
     fill(Box::new(SledRefill::open(&folder.path().join("two"), 1 << 20).unwrap()), &second).await;
     let back = SledStore::open(&folder.path().join("two"), SledOptions::default()).unwrap();
     assert!(taken(back.snapshot().await.unwrap()).await == first, "and so does the embedded one");
-    let memory = Arc::new(MemoryStore::new());
-    fill(Box::new(MemoryRefill::new(Arc::clone(&memory))), &second).await;
 
     store.attach_sink(Arc::new(Listener::default())).unwrap();
     let next = commit(&store, vec![Operation::create(person(&["urn:x:new|1"]))]).await.unwrap();
@@ -63,8 +61,8 @@ async fn a_register_goes_from_one_backend_to_the_other_and_back_byte_by_byte() {
 async fn only_an_empty_database_is_filled_and_one_that_breaks_off_stays_empty() {
     let server = Server::shared();
     let url = server.create_database();
-    let (memory, _) = furnished::<MemoryStore>().await;
-    let entries = taken(memory.snapshot().await.unwrap()).await;
+    let (folder, _) = furnished::<Folder>().await;
+    let entries = taken(folder.opened().snapshot().await.unwrap()).await;
     let mut filling = PostgresRefill::open(options(&url)).await.unwrap();
     filling.put(entries.clone()).await.unwrap();
     drop(filling);

@@ -8,7 +8,8 @@ use tempfile::TempDir;
 
 use self::damages::{DAMAGES, take};
 use super::*;
-use crate::tests::{Folder, copied, with_database};
+use crate::testing::Folder;
+use crate::tests::{copied, with_database};
 use crate::{SledOptions, keys};
 use daftar_domain::code::{CodeUri, CodedValue, Namespace};
 use daftar_domain::consent::{ConsentRecord, SUBJECT};

@@ -60,7 +60,7 @@ pub async fn one_write_cannot_give_an_identifier_twice<B: Backend>() {
     assert!(is_in_use(commit(backend.store(), twice).await, "urn:x:a|1"));
     let handed_over = vec![
         Operation::create(person(&["urn:x:a|1"])),
-        Operation::update(RecordId(1), VersionId(1), past(&["urn:x:a|1"])),
+        Operation::update(RecordId::pending(1), VersionId(1), past(&["urn:x:a|1"])),
         Operation::create(person(&["urn:x:a|1"])),
     ];
     commit(backend.store(), handed_over).await.unwrap();

@@ -47,7 +47,7 @@ pub async fn every_kind_reads_back_with_its_older_versions<B: Backend>() {
         create(program.clone()),
         enrol(place.clone()),
         Operation::create(consent.clone()),
-        Operation::update(RecordId(1), VersionId(1), withdrawn.clone()),
+        Operation::update(RecordId::pending(1), VersionId(1), withdrawn.clone()),
     ];
     commit(backend.store(), operations).await.unwrap();
     assert_eq!(listener.0.lock().unwrap().len(), 4);
@@ -80,7 +80,7 @@ pub async fn people_and_groups_are_records_too<B: Backend>() {
     let operations = vec![
         Operation::create(person(&[])),
         Operation::create(group(&[])),
-        Operation::update(RecordId(1), VersionId(1), group(&["urn:x:a|1"])),
+        Operation::update(RecordId::pending(1), VersionId(1), group(&["urn:x:a|1"])),
     ];
     commit(store, operations).await.unwrap();
     let one = store.record(RecordKind::Individual, RecordId(1)).await.unwrap().unwrap();

@@ -162,8 +162,8 @@ pub async fn operations_of_one_write_build_on_each_other<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let operations = vec![
         Operation::create(person(&["urn:x:a|1"])),
-        Operation::update(RecordId(1), VersionId(1), person(&["urn:x:a|2"])),
-        Operation::update(RecordId(1), VersionId(2), person(&["urn:x:a|3"])),
+        Operation::update(RecordId::pending(1), VersionId(1), person(&["urn:x:a|2"])),
+        Operation::update(RecordId::pending(1), VersionId(2), person(&["urn:x:a|3"])),
         Operation::create(person(&["urn:x:a|2"])),
     ];
     let committed = commit(backend.store(), operations).await.unwrap();

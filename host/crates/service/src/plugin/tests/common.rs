@@ -12,8 +12,9 @@ use daftar_sandbox::testing::pack_guest::{LOOP, PackGuest};
 use daftar_sandbox::testing::rule_guest::letters;
 use daftar_sandbox::{CommonPlugins, PinnedDigests, PluginOffer, PrivateKey, Signer, TrustPolicy, UnsignedPlugins};
 use daftar_store::Store as _;
-use daftar_store::memory::MemoryStore;
 use daftar_store::shared::SharedPlugins;
+use daftar_store::testing::ProxyStore;
+use daftar_store_sled::testing::shared_store;
 
 struct Process {
     test: TestLibrary,
@@ -21,11 +22,11 @@ struct Process {
 }
 
 impl Process {
-    async fn start(store: &Arc<MemoryStore>) -> Self {
+    async fn start(store: &Arc<ProxyStore>) -> Self {
         Self::with(TestLibrary::new(), store).await
     }
 
-    async fn with(test: TestLibrary, store: &Arc<MemoryStore>) -> Self {
+    async fn with(test: TestLibrary, store: &Arc<ProxyStore>) -> Self {
         let plugins = of_store(&test, store).0.among(Some(store.clone()));
         plugins.start(None, now()).await.unwrap();
         Self { test, plugins }
@@ -48,7 +49,7 @@ fn strict(keys: impl IntoIterator<Item = TrustedKey>) -> TrustPolicy {
 }
 
 /// What the audit log has of plugins that this process took over, or did not.
-async fn taken_over(store: &MemoryStore) -> Vec<(AuditOutcome, String)> {
+async fn taken_over(store: &ProxyStore) -> Vec<(AuditOutcome, String)> {
     let entries = store.audit(100).await.unwrap().into_iter();
     let notes = entries.map(|entry| (entry.outcome, entry.note.unwrap_or_default()));
     notes.filter(|(_, note)| note.contains("from the database")).collect()
@@ -64,7 +65,7 @@ fn name() -> PluginName {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_one_process_installs_replaces_and_removes_the_other_takes_up() {
-    let store = Arc::new(MemoryStore::new());
+    let store = shared_store();
     let (one, other) = (Process::start(&store).await, Process::start(&store).await);
     for version in ["1.0.0", "1.1.0"] {
         one.plugins.install(&administrator(), pack(version)).await.unwrap();
@@ -82,7 +83,7 @@ async fn what_one_process_installs_replaces_and_removes_the_other_takes_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_starts_later_has_what_is_installed() {
-    let store = Arc::new(MemoryStore::new());
+    let store = shared_store();
     let one = Process::start(&store).await;
     one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
     let later = Process::start(&store).await;
@@ -96,7 +97,7 @@ async fn a_process_that_starts_later_has_what_is_installed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_folder_had_before_there_were_several_becomes_everybodys() {
-    let (store, before) = (Arc::new(MemoryStore::new()), TestLibrary::new());
+    let (store, before) = (shared_store(), TestLibrary::new());
     before.library.install(pack("1.0.0"), now(), &|_| Ok(())).unwrap();
     let one = Process::with(before, &store).await;
     let other = Process::start(&store).await;
@@ -105,7 +106,7 @@ async fn what_a_folder_had_before_there_were_several_becomes_everybodys() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_taken_up_is_told_and_leaves_what_runs() {
-    let store = Arc::new(MemoryStore::new());
+    let store = shared_store();
     let (one, other) = (Process::start(&store).await, Process::start(&store).await);
     one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
     other.plugins.take_up_plugins(now()).await.unwrap();
@@ -127,7 +128,7 @@ async fn what_cannot_be_taken_up_is_told_and_leaves_what_runs() {
         (&sound, Some(b"another file".to_vec()), "its file in the store has the digest"),
         (&looping, Some(looping.clone()), "was refused at step"),
     ] {
-        let store = Arc::new(MemoryStore::new());
+        let store = shared_store();
         let process = Process::start(&store).await;
         process.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
         let (list, digest) = listed(file);
@@ -145,7 +146,7 @@ async fn what_cannot_be_taken_up_is_told_and_leaves_what_runs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_could_not_be_loaded_for_want_of_the_store_is_loaded_once_it_answers() {
-    let store = Arc::new(MemoryStore::new());
+    let store = shared_store();
     let (one, other) = (Process::start(&store).await, Process::start(&store).await);
     one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
     // The plugin comes here, and then settings cannot be read.
@@ -172,7 +173,7 @@ async fn what_could_not_be_loaded_for_want_of_the_store_is_loaded_once_it_answer
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_list_with_the_same_revision_is_taken_up() {
-    let (store, elsewhere) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new()));
+    let (store, elsewhere) = (shared_store(), shared_store());
     let (one, other) = (Process::start(&store).await, Process::start(&elsewhere).await);
     one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
     other.plugins.install(&administrator(), pack("2.0.0")).await.unwrap();
@@ -183,7 +184,7 @@ async fn another_list_with_the_same_revision_is_taken_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_installs_a_plugin_and_cannot_write_it_tries_again_like_the_others() {
-    let store = Arc::new(MemoryStore::new());
+    let store = shared_store();
     let (one, other) = (Process::start(&store).await, Process::start(&store).await);
     let package = PackGuest::default().build();
     // In the place of its file is a folder.
@@ -203,7 +204,7 @@ async fn who_installs_a_plugin_and_cannot_write_it_tries_again_like_the_others()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_that_install_at_the_same_time_come_one_after_the_other() {
-    let store = Arc::new(MemoryStore::new());
+    let store = shared_store();
     let (one, other) = (Process::start(&store).await, Process::start(&store).await);
     let administrator = administrator();
     let (first, second) = tokio::join!(
@@ -220,7 +221,7 @@ async fn two_that_install_at_the_same_time_come_one_after_the_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_process_judges_what_another_installed_by_its_own_policy() {
-    let store = Arc::new(MemoryStore::new());
+    let store = shared_store();
     let key = PrivateKey::generate().unwrap();
     let one = Process::start(&store).await;
     let other = Process::with(TestLibrary::trusting(strict([key.public_key().into()])), &store).await;
@@ -261,7 +262,7 @@ async fn each_process_judges_what_another_installed_by_its_own_policy() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_process_took_over_is_judged_again_at_its_next_start_and_what_it_was_told_to_install_stays() {
-    let store = Arc::new(MemoryStore::new());
+    let store = shared_store();
     let key = PrivateKey::generate().unwrap();
     let trusting = || strict([key.public_key().into()]);
     let (one, lax) = (Process::start(&store).await, Process::start(&store).await);

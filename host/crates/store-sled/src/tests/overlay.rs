@@ -1,27 +1,24 @@
-//! Use cases that become one write, on a store that forgets.
+//! Use cases that become one write, and those that become none.
 
 use super::*;
-use crate::TypedReads;
-use crate::memory::MemoryStore;
-use crate::record::samples;
-use crate::suite::{Listener, commit, create, everybody, futures_join, group, key, membership, person, write};
 use daftar_domain::change::Details;
 use daftar_domain::deployment::Setting;
 use daftar_domain::group::{GroupDetails, MEMBER, Member};
-use daftar_domain::individual::IndividualDetails;
 use daftar_domain::program::ProgramDetails;
 use daftar_domain::program_membership::{BENEFICIARY, MembershipStatus, ProgramMembershipDetails};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::value::Reference;
+use daftar_store::overlay::{Overlay, is_of_dry_run};
+use daftar_store::suite::{futures_join, group, key, membership};
 
-fn staged() -> (Arc<MemoryStore>, Overlay) {
-    let base = Arc::new(MemoryStore::new());
+fn staged() -> (Arc<SledStore>, Overlay) {
+    let base = Arc::new(SledStore::temporary());
     base.attach_sink(Arc::new(Listener::default())).unwrap();
     let staged = Overlay::transaction(Arc::clone(&base) as Arc<dyn Store>);
     (base, staged)
 }
 
-async fn everything(base: &MemoryStore, staged: &Overlay) -> Result<Committed, StoreError> {
+async fn everything(base: &SledStore, staged: &Overlay) -> Result<Committed, StoreError> {
     base.commit(staged.take(write(Vec::new()).at, None)).await
 }
 
@@ -146,7 +143,7 @@ async fn whom_groups_and_memberships_name_that_were_written_here_is_found() {
     assert!(base.kept_back().is_none());
 }
 
-async fn dry_run() -> (Arc<MemoryStore>, Overlay) {
+async fn dry_run() -> (Arc<SledStore>, Overlay) {
     let (base, _) = staged();
     create(&*base, person(&["urn:x:a|0"])).await;
     let dry_run = Overlay::dry_run(Arc::clone(&base) as Arc<dyn Store>);

@@ -1,0 +1,461 @@
+//! A store in front of another one, for tests.
+//!
+//! It gives the servers of one process what servers of one register share, and can fail, fall silent and change places with another one.
+//!
+//! **Invariant:** nothing outside tests uses this.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::Notify;
+
+use daftar_domain::audit::AuditEntry;
+use daftar_domain::change::{ChangedRecord, Sequence};
+use daftar_domain::client::{Client, ClientId};
+use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use daftar_domain::deployment::Setting;
+use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest};
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::photo::PhotoReference;
+use daftar_domain::program_membership::MembershipSlot;
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
+
+use super::generation::{Feed, Generation, History};
+use super::overlay::Overlay;
+use super::shared::limits::{Minute, WINDOW, lease};
+use super::shared::{Lease, Leased, Shared, SharedLimits, SharedPlugins, StoredList, Take, Taken, Turn, Windowed};
+use super::{
+    ChangeSink, Committed, IdentifierOwner, Operation, Store, StoreError, StoredCodeTable, Write, changes_records,
+};
+
+/// Passes everything on to a store, and keeps what servers share beside its records.
+pub struct ProxyStore {
+    state: Mutex<State>,
+    is_in_transactions: bool,
+    changed: Notify,
+    /// How many changes servers were notified of.
+    notified: AtomicU64,
+    is_deaf: AtomicBool,
+    is_away: AtomicBool,
+    turn: Arc<tokio::sync::Mutex<()>>,
+    /// Held while a counter is taken from or given back to.
+    counting: tokio::sync::Mutex<()>,
+    started: Instant,
+}
+
+/// The store, and what is kept beside it.
+struct State {
+    base: Arc<dyn Store>,
+    generation: Generation,
+    kept_once: BTreeMap<String, Vec<u8>>,
+    minutes: BTreeMap<String, Minute>,
+    /// The time of each call of a window.
+    windows: BTreeMap<String, Vec<Duration>>,
+    list: StoredList,
+    named: Vec<[u8; 32]>,
+    time: Timestamp,
+    files: BTreeMap<[u8; 32], Vec<u8>>,
+}
+
+impl ProxyStore {
+    /// In front of that store, which nobody else changes.
+    pub fn new(base: Arc<dyn Store>) -> Self {
+        let state = State {
+            base,
+            generation: Generation::default(),
+            kept_once: BTreeMap::new(),
+            minutes: BTreeMap::new(),
+            windows: BTreeMap::new(),
+            list: StoredList::default(),
+            named: Vec::new(),
+            time: Timestamp::default(),
+            files: BTreeMap::new(),
+        };
+        Self {
+            state: Mutex::new(state),
+            is_in_transactions: false,
+            changed: Notify::new(),
+            notified: AtomicU64::default(),
+            is_deaf: AtomicBool::default(),
+            is_away: AtomicBool::default(),
+            turn: Arc::default(),
+            counting: tokio::sync::Mutex::default(),
+            started: Instant::now(),
+        }
+    }
+
+    /// In front of that store, with an overlay between: every read goes through a transaction, and every write of records is committed to a
+    /// transaction of its own before it is made.
+    pub fn in_transactions(base: Arc<dyn Store>) -> Self {
+        Self { is_in_transactions: true, ..Self::new(base) }
+    }
+
+    /// Changes are not notified from now on, as when the connection of a listener is lost; or they are again.
+    pub fn set_deaf(&self, is_deaf: bool) {
+        self.is_deaf.store(is_deaf, Ordering::Release);
+        self.wake();
+    }
+
+    /// Another store takes the place of this one from now on, as after a failover; this one's state goes there.
+    pub fn answer_as(&self, other: &Self) {
+        let History([life, _]) = self.state().generation.history;
+        std::mem::swap(&mut *self.state(), &mut *other.state());
+        self.state().generation.history = History([life + 1, 0]);
+    }
+
+    /// The clock that the servers share shows that time from now on.
+    pub fn set_time(&self, time: Timestamp) {
+        self.state().time = time;
+    }
+
+    /// What servers keep in memory cannot be read from now on, as when a database does not respond; or it can again.
+    pub fn set_away(&self, is_away: bool) {
+        self.is_away.store(is_away, Ordering::Release);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic of another test thread leaves the maps whole: each change is one insertion after the other.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The store behind.
+    fn base(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.state().base)
+    }
+
+    /// The store that everything but a write is asked of.
+    fn seen(&self) -> Arc<dyn Store> {
+        let base = self.base();
+        if self.is_in_transactions { Arc::new(Overlay::transaction(base)) } else { base }
+    }
+
+    async fn write(&self, write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {
+        let (clients, deployment) = raised_by(&write);
+        let base = self.base();
+        let write = if self.is_in_transactions && is_of_records(&write) {
+            let (at, source) = (write.at, write.source.clone());
+            let transaction = Overlay::transaction(Arc::clone(&base));
+            transaction.commit(write).await?;
+            transaction.take(at, source)
+        } else {
+            write
+        };
+        let committed = match request {
+            Some(request) => base.commit_once(write, request).await?,
+            None => base.commit(write).await?,
+        };
+        self.raise(clients, deployment);
+        Ok(committed)
+    }
+
+    /// Counts a change of clients or of the deployment, and notifies the servers.
+    fn raise(&self, clients: u64, deployment: u64) {
+        if clients + deployment == 0 {
+            return;
+        }
+        let now = {
+            let generation = &mut self.state().generation;
+            generation.clients += clients;
+            generation.deployment += deployment;
+            *generation
+        };
+        if !self.is_deaf.load(Ordering::Acquire) {
+            self.notified.fetch_max(now.changes(), Ordering::AcqRel);
+            self.wake();
+        }
+    }
+
+    /// Wakes who waits; one that does not wait now is woken at once when it does.
+    fn wake(&self) {
+        self.changed.notify_waiters();
+        self.changed.notify_one();
+    }
+
+    /// Fails while nothing responds.
+    fn answer(&self) -> Result<(), StoreError> {
+        if self.is_away.load(Ordering::Acquire) { Err(StoreError::Failed("it is away".into())) } else { Ok(()) }
+    }
+}
+
+/// By how much a write raises the generations of clients and of the deployment.
+fn raised_by(write: &Write) -> (u64, u64) {
+    let any = |is: fn(&Operation) -> bool| u64::from(write.operations.iter().any(is));
+    let clients = any(|operation| matches!(operation, Operation::CreateClient(_) | Operation::UpdateClient(..)));
+    let settings = any(|operation| matches!(operation, Operation::PutSetting(_) | Operation::RemoveSetting(_)));
+    let codes = u64::from(write.new_codes().any(|new| !new.codes.is_empty()));
+    (clients, settings + codes)
+}
+
+/// Whether a transaction can make a write.
+fn is_of_records(write: &Write) -> bool {
+    let is_part = |operation: &Operation| match operation {
+        Operation::Create(_) | Operation::Update(..) | Operation::PutPhoto(_) | Operation::NumberCodes(_) => true,
+        Operation::CreateClient(_)
+        | Operation::UpdateClient(..)
+        | Operation::PutSetting(_)
+        | Operation::RemoveSetting(_) => false,
+    };
+    changes_records(write) && write.operations.iter().all(is_part)
+}
+
+#[async_trait::async_trait]
+impl Store for ProxyStore {
+    fn attach_sink(&self, sink: Arc<dyn ChangeSink>) -> Result<Sequence, StoreError> {
+        self.base().attach_sink(sink)
+    }
+
+    fn readiness(&self) -> Result<(), StoreError> {
+        self.seen().readiness()
+    }
+
+    async fn commit(&self, write: Write) -> Result<Committed, StoreError> {
+        self.write(write, None).await
+    }
+
+    async fn commit_once(&self, write: Write, request: RememberedRequest) -> Result<Committed, StoreError> {
+        self.write(write, Some(request)).await
+    }
+
+    async fn remembered(
+        &self,
+        client: &ClientId,
+        key: &IdempotencyKey,
+    ) -> Result<Vec<Arc<RememberedRequest>>, StoreError> {
+        self.seen().remembered(client, key).await
+    }
+
+    async fn remembered_count(&self, client: &ClientId) -> Result<u64, StoreError> {
+        self.seen().remembered_count(client).await
+    }
+
+    async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError> {
+        self.seen().forget_requests(now).await
+    }
+
+    async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
+        self.seen().record(kind, id).await
+    }
+
+    async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
+        self.seen().records(kind, ids).await
+    }
+
+    async fn record_version(
+        &self,
+        kind: RecordKind,
+        id: RecordId,
+        version: VersionId,
+    ) -> Result<Option<ChangedRecord>, StoreError> {
+        self.seen().record_version(kind, id, version).await
+    }
+
+    async fn scan_records(
+        &self,
+        kind: RecordKind,
+        after: RecordId,
+        limit: usize,
+    ) -> Result<Vec<ChangedRecord>, StoreError> {
+        self.seen().scan_records(kind, after, limit).await
+    }
+
+    async fn photo(&self, reference: PhotoReference) -> Result<Option<Arc<[u8]>>, StoreError> {
+        self.seen().photo(reference).await
+    }
+
+    async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
+        self.seen().open_membership(slot).await
+    }
+
+    async fn identifier_owners(
+        &self,
+        kind: RecordKind,
+        key: &IdentifierKey,
+        limit: usize,
+    ) -> Result<Vec<IdentifierOwner>, StoreError> {
+        self.seen().identifier_owners(kind, key, limit).await
+    }
+
+    async fn clients(&self) -> Result<Vec<Client>, StoreError> {
+        self.answer()?;
+        self.seen().clients().await
+    }
+
+    async fn settings(&self) -> Result<Vec<Setting>, StoreError> {
+        self.answer()?;
+        self.seen().settings().await
+    }
+
+    async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {
+        self.seen().code_table().await
+    }
+
+    async fn number_codes(
+        &self,
+        codes: Vec<CodeUri>,
+        editions: Vec<(Namespace, String)>,
+    ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError> {
+        let store = self.seen();
+        let before = store.code_table().await?;
+        let numbers = store.number_codes(codes, editions).await?;
+        let after = store.code_table().await?;
+        let is_raised = (before.codes.len(), before.editions.len()) != (after.codes.len(), after.editions.len());
+        self.raise(0, u64::from(is_raised));
+        Ok(numbers)
+    }
+
+    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+        self.seen().append_audit(entries).await
+    }
+
+    async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+        self.seen().audit(limit).await
+    }
+
+    async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError> {
+        self.seen().raise_counter(name, value).await
+    }
+
+    async fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        self.seen().counter(name).await
+    }
+
+    async fn counters(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
+        self.seen().counters(prefix).await
+    }
+
+    async fn remove_counters(&self, prefix: &str) -> Result<(), StoreError> {
+        self.seen().remove_counters(prefix).await
+    }
+}
+
+#[async_trait::async_trait]
+impl Feed for ProxyStore {
+    async fn generation(&self) -> Result<Generation, StoreError> {
+        self.answer()?;
+        Ok(self.state().generation)
+    }
+
+    async fn heard(&self) {
+        self.changed.notified().await;
+    }
+
+    fn is_listening(&self) -> bool {
+        !self.is_deaf.load(Ordering::Acquire)
+    }
+
+    fn rest_on(&self, _: History, _: Option<Timestamp>) {}
+
+    fn heard_of(&self) -> u64 {
+        self.notified.load(Ordering::Acquire)
+    }
+}
+
+#[async_trait::async_trait]
+impl SharedLimits for ProxyStore {
+    async fn take(&self, name: &str, take: Take) -> Result<Taken, StoreError> {
+        let _counting = self.counting.lock().await;
+        let (base, Take { least, most, limit }) = (self.base(), take);
+        let before = base.counter(name).await?.unwrap_or(0);
+        let left = limit.saturating_sub(before);
+        let taken = if left < least { 0 } else { left.min(most) };
+        base.raise_counter(name, before + taken).await?;
+        Ok(Taken { taken, count: before + taken })
+    }
+
+    async fn give_back(&self, name: &str, count: u64) -> Result<(), StoreError> {
+        let _counting = self.counting.lock().await;
+        let base = self.base();
+        let Some(before) = base.counter(name).await? else { return Ok(()) };
+        // No counter of a test has a name that begins with another's.
+        base.remove_counters(name).await?;
+        base.raise_counter(name, before.saturating_sub(count)).await
+    }
+
+    async fn lease(&self, name: &str, asked: Lease) -> Result<Leased, StoreError> {
+        let now_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let mut state = self.state();
+        let minute = state.minutes.entry(name.to_owned()).or_default();
+        let (leased, then) = lease(*minute, now_ns, asked);
+        *minute = then;
+        Ok(leased)
+    }
+
+    async fn window(&self, name: &str, calls: u32, limit: u32) -> Result<Windowed, StoreError> {
+        let now = self.started.elapsed();
+        let mut state = self.state();
+        let window = state.windows.entry(name.to_owned()).or_default();
+        window.retain(|called_at| now.saturating_sub(*called_at) < WINDOW);
+        let is_taken = window.len() as u64 + u64::from(calls) <= u64::from(limit);
+        window.extend((0..calls).filter(|_| is_taken).map(|_| now));
+        let until_left = window.iter().map(|called_at| (*called_at + WINDOW).saturating_sub(now)).collect();
+        Ok(Windowed { is_taken, until_left })
+    }
+
+    async fn forget_full_minutes(&self) -> Result<u64, StoreError> {
+        let now = self.started.elapsed();
+        let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        let mut state = self.state();
+        let State { minutes, windows, .. } = &mut *state;
+        let before = minutes.len() + windows.len();
+        minutes.retain(|_, minute| minute.full_at_ns > now_ns);
+        windows.retain(|_, window| window.iter().any(|called_at| now.saturating_sub(*called_at) < WINDOW));
+        Ok(before.saturating_sub(minutes.len() + windows.len()) as u64)
+    }
+}
+
+#[async_trait::async_trait]
+impl SharedPlugins for ProxyStore {
+    async fn plugin_list(&self) -> Result<StoredList, StoreError> {
+        Ok(self.state().list.clone())
+    }
+
+    async fn replace_plugin_list(&self, seen: u64, list: &[u8], named: &[[u8; 32]]) -> Result<u64, StoreError> {
+        let revision = {
+            let mut state = self.state();
+            if state.list.revision != seen {
+                return Err(StoreError::Overtaken);
+            }
+            let before = std::mem::replace(&mut state.named, named.to_vec());
+            state.files.retain(|digest, _| named.contains(digest) || before.contains(digest));
+            state.list = StoredList { revision: seen + 1, bytes: list.to_vec() };
+            state.list.revision
+        };
+        self.raise(0, 1);
+        Ok(revision)
+    }
+
+    async fn plugin_file(&self, digest: [u8; 32]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.state().files.get(&digest).cloned())
+    }
+
+    async fn put_plugin_file(&self, digest: [u8; 32], bytes: Vec<u8>) -> Result<(), StoreError> {
+        self.state().files.entry(digest).or_insert(bytes);
+        Ok(())
+    }
+}
+
+/// Held by one server at a time.
+struct OneTurn {
+    _held: tokio::sync::OwnedMutexGuard<()>,
+}
+
+impl Turn for OneTurn {}
+
+#[async_trait::async_trait]
+impl Shared for ProxyStore {
+    async fn turn(&self) -> Result<Box<dyn Turn>, StoreError> {
+        Ok(Box::new(OneTurn { _held: Arc::clone(&self.turn).lock_owned().await }))
+    }
+
+    async fn keep_once(&self, name: &str, value: &[u8]) -> Result<Vec<u8>, StoreError> {
+        Ok(self.state().kept_once.entry(name.to_owned()).or_insert_with(|| value.to_vec()).clone())
+    }
+
+    async fn time(&self) -> Result<Timestamp, StoreError> {
+        self.answer()?;
+        Ok(self.state().time)
+    }
+}
