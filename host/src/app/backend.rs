@@ -18,7 +18,6 @@ use daftar_service::bodies::Bodies;
 use daftar_service::eligibility::preview::PartedRegister;
 use daftar_service::memory_index::MemoryIndex;
 use daftar_store::archive::Archive;
-use daftar_store::audit_archive::AuditArchive;
 use daftar_store::index::Index;
 use daftar_store::shared::Shared;
 use daftar_store::verify::Verification;
@@ -33,7 +32,6 @@ pub(super) struct Backend {
     pub(super) store: Arc<dyn Store>,
     /// The whole of it, for backups.
     pub(super) archive: Arc<dyn Archive>,
-    pub(super) audit: Arc<dyn AuditArchive>,
     /// Looks through it for damage; nothing where a database does that by itself.
     pub(super) verification: Option<Arc<dyn Verification>>,
     /// What is asked of it beyond single records.
@@ -75,7 +73,6 @@ impl Backend {
         Ok(Self {
             store: store.clone(),
             archive: store.clone(),
-            audit: store.clone(),
             verification: Some(store.clone()),
             index: Arc::new(MemoryIndex(columns.clone())),
             columns,
@@ -100,7 +97,6 @@ impl Backend {
         Ok(Self {
             store: store.clone(),
             archive: store.clone(),
-            audit: store.clone(),
             verification: None,
             index: Arc::new(store.index()),
             columns: Arc::default(),

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use daftar_domain::change::Sequence;
 use daftar_index::checkpoint::CheckpointFolder;
 use daftar_index::{Columns, Image};
-use daftar_store::change_log::ChangeLog;
+use daftar_store::Store;
 
 /// How often it is asked whether a checkpoint is due.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -26,7 +26,7 @@ const NICENESS: i32 = 10;
 pub(super) struct Checkpoints {
     folder: CheckpointFolder,
     columns: Arc<Columns>,
-    log: Arc<dyn ChangeLog>,
+    store: Arc<dyn Store>,
     last: Mutex<Last>,
     /// Held by whoever writes one.
     writing: tokio::sync::Mutex<()>,
@@ -57,12 +57,12 @@ impl Checkpoints {
     pub(super) fn new(
         folder: CheckpointFolder,
         columns: Arc<Columns>,
-        log: Arc<dyn ChangeLog>,
+        store: Arc<dyn Store>,
         sequence: Option<Sequence>,
     ) -> Self {
         let tried = sequence.map(|_| Instant::now());
         let last = Mutex::new(Last { sequence, tried, written: tried, has_failed: false });
-        Self { folder, columns, log, last, writing: tokio::sync::Mutex::default() }
+        Self { folder, columns, store, last, writing: tokio::sync::Mutex::default() }
     }
 
     /// Works until it is dropped.
@@ -139,7 +139,7 @@ impl Checkpoints {
     }
 
     async fn try_write(&self, image: Image) -> Result<u64, String> {
-        let mark = self.log.history_mark(image.sequence()).await.map_err(|error| error.to_string())?;
+        let mark = self.store.history_mark(image.sequence()).await.map_err(|error| error.to_string())?;
         let mark = mark.ok_or_else(|| "the store does not know the last write".to_owned())?;
         let folder = self.folder.clone();
         let (answer, answered) = oneshot::channel();

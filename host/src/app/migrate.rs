@@ -16,7 +16,7 @@ use daftar_domain::config::Config;
 use daftar_service::backup::{BackupFile, BackupProblem};
 use daftar_service::migrate::{CatchUpError, CaughtUp, Comparison, Counts, catch_up, compare, compare_since, copy};
 use daftar_store::StoreError;
-use daftar_store::archive::{Archive, Held, Mark, Refill};
+use daftar_store::archive::{Archive, Held, Mark, Refill, Snapshot};
 use daftar_store_postgres::{OpenError as DatabaseError, PostgresCatchUp, PostgresRefill, PostgresStore};
 use daftar_store_sled::{OpenError as FolderError, SledOptions, SledRefill, SledStore};
 
@@ -125,22 +125,23 @@ pub async fn migrate(
     mut heard: impl FnMut(Step, u64, u64),
 ) -> Result<Migrated, MigrateError> {
     let is_copied = extent != Extent::CompareOnly;
-    let (source, file): (Arc<dyn Archive>, _) = match extent {
+    let source = match extent {
         Extent::CatchUp => return caught_up(config, data_dir, (from, to), heard).await,
-        Extent::FromBackup(path) => (Arc::new(BackupFile(path.clone())), Some(path)),
-        Extent::CopyAndCompare | Extent::CompareOnly => (open(config, data_dir, from).await?, None),
+        Extent::FromBackup(path) => Source::Backup(BackupFile(path)),
+        Extent::CopyAndCompare | Extent::CompareOnly => Source::Store(open(config, data_dir, from).await?),
     };
-    let wrong = |error: StoreError| of_backup(error, file.as_deref());
+    let wrong = |error: StoreError| source.problem(error);
     let copied = if is_copied {
         let refill = refill(config, data_dir, to).await?;
         let copying = |mark: &Mark, things| heard(Step::Copying, about(mark), things);
-        Some(copy(&*source, refill, copying).await.map_err(wrong)?)
+        Some(copy(source.snapshot().await.map_err(wrong)?, refill, copying).await.map_err(wrong)?)
     } else {
         None
     };
     let target = open(config, data_dir, to).await?;
     let comparing = |mark: &Mark, things| heard(Step::Comparing, about(mark).saturating_mul(2), things);
-    let comparison = compare(&*source, &*target, comparing).await.map_err(wrong)?;
+    let (one, other) = (source.snapshot().await.map_err(wrong)?, target.snapshot().await?);
+    let comparison = compare(one, other, comparing).await.map_err(wrong)?;
     Ok(Migrated { copied, caught_up: None, comparison })
 }
 
@@ -157,7 +158,7 @@ async fn caught_up(
     let source = open_folder(config, data_dir).await?;
     let to = PostgresCatchUp::open(postgres_options(config)?).await?;
     let catching = |held: &Held, mark: &Mark, things| heard(Step::CatchingUp, since(held, mark), things);
-    let caught_up = catch_up(&source, Box::new(to), catching).await?;
+    let caught_up = catch_up(&source, to, catching).await?;
     let target = PostgresStore::open(postgres_options(config)?).await?;
     let held = &caught_up.held;
     let comparing = |mark: &Mark, things| heard(Step::Comparing, since(held, mark).saturating_mul(2), things);
@@ -165,15 +166,32 @@ async fn caught_up(
     Ok(Migrated { copied: None, caught_up: Some(caught_up), comparison })
 }
 
-/// What is wrong with the backup, where that is why it failed.
-fn of_backup(error: StoreError, path: Option<&Path>) -> MigrateError {
-    let problem = match &error {
-        StoreError::Failed(cause) => cause.downcast_ref::<BackupProblem>().map(ToString::to_string),
-        _ => None,
-    };
-    match (problem, path) {
-        (Some(problem), Some(path)) => MigrateError::Backup { path: path.to_owned(), problem },
-        _ => error.into(),
+/// What a register is copied from.
+enum Source {
+    /// A store.
+    Store(Arc<dyn Archive>),
+    /// A backup.
+    Backup(BackupFile),
+}
+
+impl Source {
+    async fn snapshot(&self) -> Result<Snapshot, StoreError> {
+        match self {
+            Self::Store(store) => store.snapshot().await,
+            Self::Backup(file) => file.snapshot().await,
+        }
+    }
+
+    /// Why it failed: what is wrong with the backup, where it is that.
+    fn problem(&self, error: StoreError) -> MigrateError {
+        let problem = match &error {
+            StoreError::Failed(cause) => cause.downcast_ref::<BackupProblem>().map(ToString::to_string),
+            _ => None,
+        };
+        match (problem, self) {
+            (Some(problem), Self::Backup(BackupFile(path))) => MigrateError::Backup { path: path.clone(), problem },
+            _ => error.into(),
+        }
     }
 }
 

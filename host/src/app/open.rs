@@ -55,8 +55,7 @@ use daftar_service::signing_key::SigningKeyAdministration;
 use daftar_service::verify::Verifier;
 use daftar_service::vocabulary;
 use daftar_store::Store;
-use daftar_store::generation::Generation as StoredGeneration;
-use daftar_store::shared::Shared;
+use daftar_store::shared::{Generation as StoredGeneration, Shared};
 use daftar_vocabulary::{CodeTable, Generation, GenerationBuilder, Vocabularies};
 
 /// How often the limits drop what is idle.
@@ -85,19 +84,8 @@ impl App {
 
         let metrics = Arc::new(Metrics::new(&telemetry));
         let backend = Backend::open(&config, &data_dir, &metrics).await?;
-        let Backend {
-            store,
-            archive,
-            audit,
-            verification,
-            index,
-            columns,
-            bodies,
-            checkpoints,
-            parted,
-            shared,
-            keeper,
-        } = backend;
+        let Backend { store, archive, verification, index, columns, bodies, checkpoints, parted, shared, keeper } =
+            backend;
         // Before anything that it counts is read.
         let generation = match &shared {
             Some(shared) => shared.generation().await.map_err(store_error)?,
@@ -153,7 +141,7 @@ impl App {
             None => Limits::new(clock.clone(), Arc::new(days)),
         });
         let verifier = Verifier::new(verification, registry.columns.clone(), registry.audit.clone());
-        let audit = AuditKeeper::new(audit, registry.audit.clone());
+        let audit = AuditKeeper::new(registry.store.clone(), registry.audit.clone());
         let backups = Backups::new(archive, plugins.clone(), registry.audit.clone(), keys_home);
         backups.recall().await.map_err(|error| StartError::Store(error.to_string()))?;
         let upkeep = AuditUpkeep {

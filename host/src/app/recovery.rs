@@ -17,7 +17,7 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_index::checkpoint::{CheckpointFile, CheckpointFolder};
 use daftar_index::{Columns, PreparedRecords, Preparer};
 use daftar_service::bodies::Bodies;
-use daftar_store::change_log::{CHANGES_MAX, ChangeLog};
+use daftar_store::change_log::{CHANGES_MAX, HistoryMark, Touched};
 use daftar_store::{ChangeSink, Store, StoreError};
 use daftar_store_sled::{OpenError, SledOptions, SledStore};
 
@@ -218,7 +218,8 @@ async fn from_checkpoint(store: &Arc<SledStore>, folder: &CheckpointFolder) -> O
 /// itself fails, reading all records tells so again.
 async fn use_checkpoint(store: &Arc<SledStore>, file: CheckpointFile) -> Result<Option<(Columns, u64)>, String> {
     let sequence = file.sequence;
-    if let Some(reason) = not_of_this_history(&**store, &file).await.map_err(|error| error.to_string())? {
+    let mark = store.history_mark(sequence).await.map_err(|error| error.to_string())?;
+    if let Some(reason) = not_of_this_history(mark, &file) {
         return Err(reason.to_owned());
     }
     let loaded = tokio::task::spawn_blocking(move || file.load()).await.map_err(|error| error.to_string())?;
@@ -232,14 +233,10 @@ async fn use_checkpoint(store: &Arc<SledStore>, file: CheckpointFile) -> Result<
 ///
 /// # Errors
 /// When the store fails or something cannot be read.
-pub async fn catch_up<S: Store + ChangeLog>(
-    store: &S,
-    columns: &Columns,
-    checkpoint: Sequence,
-) -> Result<Option<u64>, StoreError> {
+pub async fn catch_up(store: &dyn Store, columns: &Columns, checkpoint: Sequence) -> Result<Option<u64>, StoreError> {
     load_programs(store, columns).await?;
     let known = columns.image().record_count();
-    let mut touched = touched_after(store, checkpoint).await?;
+    let mut touched = touched_after(|after| store.changes_after(after, CHANGES_MAX), checkpoint).await?;
     let count = touched.values().map(RoaringTreemap::len).sum();
     if count > known.max(CAUGHT_UP_MIN) {
         return Ok(None);
@@ -252,17 +249,17 @@ pub async fn catch_up<S: Store + ChangeLog>(
     Ok(Some(count))
 }
 
-/// The records that were written after a write, by kind. Takes one bit of memory a record.
+/// The records that were written after a write, by kind; `changes_after` asks for the next writes. Takes one bit of memory a record.
 ///
 /// # Errors
 /// When the store fails or something cannot be read.
-pub(super) async fn touched_after(
-    changes: &impl ChangeLog,
+pub(super) async fn touched_after<F: Future<Output = Result<Vec<Touched>, StoreError>>>(
+    changes_after: impl Fn(Sequence) -> F,
     mut after: Sequence,
 ) -> Result<BTreeMap<RecordKind, RoaringTreemap>, StoreError> {
     let mut touched: BTreeMap<RecordKind, RoaringTreemap> = BTreeMap::new();
     loop {
-        let changes = changes.changes_after(after, CHANGES_MAX).await?;
+        let changes = changes_after(after).await?;
         let Some(last) = changes.last() else { return Ok(touched) };
         after = last.sequence;
         for (kind, id) in changes.into_iter().flat_map(|change| change.records) {
@@ -277,19 +274,13 @@ pub(super) fn pages(ids: Option<RoaringTreemap>) -> impl Iterator<Item = Vec<Rec
     std::iter::from_fn(move || Some(ids.by_ref().take(SCAN_RECORDS).collect()).filter(|page: &Vec<_>| !page.is_empty()))
 }
 
-/// Why a checkpoint is not of the history that the store holds, if it is not.
-///
-/// # Errors
-/// When the store fails.
-pub(super) async fn not_of_this_history(
-    changes: &impl ChangeLog,
-    file: &CheckpointFile,
-) -> Result<Option<&'static str>, StoreError> {
-    Ok(match changes.history_mark(file.sequence).await? {
+/// Why a checkpoint is not of the history that has that mark at its last write, if it is not.
+pub(super) fn not_of_this_history(mark: Option<HistoryMark>, file: &CheckpointFile) -> Option<&'static str> {
+    match mark {
         None => Some("it is from the future: the store has not seen its last write"),
         Some(mark) if mark.0 != file.mark => Some("it is of another register, or of a copy that went on by itself"),
         Some(_) => None,
-    })
+    }
 }
 
 #[cfg(test)]

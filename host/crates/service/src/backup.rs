@@ -88,7 +88,7 @@ pub type BackupBytes = mpsc::Receiver<Result<Vec<u8>, AppError>>;
 
 /// What is taken, fixed at one moment.
 struct Taken {
-    snapshot: Box<dyn Snapshot>,
+    snapshot: Snapshot,
     plugins: ArchivedPlugins,
     keys: Vec<(String, SecretString)>,
 }

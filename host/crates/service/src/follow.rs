@@ -26,8 +26,7 @@ use daftar_auth::{ClientDirectory, SigningKeyRings};
 use daftar_domain::context::Clock;
 use daftar_domain::error::AppError;
 use daftar_store::Store;
-use daftar_store::generation::{Generation, History};
-use daftar_store::shared::Shared;
+use daftar_store::shared::{Generation, History, Shared};
 
 /// How often the generation is compared and the files of signing keys looked at, whatever is heard.
 const INTERVAL: Duration = Duration::from_millis(500);

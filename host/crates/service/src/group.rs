@@ -5,7 +5,6 @@ pub mod history;
 pub mod members;
 mod search;
 
-use daftar_store::TypedReads;
 use std::collections::HashMap;
 use std::sync::Arc;
 

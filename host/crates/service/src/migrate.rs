@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_store::StoreError;
-use daftar_store::archive::{Archive, Entry, Kept, Mark, Refill, Snapshot};
+use daftar_store::archive::{Entry, Kept, Mark, Refill, Snapshot};
 
 pub use self::catch_up::{CatchUpError, CaughtUp, catch_up, compare_since};
 
@@ -42,11 +42,10 @@ pub struct Comparison {
 /// # Errors
 /// When either store fails, or a value cannot be read or kept.
 pub async fn copy(
-    from: &dyn Archive,
+    mut snapshot: Snapshot,
     mut to: Box<dyn Refill>,
     mut heard: impl FnMut(&Mark, u64),
 ) -> Result<(Mark, Counts), StoreError> {
-    let mut snapshot = from.snapshot().await?;
     let mark = snapshot.mark().clone();
     to.note_origin(&mark);
     let (mut counts, mut copied) = (Counts::new(), 0_u64);
@@ -81,18 +80,14 @@ pub async fn copy(
 ///
 /// # Errors
 /// When either store fails, or a value cannot be read.
-pub async fn compare(
-    one: &dyn Archive,
-    other: &dyn Archive,
-    heard: impl FnMut(&Mark, u64),
-) -> Result<Comparison, StoreError> {
-    compare_taken(one.snapshot().await?, other.snapshot().await?, Comparison::default(), heard).await
+pub async fn compare(one: Snapshot, other: Snapshot, heard: impl FnMut(&Mark, u64)) -> Result<Comparison, StoreError> {
+    compare_taken(one, other, Comparison::default(), heard).await
 }
 
 /// Compares what was taken of two stores.
 async fn compare_taken(
-    one: Box<dyn Snapshot>,
-    other: Box<dyn Snapshot>,
+    one: Snapshot,
+    other: Snapshot,
     mut comparison: Comparison,
     mut heard: impl FnMut(&Mark, u64),
 ) -> Result<Comparison, StoreError> {
@@ -173,7 +168,7 @@ fn seen(entry: &Entry) -> Seen {
 
 /// One of two stores on the way through both.
 struct Side {
-    snapshot: Box<dyn Snapshot>,
+    snapshot: Snapshot,
     is_at_end: bool,
     /// How many things were read.
     read: u64,
@@ -186,7 +181,7 @@ struct Side {
 }
 
 impl Side {
-    fn new(snapshot: Box<dyn Snapshot>) -> Self {
+    fn new(snapshot: Snapshot) -> Self {
         Self {
             snapshot,
             is_at_end: false,
@@ -271,6 +266,7 @@ mod tests {
 
     use super::*;
     use daftar_domain::individual::{ACTIVE, IndividualDetails};
+    use daftar_store::archive::Archive as _;
     use daftar_store::{ChangeSink, Operation, Store, Write};
     use daftar_store_sled::SledStore;
 
@@ -295,7 +291,8 @@ mod tests {
     }
 
     async fn compared(one: &[bool], other: &[bool]) -> Comparison {
-        compare(&store(one).await, &store(other).await, |_, _| ()).await.unwrap()
+        let (one, other) = (store(one).await, store(other).await);
+        compare(one.snapshot().await.unwrap(), other.snapshot().await.unwrap(), |_, _| ()).await.unwrap()
     }
 
     #[tokio::test]

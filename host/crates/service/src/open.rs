@@ -18,7 +18,7 @@ use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::record::{Fields, RecordType};
 use daftar_domain::value::{CodePlace, Reference, Translate};
-use daftar_store::{NewCodes, NumbersGiven, Operation};
+use daftar_store::{NewCodes, Operation};
 use daftar_vocabulary::{AskedCode, CallingThread, CodeTable, Generation, OpenProblem, OpenUnavailable, Vocabularies};
 
 /// How many codes of one open vocabulary records may hold beside those that it lists: its pack is asked about each of them
@@ -100,8 +100,8 @@ impl Consulted {
         }
         let generation = if turn.is_none() { vocabularies.publish(known) } else { Arc::new(known) };
         let built = (current, Arc::clone(&generation));
-        let heard = Arc::new(Publishing { vocabularies, built, asked: self.asked, table });
-        let new_codes = Some(NewCodes { first, codes, counters, heard });
+        let publishing = Publishing { vocabularies, built, asked: self.asked, table };
+        let new_codes = Some(NewCodes { first, codes, counters, given: Arc::new(move || publishing.publish()) });
         Ok(Kept { generation, before: self.generation, new_codes, _turn: turn })
     }
 }
@@ -131,8 +131,8 @@ struct Publishing {
     table: Arc<CodeTable>,
 }
 
-impl NumbersGiven for Publishing {
-    fn given(&self) {
+impl Publishing {
+    fn publish(&self) {
         self.vocabularies.publish_for_all(|current| {
             let (before, after) = &self.built;
             if Arc::ptr_eq(current, before) {

@@ -11,7 +11,7 @@ use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::record::{Record, RecordId, RecordKind, VersionCondition, VersionId};
-use daftar_store::{Committed, Operation, Store, TypedReads, Write};
+use daftar_store::{Committed, Operation, Store, Write};
 
 /// How often a change that names no version is tried in all.
 const ATTEMPTS_MAX: u32 = 12;

@@ -14,7 +14,6 @@ use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::field::FieldSet;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
-use daftar_store::TypedReads;
 
 /// A record as it was written.
 pub enum ShownAgain {

@@ -84,7 +84,7 @@ impl SigningKeyAdministration {
         Self { shared, ..self }
     }
 
-    async fn turn(&self) -> Result<Option<Box<dyn Turn>>, AppError> {
+    async fn turn(&self) -> Result<Option<Turn>, AppError> {
         let Some(shared) = &self.shared else { return Ok(None) };
         let turn = shared.turn().await?;
         let rings = self.rings.clone();

@@ -78,7 +78,7 @@ pub(crate) trait PackFollower: Send + Sync {
 
 /// The cluster's lock on plugins and settings.
 pub(crate) struct ClusterLock {
-    _lock: Box<dyn Turn>,
+    _lock: Turn,
     has_lock: Arc<AtomicBool>,
 }
 

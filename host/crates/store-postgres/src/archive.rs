@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use daftar_domain::change::Sequence;
 use daftar_domain::record::RecordKind;
 use daftar_store::StoreError;
-use daftar_store::archive::{Archive, Ends, Entry, Held, Mark, Since, Snapshot};
+use daftar_store::archive::{Archive, Ends, Held, Mark, Snapshot};
 use daftar_store::change_log::RegisterId;
 
 pub use self::refill::{PostgresCatchUp, PostgresRefill};
@@ -57,27 +57,32 @@ impl PostgresStore {
 
 #[async_trait::async_trait]
 impl Archive for PostgresStore {
-    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
+    async fn snapshot(&self) -> Result<Snapshot, StoreError> {
         let Begun { link, mark, code_table_parts } = self.begin().await?;
         let walk = Walk::new(link, self.database.answer_timeout(), mark.clone(), code_table_parts);
-        Ok(Box::new(PostgresSnapshot { mark, walk: Some(walk) }))
+        Ok(snapshot_of(mark, walk))
     }
-}
 
-#[async_trait::async_trait]
-impl Since for PostgresStore {
     async fn ends(&self, held: &Held) -> Result<Ends, StoreError> {
         let values: Values<'_> = &[&signed(held.sequence.0), &signed(held.audit)];
         let row = self.database.query_opt(ENDS, values).await?;
         ends_of(&row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?)
     }
 
-    async fn since(&self, held: &Held) -> Result<Box<dyn Snapshot>, StoreError> {
+    async fn since(&self, held: &Held) -> Result<Snapshot, StoreError> {
         let Begun { link, mark, code_table_parts } = self.begin().await?;
         let answer_timeout = self.database.answer_timeout();
         let walk = Walk::since(link, answer_timeout, mark.clone(), code_table_parts, held.clone()).await?;
-        Ok(Box::new(PostgresSnapshot { mark, walk: Some(walk) }))
+        Ok(snapshot_of(mark, walk))
     }
+}
+
+/// The database as it stood after that write.
+fn snapshot_of(mark: Mark, walk: Walk) -> Snapshot {
+    Snapshot::new(mark, walk, |mut walk| async move {
+        let entries = walk.next().await?;
+        Ok((walk, entries))
+    })
 }
 
 /// The id in the first column.
@@ -100,27 +105,4 @@ fn ends_of(row: &Row) -> Result<Ends, StoreError> {
         change: digest(4)?,
         audit_value: digest(5)?,
     })
-}
-
-/// The database as it stood after one write.
-struct PostgresSnapshot {
-    mark: Mark,
-    /// Absent after a failure, and while it is read from.
-    walk: Option<Walk>,
-}
-
-#[async_trait::async_trait]
-impl Snapshot for PostgresSnapshot {
-    fn mark(&self) -> &Mark {
-        &self.mark
-    }
-
-    async fn next(&mut self) -> Result<Vec<Entry>, StoreError> {
-        let Some(mut walk) = self.walk.take() else {
-            return Err(StoreError::Failed("the snapshot failed before, or was left while it was read".into()));
-        };
-        let entries = walk.next().await?;
-        self.walk = Some(walk);
-        Ok(entries)
-    }
 }

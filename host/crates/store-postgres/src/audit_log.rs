@@ -11,20 +11,16 @@ use tokio::task::JoinHandle;
 
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
-use daftar_store::audit_archive::{
-    AuditArchive, AuditRemoval, AuditRemoved, REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX,
-};
+use daftar_store::audit_log::{AuditRemoval, REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX};
 use daftar_store::record::audit_segment::AuditSegment;
 use daftar_store::segment::{self, OpenSegment, SEGMENT_LINES};
 use daftar_store::{StoreError, record};
 
-use super::PostgresStore;
 use super::database::Database;
 use super::failure::{Failure, corrupt};
 use super::group::Broken;
 use super::locks;
 use super::rows::{column, number, signed};
-use super::writer::Job;
 
 /// What passing over a stretch costs, in lines looked at.
 const PASSED_OVER_COST: usize = 16;
@@ -81,7 +77,7 @@ impl Newest<'_> {
 }
 
 impl Database {
-    async fn audit_page(
+    pub(super) async fn audit_page(
         &self,
         query: &AuditQuery,
         before: AuditPosition,
@@ -154,7 +150,7 @@ impl Database {
     }
 
     /// Some of the oldest values, none of whose lines is as young as that instant; without the one that tells of the removal.
-    async fn audit_older_than(&self, removal: &AuditRemoval) -> Result<Vec<u64>, StoreError> {
+    pub(super) async fn audit_older_than(&self, removal: &AuditRemoval) -> Result<Vec<u64>, StoreError> {
         let except = removal.told.map(|told| told.at);
         let (mut numbers, mut passed_over) = (Vec::new(), 0_usize);
         let mut after = 0_i64;
@@ -301,27 +297,6 @@ pub(super) async fn put_summary(transaction: &Transaction<'_>, summary: &AuditSe
     let statement = "INSERT INTO daftar.audit_segment (last_value, value) VALUES ($1, $2) ON CONFLICT DO NOTHING";
     transaction.execute(statement, &[&signed(summary.last), &value]).await?;
     Ok(())
-}
-
-#[async_trait::async_trait]
-impl AuditArchive for PostgresStore {
-    async fn audit_page(
-        &self,
-        query: AuditQuery,
-        before: AuditPosition,
-        bounds: AuditBounds,
-    ) -> Result<AuditPage, StoreError> {
-        self.write_audit().await?;
-        self.database.audit_page(&query, before, bounds).await
-    }
-
-    async fn remove_audit(&self, removal: AuditRemoval) -> Result<Option<AuditRemoved>, StoreError> {
-        let old = self.database.audit_older_than(&removal).await?;
-        if old.is_empty() {
-            return Ok(None);
-        }
-        self.ask(|answer| Job::RemoveAudit(Box::new((old, removal)), answer)).await
-    }
 }
 
 /// Where to go on; nowhere when the first line of the oldest value was looked at.

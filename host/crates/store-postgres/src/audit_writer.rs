@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use daftar_domain::audit::AuditEntry;
-use daftar_store::audit_buffer::{AUDIT_DELAY, AuditBuffer};
+use daftar_store::audit_log::{AUDIT_DELAY, AuditBuffer};
 use daftar_store::record;
 
 use super::attempt::{is_refusal, is_written};

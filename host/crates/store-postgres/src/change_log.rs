@@ -1,10 +1,9 @@
 //! The order of writes, read for those who follow it.
 
 use daftar_domain::change::Sequence;
-use daftar_store::change_log::{CHANGES_MAX, ChangeLog, HistoryMark, RegisterId, Touched};
+use daftar_store::change_log::{HistoryMark, RegisterId, Touched};
 use daftar_store::{StoreError, record};
 
-use super::PostgresStore;
 use super::database::Database;
 use super::failure::corrupt;
 use super::rows::{column, number, signed};
@@ -16,20 +15,13 @@ impl Database {
         let row = row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?;
         number(&row, 0).map(Sequence)
     }
-}
 
-#[async_trait::async_trait]
-impl ChangeLog for PostgresStore {
-    async fn register_id(&self) -> Result<RegisterId, StoreError> {
-        Ok(self.register)
-    }
-
-    async fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {
+    /// What up to `limit` writes after that one touched, in their order.
+    pub(super) async fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {
         let statement = "SELECT sequence, value FROM daftar.change WHERE sequence > $1 ORDER BY sequence LIMIT $2";
-        let limit = signed(limit.min(CHANGES_MAX) as u64);
         let mut changes = Vec::new();
         let mut expected = after.next();
-        for row in self.database.query(statement, &[&signed(after.0), &limit]).await? {
+        for row in self.query(statement, &[&signed(after.0), &signed(limit as u64)]).await? {
             if number(&row, 0)? != expected.0 {
                 return Err(corrupt("order of writes", "a write is missing"));
             }
@@ -39,12 +31,16 @@ impl ChangeLog for PostgresStore {
         Ok(changes)
     }
 
-    async fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError> {
+    /// The mark of the history of a register up to that write.
+    pub(super) async fn history_mark(
+        &self,
+        register: RegisterId,
+        at: Sequence,
+    ) -> Result<Option<HistoryMark>, StoreError> {
         if at == Sequence::default() {
-            return Ok(Some(HistoryMark::new(self.register, at, &[])));
+            return Ok(Some(HistoryMark::new(register, at, &[])));
         }
-        let row =
-            self.database.query_opt("SELECT value FROM daftar.change WHERE sequence = $1", &[&signed(at.0)]).await?;
-        row.map(|row| Ok(HistoryMark::new(self.register, at, column(&row, 0)?))).transpose()
+        let row = self.query_opt("SELECT value FROM daftar.change WHERE sequence = $1", &[&signed(at.0)]).await?;
+        row.map(|row| Ok(HistoryMark::new(register, at, column(&row, 0)?))).transpose()
     }
 }

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use daftar_store::StoreError;
-use daftar_store::generation::Generation;
+use daftar_store::shared::Generation;
 
 use super::PostgresStore;
 use super::database::{Database, Link};

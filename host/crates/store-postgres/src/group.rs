@@ -11,7 +11,7 @@ use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::{Photo, PhotoDigest};
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
-use daftar_store::audit_archive::{AuditRemoval, AuditRemoved};
+use daftar_store::audit_log::{AuditRemoval, AuditRemoved};
 use daftar_store::plan::{Last, Place, Planned, Planner};
 use daftar_store::record::instant::milliseconds;
 use daftar_store::record::setting::{SettingKind, key_bytes};

@@ -51,6 +51,7 @@ use tokio::time::Instant;
 use tracing::{Instrument, info_span};
 
 use daftar_domain::audit::AuditEntry;
+use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
@@ -76,8 +77,8 @@ pub use self::partitions::PostgresPartitions;
 pub use self::shared::PostgresShared;
 use self::state::{Basis, State};
 use self::writer::{Answer, Asked, JOBS_PER_GROUP_MAX, Job, Writer};
-use daftar_store::audit_buffer::{AuditBuffer, Waiting};
-use daftar_store::change_log::RegisterId;
+use daftar_store::audit_log::{AuditBuffer, AuditRemoval, AuditRemoved, Waiting};
+use daftar_store::change_log::{CHANGES_MAX, HistoryMark, RegisterId, Touched};
 use daftar_store::meters::Meters;
 use daftar_store::{
     ChangeSink, Committed, IdentifierOwner, Store, StoreError, StoredCodeTable, Write, changes_records,
@@ -372,6 +373,36 @@ impl Store for PostgresStore {
     async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
         self.write_audit().await?;
         self.database.audit(limit).await
+    }
+
+    async fn audit_page(
+        &self,
+        query: AuditQuery,
+        before: AuditPosition,
+        bounds: AuditBounds,
+    ) -> Result<AuditPage, StoreError> {
+        self.write_audit().await?;
+        self.database.audit_page(&query, before, bounds).await
+    }
+
+    async fn remove_audit(&self, removal: AuditRemoval) -> Result<Option<AuditRemoved>, StoreError> {
+        let old = self.database.audit_older_than(&removal).await?;
+        if old.is_empty() {
+            return Ok(None);
+        }
+        self.ask(|answer| Job::RemoveAudit(Box::new((old, removal)), answer)).await
+    }
+
+    async fn register_id(&self) -> Result<RegisterId, StoreError> {
+        Ok(self.register)
+    }
+
+    async fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {
+        self.database.changes_after(after, limit.min(CHANGES_MAX)).await
+    }
+
+    async fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError> {
+        self.database.history_mark(self.register, at).await
     }
 
     async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError> {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use daftar_store::audit_buffer::WAITING_MAX;
+use daftar_store::audit_log::WAITING_MAX;
 use daftar_store::meters::{StoreRecorders, WriteOutcome};
 
 use super::PostgresStore;

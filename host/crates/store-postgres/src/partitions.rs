@@ -9,11 +9,12 @@ mod board;
 mod moment;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use daftar_domain::audit::Actor;
 use daftar_domain::fair::FairSemaphore;
 use daftar_store::StoreError;
-use daftar_store::partition::{Board, Moment, Partitions};
+use daftar_store::partition::{Claim, JobId, Moment, Partitions, Wanted};
 
 use self::board::PostgresBoard;
 use self::moment::PostgresMoment;
@@ -59,7 +60,23 @@ impl Partitions for PostgresPartitions {
         self.partition_keys
     }
 
-    fn board(&self) -> &dyn Board {
-        &self.board
+    async fn post(&self, task: Vec<u8>, parts: Vec<(u64, Vec<u8>)>) -> Result<JobId, StoreError> {
+        self.board.post(task, parts).await
+    }
+
+    async fn claim(&self, wanted: Wanted<'_>) -> Result<Option<Claim>, StoreError> {
+        self.board.claim(wanted).await
+    }
+
+    async fn finished(&self, job: JobId, known: &[u64]) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        self.board.finished(job, known).await
+    }
+
+    async fn withdraw(&self, job: JobId) -> Result<(), StoreError> {
+        self.board.withdraw(job).await
+    }
+
+    async fn heard(&self, at_most: Duration) {
+        self.board.heard(at_most).await;
     }
 }

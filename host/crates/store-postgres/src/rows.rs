@@ -11,7 +11,7 @@ use daftar_domain::change::ChangedRecord;
 use daftar_domain::client::ClientId;
 use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName};
 use daftar_domain::record::{RecordId, RecordKind};
-use daftar_store::generation::History;
+use daftar_store::shared::History;
 use daftar_store::{StoreError, record};
 
 use super::failure::{Failure, corrupt};

@@ -1,8 +1,5 @@
 //! What processes share in the database beside the records: counts of calls, plugins, whose turn it is.
 
-mod limits;
-mod plugins;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,13 +7,14 @@ use jiff::Timestamp;
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
-use super::database::{Database, Link};
+use super::database::Database;
 use super::failure::{Failure, Meaning};
+use super::feed::raise_deployment;
 use super::rows::signed;
 use super::{Channel, PostgresStore, locks};
 use daftar_store::StoreError;
-use daftar_store::generation::{Feed, Generation, History};
-use daftar_store::shared::{Shared, Turn};
+use daftar_store::shared::limits::{WINDOW, cell_ns};
+use daftar_store::shared::{Generation, History, Lease, Leased, Shared, StoredList, Take, Taken, Turn, Windowed};
 
 /// The longest that the turn is waited for: a plugin may take its compiler's whole time.
 const TURN_WAIT: Duration = Duration::from_secs(120);
@@ -24,6 +22,47 @@ const TURN_WAIT: Duration = Duration::from_secs(120);
 const TURN_LOGGED: Duration = Duration::from_secs(1);
 /// How often it is asked whether it has come.
 const TURN_PAUSE: Duration = Duration::from_millis(25);
+
+const TAKE: &str = "INSERT INTO daftar.counter AS kept (name, value, taken) \
+    SELECT $1, given, given FROM (SELECT CASE WHEN $4::bigint >= $2::bigint THEN least($3::bigint, $4::bigint) ELSE 0 END AS given) AS fresh \
+    ON CONFLICT (name) DO UPDATE SET \
+    taken = CASE WHEN $4 - kept.value >= $2 THEN least($3, $4 - kept.value) ELSE 0 END, \
+    value = kept.value + CASE WHEN $4 - kept.value >= $2 THEN least($3, $4 - kept.value) ELSE 0 END \
+    RETURNING value, taken";
+
+const LEASE: &str = "INSERT INTO daftar.minute AS kept (name, full_at, per_minute, asked_at, given) \
+    SELECT $1, ns + daftar.minute_cell($2) * daftar.minute_given(0, $2, $3, $4), $2, ns, daftar.minute_given(0, $2, $3, $4) \
+    FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000 AS ns) AS now \
+    ON CONFLICT (name) DO UPDATE SET \
+    given = daftar.minute_given(daftar.minute_until(kept.full_at, kept.per_minute, excluded.asked_at, $2), $2, $3, $4), \
+    full_at = excluded.asked_at + daftar.minute_until(kept.full_at, kept.per_minute, excluded.asked_at, $2) \
+        + daftar.minute_cell($2) * daftar.minute_given(daftar.minute_until(kept.full_at, kept.per_minute, excluded.asked_at, $2), $2, $3, $4), \
+    per_minute = $2, asked_at = excluded.asked_at \
+    RETURNING given, full_at - asked_at";
+
+/// The calls that are in the window, in the order of time. A call is never noted before the one that was counted last.
+const IN_WINDOW: &str = "INSERT INTO daftar.call_window AS kept (name, calls, asked_at, is_taken) \
+    SELECT $1, CASE WHEN $2::bigint <= $3::bigint THEN array_fill(ns, ARRAY[$2::integer]) ELSE '{}' END, ns, $2 <= $3 \
+    FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000 AS ns) AS now \
+    ON CONFLICT (name) DO UPDATE SET \
+    calls = daftar.window_calls(kept.calls, excluded.asked_at) \
+        || CASE WHEN cardinality(daftar.window_calls(kept.calls, excluded.asked_at)) + $2 <= $3 \
+            THEN array_fill(greatest(excluded.asked_at, kept.asked_at), ARRAY[$2::integer]) ELSE '{}' END, \
+    is_taken = cardinality(daftar.window_calls(kept.calls, excluded.asked_at)) + $2 <= $3, \
+    asked_at = excluded.asked_at \
+    RETURNING is_taken, ARRAY(SELECT call + 60000000000 - asked_at FROM unnest(calls) AS call)";
+
+const FORGET: &str = "WITH now AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000 AS ns), \
+    minutes AS (DELETE FROM daftar.minute USING now WHERE full_at < ns RETURNING 1), \
+    windows AS (DELETE FROM daftar.call_window USING now WHERE daftar.window_calls(calls, ns) = '{}' RETURNING 1) \
+    SELECT (SELECT count(*) FROM minutes) + (SELECT count(*) FROM windows)";
+
+/// The parts that files are cut into, in bytes.
+const PART_BYTES: usize = 1 << 20;
+
+const REPLACE: &str = "UPDATE daftar.plugin_list AS kept SET revision = before.revision + 1, list = $2, named = $3 \
+    FROM (SELECT revision, named FROM daftar.plugin_list WHERE revision = $1 FOR UPDATE) AS before \
+    RETURNING before.named";
 
 /// What processes share.
 pub struct PostgresShared {
@@ -47,7 +86,7 @@ impl PostgresShared {
 }
 
 #[async_trait::async_trait]
-impl Feed for PostgresShared {
+impl Shared for PostgresShared {
     async fn generation(&self) -> Result<Generation, StoreError> {
         self.store.generation().await
     }
@@ -70,18 +109,9 @@ impl Feed for PostgresShared {
     fn heard_of(&self) -> u64 {
         *self.last_heard.borrow()
     }
-}
 
-/// Held on a connection of its own: when that is gone, so is the turn.
-struct HeldTurn {
-    _link: Link,
-}
-
-impl Turn for HeldTurn {}
-
-#[async_trait::async_trait]
-impl Shared for PostgresShared {
-    async fn turn(&self) -> Result<Box<dyn Turn>, StoreError> {
+    async fn turn(&self) -> Result<Turn, StoreError> {
+        // Held on a connection of its own: when that is gone, so is the turn.
         let link = self.database().link("daftar (turn)").await?;
         let asked = Instant::now();
         let (until, mut is_logged) = (asked + TURN_WAIT, false);
@@ -94,7 +124,7 @@ impl Shared for PostgresShared {
                     let waited_ms = asked.elapsed().as_secs_f64() * 1_000.0;
                     tracing::info!(waited_ms, "the other server has changed plugins or settings");
                 }
-                return Ok(Box::new(HeldTurn { _link: link }));
+                return Ok(Box::new(link));
             }
             if !is_logged && asked.elapsed() >= TURN_LOGGED {
                 is_logged = true;
@@ -123,6 +153,116 @@ impl Shared for PostgresShared {
         let time: i64 = row.try_get(0).map_err(|error| Failure::from(&error))?;
         Timestamp::from_microsecond(time).map_err(|error| StoreError::Failed(error.into()))
     }
+
+    async fn take(&self, name: &str, take: Take) -> Result<Taken, StoreError> {
+        let (least, most, limit) = (number(take.least), number(take.most), number(take.limit));
+        // Asked again after a lost connection it may be taken twice: the count is then too high, never too low.
+        let row = self.database().query_opt(TAKE, &[&name, &least, &most, &limit]).await?;
+        let (count, taken) = pair(row)?;
+        Ok(Taken { taken, count })
+    }
+
+    async fn give_back(&self, name: &str, count: u64) -> Result<(), StoreError> {
+        let lowered = "UPDATE daftar.counter SET value = greatest(value - $2, 0) WHERE name = $1";
+        // Once: given back twice, the count would be too low.
+        let mut connection = self.database().connection().await?;
+        connection.query(lowered, &[&name, &number(count)]).await?;
+        Ok(())
+    }
+
+    async fn lease(&self, name: &str, lease: Lease) -> Result<Leased, StoreError> {
+        let Lease { per_minute, least, most } = lease;
+        let values = (number(per_minute.max(1)), number(least), number(most));
+        let row = self.database().query_opt(LEASE, &[&name, &values.0, &values.1, &values.2]).await?;
+        let (given, until_full_ns) = pair(row)?;
+        let cell_ns = cell_ns(per_minute);
+        let used = u32::try_from(until_full_ns.div_ceil(cell_ns)).unwrap_or(u32::MAX);
+        Ok(Leased {
+            calls: u32::try_from(given).unwrap_or(most).min(most),
+            left: per_minute.saturating_sub(used),
+            until_full: Duration::from_nanos(until_full_ns),
+        })
+    }
+
+    async fn window(&self, name: &str, calls: u32, limit: u32) -> Result<Windowed, StoreError> {
+        let row = self.database().query_opt(IN_WINDOW, &[&name, &number(calls), &number(limit)]).await?;
+        let row = row.ok_or_else(nothing)?;
+        let read = || Ok((row.try_get::<_, bool>(0)?, row.try_get::<_, Vec<i64>>(1)?));
+        let (is_taken, until_left_ns) = read().map_err(|error: tokio_postgres::Error| Failure::from(&error))?;
+        let until_left = |ns: &i64| Duration::from_nanos(u64::try_from(*ns).unwrap_or(0)).min(WINDOW);
+        Ok(Windowed { is_taken, until_left: until_left_ns.iter().map(until_left).collect() })
+    }
+
+    async fn forget_full_minutes(&self) -> Result<u64, StoreError> {
+        let row = self.database().query_opt(FORGET, &[]).await?;
+        let row = row.ok_or_else(nothing)?;
+        Ok(row.try_get::<_, i64>(0).map_err(|error| Failure::from(&error))?.unsigned_abs())
+    }
+
+    async fn plugin_list(&self) -> Result<StoredList, StoreError> {
+        let row = self.database().query_opt("SELECT revision, list FROM daftar.plugin_list", &[]).await?;
+        let Some(row) = row else { return Ok(StoredList::default()) };
+        let failed = |error: tokio_postgres::Error| Failure::from(&error);
+        let revision = row.try_get::<_, i64>(0).map_err(failed)?.unsigned_abs();
+        Ok(StoredList { revision, bytes: row.try_get(1).map_err(failed)? })
+    }
+
+    async fn replace_plugin_list(&self, seen: u64, list: &[u8], named: &[[u8; 32]]) -> Result<u64, StoreError> {
+        let named: Vec<&[u8]> = named.iter().map(<[u8; 32]>::as_slice).collect();
+        let mut connection = self.database().connection().await?;
+        let replaced = async {
+            let transaction = connection.at_work()?.transaction().await?;
+            let row = transaction.query_opt(REPLACE, &[&number(seen), &list, &named]).await?;
+            let Some(row) = row else { return Ok(None) };
+            let before: Vec<Vec<u8>> = row.try_get(0)?;
+            let unnamed = "DELETE FROM daftar.plugin_file WHERE digest <> ALL ($1) AND digest <> ALL ($2)";
+            transaction.execute(unnamed, &[&named, &before]).await?;
+            raise_deployment(&transaction).await?;
+            transaction.commit().await?;
+            Ok::<_, Failure>(Some(seen.saturating_add(1)))
+        };
+        let answered = tokio::time::timeout(self.database().answer_timeout(), replaced).await;
+        let answered = answered.unwrap_or_else(|_| Err(Failure::slow()));
+        connection.keep_unless(answered.as_ref().err());
+        answered?.ok_or(StoreError::Overtaken)
+    }
+
+    async fn plugin_file(&self, digest: [u8; 32]) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut bytes = Vec::new();
+        for part in 0_i32.. {
+            // Part by part: a whole file may be larger than the time for one answer allows.
+            let asked = "SELECT parts, bytes FROM daftar.plugin_file WHERE digest = $1 AND part = $2";
+            let row = self.database().query_opt(asked, &[&digest.as_slice(), &part]).await?;
+            let Some(row) = row else { return Ok(None) };
+            let failed = |error: tokio_postgres::Error| Failure::from(&error);
+            bytes.extend(row.try_get::<_, Vec<u8>>(1).map_err(failed)?);
+            if part.saturating_add(1) >= row.try_get::<_, i32>(0).map_err(failed)? {
+                break;
+            }
+        }
+        Ok(Some(bytes))
+    }
+
+    async fn put_plugin_file(&self, digest: [u8; 32], bytes: Vec<u8>) -> Result<(), StoreError> {
+        let parts = i32::try_from(bytes.len().div_ceil(PART_BYTES).max(1)).unwrap_or(i32::MAX);
+        let put = "INSERT INTO daftar.plugin_file (digest, part, parts, bytes) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+        // One after the other; whoever reads a file whose last part is missing finds none.
+        for (part, bytes) in (0_i32..).zip(bytes.chunks(PART_BYTES)) {
+            self.database().query(put, &[&digest.as_slice(), &part, &parts, &bytes]).await?;
+        }
+        Ok(())
+    }
+}
+
+fn pair(row: Option<tokio_postgres::Row>) -> Result<(u64, u64), StoreError> {
+    let row = row.ok_or_else(nothing)?;
+    let number = |index| row.try_get::<_, i64>(index).map(|number| u64::try_from(number).unwrap_or(0));
+    let pair = number(0).and_then(|first| Ok((first, number(1)?)));
+    pair.map_err(|error| Failure::from(&error).into())
+}
+
+fn nothing() -> StoreError {
+    StoreError::Failed("the database answered a count with nothing".into())
 }
 
 /// A number as the database has it.

@@ -10,9 +10,9 @@ use deadpool_postgres::Transaction;
 use jiff::Timestamp;
 
 use daftar_domain::change::Sequence;
-use daftar_store::generation::History;
 use daftar_store::numbering::Numbering;
 use daftar_store::plan::{Last, Recent};
+use daftar_store::shared::History;
 use daftar_store::{StoredCodeTable, record};
 
 use super::failure::{Failure, Meaning, corrupt};

@@ -19,8 +19,6 @@ use daftar_test_postgres::Server;
 
 use super::*;
 use daftar_store::archive::{Archive, Refill};
-use daftar_store::audit_archive::AuditArchive;
-use daftar_store::change_log::ChangeLog;
 use daftar_store::suite::{Backend, every_behaviour};
 
 /// A database of its own on the server that the tests share.
@@ -55,14 +53,6 @@ impl Backend for Shared {
     }
 
     fn store(&self) -> &dyn Store {
-        self.store.as_ref().unwrap()
-    }
-
-    fn archive(&self) -> &dyn AuditArchive {
-        self.store.as_ref().unwrap()
-    }
-
-    fn change_log(&self) -> &dyn ChangeLog {
         self.store.as_ref().unwrap()
     }
 

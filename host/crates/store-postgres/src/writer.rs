@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use daftar_domain::change::Change;
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::idempotency::RememberedRequest;
-use daftar_store::audit_archive::{AuditRemoval, AuditRemoved};
+use daftar_store::audit_log::{AuditRemoval, AuditRemoved};
 use daftar_store::meters::Meters;
 use daftar_store::{ChangeSink, Committed, Operation, StoreError, Write};
 
@@ -76,7 +76,7 @@ impl Job {
     /// Tells of the numbers that codes got with it.
     fn tell_numbers(&self, outcome: &Outcome) {
         if let (Self::Commit(write, ..), Outcome::Committed(Ok(_))) = (self, outcome) {
-            write.new_codes().for_each(|new| new.heard.given());
+            write.new_codes().for_each(|new| (new.given)());
         }
     }
 

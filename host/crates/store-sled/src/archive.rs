@@ -13,10 +13,9 @@ mod walk;
 use std::collections::VecDeque;
 
 use daftar_domain::record::{RecordId, RecordKind};
-use daftar_store::archive::{Archive, Entry, Mark, SettingKind, Snapshot};
-use daftar_store::change_log::ChangeLog;
+use daftar_store::archive::{Archive, Ends, Entry, Held, Mark, SettingKind, Snapshot};
 use daftar_store::plan::Last;
-use daftar_store::{StoreError, record};
+use daftar_store::{Store as _, StoreError, record};
 
 pub use self::refill::SledRefill;
 use self::walk::Walk;
@@ -70,10 +69,23 @@ impl Reader {
 
 #[async_trait::async_trait]
 impl Archive for SledStore {
-    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
+    async fn snapshot(&self) -> Result<Snapshot, StoreError> {
         let start = self.ask(Job::Snapshot).await?;
         let mark = mark_of(self, &start).await?;
-        Ok(Box::new(SledSnapshot { mark, walk: Some(Walk::new(self.reader.clone(), start)) }))
+        Ok(snapshot_of(mark, Walk::new(self.reader.clone(), start)))
+    }
+
+    async fn ends(&self, held: &Held) -> Result<Ends, StoreError> {
+        let held = held.clone();
+        self.read(move |reader| reader.ends(&held)).await
+    }
+
+    async fn since(&self, held: &Held) -> Result<Snapshot, StoreError> {
+        let start = self.ask(Job::Snapshot).await?;
+        let (after, last) = (held.sequence, start.last.sequence);
+        let written = self.read(move |reader| reader.written_between(after, last)).await?;
+        let mark = mark_of(self, &start).await?;
+        Ok(snapshot_of(mark, Walk::since(self.reader.clone(), start, held.clone(), written)))
     }
 }
 
@@ -83,28 +95,12 @@ async fn mark_of(store: &SledStore, start: &Start) -> Result<Mark, StoreError> {
     Ok(Mark { register: store.register_id().await?, sequence: start.last.sequence, records })
 }
 
-/// The database as it stood after one write.
-struct SledSnapshot {
-    mark: Mark,
-    /// Absent while it is read from, and after a failure.
-    walk: Option<Walk>,
-}
-
-#[async_trait::async_trait]
-impl Snapshot for SledSnapshot {
-    fn mark(&self) -> &Mark {
-        &self.mark
-    }
-
-    async fn next(&mut self) -> Result<Vec<Entry>, StoreError> {
-        let Some(mut walk) = self.walk.take() else {
-            return Err(StoreError::Failed("the snapshot failed before, or was left while it was read".into()));
-        };
+/// The database as it stood after that write.
+fn snapshot_of(mark: Mark, walk: Walk) -> Snapshot {
+    Snapshot::new(mark, walk, |mut walk| async move {
         let read = tokio::task::spawn_blocking(move || walk.next().map(|entries| (walk, entries))).await;
-        let (walk, entries) = read.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))?;
-        self.walk = Some(walk);
-        Ok(entries)
-    }
+        read.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
+    })
 }
 
 fn missing(what: &'static str) -> StoreError {

@@ -6,16 +6,13 @@ use jiff::Timestamp;
 
 use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
 use daftar_store::StoreError;
-use daftar_store::audit_archive::{
-    AuditArchive, AuditRemoval, AuditRemoved, REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX,
-};
+use daftar_store::audit_log::{REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX};
 use daftar_store::record;
 use daftar_store::record::audit_segment::AuditSegment;
 use daftar_store::segment::{self, OpenSegment};
 
+use super::keys;
 use super::reader::{Reader, number};
-use super::writer::Job;
-use super::{SledStore, keys};
 
 /// What passing over a stretch costs, in lines looked at.
 const PASSED_OVER_COST: usize = 16;
@@ -140,7 +137,7 @@ impl Reader {
 
     /// Some of the oldest values, none of whose lines is as young as that instant, and the summaries that end with them; without
     /// the value of that number.
-    fn audit_older_than(&self, before: Timestamp, except: Option<u64>) -> Result<OldAudit, StoreError> {
+    pub(super) fn audit_older_than(&self, before: Timestamp, except: Option<u64>) -> Result<OldAudit, StoreError> {
         let (mut numbers, mut lines, mut passed_over) = (Vec::new(), 0_u64, 0_usize);
         for item in self.database.scan_prefix([keys::AUDIT]) {
             let (key, value) = self.next(item)?;
@@ -181,28 +178,6 @@ pub(super) struct OldAudit {
     pub(super) summaries: Vec<u64>,
     /// How many lines they hold.
     pub(super) lines: u64,
-}
-
-#[async_trait::async_trait]
-impl AuditArchive for SledStore {
-    async fn audit_page(
-        &self,
-        query: AuditQuery,
-        before: AuditPosition,
-        bounds: AuditBounds,
-    ) -> Result<AuditPage, StoreError> {
-        self.ask(|answer| Job::WriteAudit(Some(answer))).await?;
-        self.read(move |reader| reader.audit_page(&query, before, bounds)).await
-    }
-
-    async fn remove_audit(&self, removal: AuditRemoval) -> Result<Option<AuditRemoved>, StoreError> {
-        let (before, except) = (removal.before, removal.told.map(|told| told.at));
-        let old = self.read(move |reader| reader.audit_older_than(before, except)).await?;
-        if old.numbers.is_empty() {
-            return Ok(None);
-        }
-        self.ask(|answer| Job::RemoveAudit(Box::new((old, removal)), answer)).await.map(Some)
-    }
 }
 
 /// Where to go on; nowhere when the first line of the oldest value was looked at.

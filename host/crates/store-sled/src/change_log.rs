@@ -3,11 +3,11 @@
 use std::ops::Bound;
 
 use daftar_domain::change::Sequence;
-use daftar_store::change_log::{CHANGES_MAX, ChangeLog, HistoryMark, RegisterId, Touched};
+use daftar_store::change_log::{HistoryMark, RegisterId, Touched};
 use daftar_store::{StoreError, record};
 
+use super::keys;
 use super::reader::{Reader, corrupt, number};
-use super::{SledStore, keys};
 
 impl Reader {
     /// The register's own id.
@@ -38,20 +38,5 @@ impl Reader {
         }
         let stored = self.get(&keys::by_number(keys::CHANGE, at.0))?;
         Ok(stored.map(|stored| HistoryMark::new(register, at, &stored)))
-    }
-}
-
-#[async_trait::async_trait]
-impl ChangeLog for SledStore {
-    async fn register_id(&self) -> Result<RegisterId, StoreError> {
-        self.read(Reader::register_id).await
-    }
-
-    async fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {
-        self.read(move |reader| reader.changes_after(after, limit.min(CHANGES_MAX))).await
-    }
-
-    async fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError> {
-        self.read(move |reader| reader.history_mark(at)).await
     }
 }

@@ -8,7 +8,7 @@ use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::Change;
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::idempotency::{RememberedRequest, RequestName};
-use daftar_store::audit_archive::{AuditRemoval, AuditRemoved};
+use daftar_store::audit_log::{AuditRemoval, AuditRemoved};
 use daftar_store::plan::{Planned, Planner, Recent};
 use daftar_store::record;
 use daftar_store::{Committed, StoreError, StoredCodeTable, Write};
@@ -172,7 +172,7 @@ impl<'g> Group<'g> {
         }
         self.state.numbering.take_up(StoredCodeTable { codes, editions: Vec::new() });
         // Nothing but the end of all writes keeps them from being given any more, and nobody can read them yet.
-        new_codes.iter().for_each(|new| new.heard.given());
+        new_codes.iter().for_each(|new| (new.given)());
         self.batches.add_and_remove(values, removed);
         self.sum_up()?;
         self.changes.extend(planned.changes);

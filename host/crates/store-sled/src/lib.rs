@@ -39,6 +39,7 @@ use tokio::sync::oneshot;
 use tracing::{Instrument, info_span};
 
 use daftar_domain::audit::AuditEntry;
+use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
@@ -57,7 +58,8 @@ use self::reader::{Reader, contained, not_understood};
 pub use self::usage::StoreUsage;
 pub use self::verify::StoppedStore;
 use self::writer::{Answer, Job, State, SyncDisk, Writer};
-use daftar_store::audit_buffer::{AuditBuffer, Waiting};
+use daftar_store::audit_log::{AuditBuffer, AuditRemoval, AuditRemoved, Waiting};
+use daftar_store::change_log::{CHANGES_MAX, HistoryMark, RegisterId, Touched};
 use daftar_store::meters::Meters;
 pub use daftar_store::meters::StoreRecorders;
 use daftar_store::plan::{Present, Recent};
@@ -347,6 +349,37 @@ impl Store for SledStore {
     async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
         self.ask(|answer| Job::WriteAudit(Some(answer))).await?;
         self.read(move |reader| reader.audit(limit)).await
+    }
+
+    async fn audit_page(
+        &self,
+        query: AuditQuery,
+        before: AuditPosition,
+        bounds: AuditBounds,
+    ) -> Result<AuditPage, StoreError> {
+        self.ask(|answer| Job::WriteAudit(Some(answer))).await?;
+        self.read(move |reader| reader.audit_page(&query, before, bounds)).await
+    }
+
+    async fn remove_audit(&self, removal: AuditRemoval) -> Result<Option<AuditRemoved>, StoreError> {
+        let (before, except) = (removal.before, removal.told.map(|told| told.at));
+        let old = self.read(move |reader| reader.audit_older_than(before, except)).await?;
+        if old.numbers.is_empty() {
+            return Ok(None);
+        }
+        self.ask(|answer| Job::RemoveAudit(Box::new((old, removal)), answer)).await.map(Some)
+    }
+
+    async fn register_id(&self) -> Result<RegisterId, StoreError> {
+        self.read(Reader::register_id).await
+    }
+
+    async fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {
+        self.read(move |reader| reader.changes_after(after, limit.min(CHANGES_MAX))).await
+    }
+
+    async fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError> {
+        self.read(move |reader| reader.history_mark(at)).await
     }
 
     async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError> {

@@ -9,8 +9,6 @@ use tempfile::TempDir;
 use super::{SledOptions, SledRefill, SledStore};
 use daftar_store::Store;
 use daftar_store::archive::{Archive, Refill};
-use daftar_store::audit_archive::AuditArchive;
-use daftar_store::change_log::ChangeLog;
 use daftar_store::suite::{Backend, Listener};
 use daftar_store::testing::ProxyStore;
 
@@ -80,14 +78,6 @@ impl Backend for Folder {
     }
 
     fn store(&self) -> &dyn Store {
-        &**self.opened()
-    }
-
-    fn archive(&self) -> &dyn AuditArchive {
-        &**self.opened()
-    }
-
-    fn change_log(&self) -> &dyn ChangeLog {
         &**self.opened()
     }
 

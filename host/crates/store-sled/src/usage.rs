@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::SledStore;
-use daftar_store::audit_buffer::WAITING_MAX;
+use daftar_store::audit_log::WAITING_MAX;
 use daftar_store::meters::{StoreRecorders, WriteOutcome};
 
 /// What the metrics page tells of a store.

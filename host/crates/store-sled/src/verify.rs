@@ -34,7 +34,7 @@ use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::error::contained::contain;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::verification::{Finding, Part, Remedy, VerificationEvent};
-use daftar_store::change_log::{CHANGES_MAX, ChangeLog, HistoryMark, RegisterId, Touched};
+use daftar_store::change_log::{CHANGES_MAX, HistoryMark, Touched};
 use daftar_store::verify::{LookAtRest, Pace, Verification};
 use daftar_store::{SCAN_RECORDS_MAX, StoreError};
 
@@ -224,17 +224,21 @@ impl StoppedStore {
     }
 }
 
-#[async_trait::async_trait]
-impl ChangeLog for StoppedStore {
-    async fn register_id(&self) -> Result<RegisterId, StoreError> {
-        self.follow(Reader::register_id).await
-    }
-
-    async fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {
+/// The order of writes, as [`daftar_store::Store`] tells it.
+impl StoppedStore {
+    /// What up to `limit` writes after that one touched, in their order.
+    ///
+    /// # Errors
+    /// When the database fails, a value cannot be read, or a write is missing.
+    pub async fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {
         self.follow(move |reader| reader.changes_after(after, limit.min(CHANGES_MAX))).await
     }
 
-    async fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError> {
+    /// The mark of the history up to that write; absent where that write was never made.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError> {
         self.follow(move |reader| reader.history_mark(at)).await
     }
 }

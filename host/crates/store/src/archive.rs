@@ -12,14 +12,17 @@
 mod catch_up;
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+
+use futures_util::stream::{self, Stream, StreamExt as _};
 
 use daftar_domain::change::Sequence;
 use daftar_domain::idempotency::RequestName;
 use daftar_domain::photo::PhotoDigest;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
-pub use self::catch_up::{Brought, CatchUp, Ends, Held, OLDEST_AUDIT, Since};
+pub use self::catch_up::{Brought, CatchUp, Ends, Held, OLDEST_AUDIT};
 pub use self::catch_up::{WRITTEN_SINCE_MAX, too_many_written};
 use super::StoreError;
 use super::change_log::RegisterId;
@@ -242,46 +245,110 @@ pub struct Mark {
     pub records: [(RecordKind, u64); 5],
 }
 
-/// A store that can be taken as it stands.
+/// Reads a store whole: for backups, moves into another store, and to bring another store up to this one. Every backend implements it.
+///
+/// - Atomicity: a [`Snapshot`] is what stood after one write, its [`Mark`]'s. Nothing newer is in it and nothing is left out, however long
+///   it is read; writes and reads continue, and wait no longer for it than for another write.
+/// - Order: settings, clients, counters, parts of the table of codes, requests, records by kind and key (each with its versions from the
+///   first on and its photos before them), writes, values of the audit log. What has a number comes in the order of its numbers.
+/// - Durability: nothing is changed. What a snapshot gives is on disk in the store that it is taken of.
+/// - A crash ends the snapshot, and leaves nothing behind.
 #[async_trait::async_trait]
 pub trait Archive: Send + Sync + 'static {
-    /// Fixes what is taken. Those who write wait no longer for it than for another write.
+    /// Begins a snapshot of everything.
     ///
     /// # Errors
     /// When the store fails or a value cannot be read.
-    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError>;
-}
+    async fn snapshot(&self) -> Result<Snapshot, StoreError>;
 
-/// A store as it stood after one write.
-#[async_trait::async_trait]
-pub trait Snapshot: Send {
-    /// Which write.
-    fn mark(&self) -> &Mark;
-
-    /// The next things, some hundred kilobytes; none at the end. Memory does not grow with the register, only with how many
-    /// records are changed while it is taken.
+    /// What it has at the ends of what the other one holds.
     ///
     /// # Errors
-    /// When the store fails, a value cannot be read or is missing, or more records are changed meanwhile than can be kept
-    /// apart.
-    async fn next(&mut self) -> Result<Vec<Entry>, StoreError>;
+    /// When the store fails.
+    async fn ends(&self, held: &Held) -> Result<Ends, StoreError>;
+
+    /// Begins a snapshot of what was written since another store was filled from this one, in proportion to how much that is: nothing that
+    /// stood before is walked through. In the order of a whole snapshot come
+    /// - settings, clients, counters and requests, all of them;
+    /// - parts of the table of codes and writes behind those that are held;
+    /// - every record that these writes touched, with all its versions and their photos;
+    /// - of the audit log the oldest values, [`OLDEST_AUDIT`] of those that are held, then the one that tells of the last removal
+    ///   before it, then those behind.
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read; [`StoreError::LimitReached`] when too many records were written.
+    async fn since(&self, held: &Held) -> Result<Snapshot, StoreError>;
 }
 
-/// An empty store that is being filled with what another one held.
+/// The entries of a snapshot, some at a time.
+type Steps = Pin<Box<dyn Stream<Item = Result<Vec<Entry>, StoreError>> + Send>>;
+
+/// A store, or a backup's file, as it stood after one write, read step by step.
+pub struct Snapshot {
+    mark: Mark,
+    /// Absent after a failure.
+    steps: Option<Steps>,
+}
+
+impl Snapshot {
+    /// As it stood after that write. `next` takes the source and gives it back with the next entries; none at the end.
+    pub fn new<S, F>(mark: Mark, source: S, next: impl Fn(S) -> F + Send + 'static) -> Self
+    where
+        S: Send + 'static,
+        F: Future<Output = Result<(S, Vec<Entry>), StoreError>> + Send + 'static,
+    {
+        let steps = stream::try_unfold((source, next), |(source, next)| async move {
+            let (source, entries) = next(source).await?;
+            Ok((!entries.is_empty()).then_some((entries, (source, next))))
+        });
+        Self { mark, steps: Some(Box::pin(steps)) }
+    }
+
+    /// Which write.
+    #[must_use]
+    pub fn mark(&self) -> &Mark {
+        &self.mark
+    }
+
+    /// The next entries, some hundred kilobytes; none at the end. Memory does not grow with the register, only with how many records are
+    /// changed while it is read.
+    ///
+    /// # Errors
+    /// When the store fails, a value cannot be read or is missing, more records are changed meanwhile than can be kept apart, or it
+    /// failed before.
+    pub async fn next(&mut self) -> Result<Vec<Entry>, StoreError> {
+        let steps = self.steps.as_mut().ok_or_else(|| StoreError::Failed("the snapshot failed before".into()))?;
+        let step = steps.next().await.transpose();
+        if step.is_err() {
+            self.steps = None;
+        }
+        Ok(step?.unwrap_or_default())
+    }
+}
+
+/// Fills an empty store with what another one held, or brings a store that was filled before up to it. Every backend implements it for
+/// an empty store; PostgreSQL for the other as well.
+///
+/// - Atomicity: what is put counts when it is finished. A database then has all of it in one transaction; a folder that is not
+///   finished is marked by its caller, and no server opens it.
+/// - Order: entries come in the order of a [`Snapshot`].
+/// - Durability: everything is on disk when [`Refill::finish`] returns.
+/// - A crash before that leaves a database as it was, and a folder that has to be removed.
 #[async_trait::async_trait]
 pub trait Refill: Send {
-    /// Tells of what it is filled, and as of which write: whoever can be caught up later keeps it.
+    /// Names the write after which everything that is put stood; before anything is put. A store that can be brought up later keeps it.
     fn note_origin(&mut self, _mark: &Mark) {}
 
-    /// Takes up things, in the order in which they were taken.
+    /// Takes up entries, in the order in which they were taken.
     ///
     /// # Errors
     /// When the store fails, or a value cannot be read or kept.
     async fn put(&mut self, entries: Vec<Entry>) -> Result<(), StoreError>;
 
-    /// Ends it: everything is on disk afterwards.
+    /// Ends it, and says what it changed of what was there before: nothing where that was empty.
     ///
     /// # Errors
-    /// When the store fails.
-    async fn finish(self: Box<Self>) -> Result<(), StoreError>;
+    /// When the store fails, or does not stand after the write that was named. A store that is brought up is as it was then; but where the
+    /// connection was lost at the very end everything may be there.
+    async fn finish(self: Box<Self>) -> Result<Brought, StoreError>;
 }

@@ -7,8 +7,6 @@ use sha2::{Digest, Sha256};
 use daftar_domain::change::Sequence;
 use daftar_domain::record::{RecordId, RecordKind};
 
-use super::StoreError;
-
 /// The most writes that one look gives, whatever is asked.
 pub const CHANGES_MAX: usize = 10_000;
 
@@ -65,28 +63,6 @@ impl HistoryMark {
         let digest = Sha256::new().chain_update(register.0).chain_update(sequence.0.to_be_bytes()).chain_update(stored);
         Self(digest.finalize().into())
     }
-}
-
-/// The order of writes as those see it who follow it.
-#[async_trait::async_trait]
-pub trait ChangeLog: Send + Sync + 'static {
-    /// The register's own id.
-    ///
-    /// # Errors
-    /// When the store fails.
-    async fn register_id(&self) -> Result<RegisterId, StoreError>;
-
-    /// Up to `limit` writes after that one, in their order, [`CHANGES_MAX`] at most.
-    ///
-    /// # Errors
-    /// When the store fails, a value cannot be read, or a write is missing.
-    async fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError>;
-
-    /// The mark of the history up to that write; absent where that write was never made.
-    ///
-    /// # Errors
-    /// When the store fails.
-    async fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError>;
 }
 
 #[cfg(test)]

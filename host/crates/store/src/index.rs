@@ -42,7 +42,12 @@ pub struct RecordCounts {
     pub groups: u64,
 }
 
-/// The register as it is searched. An answer holds every write that was acknowledged by this process before it was asked for.
+/// The register as it is searched. The embedded backend implements it by the register in memory, PostgreSQL by its indexes.
+///
+/// - Atomicity: an answer is of one state of the register; a write is in it whole or not at all. Two answers may be of two states.
+/// - Order: an answer holds every write that was acknowledged by this process before it was asked for.
+/// - Durability: nothing is changed. An answer may hold a write that is on disk and not acknowledged yet.
+/// - After a crash the index is what the records say, whatever it held before.
 #[async_trait::async_trait]
 pub trait Index: Send + Sync + 'static {
     /// The last write that answers take into account at least: what a write rests on that was decided by them.

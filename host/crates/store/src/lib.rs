@@ -19,11 +19,9 @@
 //! missed or told twice.
 
 pub mod archive;
-pub mod audit_archive;
-pub mod audit_buffer;
+pub mod audit_log;
 pub mod change_log;
 mod error;
-pub mod generation;
 pub mod index;
 pub mod meters;
 pub mod numbering;
@@ -38,7 +36,6 @@ pub mod shared;
 pub mod suite;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-mod typed;
 pub mod verify;
 mod write;
 
@@ -47,7 +44,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use daftar_domain::audit::AuditEntry;
-use daftar_domain::change::{Change, ChangedRecord, Sequence};
+use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
+use daftar_domain::change::{Change, ChangedRecord, Details, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::deployment::Setting;
@@ -55,10 +53,11 @@ use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::PhotoReference;
 use daftar_domain::program_membership::MembershipSlot;
-use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_domain::record::{Record, RecordId, RecordKind, VersionId};
 
+use self::audit_log::{AuditRemoval, AuditRemoved};
+use self::change_log::{HistoryMark, RegisterId, Touched};
 pub use self::error::{BEFORE_FIRST_RELEASE, REHEARSED, StoreError};
-pub use self::typed::TypedReads;
 pub use self::write::{
     Committed, NewCodes, NumbersGiven, Operation, RecordDetails, RestsOn, Write, Written, changes_records,
 };
@@ -87,13 +86,27 @@ pub const IDENTIFIER_OWNERS_MAX: usize = 1_000;
 /// The most records that one scan gives, whatever is asked.
 pub const SCAN_RECORDS_MAX: usize = 10_000;
 
-/// Hears of every write of a record, in order, after it is on disk and before it is acknowledged.
+/// Is notified of every write of a record, in order, after it is on disk and before it is acknowledged. The index in memory implements it.
 pub trait ChangeSink: Send + Sync + 'static {
     /// Takes the changes of one or more writes. Must not block on IO and must not panic.
     fn apply(&self, changes: &[Change]);
 }
 
-/// A registry's storage. Every backend behaves the same; `store/suite.rs` says how.
+/// A registry's storage: records of every kind and what is kept beside them, the audit log, and the order of writes. Both backends implement
+/// it, and [`overlay::Overlay`] on top of either; `store/suite.rs` is this contract as tests.
+///
+/// - Atomicity: a [`Write`] is made whole or not at all, with its audit entries, the request that is remembered with it, and everything
+///   that follows from its records (owners of identifiers, open memberships). Every other call makes its change whole or not at all,
+///   except [`Store::append_audit`], whose entries may be written apart, and [`Store::forget_requests`], which may forget some.
+/// - Order: writes have one order, in which they are numbered from 1 without a gap and the [`ChangeSink`] is notified of them. A read sees
+///   every write that was acknowledged to this process before the read began. Reads that belong together are not of one state; a
+///   [`archive::Snapshot`] is.
+/// - Durability: what is acknowledged is on disk, except the entries of [`Store::append_audit`], which follow within
+///   [`audit_log::AUDIT_DELAY`].
+/// - A crash leaves every acknowledged change, of the others each whole or none of it, and may lose entries of
+///   [`Store::append_audit`] that were not on disk yet. No record becomes older by it.
+///
+/// The overlay of a transaction acknowledges what is on disk only when the whole is written; that of a dry run changes nothing.
 #[async_trait::async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Names who hears of changes from now on, and says which write was the last one before. Writes of records are refused
@@ -257,6 +270,43 @@ pub trait Store: Send + Sync + 'static {
     /// When the store fails or a value cannot be read.
     async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError>;
 
+    /// Looks through the lines of the audit log before a place, newest first.
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    async fn audit_page(
+        &self,
+        query: AuditQuery,
+        before: AuditPosition,
+        bounds: AuditBounds,
+    ) -> Result<AuditPage, StoreError>;
+
+    /// Removes some of the oldest stored values of the audit log, none of whose lines is young enough to stay, and tells of it, in one
+    /// write. Nothing when there is nothing more to remove. What one value holds is removed together, once all of it is old enough. What
+    /// stays is passed over, up to [`audit_log::REMOVAL_PASSED_OVER_MAX`] values.
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    async fn remove_audit(&self, removal: AuditRemoval) -> Result<Option<AuditRemoved>, StoreError>;
+
+    /// The register's own id.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn register_id(&self) -> Result<RegisterId, StoreError>;
+
+    /// What up to `limit` writes after that one touched, in their order, [`change_log::CHANGES_MAX`] at most.
+    ///
+    /// # Errors
+    /// When the store fails, a value cannot be read, or a write is missing.
+    async fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError>;
+
+    /// The mark of the history up to that write; absent where that write was never made.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError>;
+
     /// Raises a named counter to at least `value`, durably; it never goes down. Used for the day counts of rate limits.
     ///
     /// # Errors
@@ -280,4 +330,43 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// When the store fails.
     async fn remove_counters(&self, prefix: &str) -> Result<(), StoreError>;
+}
+
+/// The reads of one kind of record, by the type of its details.
+impl dyn Store + '_ {
+    /// The record with that key: see [`Store::record`].
+    ///
+    /// # Errors
+    /// When the store fails or the value cannot be read.
+    pub async fn find<D: Details>(&self, id: RecordId) -> Result<Option<Arc<Record<D>>>, StoreError> {
+        Ok(self.record(D::KIND, id).await?.and_then(D::of))
+    }
+
+    /// The records with those keys: see [`Store::records`].
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    pub async fn find_all<D: Details>(&self, ids: &[RecordId]) -> Result<Vec<Arc<Record<D>>>, StoreError> {
+        Ok(self.records(D::KIND, ids).await?.into_iter().filter_map(D::of).collect())
+    }
+
+    /// A record as it stood at that version: see [`Store::record_version`].
+    ///
+    /// # Errors
+    /// When the store fails or the value cannot be read.
+    pub async fn find_version<D: Details>(
+        &self,
+        id: RecordId,
+        version: VersionId,
+    ) -> Result<Option<Arc<Record<D>>>, StoreError> {
+        Ok(self.record_version(D::KIND, id, version).await?.and_then(D::of))
+    }
+
+    /// Records with keys after `after`: see [`Store::scan_records`].
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    pub async fn scan<D: Details>(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Record<D>>>, StoreError> {
+        Ok(self.scan_records(D::KIND, after, limit).await?.into_iter().filter_map(D::of).collect())
+    }
 }

@@ -1,4 +1,4 @@
-//! The register in partitions, each small enough to be kept in memory, and a board on which processes share the work on them.
+//! The register in partitions, each small enough to be kept in memory, and jobs by which processes share the work on them.
 //!
 //! A register that no process holds in memory as a whole is looked at partition by partition: the subjects of 65,536 successive keys
 //! with everything that a rule may read about them.
@@ -8,6 +8,7 @@
 //! **Invariant:** a part of a job is worked on by one process at a time; when that process ends, another takes the part up at once.
 
 use std::ops::RangeInclusive;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,8 +19,8 @@ use daftar_domain::search::SubjectQuery;
 use daftar_domain::subject::Subject;
 
 use super::StoreError;
-use super::generation::History;
 use super::index::Sees;
+use super::shared::History;
 
 /// How many successive keys a partition has where nothing else is configured.
 pub const PARTITION_KEYS: u32 = 65_536;
@@ -71,7 +72,12 @@ pub struct Surroundings {
     pub consents: Vec<RecordId>,
 }
 
-/// The register as it stood after one write, for as long as this is held.
+/// The register as it stood after one write, for as long as this is held. A backend implements it that implements [`Partitions`].
+///
+/// - Atomicity: all that is read of one moment stood together, whichever process reads it.
+/// - Order: keys come in ascending order.
+/// - Durability: nothing is changed.
+/// - A crash of the process that made it ends it for every process: their next call fails.
 #[async_trait::async_trait]
 pub trait Moment: Send + Sync + 'static {
     /// By what another process finds it.
@@ -124,7 +130,7 @@ pub trait Moment: Send + Sync + 'static {
     ) -> Result<Option<Vec<(RecordKind, RecordId)>>, StoreError>;
 }
 
-/// A job on the board.
+/// A job that processes share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub u64);
 
@@ -137,60 +143,42 @@ pub enum Wanted<'w> {
     NotOf(&'w [JobId]),
 }
 
+/// Hands in what came of a part.
+type HandIn = Box<dyn FnOnce(Vec<u8>) -> Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send>> + Send + Sync>;
+
 /// A part that was claimed. Dropped unfinished, it can be claimed again.
-#[async_trait::async_trait]
-pub trait Claim: Send + Sync {
+pub struct Claim {
     /// Of which job.
-    fn job(&self) -> JobId;
-
+    pub job: JobId,
     /// What the job is.
-    fn task(&self) -> &[u8];
-
+    pub task: Vec<u8>,
     /// Which part of it.
-    fn number(&self) -> u64;
-
+    pub number: u64,
     /// What the part is.
-    fn part(&self) -> &[u8];
+    pub part: Vec<u8>,
+    /// Hands in what came of it, and holds the part until then.
+    pub hand_in: HandIn,
+}
 
+impl Claim {
     /// Hands in what came of it.
     ///
     /// # Errors
     /// When the store fails; then the part can be claimed again.
-    async fn finish(self: Box<Self>, outcome: Vec<u8>) -> Result<(), StoreError>;
+    pub async fn finish(self, outcome: Vec<u8>) -> Result<(), StoreError> {
+        (self.hand_in)(outcome).await
+    }
 }
 
-/// Where processes find work of each other.
-#[async_trait::async_trait]
-pub trait Board: Send + Sync + 'static {
-    /// Puts a job up. It is taken down by [`Board::withdraw`], and by itself some time after the process that put it up has ended.
-    ///
-    /// # Errors
-    /// When the store fails.
-    async fn post(&self, task: Vec<u8>, parts: Vec<(u64, Vec<u8>)>) -> Result<JobId, StoreError>;
-
-    /// Claims the first part that nobody has claimed and nobody finished; nothing where there is none.
-    ///
-    /// # Errors
-    /// When the store fails.
-    async fn claim(&self, wanted: Wanted<'_>) -> Result<Option<Box<dyn Claim>>, StoreError>;
-
-    /// What came of the finished parts of a job that are not among `known`.
-    ///
-    /// # Errors
-    /// When the store fails.
-    async fn finished(&self, job: JobId, known: &[u64]) -> Result<Vec<(u64, Vec<u8>)>, StoreError>;
-
-    /// Takes a job down.
-    ///
-    /// # Errors
-    /// When the store fails.
-    async fn withdraw(&self, job: JobId) -> Result<(), StoreError>;
-
-    /// Waits until something was put up or finished, at most so long; it may return before.
-    async fn heard(&self, at_most: Duration);
-}
-
-/// A register in partitions.
+/// A register in partitions, and the jobs by which processes share the work on them. A backend whose register no process holds in memory
+/// implements it.
+///
+/// - Atomicity: a job is put up with all its parts or not at all, a part is claimed by one process at a time, and its outcome is there whole
+///   or not at all.
+/// - Order: parts of a job are claimed by their numbers; jobs one after the other, in the order in which they were put up.
+/// - Durability: jobs and outcomes are on disk when the call returns; moments and claims last as long as they are held.
+/// - A crash of a process lets go of its moments and claims: another process takes the parts up at once. A job whose process has ended is
+///   taken down some time later.
 #[async_trait::async_trait]
 pub trait Partitions: Send + Sync + 'static {
     /// The register as it stands now, for a preview of that client. Waits a while where the client has its share of the moments that there
@@ -209,8 +197,32 @@ pub trait Partitions: Send + Sync + 'static {
     /// How many keys its partitions have.
     fn partition_keys(&self) -> u32;
 
-    /// The board.
-    fn board(&self) -> &dyn Board;
+    /// Puts a job up. It is taken down by [`Partitions::withdraw`], and by itself some time after the process that put it up has ended.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn post(&self, task: Vec<u8>, parts: Vec<(u64, Vec<u8>)>) -> Result<JobId, StoreError>;
+
+    /// Claims the first part that nobody has claimed and nobody finished; nothing where there is none.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn claim(&self, wanted: Wanted<'_>) -> Result<Option<Claim>, StoreError>;
+
+    /// What came of the finished parts of a job that are not among `known`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn finished(&self, job: JobId, known: &[u64]) -> Result<Vec<(u64, Vec<u8>)>, StoreError>;
+
+    /// Takes a job down.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn withdraw(&self, job: JobId) -> Result<(), StoreError>;
+
+    /// Waits until something was put up or finished, at most so long; it may return before.
+    async fn heard(&self, at_most: Duration);
 }
 
 #[cfg(test)]

@@ -32,7 +32,13 @@ use daftar_domain::record::{RecordId, RecordKind};
 use super::record::instant::as_stored;
 use super::{Committed, IdentifierOwner, StoreError, Write};
 
-/// The state that a write meets.
+/// The state that a write meets, as the planner asks for it. A backend implements it by its reader or uses [`super::records::Records`] that
+/// it has gathered before.
+///
+/// - Atomicity and order: everything that is read while a group of writes is planned stands as it did after the write before the group;
+///   the planner itself knows what the writes of the group do.
+/// - Durability: only what is on disk, or goes there before the group is acknowledged, may be read.
+/// - A crash while a write is planned leaves nothing: planning changes nothing.
 pub trait Present {
     /// The record with that key.
     ///

@@ -39,10 +39,8 @@ use daftar_domain::subject::SubjectReference;
 use daftar_domain::value::{Reference, Values};
 
 use super::archive::{Archive, Refill};
-use super::audit_archive::AuditArchive;
-use super::change_log::ChangeLog;
 use super::record::samples;
-use super::{ChangeSink, Committed, Operation, Store, StoreError, TypedReads, Write, Written};
+use super::{ChangeSink, Committed, Operation, Store, StoreError, Write, Written};
 
 /// A backend under test.
 #[async_trait::async_trait]
@@ -50,8 +48,6 @@ pub trait Backend: Send {
     /// A new empty store, without a sink.
     fn fresh() -> Self;
     fn store(&self) -> &dyn Store;
-    fn archive(&self) -> &dyn AuditArchive;
-    fn change_log(&self) -> &dyn ChangeLog;
     fn whole(&self) -> &dyn Archive;
     /// A way to fill a store that is empty, and the filled one, without a sink.
     fn refill() -> (Box<dyn Refill>, Box<dyn FnOnce() -> Self>)

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use tokio::sync::Notify;
 
 use daftar_domain::audit::AuditEntry;
+use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
@@ -23,10 +24,11 @@ use daftar_domain::photo::PhotoReference;
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
-use super::generation::{Feed, Generation, History};
+use super::audit_log::{AuditRemoval, AuditRemoved};
+use super::change_log::{HistoryMark, RegisterId, Touched};
 use super::overlay::Overlay;
 use super::shared::limits::{Minute, WINDOW, lease};
-use super::shared::{Lease, Leased, Shared, SharedLimits, SharedPlugins, StoredList, Take, Taken, Turn, Windowed};
+use super::shared::{Generation, History, Lease, Leased, Shared, StoredList, Take, Taken, Turn, Windowed};
 use super::{
     ChangeSink, Committed, IdentifierOwner, Operation, Store, StoreError, StoredCodeTable, Write, changes_records,
 };
@@ -314,6 +316,31 @@ impl Store for ProxyStore {
         self.seen().audit(limit).await
     }
 
+    async fn audit_page(
+        &self,
+        query: AuditQuery,
+        before: AuditPosition,
+        bounds: AuditBounds,
+    ) -> Result<AuditPage, StoreError> {
+        self.seen().audit_page(query, before, bounds).await
+    }
+
+    async fn remove_audit(&self, removal: AuditRemoval) -> Result<Option<AuditRemoved>, StoreError> {
+        self.seen().remove_audit(removal).await
+    }
+
+    async fn register_id(&self) -> Result<RegisterId, StoreError> {
+        self.seen().register_id().await
+    }
+
+    async fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {
+        self.seen().changes_after(after, limit).await
+    }
+
+    async fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError> {
+        self.seen().history_mark(at).await
+    }
+
     async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError> {
         self.seen().raise_counter(name, value).await
     }
@@ -332,7 +359,7 @@ impl Store for ProxyStore {
 }
 
 #[async_trait::async_trait]
-impl Feed for ProxyStore {
+impl Shared for ProxyStore {
     async fn generation(&self) -> Result<Generation, StoreError> {
         self.answer()?;
         Ok(self.state().generation)
@@ -351,10 +378,7 @@ impl Feed for ProxyStore {
     fn heard_of(&self) -> u64 {
         self.notified.load(Ordering::Acquire)
     }
-}
 
-#[async_trait::async_trait]
-impl SharedLimits for ProxyStore {
     async fn take(&self, name: &str, take: Take) -> Result<Taken, StoreError> {
         let _counting = self.counting.lock().await;
         let (base, Take { least, most, limit }) = (self.base(), take);
@@ -404,10 +428,7 @@ impl SharedLimits for ProxyStore {
         windows.retain(|_, window| window.iter().any(|called_at| now.saturating_sub(*called_at) < WINDOW));
         Ok(before.saturating_sub(minutes.len() + windows.len()) as u64)
     }
-}
 
-#[async_trait::async_trait]
-impl SharedPlugins for ProxyStore {
     async fn plugin_list(&self) -> Result<StoredList, StoreError> {
         Ok(self.state().list.clone())
     }
@@ -435,19 +456,9 @@ impl SharedPlugins for ProxyStore {
         self.state().files.entry(digest).or_insert(bytes);
         Ok(())
     }
-}
 
-/// Held by one server at a time.
-struct OneTurn {
-    _held: tokio::sync::OwnedMutexGuard<()>,
-}
-
-impl Turn for OneTurn {}
-
-#[async_trait::async_trait]
-impl Shared for ProxyStore {
-    async fn turn(&self) -> Result<Box<dyn Turn>, StoreError> {
-        Ok(Box::new(OneTurn { _held: Arc::clone(&self.turn).lock_owned().await }))
+    async fn turn(&self) -> Result<Turn, StoreError> {
+        Ok(Box::new(Arc::clone(&self.turn).lock_owned().await))
     }
 
     async fn keep_once(&self, name: &str, value: &[u8]) -> Result<Vec<u8>, StoreError> {

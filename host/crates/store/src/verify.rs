@@ -23,7 +23,12 @@ pub enum Pace {
 /// Looks at records while nothing is written. Must not write, wait or take long.
 pub type LookAtRest = Box<dyn FnOnce(&[ChangedRecord]) + Send>;
 
-/// A store that can be looked through.
+/// Verifies a store. A backend implements it whose files no database checks.
+///
+/// - Atomicity: what seems invalid while others write is checked again while no write is made, and reported only if it is invalid then.
+/// - Order: events come as the store is read, findings in no particular order.
+/// - Durability: nothing is changed, on disk or in memory.
+/// - A crash ends it, and leaves nothing behind.
 #[async_trait::async_trait]
 pub trait Verification: Send + Sync + 'static {
     /// Looks through everything and tells what it finds. Takes bounded memory: four bytes a record, and what a few hundred

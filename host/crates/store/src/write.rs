@@ -64,12 +64,9 @@ details! {
     ConsentDetails is Consent;
 }
 
-/// Hears that codes have their numbers.
-pub trait NumbersGiven: Send + Sync {
-    /// They are given with a write that is certain to be made, or was made. Called before the write is acknowledged, and in a store of one
-    /// process before a record that holds one of the numbers can be read. Must not block on IO.
-    fn given(&self);
-}
+/// Called when codes have their numbers: the write that gives them is certain to be made, or was made. That is before the write is
+/// acknowledged, and in a store of one process before a record that holds one of the numbers can be read. Must not block on IO.
+pub type NumbersGiven = Arc<dyn Fn() + Send + Sync>;
 
 /// Codes that get their numbers with the write whose records hold them: one that is not made gives none.
 #[derive(Clone)]
@@ -80,8 +77,8 @@ pub struct NewCodes {
     pub codes: Vec<CodeUri>,
     /// Counters that are raised with them, by name.
     pub counters: Vec<(String, u64)>,
-    /// Hears of it.
-    pub heard: Arc<dyn NumbersGiven>,
+    /// Called when they have their numbers.
+    pub given: NumbersGiven,
 }
 
 impl std::fmt::Debug for NewCodes {

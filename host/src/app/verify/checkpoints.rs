@@ -16,6 +16,7 @@ use daftar_index::Columns;
 use daftar_index::checkpoint::{CheckpointFile, CheckpointFolder, is_of_another_version};
 use daftar_service::verify::{Held, Pace, hold};
 use daftar_store::StoreError;
+use daftar_store::change_log::CHANGES_MAX;
 use daftar_store::verify::Verification;
 use daftar_store_sled::StoppedStore;
 
@@ -52,7 +53,7 @@ async fn verify_checkpoint(
     events: Sender<VerificationEvent>,
 ) -> Result<(), AppError> {
     let (name, sequence) = (name_of(&file.path), file.sequence);
-    if let Some(reason) = not_of_this_history(store, &file).await? {
+    if let Some(reason) = not_of_this_history(store.history_mark(sequence).await?, &file) {
         return tell(&events, name, reason, Remedy::RemoveFile).await;
     }
     let loaded = tokio::task::spawn_blocking(move || file.load()).await;
@@ -79,7 +80,7 @@ async fn take_up(store: &StoppedStore, columns: &Arc<Columns>, checkpoint: Seque
         columns.load(&programs);
         after = last;
     }
-    let mut touched = touched_after(store, checkpoint).await?;
+    let mut touched = touched_after(|after| store.changes_after(after, CHANGES_MAX), checkpoint).await?;
     for kind in KINDS {
         for page in pages(touched.remove(&kind)) {
             let read: Arc<Mutex<Vec<ChangedRecord>>> = Arc::default();

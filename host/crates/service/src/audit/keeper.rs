@@ -9,7 +9,8 @@ use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQu
 use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome, REMOVAL_NOTE};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
-use daftar_store::audit_archive::{AuditArchive, AuditRemoval};
+use daftar_store::Store;
+use daftar_store::audit_log::AuditRemoval;
 
 /// About how many lines one look goes through: some tenths of a second.
 const EXAMINED_MAX: usize = 200_000;
@@ -17,15 +18,15 @@ const EXAMINED_MAX: usize = 200_000;
 /// Looks things up in the audit log, and removes what is old enough.
 #[derive(Clone)]
 pub struct AuditKeeper {
-    archive: Arc<dyn AuditArchive>,
+    store: Arc<dyn Store>,
     log: AuditLog,
 }
 
 impl AuditKeeper {
     /// The keeper of an audit log.
     #[must_use]
-    pub fn new(archive: Arc<dyn AuditArchive>, log: AuditLog) -> Self {
-        Self { archive, log }
+    pub fn new(store: Arc<dyn Store>, log: AuditLog) -> Self {
+        Self { store, log }
     }
 
     /// Looks through the lines before a place, newest first, for `lines_max` at most. That it was asked, and for whom, is
@@ -43,7 +44,7 @@ impl AuditKeeper {
         let asked = asked(&query);
         let targets = query.target.iter().cloned().collect();
         let bounds = AuditBounds { lines_max, examined_max: EXAMINED_MAX };
-        let page = self.archive.audit_page(query, before, bounds).await?;
+        let page = self.store.audit_page(query, before, bounds).await?;
         let entry = audit::entry(ctx, AuditAction::Audit, AuditOutcome::Allowed, targets);
         self.log.record(ctx, entry.with_note(format!("{asked}; {} lines were shown", page.entries.len()))).await?;
         Ok(page)
@@ -60,7 +61,7 @@ impl AuditKeeper {
         lines_max: usize,
     ) -> Result<AuditPage, AppError> {
         let bounds = AuditBounds { lines_max, examined_max: EXAMINED_MAX };
-        Ok(self.archive.audit_page(query, before, bounds).await?)
+        Ok(self.store.audit_page(query, before, bounds).await?)
     }
 
     /// Removes lines of more than so many days ago; says how many. What is on disk together goes together, once all of it is
@@ -89,7 +90,7 @@ impl AuditKeeper {
         };
         let mut told = None;
         let removal = |told| AuditRemoval { before, line: line.clone(), told };
-        while let Some(removed) = self.archive.remove_audit(removal(told)).await? {
+        while let Some(removed) = self.store.remove_audit(removal(told)).await? {
             told = Some(removed);
             // Requests go first.
             tokio::task::yield_now().await;
@@ -118,7 +119,7 @@ fn asked(query: &AuditQuery) -> String {
 mod tests {
     use super::*;
     use daftar_domain::context::{Clock, FakeClock};
-    use daftar_store::{Store, Write};
+    use daftar_store::Write;
     use daftar_store_sled::SledStore;
 
     fn keeper() -> (AuditKeeper, Arc<SledStore>) {

@@ -12,21 +12,29 @@ use super::{Head, Item};
 use daftar_domain::change::Sequence;
 use daftar_domain::record::RecordKind;
 use daftar_store::StoreError;
-use daftar_store::archive::{Archive, Entry, Kept, Mark, Snapshot};
+use daftar_store::archive::{Entry, Kept, Mark, Snapshot};
 use daftar_store::change_log::RegisterId;
 
 /// A backup in a file.
 #[derive(Debug, Clone)]
 pub struct BackupFile(pub PathBuf);
 
-#[async_trait::async_trait]
-impl Archive for BackupFile {
-    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
+impl BackupFile {
+    /// What the store kept. Everything was read, and it was sound, where the snapshot comes to its end.
+    ///
+    /// # Errors
+    /// When it cannot be read. What is wrong with it stays to be asked for: [`BackupProblem`] is the cause.
+    pub async fn snapshot(&self) -> Result<Snapshot, StoreError> {
         let path = self.0.clone();
         let begun = tokio::task::spawn_blocking(move || begin(path)).await;
         let begun = begun.unwrap_or_else(|error| Err(BackupProblem::Io(error.into())));
         let (mark, reading) = begun.map_err(wrong)?;
-        Ok(Box::new(BackupSnapshot { mark, reading: Reading::On(reading) }))
+        Ok(Snapshot::new(mark, Some(reading), |reading| async move {
+            let Some(reading) = reading else { return Ok((None, Vec::new())) };
+            let read = tokio::task::spawn_blocking(move || next(reading)).await;
+            let read = read.unwrap_or_else(|error| Err(BackupProblem::Io(error.into())));
+            Ok(read.map_err(wrong)?.map_or((None, Vec::new()), |(reading, entries)| (Some(reading), entries)))
+        }))
     }
 }
 
@@ -45,55 +53,9 @@ fn mark_of(head: &Head) -> Result<Mark, BackupProblem> {
     Ok(Mark { register, sequence: Sequence(head.sequence), records })
 }
 
-/// What is wrong with it stays to be asked for: [`BackupProblem`] is the cause.
+/// The problem is the cause of the error.
 fn wrong(problem: BackupProblem) -> StoreError {
     StoreError::Failed(problem.into())
-}
-
-/// How far it was read.
-enum Reading {
-    /// There may be more.
-    On(ReadAhead),
-    /// Everything was read, and it was sound.
-    Ended,
-    /// It failed, or was left while it was read.
-    Failed,
-}
-
-/// What the store kept.
-struct BackupSnapshot {
-    mark: Mark,
-    reading: Reading,
-}
-
-#[async_trait::async_trait]
-impl Snapshot for BackupSnapshot {
-    fn mark(&self) -> &Mark {
-        &self.mark
-    }
-
-    async fn next(&mut self) -> Result<Vec<Entry>, StoreError> {
-        let reading = match std::mem::replace(&mut self.reading, Reading::Failed) {
-            Reading::On(reading) => reading,
-            Reading::Ended => {
-                self.reading = Reading::Ended;
-                return Ok(Vec::new());
-            }
-            Reading::Failed => return Err(StoreError::Failed("the backup could not be read before".into())),
-        };
-        let read = tokio::task::spawn_blocking(move || next(reading)).await;
-        let read = read.unwrap_or_else(|error| Err(BackupProblem::Io(error.into())));
-        match read.map_err(wrong)? {
-            Some((reading, entries)) => {
-                self.reading = Reading::On(reading);
-                Ok(entries)
-            }
-            None => {
-                self.reading = Reading::Ended;
-                Ok(Vec::new())
-            }
-        }
-    }
 }
 
 /// The next things that a store kept; none at the end of a backup with which nothing is wrong.

@@ -26,8 +26,8 @@ use daftar_domain::program_membership::{MembershipSlot, OVERRIDE, OVERRIDE_REASO
 use daftar_domain::record::{RecordId, RecordKind, VersionCondition};
 use daftar_domain::subject::SubjectReference;
 use daftar_domain::value::Values;
+use daftar_store::REHEARSED;
 use daftar_store::overlay::is_of_dry_run;
-use daftar_store::{REHEARSED, TypedReads};
 use daftar_vocabulary::LanguagePreference;
 
 /// Why a membership that is only checked goes against its program, which is not asked.

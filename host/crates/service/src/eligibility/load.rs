@@ -3,7 +3,6 @@
 mod inline;
 mod reads;
 
-use daftar_store::TypedReads;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 

@@ -17,7 +17,6 @@ use daftar_domain::grant::Grants;
 use daftar_domain::identifier::SystemUri;
 use daftar_domain::scope::Scope;
 use daftar_sandbox::{PluginHost, PluginHostSettings, PluginLibrary};
-use daftar_store::generation::Feed;
 use daftar_store::testing::ProxyStore;
 use daftar_store_sled::testing::shared_store;
 use daftar_vocabulary::Vocabularies;

@@ -21,7 +21,7 @@ use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::{RecordId, RecordKind, RecordMeta, VersionId};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::Page;
-use daftar_store::{Store, TypedReads};
+use daftar_store::Store;
 use daftar_vocabulary::LanguagePreference;
 
 /// The most versions that are looked at, the newest ones.

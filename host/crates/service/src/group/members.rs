@@ -1,7 +1,5 @@
 //! One member of a group at a time: added, changed, removed.
 
-use daftar_store::TypedReads;
-
 use jiff::civil::Date;
 
 use super::check::check_members;

@@ -1,7 +1,6 @@
 //! Searching groups.
 
 use daftar_domain::group::GroupDetails;
-use daftar_store::TypedReads;
 use std::sync::Arc;
 
 use super::{GroupView, Wanted, answer, reference};

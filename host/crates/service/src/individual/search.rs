@@ -19,7 +19,7 @@ use daftar_domain::search::found::Sorting;
 use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::{CodedPlace, DateConditions, IndividualQuery, Page, PlaceCondition, TextConditions};
 use daftar_domain::vocabulary::CodedField;
-use daftar_store::{IDENTIFIER_OWNERS_MAX, TypedReads};
+use daftar_store::IDENTIFIER_OWNERS_MAX;
 use daftar_vocabulary::{Generation, LanguagePreference};
 
 /// Which groups a person is asked to belong to.

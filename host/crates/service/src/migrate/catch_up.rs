@@ -2,7 +2,7 @@
 
 use super::{Comparison, Counts, compare_taken};
 use daftar_store::StoreError;
-use daftar_store::archive::{Brought, CatchUp, Ends, Held, Kept, Mark, Since};
+use daftar_store::archive::{Archive, Brought, CatchUp, Ends, Held, Kept, Mark};
 
 /// Why a store is not brought up: it holds no earlier state of the other one.
 #[derive(Debug, thiserror::Error)]
@@ -56,14 +56,15 @@ pub struct CaughtUp {
 /// # Errors
 /// See [`CatchUpError`]. The store is as it was then.
 pub async fn catch_up(
-    from: &dyn Since,
-    mut to: Box<dyn CatchUp>,
+    from: &dyn Archive,
+    to: CatchUp,
     mut heard: impl FnMut(&Held, &Mark, u64),
 ) -> Result<CaughtUp, CatchUpError> {
-    let held = to.held().clone();
-    check_ends(&held, to.ends(), &from.ends(&held).await?)?;
+    let CatchUp { held, ends, mut refill } = to;
+    check_ends(&held, &ends, &from.ends(&held).await?)?;
     let mut snapshot = from.since(&held).await?;
     let (mark, mut read) = (snapshot.mark().clone(), 0_u64);
+    refill.note_origin(&mark);
     heard(&held, &mark, read);
     loop {
         let entries = snapshot.next().await?;
@@ -71,10 +72,10 @@ pub async fn catch_up(
             break;
         }
         read = read.saturating_add(entries.len() as u64);
-        to.put(entries).await?;
+        refill.put(entries).await?;
         heard(&held, &mark, read);
     }
-    let brought = to.finish(&mark).await?;
+    let brought = refill.finish().await?;
     Ok(CaughtUp { held, mark, brought })
 }
 
@@ -83,8 +84,8 @@ pub async fn catch_up(
 /// # Errors
 /// When either store fails, or a value cannot be read.
 pub async fn compare_since(
-    one: &dyn Since,
-    other: &dyn Since,
+    one: &dyn Archive,
+    other: &dyn Archive,
     held: &Held,
     heard: impl FnMut(&Mark, u64),
 ) -> Result<Comparison, StoreError> {

@@ -8,7 +8,7 @@ use daftar_domain::error::AppError;
 use daftar_domain::group::GroupDetails;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::subject::{Subject, SubjectReference};
-use daftar_store::{RestsOn, TypedReads};
+use daftar_store::RestsOn;
 
 /// Somebody who enters a program: that it is open, and what its expression may look at, where that decides.
 ///

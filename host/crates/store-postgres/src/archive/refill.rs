@@ -7,7 +7,7 @@ use deadpool_postgres::Transaction;
 use tokio::sync::{mpsc, oneshot};
 
 use daftar_store::StoreError;
-use daftar_store::archive::{Entry, Mark, Refill};
+use daftar_store::archive::{Brought, Entry, Mark, Refill};
 use daftar_store::change_log::RegisterId;
 
 use self::filling::Filling;
@@ -86,9 +86,9 @@ impl Refill for PostgresRefill {
         self.ask(|answer| Step::Put(entries, answer)).await
     }
 
-    async fn finish(self: Box<Self>) -> Result<(), StoreError> {
+    async fn finish(self: Box<Self>) -> Result<Brought, StoreError> {
         let origin = self.origin;
-        self.ask(|answer| Step::Finish(origin, answer)).await
+        self.ask(|answer| Step::Finish(origin, answer)).await.map(|()| Brought::default())
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tokio_postgres::Row;
 
 use daftar_store::StoreError;
-use daftar_store::partition::{Board, Claim, JobId, Wanted};
+use daftar_store::partition::{Claim, JobId, Wanted};
 
 use super::super::database::{Database, Link};
 use super::super::failure::{Failure, Meaning};
@@ -25,15 +25,6 @@ use super::super::rows::{column, number, signed};
 pub(super) struct PostgresBoard {
     database: Arc<Database>,
     heard: watch::Receiver<u64>,
-}
-
-/// A locked row.
-struct PostgresClaim {
-    link: Link,
-    job: JobId,
-    task: Vec<u8>,
-    number: u64,
-    part: Vec<u8>,
 }
 
 const POST: &str = "WITH posted AS (INSERT INTO daftar.job (task) VALUES ($1) RETURNING id), \
@@ -88,27 +79,25 @@ impl PostgresBoard {
         }
     }
 
-    async fn claimed(&self, job: Option<i64>, others: &[i64]) -> Result<Option<Box<dyn Claim>>, Failure> {
+    async fn claimed(&self, job: Option<i64>, others: &[i64]) -> Result<Option<Claim>, Failure> {
         let link = self.database.link("daftar (preview part)").await?;
         link.client.batch_execute(BEGIN).await?;
         let row = link.client.query_opt(CLAIM, &[&job, &others]).await?;
         // Somebody else was quicker.
         let Some(row) = row else { return Ok(None) };
         let number = |row: &Row, at: usize| row.try_get::<_, i64>(at).map(i64::unsigned_abs);
-        let claim = PostgresClaim {
-            job: JobId(number(&row, 0)?),
-            number: number(&row, 1)?,
-            part: row.try_get(2)?,
+        let (job, number) = (JobId(number(&row, 0)?), number(&row, 1)?);
+        Ok(Some(Claim {
+            job,
             task: row.try_get(3)?,
-            link,
-        };
-        Ok(Some(Box::new(claim)))
+            number,
+            part: row.try_get(2)?,
+            hand_in: Box::new(move |outcome| Box::pin(hand_in(link, job, number, outcome))),
+        }))
     }
-}
 
-#[async_trait::async_trait]
-impl Board for PostgresBoard {
-    async fn post(&self, task: Vec<u8>, parts: Vec<(u64, Vec<u8>)>) -> Result<JobId, StoreError> {
+    /// Puts a job up: see [`daftar_store::partition::Partitions`], here and below.
+    pub(super) async fn post(&self, task: Vec<u8>, parts: Vec<(u64, Vec<u8>)>) -> Result<JobId, StoreError> {
         let (numbers, parts): (Vec<i64>, Vec<Vec<u8>>) =
             parts.into_iter().map(|(number, part)| (signed(number), part)).unzip();
         let channel = Channel::Previews.name();
@@ -117,7 +106,8 @@ impl Board for PostgresBoard {
         Ok(JobId(number(posted, 0)?))
     }
 
-    async fn claim(&self, wanted: Wanted<'_>) -> Result<Option<Box<dyn Claim>>, StoreError> {
+    /// Claims a part.
+    pub(super) async fn claim(&self, wanted: Wanted<'_>) -> Result<Option<Claim>, StoreError> {
         let (job, others) = match wanted {
             Wanted::Of(job) => (Some(signed(job.0)), Vec::new()),
             Wanted::NotOf(others) => (None, others.iter().map(|job| signed(job.0)).collect()),
@@ -131,7 +121,8 @@ impl Board for PostgresBoard {
         Ok(claimed?)
     }
 
-    async fn finished(&self, job: JobId, known: &[u64]) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+    /// What came of the finished parts of a job.
+    pub(super) async fn finished(&self, job: JobId, known: &[u64]) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
         if self.database.query(SEEN, &[&signed(job.0)]).await?.is_empty() {
             return Err(Failure::new(Meaning::Refused, "a job was taken off the board before it was finished").into());
         }
@@ -140,13 +131,15 @@ impl Board for PostgresBoard {
         rows.iter().map(|row| Ok((number(row, 0)?, column(row, 1)?))).collect()
     }
 
-    async fn withdraw(&self, job: JobId) -> Result<(), StoreError> {
+    /// Takes a job down.
+    pub(super) async fn withdraw(&self, job: JobId) -> Result<(), StoreError> {
         self.database.query(WITHDRAW, &[&signed(job.0)]).await?;
         self.clear().await;
         Ok(())
     }
 
-    async fn heard(&self, at_most: Duration) {
+    /// Waits until something was put up or finished.
+    pub(super) async fn heard(&self, at_most: Duration) {
         let mut heard = self.heard.clone();
         heard.mark_unchanged();
         // Whether something was heard or the time has passed: it is looked at again.
@@ -154,31 +147,12 @@ impl Board for PostgresBoard {
     }
 }
 
-#[async_trait::async_trait]
-impl Claim for PostgresClaim {
-    fn job(&self) -> JobId {
-        self.job
-    }
-
-    fn task(&self) -> &[u8] {
-        &self.task
-    }
-
-    fn number(&self) -> u64 {
-        self.number
-    }
-
-    fn part(&self) -> &[u8] {
-        &self.part
-    }
-
-    async fn finish(self: Box<Self>, outcome: Vec<u8>) -> Result<(), StoreError> {
-        let finished = async {
-            let (job, number) = (signed(self.job.0), signed(self.number));
-            self.link.client.execute(FINISH, &[&job, &number, &outcome]).await?;
-            self.link.client.query(NOTIFY, &[&Channel::Previews.name(), &self.job.0.to_string()]).await?;
-            self.link.client.batch_execute("COMMIT").await
-        };
-        finished.await.map_err(|error| Failure::from(error).into())
-    }
+/// Hands in what came of a part whose row a transaction has locked.
+async fn hand_in(link: Link, job: JobId, number: u64, outcome: Vec<u8>) -> Result<(), StoreError> {
+    let finished = async {
+        link.client.execute(FINISH, &[&signed(job.0), &signed(number), &outcome]).await?;
+        link.client.query(NOTIFY, &[&Channel::Previews.name(), &job.0.to_string()]).await?;
+        link.client.batch_execute("COMMIT").await
+    };
+    finished.await.map_err(|error| Failure::from(error).into())
 }

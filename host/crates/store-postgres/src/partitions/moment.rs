@@ -13,9 +13,9 @@ use daftar_domain::fair::{FairSemaphore, Slot};
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::search::SubjectQuery;
 use daftar_domain::subject::Subject;
-use daftar_store::generation::History;
 use daftar_store::index::Sees;
 use daftar_store::partition::{Moment, Partition, Surroundings};
+use daftar_store::shared::History;
 use daftar_store::{StoreError, record};
 
 use super::super::database::{Database, Link, Values};

@@ -14,11 +14,11 @@ async fn opened() -> (PostgresStore, PostgresPartitions, Arc<Server>) {
 
 async fn posted(partitions: &PostgresPartitions) -> JobId {
     let parts = vec![(0, b"part".to_vec()), (1, b"part".to_vec())];
-    partitions.board().post(b"task".to_vec(), parts).await.unwrap()
+    partitions.post(b"task".to_vec(), parts).await.unwrap()
 }
 
-async fn claimed(partitions: &PostgresPartitions, wanted: Wanted<'_>) -> Option<Box<dyn Claim>> {
-    partitions.board().claim(wanted).await.unwrap()
+async fn claimed(partitions: &PostgresPartitions, wanted: Wanted<'_>) -> Option<Claim> {
+    partitions.claim(wanted).await.unwrap()
 }
 
 async fn left(store: &PostgresStore) -> (i64, i64) {
@@ -32,15 +32,15 @@ async fn a_job_is_withdrawn_while_somebody_is_at_a_part_and_nobody_begins_anothe
     let (store, partitions, _server) = opened().await;
     let job = posted(&partitions).await;
     let claim = claimed(&partitions, Wanted::NotOf(&[])).await.unwrap();
-    partitions.board().withdraw(job).await.unwrap();
+    partitions.withdraw(job).await.unwrap();
     assert!(!store.database.is_away());
     assert!(claimed(&partitions, Wanted::Of(job)).await.is_none());
     assert!(claimed(&partitions, Wanted::NotOf(&[])).await.is_none());
-    assert!(partitions.board().finished(job, &[]).await.is_err(), "who looks at it is told that it is over");
+    assert!(partitions.finished(job, &[]).await.is_err(), "who looks at it is told that it is over");
     assert_eq!(left(&store).await, (1, 1), "what somebody is at");
     claim.finish(b"outcome".to_vec()).await.unwrap();
     let other = posted(&partitions).await;
-    partitions.board().withdraw(other).await.unwrap();
+    partitions.withdraw(other).await.unwrap();
     assert_eq!(left(&store).await, (0, 0));
 }
 
@@ -54,15 +54,15 @@ async fn what_nobody_looks_at_any_more_holds_no_new_job_up() {
     assert!(claimed(&partitions, Wanted::NotOf(&[])).await.is_none(), "nobody works on it for nobody");
     let job = posted(&partitions).await;
     let other = claimed(&partitions, Wanted::NotOf(&[])).await.unwrap();
-    assert_eq!(other.job(), job);
-    partitions.board().withdraw(job).await.unwrap();
+    assert_eq!(other.job, job);
+    partitions.withdraw(job).await.unwrap();
     assert_eq!(left(&store).await, (2, 2), "what somebody is at");
-    assert!(partitions.board().finished(forgotten, &[]).await.is_err());
+    assert!(partitions.finished(forgotten, &[]).await.is_err());
     drop((claim, other));
     // The locks go when the database has seen that the connections are gone.
     for _ in 0..2_400 {
         let job = posted(&partitions).await;
-        partitions.board().withdraw(job).await.unwrap();
+        partitions.withdraw(job).await.unwrap();
         if left(&store).await == (0, 0) {
             return;
         }

@@ -7,7 +7,7 @@ use daftar_store::suite::archive::furnished;
 use daftar_store::suite::{Listener, commit, person};
 use daftar_store_sled::testing::Folder;
 
-async fn all(mut snapshot: Box<dyn Snapshot>) -> Vec<Entry> {
+async fn all(mut snapshot: Snapshot) -> Vec<Entry> {
     let mut entries = Vec::new();
     loop {
         let more = snapshot.next().await.unwrap();

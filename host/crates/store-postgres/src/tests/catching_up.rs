@@ -17,7 +17,7 @@ use daftar_domain::record::{RecordId, VersionId};
 use daftar_domain::value::Values;
 use daftar_service::migrate::{CatchUpError, CaughtUp, Comparison, catch_up, compare, compare_since, copy};
 use daftar_store::Operation;
-use daftar_store::archive::{CatchUp, Ends, Entry, Held, Kept, Since};
+use daftar_store::archive::{CatchUp, Ends, Entry, Held, Kept};
 use daftar_store::suite::{Listener, commit, create, individual_of, person};
 use daftar_store_sled::{SledOptions, SledStore};
 
@@ -84,16 +84,16 @@ impl Database {
     /// Fills it with what is in the folder.
     async fn fill(&self, from: &SledStore) {
         let refill = PostgresRefill::open(options(&self.url)).await.unwrap();
-        copy(from, Box::new(refill), |_, _| ()).await.unwrap();
+        copy(from.snapshot().await.unwrap(), Box::new(refill), |_, _| ()).await.unwrap();
     }
 
-    async fn begin(&self) -> Result<PostgresCatchUp, OpenError> {
+    async fn begin(&self) -> Result<CatchUp, OpenError> {
         PostgresCatchUp::open(options(&self.url)).await
     }
 
     /// Brings it up to what is in the folder.
     async fn catch_up(&self, from: &SledStore) -> Result<CaughtUp, CatchUpError> {
-        catch_up(from, Box::new(self.begin().await.unwrap()), |_, _, _| ()).await
+        catch_up(from, self.begin().await.unwrap(), |_, _, _| ()).await
     }
 }
 
@@ -107,7 +107,7 @@ fn folder(path: &Path) -> SledStore {
 /// Fails unless the database is what it would be had it been filled now.
 async fn assert_same(from: &SledStore, database: &Database) {
     let store = database.store().await;
-    let comparison = compare(from, &store, |_, _| ()).await.unwrap();
+    let comparison = compare(from.snapshot().await.unwrap(), store.snapshot().await.unwrap(), |_, _| ()).await.unwrap();
     assert_eq!((comparison.differences, comparison.told), (0, Vec::new()));
     store.close().await;
     let fresh = Database::new();
@@ -214,14 +214,14 @@ async fn what_breaks_off_leaves_the_database_as_it_was() {
     world.write(&from, 60).await;
     for steps in [1, 3, usize::MAX] {
         let mut begun = database.begin().await.unwrap();
-        let mut snapshot = from.since(&begun.held().clone()).await.unwrap();
+        let mut snapshot = from.since(&begun.held).await.unwrap();
         for _ in 0..steps {
             let entries = snapshot.next().await.unwrap();
             if entries.is_empty() {
                 break;
             }
             for some in entries.chunks(40) {
-                begun.put(some.to_vec()).await.unwrap();
+                begun.refill.put(some.to_vec()).await.unwrap();
             }
         }
         // Everything was put at last, and nobody ended it.
@@ -230,24 +230,23 @@ async fn what_breaks_off_leaves_the_database_as_it_was() {
     }
     // A write is missing.
     let mut begun = database.begin().await.unwrap();
-    let mut snapshot = from.since(&begun.held().clone()).await.unwrap();
+    let mut snapshot = from.since(&begun.held).await.unwrap();
     let refused = loop {
         let mut entries = snapshot.next().await.unwrap();
-        let is_held = begun.held().sequence;
+        let is_held = begun.held.sequence;
         entries.retain(|entry| !matches!(entry, Entry::Change { sequence, .. } if *sequence == is_held.next()));
-        if let Err(error) = begun.put(entries).await {
+        if let Err(error) = begun.refill.put(entries).await {
             break error;
         }
     };
     assert!(matches!(refused, StoreError::Corrupt { what: "order of writes", .. }), "{refused}");
-    assert!(begun.put(Vec::new()).await.is_err(), "nothing is taken any more");
+    assert!(begun.refill.put(Vec::new()).await.is_err(), "nothing is taken any more");
     drop(begun);
     // It stands at another write than is said.
-    let begun = Box::new(database.begin().await.unwrap());
-    let mark = from.since(begun.held()).await.unwrap().mark().clone();
-    let mut begun = begun;
-    begun.put(vec![Entry::Counter { name: "a".to_owned(), value: 1 }]).await.unwrap();
-    assert!(matches!(begun.finish(&mark).await, Err(StoreError::Corrupt { what: "register", .. })));
+    let mut begun = database.begin().await.unwrap();
+    begun.refill.note_origin(from.since(&begun.held).await.unwrap().mark());
+    begun.refill.put(vec![Entry::Counter { name: "a".to_owned(), value: 1 }]).await.unwrap();
+    assert!(matches!(begun.refill.finish().await, Err(StoreError::Corrupt { what: "register", .. })));
     assert!(database.everything() == before);
     assert!(!database.catch_up(&from).await.unwrap().is_nothing());
     assert_same(&from, &database).await;
@@ -273,19 +272,19 @@ async fn rows_may_be_written_in_the_middle_of_a_record_that_gave_something_up() 
     ended.identifiers[1].period = Some(Period { start: None, end });
     commit(&from, update(giver.id, 2, ended)).await.unwrap();
     commit(&from, update(taker.id, 1, person(&["urn:x:a|taker", "urn:x:a|given"]))).await.unwrap();
-    let mut begun = Box::new(database.begin().await.unwrap());
-    let mut snapshot = from.since(begun.held()).await.unwrap();
+    let mut begun = database.begin().await.unwrap();
+    let mut snapshot = from.since(&begun.held).await.unwrap();
     loop {
         let entries = snapshot.next().await.unwrap();
         if entries.is_empty() {
             break;
         }
         for entry in entries {
-            begun.put(vec![entry]).await.unwrap();
+            begun.refill.put(vec![entry]).await.unwrap();
         }
     }
-    let mark = snapshot.mark().clone();
-    begun.finish(&mark).await.unwrap();
+    begun.refill.note_origin(snapshot.mark());
+    begun.refill.finish().await.unwrap();
     assert_same(&from, &database).await;
 }
 
@@ -297,7 +296,7 @@ async fn nobody_writes_to_the_database_until_it_is_brought_up() {
     create(&from, person(&["urn:x:a|1"])).await;
     database.fill(&from).await;
     create(&from, person(&["urn:x:a|2"])).await;
-    let begun = Box::new(database.begin().await.unwrap());
+    let begun = database.begin().await.unwrap();
     let store = Arc::new(database.store().await);
     // On this database: other tests use the server as well.
     let is_locked =

@@ -11,7 +11,7 @@ use daftar_store::suite::{Listener, commit, person};
 use daftar_store_sled::testing::Folder;
 use daftar_store_sled::{SledOptions, SledRefill, SledStore};
 
-async fn taken(mut snapshot: Box<dyn Snapshot>) -> Vec<Entry> {
+async fn taken(mut snapshot: Snapshot) -> Vec<Entry> {
     let mut entries = Vec::new();
     loop {
         let more = snapshot.next().await.unwrap();

@@ -4,7 +4,7 @@ use super::*;
 use crate::database::Link;
 use daftar_domain::audit::Actor;
 use daftar_store::partition::Partitions;
-use daftar_store::shared::SharedPlugins;
+use daftar_store::shared::Shared as _;
 
 /// A store whose database may take ten minutes for a statement, and somebody who looks what it does.
 async fn opened() -> (PostgresStore, Link, Arc<Server>) {

@@ -8,11 +8,10 @@ use super::*;
 use daftar_domain::audit::Actor;
 use daftar_domain::change::Sequence;
 use daftar_domain::client::ClientId;
-use daftar_domain::individual::IndividualDetails;
-use daftar_domain::record::RecordId;
+use daftar_domain::record::{RecordId, RecordKind};
+use daftar_store::Operation;
 use daftar_store::partition::Partitions;
 use daftar_store::suite::{Listener, audit_entry, commit, create, everybody, futures_join, individual_of, key, person};
-use daftar_store::{Operation, TypedReads};
 
 /// A store that finds out in its own time what became of a commit.
 pub(super) async fn patient(url: &str) -> (PostgresStore, Arc<Listener>) {
@@ -75,7 +74,7 @@ async fn a_database_that_is_gone_fails_what_is_asked_and_nothing_afterwards() {
     for how in [Stop::Fast, Stop::Immediate] {
         server.stop(how);
         assert!(is_failed(&commit(&store, somebody(2)).await));
-        assert!(is_failed(&store.find::<IndividualDetails>(RecordId(1)).await));
+        assert!(is_failed(&store.record(RecordKind::Individual, RecordId(1)).await));
         assert!(is_failed(&store.snapshot().await));
         until(|| !store.feed().is_listening()).await;
         assert!(is_failed(&store.readiness()) && !store.usage().is_reachable);
@@ -166,7 +165,7 @@ async fn a_database_that_is_slow_fails_what_waits_too_long_and_recovers() {
     let failed = commit(&store, somebody(2)).await.unwrap_err();
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("55P03")), "{failed:?}");
     assert!(!store.database.is_away(), "somebody holds one lock, and everything else is done");
-    assert!(store.find::<IndividualDetails>(RecordId(1)).await.unwrap().is_some(), "reads wait for nobody");
+    assert!(store.record(RecordKind::Individual, RecordId(1)).await.unwrap().is_some(), "reads wait for nobody");
     holder.client.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(at_last(&store, 2).await, 2);
     // While a statement takes long, another connection asks whether it waits for a lock: there are two from here on.
@@ -177,7 +176,7 @@ async fn a_database_that_is_slow_fails_what_waits_too_long_and_recovers() {
     let failed = store.database.query("SELECT pg_sleep(30)", &[]).await.err().unwrap();
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("57014")), "{failed:?}");
     assert!(!store.database.is_away(), "it answered that it broke the statement off");
-    assert!(store.find::<IndividualDetails>(RecordId(2)).await.unwrap().is_some());
+    assert!(store.record(RecordKind::Individual, RecordId(2)).await.unwrap().is_some());
     assert_eq!(store.usage().connections_made, made, "on the same connection");
 }
 
@@ -239,7 +238,7 @@ async fn a_database_that_takes_no_writes_is_read_and_takes_them_again() {
     }
     let failed = failed.unwrap_err();
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("25006")), "{failed:?}");
-    assert!(store.find::<IndividualDetails>(RecordId(1)).await.unwrap().is_some());
+    assert!(store.record(RecordKind::Individual, RecordId(1)).await.unwrap().is_some());
     let before = everybody(&store).await.len() as u64;
     server.run_sql(
         "postgres?options=-c%20default_transaction_read_only%3Doff",
@@ -261,17 +260,17 @@ async fn a_database_out_of_connections_fails_reads_until_one_is_free() {
         links.extend(store.database.link("crowd").await.ok());
     }
     assert!(links.len() < 12);
-    let failed = store.find::<IndividualDetails>(RecordId(1)).await.unwrap_err();
+    let failed = store.record(RecordKind::Individual, RecordId(1)).await.unwrap_err();
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("53300")), "{failed:?}");
     assert_eq!(at_last(&store, 2).await, 2, "the connection that writes is there");
     links.clear();
-    let mut found = store.find::<IndividualDetails>(RecordId(1)).await;
+    let mut found = store.record(RecordKind::Individual, RecordId(1)).await;
     for _ in 0..2_400 {
         if found.is_ok() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(25)).await;
-        found = store.find::<IndividualDetails>(RecordId(1)).await;
+        found = store.record(RecordKind::Individual, RecordId(1)).await;
     }
     assert!(found.unwrap().is_some());
     drop(held);
@@ -289,12 +288,12 @@ async fn reads_wait_for_a_connection_of_the_pool_no_longer_than_they_may() {
     store.attach_sink(Arc::new(Listener::default())).unwrap();
     create(&store, person(&["urn:x:a|1"])).await;
     let held = store.database.connection().await.unwrap();
-    let failed = store.find::<IndividualDetails>(RecordId(1)).await.unwrap_err();
+    let failed = store.record(RecordKind::Individual, RecordId(1)).await.unwrap_err();
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("in use")), "{failed:?}");
     assert_eq!((store.usage().connections, store.usage().connections_idle), (1, 0));
     create(&store, person(&["urn:x:a|2"])).await;
     drop(held);
-    assert!(store.find::<IndividualDetails>(RecordId(2)).await.unwrap().is_some());
+    assert!(store.record(RecordKind::Individual, RecordId(2)).await.unwrap().is_some());
 }
 
 #[tokio::test]

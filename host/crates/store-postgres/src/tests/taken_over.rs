@@ -4,7 +4,7 @@ use daftar_test_postgres::{ROLE, Stop};
 
 use super::*;
 use daftar_store::Operation;
-use daftar_store::generation::Feed;
+use daftar_store::shared::Shared as _;
 use daftar_store::suite::{Listener, person, write};
 
 fn code(name: &str) -> Vec<CodeUri> {

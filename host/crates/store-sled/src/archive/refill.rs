@@ -13,7 +13,7 @@ use daftar_domain::change::ChangedRecord;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::Photo;
 use daftar_domain::record::{RecordId, RecordKind};
-use daftar_store::archive::{Entry, Refill, SettingKind};
+use daftar_store::archive::{Brought, Entry, Refill, SettingKind};
 use daftar_store::segment::OpenSegment;
 use daftar_store::{IdentifierOwner, StoreError, record};
 
@@ -93,8 +93,8 @@ impl Refill for SledRefill {
         self.fill(move |filling| filling.put(entries)).await
     }
 
-    async fn finish(mut self: Box<Self>) -> Result<(), StoreError> {
-        self.fill(Filling::finish).await
+    async fn finish(mut self: Box<Self>) -> Result<Brought, StoreError> {
+        self.fill(Filling::finish).await.map(|()| Brought::default())
     }
 }
 

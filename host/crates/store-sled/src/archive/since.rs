@@ -7,17 +7,14 @@ use sha2::{Digest, Sha256};
 
 use daftar_domain::change::Sequence;
 use daftar_domain::record::{RecordId, RecordKind};
-use daftar_store::archive::{Ends, Held, Since, Snapshot, WRITTEN_SINCE_MAX, too_many_written};
+use daftar_store::archive::{Ends, Held, WRITTEN_SINCE_MAX, too_many_written};
 use daftar_store::{StoreError, record};
 
+use super::super::keys;
 use super::super::reader::Reader;
-use super::super::writer::Job;
-use super::super::{SledStore, keys};
-use super::walk::Walk;
-use super::{SledSnapshot, mark_of};
 
 impl Reader {
-    fn ends(&self, held: &Held) -> Result<Ends, StoreError> {
+    pub(super) fn ends(&self, held: &Held) -> Result<Ends, StoreError> {
         let digest = |prefix, number| {
             let value = self.get(&keys::by_number(prefix, number))?;
             Ok::<_, StoreError>(value.map(|value| Sha256::digest(&value).into()))
@@ -37,7 +34,11 @@ impl Reader {
     }
 
     /// The records that the writes after one, up to another one, touched, by kind and key.
-    fn written_between(&self, after: Sequence, last: Sequence) -> Result<VecDeque<(RecordKind, RecordId)>, StoreError> {
+    pub(super) fn written_between(
+        &self,
+        after: Sequence,
+        last: Sequence,
+    ) -> Result<VecDeque<(RecordKind, RecordId)>, StoreError> {
         let mut written = BTreeSet::new();
         if after >= last {
             return Ok(VecDeque::new());
@@ -53,22 +54,5 @@ impl Reader {
             }
         }
         Ok(written.into_iter().collect())
-    }
-}
-
-#[async_trait::async_trait]
-impl Since for SledStore {
-    async fn ends(&self, held: &Held) -> Result<Ends, StoreError> {
-        let held = held.clone();
-        self.read(move |reader| reader.ends(&held)).await
-    }
-
-    async fn since(&self, held: &Held) -> Result<Box<dyn Snapshot>, StoreError> {
-        let start = self.ask(Job::Snapshot).await?;
-        let (after, last) = (held.sequence, start.last.sequence);
-        let written = self.read(move |reader| reader.written_between(after, last)).await?;
-        let mark = mark_of(self, &start).await?;
-        let walk = Walk::since(self.reader.clone(), start, held.clone(), written);
-        Ok(Box::new(SledSnapshot { mark, walk: Some(walk) }))
     }
 }

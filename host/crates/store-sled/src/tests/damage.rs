@@ -10,7 +10,7 @@ use daftar_store::verify::{Pace, Verification};
 type Told = (Vec<Arc<Individual>>, usize, usize);
 
 async fn told(store: &SledStore) -> Result<Told, StoreError> {
-    let people = store.scan::<IndividualDetails>(RecordId(0), 10_000).await?;
+    let people = (store as &dyn Store).scan::<IndividualDetails>(RecordId(0), 10_000).await?;
     Ok((people, store.read_here(|reader| reader.audit(usize::MAX))?.len(), store.code_table().await?.codes.len()))
 }
 

@@ -11,14 +11,14 @@ use daftar_domain::value::Reference;
 use daftar_store::overlay::{Overlay, is_of_dry_run};
 use daftar_store::suite::{futures_join, group, key, membership};
 
-fn staged() -> (Arc<SledStore>, Overlay) {
-    let base = Arc::new(SledStore::temporary());
+fn staged() -> (Arc<dyn Store>, Overlay) {
+    let base: Arc<dyn Store> = Arc::new(SledStore::temporary());
     base.attach_sink(Arc::new(Listener::default())).unwrap();
-    let staged = Overlay::transaction(Arc::clone(&base) as Arc<dyn Store>);
+    let staged = Overlay::transaction(Arc::clone(&base));
     (base, staged)
 }
 
-async fn everything(base: &SledStore, staged: &Overlay) -> Result<Committed, StoreError> {
+async fn everything(base: &dyn Store, staged: &Overlay) -> Result<Committed, StoreError> {
     base.commit(staged.take(write(Vec::new()).at, None)).await
 }
 
@@ -34,13 +34,16 @@ async fn what_is_committed_is_seen_here_and_not_in_the_store_until_the_whole_is(
 
     let owners = staged.identifier_owners(RecordKind::Individual, &key("urn:x:a|1"), 9).await.unwrap();
     assert_eq!(owners.iter().map(|owner| owner.id).collect::<Vec<_>>(), [made.id]);
-    let both = staged.find_all::<IndividualDetails>(&[made.id, RecordId(1), RecordId::pending(2)]).await.unwrap();
+    let both = (&staged as &dyn Store)
+        .find_all::<IndividualDetails>(&[made.id, RecordId(1), RecordId::pending(2)])
+        .await
+        .unwrap();
     assert_eq!(both.iter().map(|found| found.id).collect::<Vec<_>>(), [made.id, RecordId(1)]);
-    let version = staged.find_version::<IndividualDetails>(made.id, VersionId::FIRST).await.unwrap();
+    let version = (&staged as &dyn Store).find_version::<IndividualDetails>(made.id, VersionId::FIRST).await.unwrap();
     assert_eq!(version, Some(made));
     assert_eq!(everybody(&*base).await, [1]);
 
-    everything(&base, &staged).await.unwrap();
+    everything(&*base, &staged).await.unwrap();
     assert_eq!(everybody(&*base).await, [1, 2]);
     let household = base.find::<GroupDetails>(RecordId(1)).await.unwrap().unwrap();
     let members: Vec<_> = household.details.members().map(|member| member.individual).collect();
@@ -61,7 +64,7 @@ async fn a_record_may_be_created_and_changed_and_a_stored_one_changed_twice() {
     }
     let error = commit(&staged, vec![Operation::update(stored.id, VersionId(2), person(&[]))]).await;
     assert!(matches!(error, Err(StoreError::VersionMismatch { actual: VersionId(3), .. })));
-    everything(&base, &staged).await.unwrap();
+    everything(&*base, &staged).await.unwrap();
     let versions =
         [base.find::<IndividualDetails>(RecordId(1)).await, base.find::<IndividualDetails>(RecordId(2)).await];
     let versions = versions.map(|found| found.unwrap().unwrap().meta.version);
@@ -95,7 +98,7 @@ async fn the_whole_is_refused_when_the_store_changed_under_it() {
     let change = |details| vec![Operation::update(stored.id, VersionId(1), details)];
     commit(&staged, change(person(&["urn:x:a|0", "urn:x:b|0"]))).await.unwrap();
     commit(&*base, change(person(&["urn:x:a|0", "urn:x:c|0"]))).await.unwrap();
-    let error = everything(&base, &staged).await.unwrap_err();
+    let error = everything(&*base, &staged).await.unwrap_err();
     assert!(matches!(error, StoreError::VersionMismatch { .. }), "{error}");
     assert_eq!(everybody(&*base).await, [1], "nothing of it was written");
 }
@@ -143,10 +146,10 @@ async fn whom_groups_and_memberships_name_that_were_written_here_is_found() {
     assert!(base.kept_back().is_none());
 }
 
-async fn dry_run() -> (Arc<SledStore>, Overlay) {
+async fn dry_run() -> (Arc<dyn Store>, Overlay) {
     let (base, _) = staged();
     create(&*base, person(&["urn:x:a|0"])).await;
-    let dry_run = Overlay::dry_run(Arc::clone(&base) as Arc<dyn Store>);
+    let dry_run = Overlay::dry_run(Arc::clone(&base));
     (base, dry_run)
 }
 
@@ -182,7 +185,7 @@ async fn a_dry_run_takes_open_memberships_and_shows_its_programs() {
     assert!(matches!(commit(&dry_run, vec![Operation::create(program.clone())]).await, Err(StoreError::Rehearsed)));
     let of = &program.identifiers[0].key;
     let [owner] = dry_run.identifier_owners(RecordKind::Program, of, 9).await.unwrap()[..] else { panic!("no owner") };
-    assert_eq!(dry_run.find::<ProgramDetails>(owner.id).await.unwrap().unwrap().details, program);
+    assert_eq!((&dry_run as &dyn Store).find::<ProgramDetails>(owner.id).await.unwrap().unwrap().details, program);
     let beneficiary = SubjectReference { kind: Subject::Individual, id: RecordId(1) };
     let enrol = |status| vec![Operation::create(membership(owner.id, beneficiary, status))];
     for (status, is_refused) in [

@@ -150,7 +150,7 @@ async fn the_end_of_the_order_of_writes_is_missed_on_a_stopped_folder() {
 
 #[tokio::test]
 async fn lines_that_were_removed_for_their_age_are_no_damage() {
-    use daftar_store::audit_archive::{AuditArchive, AuditRemoval};
+    use daftar_store::audit_log::AuditRemoval;
     let folder = register().await;
     let store = Folder::listening(folder.path());
     let now = audit_entry("x").at + jiff::SignedDuration::from_hours(1);

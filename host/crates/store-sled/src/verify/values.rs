@@ -8,7 +8,7 @@ use crate::keys;
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::code::CodedValue;
 use daftar_domain::verification::{Finding, Part, Remedy, number_name};
-use daftar_store::audit_archive::REMOVAL_PASSED_OVER_MAX;
+use daftar_store::audit_log::REMOVAL_PASSED_OVER_MAX;
 use daftar_store::record;
 use daftar_store::record::setting::SettingKind;
 

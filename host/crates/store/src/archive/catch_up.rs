@@ -1,15 +1,13 @@
-//! What was written to a store since another one was filled from it, and bringing it there.
-//!
-//! **Invariant:** what is told is in proportion to what was written: nothing that stood before is walked through.
+//! What one store holds of another one from which it was filled, and what is brought into it.
 
 use std::collections::BTreeMap;
 
 use crate::StoreError;
-use crate::audit_archive::REMOVAL_PASSED_OVER_MAX;
+use crate::audit_log::REMOVAL_PASSED_OVER_MAX;
 use crate::change_log::RegisterId;
 use daftar_domain::change::Sequence;
 
-use super::{Archive, Entry, Kept, Mark, Snapshot};
+use super::{Kept, Refill};
 
 /// How many of the oldest values of the audit log are told of whatever else was written. A removal takes old values and passes over
 /// [`REMOVAL_PASSED_OVER_MAX`] at most, one more being the line that tells of it: of those behind so many that are there none is gone.
@@ -57,27 +55,6 @@ pub struct Ends {
     pub audit_value: Option<[u8; 32]>,
 }
 
-/// A store that tells what was written to it since another one was filled from it.
-#[async_trait::async_trait]
-pub trait Since: Archive {
-    /// What it has at the ends of what the other one holds.
-    ///
-    /// # Errors
-    /// When the store fails.
-    async fn ends(&self, held: &Held) -> Result<Ends, StoreError>;
-
-    /// Fixes what was written since. In the order of a [`Snapshot`] come
-    /// - settings, clients, counters and requests, all of them;
-    /// - parts of the table of codes and writes behind those that are held;
-    /// - every record that these writes touched, with all its versions and their photos;
-    /// - of the audit log the oldest values, [`OLDEST_AUDIT`] of those that are held, then the one that tells of the last removal
-    ///   before it, then those behind.
-    ///
-    /// # Errors
-    /// When the store fails or a value cannot be read; [`StoreError::LimitReached`] when too many records were written.
-    async fn since(&self, held: &Held) -> Result<Box<dyn Snapshot>, StoreError>;
-}
-
 /// What was brought.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Brought {
@@ -95,25 +72,12 @@ impl Brought {
     }
 }
 
-/// A store that was filled, and is being brought up to what the one that it was filled from has.
-#[async_trait::async_trait]
-pub trait CatchUp: Send {
+/// A store that was filled before, and is to be brought up to the one that it was filled from. Nobody writes to it until that is over.
+pub struct CatchUp {
     /// What it holds.
-    fn held(&self) -> &Held;
-
+    pub held: Held,
     /// What it has there at its own ends.
-    fn ends(&self) -> &Ends;
-
-    /// Takes up what was written since, in the order in which it is told.
-    ///
-    /// # Errors
-    /// When the store fails, or a value cannot be read or kept.
-    async fn put(&mut self, entries: Vec<Entry>) -> Result<(), StoreError>;
-
-    /// Ends it: everything is on disk afterwards, and the store stands after that write.
-    ///
-    /// # Errors
-    /// When the store fails, or does not stand there. It is as it was then; but where the connection was lost at the very end
-    /// everything may be there.
-    async fn finish(self: Box<Self>, mark: &Mark) -> Result<Brought, StoreError>;
+    pub ends: Ends,
+    /// Takes up what was written since.
+    pub refill: Box<dyn Refill>,
 }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::Overlay;
 use super::gather::is_pending;
 use daftar_domain::audit::AuditEntry;
+use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
@@ -17,6 +18,8 @@ use daftar_domain::photo::PhotoReference;
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
+use crate::audit_log::{AuditRemoval, AuditRemoved};
+use crate::change_log::{HistoryMark, RegisterId, Touched};
 use crate::{ChangeSink, Committed, IdentifierOwner, Store, StoreError, StoredCodeTable, Write};
 
 impl Overlay {
@@ -173,6 +176,31 @@ impl Store for Overlay {
 
     async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
         self.base.audit(limit).await
+    }
+
+    async fn audit_page(
+        &self,
+        query: AuditQuery,
+        before: AuditPosition,
+        bounds: AuditBounds,
+    ) -> Result<AuditPage, StoreError> {
+        self.base.audit_page(query, before, bounds).await
+    }
+
+    async fn remove_audit(&self, removal: AuditRemoval) -> Result<Option<AuditRemoved>, StoreError> {
+        if self.is_dry_run { Ok(None) } else { self.base.remove_audit(removal).await }
+    }
+
+    async fn register_id(&self) -> Result<RegisterId, StoreError> {
+        self.base.register_id().await
+    }
+
+    async fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {
+        self.base.changes_after(after, limit).await
+    }
+
+    async fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError> {
+        self.base.history_mark(at).await
     }
 
     async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError> {

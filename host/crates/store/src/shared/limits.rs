@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::StoreError;
-
 /// What is asked of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Take {
@@ -57,44 +55,6 @@ pub struct Windowed {
 
 /// The length of a sliding window.
 pub const WINDOW: Duration = Duration::from_secs(60);
-
-/// Counts of a day, exact, of a minute, and of a sliding window; the latter two go by the store's own clock.
-///
-/// A minute is a bucket of so many calls that fills evenly (GCRA): all of them at once, then one every minute divided by them.
-#[async_trait::async_trait]
-pub trait SharedLimits: Send + Sync + 'static {
-    /// Raises a named counter of the store by what is asked, as far as its limit allows, durably. It is one of the store's counters: an absent
-    /// one is 0.
-    ///
-    /// # Errors
-    /// When the store fails.
-    async fn take(&self, name: &str, take: Take) -> Result<Taken, StoreError>;
-
-    /// Lowers a named counter by what was taken of it and not used, not below 0.
-    ///
-    /// # Errors
-    /// When the store fails.
-    async fn give_back(&self, name: &str, count: u64) -> Result<(), StoreError>;
-
-    /// Takes calls out of the minute of a name. Need not outlive a crash of the store: a minute then begins full.
-    ///
-    /// # Errors
-    /// When the store fails.
-    async fn lease(&self, name: &str, lease: Lease) -> Result<Leased, StoreError>;
-
-    /// Counts calls in the sliding window of a name, if it then has at most `limit`. Need not outlive a crash of the store: a window is
-    /// empty then.
-    ///
-    /// # Errors
-    /// When the store fails.
-    async fn window(&self, name: &str, calls: u32, limit: u32) -> Result<Windowed, StoreError>;
-
-    /// Forgets minutes that are full again and windows that are empty, and returns their number.
-    ///
-    /// # Errors
-    /// When the store fails.
-    async fn forget_full_minutes(&self) -> Result<u64, StoreError>;
-}
 
 /// The time in which one call comes back; at least a nanosecond.
 #[must_use]

@@ -20,7 +20,7 @@ use daftar_domain::subject::Subject;
 use super::*;
 
 /// Everything that a snapshot gives.
-async fn taken(snapshot: &mut dyn Snapshot) -> Vec<Entry> {
+async fn taken(snapshot: &mut Snapshot) -> Vec<Entry> {
     let mut entries = Vec::new();
     loop {
         let more = snapshot.next().await.unwrap();
@@ -31,7 +31,7 @@ async fn taken(snapshot: &mut dyn Snapshot) -> Vec<Entry> {
     }
 }
 
-async fn snapshot<B: Backend>(backend: &B) -> Box<dyn Snapshot> {
+async fn snapshot<B: Backend>(backend: &B) -> Snapshot {
     backend.whole().snapshot().await.unwrap()
 }
 
@@ -131,7 +131,7 @@ pub async fn a_snapshot_holds_everything_that_is_kept<B: Backend>() {
         mark.records.map(|(kind, count)| (Kept::of_kind(kind).name(), count)),
         [("individuals", 4), ("groups", 1), ("programs", 1), ("program_memberships", 2), ("consents", 1)]
     );
-    let entries = taken(&mut *snapshot).await;
+    let entries = taken(&mut snapshot).await;
     assert!(snapshot.next().await.unwrap().is_empty(), "the end stays the end");
     let counts = counts(&entries);
     for (name, count) in [
@@ -158,7 +158,7 @@ pub async fn a_snapshot_holds_everything_that_is_kept<B: Backend>() {
 pub async fn what_is_written_after_the_snapshot_is_not_in_it<B: Backend>() {
     let (backend, _) = furnished::<B>().await;
     let store = backend.store();
-    let before = taken(&mut *snapshot(&backend).await).await;
+    let before = taken(&mut snapshot(&backend).await).await;
     let mut late = snapshot(&backend).await;
     let mut taken_late = Vec::new();
     // Everything is changed between the snapshot and its being read, and in the midst of it.
@@ -181,7 +181,7 @@ pub async fn what_is_written_after_the_snapshot_is_not_in_it<B: Backend>() {
             assert!(!taken_late.is_empty());
         }
     }
-    taken_late.extend(taken(&mut *late).await);
+    taken_late.extend(taken(&mut late).await);
     assert!(taken_late == before, "{taken_late:?}");
 }
 
@@ -212,7 +212,7 @@ pub async fn a_snapshot_under_writes_is_what_stood_after_one_write<B: Backend>()
             let mut snapshot = snapshot(&backend).await;
             tokio::task::yield_now().await;
             let sequence = snapshot.mark().sequence;
-            all.push((sequence, present(&taken(&mut *snapshot).await)));
+            all.push((sequence, present(&taken(&mut snapshot).await)));
         }
         is_over.store(true, Ordering::Release);
         all
@@ -233,14 +233,14 @@ pub async fn a_snapshot_under_writes_is_what_stood_after_one_write<B: Backend>()
 
 pub async fn a_filled_store_holds_what_the_other_one_held<B: Backend>() {
     let (backend, _) = furnished::<B>().await;
-    let entries = taken(&mut *snapshot(&backend).await).await;
+    let entries = taken(&mut snapshot(&backend).await).await;
     let (mut filling, finish) = B::refill();
     for some in entries.chunks(7) {
         filling.put(some.to_vec()).await.unwrap();
     }
     filling.finish().await.unwrap();
     let other = finish();
-    let again = taken(&mut *snapshot(&other).await).await;
+    let again = taken(&mut snapshot(&other).await).await;
     assert!(again == entries, "what is taken of it is the same");
 
     let (one, two) = (backend.store(), other.store());
@@ -280,7 +280,7 @@ pub async fn an_empty_store_is_taken_and_filled<B: Backend>() {
     let (backend, _) = listening::<B>();
     let mut snapshot = snapshot(&backend).await;
     assert_eq!(snapshot.mark().sequence, Sequence(0));
-    assert!(taken(&mut *snapshot).await.is_empty());
+    assert!(taken(&mut snapshot).await.is_empty());
     let (filling, finish) = B::refill();
     filling.finish().await.unwrap();
     let other = finish();

@@ -1,6 +1,6 @@
 use jiff::{SignedDuration, Timestamp};
 
-use crate::audit_archive::{AuditRemoval, AuditRemoved, REMOVAL_VALUES_MAX};
+use crate::audit_log::{AuditRemoval, AuditRemoved, REMOVAL_VALUES_MAX};
 use crate::record::audit::ENTRIES_PER_VALUE_MAX;
 use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
 
@@ -30,7 +30,7 @@ async fn page<B: Backend>(
     before: AuditPosition,
     (lines_max, examined_max): (usize, usize),
 ) -> AuditPage {
-    backend.archive().audit_page(query.clone(), before, AuditBounds { lines_max, examined_max }).await.unwrap()
+    backend.store().audit_page(query.clone(), before, AuditBounds { lines_max, examined_max }).await.unwrap()
 }
 
 /// Every line that the query finds, page after page; and in how many pages.
@@ -58,7 +58,7 @@ fn removal(before: Timestamp, told: Option<AuditRemoved>) -> AuditRemoval {
 /// Removes until there is nothing left to remove.
 async fn remove_all<B: Backend>(backend: &B, before: Timestamp) -> Option<AuditRemoved> {
     let mut told = None;
-    while let Some(removed) = backend.archive().remove_audit(removal(before, told)).await.unwrap() {
+    while let Some(removed) = backend.store().remove_audit(removal(before, told)).await.unwrap() {
         told = Some(removed);
     }
     told
@@ -117,7 +117,7 @@ pub async fn old_lines_of_the_audit_log_are_removed_in_small_steps<B: Backend>()
     let (mut backend, _) = listening::<B>();
     let total = REMOVAL_VALUES_MAX * 2 + 10;
     add_apart(&backend, (0..total).map(line)).await;
-    let first = backend.archive().remove_audit(removal(day(total - 5), None)).await.unwrap().unwrap();
+    let first = backend.store().remove_audit(removal(day(total - 5), None)).await.unwrap().unwrap();
     assert_eq!(first.lines as usize, REMOVAL_VALUES_MAX);
     // Whoever stops here has told what was removed.
     reopened(&mut backend).await;
@@ -126,7 +126,7 @@ pub async fn old_lines_of_the_audit_log_are_removed_in_small_steps<B: Backend>()
     assert_eq!(backend.store().audit(usize::MAX).await.unwrap().len(), total - REMOVAL_VALUES_MAX + 1);
     // Later steps tell of all of them in the same line.
     let mut told = Some(first);
-    while let Some(removed) = backend.archive().remove_audit(removal(day(total - 5), told)).await.unwrap() {
+    while let Some(removed) = backend.store().remove_audit(removal(day(total - 5), told)).await.unwrap() {
         assert_eq!(removed.at, first.at);
         told = Some(removed);
     }

@@ -15,7 +15,7 @@ pub async fn the_order_of_writes_tells_what_each_touched<B: Backend>() {
     let touched = |sequence, records: &[_]| Touched { sequence: Sequence(sequence), records: records.to_vec() };
     let (first, second) = (touched(1, &[somebody, household]), touched(2, &[somebody]));
     for _ in 0..2 {
-        let log = backend.change_log();
+        let log = backend.store();
         assert_eq!(log.changes_after(Sequence(0), 10).await.unwrap(), [first.clone(), second.clone()]);
         assert_eq!(log.changes_after(Sequence(0), 1).await.unwrap(), std::slice::from_ref(&first));
         assert_eq!(log.changes_after(Sequence(1), CHANGES_MAX).await.unwrap(), std::slice::from_ref(&second));
@@ -33,7 +33,7 @@ pub async fn a_mark_tells_one_history_from_every_other<B: Backend>() {
         commit(store, vec![Operation::create(person(&[]))]).await.unwrap();
     }
     let mut marks = Vec::new();
-    for log in [backend.change_log(), other.change_log()] {
+    for log in [backend.store(), other.store()] {
         for sequence in 0..=2 {
             marks.push(log.history_mark(Sequence(sequence)).await.unwrap().unwrap());
         }
@@ -42,10 +42,10 @@ pub async fn a_mark_tells_one_history_from_every_other<B: Backend>() {
     for (at, mark) in marks.iter().enumerate() {
         assert!(!marks[at + 1..].contains(mark), "{at}");
     }
-    let ids = (backend.change_log().register_id().await.unwrap(), other.change_log().register_id().await.unwrap());
+    let ids = (backend.store().register_id().await.unwrap(), other.store().register_id().await.unwrap());
     assert_ne!(ids.0, ids.1);
     assert_eq!(ids.0.to_string().len(), 32);
     reopened(&mut backend).await;
-    assert_eq!(backend.change_log().register_id().await.unwrap(), ids.0);
-    assert_eq!(backend.change_log().history_mark(Sequence(2)).await.unwrap(), Some(marks[2]), "it stays the same");
+    assert_eq!(backend.store().register_id().await.unwrap(), ids.0);
+    assert_eq!(backend.store().history_mark(Sequence(2)).await.unwrap(), Some(marks[2]), "it stays the same");
 }

@@ -37,23 +37,18 @@ pub async fn codes_keep_their_numbers<B: Backend>() {
     assert!(editions.is_empty());
 }
 
-#[derive(Default)]
-struct Heard(AtomicUsize);
-
-impl NumbersGiven for Heard {
-    fn given(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 pub async fn codes_get_numbers_with_the_write_that_holds_them_or_none<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     backend.store().number_codes(vec![uri("urn:x#a")], Vec::new()).await.unwrap();
-    let heard = Arc::new(Heard::default());
+    let heard = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&heard);
+    let given: NumbersGiven = Arc::new(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
     let new = |first: u32, codes: &[&str]| {
         let counters = vec![("open:one".to_owned(), u64::from(first))];
         let codes = codes.iter().map(|code| uri(code)).collect();
-        Operation::NumberCodes(NewCodes { first: CodeNumber(first), codes, counters, heard: heard.clone() })
+        Operation::NumberCodes(NewCodes { first: CodeNumber(first), codes, counters, given: given.clone() })
     };
     let of = |value: &str, new: Vec<Operation>| {
         let created = Operation::create(person(&[&format!("urn:x:id|{value}")]));
@@ -62,7 +57,7 @@ pub async fn codes_get_numbers_with_the_write_that_holds_them_or_none<B: Backend
     let written =
         commit(backend.store(), of("1", vec![new(1, &["urn:x#b", "urn:y#b"]), new(3, &["urn:x#c"])])).await.unwrap();
     assert_eq!(written.written.len(), 1, "nothing is told of the numbers");
-    assert_eq!(heard.0.load(Ordering::Relaxed), 2);
+    assert_eq!(heard.load(Ordering::Relaxed), 2);
     // Numbers that another write gave, codes that have one, and a write that is refused.
     for (value, new) in [
         ("2", new(3, &["urn:x#d"])),
@@ -78,7 +73,7 @@ pub async fn codes_get_numbers_with_the_write_that_holds_them_or_none<B: Backend
     let numbered = ["urn:x#a", "urn:x#b", "urn:y#b", "urn:x#c"].map(uri);
     assert_eq!(backend.store().code_table().await.unwrap().codes, numbered);
     assert_eq!(backend.store().counter("open:one").await.unwrap(), Some(3));
-    assert_eq!(heard.0.load(Ordering::Relaxed), 2);
+    assert_eq!(heard.load(Ordering::Relaxed), 2);
     reopened(&mut backend).await;
     assert_eq!(backend.store().code_table().await.unwrap().codes, numbered);
     assert_eq!(backend.store().counter("open:one").await.unwrap(), Some(3));

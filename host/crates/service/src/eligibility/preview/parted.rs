@@ -31,7 +31,7 @@ use daftar_index::RowMarks;
 use daftar_store::index::Sees;
 use daftar_store::partition::{JobId, Moment, Partition, Wanted};
 
-/// After this time it is looked at the board again, whether or not something was heard of it.
+/// After this time it is looked for outcomes again, whether or not something was heard of it.
 const LOOKED_AGAIN: Duration = Duration::from_millis(200);
 
 /// The subjects of a preview, partition by partition, at one moment.
@@ -57,7 +57,7 @@ impl Drop for Posted {
         runtime.spawn(async move {
             // The store takes down by itself what nobody holds any more.
             if let Err(error) = register.withdraw(job).await {
-                tracing::debug!(error = %error, "a preview that is over could not be taken off the board");
+                tracing::debug!(error = %error, "a preview that is over could not be withdrawn");
             }
         });
     }
@@ -159,18 +159,18 @@ impl Parted {
 
     /// Works on parts that nobody else works on, for as long as there may be any.
     async fn work(&self, inquiry: &Inquiry, job: JobId) -> Result<Infallible, Failure> {
-        let board = self.register.partitions.board();
+        let jobs = &self.register.partitions;
         loop {
             let lane = self.register.lane().await;
-            let claim = board.claim(Wanted::Of(job)).await.map_err(AppError::from)?;
+            let claim = jobs.claim(Wanted::Of(job)).await.map_err(AppError::from)?;
             let Some(claim) = claim else {
                 drop(lane);
-                board.heard(LOOKED_AGAIN).await;
+                jobs.heard(LOOKED_AGAIN).await;
                 continue;
             };
             let partition =
-                Partition { kind: self.kind, size: self.register.partitions.partition_keys(), number: claim.number() };
-            let part = PartTask::take(claim.part()).map_err(defect)?;
+                Partition { kind: self.kind, size: self.register.partitions.partition_keys(), number: claim.number };
+            let part = PartTask::take(&claim.part).map_err(defect)?;
             let outcome = count_part(&self.register, &*self.moment, inquiry, partition, part).await?;
             claim.finish(outcome.put().map_err(defect)?).await.map_err(AppError::from)?;
             drop(lane);
@@ -179,14 +179,14 @@ impl Parted {
 
     /// Adds up what is finished, and tells of it in the order of registration.
     async fn collect(&self, inquiry: &Inquiry, job: JobId, teller: &dyn Teller) -> Result<Counted, Failure> {
-        let board = self.register.partitions.board();
+        let jobs = &self.register.partitions;
         let (mut known, mut waiting) = (Vec::new(), BTreeMap::new());
         let mut next = self.subjects.keys().copied().peekable();
         let mut counted = Counted::default();
         while next.peek().is_some() {
-            let finished = board.finished(job, &known).await.map_err(AppError::from)?;
+            let finished = jobs.finished(job, &known).await.map_err(AppError::from)?;
             if finished.is_empty() {
-                board.heard(LOOKED_AGAIN).await;
+                jobs.heard(LOOKED_AGAIN).await;
                 continue;
             }
             for (number, outcome) in finished {

@@ -16,8 +16,8 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_index::{Columns, Snapshot};
 use daftar_store::StoreError;
-use daftar_store::generation::History;
 use daftar_store::partition::{Claim, JobId, Moment, Partition, Partitions, Surroundings, Wanted};
+use daftar_store::shared::History;
 
 /// How many records are read at once.
 const RECORDS_AT_ONCE: usize = 4_096;
@@ -30,7 +30,7 @@ const RECORD_BYTES: u64 = 700;
 
 /// A register in partitions, with what this process keeps of it.
 pub struct PartedRegister {
-    /// Where the partitions are read, and the board.
+    /// Where the partitions are read, and processes find jobs of each other.
     pub partitions: Arc<dyn Partitions>,
     bytes_max: u64,
     kept: Mutex<Kept>,
@@ -97,7 +97,7 @@ impl PartedRegister {
     pub(super) async fn post(&self, task: Vec<u8>, parts: Vec<(u64, Vec<u8>)>) -> Result<JobId, StoreError> {
         // Held meanwhile, so that nobody here takes it for another's.
         let mut own = self.own.lock().await;
-        let job = self.partitions.board().post(task, parts).await?;
+        let job = self.partitions.post(task, parts).await?;
         own.insert(job);
         Ok(job)
     }
@@ -107,7 +107,7 @@ impl PartedRegister {
     /// # Errors
     /// When the store fails.
     pub(super) async fn withdraw(&self, job: JobId) -> Result<(), StoreError> {
-        let withdrawn = self.partitions.board().withdraw(job).await;
+        let withdrawn = self.partitions.withdraw(job).await;
         self.own.lock().await.remove(&job);
         withdrawn
     }
@@ -116,13 +116,10 @@ impl PartedRegister {
     ///
     /// # Errors
     /// When the store fails.
-    pub(super) async fn claim_of_others(
-        &self,
-        shunned: &BTreeSet<JobId>,
-    ) -> Result<Option<Box<dyn Claim>>, StoreError> {
+    pub(super) async fn claim_of_others(&self, shunned: &BTreeSet<JobId>) -> Result<Option<Claim>, StoreError> {
         let own = self.own.lock().await;
         let not_these: Vec<JobId> = own.union(shunned).copied().collect();
-        self.partitions.board().claim(Wanted::NotOf(&not_these)).await
+        self.partitions.claim(Wanted::NotOf(&not_these)).await
     }
 
     /// What is kept.

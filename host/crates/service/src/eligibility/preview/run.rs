@@ -4,7 +4,6 @@ mod count;
 mod trace;
 mod turn;
 
-use daftar_store::TypedReads;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -21,7 +21,7 @@ use daftar_domain::error::AppError;
 use daftar_sandbox::{EligibilityEngine, RuleRequest, RuleSession, run_rule_in_background};
 use daftar_store::partition::{Claim, JobId, Moment, Partition};
 
-/// After this time it is looked at the board again, whether or not something was heard of it: what another process left unfinished makes no
+/// After this time it is looked for jobs again, whether or not something was heard of it: what another process left unfinished makes no
 /// noise.
 const LOOKED_AGAIN: Duration = Duration::from_secs(2);
 /// The most previews that are remembered as not to be taken part in; the oldest are forgotten, and tried again.
@@ -53,7 +53,6 @@ impl Sharing {
 
     /// Goes on for as long as the server runs.
     pub async fn keep_up(&self) {
-        let board = self.register.partitions.board();
         let mut shunned: BTreeSet<JobId> = BTreeSet::new();
         let mut joined: Option<Joined> = None;
         loop {
@@ -64,11 +63,11 @@ impl Sharing {
                     // What fails here fails for requests too, which say so.
                     joined = None;
                     drop(lane);
-                    board.heard(LOOKED_AGAIN).await;
+                    self.register.partitions.heard(LOOKED_AGAIN).await;
                     continue;
                 }
             };
-            let job = claim.job();
+            let job = claim.job;
             if let Err(failure) = self.take_part(claim, &mut joined).await {
                 tracing::debug!(reason = failure.name(), "a part of another process's preview is left to it");
                 joined = None;
@@ -81,14 +80,14 @@ impl Sharing {
         }
     }
 
-    async fn take_part(&self, claim: Box<dyn Claim>, joined: &mut Option<Joined>) -> Result<(), Failure> {
+    async fn take_part(&self, claim: Claim, joined: &mut Option<Joined>) -> Result<(), Failure> {
         // The snapshot of another preview is given back before one is asked for.
-        let present = match joined.take().filter(|present| present.job == claim.job()) {
+        let present = match joined.take().filter(|present| present.job == claim.job) {
             Some(present) => present,
-            None => self.join(claim.job(), claim.task()).await?,
+            None => self.join(claim.job, &claim.task).await?,
         };
-        let partition = Partition { kind: present.inquiry.kind, size: present.partition_keys, number: claim.number() };
-        let part = PartTask::take(claim.part()).map_err(defect)?;
+        let partition = Partition { kind: present.inquiry.kind, size: present.partition_keys, number: claim.number };
+        let part = PartTask::take(&claim.part).map_err(defect)?;
         let outcome = count_part(&self.register, &*present.moment, &present.inquiry, partition, part).await?;
         claim.finish(outcome.put().map_err(defect)?).await.map_err(AppError::from)?;
         *joined = Some(present);

@@ -3,7 +3,6 @@
 //! Codes in coded fields are counted in memory. An ID type stands in no coded field but is the system of identifiers: for those
 //! the records are read through, which only a report about ID types does.
 
-use daftar_store::TypedReads;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::registry::Registry;

@@ -12,7 +12,7 @@ use daftar_sandbox::testing::pack_guest::{LOOP, PackGuest};
 use daftar_sandbox::testing::rule_guest::letters;
 use daftar_sandbox::{CommonPlugins, PinnedDigests, PluginOffer, PrivateKey, Signer, TrustPolicy, UnsignedPlugins};
 use daftar_store::Store as _;
-use daftar_store::shared::SharedPlugins;
+use daftar_store::shared::Shared as _;
 use daftar_store::testing::ProxyStore;
 use daftar_store_sled::testing::shared_store;
 

@@ -10,7 +10,7 @@ use deadpool_postgres::Transaction;
 use tokio::sync::{mpsc, oneshot};
 
 use daftar_store::StoreError;
-use daftar_store::archive::{Brought, CatchUp, Ends, Entry, Held, Mark};
+use daftar_store::archive::{Brought, CatchUp, Ends, Entry, Held, Mark, Refill};
 
 use self::bringing::Bringing;
 use super::super::super::database::{Connection, Database};
@@ -41,8 +41,8 @@ enum Found {
 
 /// A database that is being brought up.
 pub struct PostgresCatchUp {
-    held: Held,
-    ends: Ends,
+    /// Where it is to stand.
+    mark: Option<Mark>,
     steps: mpsc::Sender<Step>,
 }
 
@@ -51,7 +51,7 @@ impl PostgresCatchUp {
     ///
     /// # Errors
     /// See [`OpenError`]: among them that it was not filled from another store, or was written to since.
-    pub async fn open(options: PostgresOptions) -> Result<Self, OpenError> {
+    pub async fn open(options: PostgresOptions) -> Result<CatchUp, OpenError> {
         let database = Database::new(&options)?;
         open::open(&database).await?;
         let place = || database.place().to_owned();
@@ -62,7 +62,7 @@ impl PostgresCatchUp {
         tokio::spawn(bring(connection, options.bulk, waiting, begun));
         let found = is_begun.await.unwrap_or_else(|_| Err(gone().into()));
         match found.map_err(|broken| refused(StoreError::from(broken).to_string()))? {
-            Found::Filled(held, ends) => Ok(Self { held, ends, steps }),
+            Found::Filled(held, ends) => Ok(CatchUp { held, ends, refill: Box::new(Self { mark: None, steps }) }),
             Found::Other => Err(OpenError::NotFilled { place: place() }),
             Found::WrittenSince(how) => Err(OpenError::WrittenSince { place: place(), how }),
         }
@@ -76,21 +76,19 @@ impl PostgresCatchUp {
 }
 
 #[async_trait::async_trait]
-impl CatchUp for PostgresCatchUp {
-    fn held(&self) -> &Held {
-        &self.held
-    }
-
-    fn ends(&self) -> &Ends {
-        &self.ends
+impl Refill for PostgresCatchUp {
+    fn note_origin(&mut self, mark: &Mark) {
+        self.mark = Some(mark.clone());
     }
 
     async fn put(&mut self, entries: Vec<Entry>) -> Result<(), StoreError> {
         self.ask(|answer| Step::Put(entries, answer)).await
     }
 
-    async fn finish(self: Box<Self>, mark: &Mark) -> Result<Brought, StoreError> {
-        let mark = mark.clone();
+    async fn finish(mut self: Box<Self>) -> Result<Brought, StoreError> {
+        let mark = self.mark.take();
+        let mark =
+            mark.ok_or_else(|| StoreError::Failed("the write that the store is to stand after was not named".into()))?;
         self.ask(|answer| Step::Finish(mark, answer)).await
     }
 }

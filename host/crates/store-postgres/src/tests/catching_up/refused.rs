@@ -14,7 +14,7 @@ async fn line(store: &dyn Store, request: &str) {
 async fn refused(from: &SledStore, database: &Database) -> String {
     match database.begin().await {
         Err(error) => error.to_string(),
-        Ok(begun) => catch_up(from, Box::new(begun), |_, _, _| ()).await.unwrap_err().to_string(),
+        Ok(begun) => catch_up(from, begun, |_, _, _| ()).await.unwrap_err().to_string(),
     }
 }
 
@@ -129,9 +129,9 @@ async fn an_identifier_that_nobody_gave_up_is_not_taken() {
     database.fill(&from).await;
     let before = database.everything();
     commit(&from, vec![Operation::update(RecordId(2), VersionId(1), person(&["urn:x:a|3"]))]).await.unwrap();
-    let mut begun = Box::new(database.begin().await.unwrap());
-    let mut snapshot = from.since(begun.held()).await.unwrap();
-    let mark = snapshot.mark().clone();
+    let mut begun = database.begin().await.unwrap();
+    let mut snapshot = from.since(&begun.held).await.unwrap();
+    begun.refill.note_origin(snapshot.mark());
     loop {
         let mut entries = snapshot.next().await.unwrap();
         if entries.is_empty() {
@@ -148,9 +148,9 @@ async fn an_identifier_that_nobody_gave_up_is_not_taken() {
                 *value = record::encode_any(&ChangedRecord::Individual(Arc::new(second))).unwrap();
             }
         }
-        begun.put(entries).await.unwrap();
+        begun.refill.put(entries).await.unwrap();
     }
-    let error = begun.finish(&mark).await.unwrap_err();
+    let error = begun.refill.finish().await.unwrap_err();
     assert!(error.to_string().contains("did not give it up"), "{error}");
     assert!(database.everything() == before);
 }

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use super::*;
 use daftar_domain::audit::{AuditAction, REMOVAL_NOTE};
-use daftar_store::audit_archive::{AuditRemoval, AuditRemoved, REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX};
+use daftar_store::audit_log::{AuditRemoval, AuditRemoved, REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX};
 use daftar_store::suite::{audit_entry, write};
 
 fn day(number: usize) -> Timestamp {
@@ -41,7 +41,7 @@ async fn assert_brought(from: &SledStore, database: &Database) -> CaughtUp {
     let comparison = compared(from, database, &caught_up).await;
     assert_eq!((comparison.differences, comparison.told), (0, Vec::new()));
     let store = database.store().await;
-    let comparison = compare(from, &store, |_, _| ()).await.unwrap();
+    let comparison = compare(from.snapshot().await.unwrap(), store.snapshot().await.unwrap(), |_, _| ()).await.unwrap();
     assert_eq!((comparison.differences, comparison.told), (0, Vec::new()));
     let lines =
         |lines: Vec<AuditEntry>| lines.into_iter().map(|line| (line.request_id, line.count)).collect::<Vec<_>>();

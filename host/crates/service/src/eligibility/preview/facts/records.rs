@@ -1,6 +1,5 @@
 //! What is read of the records of some rows: fields that are no columns of the register.
 
-use daftar_store::TypedReads;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -7,9 +7,9 @@ use daftar_domain::audit::Actor;
 use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::{Record, RecordMeta};
 use daftar_domain::search::SubjectQuery;
-use daftar_store::generation::History;
 use daftar_store::index::Sees;
-use daftar_store::partition::Board;
+use daftar_store::partition::Claim;
+use daftar_store::shared::History;
 
 const PARTITION: Partition = Partition { kind: Subject::Individual, size: 1_024, number: 0 };
 
@@ -100,7 +100,23 @@ impl Partitions for NoPartitions {
         PARTITION.size
     }
 
-    fn board(&self) -> &dyn Board {
+    async fn post(&self, _: Vec<u8>, _: Vec<(u64, Vec<u8>)>) -> Result<JobId, StoreError> {
+        panic!("nothing is asked")
+    }
+
+    async fn claim(&self, _: Wanted<'_>) -> Result<Option<Claim>, StoreError> {
+        panic!("nothing is asked")
+    }
+
+    async fn finished(&self, _: JobId, _: &[u64]) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        panic!("nothing is asked")
+    }
+
+    async fn withdraw(&self, _: JobId) -> Result<(), StoreError> {
+        panic!("nothing is asked")
+    }
+
+    async fn heard(&self, _: std::time::Duration) {
         panic!("nothing is asked")
     }
 }

@@ -1,9 +1,12 @@
-//! Lines of the audit log that wait to be written together: reads and refusals, which would otherwise each cost a write.
+//! The audit log: lines of reads and refusals that wait to be written together, as each would otherwise cost a write, and the removal of
+//! what is old enough.
 //!
-//! **Invariant:** bounded, in lines and in bytes. A crash loses at most what came in during [`AUDIT_DELAY`].
+//! **Invariant:** what waits is bounded, in lines and in bytes. A crash loses at most what came in during [`AUDIT_DELAY`].
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use jiff::Timestamp;
 
 use crate::StoreError;
 use crate::record::VALUE_BYTES_MAX;
@@ -16,6 +19,33 @@ pub const AUDIT_DELAY: Duration = Duration::from_millis(50);
 pub const WAITING_MAX: usize = 65_536;
 /// The most memory that lines take while they wait, in bytes: some hundred lines of a thousand long targets each.
 const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The most stored values that one step of a removal takes out: few enough for one batch, with the line that tells of it.
+pub const REMOVAL_VALUES_MAX: usize = 48;
+
+/// How many values that are young enough to stay one step passes over: lines written while the clock was wrong keep nothing that
+/// was written after them.
+pub const REMOVAL_PASSED_OVER_MAX: usize = 256;
+
+/// One step of a removal.
+#[derive(Debug, Clone)]
+pub struct AuditRemoval {
+    /// Only what is older.
+    pub before: Timestamp,
+    /// The line that tells of it; its count is set to how many lines have been removed.
+    pub line: AuditEntry,
+    /// What the steps before this one of the same removal did.
+    pub told: Option<AuditRemoved>,
+}
+
+/// What the steps of a removal did so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditRemoved {
+    /// Where the line is that tells of it.
+    pub at: u64,
+    /// How many lines were removed.
+    pub lines: u64,
+}
 
 /// The lines that wait.
 #[derive(Debug, Default)]
