@@ -9,6 +9,7 @@ mod keys;
 mod limits;
 mod lost;
 mod moved;
+mod newer;
 mod outages;
 mod plugins;
 mod start;

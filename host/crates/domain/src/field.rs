@@ -75,6 +75,13 @@ impl FieldName {
         Err(FieldNameError { text, resource })
     }
 
+    /// The name of a field that a newer program has, as it stands in something stored: here it opens nothing. Nothing where no field has such
+    /// a name.
+    #[must_use]
+    pub fn of_newer(text: &str) -> Option<Self> {
+        is_key(text).then(|| Self(text.to_owned()))
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -107,7 +107,7 @@ pub fn only<T: RecordType, C, I>(mut draft: Fields<T, C, I>, written: &FieldSet)
 /// newer program stored always stays.
 #[must_use]
 pub fn keep<T: RecordType>(before: &Fields<T>, mut now: Fields<T>, written: &FieldSet) -> Fields<T> {
-    now.keep_later(before);
+    now.keep_later(schema::fields(T::KIND), before);
     if written.is_all() {
         return now;
     }
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn what_a_newer_program_stored_stays_whoever_writes() {
         let mut before = person(10);
-        before.put(Tag(900), Some(Value::Later(Box::from([1, 2]))));
+        before.put(Tag(900), Some(Value::later(2, &[1, 2])));
         for written in [FieldSet::All, FieldSet::none()] {
             let kept = keep(&before, IndividualDetails::default(), &written);
             assert_eq!(kept.value(Tag(900)), before.value(Tag(900)));

@@ -19,6 +19,7 @@ use daftar_store::records::Records;
 use daftar_store::{Committed, IdentifierOwner, StoreError, StoredCodeTable, Write, changes_records, record};
 
 use super::failure::Failure;
+use super::index::Behind;
 use super::rows::{kind_number, signed};
 use super::state::{Basis, Locked, State};
 
@@ -71,6 +72,8 @@ pub(super) struct ChangeRow {
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) records: BTreeMap<(RecordKind, RecordId), (ChangedRecord, Vec<u8>)>,
+    /// Records of which this program does not know all fields.
+    pub(super) behind: Behind,
     pub(super) earlier: Vec<(RecordKind, RecordId, VersionId, Vec<u8>)>,
     pub(super) owners: BTreeMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
     pub(super) slots: BTreeMap<MembershipSlot, Option<RecordId>>,
@@ -252,6 +255,8 @@ impl Rows {
         let outcome = &planned.outcome;
         for replaced in &planned.replaced {
             let (kind, id, version) = replaced.place();
+            // Where it is rid of what is not known, its rows in the index may not be.
+            self.behind.note(replaced);
             self.earlier.push((kind, id, version, record::encode_any(replaced)?));
         }
         for (place, changed) in &outcome.records {
@@ -284,6 +289,7 @@ impl Rows {
     /// Takes up the rows of a later write.
     fn take_up(&mut self, later: Self) {
         self.records.extend(later.records);
+        self.behind.extend(later.behind);
         self.earlier.extend(later.earlier);
         self.owners.extend(later.owners);
         self.slots.extend(later.slots);

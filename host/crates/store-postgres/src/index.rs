@@ -5,6 +5,7 @@
 //! **Invariant:** an answer is one statement's: its total and its page are of one state of the register.
 
 mod apart;
+mod behind;
 mod bulk;
 mod codes;
 mod columns;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use tokio_postgres::{Client, Row};
 
 pub(super) use self::apart::Apart;
+pub(super) use self::behind::{Behind, Mending};
 use self::row::{key, subject_of, unreadable};
 use self::sees::Sight;
 use self::sql::Parameters;

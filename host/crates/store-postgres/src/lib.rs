@@ -68,7 +68,7 @@ use self::audit_writer::{AuditJob, AuditWriter};
 use self::database::Database;
 use self::failure::{Failure, Meaning};
 pub use self::feed::{Channel, PostgresFeed};
-use self::index::PostgresIndex;
+use self::index::{Mending, PostgresIndex};
 use self::lookups::Lookups;
 pub use self::meters::PostgresUsage;
 pub use self::open::OpenError;
@@ -100,6 +100,7 @@ pub struct PostgresStore {
     jobs: Mutex<Option<Jobs>>,
     writers: Mutex<Option<[JoinHandle<()>; 2]>>,
     _summaries: SummaryTask,
+    _mending: Mending,
     audit: Arc<AuditBuffer>,
     /// Whether lines of the audit log could not be written when it was tried last: nothing is shown that adds to them.
     lines_wait: Arc<AtomicBool>,
@@ -153,6 +154,8 @@ impl PostgresStore {
         let (audit_jobs, audit_waiting) = mpsc::channel(queue_writes_max);
         let writers = [tokio::spawn(writer.run(waiting)), tokio::spawn(audit_writer.run(audit_waiting))];
         let feed = PostgresFeed::start(Arc::clone(&database));
+        let mending =
+            Mending::start(Arc::clone(&database), feed.subscribe(Channel::Changes)).await.map_err(unreadable)?;
         let jobs = Mutex::new(Some(Jobs { writer: jobs, audit: audit_jobs }));
         let writers = Mutex::new(Some(writers));
         let write_wait = options.write_wait;
@@ -163,6 +166,7 @@ impl PostgresStore {
             jobs,
             writers,
             _summaries: summary_task,
+            _mending: mending,
             audit,
             lines_wait,
             sink,

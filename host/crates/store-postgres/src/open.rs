@@ -1,6 +1,9 @@
 //! Makes a database ready: its tables as this version knows them, and the row that everything begins with.
 //!
-//! **Invariant:** one process at a time changes tables, and a database that a newer daftar has changed is left as it is.
+//! **Invariant:** one process at a time changes tables, and the tables of a database that a newer daftar has changed are left as they are. An
+//! older daftar works with them as long as the newer one says that it may: `daftar.last` has the oldest layout that will do. A step that adds
+//! tables, indexes, and columns that may be empty or have a default leaves that as it is; any other step raises it, for the row and as the
+//! default.
 
 use std::time::Duration;
 
@@ -86,7 +89,7 @@ pub enum OpenError {
         /// How long it was waited.
         seconds: u64,
     },
-    /// A newer daftar has changed it.
+    /// A newer daftar has changed it, and an older one cannot work with it.
     #[error(
         "the {place} has layout {found}, and this daftar knows layouts up to {known}: use the newer daftar that changed it"
     )]
@@ -174,15 +177,23 @@ pub(super) async fn open(database: &Database) -> Result<RegisterId, OpenError> {
 async fn checked(database: &Database, link: &Link, found: Option<i64>, known: i64) -> Result<RegisterId, OpenError> {
     let place = || database.place().to_owned();
     let found = found.unwrap_or(0);
-    if found > known {
+    let unreadable = |reason: &str| OpenError::Tables { place: place(), reason: reason.to_owned() };
+    let row = link.client.query_opt("SELECT register, oldest_layout FROM daftar.last", &[]).await;
+    let row = row.map_err(|error| unreadable(&Failure::from(error).to_string()))?;
+    let row: Option<(Vec<u8>, i64)> = row.and_then(|row| Some((row.try_get(0).ok()?, row.try_get(1).ok()?)));
+    // Where a newer one has made the tables and not the row yet, it has not said who may work with them.
+    if found > known && row.as_ref().is_none_or(|(_, oldest)| *oldest > known) {
         return Err(OpenError::Newer { place: place(), found, known });
     }
-    let unreadable = |reason: &str| OpenError::Tables { place: place(), reason: reason.to_owned() };
-    let row = link.client.query_opt("SELECT register FROM daftar.last", &[]).await;
-    let row = row.map_err(|error| unreadable(&Failure::from(error).to_string()))?;
-    let register: Vec<u8> = row
-        .and_then(|row| row.try_get(0).ok())
-        .ok_or_else(|| unreadable("the table `daftar.last` has lost its row: restore the database from a backup"))?;
+    let (register, _) =
+        row.ok_or_else(|| unreadable("the table `daftar.last` has lost its row: restore the database from a backup"))?;
+    if found > known {
+        tracing::info!(
+            layout = found,
+            known,
+            "a newer daftar has changed the tables of the database, and this one can go on with them: finish the upgrade"
+        );
+    }
     let register = register.try_into().map_err(|_| unreadable("the id of the register is not one"))?;
     Ok(RegisterId(register))
 }
@@ -236,7 +247,8 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
     let found = layout(&link.client).await.map_err(|failure| refused(failure.to_string()))?.unwrap_or(0);
     let known = known_layout();
     if found > known {
-        return Err(OpenError::Newer { place: database.place().to_owned(), found, known });
+        // A newer one was here first. Whether this one can go on is found out next, and the lock goes with the connection.
+        return Ok(link);
     }
     let there = link.client.query_one("SELECT to_regnamespace('daftar') IS NOT NULL", &[]).await.map_err(told)?;
     if !there.try_get::<_, bool>(0).map_err(told)? {

@@ -279,6 +279,7 @@ async fn put_small(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Bro
     for (name, value) in &rows.counters {
         run(transaction, RAISE_COUNTER, &[&name.as_str(), &signed(*value)]).await?;
     }
+    rows.behind.write(transaction).await?;
     if rows.requests.is_empty() {
         return Ok(());
     }

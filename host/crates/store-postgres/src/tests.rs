@@ -6,6 +6,7 @@ mod catching_up;
 mod crossing;
 mod left;
 mod locked;
+mod newer;
 mod opening;
 mod outages;
 mod proxy;

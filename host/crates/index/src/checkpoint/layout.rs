@@ -6,12 +6,13 @@ use crate::chunk::CHUNK_ROWS;
 use crate::field_columns::column_fields;
 use daftar_domain::program_membership::MembershipStatus;
 use daftar_domain::record::RecordKind;
+use daftar_domain::schema::REVISION;
 use daftar_domain::search::order::SORT_TEXT_BYTES_MAX;
 use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::vocabulary::CodedField;
 
 /// The layout of the columns. To be raised with every change of what a record becomes in memory (its words, its order) or of how a
-/// part is written; a test reminds of it. The version of daftar counts as well, and so do the fields of the schema that have
+/// part is written; a test reminds of it. The version of daftar counts as well, and so do the revision of the schema, its fields that have
 /// columns or are found as whole texts, and the tables of Unicode, by which words are cut and put in order.
 pub(super) const LAYOUT: u32 = 4;
 
@@ -22,7 +23,7 @@ pub(super) fn layout() -> [u8; 32] {
         digest.update((text.len() as u64).to_le_bytes());
         digest.update(text);
     };
-    add(&format!("{LAYOUT} {CHUNK_ROWS} {SORT_TEXT_BYTES_MAX}"));
+    add(&format!("{LAYOUT} {REVISION} {CHUNK_ROWS} {SORT_TEXT_BYTES_MAX}"));
     add(env!("CARGO_PKG_VERSION"));
     add(&format!("{:?} {:?}", char::UNICODE_VERSION, unicode_normalization::UNICODE_VERSION));
     // A code of a field, and the status of a membership, is written by its place among all.

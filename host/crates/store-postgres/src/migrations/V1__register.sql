@@ -4,6 +4,8 @@
 CREATE TABLE daftar.last (
     is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
     register bytea NOT NULL,
+    -- The least layout of which a program must know to work with this one. A step that programs of before cannot work beside raises it.
+    oldest_layout bigint NOT NULL DEFAULT 1,
     individual bigint NOT NULL DEFAULT 0,
     "group" bigint NOT NULL DEFAULT 0,
     program bigint NOT NULL DEFAULT 0,
@@ -253,6 +255,14 @@ CREATE TABLE daftar.search_tally (
 ) WITH (fillfactor = 50);
 
 CREATE INDEX search_tally_code ON daftar.search_tally (code) WHERE code IS NOT NULL;
+
+-- Records whose rows a program wrote that does not know all of their fields: one that knows this revision of the schema writes them again.
+CREATE TABLE daftar.search_behind (
+    kind smallint NOT NULL,
+    id bigint NOT NULL,
+    revision integer NOT NULL,
+    PRIMARY KEY (kind, id)
+);
 
 -- What processes share beside the records.
 

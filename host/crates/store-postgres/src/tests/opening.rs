@@ -39,8 +39,8 @@ async fn a_database_that_a_newer_daftar_changed_is_left_as_it_is() {
     let server = Server::shared();
     let url = server.create_database();
     PostgresStore::open(options(&url)).await.unwrap().close().await;
-    let newer =
-        "INSERT INTO daftar.layout_history SELECT 1000, name, applied_on, checksum FROM daftar.layout_history LIMIT 1";
+    let newer = "INSERT INTO daftar.layout_history SELECT 1000, name, applied_on, checksum FROM daftar.layout_history LIMIT 1; \
+         UPDATE daftar.last SET oldest_layout = 1000";
     server.run_sql(name_of(&url), newer);
     let error = PostgresStore::open(options(&url)).await.err().unwrap();
     assert!(matches!(error, OpenError::Newer { found: 1000, .. }), "{error}");

@@ -97,6 +97,7 @@ pub(super) fn undecodable(part: Part, place: impl Into<String>, error: &StoreErr
         StoreError::Corrupt { what, reason } => format!("the stored {what} cannot be read: {reason}"),
         other => other.to_string(),
     };
-    let remedy = if reason.contains("its version is") { Remedy::UseNewer } else { Remedy::Restore };
+    let is_newer = ["its version is", "was stored under revision"].iter().any(|said| reason.contains(said));
+    let remedy = if is_newer { Remedy::UseNewer } else { Remedy::Restore };
     finding(part, place, reason, remedy)
 }

@@ -86,12 +86,12 @@ fn restrictions(grants: &Grants) -> Vec<StoredRestrictionV1> {
         .collect()
 }
 
-/// Puts a restriction on a grant that is there.
+/// Puts a restriction on a grant that is there. A newer program may have named a field that this one does not have.
 fn restrict(grants: &mut Grants, stored: &StoredRestrictionV1) -> Result<(), Unreadable> {
     let unreadable = || Unreadable::field("restrictions");
     let scope = Scope::parse(&stored.scope).map_err(|_| unreadable())?;
-    let names = stored.fields.iter().map(|name| FieldName::parse(scope.resource, name));
-    let names: Vec<FieldName> = names.collect::<Result<_, _>>().map_err(|_| unreadable())?;
+    let known = |name: &String| FieldName::parse(scope.resource, name).ok().or_else(|| FieldName::of_newer(name));
+    let names: Vec<FieldName> = stored.fields.iter().map(known).collect::<Option<_>>().ok_or_else(unreadable)?;
     if !grants.contains(scope) {
         return Err(unreadable());
     }

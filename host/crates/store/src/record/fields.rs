@@ -12,8 +12,12 @@
 //! | checksum | CRC-32 of everything before, four bytes, the lowest first |
 //!
 //! **Invariant:** what a newer program stored outlives a rewrite by this one. A tag that the schema of this program does not have is kept as
-//! [`Value::Later`] where the record was stored under a later revision, and stored again under the last revision that there can be; under a
-//! revision that this program knows it is damage.
+//! [`Value::Later`] where the record was stored under a later revision, and the record is stored again under that revision, for as long as it
+//! holds such a value: whoever knows the revision knows every tag of the record. Under a revision that this program knows an unknown tag is
+//! damage.
+//!
+//! **Invariant:** a value of a known field that does not fit it is refused whatever the revision: a program that is older than a word, or than
+//! a kind of record that a reference may name, does not read records that have it, and says so.
 //!
 //! **Invariant:** a field that is required is in every stored record: a field that becomes required later would make older records
 //! unreadable.
@@ -36,8 +40,6 @@ use crate::StoreError;
 
 /// The version of the form.
 const VERSION: u8 = 1;
-/// The revision under which a record is stored that holds what this program does not know: which one brought that, it cannot tell.
-const LATER: u16 = u16::MAX;
 
 /// The flags of an identifier's period: whether there is one, and which of its days follow.
 const HAS_PERIOD: u8 = 1;
@@ -66,10 +68,10 @@ pub(super) fn is_always_there(field: &Field) -> bool {
 /// [`StoreError::TooLarge`] when they are too many; [`StoreError::Corrupt`] when a value has not the shape of its field.
 pub fn encode<T: RecordType>(record: &Record<Fields<T>>) -> Result<Vec<u8>, StoreError> {
     let (what, details) = (called(T::KIND), &record.details);
-    let has_later = details.values.iter().any(|(_, value)| value.has_later());
+    let revision = details.values.later_revision().unwrap_or_default().max(schema::REVISION);
     let mut to = Vec::with_capacity(256);
     to.push(VERSION);
-    put_number(&mut to, u64::from(if has_later { LATER } else { schema::REVISION }));
+    put_number(&mut to, u64::from(revision));
     put_meta(&mut to, &record.meta);
     put_identifiers(&mut to, &details.identifiers);
     let at = to.len();
@@ -118,6 +120,8 @@ fn content(bytes: &[u8]) -> Result<Bytes<'_>, Unreadable> {
 struct Fault {
     path: Vec<&'static str>,
     problem: Problem,
+    /// The revision of the record, where it is a later one.
+    later: Option<u16>,
 }
 
 enum Problem {
@@ -129,7 +133,7 @@ enum Problem {
 
 impl Fault {
     fn new(problem: Problem) -> Self {
-        Self { path: Vec::new(), problem }
+        Self { path: Vec::new(), problem, later: None }
     }
 
     fn invalid() -> Self {
@@ -149,7 +153,13 @@ impl Fault {
         let path: Vec<&str> = self.path.iter().rev().copied().collect();
         let place = if path.is_empty() { "it".to_owned() } else { format!("its `{}`", path.join(".")) };
         match self.problem {
-            Problem::Invalid => format!("{place} is not valid"),
+            Problem::Invalid => match self.later {
+                None => format!("{place} is not valid"),
+                Some(later) => format!(
+                    "{place} is not valid here: it was stored under revision {later} of the schema, and this daftar knows {}",
+                    schema::REVISION
+                ),
+            },
             Problem::Missing => format!("{place} is missing"),
             Problem::Unordered => format!("{place} has values that are not in the order of their tags"),
             Problem::Unknown(tag) => {
@@ -189,8 +199,8 @@ fn put_identifiers(to: &mut Vec<u8>, identifiers: &[Identifier]) {
 fn put_values(to: &mut Vec<u8>, fields: &'static [Field], values: &Values) -> Result<(), Fault> {
     for (tag, value) in values.iter() {
         put_tagged(to, tag, |to| match (value, schema::row(fields, tag)) {
-            (Value::Later(bytes), _) => {
-                to.extend_from_slice(bytes);
+            (Value::Later(later), _) => {
+                to.extend_from_slice(&later.bytes);
                 Ok(())
             }
             (_, Some(field)) => put_value(to, &field.kind, value).map_err(|fault| fault.within(field.name)),
@@ -274,16 +284,21 @@ fn number_of(kind: ExtensionFieldKind) -> u8 {
     }
 }
 
-fn take_record(
-    kind: RecordKind,
-    mut from: Bytes<'_>,
-) -> Result<(RecordMeta, Vec<Identifier>, Values, Extension), Fault> {
-    let revision = from.number().ok_or_else(|| Fault::field("revision"))?;
+/// What a record says besides its key.
+type Content = (RecordMeta, Vec<Identifier>, Values, Extension);
+
+fn take_record(kind: RecordKind, mut from: Bytes<'_>) -> Result<Content, Fault> {
+    let revision = from.number().and_then(|revision| u16::try_from(revision).ok());
+    let later = revision.ok_or_else(|| Fault::field("revision"))?;
+    let later = (later > schema::REVISION).then_some(later);
+    take_content(kind, from, later).map_err(|fault| Fault { later, ..fault })
+}
+
+fn take_content(kind: RecordKind, mut from: Bytes<'_>, later: Option<u16>) -> Result<Content, Fault> {
     let meta = take_meta(&mut from)?;
     let identifiers = take_identifiers(&mut from)?;
-    let reader = Reader { keeps_unknown: revision > u64::from(schema::REVISION) };
     let values = from.prefixed().ok_or_else(Fault::invalid)?;
-    let values = reader.values(schema::fields(kind), Bytes(values))?;
+    let values = Reader { later }.values(schema::fields(kind), Bytes(values))?;
     let extension = take_extension(from).ok_or_else(|| Fault::field("extension"))?;
     Ok((meta, identifiers, values, extension))
 }
@@ -329,8 +344,8 @@ fn take_period(from: &mut Bytes<'_>) -> Option<Option<Period>> {
 
 /// Reads values by the rows of their fields.
 struct Reader {
-    /// Whether tags without a row are of a later revision.
-    keeps_unknown: bool,
+    /// The revision of the record, where it is a later one: tags without a row are of it.
+    later: Option<u16>,
 }
 
 impl Reader {
@@ -347,10 +362,10 @@ impl Reader {
             while let Some(passed) = rows.next_if(|field| field.tag < tag) {
                 check_absent(passed)?;
             }
-            let value = match rows.next_if(|field| field.tag == tag) {
-                Some(field) => self.value(&field.kind, Bytes(bytes)).map_err(|fault| fault.within(field.name))?,
-                None if self.keeps_unknown => Value::Later(bytes.into()),
-                None => return Err(Fault::new(Problem::Unknown(tag))),
+            let value = match (rows.next_if(|field| field.tag == tag), self.later) {
+                (Some(field), _) => self.value(&field.kind, Bytes(bytes)).map_err(|fault| fault.within(field.name))?,
+                (None, Some(revision)) => Value::later(revision, bytes),
+                (None, None) => return Err(Fault::new(Problem::Unknown(tag))),
             };
             values.push((tag, value));
         }

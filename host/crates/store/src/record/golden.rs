@@ -32,6 +32,7 @@ use daftar_domain::code::{CodeUri, Namespace};
 use daftar_domain::consent::ConsentRecord;
 use daftar_domain::deployment::Setting;
 use daftar_domain::extension::{ExtensionContent, ExtensionValue};
+use daftar_domain::field::{FieldName, FieldSet};
 use daftar_domain::group::GroupRecord;
 use daftar_domain::identifier::Identifier;
 use daftar_domain::individual::IndividualRecord;
@@ -39,6 +40,7 @@ use daftar_domain::program::ProgramRecord;
 use daftar_domain::program_membership::{HAS_NO_IDENTIFIER, ProgramMembershipRecord};
 use daftar_domain::record::{Fields, Record, RecordId, RecordType};
 use daftar_domain::schema::{self, Field, Kind};
+use daftar_domain::scope::Scope;
 use daftar_domain::value::{Value, Values};
 
 fn golden(name: &str) -> String {
@@ -235,6 +237,17 @@ fn old_clients_are_read() {
     assert_eq!(client::decode(&old).unwrap(), sample);
     let bare = samples::bare_client();
     assert_eq!(client::decode(&client::encode(&bare).unwrap()).unwrap(), bare);
+}
+
+/// As servers of two releases do that run beside each other.
+#[test]
+fn a_grant_on_a_field_of_a_newer_program_is_kept_and_opens_nothing() {
+    let (mut client, scope) = (samples::bare_client(), Scope::parse("individual:read").unwrap());
+    let newer = FieldSet::only(FieldName::of_newer("shoe_size"));
+    client.grants.insert(scope, newer.clone());
+    let read = client::decode(&client::encode(&client).unwrap()).unwrap();
+    assert_eq!(read, client);
+    assert!(!newer.allows("birth_date") && FieldName::of_newer("Shoe size").is_none());
 }
 
 #[test]

@@ -15,7 +15,9 @@ use daftar_domain::idempotency::{IdempotencyKey, RememberedAnswer, RememberedReq
 use daftar_domain::individual::{ACTIVE, PHOTO};
 use daftar_domain::photo::Photo;
 use daftar_domain::record::VersionId;
+use daftar_domain::schema::Tag;
 use daftar_domain::subject::Subject;
+use daftar_domain::value::Value;
 
 use super::*;
 
@@ -73,7 +75,12 @@ pub async fn furnished<B: Backend>() -> (B, Arc<Listener>) {
     let (backend, listener) = listening::<B>();
     let store = backend.store();
     let (portrait, other) = (photo(b"a portrait"), photo(b"another one"));
-    let pictured = |photo: &Photo| person(&["urn:x:a|1"]).with(PHOTO, photo.reference());
+    // With what a newer program stored.
+    let pictured = |photo: &Photo| {
+        let mut details = person(&["urn:x:a|1"]).with(PHOTO, photo.reference());
+        details.put(Tag(900), Some(Value::later(9, &[1, 2, 3])));
+        details
+    };
     commit(store, vec![Operation::PutPhoto(portrait.clone()), Operation::create(pictured(&portrait))]).await.unwrap();
     commit(
         store,

@@ -230,12 +230,15 @@ impl Filling {
             met.clear(transaction).await?;
         }
         let (present, before) = (std::mem::take(&mut self.present), self.before);
+        let mut behind = index::Behind::default();
+        present.iter().for_each(|record| behind.note(record));
         let rows =
             index::Apart::begin(present, self.bulk.copied_rows_min, move |kind, id| Rows::is_new(&before, kind, id));
         for table in self.tables.all() {
             table.flush(transaction).await?;
         }
-        Ok(index::write(transaction, rows).await?)
+        index::write(transaction, rows).await?;
+        Ok(behind.write(transaction).await?)
     }
 
     async fn add(&mut self, transaction: &Transaction<'_>, entry: Entry) -> Result<(), Broken> {

@@ -1,6 +1,7 @@
 //! Records that are read, and damaged ones that are refused.
 
 use jiff::civil::Date;
+use proptest::prelude::*;
 
 use super::*;
 use crate::record::samples;
@@ -71,9 +72,10 @@ fn a_tag_of_a_later_revision_is_kept_when_the_record_is_written_again() {
     let (one, nested) = (tagged(NEW, &[1, 2, 3, 4]), tagged(90, &[5]));
     let family = tagged(1, b"Haile");
     let name = tagged(2, &[family, nested].concat());
-    let written = stored(schema::REVISION + 1, &[&IS_ACTIVE[..], &name, &one].concat());
+    let revision = schema::REVISION + 3;
+    let written = stored(revision, &[&IS_ACTIVE[..], &name, &one].concat());
     let mut record = read::<IndividualRecord>(&written);
-    let later = |bytes: &[u8]| Some(Value::Later(bytes.into()));
+    let later = |bytes: &[u8]| Some(Value::later(revision, bytes));
     assert_eq!(record.details.value(Tag(NEW)).cloned(), later(&[1, 2, 3, 4]));
     let name = record.details.get(individual::NAME).unwrap();
     assert_eq!((name.get(person_name::FAMILY), name.value(Tag(90)).cloned()), (Some("Haile"), later(&[5])));
@@ -82,6 +84,7 @@ fn a_tag_of_a_later_revision_is_kept_when_the_record_is_written_again() {
     let again = encode(&record).unwrap();
     assert_eq!(read::<IndividualRecord>(&again), record);
     assert!(again.windows(one.len()).any(|window| window == one), "the very bytes");
+    assert_eq!(again[1], revision as u8, "whoever knows that revision would take an unknown tag for damage");
     // Without it the record is one of this revision again.
     record.details.put(Tag(NEW), None);
     record.details.set(individual::NAME, None);
@@ -106,9 +109,78 @@ fn an_unknown_tag_of_a_known_revision_is_damage() {
             assert!(decode::<IndividualRecord>(RecordId(7), &stored(revision, &values)).is_err(), "{values:?}");
         }
     }
+    assert!(decode::<IndividualRecord>(RecordId(7), &stored(0, &unknown)).is_err(), "an earlier revision");
+    let mut beyond = vec![VERSION];
+    put_number(&mut beyond, u64::from(u16::MAX) + 1);
+    seal(&mut beyond);
+    assert_eq!(refused::<IndividualRecord>(&beyond), "a stored individual cannot be read: its `revision` is not valid");
     let unordered = [&unknown[..], &IS_ACTIVE].concat();
     let reason = refused::<IndividualRecord>(&stored(schema::REVISION + 1, &unordered));
     assert!(reason.ends_with("it has values that are not in the order of their tags"), "{reason}");
+}
+
+/// A word that this program does not have is not guessed at: the remedy is the program that has it.
+#[test]
+fn a_word_of_a_later_revision_is_refused_and_the_revision_is_named() {
+    let mut item = [tagged(1, &[200]), tagged(2, b"+251")].concat();
+    prefix_length(&mut item, 0);
+    let telecom = tagged(18, &item);
+    let known = schema::REVISION;
+    assert_eq!(
+        refused::<IndividualRecord>(&stored(known + 1, &telecom)),
+        format!(
+            "a stored individual cannot be read: its `telecom.system` is not valid here: it was stored under revision {} of \
+             the schema, and this daftar knows {known}",
+            known + 1
+        )
+    );
+    assert!(refused::<IndividualRecord>(&stored(known, &telecom)).ends_with("its `telecom.system` is not valid"));
+}
+
+/// What any program of a later revision stored, in the record and in its parts, is what this program stores again: the record as it is, and
+/// as a client writes it that sends back what it was shown.
+fn keeps_what_it_does_not_know<T: RecordType>(record: &Record<Fields<T>>) -> Result<(), TestCaseError> {
+    let written = encode(record).unwrap();
+    let read = decode::<T>(record.id, &written).unwrap();
+    prop_assert_eq!(&read, record);
+    prop_assert_eq!(&encode(&read).unwrap(), &written);
+    let revision = record.details.values.later_revision().unwrap_or(schema::REVISION);
+    prop_assert_eq!(Bytes(&written[1..]).number(), Some(u64::from(revision)));
+    let fields = schema::fields(T::KIND);
+    let mut sent_back = read.details.values.without_later();
+    prop_assert_eq!(sent_back.later_revision(), None);
+    sent_back.keep_later(fields, &read.details.values);
+    prop_assert_eq!(&sent_back, &record.details.values);
+    sent_back.keep_later(fields, &read.details.values);
+    prop_assert_eq!(&sent_back, &record.details.values, "a second time changes nothing");
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn individuals_keep_what_a_newer_program_stored(record in samples::any_newer_record::<IndividualRecord>(9)) {
+        keeps_what_it_does_not_know(&record)?;
+    }
+
+    #[test]
+    fn groups_keep_what_a_newer_program_stored(record in samples::any_newer_record::<GroupRecord>(300)) {
+        keeps_what_it_does_not_know(&record)?;
+    }
+
+    #[test]
+    fn programs_keep_what_a_newer_program_stored(record in samples::any_newer_record::<ProgramRecord>(u16::MAX)) {
+        keeps_what_it_does_not_know(&record)?;
+    }
+
+    #[test]
+    fn memberships_keep_what_a_newer_program_stored(record in samples::any_newer_record::<ProgramMembershipRecord>(9)) {
+        keeps_what_it_does_not_know(&record)?;
+    }
+
+    #[test]
+    fn consents_keep_what_a_newer_program_stored(record in samples::any_newer_record::<ConsentRecord>(9)) {
+        keeps_what_it_does_not_know(&record)?;
+    }
 }
 
 #[test]

@@ -15,34 +15,51 @@ use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::manifest::ExtensionPath;
 use daftar_domain::photo::{PhotoDigest, PhotoReference};
 use daftar_domain::record::{Fields, Record, RecordId, RecordMeta, RecordType, VersionId};
-use daftar_domain::schema::{self, Field, Kind};
+use daftar_domain::schema::{self, Field, Kind, Tag};
 use daftar_domain::value::{Reference, Value, Values};
 
 use super::parts::{client_id, coded};
 
 /// Any record of a type that can be stored.
 pub fn any_record<T: RecordType>() -> impl Strategy<Value = Record<Fields<T>>> {
-    let identifiers = vec(any_identifier(), 0..4);
-    (any_meta(), identifiers, any_values(schema::fields(T::KIND)), any_extension()).prop_map(
-        |(meta, identifiers, values, extension)| Record {
-            id: RecordId(9),
-            meta,
-            details: Fields::new(identifiers, values, extension),
-        },
-    )
+    record_of(any_values(schema::fields(T::KIND), None))
 }
 
-/// Any values of these fields.
-fn any_values(fields: &'static [Field]) -> BoxedStrategy<Values> {
+/// As [`any_record`], with what a program of a later revision of the schema may have stored in the record and in its parts.
+pub fn any_newer_record<T: RecordType>(revision: u16) -> impl Strategy<Value = Record<Fields<T>>> {
+    record_of(any_values(schema::fields(T::KIND), Some(revision)))
+}
+
+fn record_of<T: RecordType>(values: BoxedStrategy<Values>) -> impl Strategy<Value = Record<Fields<T>>> {
+    let identifiers = vec(any_identifier(), 0..4);
+    (any_meta(), identifiers, values, any_extension()).prop_map(|(meta, identifiers, values, extension)| Record {
+        id: RecordId(9),
+        meta,
+        details: Fields::new(identifiers, values, extension),
+    })
+}
+
+/// Any values of these fields, and where a later revision is given also under tags that they do not have.
+fn any_values(fields: &'static [Field], later: Option<u16>) -> BoxedStrategy<Values> {
     let any_field = |field: &'static Field| {
-        let value = any_value(&field.kind).prop_map(move |value| (field.tag, value));
+        let value = any_value(&field.kind, later).prop_map(move |value| (field.tag, value));
         if is_always_there(field) { value.prop_map(Some).boxed() } else { option::of(value).boxed() }
     };
     let each: Vec<_> = fields.iter().map(any_field).collect();
-    each.prop_map(|values| values.into_iter().flatten().collect::<Values>()).boxed()
+    let unknown = later.map_or_else(|| Just(Vec::new()).boxed(), |later| vec(any_later(later), 0..3).boxed());
+    let joined = move |(values, unknown): (Vec<Option<(Tag, Value)>>, Vec<(Tag, Value)>)| {
+        let unknown = unknown.into_iter().filter(|(tag, _)| schema::row(fields, *tag).is_none());
+        values.into_iter().flatten().chain(unknown).collect::<Values>()
+    };
+    (each, unknown).prop_map(joined).boxed()
 }
 
-fn any_value(kind: &'static Kind) -> BoxedStrategy<Value> {
+fn any_later(revision: u16) -> impl Strategy<Value = (Tag, Value)> {
+    let tag = prop_oneof![1..60_u16, any::<u16>()].prop_map(Tag);
+    (tag, vec(any::<u8>(), 0..6)).prop_map(move |(tag, bytes)| (tag, Value::later(revision, &bytes)))
+}
+
+fn any_value(kind: &'static Kind, later: Option<u16>) -> BoxedStrategy<Value> {
     let text = |text: String| Value::Text(text.into());
     match kind {
         Kind::Boolean => any::<bool>().prop_map(Value::Boolean).boxed(),
@@ -63,8 +80,8 @@ fn any_value(kind: &'static Kind) -> BoxedStrategy<Value> {
         Kind::Photo => (any::<[u8; 32]>(), any::<u32>())
             .prop_map(|(digest, length)| Value::Photo(Box::new(PhotoReference { digest: PhotoDigest(digest), length })))
             .boxed(),
-        Kind::List { of, .. } => vec(any_value(of), 0..4).prop_map(Value::List).boxed(),
-        Kind::Struct(part) => any_values(part.fields).prop_map(Value::Struct).boxed(),
+        Kind::List { of, .. } => vec(any_value(of, later), 0..4).prop_map(Value::List).boxed(),
+        Kind::Struct(part) => any_values(part.fields, later).prop_map(Value::Struct).boxed(),
     }
 }
 

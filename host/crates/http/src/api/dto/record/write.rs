@@ -349,7 +349,7 @@ mod tests {
         let member = |id| Member { individual: RecordId(id), role: Some(role), period: None, is_inactive: false };
         let details = GroupDetails::default().with(group::NAME, "Diallo".to_owned());
         let mut details = details.with(group::ACTIVE, true).with(group::MEMBER, vec![member(1), member(2)]);
-        details.put(Tag(9_999), Some(Value::Later(Box::from([1]))));
+        details.put(Tag(9_999), Some(Value::later(9, &[1])));
         let meta = RecordMeta { version: VersionId(3), last_updated: Timestamp::UNIX_EPOCH, source: None };
         Group { id: RecordId(5), meta, details }
     }

@@ -1,0 +1,156 @@
+//! Records whose rows in the index a program wrote that does not know all of their fields: a server of an older release beside one of a newer,
+//! or an older program that filled the database. Whoever knows the fields writes the rows again.
+//!
+//! **Invariant:** such a record is noted in the transaction that writes its rows, and the note goes in the one that writes them again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::Transaction;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::apart::Apart;
+use super::write::write;
+use crate::database::Database;
+use crate::failure::Failure;
+use crate::group::Broken;
+use crate::rows::{column, kind_number, kind_of, record_of, signed};
+use daftar_domain::change::ChangedRecord;
+use daftar_domain::record::{RecordId, RecordKind};
+use daftar_domain::schema::REVISION;
+use daftar_store::StoreError;
+
+/// How long after a write it is looked whether something was noted.
+const PAUSE: Duration = Duration::from_secs(2);
+/// So many records are written again in one transaction, for which other writes wait.
+const RECORDS_AT_ONCE: i64 = 100;
+
+const NOTE: &str = "INSERT INTO daftar.search_behind AS known (kind, id, revision) \
+                    SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[]) \
+                    ON CONFLICT (kind, id) DO UPDATE SET revision = greatest(known.revision, excluded.revision)";
+const ARE_NOTED: &str = "SELECT EXISTS (SELECT FROM daftar.search_behind WHERE revision <= $1)";
+const TAKE: &str = "WITH taken AS (DELETE FROM daftar.search_behind WHERE (kind, id) IN \
+                        (SELECT kind, id FROM daftar.search_behind WHERE revision <= $1 ORDER BY kind, id LIMIT $2) \
+                        RETURNING kind, id) \
+                    SELECT record.id, record.value, record.kind FROM taken JOIN daftar.record AS record USING (kind, id)";
+
+/// Records that are to be noted, with the revision of the schema that knows all of their fields.
+#[derive(Debug, Default)]
+pub(crate) struct Behind(BTreeMap<(RecordKind, RecordId), u16>);
+
+impl Behind {
+    /// Notes a record, where this program does not know all of it.
+    pub(crate) fn note(&mut self, record: &ChangedRecord) {
+        if let Some(revision) = record.values().later_revision() {
+            let (kind, id, _) = record.place();
+            let known = self.0.entry((kind, id)).or_default();
+            *known = revision.max(*known);
+        }
+    }
+
+    /// Takes up those of a later write.
+    pub(crate) fn extend(&mut self, later: Self) {
+        for (place, revision) in later.0 {
+            let known = self.0.entry(place).or_default();
+            *known = revision.max(*known);
+        }
+    }
+
+    /// Writes the notes.
+    pub(crate) async fn write(&self, transaction: &Transaction<'_>) -> Result<(), Failure> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let kinds: Vec<i16> = self.0.keys().map(|(kind, _)| kind_number(*kind)).collect();
+        let ids: Vec<i64> = self.0.keys().map(|(_, id)| signed(id.0)).collect();
+        let revisions: Vec<i32> = self.0.values().map(|revision| i32::from(*revision)).collect();
+        let statement = transaction.prepare_cached(NOTE).await?;
+        transaction.execute(&statement, &[&kinds, &ids, &revisions]).await?;
+        Ok(())
+    }
+}
+
+/// The task that writes rows again; it ends with this.
+pub(crate) struct Mending(JoinHandle<()>);
+
+impl Mending {
+    /// Begins, with what is noted already. `heard` changes when records were written.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub(crate) async fn start(database: Arc<Database>, heard: watch::Receiver<u64>) -> Result<Self, StoreError> {
+        let are_noted = are_noted(&database).await?;
+        Ok(Self(tokio::spawn(run(database, heard, are_noted))))
+    }
+}
+
+impl Drop for Mending {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn run(database: Arc<Database>, mut heard: watch::Receiver<u64>, mut are_there: bool) {
+    loop {
+        if are_there {
+            match mend(&database).await {
+                Ok(records) => {
+                    tracing::info!(
+                        records,
+                        "records that an older daftar had written are found by all of their fields again"
+                    );
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "records that an older daftar wrote are not found by all of their fields yet");
+                }
+            }
+        }
+        if heard.changed().await.is_err() {
+            return;
+        }
+        tokio::time::sleep(PAUSE).await;
+        heard.borrow_and_update();
+        are_there = !database.is_away() && are_noted(&database).await.unwrap_or(false);
+    }
+}
+
+/// Whether something is noted that this program knows all of.
+async fn are_noted(database: &Database) -> Result<bool, StoreError> {
+    let row = database.query_opt(ARE_NOTED, &[&i32::from(REVISION)]).await?;
+    row.map_or(Ok(false), |row| column(&row, 0))
+}
+
+/// Writes again what is noted; says of how many records.
+async fn mend(database: &Database) -> Result<u64, StoreError> {
+    let mut records = 0_u64;
+    loop {
+        let mended = mend_some(database).await?;
+        if mended == 0 {
+            return Ok(records);
+        }
+        records = records.saturating_add(mended);
+    }
+}
+
+async fn mend_some(database: &Database) -> Result<u64, Broken> {
+    let mut connection = database.connection().await?;
+    let transaction = connection.at_work()?.transaction().await?;
+    // Tallies change by what the rows said before: nobody else writes meanwhile.
+    transaction.query("SELECT FROM daftar.last FOR UPDATE", &[]).await?;
+    let statement = transaction.prepare_cached(TAKE).await?;
+    let rows = transaction.query(&statement, &[&i32::from(REVISION), &RECORDS_AT_ONCE]).await?;
+    let mut records = Vec::with_capacity(rows.len());
+    for row in &rows {
+        match record_of(kind_of(column(row, 2)?)?, row) {
+            Ok(record) => records.push(record),
+            // Whoever reads it is told.
+            Err(error) => tracing::warn!(%error, "a record cannot be read: its rows in the index stay as they are"),
+        }
+    }
+    write(&transaction, Apart::begin(records, usize::MAX, |_, _| false)).await?;
+    transaction.commit().await?;
+    connection.keep_unless(None);
+    Ok(rows.len() as u64)
+}

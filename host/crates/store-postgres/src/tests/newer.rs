@@ -1,0 +1,200 @@
+//! A database that a program of a later revision of the schema works with too, as while servers are upgraded one after the other.
+
+use super::*;
+use daftar_domain::individual::{BIRTH_DATE, GENDER, IndividualDetails, NAME};
+use daftar_domain::schema::{REVISION, Tag};
+use daftar_domain::value::{Value, Values};
+use daftar_service::migrate::copy;
+use daftar_store::Operation;
+use daftar_store::index::Index as _;
+use daftar_store::record::samples;
+use daftar_store::suite::{Listener, commit, create, group, individual_of, person};
+use daftar_store_sled::{SledOptions, SledStore};
+
+/// What a step of a newer program does that an older one can work beside.
+const NEWER_LAYOUT: &str = "\
+INSERT INTO daftar.layout_history SELECT 1000, name, applied_on, checksum FROM daftar.layout_history LIMIT 1;
+ALTER TABLE daftar.search_individual ADD COLUMN registered_on integer, ADD COLUMN is_new boolean NOT NULL DEFAULT false;
+ALTER TABLE daftar.search_group ADD COLUMN registered_on integer;
+ALTER TABLE daftar.search_membership ADD COLUMN registered_on integer;
+ALTER TABLE daftar.search_member ADD COLUMN registered_on integer;
+ALTER TABLE daftar.search_consent ADD COLUMN registered_on integer;
+ALTER TABLE daftar.record ADD COLUMN registered_on integer;
+ALTER TABLE daftar.change ADD COLUMN registered_on integer;
+ALTER TABLE daftar.last ADD COLUMN household bigint NOT NULL DEFAULT 0;
+CREATE TABLE daftar.household (id bigint PRIMARY KEY);
+CREATE INDEX search_individual_registered_on ON daftar.search_individual (registered_on)";
+
+struct Database {
+    server: Arc<Server>,
+    url: String,
+}
+
+impl Database {
+    fn new() -> Self {
+        let server = Server::shared();
+        let url = server.create_database();
+        Self { server, url }
+    }
+
+    fn sql(&self, statements: &str) -> String {
+        self.server.run_sql(self.url.rsplit_once('/').unwrap().1, statements).trim().to_owned()
+    }
+
+    async fn store(&self) -> PostgresStore {
+        let store = PostgresStore::open(options(&self.url)).await.unwrap();
+        store.attach_sink(Arc::new(Listener::default())).unwrap();
+        store
+    }
+
+    /// Which records are noted, and with which revision.
+    fn behind(&self) -> String {
+        self.sql("SELECT kind, id, revision FROM daftar.search_behind ORDER BY 1, 2")
+    }
+
+    /// What is counted.
+    fn tallies(&self) -> String {
+        self.sql("SELECT kind, term, records FROM daftar.search_tally WHERE records <> 0 ORDER BY 1, 2")
+    }
+
+    async fn until_mended(&self) {
+        for _ in 0..1_200 {
+            if self.behind().is_empty() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!("it is not mended: {}", self.behind());
+    }
+}
+
+/// What a newer program stored under a tag of its own.
+fn later() -> Option<Value> {
+    Some(Value::later(REVISION + 1, &[1, 2, 3]))
+}
+
+/// A person as a newer program stores it.
+fn newer(identifier: &str) -> IndividualDetails {
+    let mut details = person(&[identifier]).with(GENDER, samples::coded(3, 1));
+    details.put(Tag(900), later());
+    details
+}
+
+#[tokio::test]
+async fn an_older_program_goes_on_where_a_newer_one_added_to_the_layout_and_comes_back() {
+    let database = Database::new();
+    let (one, other) = (database.store().await, database.store().await);
+    // Every statement that they have prepared was prepared before.
+    for (number, store) in [&one, &other].into_iter().enumerate() {
+        let individual = create(store, person(&[&format!("urn:x:a|{number}")])).await;
+        commit(store, vec![Operation::update(individual.id, VersionId(1), person(&[]))]).await.unwrap();
+        let many = (0..8).map(|many| Operation::create(person(&[&format!("urn:x:b|{number}-{many}")])));
+        commit(store, many.chain([Operation::create(group(&[]))]).collect()).await.unwrap();
+    }
+    database.sql(NEWER_LAYOUT);
+    other.close().await;
+    let back = database.store().await;
+    for (number, store) in [&one, &back].into_iter().enumerate() {
+        let individual = create(store, person(&[&format!("urn:x:c|{number}")])).await;
+        commit(store, vec![Operation::update(individual.id, VersionId(1), person(&[]))]).await.unwrap();
+        let many = (0..8).map(|many| Operation::create(person(&[&format!("urn:x:d|{number}-{many}")])));
+        let group = Operation::create(group(&[&format!("urn:x:g|{number}")]));
+        commit(store, many.chain([group]).collect()).await.unwrap();
+        assert!(store.record(RecordKind::Individual, individual.id).await.unwrap().is_some());
+        assert_eq!(store.index().record_counts().await.unwrap().individuals, 18 + 9 * (number as u64 + 1));
+    }
+    let program = Operation::create(samples::full_program().details);
+    commit(&back, vec![program, Operation::create(samples::full_consent().details)]).await.unwrap();
+    // One that makes what older programs cannot work with keeps them out.
+    database.sql("UPDATE daftar.last SET oldest_layout = 1000");
+    let error = PostgresStore::open(options(&database.url)).await.err().unwrap();
+    assert!(matches!(error, OpenError::Newer { found: 1000, .. }), "{error}");
+}
+
+#[tokio::test]
+async fn what_a_newer_program_finds_a_record_by_outlives_a_rewrite_by_an_older_one() {
+    let database = Database::new();
+    let store = database.store().await;
+    database.sql(NEWER_LAYOUT);
+    let individual = create(&store, newer("urn:x:a|1")).await;
+    assert_eq!(database.behind(), "", "whoever brings what is later knows it");
+    let of_newer =
+        "UPDATE daftar.search_individual SET registered_on = 20000, is_new = true, terms = terms || $$'zlater'$$";
+    database.sql(of_newer);
+
+    // An older program writes it again.
+    let mut details = individual.details.clone().with(BIRTH_DATE, jiff::civil::date(1970, 1, 3));
+    let written = commit(&store, vec![Operation::update(individual.id, VersionId(1), details.clone())]).await.unwrap();
+    assert_eq!(individual_of(&written.written[0]).details.value(Tag(900)).cloned(), later());
+    let columns = "SELECT registered_on, is_new, birth_date, gender FROM daftar.search_individual";
+    assert_eq!(database.sql(columns), "20000|t|2|3");
+    let noted = format!("1|1|{}", REVISION + 1);
+    assert_eq!(database.behind(), noted, "its terms are for a newer program to write");
+    drop(database.store().await);
+    assert_eq!(database.behind(), noted, "not for this one");
+
+    // It is rid of something that is later, and the column of that may be left.
+    details.put(Tag(900), None);
+    let name: Values = [(Tag(90), Value::later(REVISION + 2, &[]))].into_iter().collect();
+    details.set(NAME, Some(name));
+    commit(&store, vec![Operation::update(individual.id, VersionId(2), details.clone())]).await.unwrap();
+    details.set(NAME, None);
+    commit(&store, vec![Operation::update(individual.id, VersionId(3), details)]).await.unwrap();
+    assert_eq!(database.behind(), format!("1|1|{}", REVISION + 2), "what it had was of that revision");
+}
+
+#[tokio::test]
+async fn whoever_knows_all_fields_of_a_record_writes_again_what_it_is_found_by() {
+    let database = Database::new();
+    let store = database.store().await;
+    for number in 1..=3 {
+        create(&store, newer(&format!("urn:x:a|{number}")).with(BIRTH_DATE, jiff::civil::date(1970, 1, 3))).await;
+    }
+    commit(&store, vec![Operation::create(samples::full_group().details)]).await.unwrap();
+    let members = database.sql("SELECT count(*) FROM daftar.search_member");
+    let rows = "SELECT kept::text FROM daftar.search_individual AS kept ORDER BY id";
+    let (before, tallies) = (database.sql(rows), database.tallies());
+    // As a program leaves them that knows neither field: without their column and their term, and not counted.
+    let leave_behind = format!(
+        "UPDATE daftar.search_individual SET birth_date = NULL, terms = ts_delete(terms, 'c1#3') WHERE id < 3; \
+         UPDATE daftar.search_tally SET records = records - 2 WHERE kind = 1 AND term IN ('c1#3', 'k3'); \
+         INSERT INTO daftar.search_behind VALUES (1, 1, {REVISION}), (1, 2, 0), (2, 1, {REVISION}), (1, 3, {}), (5, 77, 0)",
+        REVISION + 1
+    );
+    database.sql(&leave_behind);
+    assert_ne!(database.sql(rows), before);
+    let restarted = database.store().await;
+    let waiting = format!("1|3|{}", REVISION + 1);
+    for _ in 0..1_200 {
+        if database.behind() == waiting {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    assert_eq!(database.behind(), waiting, "that one is for a newer program");
+    assert_eq!((database.sql(rows), database.tallies()), (before, tallies));
+    assert_eq!(database.sql("SELECT count(*) FROM daftar.search_member"), members);
+
+    // What is left behind while it runs is noticed with a write of anybody.
+    database.sql("DELETE FROM daftar.search_behind; INSERT INTO daftar.search_behind VALUES (1, 1, 0)");
+    database.sql("UPDATE daftar.search_individual SET birth_date = NULL WHERE id = 1");
+    create(&store, person(&["urn:x:b|1"])).await;
+    database.until_mended().await;
+    assert_eq!(database.sql("SELECT birth_date FROM daftar.search_individual WHERE id = 1"), "2");
+    drop(restarted);
+}
+
+#[tokio::test]
+async fn a_database_that_an_older_program_fills_is_mended_by_a_newer_one() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let register = SledStore::open(folder.path(), SledOptions::default()).unwrap();
+    register.attach_sink(Arc::new(Listener::default())).unwrap();
+    create(&register, person(&["urn:x:a|1"])).await;
+    let individual = create(&register, newer("urn:x:a|2")).await;
+    let database = Database::new();
+    let refill = PostgresRefill::open(options(&database.url)).await.unwrap();
+    copy(&register, Box::new(refill), |_, _| ()).await.unwrap();
+    assert_eq!(database.behind(), format!("1|2|{}", REVISION + 1));
+    let moved = database.store().await.record(RecordKind::Individual, individual.id).await.unwrap().unwrap();
+    assert_eq!(moved.values().value(Tag(900)).cloned(), later());
+}
