@@ -3,6 +3,8 @@
 //! **Invariant:** the values of a record or of a part are sorted by tag, each tag at most once, and each value has the shape of its
 //! field. Reading a body and reading a stored record see to it.
 
+mod later;
+
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -15,6 +17,8 @@ use super::photo::PhotoReference;
 use super::record::{RecordId, RecordKind};
 use super::schema::{self, Field, Kind, Shape, Tag};
 use super::vocabulary::CodedField;
+
+pub use self::later::Later;
 
 /// A record that a value refers to. `I` is how it is named: by its key in the register, by identifier in a request that has not been
 /// checked yet.
@@ -55,16 +59,6 @@ pub enum Value<C = CodedValue, I = RecordId> {
     Struct(Values<C, I>),
     /// What a program with a later revision of the schema stored in a field that this one does not know.
     Later(Box<Later>),
-}
-
-/// What a program with a later revision of the schema stored in a field that this one does not know. It is kept as it is when the record is
-/// written again, and shown nowhere.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Later {
-    /// The revision under which the record was stored: a program of that revision knows the field.
-    pub revision: u16,
-    /// What was stored.
-    pub bytes: Box<[u8]>,
 }
 
 /// Values by tag.
@@ -428,40 +422,6 @@ impl<C, I> Values<C, I> {
         }
     }
 
-    /// Takes over what a program of a later revision stored in `before`, where a record is written anew by a program of these fields: in its
-    /// fields, in parts that are still there, and in items of lists that are still there, which are those that say the same otherwise or are
-    /// about the same. A part of which nothing else is known stays too: whoever wrote the record anew was not shown anything of it.
-    pub fn keep_later(&mut self, fields: &'static [Field], before: &Self)
-    where
-        C: Clone + PartialEq,
-        I: Clone + PartialEq,
-    {
-        for (tag, value) in before.iter().filter(|(_, value)| value.later_revision().is_some()) {
-            let now = self.0.iter_mut().find(|(known, _)| *known == tag).map(|(_, now)| now);
-            match (now, schema::row(fields, tag)) {
-                (Some(now), Some(field)) => now.keep_later(&field.kind, value),
-                _ if value.is_unseen() => self.put(tag, Some(value.clone())),
-                _ => {}
-            }
-        }
-    }
-
-    /// The latest revision under which something in them was stored that this program does not know.
-    pub fn later_revision(&self) -> Option<u16> {
-        self.0.iter().filter_map(|(_, value)| value.later_revision()).max()
-    }
-
-    /// The same without what this program does not know.
-    #[must_use]
-    pub fn without_later(&self) -> Self
-    where
-        C: Clone,
-        I: Clone,
-    {
-        let known = self.iter().filter(|(_, value)| !matches!(value, Value::Later(_)));
-        Self(known.map(|(tag, value)| (tag, value.without_later())).collect())
-    }
-
     /// Every reference to another record, those within lists and parts included.
     pub fn references(&self) -> Vec<&Reference<I>> {
         let mut references = Vec::new();
@@ -588,90 +548,6 @@ impl<C, I> Value<C, I> {
         }
     }
 
-    /// What a program with that revision of the schema stored, and this one does not know.
-    pub fn later(revision: u16, bytes: &[u8]) -> Self {
-        Self::Later(Box::new(Later { revision, bytes: bytes.into() }))
-    }
-
-    /// As [`Values::later_revision`], of one value.
-    pub fn later_revision(&self) -> Option<u16> {
-        match self {
-            Self::Later(later) => Some(later.revision),
-            Self::List(items) => items.iter().filter_map(Self::later_revision).max(),
-            Self::Struct(values) => values.later_revision(),
-            _ => None,
-        }
-    }
-
-    /// Whether there is nothing in it that this program knows.
-    fn is_unseen(&self) -> bool {
-        match self {
-            Self::Later(_) => true,
-            Self::Struct(values) => values.iter().all(|(_, value)| value.is_unseen()),
-            _ => false,
-        }
-    }
-
-    /// As [`Values::without_later`], of one value.
-    fn without_later(&self) -> Self
-    where
-        C: Clone,
-        I: Clone,
-    {
-        match self {
-            Self::List(items) => Self::List(items.iter().map(Self::without_later).collect()),
-            Self::Struct(values) => Self::Struct(values.without_later()),
-            other => other.clone(),
-        }
-    }
-
-    /// As [`Values::keep_later`], of one value.
-    fn keep_later(&mut self, kind: &'static Kind, before: &Self)
-    where
-        C: Clone + PartialEq,
-        I: Clone + PartialEq,
-    {
-        match (kind, self, before) {
-            (Kind::Struct(part), Self::Struct(now), Self::Struct(before)) => now.keep_later(part.fields, before),
-            (Kind::List { of, .. }, Self::List(now), Self::List(before)) => Self::keep_later_in_items(now, of, before),
-            _ => {}
-        }
-    }
-
-    fn keep_later_in_items(now: &mut [Self], of: &'static Kind, before: &[Self])
-    where
-        C: Clone + PartialEq,
-        I: Clone + PartialEq,
-    {
-        // No item stands for two: first those that did not change find theirs, then the others.
-        let mut free: Vec<&mut Self> = now.iter_mut().collect();
-        let mut changed = Vec::new();
-        for item in before {
-            let known = item.without_later();
-            let is = |wanted: &Self| free.iter().position(|one| **one == *wanted);
-            match is(item).or_else(|| is(&known)) {
-                Some(at) => *free.remove(at) = item.clone(),
-                None => changed.push(item),
-            }
-        }
-        for item in changed {
-            if let Some(at) = free.iter().position(|one| one.is_about_the_same(of, item)) {
-                free.remove(at).keep_later(of, item);
-            }
-        }
-    }
-
-    /// Whether two parts of a list are about the same: they have fields that every such part has, and these say the same.
-    fn is_about_the_same(&self, of: &'static Kind, other: &Self) -> bool
-    where
-        C: PartialEq,
-        I: PartialEq,
-    {
-        let (Kind::Struct(part), Self::Struct(one), Self::Struct(other)) = (of, self, other) else { return false };
-        let mut required = part.fields.iter().filter(|field| field.required.is_some()).peekable();
-        required.peek().is_some() && required.all(|field| one.value(field.tag) == other.value(field.tag))
-    }
-
     fn gather_codes<'v>(&'v self, kind: &'static Kind, codes: &mut Vec<(CodedField, &'v C)>) {
         match (self, kind) {
             (Self::Code(code), Kind::Code(field)) => codes.push((*field, code)),
@@ -709,81 +585,5 @@ impl<C, I> Value<C, I> {
                 _ => Value::Struct(Values::default()),
             },
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::group::{self, MEMBER_ENTITY, MEMBER_INACTIVE};
-    use crate::individual::{self, ADDRESS, LANGUAGES, NAME, TELECOM};
-    use crate::{address, person_name};
-
-    /// The members of a group, as parts.
-    const MEMBERS: Key<List<Part>> = Key::new(group::MEMBER.tag().0);
-
-    /// A part with what a program of revision 7 stored under that tag.
-    fn newer(mut part: Values, tag: u16) -> Values {
-        part.put(Tag(tag), Some(Value::later(7, &[1, 2])));
-        part
-    }
-
-    fn text(key: Key<Text>, text: &str) -> Values {
-        Values::default().with(key, text.to_owned())
-    }
-
-    fn kept(fields: &'static [Field], mut now: Values, before: &Values) -> Values {
-        now.keep_later(fields, before);
-        now
-    }
-
-    #[test]
-    fn what_a_newer_program_stored_is_kept_in_fields_parts_and_items_that_stay() {
-        let (given, region) = (person_name::GIVEN, address::REGION);
-        let record = |name: Values, places: Vec<Values>| Values::default().with(NAME, name).with(ADDRESS, places);
-        let places = vec![newer(text(region, "a"), 90), text(region, "b"), newer(text(region, "c"), 90)];
-        let before = newer(record(newer(text(given, "Awa"), 90), places), 900);
-        assert_eq!((before.later_revision(), before.without_later().later_revision()), (Some(7), None));
-        let now = record(text(given, "Aminata"), vec![text(region, "c"), text(region, "d")]);
-        let expected = vec![newer(text(region, "c"), 90), text(region, "d")];
-        let expected = newer(record(newer(text(given, "Aminata"), 90), expected), 900);
-        assert_eq!(kept(individual::FIELDS, now, &before), expected);
-        // What a client takes out is gone with all that was in it.
-        let emptied = Values::default().with(LANGUAGES, Vec::<CodedValue>::new());
-        assert_eq!(kept(individual::FIELDS, emptied.clone(), &before), newer(emptied, 900));
-    }
-
-    #[test]
-    fn a_part_of_which_a_client_was_shown_nothing_stays() {
-        let before = Values::default().with(NAME, newer(Values::default(), 90));
-        assert_eq!(kept(individual::FIELDS, Values::default(), &before), before);
-        let empty = Values::default().with(NAME, Values::default());
-        assert_eq!(kept(individual::FIELDS, empty, &before), before);
-    }
-
-    #[test]
-    fn an_item_that_changes_keeps_what_is_about_the_same() {
-        let member = |id: u64| -> Values {
-            let individual = Reference { kind: RecordKind::Individual, id: RecordId(id) };
-            Values::default().with(MEMBER_ENTITY, individual)
-        };
-        let left = |id: u64| member(id).with(MEMBER_INACTIVE, true);
-        let group = |members: Vec<Values>| Values::default().with(MEMBERS, members);
-        let before = group(vec![newer(member(1), 90), member(1), newer(member(2), 91), newer(left(3), 92)]);
-        let now = group(vec![member(1), left(1), member(4), left(2)]);
-        let expected = group(vec![newer(member(1), 90), left(1), member(4), newer(left(2), 91)]);
-        assert_eq!(kept(group::FIELDS, now, &before), expected);
-        // What is in a list already is no second time put into it.
-        assert_eq!(kept(group::FIELDS, before.clone(), &before), before);
-        let twice = group(vec![newer(member(1), 90), newer(member(1), 91)]);
-        assert_eq!(kept(group::FIELDS, twice.without_later(), &twice), twice);
-    }
-
-    #[test]
-    fn another_number_is_not_what_a_telecom_was_about() {
-        let telecom = |number: &str| text(individual::TELECOM_VALUE, number);
-        let before = Values::default().with(TELECOM, vec![newer(telecom("1"), 90)]);
-        let now = Values::default().with(TELECOM, vec![telecom("2")]);
-        assert_eq!(kept(individual::FIELDS, now.clone(), &before), now);
     }
 }
