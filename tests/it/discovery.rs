@@ -51,6 +51,7 @@ fn a_register_without_an_engine_is_ready_and_says_what_is_degraded() {
     let rule = serde_json::json!({"expression": "true", "subjects": [{"type": "Individual"}]});
     let refused = client.post("/Eligibility/$evaluate", &rule).expect(503);
     assert!(refused.detail().contains("no eligibility engine is active"), "{}", refused.detail());
+    assert_eq!(refused.code(), "no_eligibility_engine");
     let page = app.admin().metrics();
     assert!(page.contains("\ndaftar_ready 1\n") && page.contains("\ndaftar_eligibility_engine_active 0\n"), "{page}");
 }

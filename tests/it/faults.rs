@@ -66,11 +66,12 @@ fn fill(server: Server, data_dir: &Path, token: &str) {
     assert_eq!(refusal.json()["status"], 503);
     // Every write, whoever asks for it, and reads of people, which leave a line.
     let again = connection.request("POST", "/api/v2/Individual").bearer(token).json(&person("x", json!({}))).send();
-    assert!(again.expect(503).number("retry-after") >= 1);
+    let again = again.expect(503);
+    assert_eq!((again.number("retry-after") >= 1, again.code().as_str()), (true, "storage_unavailable"));
     // What leaves no line goes on.
     drop(connection.request("GET", "/api/v2/Vocabulary").bearer(token).send().expect(200));
     let ready = connection.request("GET", "/health/ready").try_send().unwrap();
-    assert_eq!(ready.status, 503, "{}", ready.text());
+    assert_eq!((ready.status, ready.code().as_str()), (503, "not_ready"), "{}", ready.text());
     assert!(ready.text().contains("the store has stopped after a failure; its log says why"), "{}", ready.text());
     assert_eq!(connection.request("GET", "/health/live").try_send().unwrap().status, 200);
     let ended = server.stop();

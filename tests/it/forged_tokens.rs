@@ -284,6 +284,7 @@ fn a_token_counts_in_one_authorization_header_and_nowhere_else() {
     }
     let twice = anonymous().request("GET", "/api/v2/Individual").bearer(token).bearer(token).send().expect(401);
     assert!(twice.detail().contains("malformed"), "{}", twice.detail());
+    assert_eq!(twice.code(), "token_invalid");
     for value in [token.to_owned(), format!("Basic {token}"), "Bearer".to_owned(), format!("Bearer {token} {token}")] {
         let request = anonymous().request("GET", "/api/v2/Individual").header("Authorization", value);
         assert_eq!(request.send().status, 401);

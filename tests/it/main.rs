@@ -23,6 +23,7 @@ mod deployment;
 mod discovery;
 mod edge;
 mod eligibility;
+mod error_codes;
 mod faults;
 mod fields;
 mod forged_tokens;

@@ -85,6 +85,7 @@ fn spelling_makes_no_difference_and_what_is_asked_for_does() {
             "{}",
             refused.text()
         );
+        assert_eq!(refused.code(), "idempotency_key_reused");
     }
     drop(send(&other, "/Individual", KEY, &person("2", json!({}))).expect(201));
     assert_eq!(people(&client), 2, "another client's key is another key");

@@ -94,9 +94,11 @@ fn one_membership_in_a_program_is_open_at_a_time() {
     assert!(location.ends_with("?program=Program%2Furn%3Asvc%3Avocab%3Aid-type%23national_id%7CP"), "{location}");
     let refused = enrol("P").expect(409);
     assert!(refused.detail().starts_with("the beneficiary has an open membership"), "{}", refused.detail());
+    assert_eq!(refused.code(), "membership_open");
     drop(enrol("Q").expect(201));
     let several = client.get(&path("ProgramMembership", "1")).expect(409);
     assert!(several.detail().contains("`?program=`"), "{}", several.detail());
+    assert_eq!(several.code(), "several_memberships");
     assert_eq!(client.get(&location).expect(200).json()["program"], program_reference("P"));
     let exited = place("P", "1", json!({"status": "exited", "exit_reason": "moved"}));
     assert_eq!(put(&client, &location, &exited).expect(200).json()["exit_date"], "2026-03-01");
@@ -138,6 +140,7 @@ fn statuses_follow_on_each_other_as_the_table_says() {
     }
     let stays = to("draft").expect(409);
     assert!(stays.detail().contains("whoever comes back gets a new membership"), "{}", stays.detail());
+    assert_eq!(stays.code(), "transition_not_allowed");
     let left_out = put(&client, &target, &place("P", "1", json!({}))).expect(422);
     assert_eq!(errors(&left_out.json()), [("status".to_owned(), "required".to_owned())]);
 }

@@ -22,7 +22,11 @@ fn a_token_taken_while_the_secret_is_being_rotated_does_not_outlive_the_rotation
     drop(rotated.expect(200));
     let taken = taken.unwrap();
     let call = || app.anonymous().request("GET", "/api/v2/Individual").bearer(&taken).send();
-    assert_eq!(call().expect(401).detail(), "the access token has expired: get a new one");
+    let refused = call().expect(401);
+    assert_eq!(
+        (refused.detail().as_str(), refused.code().as_str()),
+        ("the access token has expired: get a new one", "token_expired")
+    );
     admin.disable(client.id());
     admin.enable(client.id());
     assert_eq!(call().status, 401);

@@ -1,5 +1,6 @@
 //! Bodies as snapshots hold them: what differs from run to run is taken out.
 
+use daftar::domain::error_code::ERROR_PAGES_PATH;
 use serde_json::Value;
 
 /// Members whose texts are made at random.
@@ -18,6 +19,11 @@ pub fn redacted(value: &Value) -> Value {
 }
 
 fn member(name: &String, value: &Value) -> (String, Value) {
+    // The port of the server differs from run to run.
+    if let Some((_, page)) = value.as_str().filter(|_| name == "type").and_then(|uri| uri.split_once(ERROR_PAGES_PATH))
+    {
+        return (name.clone(), Value::String(format!("[public_url]{ERROR_PAGES_PATH}{page}")));
+    }
     let is_hidden = value.is_string() && (RANDOM.contains(&name.as_str()) || DIGESTS.contains(&name.as_str()));
     (name.clone(), if is_hidden { Value::String(format!("[{name}]")) } else { redacted(value) })
 }

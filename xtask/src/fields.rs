@@ -1,26 +1,31 @@
-//! `cargo xtask fields`: writes the page of the documentation that shows the schema of records.
+//! `cargo xtask fields`: writes the pages of the documentation that show the schema of records and the table of error codes.
 //!
-//! The schema renders itself, in `host/crates/domain`: this program depends on no crate of the server. A test of that crate fails while the
-//! page is another one.
+//! Both render themselves, in `host/crates/domain`: this program depends on no crate of the server. A test of that crate fails while a page
+//! is out of date.
 
 use crate::failure::Failure;
 use crate::files;
 use crate::steps::{Steps, shown};
 use crate::workspace::Workspace;
 
-/// The page, from the project's folder.
-const PAGE: &str = "host/docs/FIELDS.md";
+/// The pages, from the project's folder, each with the example that prints it.
+const PAGES: [(&str, &str); 2] =
+    [("--example=fields", "host/docs/FIELDS.md"), ("--example=errors", "host/docs/ERRORS.md")];
 
-/// Compiles the schema and writes the page.
+/// Compiles the tables and writes the pages.
 pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
-    steps.say("compile and render the schema");
-    let mut render = workspace.cargo(&["run", "--quiet", "--package=daftar-domain", "--example=fields"]);
+    PAGES.iter().try_for_each(|(example, page)| write(workspace, steps, example, page))
+}
+
+fn write(workspace: &Workspace, steps: &Steps, example: &str, page: &str) -> Result<(), Failure> {
+    steps.say("compile and render the table");
+    let mut render = workspace.cargo(&["run", "--quiet", "--package=daftar-domain", example]);
     let output = render.output().map_err(|error| Failure::new(format!("{}: {error}", shown(&render))))?;
     if !output.status.success() {
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(Failure::new(format!("`{}` failed: {}\n{message}", shown(&render), output.status)));
     }
-    files::write_if_changed(&workspace.root().join(PAGE), &output.stdout)?;
-    steps.say(PAGE);
+    files::write_if_changed(&workspace.root().join(page), &output.stdout)?;
+    steps.say(page);
     Ok(())
 }

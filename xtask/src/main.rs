@@ -61,7 +61,7 @@ usage: cargo xtask <command>
   reproduce           build every plugin twice, at two places, and compare the bytes
   materials           the bill of materials and the notices of what is built for development, held to their schema (needs python3)
   deny [ARGS]         licences, banned crates and sources by deny.toml; ARGS are other checks, such as `advisories`
-  fields              write host/docs/FIELDS.md, the page of the documentation that shows the schema of records
+  fields              write host/docs/FIELDS.md and ERRORS.md, which show the schema of records and the table of error codes
   tidy                the rules of the house that no compiler sees: directions, frozen interfaces, paths";
 
 fn main() -> ExitCode {

@@ -56,6 +56,7 @@ fn what_the_administrator_does_to_a_client_is_written_down_with_its_status() {
         assert_eq!((&lines[0]["status"], &lines[0]["records"]), (&json!(status), &json!([id])), "{told}");
     }
     let refused = app.admin().request("DELETE", &format!("/clients/{id}/grants/individual:read")).send().expect(409);
+    assert_eq!(refused.code(), "conflict");
     let lines = lines(&app, &refused);
     assert_eq!((lines.len(), &lines[0]["outcome"], &lines[0]["status"]), (1, &json!("refused"), &json!(409)));
     let absent = app.admin().request("POST", "/clients/nobody/disable").send().expect(404);
@@ -108,6 +109,7 @@ fn a_client_has_at_most_four_secrets_and_an_overlap_at_most_a_month() {
         drop(rotate(json!({"overlap_s": 2_592_000})).expect(200));
     }
     let refused = rotate(json!({"overlap_s": 60})).expect(409);
+    assert_eq!(refused.code(), "limit_reached");
     assert!(
         refused.detail().contains("has 4 secrets that are good: wait until 2026-03-31T12:00:00Z"),
         "{}",

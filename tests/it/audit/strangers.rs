@@ -64,6 +64,7 @@ fn a_disabled_client_and_a_revoked_token_are_told_by_the_name_of_the_client() {
     app.advance_seconds(1);
     app.admin().disable(client.id());
     let response = client.get("/Individual").expect(401);
+    assert_eq!(response.code(), "client_disabled");
     let line = &lines(&app, &response)[0];
     assert_eq!((&line["client"], &line["action"]), (&json!(client.id()), &json!("authenticate")));
     assert_eq!((&line["outcome"], &line["reason"]), (&json!("refused"), &json!("the client is disabled")));

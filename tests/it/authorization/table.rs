@@ -236,6 +236,8 @@ pub const ROWS: &[Row] = &[
     Row { method: "GET", path: "/api/v2/metadata", scopes: &[], status: 200, body: None },
     Row { method: "GET", path: "/api/v2/openapi.json", scopes: &[], status: 200, body: None },
     Row { method: "GET", path: "/api/v2/docs", scopes: &[], status: 200, body: None },
+    Row { method: "GET", path: "/api/v2/docs/errors", scopes: &[], status: 200, body: None },
+    Row { method: "GET", path: "/api/v2/docs/errors/{error_code}", scopes: &[], status: 200, body: None },
     Row { method: "GET", path: "/workbench", scopes: &[], status: 200, body: None },
     Row { method: "GET", path: "/workbench/{file}", scopes: &[], status: 200, body: None },
     Row { method: "GET", path: "/.well-known/oauth-authorization-server", scopes: &[], status: 200, body: None },
@@ -290,6 +292,7 @@ impl Row {
             .replace("{namespace}", "urn:iso:std:iso:5218")
             .replace("{code}", "2")
             .replace("{name}", "feminine_gender")
+            .replace("{error_code}", "not_found")
             .replace("{file}", "icon.svg");
         let request = connection.request(self.method, &path);
         match self.body {

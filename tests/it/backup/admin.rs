@@ -67,6 +67,7 @@ fn one_at_a_time_and_a_slow_reader_holds_nobody() {
     let slow = begun(&app);
     let refused = app.admin().request("POST", "/backup").send().expect(409);
     assert!(refused.detail().contains("a backup is being made"), "{}", refused.detail());
+    assert_eq!(refused.code(), "operation_in_progress");
     // Whoever does not read on holds neither those who read nor those who write.
     for number in 100..130 {
         drop(client.post("/Individual", &person(&number.to_string(), json!({}))).expect(201));

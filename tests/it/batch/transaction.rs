@@ -83,13 +83,13 @@ fn one_refused_entry_refuses_the_whole_and_is_named() {
     let wrong = entry("POST", "Individual", person("9", json!({"gender": "urn:iso:std:iso:5218#7", "colour": "red"})));
     for (refused, expected) in [
         (wrong, vec![pair("entry[1].resource.colour", "unknown_field")]),
-        (entry("POST", "Individual", person("0", json!({}))), vec![pair("entry[1]", "conflict")]),
-        (stale("\"7\""), vec![pair("entry[1]", "conflict")]),
-        (stale("7"), vec![pair("entry[1]", "malformed")]),
+        (entry("POST", "Individual", person("0", json!({}))), vec![pair("entry[1]", "identifier_in_use")]),
+        (stale("\"7\""), vec![pair("entry[1]", "version_mismatch")]),
+        (stale("7"), vec![pair("entry[1]", "malformed_request")]),
         (entry("PATCH", &path("Individual", "7"), json!({})), vec![pair("entry[1]", "not_found")]),
         (entry("DELETE", &path("Individual", "0"), json!(null)), vec![pair("entry[1]", "method_not_allowed")]),
-        (entry("POST", "Nothing", json!({})), vec![pair("entry[1]", "not_found")]),
-        (entry("POST", "Eligibility/$evaluate", json!({})), vec![pair("entry[1]", "not_found")]),
+        (entry("POST", "Nothing", json!({})), vec![pair("entry[1]", "unknown_path")]),
+        (entry("POST", "Eligibility/$evaluate", json!({})), vec![pair("entry[1]", "unknown_path")]),
         (
             family("H", &[reference("7")]),
             vec![pair("entry[1].resource.member[0].entity.reference", "unresolved_reference")],
@@ -98,6 +98,7 @@ fn one_refused_entry_refuses_the_whole_and_is_named() {
         let answer = send(&client, "transaction", vec![create("1", 1), refused, create("2", 2)]).expect(422);
         assert_eq!(errors(&answer.json()), expected, "{}", answer.text());
         assert!(answer.detail().starts_with("entry[1]: "), "{}", answer.detail());
+        assert_eq!(answer.code(), "transaction_failed");
     }
     assert_eq!(people(&client), 1, "nothing of them was written");
     drop(client.create_individual(&person("1", json!({}))));
@@ -109,7 +110,7 @@ fn what_two_entries_want_names_both() {
     let client = app.client(ALL);
     program::create(&app, "P", json!({}));
     let answer = send(&client, "transaction", vec![create("1", 1), create("2", 2), create("1", 3)]).expect(422);
-    assert_eq!(errors(&answer.json()), [pair("entry[2]", "conflict"), pair("entry[0]", "conflict")]);
+    assert_eq!(errors(&answer.json()), [pair("entry[2]", "identifier_in_use"), pair("entry[0]", "conflict")]);
     let place = |number| json!({"program": format!("Program/{NATIONAL_ID}|P"), "beneficiary": placeholder(number), "status": "draft"});
     let entries = vec![
         create("1", 1),
@@ -117,7 +118,7 @@ fn what_two_entries_want_names_both() {
         entry("POST", "ProgramMembership", place(1)),
     ];
     let answer = send(&client, "transaction", entries).expect(422);
-    assert_eq!(errors(&answer.json()), [pair("entry[2]", "conflict"), pair("entry[1]", "conflict")]);
+    assert_eq!(errors(&answer.json()), [pair("entry[2]", "membership_open"), pair("entry[1]", "conflict")]);
     assert_eq!(people(&client), 0);
 }
 
@@ -126,7 +127,7 @@ fn every_entry_needs_its_scope_and_the_whole_fails_without() {
     let app = TestApp::start();
     let writer = app.client(&["individual:create"]);
     let answer = send(&writer, "transaction", vec![create("1", 1), family("H", &[placeholder(1)])]).expect(422);
-    assert_eq!(errors(&answer.json()), [pair("entry[1]", "forbidden")]);
+    assert_eq!(errors(&answer.json()), [pair("entry[1]", "missing_scope")]);
     assert!(
         answer.detail().contains("Missing required scope group:create. Granted: individual:create"),
         "{}",

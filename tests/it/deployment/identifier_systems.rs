@@ -139,6 +139,7 @@ fn wrong_systems_are_refused_and_known_ones_listed() {
     drop(add(json!({"uri": "urn:x:y"})).expect(201));
     let again = add(json!({"uri": "urn:x:y"})).expect(409);
     assert_eq!(again.detail(), "the identifier system `urn:x:y` is registered already");
+    assert_eq!(again.code(), "already_exists");
     let listed = app.admin().get("/identifier-systems").expect(200).json();
     let origin = |uri: &str| {
         let all = listed["data"].as_array().unwrap();

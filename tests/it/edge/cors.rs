@@ -100,6 +100,7 @@ fn other_pages_may_not() {
         let asked = preflight(&app, daftar_tests::fresh_address(), origin).expect(403);
         assert_eq!(about_origins(&asked), [""; 0], "{origin}");
         assert!(asked.detail().contains("`cors_origins`") && varies_by_origin(&asked), "{origin}");
+        assert_eq!(asked.code(), "origin_not_allowed", "{origin}");
         let head = format!("GET /api/v2/Individual HTTP/1.1\r\nOrigin: {origin}\r\n{bearer}");
         let answer = raw(&app, daftar_tests::fresh_address(), &head).expect(200);
         assert_eq!(about_origins(&answer), [""; 0], "whoever is no browser may ask: {origin}");

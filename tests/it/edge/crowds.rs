@@ -98,6 +98,7 @@ fn connections_that_do_nothing_make_room_and_requests_under_way_do_not() {
     }
     let refused = app.anonymous().request("GET", "/metadata").send();
     is_told_to_come_back(&refused, "too many connections are open");
+    assert_eq!(refused.code(), "too_many_connections");
     is_healthy(&app.anonymous());
     assert_eq!(app.admin().get("/clients").status, 200, "the administrator has places of their own");
     assert!(metric(&app, "daftar_connections_cut_total{reason=\"made_room\"}") >= 12.0);
@@ -112,7 +113,9 @@ fn so_many_requests_are_worked_on_at_once() {
     let first = under_way(&client);
     assert_eq!(client.post("/Individual", &json!({})).status, 422, "the second place");
     let second = under_way(&client);
-    is_told_to_come_back(&client.post("/Individual", &json!({})), "too many requests");
+    let refused = client.post("/Individual", &json!({}));
+    is_told_to_come_back(&refused, "too many requests");
+    assert_eq!(refused.code(), "overloaded");
     let token = app.token_request().body(daftar_tests::token::FORM, "grant_type=client_credentials").send();
     assert_eq!((token.status, &token.json()["error"]), (503, &json!("temporarily_unavailable")));
     is_healthy(&app.anonymous());

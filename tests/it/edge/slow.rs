@@ -58,6 +58,7 @@ fn a_body_that_stops_or_takes_too_long_is_answered_408() {
     let request = client.request("POST", "/Individual").body("application/json", "{").declare_length(100);
     let late = request.send().expect(408);
     assert!(late.detail().contains("did not arrive within"), "{}", late.detail());
+    assert_eq!([stalled.code(), late.code()], ["request_timeout"; 2]);
 }
 
 #[test]

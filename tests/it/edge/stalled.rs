@@ -151,6 +151,7 @@ fn a_batch_gathers_no_more_than_its_client_may_leave_unread() {
     let statuses: Vec<_> = response["entry"].as_array().unwrap().iter().map(|entry| &entry["response"]).collect();
     assert_eq!(statuses.iter().map(|one| &one["status"]).collect::<Vec<_>>(), [200, 200, 503, 503]);
     assert_eq!(statuses[3]["retry_after"], 1);
+    assert_eq!(response["entry"][3]["problem"]["code"], "responses_unread");
     while metric(&app, "daftar_responses_waiting_bytes") > 0.0 {}
 }
 

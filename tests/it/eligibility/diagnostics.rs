@@ -86,6 +86,7 @@ fn all_faults_of_a_rule_are_told_at_once() {
     let refused = evaluate(&client, &"is_femal(me) &&\nme.birth_dat > today()".into()).expect(422);
     insta::assert_json_snapshot!(redacted(&refused.json()), @r#"
     {
+      "code": "invalid_expression",
       "detail": "the expression is not valid: line 1, column 1: there is no function `is_femal`; did you mean `is_female`?",
       "diagnostics": [
         {
@@ -111,7 +112,7 @@ fn all_faults_of_a_rule_are_told_at_once() {
       "request_id": "[request_id]",
       "status": 422,
       "title": "Unprocessable Entity",
-      "type": "about:blank"
+      "type": "[public_url]/docs/errors/invalid_expression"
     }
     "#);
 }

@@ -208,6 +208,7 @@ fn an_engine_that_misbehaves_is_stopped_and_goes_on() {
         for place in ["compile", "evaluate"] {
             let (status, answer) = evaluate(&client, &format!("{fault} in {place}"));
             assert_eq!(status, 422, "{fault} in {place}: {answer}");
+            assert_eq!(answer["code"], "evaluation_failed", "{fault} in {place}: {answer}");
             assert_eq!(evaluate(&client, "anything").0, 200, "after {fault} in {place}");
         }
     }

@@ -177,6 +177,7 @@ fn a_decision_depends_on_what_its_rule_asks_about_and_on_nothing_else() {
     drop(app.admin().request("PUT", "/concept-groups/feminine_gender").json(&definition).send().expect(200));
     let refused = client.post("/Eligibility/$evaluate", &again(&body, &first.json())).expect(409);
     assert!(refused.detail().contains("concept groups"), "{}", refused.detail());
+    assert_eq!(refused.code(), "decision_not_repeatable");
 }
 
 #[test]

@@ -42,6 +42,7 @@ fn repeat(client: &ApiClient, decision: &Value) -> Response {
 fn is_not_authentic(response: Response) {
     let refused = response.expect(422).json();
     assert_eq!(errors(&refused), [("decision".to_owned(), "decision_not_authentic".to_owned())], "{refused}");
+    assert_eq!(refused["code"], "decision_not_authentic", "{refused}");
 }
 
 #[test]

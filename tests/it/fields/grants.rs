@@ -56,6 +56,7 @@ fn a_page_holds_no_more_than_a_read() {
     );
     let refused = client.get("/Individual?name=amina").expect(403);
     assert_eq!(errors(&refused.json()), [("name".to_owned(), "field_not_granted".to_owned())]);
+    assert_eq!(refused.code(), "field_not_granted");
     assert!(refused.detail().contains("`name` of `individual`"), "{}", refused.detail());
 }
 

@@ -120,6 +120,7 @@ fn a_misspelt_code_is_answered_with_the_nearest_ones() {
         client.post("/Individual", &person("A-1", json!({"country": "urn:iso:std:iso:3166-1#GERMANY"}))).expect(422);
     insta::assert_json_snapshot!(redacted(&refused.json()), @r#"
     {
+      "code": "validation_failed",
       "detail": "country: `urn:iso:std:iso:3166-1#GERMANY` is no code of its vocabulary; did you mean `urn:iso:std:iso:3166-1#DE` (Germany)?",
       "errors": [
         {
@@ -132,7 +133,7 @@ fn a_misspelt_code_is_answered_with_the_nearest_ones() {
       "request_id": "[request_id]",
       "status": 422,
       "title": "Unprocessable Entity",
-      "type": "about:blank"
+      "type": "[public_url]/docs/errors/validation_failed"
     }
     "#);
 }

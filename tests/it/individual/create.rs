@@ -168,12 +168,13 @@ fn an_identifier_belongs_to_one_person_at_a_time() {
     let refused = client.post("/Individual", &person("A-1", json!({}))).expect(409);
     insta::assert_json_snapshot!(redacted(&refused.json()), @r#"
     {
+      "code": "identifier_in_use",
       "detail": "an identifier of system `urn:svc:vocab:id-type#national_id` is already in use by another record",
       "instance": "/api/v2/Individual",
       "request_id": "[request_id]",
       "status": 409,
       "title": "Conflict",
-      "type": "about:blank"
+      "type": "[public_url]/docs/errors/identifier_in_use"
     }
     "#);
     assert_eq!(client.found(""), ["A-1"]);
@@ -217,6 +218,7 @@ fn an_ended_identifier_of_several_is_ambiguous() {
     }
     let refused = client.get(&path("Individual", "SHARED")).expect(409);
     assert!(refused.detail().contains("several records"), "{}", refused.detail());
+    assert_eq!(refused.code(), "ambiguous_identifier");
 }
 
 #[test]

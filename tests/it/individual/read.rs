@@ -56,12 +56,13 @@ fn wrong_addresses_are_400_and_unknown_ones_404() {
     let unknown = client.get(&path("Individual", "NOBODY")).expect(404);
     insta::assert_json_snapshot!(redacted(&unknown.json()), @r#"
     {
+      "code": "not_found",
       "detail": "no such Individual",
       "instance": "/api/v2/Individual/{identifier}",
       "request_id": "[request_id]",
       "status": 404,
       "title": "Not Found",
-      "type": "about:blank"
+      "type": "[public_url]/docs/errors/not_found"
     }
     "#);
     assert_eq!(client.get("/Individual/urn:unknown:system|x").status, 404);

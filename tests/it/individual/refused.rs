@@ -84,6 +84,7 @@ fn all_faults_are_told_at_once() {
     let refused = client.post("/Individual", &body).expect(422);
     insta::assert_json_snapshot!(redacted(&refused.json()), @r#"
     {
+      "code": "validation_failed",
       "detail": "identifier[1]: the same identifier stands twice (and 3 more)",
       "errors": [
         {
@@ -111,7 +112,7 @@ fn all_faults_are_told_at_once() {
       "request_id": "[request_id]",
       "status": 422,
       "title": "Unprocessable Entity",
-      "type": "about:blank"
+      "type": "[public_url]/docs/errors/validation_failed"
     }
     "#);
 }

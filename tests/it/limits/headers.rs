@@ -47,7 +47,7 @@ fn every_answer_tells_of_the_bucket_that_counted_it() {
         assert_eq!(headers(&client.get("/Individual").expect(200)), (47, left));
     }
     let refused = client.get("/Individual").expect(429);
-    assert_eq!(headers(&refused), (47, 0));
+    assert_eq!((headers(&refused), refused.code().as_str()), ((47, 0), "rate_limited"));
     assert_reset(&refused, 47);
 }
 
@@ -137,4 +137,5 @@ fn the_window_that_is_nearest_its_end_is_told() {
     let refused = client.get("/Individual").expect(429);
     assert_eq!(headers(&refused), (19, 0));
     assert!(refused.detail().contains("the limit of 19 requests a day"), "{}", refused.detail());
+    assert_eq!(refused.code(), "quota_exceeded");
 }

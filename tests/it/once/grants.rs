@@ -30,7 +30,7 @@ fn without_the_scope_nothing_is_answered_again() {
     assert_eq!((&entries[1]["response"]["status"], &entries[1]["response"]["etag"]), (&json!(200), &json!("\"2\"")));
     let refused = again(2).expect(422);
     assert_eq!(refused.detail(), format!("entry[1]: {missing}; the transaction was made when it was sent before"));
-    assert_eq!(errors(&refused.json()), [("entry[1]".to_owned(), "forbidden".to_owned())]);
+    assert_eq!(errors(&refused.json()), [("entry[1]".to_owned(), "missing_scope".to_owned())]);
     assert!(!is_replay(&refused));
     let id = refused.header("x-request-id").unwrap();
     let lines = app.admin().get(&format!("/audit?request_id={id}")).expect(200).json()["data"].take();

@@ -182,6 +182,7 @@ fn a_pack_that_does_not_answer_is_503_and_spoils_nothing_else() {
         let refused = create(&client, code, code).expect(503);
         assert!(refused.detail().contains("`urn:ilo:isco-08` does not answer"), "{code}: {}", refused.detail());
         assert!(refused.header("retry-after").is_some(), "{code}");
+        assert_eq!(refused.code(), "vocabulary_unavailable", "{code}");
         let body = json!({"expression": format!("me.occupation == code('{OCCUPATION}#{code}')"), "subjects": [{"type": "individual"}]});
         assert_eq!(client.post("/Eligibility/$evaluate", &body).status, 503, "{code}");
         assert_eq!(create(&client, &format!("{code}-2"), "FARM+FISH").status, 201, "after {code}");

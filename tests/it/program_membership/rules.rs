@@ -18,6 +18,7 @@ fn an_enforced_expression_lets_in_whom_it_holds_for_and_overrides() {
     drop(enrol("1", json!({})).expect(201));
     let refused = enrol("3", json!({})).expect(409).json();
     assert_eq!((&refused["outcome"], &refused["missing"]), (&json!("not_eligible"), &json!([])), "{refused}");
+    assert_eq!(refused["code"], "not_eligible", "{refused}");
     let refused = enrol("2", json!({})).expect(409).json();
     assert_eq!(
         (&refused["outcome"], &refused["missing"]),
@@ -58,6 +59,7 @@ fn a_rule_that_a_later_change_breaks_is_told_to_whoever_enrols_and_to_the_admini
     let refused = enrol(json!({})).expect(409);
     let detail = refused.detail();
     assert!(detail.contains("cannot be evaluated any more") && detail.contains("`sons`"), "{detail}");
+    assert_eq!(refused.code(), "program_rule_failed");
     drop(enrol(json!({"override": {"reason": "decided by hand"}})).expect(201));
     let all = app.client(&["eligibility:read", "program:read", "individual:read"]);
     let body = json!({"program": program_reference("P"), "subjects": [{}]});
@@ -102,6 +104,7 @@ fn nobody_enters_a_program_that_is_over() {
     for id in ["P", "Q"] {
         let refused = client.post("/ProgramMembership", &place(id, "1", json!({"status": ENROLLED}))).expect(409);
         assert!(refused.detail().contains("has ended or is not active"), "{}", refused.detail());
+        assert_eq!(refused.code(), "program_closed");
     }
     let past = json!({"status": "exited", "enrollment_date": "2025-01-01", "exit_date": "2025-12-31"});
     drop(client.post("/ProgramMembership", &place("P", "1", past)).expect(201));

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use daftar::domain::error_code::{ERROR_PAGES_PATH, ErrorCode};
 use serde_json::Value;
 
 /// An answer.
@@ -94,6 +95,13 @@ impl Response {
         body["detail"].as_str().unwrap_or_else(|| panic!("`detail` is no string: {body}")).to_owned()
     }
 
+    /// The `code` of a refusal.
+    #[must_use]
+    pub fn code(&self) -> String {
+        let body = self.json();
+        body["code"].as_str().unwrap_or_else(|| panic!("`code` is no string: {body}")).to_owned()
+    }
+
     /// Fails the test unless the status is this one.
     #[track_caller]
     #[must_use]
@@ -130,11 +138,23 @@ impl Response {
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{request}: {body}");
         assert_eq!(body["status"], self.status, "{request}");
         assert_eq!(body["request_id"], request_id, "{request}");
-        assert!(body["title"].is_string() && body["type"].is_string(), "{request}: {body}");
+        assert!(body["title"].is_string(), "{request}: {body}");
+        check_code(&body);
         if let Some(instance) = body["instance"].as_str() {
             assert!(is_route(instance), "{request}: `{instance}` is no route");
         }
     }
+}
+
+/// Fails the test unless a problem's code is one of the table, with its status, and its type the address of the page about it.
+#[track_caller]
+fn check_code(problem: &Value) {
+    let code = problem["code"].as_str().and_then(ErrorCode::parse).map(ErrorCode::entry);
+    let entry = code.unwrap_or_else(|| panic!("the code is not one of the table: {problem}"));
+    assert_eq!(problem["status"], entry.status, "{problem}");
+    let page = format!("{ERROR_PAGES_PATH}/{}", entry.name);
+    let kind = problem["type"].as_str().and_then(|kind| kind.strip_suffix(&page));
+    assert!(kind.is_some_and(|url| url.starts_with("http")), "the type is not the page about the code: {problem}");
 }
 
 /// The headers that tell a caller of its limits.

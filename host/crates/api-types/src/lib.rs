@@ -5,4 +5,5 @@
 //! at once, before such a value becomes a type of the domain.
 
 pub mod admin;
+pub mod problem;
 pub mod public;

@@ -1,13 +1,14 @@
 //! Why an operation did not happen, in the registry's own words.
 //!
-//! **Invariant:** no status codes here, and `Display` may be shown to the client: no secret, no other record's data. The
-//! cause stays in `source()` and goes to the log.
+//! **Invariant:** `Display` may be shown to the client: no secret, no other record's data. The cause stays in `source()` and goes to the
+//! log. Statuses are in the table of [`crate::error_code`], and nowhere else.
 
 pub mod contained;
 pub mod files;
 
 use crate::client::ClientId;
 use crate::code::Namespace;
+use crate::error_code::ErrorCode;
 use crate::manifest::PluginName;
 use crate::record::{RecordKind, VersionId};
 use crate::scope::{Resource, ScopeSet};
@@ -69,6 +70,12 @@ pub enum AppError {
     /// The request is understood and asks for something that cannot be.
     #[error("{}", summary(.0))]
     Invalid(Vec<FieldProblem>),
+    /// One value is not valid, for a reason with a code of its own.
+    #[error("{}", located(.1))]
+    InvalidValue(ErrorCode, FieldProblem),
+    /// The cursor is not one of this server for this search.
+    #[error("{0}")]
+    InvalidCursor(&'static str),
     /// Absent, or hidden from this client: one answer for both.
     #[error("no such {0}")]
     NotFound(RecordKind),
@@ -125,9 +132,12 @@ pub enum AppError {
     /// A plugin was refused; says at which step and why.
     #[error("{0}")]
     Plugin(String),
-    /// Something with that name exists, or the state forbids it.
-    #[error("{0}")]
-    Conflict(String),
+    /// The present state does not allow it, for the reason that the code names.
+    #[error("{1}")]
+    Conflict(ErrorCode, String),
+    /// A dry run checked the operation, which could be done. A dry run takes it for success; no client receives it.
+    #[error("it was checked and could be done, and nothing was written")]
+    DryRun,
     /// The program's expression does not let the beneficiary in.
     #[error(
         "the program's eligibility expression says `{outcome}`{}; enrol with `override {{reason}}` to go against it",
@@ -186,6 +196,43 @@ impl AppError {
     #[must_use]
     pub fn invalid(field: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
         Self::Invalid(vec![FieldProblem { field: field.into(), code, message: message.into() }])
+    }
+
+    /// The present state does not allow it.
+    #[must_use]
+    pub fn conflict(code: ErrorCode, detail: impl Into<String>) -> Self {
+        Self::Conflict(code, detail.into())
+    }
+
+    /// The code by which clients know the reason.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Malformed(_) => ErrorCode::MalformedRequest,
+            Self::InvalidCursor(_) => ErrorCode::InvalidCursor,
+            Self::Invalid(_) => ErrorCode::ValidationFailed,
+            Self::InvalidValue(code, _) | Self::Conflict(code, _) => *code,
+            Self::NotFound(_) | Self::NotThere(_) | Self::UnknownClient(_) | Self::UnknownPlugin(_) => {
+                ErrorCode::NotFound
+            }
+            Self::Ambiguous => ErrorCode::AmbiguousIdentifier,
+            Self::IdentifierInUse { .. } => ErrorCode::IdentifierInUse,
+            Self::VersionMismatch { .. } => ErrorCode::VersionMismatch,
+            Self::Overtaken => ErrorCode::WriteConflict,
+            Self::MissingScope { .. } => ErrorCode::MissingScope,
+            Self::FieldNotGranted { .. } => ErrorCode::FieldNotGranted,
+            Self::Plugin(_) => ErrorCode::PluginRejected,
+            Self::NotEligible { .. } => ErrorCode::NotEligible,
+            // An expression that was evaluated had no diagnostics.
+            Self::Expression(problem) if problem.diagnostics.is_empty() => ErrorCode::EvaluationFailed,
+            Self::Expression(_) => ErrorCode::InvalidExpression,
+            Self::NoEngine => ErrorCode::NoEligibilityEngine,
+            Self::VocabularyUnavailable(_) => ErrorCode::VocabularyUnavailable,
+            Self::PluginSetAside { .. } => ErrorCode::PluginSuspended,
+            Self::Busy => ErrorCode::Overloaded,
+            Self::Unavailable(_) => ErrorCode::StorageUnavailable,
+            Self::DryRun | Self::Internal(_) => ErrorCode::InternalError,
+        }
     }
 
     /// Whether it is due to an outage, which is logged by itself.

@@ -17,6 +17,7 @@ pub mod context;
 pub mod deployment;
 pub mod eligibility;
 pub mod error;
+pub mod error_code;
 pub mod explanation;
 pub mod extension;
 pub mod fair;

@@ -47,6 +47,7 @@ use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::calendar::format_instant;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
+use daftar_domain::error_code::ErrorCode;
 use daftar_sandbox::ArchivedPlugins;
 use daftar_store::StoreError;
 use daftar_store::archive::{Archive, Kept, Mark, Snapshot};
@@ -134,8 +135,9 @@ impl Backups {
     /// A conflict while another backup is made; when the store or the keys cannot be read.
     pub async fn begin(&self, ctx: &OpContext, keys: Keys) -> Result<BackupBytes, AppError> {
         let making = Arc::clone(&self.making).try_lock_owned().map_err(|_| {
-            AppError::Conflict(
-                "a backup is being made: wait until it is finished, or end the one who reads it".to_owned(),
+            AppError::conflict(
+                ErrorCode::OperationInProgress,
+                "a backup is being made: wait until it is finished, or end the one who reads it",
             )
         })?;
         let taken = self.take(keys).await?;

@@ -206,7 +206,9 @@ pub fn is_no_fault_of_the_line(error: &AppError) -> bool {
         | AppError::Unavailable(_)
         | AppError::Internal(_) => true,
         AppError::Malformed(_)
+        | AppError::InvalidCursor(_)
         | AppError::Invalid(_)
+        | AppError::InvalidValue(..)
         | AppError::NotFound(_)
         | AppError::NotThere(_)
         | AppError::Ambiguous
@@ -218,7 +220,8 @@ pub fn is_no_fault_of_the_line(error: &AppError) -> bool {
         | AppError::UnknownPlugin(_)
         | AppError::Plugin(_)
         | AppError::Overtaken
-        | AppError::Conflict(_)
+        | AppError::DryRun
+        | AppError::Conflict(..)
         | AppError::NotEligible { .. }
         | AppError::Expression(_) => false,
     }

@@ -20,6 +20,7 @@ use daftar_domain::client::{Client, ClientId, ClientName, ClientSecret, ClientSt
 use daftar_domain::consent_filter::Purpose;
 use daftar_domain::context::{Clock, IdSource, OpContext};
 use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::field::{FieldName, FieldSet};
 use daftar_domain::grant::Grants;
 use daftar_domain::organization::{LegalBasis, Organization};
@@ -236,7 +237,8 @@ impl ClientAdministration {
         let revoke = move |client: &mut Client, _| {
             let (id, held) = (&client.id, &client.grants);
             if !held.contains(scope) {
-                return Err(AppError::Conflict(format!("`{id}` does not hold `{scope}` itself; it holds: {held}")));
+                let detail = format!("`{id}` does not hold `{scope}` itself; it holds: {held}");
+                return Err(AppError::Conflict(ErrorCode::Conflict, detail));
             }
             client.grants.remove(scope);
             Ok(())

@@ -7,6 +7,7 @@ use crate::vocabulary_publisher::{Decision, VocabularyPublisher};
 use daftar_domain::context::OpContext;
 use daftar_domain::deployment::{CONCEPT_GROUPS_MAX, Deployment, Setting, SettingKey};
 use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::vocabulary::{ConceptGroup, Selection};
 pub use daftar_vocabulary::limits::{DESCRIPTION_TEXT_BYTES_MAX, SELECTIONS_MAX};
 use daftar_vocabulary::{Generation, LookUpProblem, check_concept_group};
@@ -30,7 +31,7 @@ pub async fn set_concept_group(
         let is_new = deployment.concept_group(&group.name).is_none();
         if is_new && deployment.concept_groups().len() >= CONCEPT_GROUPS_MAX {
             let message = format!("there are {CONCEPT_GROUPS_MAX} concept groups, and no more are kept");
-            return Err(AppError::Conflict(message));
+            return Err(AppError::Conflict(ErrorCode::LimitReached, message));
         }
         Ok(Decision::Put(Box::new(Setting::ConceptGroup(group))))
     };

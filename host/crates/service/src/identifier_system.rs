@@ -8,6 +8,7 @@ use daftar_domain::code::CodeUri;
 use daftar_domain::context::OpContext;
 use daftar_domain::deployment::{Deployment, Setting, SettingKey};
 use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::identifier::SystemUri;
 use daftar_domain::identifier_system::{IDENTIFIER_SYSTEMS_MAX, IdentifierSystem};
 use daftar_domain::vocabulary::ID_TYPE_NAMESPACE;
@@ -34,11 +35,12 @@ pub async fn add(
             return Err(AppError::invalid("uri", "id_type", message));
         }
         if deployment.identifier_system(&new.uri).is_some() {
-            return Err(AppError::Conflict(format!("the identifier system `{}` is registered already", new.uri)));
+            let message = format!("the identifier system `{}` is registered already", new.uri);
+            return Err(AppError::Conflict(ErrorCode::AlreadyExists, message));
         }
         if deployment.identifier_systems().len() >= IDENTIFIER_SYSTEMS_MAX {
             let message = format!("there are {IDENTIFIER_SYSTEMS_MAX} identifier systems, and no more are kept");
-            return Err(AppError::Conflict(message));
+            return Err(AppError::Conflict(ErrorCode::LimitReached, message));
         }
         Ok(Decision::Put(Box::new(Setting::IdentifierSystem(new))))
     };

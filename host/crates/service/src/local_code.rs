@@ -8,6 +8,7 @@ use daftar_domain::code::{Code, CodeNumber, CodeUri, Namespace};
 use daftar_domain::context::OpContext;
 use daftar_domain::deployment::{Deployment, Setting};
 use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::local_code::{
     EXTENSIBLE_NAMESPACES, IdTarget, IdTypeRule, LOCAL_CODES_MAX, LocalCode, LocalOrigin, LocalStanding, ValuePattern,
     check_labels, check_reference, parse_code,
@@ -213,10 +214,11 @@ fn checked(
     if deployment.local_code(&new.uri).is_some() || records > 0 {
         let message =
             format!("`{}` was a code here before and is never given another meaning; choose another", new.uri);
-        return Err(AppError::Conflict(message));
+        return Err(AppError::Conflict(ErrorCode::AlreadyExists, message));
     }
     if deployment.local_codes().len() >= LOCAL_CODES_MAX {
-        return Err(AppError::Conflict(format!("there are {LOCAL_CODES_MAX} local codes, and no more are kept")));
+        let message = format!("there are {LOCAL_CODES_MAX} local codes, and no more are kept");
+        return Err(AppError::Conflict(ErrorCode::LimitReached, message));
     }
     let rule = IdTypeRule { pattern: new.pattern, target: new.target.unwrap_or_default() };
     Ok(LocalCode {
@@ -265,7 +267,7 @@ fn refuse_known(vocabulary: &Vocabulary, uri: &CodeUri) -> Result<(), AppError> 
     } else {
         return Ok(());
     };
-    Err(AppError::Conflict(message))
+    Err(AppError::Conflict(ErrorCode::AlreadyExists, message))
 }
 
 /// The concept of a code of the same vocabulary.
@@ -300,7 +302,7 @@ fn starter(generation: &Generation, uri: &CodeUri, now: jiff::Timestamp) -> Resu
     if !is_extensible || !concept.is_starter() {
         let message =
             format!("`{uri}` belongs to its vocabulary's owner and is read-only; only local codes are deprecated");
-        return Err(AppError::Conflict(message));
+        return Err(AppError::Conflict(ErrorCode::Conflict, message));
     }
     Ok(LocalCode {
         uri: uri.clone(),
@@ -322,7 +324,7 @@ fn own<'a>(deployment: &'a Deployment, uri: &CodeUri) -> Result<&'a LocalCode, A
         LocalOrigin::Deployment => Ok(code),
         LocalOrigin::StarterSet => {
             let message = format!("`{uri}` comes with a pack; it can be deprecated, not changed");
-            Err(AppError::Conflict(message))
+            Err(AppError::Conflict(ErrorCode::Conflict, message))
         }
     }
 }

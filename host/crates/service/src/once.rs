@@ -15,7 +15,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use daftar_domain::client::ClientId;
 use daftar_domain::context::OpContext;
-use daftar_domain::error::AppError;
+use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::idempotency::{IdempotencyKey, RememberedAnswer, RememberedRequest, RequestName};
 use daftar_store::Store;
 
@@ -80,7 +81,7 @@ impl Requests {
     ///
     /// # Errors
     /// [`AppError::Conflict`] while another one of that name is being done, and when the client has as many names as are kept;
-    /// [`AppError::Invalid`] when the name was given to another request.
+    /// [`AppError::InvalidValue`] when the name was given to another request.
     pub async fn begin(
         self: &Arc<Self>,
         ctx: &OpContext,
@@ -95,7 +96,7 @@ impl Requests {
             Entry::Occupied(_) => {
                 let detail =
                     "a request with this `Idempotency-Key` is being done: send it again in a moment for its answer";
-                return Err(AppError::Conflict(detail.to_owned()));
+                return Err(AppError::conflict(ErrorCode::RequestInProgress, detail));
             }
         }
         // From here on dropping it ends it.
@@ -103,8 +104,10 @@ impl Requests {
         let earlier = store.remembered(&once.client, &once.key).await?;
         once.earlier = earlier.into_iter().filter(|request| request.is_kept_at(ctx.now)).collect();
         if once.earlier.iter().any(|request| request.digest != digest) {
-            let message = "it was given to another request: take a new key for each request";
-            return Err(AppError::invalid("Idempotency-Key", "reused_key", message));
+            let (field, message) =
+                ("Idempotency-Key", "it was given to another request: take a new key for each request");
+            let problem = FieldProblem { field: field.to_owned(), code: "reused_key", message: message.to_owned() };
+            return Err(AppError::InvalidValue(ErrorCode::IdempotencyKeyReused, problem));
         }
         let more = parts.saturating_sub(once.earlier.len() as u64);
         if more > 0 {
@@ -126,9 +129,10 @@ impl Requests {
         }
         let max = self.per_client_max;
         let would_be = if parts == 1 { "it would be one more".to_owned() } else { format!("it would be {parts} more") };
-        Err(AppError::Conflict(format!(
+        let detail = format!(
             "at most {max} requests of a client are remembered by their `Idempotency-Key`, {count} of this client are, and {would_be}: send it without a key, or wait until the oldest are a day old"
-        )))
+        );
+        Err(AppError::Conflict(ErrorCode::IdempotencyKeysExhausted, detail))
     }
 
     /// How many requests of a client are remembered.
@@ -262,7 +266,7 @@ mod tests {
         let (ctx, store, requests) = (context(), SledStore::temporary(), bounded(100));
         let mut first = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap();
         let error = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap_err();
-        assert!(matches!(error, AppError::Conflict(_)), "{error}");
+        assert!(matches!(error, AppError::Conflict(ErrorCode::RequestInProgress, _)), "{error}");
         assert!(!first.is_done_meanwhile(&ctx, &store, 0).await.unwrap());
         do_it(&ctx, &store, &first).await;
         assert!(first.is_done_meanwhile(&ctx, &store, 0).await.unwrap());
@@ -272,7 +276,7 @@ mod tests {
         assert!(again.earlier(0).is_some());
         drop(again);
         let error = requests.begin(&ctx, &store, named("k", [2; 32])).await.unwrap_err();
-        assert!(matches!(error, AppError::Invalid(_)), "{error}");
+        assert!(matches!(error, AppError::InvalidValue(ErrorCode::IdempotencyKeyReused, _)), "{error}");
         drop(requests.begin(&ctx, &store, named("other", [2; 32])).await.unwrap());
     }
 

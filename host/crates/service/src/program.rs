@@ -17,6 +17,7 @@ use daftar_domain::change::Details;
 use daftar_domain::context::OpContext;
 use daftar_domain::eligibility::Diagnostic;
 use daftar_domain::error::{AppError, FieldProblem, FieldUse};
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::program::{ELIGIBILITY, Program, ProgramDetails};
@@ -199,6 +200,7 @@ pub async fn rule_of(
 async fn as_it_stood(registry: &Registry, program: &Program, then: VersionId) -> Result<Arc<Program>, AppError> {
     let record = registry.store.record_version(RecordKind::Program, program.id, then).await?;
     record.and_then(ProgramDetails::of).ok_or_else(|| {
-        AppError::Conflict(format!("the decision names version {then} of the program, and there is no such version"))
+        let detail = format!("the decision names version {then} of the program, and there is no such version");
+        AppError::Conflict(ErrorCode::DecisionNotRepeatable, detail)
     })
 }

@@ -16,6 +16,7 @@ use daftar_auth::{RotationError, SigningKeyRings};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::context::{Clock, OpContext};
 use daftar_domain::error::AppError;
+use daftar_domain::error_code::ErrorCode;
 use daftar_store::shared::{Shared, Turn};
 
 /// What the audit log calls the keys that sign.
@@ -219,14 +220,16 @@ fn refused(error: RotationError) -> AppError {
     match error {
         RotationError::Overlap { .. } => AppError::invalid("overlap_s", "out_of_range", error.to_string()),
         RotationError::NoOverlap => AppError::invalid("overlap_s", "contradiction", error.to_string()),
-        RotationError::Full { .. } | RotationError::FullForGood { .. } => AppError::Conflict(error.to_string()),
+        RotationError::Full { .. } | RotationError::FullForGood { .. } => {
+            AppError::conflict(ErrorCode::LimitReached, error.to_string())
+        }
         RotationError::Key(error) => unusable(error),
     }
 }
 
 fn unusable(error: KeyError) -> AppError {
     match error {
-        KeyError::Changed(_) => AppError::Conflict(error.to_string()),
+        KeyError::Changed(_) => AppError::conflict(ErrorCode::Conflict, error.to_string()),
         KeyError::File(_) | KeyError::Entropy(_) | KeyError::Refused { .. } => AppError::Unavailable(error.into()),
     }
 }

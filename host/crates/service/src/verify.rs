@@ -12,6 +12,7 @@ use crate::audit::{self, AuditLog};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::verification::{Finding, Part, Remedy, VerificationEvent, number_name, record_name};
 use daftar_index::verify::{ROWS_PER_CHECK, RowProblem};
@@ -66,10 +67,10 @@ impl Verifier {
     /// # Errors
     /// [`AppError::Conflict`] while another one goes on, and where there is nothing to look through; when the store fails.
     pub async fn begin(&self, ctx: &OpContext) -> Result<Look, AppError> {
-        let store = self.store.clone().ok_or_else(|| AppError::Conflict(IN_DATABASE.to_owned()))?;
+        let store = self.store.clone().ok_or_else(|| AppError::conflict(ErrorCode::Conflict, IN_DATABASE))?;
         if self.is_running.swap(true, Ordering::AcqRel) {
             let detail = "the register is being looked through already: wait for that to end, or stop it";
-            return Err(AppError::Conflict(detail.to_owned()));
+            return Err(AppError::conflict(ErrorCode::OperationInProgress, detail));
         }
         let running = Running(Arc::clone(&self.is_running));
         let entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, Vec::new());

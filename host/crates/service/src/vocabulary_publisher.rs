@@ -27,6 +27,7 @@ use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::context::OpContext;
 use daftar_domain::deployment::{Deployment, Setting, SettingKey};
 use daftar_domain::error::AppError;
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::manifest::PluginName;
 use daftar_domain::module::KnownModules;
 use daftar_store::shared::{Shared, Turn};
@@ -182,8 +183,8 @@ impl VocabularyPublisher {
             }
         };
         let table = self.number(&packs, &decided).await?;
-        let generation =
-            build(&packs, &decided, table).map_err(|problems| AppError::Conflict(in_one_line(&problems)))?;
+        let generation = build(&packs, &decided, table)
+            .map_err(|problems| AppError::Conflict(ErrorCode::Conflict, in_one_line(&problems)))?;
         let mut entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, vec![target.to_owned()]);
         entry.note = Some(note.to_owned());
         let write =

@@ -2,11 +2,9 @@
 
 use daftar_domain::client::ClientId;
 use daftar_domain::error::{AppError, Cause};
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::{RecordKind, VersionId};
-
-/// What is said of a write that was only to be checked, and could be made.
-pub const REHEARSED: &str = "it was checked and could be done, and nothing was written";
 
 /// What is said of a folder, a database or a backup whose stored forms no release reads.
 pub const BEFORE_FIRST_RELEASE: &str = "was made before the first release, and this daftar does not read it: export its records with the program that made it \
@@ -36,7 +34,7 @@ pub enum StoreError {
     #[error("a request of that name was done already")]
     AlreadyDone,
     /// The write could be made; it was only to be checked.
-    #[error("{REHEARSED}")]
+    #[error("it was checked and could be done, and nothing was written")]
     Rehearsed,
     /// There is no record of that key.
     #[error("no such {0}")]
@@ -91,12 +89,12 @@ impl From<StoreError> for AppError {
             StoreError::NotFound(kind) => Self::NotFound(kind),
             StoreError::Overtaken => Self::Overtaken,
             StoreError::ClientNotFound(id) => Self::UnknownClient(id),
-            StoreError::ClientExists(_)
-            | StoreError::ClientChanged(_)
-            | StoreError::MembershipOpen
-            | StoreError::AlreadyDone
-            | StoreError::Rehearsed => Self::Conflict(error.to_string()),
-            StoreError::LimitReached(what) => Self::Conflict(what.to_owned()),
+            StoreError::ClientExists(_) => Self::conflict(ErrorCode::AlreadyExists, error.to_string()),
+            StoreError::ClientChanged(_) => Self::conflict(ErrorCode::WriteConflict, error.to_string()),
+            StoreError::MembershipOpen => Self::conflict(ErrorCode::MembershipOpen, error.to_string()),
+            StoreError::AlreadyDone => Self::conflict(ErrorCode::RequestInProgress, error.to_string()),
+            StoreError::Rehearsed => Self::DryRun,
+            StoreError::LimitReached(what) => Self::conflict(ErrorCode::LimitReached, what),
             StoreError::TooLarge { .. } => Self::invalid("", "too_large", error.to_string()),
             StoreError::Overloaded => Self::Busy,
             StoreError::NotReady => Self::Unavailable(error.into()),
@@ -120,6 +118,17 @@ mod tests {
         assert_eq!(problems.iter().map(|problem| problem.code).collect::<Vec<_>>(), ["too_large"]);
 
         let error = AppError::from(StoreError::LimitReached("too many owners"));
-        assert!(matches!(&error, AppError::Conflict(what) if what == "too many owners"), "{error}");
+        assert!(
+            matches!(&error, AppError::Conflict(ErrorCode::LimitReached, what) if what == "too many owners"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn what_others_changed_concurrently_is_a_write_conflict() {
+        let client = ClientId::parse("a-client").unwrap();
+        for error in [StoreError::Overtaken, StoreError::ClientChanged(client)] {
+            assert_eq!(AppError::from(error).code(), ErrorCode::WriteConflict);
+        }
     }
 }

@@ -57,7 +57,7 @@ use daftar_domain::record::{Record, RecordId, RecordKind, VersionId};
 
 use self::audit_log::{AuditRemoval, AuditRemoved};
 use self::change_log::{HistoryMark, RegisterId, Touched};
-pub use self::error::{BEFORE_FIRST_RELEASE, REHEARSED, StoreError};
+pub use self::error::{BEFORE_FIRST_RELEASE, StoreError};
 pub use self::write::{
     Committed, NewCodes, NumbersGiven, Operation, RecordDetails, RestsOn, Write, Written, changes_records,
 };

@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 
 use axum::extract::{FromRequestParts, Request, State};
+use axum::http::header;
 use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -13,6 +13,7 @@ use crate::api::middleware::answer::RequestInfo;
 use crate::state::AppState;
 use daftar_domain::audit::{Actor, AuditAction};
 use daftar_domain::context::OpContext;
+use daftar_domain::error_code::ErrorCode;
 
 /// Where the metrics page is, on the admin listener and on its own.
 pub const METRICS_PATH: &str = "/metrics";
@@ -40,9 +41,13 @@ pub async fn require_token(State(app): State<AppState>, request: Request, next: 
     if let Some(info) = request.extensions().get::<RequestInfo>() {
         info.trail.set_caller(Actor::Unknown, AuditAction::Authenticate);
     }
+    let code = if request.headers().contains_key(header::AUTHORIZATION) {
+        ErrorCode::TokenInvalid
+    } else {
+        ErrorCode::TokenMissing
+    };
     let detail = "the admin token is missing or wrong: send the content of `admin.token` of the data folder as `Authorization: Bearer <token>`";
-    let problem = Problem::new(StatusCode::UNAUTHORIZED, detail)
-        .with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"daftar admin\"");
+    let problem = Problem::new(code, detail).with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"daftar admin\"");
     ApiError::from(problem).into_response()
 }
 

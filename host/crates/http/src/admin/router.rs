@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -21,6 +21,7 @@ use crate::api::middleware::answer::{answer, answer_administrator};
 use crate::api::routes::health;
 use crate::api::routes::workbench::{serve_file, serve_page};
 use crate::state::AppState;
+use daftar_domain::error_code::ErrorCode;
 
 /// Where the admin API begins.
 pub const BASE_PATH: &str = "/admin/v1";
@@ -125,10 +126,10 @@ async fn workbench_file(NamePath(name): NamePath, _: NoParameters, headers: Head
 }
 
 async fn unknown_path() -> ApiError {
-    Problem::new(StatusCode::NOT_FOUND, "there is nothing at this path of the admin API").into()
+    Problem::new(ErrorCode::UnknownPath, "there is nothing at this path of the admin API").into()
 }
 
 async fn unknown_method() -> ApiError {
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this method is not offered here; the `Allow` header names what is")
+    Problem::new(ErrorCode::MethodNotAllowed, "this method is not offered here; the `Allow` header names what is")
         .into()
 }

@@ -6,7 +6,7 @@
 use postcard::{from_bytes, to_stdvec};
 use serde::{Deserialize, Serialize};
 
-use super::error::{ApiError, Problem};
+use super::error::ApiError;
 use super::extract::query::Parameters;
 use crate::state::AppState;
 use daftar_domain::context::OpContext;
@@ -73,7 +73,7 @@ pub fn read(
     let Some(Ok(Form::V1 { values, record, passed })) = said.map(|said| from_bytes(&said)) else {
         let detail = "`_cursor` is not one that this server gave this client for this search: follow `links.next` as it is, with \
             the same filters and the same `_sort`, or begin again without `_cursor`";
-        return Err(Problem::malformed(detail).into());
+        return Err(AppError::InvalidCursor(detail).into());
     };
     let values = values.into_iter().map(|value| match value {
         Value::Missing => SortValue::Missing,

@@ -1,4 +1,4 @@
-//! Status codes and problem bodies: the one place that knows both.
+//! Problems: errors on their way to the client, with the code, the status and the body of the response.
 //!
 //! A handler's error becomes a [`Problem`] in the response's extensions; [`crate::api::middleware::answer`] writes it out,
 //! because only there the request id and the matched route are known.
@@ -7,8 +7,10 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use daftar_domain::eligibility::Diagnostic;
+use daftar_api_types::problem as body;
+use daftar_domain::eligibility::{Diagnostic, Severity};
 use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::error_code::{ERROR_PAGES_PATH, ErrorCode};
 
 /// The most field problems that one answer lists.
 const PROBLEMS_MAX: usize = 50;
@@ -16,8 +18,8 @@ const PROBLEMS_MAX: usize = 50;
 /// An error on its way to the client.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    /// The status.
-    pub status: StatusCode,
+    /// The reason, which has a status.
+    pub code: ErrorCode,
     /// One sentence for the client.
     pub detail: String,
     /// Problems of single fields.
@@ -33,11 +35,11 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem with a status and a sentence. A 503 says when a new attempt is worth it.
+    /// A problem with a code and a sentence. A 503 says when a new attempt is worth it.
     #[must_use]
-    pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+    pub fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
         let problem = Self {
-            status,
+            code,
             detail: detail.into(),
             errors: Vec::new(),
             diagnostics: Vec::new(),
@@ -45,7 +47,7 @@ impl Problem {
             headers: Vec::new(),
             is_outage: false,
         };
-        if status == StatusCode::SERVICE_UNAVAILABLE {
+        if problem.status() == StatusCode::SERVICE_UNAVAILABLE {
             return problem.with_header(header::RETRY_AFTER, RETRY_AFTER_S);
         }
         problem
@@ -54,7 +56,13 @@ impl Problem {
     /// 400: the request cannot be understood.
     #[must_use]
     pub fn malformed(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, detail)
+        Self::new(ErrorCode::MalformedRequest, detail)
+    }
+
+    /// The status of the response.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.code.entry().status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     /// The same problem with a header in place of one of that name; one whose value cannot be a header is left out.
@@ -74,57 +82,55 @@ impl Problem {
         header.and_then(|(_, value)| value.to_str().ok()?.parse().ok())
     }
 
-    /// The body as JSON.
+    /// The body as JSON, of a server that clients know by that URL.
     #[must_use]
-    pub fn body(&self, instance: Option<&str>, request_id: &str) -> Vec<u8> {
-        let errors: Vec<ErrorItem<'_>> = self.errors.iter().take(PROBLEMS_MAX).map(ErrorItem::from).collect();
-        let diagnostics: Vec<DiagnosticItem<'_>> = self.diagnostics.iter().map(DiagnosticItem::from).collect();
-        let body = Body {
-            kind: "about:blank",
-            title: self.status.canonical_reason().unwrap_or("Error"),
-            status: self.status.as_u16(),
-            detail: &self.detail,
-            instance,
-            request_id,
-            errors: if errors.is_empty() { None } else { Some(errors) },
-            diagnostics: if diagnostics.is_empty() { None } else { Some(diagnostics) },
-            outcome: self.outcome.as_ref().map(|told| told.0),
-            missing: self.outcome.as_ref().map(|told| told.1.as_slice()),
+    pub fn body(&self, public_url: &str, instance: Option<&str>, request_id: &str) -> Vec<u8> {
+        let (status, omitted) = (self.status(), self.errors.len().saturating_sub(PROBLEMS_MAX));
+        let outcome = self.outcome.as_ref();
+        let body = body::Problem {
+            kind: page_url(public_url, self.code),
+            code: self.code.name().to_owned(),
+            title: status.canonical_reason().unwrap_or("Error").to_owned(),
+            status: status.as_u16(),
+            detail: self.detail.clone(),
+            instance: instance.map(str::to_owned),
+            request_id: request_id.to_owned(),
+            errors: self.errors.iter().take(PROBLEMS_MAX).map(field_problem).collect(),
+            errors_omitted: u64::try_from(omitted).ok().filter(|omitted| *omitted > 0),
+            diagnostics: self.diagnostics.iter().map(diagnostic).collect(),
+            outcome: outcome.map(|told| match told.0 {
+                "undetermined" => body::Outcome::Undetermined,
+                _ => body::Outcome::NotEligible,
+            }),
+            missing: outcome.map(|told| told.1.clone()),
         };
         serde_json::to_vec(&body).unwrap_or_default()
     }
 }
 
-#[derive(Serialize)]
-struct Body<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    title: &'a str,
-    status: u16,
-    detail: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instance: Option<&'a str>,
-    request_id: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    errors: Option<Vec<ErrorItem<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    diagnostics: Option<Vec<DiagnosticItem<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    missing: Option<&'a [String]>,
+/// The address of the page about a code, of a server that clients know by that URL.
+#[must_use]
+pub fn page_url(public_url: &str, code: ErrorCode) -> String {
+    format!("{public_url}{ERROR_PAGES_PATH}/{}", code.name())
 }
 
-#[derive(Serialize)]
-struct ErrorItem<'a> {
-    field: &'a str,
-    code: &'a str,
-    message: &'a str,
+fn field_problem(problem: &FieldProblem) -> body::FieldProblem {
+    let FieldProblem { field, code, message } = problem.clone();
+    body::FieldProblem { field, code: code.to_owned(), message }
 }
 
-impl<'a> From<&'a FieldProblem> for ErrorItem<'a> {
-    fn from(problem: &'a FieldProblem) -> Self {
-        Self { field: &problem.field, code: problem.code, message: &problem.message }
+fn diagnostic(diagnostic: &Diagnostic) -> body::Diagnostic {
+    body::Diagnostic {
+        severity: match diagnostic.severity {
+            Severity::Error => body::Severity::Error,
+            Severity::Warning => body::Severity::Warning,
+        },
+        code: diagnostic.code.clone(),
+        message: diagnostic.message.clone(),
+        line: diagnostic.line,
+        column: diagnostic.column,
+        length: diagnostic.length,
+        suggestion: diagnostic.suggestion.clone(),
     }
 }
 
@@ -143,7 +149,6 @@ pub struct DiagnosticItem<'a> {
 
 impl<'a> From<&'a Diagnostic> for DiagnosticItem<'a> {
     fn from(diagnostic: &'a Diagnostic) -> Self {
-        use daftar_domain::eligibility::Severity;
         Self {
             severity: match diagnostic.severity {
                 Severity::Error => "error",
@@ -162,42 +167,15 @@ impl<'a> From<&'a Diagnostic> for DiagnosticItem<'a> {
 /// How long a client waits after a 503 before it tries again.
 pub const RETRY_AFTER_S: &str = "1";
 
-impl Problem {
-    /// The status of an error.
-    #[must_use]
-    pub fn status_of(error: &AppError) -> StatusCode {
-        match error {
-            AppError::Malformed(_) => StatusCode::BAD_REQUEST,
-            AppError::MissingScope { .. } | AppError::FieldNotGranted { .. } => StatusCode::FORBIDDEN,
-            AppError::NotFound(_) | AppError::NotThere(_) | AppError::UnknownClient(_) | AppError::UnknownPlugin(_) => {
-                StatusCode::NOT_FOUND
-            }
-            AppError::Ambiguous
-            | AppError::IdentifierInUse { .. }
-            | AppError::VersionMismatch { .. }
-            | AppError::Overtaken
-            | AppError::NotEligible { .. }
-            | AppError::Conflict(_) => StatusCode::CONFLICT,
-            AppError::Invalid(_) | AppError::Expression(_) | AppError::Plugin(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            AppError::PluginSetAside { .. }
-            | AppError::Busy
-            | AppError::NoEngine
-            | AppError::VocabularyUnavailable(_)
-            | AppError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-            AppError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        }
-    }
-}
-
 impl From<AppError> for Problem {
     fn from(error: AppError) -> Self {
-        let problem = Self::new(Self::status_of(&error), error.to_string());
+        let problem = Self::new(error.code(), error.to_string());
         if error.is_outage() {
             return Self { is_outage: true, ..problem };
         }
         match error {
             AppError::Invalid(errors) => Self { errors, ..problem },
-            AppError::NotThere(error) => Self { errors: vec![error], ..problem },
+            AppError::NotThere(error) | AppError::InvalidValue(_, error) => Self { errors: vec![error], ..problem },
             AppError::NotEligible { outcome, missing } => {
                 Self { outcome: Some(Box::new((outcome, missing))), ..problem }
             }
@@ -223,6 +201,7 @@ impl From<AppError> for Problem {
                 problem
             }
             AppError::Malformed(_)
+            | AppError::InvalidCursor(_)
             | AppError::NotFound(_)
             | AppError::UnknownClient(_)
             | AppError::UnknownPlugin(_)
@@ -230,7 +209,8 @@ impl From<AppError> for Problem {
             | AppError::IdentifierInUse { .. }
             | AppError::VersionMismatch { .. }
             | AppError::Overtaken
-            | AppError::Conflict(_)
+            | AppError::Conflict(..)
+            | AppError::DryRun
             | AppError::Plugin(_)
             | AppError::Busy
             | AppError::NoEngine
@@ -263,7 +243,7 @@ impl<E: Into<Problem>> From<E> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = self.0.status.into_response();
+        let mut response = self.0.status().into_response();
         response.extensions_mut().insert(*self.0);
         response
     }
@@ -278,7 +258,7 @@ mod tests {
     #[test]
     fn every_503_says_once_when_a_new_attempt_is_worth_it() {
         let unavailable = [
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "later"),
+            Problem::new(ErrorCode::NotReady, "later"),
             Problem::from(AppError::Busy),
             Problem::from(AppError::NoEngine),
             Problem::from(AppError::VocabularyUnavailable(Namespace::parse("urn:x:y").unwrap())),
@@ -286,12 +266,41 @@ mod tests {
             Problem::from(AppError::PluginSetAside { plugin: PluginName::parse("cel").unwrap(), retry_after_s: 7 }),
         ];
         for problem in unavailable {
-            assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE, "{problem:?}");
+            assert_eq!(problem.status(), StatusCode::SERVICE_UNAVAILABLE, "{problem:?}");
             let waits = problem.headers.iter().filter(|(name, _)| *name == header::RETRY_AFTER);
             let waits: Vec<&str> = waits.map(|(_, value)| value.to_str().unwrap()).collect();
             let expected = if problem.detail.contains("cel") { "7" } else { RETRY_AFTER_S };
             assert_eq!(waits, [expected], "{problem:?}");
         }
         assert!(Problem::malformed("x").headers.is_empty());
+    }
+
+    #[test]
+    fn a_defect_is_told_by_its_request_id_alone() {
+        let problem = Problem::from(AppError::internal("the secret of the matter"));
+        assert_eq!((problem.code, problem.status()), (ErrorCode::InternalError, StatusCode::INTERNAL_SERVER_ERROR));
+        let body = String::from_utf8(problem.body("http://127.0.0.1", None, "the-request")).unwrap();
+        assert!(body.contains("the-request") && !body.contains("secret"), "{body}");
+    }
+
+    #[test]
+    fn every_code_has_a_status_that_http_knows() {
+        for code in ErrorCode::ALL {
+            let status = Problem::new(*code, "x").status();
+            assert_eq!((status.as_u16(), status.canonical_reason().is_some()), (code.entry().status, true), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_lists_fifty_problems_and_counts_the_rest() {
+        let error = |at| FieldProblem { field: format!("a[{at}]"), code: "required", message: "x".to_owned() };
+        for (count, listed, omitted) in [(50, 50, None), (53, 50, Some(3))] {
+            let problem = Problem::from(AppError::Invalid((0..count).map(error).collect()));
+            let body = problem.body("https://registry.example", Some("/api/v2/Individual"), "r");
+            let body: body::Problem = serde_json::from_slice(&body).unwrap();
+            assert_eq!((body.errors.len(), body.errors_omitted), (listed, omitted));
+            assert_eq!(body.kind, "https://registry.example/docs/errors/validation_failed");
+            assert_eq!((body.code.as_str(), body.status), ("validation_failed", 422));
+        }
     }
 }

@@ -5,7 +5,7 @@ mod table;
 use std::collections::BTreeMap;
 
 use axum::Router;
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::{Method, Uri};
 use axum::routing::MethodRouter;
 
 use super::access::Access;
@@ -15,6 +15,7 @@ use super::extract::auth::Public;
 use super::{middleware, once};
 use crate::state::AppState;
 
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::scope::Resource;
 pub use table::endpoints;
 
@@ -83,22 +84,22 @@ async fn unknown_path(_: Public, uri: Uri) -> ApiError {
     } else {
         "there is nothing at this path; GET /metadata, /openapi.json and /docs say what there is"
     };
-    Problem::new(StatusCode::NOT_FOUND, detail).into()
+    Problem::new(ErrorCode::UnknownPath, detail).into()
 }
 
 async fn unknown_method(_: Public, method: Method) -> ApiError {
     let detail = format!("{method} is not offered at this path; the `Allow` header names what is");
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).into()
+    Problem::new(ErrorCode::MethodNotAllowed, detail).into()
 }
 
 async fn unknown_within() -> ApiError {
     let detail = "there is nothing at this path that a batch may call: it reads and writes individuals, groups, programs, memberships and consents, and reads vocabularies";
-    Problem::new(StatusCode::NOT_FOUND, detail).into()
+    Problem::new(ErrorCode::UnknownPath, detail).into()
 }
 
 async fn unknown_method_within(method: Method) -> ApiError {
     let detail = format!("{method} is not offered at this path, at least not within a batch");
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).into()
+    Problem::new(ErrorCode::MethodNotAllowed, detail).into()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::audit::AuditLog;
 use crate::registry::Registry;
 use daftar_domain::context::Clock;
 use daftar_domain::error::AppError;
+use daftar_domain::error_code::ErrorCode;
 use daftar_store::Store;
 use daftar_store::overlay::Overlay;
 
@@ -60,7 +61,7 @@ impl ImportDesk {
                 "{TAKEN}: one at a time; retry when it has ended, or {} seconds after it was interrupted",
                 KEPT_FOR.as_secs()
             );
-            return Err(AppError::Conflict(detail));
+            return Err(AppError::conflict(ErrorCode::OperationInProgress, detail));
         }
         let dry_run = current.take().filter(|current| current.id == *id).and_then(|current| current.dry_run);
         *current = Some(Current { id: id.clone(), is_running: true, since: now, dry_run });

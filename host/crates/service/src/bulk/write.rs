@@ -26,7 +26,6 @@ use daftar_domain::program_membership::{MembershipSlot, OVERRIDE, OVERRIDE_REASO
 use daftar_domain::record::{RecordId, RecordKind, VersionCondition};
 use daftar_domain::subject::SubjectReference;
 use daftar_domain::value::Values;
-use daftar_store::REHEARSED;
 use daftar_store::overlay::is_of_dry_run;
 use daftar_vocabulary::LanguagePreference;
 
@@ -304,7 +303,7 @@ impl Importer {
 /// What could be done is done, where it was only to be checked.
 fn rehearsed(result: LineResult, done: Done) -> LineResult {
     match result {
-        Err(AppError::Conflict(said)) if said == REHEARSED => Ok(done),
+        Err(AppError::DryRun) => Ok(done),
         other => other,
     }
 }

@@ -10,6 +10,7 @@ use daftar_auth::secret::new_client_secret;
 use daftar_domain::client::{Client, ClientId, ClientSecret};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
+use daftar_domain::error_code::ErrorCode;
 
 /// The most secrets that a client has at a time: as many as a check compares for any client.
 pub const SECRETS_MAX: usize = 4;
@@ -50,7 +51,7 @@ impl ClientAdministration {
                 refuse_tokens_until(client, now);
             }
             if client.secrets.len() >= SECRETS_MAX {
-                return Err(AppError::Conflict(too_many(client)));
+                return Err(AppError::Conflict(ErrorCode::LimitReached, too_many(client)));
             }
             for old in &mut client.secrets {
                 old.expires_at = Some(old.expires_at.map_or(until, |expires_at| expires_at.min(until)));

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use daftar_domain::code::{CodeUri, Namespace};
 use daftar_domain::eligibility::{Field, PlacedQuestion, Question, Reference, Schema};
 use daftar_domain::error::AppError;
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::record::VersionId;
 use daftar_domain::vocabulary::Selection;
 use daftar_vocabulary::Generation;
@@ -79,7 +80,7 @@ impl Decision {
         if self.is_by_consent != now.is_by_consent {
             let told =
                 "the decision was made for a client with another visibility: one sees by consent, the other does not";
-            return Err(AppError::Conflict(told.to_owned()));
+            return Err(AppError::conflict(ErrorCode::DecisionNotRepeatable, told));
         }
         Ok(())
     }
@@ -97,10 +98,13 @@ impl Decision {
         }
         match now.vocabularies.iter().find(|one| !self.vocabularies.iter().any(|then| then.namespace == one.namespace))
         {
-            Some(new) => Err(AppError::Conflict(format!(
-                "the decision was made without the vocabulary `{}`, which is installed now and which the rule asks about",
-                new.namespace
-            ))),
+            Some(new) => Err(AppError::conflict(
+                ErrorCode::DecisionNotRepeatable,
+                format!(
+                    "the decision was made without the vocabulary `{}`, which is installed now and which the rule asks about",
+                    new.namespace
+                ),
+            )),
             None => Ok(()),
         }
     }
@@ -111,16 +115,20 @@ impl Decision {
     /// [`AppError::Conflict`] naming the first record that was not.
     pub fn check_records(&self, read: &BTreeMap<String, VersionId>) -> Result<(), AppError> {
         match self.versions.iter().find(|(reference, version)| read.get(*reference) != Some(*version)) {
-            Some((reference, version)) => Err(AppError::Conflict(format!(
-                "the decision names `{reference}` at version {version}, which this request does not read: there is no such record or version for this client, or the request is another than the one decided"
-            ))),
+            Some((reference, version)) => Err(AppError::conflict(
+                ErrorCode::DecisionNotRepeatable,
+                format!(
+                    "the decision names `{reference}` at version {version}, which this request does not read: there is no such record or version for this client, or the request is another than the one decided"
+                ),
+            )),
             None => Ok(()),
         }
     }
 }
 
 fn gone(then: &str, now: &str) -> AppError {
-    AppError::Conflict(format!("the decision was made with {then}, and that is not installed any more: {now}"))
+    let detail = format!("the decision was made with {then}, and that is not installed any more: {now}");
+    AppError::Conflict(ErrorCode::DecisionNotRepeatable, detail)
 }
 
 /// The vocabularies that a rule depends on: of the fields that it reads, the codes that it names, and its concept groups.

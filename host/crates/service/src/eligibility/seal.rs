@@ -23,7 +23,8 @@ use daftar_auth::DecisionKeyRing;
 use daftar_auth::decision_key::SealFault;
 use daftar_domain::audit::Actor;
 use daftar_domain::context::OpContext;
-use daftar_domain::error::AppError;
+use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::error_code::ErrorCode;
 
 /// The kind and the version of what is signed.
 const PREFIX: &str = "daftar decision 1";
@@ -115,11 +116,9 @@ impl Signed {
 /// The error for a decision that was changed, is not sealed, or was given to another recipient: one response for all three.
 #[must_use]
 pub fn not_authentic() -> AppError {
-    AppError::invalid(
-        "decision",
-        "decision_not_authentic",
-        "the decision was not issued by this register to this client or its organization, or it was changed: send it back unchanged, or ask again without it",
-    )
+    let message = "the decision was not issued by this register to this client or its organization, or it was changed: send it back unchanged, or ask again without it";
+    let (field, code) = ("decision".to_owned(), "decision_not_authentic");
+    AppError::InvalidValue(ErrorCode::DecisionNotAuthentic, FieldProblem { field, code, message: message.to_owned() })
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use daftar_domain::code::{CodeNumber, Namespace};
 use daftar_domain::context::OpContext;
 use daftar_domain::deployment::Deployment;
 use daftar_domain::error::AppError;
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::local_code::LocalCode;
 use daftar_domain::manifest::{PluginKind, PluginName};
 use daftar_domain::vocabulary::{ID_TYPE_NAMESPACE, Selection};
@@ -48,12 +49,12 @@ impl PluginAdministration {
                 let message = format!(
                     "{uses} records use codes of `{name}`; they stay as they are when it is removed by force, and show codes without displays"
                 );
-                return Err(AppError::Conflict(message));
+                return Err(AppError::Conflict(ErrorCode::PluginInUse, message));
             }
             Some(uses) => format!("removes it; {uses} records use its codes"),
             None if !is_forced => {
                 let message = format!("`{name}` is not loaded, so its uses cannot be counted; remove it by force");
-                return Err(AppError::Conflict(message));
+                return Err(AppError::Conflict(ErrorCode::PluginInUse, message));
             }
             None => "removes it; it was not loaded, so its uses were not counted".to_owned(),
         };
@@ -71,7 +72,7 @@ impl PluginAdministration {
         if let Some(changed) = changed.as_ref().filter(|changed| !changed.reasons.is_empty() && !is_forced) {
             let reasons: Vec<&str> = changed.reasons.values().map(String::as_str).collect();
             let message = format!("other packs need `{name}` and go out of force when it is removed by force: ");
-            return Err(AppError::Conflict(message + &reasons.join("; ")));
+            return Err(AppError::Conflict(ErrorCode::PluginInUse, message + &reasons.join("; ")));
         }
         let with_it = self.registry.vocabularies.current();
         let mut left_behind = None;
@@ -113,7 +114,7 @@ impl PluginAdministration {
             let uses = self.records_using(pack.vocabularies()).await?;
             if uses > 0 && !is_forced {
                 let message = format!("{uses} records took up codes of `{name}` while it was being removed; it stays");
-                return Err(AppError::Conflict(message));
+                return Err(AppError::Conflict(ErrorCode::PluginInUse, message));
             }
             let held = self.held_codes(pack.vocabularies()).await?;
             let kept = kept::of_removed(pack.vocabularies(), deployment, generation, &held);
@@ -183,7 +184,7 @@ fn refuse_with_local_codes(name: &PluginName, pack: &CheckedPack, deployment: &D
     let message = format!(
         "{count} active local codes belong to vocabularies of `{name}`; they go out of force when it is removed by force, and come back with it"
     );
-    Err(AppError::Conflict(message))
+    Err(AppError::Conflict(ErrorCode::PluginInUse, message))
 }
 
 /// Refuses to take away a vocabulary that concept groups of the deployment select codes of.
@@ -202,7 +203,7 @@ fn refuse_with_groups(name: &PluginName, pack: &CheckedPack, deployment: &Deploy
         "concept groups of the deployment select codes of `{name}`: {}; set them anew without these codes or reset them first; when it is removed by force, rules that ask for them are undetermined",
         names.join(", ")
     );
-    Err(AppError::Conflict(message))
+    Err(AppError::Conflict(ErrorCode::PluginInUse, message))
 }
 
 /// How many of the deployment's own codes that are in use belong to vocabularies.

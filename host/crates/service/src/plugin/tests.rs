@@ -129,7 +129,7 @@ async fn a_pack_that_is_not_loaded_is_listed_with_the_reason_and_removed_by_forc
 
     let ctx = administrator();
     let refused = plugins.remove(&ctx, &name("test"), false).await.unwrap_err();
-    assert!(matches!(&refused, AppError::Conflict(reason) if reason.contains("is not loaded")), "{refused}");
+    assert!(matches!(&refused, AppError::Conflict(_, reason) if reason.contains("is not loaded")), "{refused}");
     assert_eq!(test.library.removed(), []);
     plugins.remove(&ctx, &name("test"), true).await.unwrap();
     assert_eq!((plugins.unloaded(), test.library.removed()), (Vec::new(), vec![name("test")]));

@@ -8,6 +8,7 @@ use crate::{audit, identifiers, records, visibility};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldUse};
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::program_membership::{MembershipStatus, ProgramMembership};
@@ -103,11 +104,13 @@ pub(super) async fn find(
             let open = matching(ctx, registry, conditions, page).await?;
             match (open.ids.as_slice(), &program) {
                 ([only], Some(_)) if known.allows("status") => records::by_id(store, *only).await,
-                (_, None) => Err(AppError::Conflict(
-                    "the beneficiary has several memberships: name the program with `?program=`, or the membership by its own identifier".to_owned(),
+                (_, None) => Err(AppError::conflict(
+                    ErrorCode::SeveralMemberships,
+                    "the beneficiary has several memberships: name the program with `?program=`, or the membership by its own identifier",
                 )),
-                (_, Some(_)) => Err(AppError::Conflict(
-                    "the beneficiary has several memberships in that program and none that is known to be open: name the membership by its own identifier".to_owned(),
+                (_, Some(_)) => Err(AppError::conflict(
+                    ErrorCode::SeveralMemberships,
+                    "the beneficiary has several memberships in that program and none that is known to be open: name the membership by its own identifier",
                 )),
             }
         }

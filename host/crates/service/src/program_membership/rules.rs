@@ -6,6 +6,7 @@ use super::name_of;
 use super::replace::Present;
 use super::write::problem;
 use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::program_membership::{
     ENROLLMENT_DATE, EXIT_DATE, EXIT_REASON, MembershipStatus, ProgramMembershipDetails,
 };
@@ -28,7 +29,7 @@ pub(super) fn check_transition(present: Option<&Present<'_>>, to: MembershipStat
     let entry = entry(present.map(|present| present.before.details.status()), to);
     if entry.is_err() && present.is_some_and(|present| !present.seen.allows("status")) {
         let message = format!("a membership cannot become `{}` from where it stands", to.name());
-        return Err(AppError::Conflict(message));
+        return Err(AppError::Conflict(ErrorCode::TransitionNotAllowed, message));
     }
     entry
 }
@@ -44,7 +45,7 @@ fn entry(from: Option<MembershipStatus>, to: MembershipStatus) -> Result<Entry, 
             some => format!("it may become {}", some.join(", ")),
         };
         let message = format!("a membership that is `{}` cannot become `{}`: {what_may}", from.name(), to.name());
-        return Err(AppError::Conflict(message));
+        return Err(AppError::Conflict(ErrorCode::TransitionNotAllowed, message));
     }
     let enters = to == MembershipStatus::Enrolled && from != Some(to);
     Ok(if enters { Entry::Enrolled } else { Entry::Other })

@@ -15,6 +15,7 @@ use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::calendar::utc_day;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::program::{ELIGIBILITY, Program, ProgramDetails, ProgramPhase};
@@ -171,7 +172,7 @@ pub(super) async fn write(
     match registry.store.commit(write).await {
         Ok(committed) => records::written(committed),
         Err(error @ StoreError::MembershipOpen) => {
-            Err(AppError::Conflict(format!("{error}; change that one, or end it first")))
+            Err(AppError::conflict(ErrorCode::MembershipOpen, format!("{error}; change that one, or end it first")))
         }
         Err(error) => Err(error.into()),
     }
@@ -199,9 +200,12 @@ async fn ask(
         }
         // Who overrides the word of an expression need not wait until it can be had.
         Err(_) if is_overridden => Ok(Some(RuleWord::Silent)),
-        Err(AppError::Expression(refused)) => Err(AppError::Conflict(format!(
-            "the program's eligibility expression cannot be evaluated any more ({refused}): the administrator mends it with `daftar program update`, or enrol with `override {{reason}}`"
-        ))),
+        Err(AppError::Expression(refused)) => Err(AppError::conflict(
+            ErrorCode::ProgramRuleFailed,
+            format!(
+                "the program's eligibility expression cannot be evaluated any more ({refused}): the administrator mends it with `daftar program update`, or enrol with `override {{reason}}`"
+            ),
+        )),
         Err(other) => Err(other),
     }
 }
@@ -210,7 +214,7 @@ fn check_open(program: &Program, today: jiff::civil::Date) -> Result<(), AppErro
     if program.details.is_active() && program.details.phase(today) != ProgramPhase::Ended {
         return Ok(());
     }
-    Err(AppError::Conflict("nobody is enrolled in a program that has ended or is not active".to_owned()))
+    Err(AppError::conflict(ErrorCode::ProgramClosed, "nobody is enrolled in a program that has ended or is not active"))
 }
 
 fn check_target(program: &Program, beneficiary: &SubjectReference, problems: &mut Vec<FieldProblem>) {

@@ -36,7 +36,7 @@ impl ExportCursor {
     /// Opens one.
     ///
     /// # Errors
-    /// [`AppError::Malformed`] when it is none of this register.
+    /// [`AppError::InvalidCursor`] when it is none of this register.
     pub fn open(seal: &CursorSeal, text: &str) -> Result<Self, AppError> {
         let read = || {
             let said: [u8; BYTES] = seal.open(PURPOSE, text)?.try_into().ok()?;
@@ -49,6 +49,6 @@ impl ExportCursor {
             })
         };
         let detail = "`cursor` is none that an export of this register gave; leave it out to begin anew";
-        read().ok_or_else(|| AppError::Malformed(detail.to_owned()))
+        read().ok_or_else(|| AppError::InvalidCursor(detail))
     }
 }

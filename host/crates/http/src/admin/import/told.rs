@@ -30,7 +30,8 @@ pub fn sentence(counts: &ImportCounts) -> String {
 #[must_use]
 pub fn rejected(line: u64, error: AppError) -> ImportLine {
     let (field, code) = place_of(&error);
-    let Problem { status, detail, errors, .. } = Problem::from(error);
+    let status = error.code().entry().status;
+    let Problem { detail, errors, .. } = Problem::from(error);
     let errors = errors.into_iter().take(PROBLEMS_MAX);
     let mut errors: Vec<ImportErrorBody> = errors
         .map(|problem| ImportErrorBody {
@@ -43,14 +44,14 @@ pub fn rejected(line: u64, error: AppError) -> ImportLine {
         let (field, code) = (field.to_owned(), code.to_owned());
         errors.push(ImportErrorBody { field, code, message: detail.clone() });
     }
-    ImportLine::Rejected { line, status: status.as_u16(), detail, errors }
+    ImportLine::Rejected { line, status, detail, errors }
 }
 
 /// Why an import or export stopped.
 #[must_use]
 pub fn stopped_by(error: AppError) -> StoppedBody {
-    let Problem { status, detail, .. } = Problem::from(error);
-    StoppedBody { status: status.as_u16(), detail }
+    let Problem { code, detail, .. } = Problem::from(error);
+    StoppedBody { status: code.entry().status, detail }
 }
 
 /// The last line of an import that stopped.
@@ -68,9 +69,12 @@ fn place_of(error: &AppError) -> (&'static str, &'static str) {
         AppError::VersionMismatch { .. } => ("meta.version_id", "version_mismatch"),
         AppError::NotEligible { .. } => ("status", "not_eligible"),
         AppError::Expression(_) => ("eligibility", "invalid_expression"),
-        AppError::Overtaken | AppError::Conflict(_) => ("", "conflict"),
+        AppError::Overtaken | AppError::Conflict(..) => ("", "conflict"),
         AppError::Malformed(_) => ("", "malformed"),
         AppError::Invalid(_)
+        | AppError::InvalidValue(..)
+        | AppError::InvalidCursor(_)
+        | AppError::DryRun
         | AppError::MissingScope { .. }
         | AppError::FieldNotGranted { .. }
         | AppError::UnknownClient(_)

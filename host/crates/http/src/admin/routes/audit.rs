@@ -14,6 +14,7 @@ use daftar_domain::audit::query::{AuditPosition, AuditQuery};
 use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::calendar::{format_instant, parse_date};
 use daftar_domain::client::ClientId;
+use daftar_domain::error::AppError;
 
 /// How many entries a page has by default.
 const COUNT_DEFAULT: usize = 100;
@@ -38,7 +39,9 @@ pub async fn query(
     let before = match parameters.one("cursor")? {
         None => AuditPosition::END,
         Some(text) => read_cursor(text).ok_or_else(|| {
-            Problem::malformed("`cursor` is none that the audit log gave; leave it out to begin with the newest lines")
+            AppError::InvalidCursor(
+                "`cursor` is none that the audit log gave; leave it out to begin with the newest lines",
+            )
         })?,
     };
     let page = app.audit.query(&ctx, conditions, before, count(&parameters)?).await?;

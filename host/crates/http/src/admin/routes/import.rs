@@ -23,6 +23,7 @@ use daftar_api_types::admin::operation::{ImportCounts, ImportLine};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
+use daftar_domain::error_code::ErrorCode;
 use daftar_service::audit;
 use daftar_service::bulk::desk::Turn;
 use daftar_service::bulk::run::Run;
@@ -146,7 +147,7 @@ fn check_media_type(request: &Request) -> Result<(), Problem> {
         return Ok(());
     }
     let detail = "the body is one JSON object a line: send `Content-Type: application/x-ndjson`";
-    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
+    Err(Problem::new(ErrorCode::UnsupportedMediaType, detail))
 }
 
 type BodyStream = BoxStream<'static, Result<Bytes, axum::Error>>;

@@ -1,6 +1,6 @@
 //! A batch: each entry by itself, one after the other.
 
-use axum::http::{Method, StatusCode};
+use axum::http::Method;
 use axum::response::Response;
 
 use super::ATTEMPTS_MAX;
@@ -13,6 +13,7 @@ use crate::api::once::answer_of;
 use crate::api::once::replay::DoneBefore;
 use crate::state::AppState;
 use daftar_domain::error::AppError;
+use daftar_domain::error_code::ErrorCode;
 use daftar_service::once::Once;
 use daftar_service::transaction::{NotWritten, Transaction, Undone};
 
@@ -97,11 +98,11 @@ async fn written_once(
 }
 
 fn failed(caller: &Caller, error: AppError) -> Answered {
-    Answered::refused(Problem::from(error), None, &caller.context.request_id)
+    Answered::refused(Problem::from(error), caller)
 }
 
 fn no_room(caller: &Caller) -> Answered {
     let detail =
         "the answers before this one fill the room that the answer to one batch has: ask for it in another batch";
-    Answered::refused(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail), None, &caller.context.request_id)
+    Answered::refused(Problem::new(ErrorCode::ResponseTooLarge, detail), caller)
 }

@@ -21,6 +21,7 @@ use daftar_auth::limits::response_memory::ReservedMemory;
 use daftar_domain::context::OpContext;
 use daftar_domain::context::trail::HeldLines;
 use daftar_domain::error::AppError;
+use daftar_domain::error_code::ErrorCode;
 
 /// Who sends a batch, and how it wants to be answered.
 #[derive(Debug, Clone)]
@@ -29,17 +30,20 @@ pub struct Caller {
     pub context: OpContext,
     /// In which languages: the header that says so, if it was sent.
     pub headers: HeaderMap,
+    /// The URL by which clients know the server.
+    pub public_url: String,
 }
 
 impl Caller {
-    /// The caller of a request with those headers.
+    /// The caller of a request with those headers, to a server of that URL.
     #[must_use]
-    pub fn new(context: OpContext, headers: &HeaderMap) -> Self {
+    pub fn new(context: OpContext, headers: &HeaderMap, public_url: String) -> Self {
         // A list may be sent in several headers.
         let given = headers.get_all(header::ACCEPT_LANGUAGE).iter().filter_map(|value| value.to_str().ok());
         let languages = given.collect::<Vec<_>>().join(",");
         let languages = HeaderValue::from_str(&languages).ok().filter(|value| !value.is_empty());
-        Self { context, headers: languages.map(|value| (header::ACCEPT_LANGUAGE, value)).into_iter().collect() }
+        let headers = languages.map(|value| (header::ACCEPT_LANGUAGE, value)).into_iter().collect();
+        Self { context, headers, public_url }
     }
 }
 
@@ -119,8 +123,7 @@ impl InnerRouter {
         lines: Option<HeldLines>,
         deadline: &Deadline,
     ) -> Result<Answered, ApiError> {
-        let request_id = &caller.context.request_id;
-        let Some(left) = deadline.left() else { return Ok(Answered::not_begun(request_id)) };
+        let Some(left) = deadline.left() else { return Ok(Answered::not_begun(caller)) };
         let done_before = request.done_before;
         let changes_nothing = lines.is_some() || request.method == Method::GET;
         let mut built = Request::builder().method(request.method).uri(request.uri);
@@ -145,7 +148,7 @@ impl InnerRouter {
         }
         match tokio::time::timeout(left, self.answer(request)).await {
             Ok(response) => read(response).await,
-            Err(_) => Ok(Answered::late(changes_nothing, request_id)),
+            Err(_) => Ok(Answered::late(changes_nothing, caller)),
         }
     }
 }
@@ -168,26 +171,26 @@ pub(super) async fn read(response: Response) -> Result<Answered, ApiError> {
 impl Answered {
     /// An answer that is nothing but a problem.
     #[must_use]
-    pub fn refused(problem: Problem, route: Option<&str>, request_id: &str) -> Self {
-        let body = problem.body(route, request_id);
-        Self { status: problem.status, location: None, etag: None, body, problem: Some(problem), memory: None }
+    pub fn refused(problem: Problem, caller: &Caller) -> Self {
+        let body = problem.body(&caller.public_url, None, &caller.context.request_id);
+        Self { status: problem.status(), location: None, etag: None, body, problem: Some(problem), memory: None }
     }
 
     /// There was no time left for it.
-    pub(super) fn not_begun(request_id: &str) -> Self {
+    pub(super) fn not_begun(caller: &Caller) -> Self {
         let detail =
             "the time for a batch was over before this entry, which was not begun: send it again in another batch";
-        Self::refused(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail), None, request_id)
+        Self::refused(Problem::new(ErrorCode::DeadlineExceeded, detail), caller)
     }
 
     /// There was not enough time left for it. What the store was handed already it may still write.
-    fn late(changes_nothing: bool, request_id: &str) -> Self {
+    fn late(changes_nothing: bool, caller: &Caller) -> Self {
         let detail = if changes_nothing {
             "the time for a batch was over before this entry was done, and it changed nothing: send it again by itself, or in a smaller batch"
         } else {
             "the time for a batch was over before this entry was done, and whether it still will be is not known: look before you send it again"
         };
-        Self::refused(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail), None, request_id)
+        Self::refused(Problem::new(ErrorCode::DeadlineExceeded, detail), caller)
     }
 
     /// Whether it was done.
@@ -198,19 +201,22 @@ impl Answered {
 }
 
 #[cfg(test)]
+impl Caller {
+    /// A caller of no particular client.
+    pub(super) fn of_nobody() -> Self {
+        use daftar_domain::{audit::Actor, context::trail::Trail};
+        let now = "2026-03-01T12:00:00Z".parse().unwrap();
+        let context = OpContext::unbound(Actor::System, "r".into(), now, Trail::default());
+        Self::new(context, &HeaderMap::new(), String::new())
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-    use daftar_domain::audit::Actor;
     use daftar_domain::context::FakeClock;
-    use daftar_domain::context::trail::Trail;
-
-    fn caller() -> Caller {
-        let now = "2026-03-01T12:00:00Z".parse().unwrap();
-        let context = OpContext::unbound(Actor::System, "r".into(), now, Trail::default());
-        Caller::new(context, &HeaderMap::new())
-    }
 
     /// How a handler that never comes to an end answers when so much time is left.
     async fn told(method: Method, lines: Option<HeldLines>, left: Duration) -> (StatusCode, String, Option<u64>) {
@@ -219,7 +225,7 @@ mod tests {
         let deadline = Deadline::at(Arc::new(clock), left);
         let request =
             InnerRequest { method, uri: Uri::from_static("/x"), if_match: None, body: None, done_before: None };
-        let answered = router.send(&caller(), request, lines, &deadline).await.unwrap();
+        let answered = router.send(&Caller::of_nobody(), request, lines, &deadline).await.unwrap();
         let problem = answered.problem.unwrap();
         (answered.status, problem.detail.clone(), problem.retry_after_s())
     }

@@ -15,6 +15,7 @@ use crate::state::AppState;
 use daftar_domain::audit::AuditOutcome;
 use daftar_domain::context::trail::HeldLines;
 use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::idempotency::RememberedRequest;
 use daftar_service::once::Once;
 use daftar_service::transaction::{NotWritten, Transaction, Undone};
@@ -149,13 +150,13 @@ fn written(app: &AppState, entries: &[Entry], answers: &[Option<Answered>]) -> R
 fn refusal(at: usize, answered: &Answered, collided_with: Option<usize>, of_the_whole: &str) -> ApiError {
     let name = format!("entry[{at}]");
     let problem = answered.problem.clone();
-    let problem = problem.unwrap_or_else(|| Problem::new(answered.status, "it was refused without a reason"));
+    let problem = problem.unwrap_or_else(|| Problem::new(ErrorCode::InternalError, "it was refused without a reason"));
     let detail = format!("{name}: {}; {of_the_whole}", problem.detail);
-    if problem.status.is_server_error() {
+    if problem.status().is_server_error() {
         return Problem { detail, errors: Vec::new(), ..problem }.into();
     }
     let errors = if problem.errors.is_empty() {
-        vec![FieldProblem { field: name, code: code_of(problem.status), message: problem.detail.clone() }]
+        vec![FieldProblem { field: name, code: problem.code.name(), message: problem.detail.clone() }]
     } else {
         let within = |error: &FieldProblem| {
             let separator = if error.field.is_empty() { "" } else { "." };
@@ -163,27 +164,14 @@ fn refusal(at: usize, answered: &Answered, collided_with: Option<usize>, of_the_
         };
         problem.errors.iter().map(within).collect()
     };
-    let other = collided_with.filter(|other| problem.status == StatusCode::CONFLICT && *other != at);
+    let other = collided_with.filter(|other| problem.status() == StatusCode::CONFLICT && *other != at);
     let other = other.map(|other| FieldProblem {
         field: format!("entry[{other}]"),
         code: "conflict",
         message: format!("entry[{at}] is refused for what this entry of the same transaction writes"),
     });
     let errors = errors.into_iter().chain(other).collect();
-    Problem { status: StatusCode::UNPROCESSABLE_ENTITY, detail, errors, headers: Vec::new(), ..problem }.into()
-}
-
-/// What kind of fault a refusal without named fields is.
-fn code_of(status: StatusCode) -> &'static str {
-    match status {
-        StatusCode::FORBIDDEN => "forbidden",
-        StatusCode::NOT_FOUND => "not_found",
-        StatusCode::METHOD_NOT_ALLOWED => "method_not_allowed",
-        StatusCode::CONFLICT => "conflict",
-        StatusCode::PAYLOAD_TOO_LARGE => "too_large",
-        StatusCode::BAD_REQUEST => "malformed",
-        _ => "refused",
-    }
+    Problem { code: ErrorCode::TransactionFailed, detail, errors, headers: Vec::new(), ..problem }.into()
 }
 
 #[cfg(test)]
@@ -194,9 +182,9 @@ mod tests {
 
     #[test]
     fn an_entry_that_had_no_time_left_refuses_the_whole_and_says_when_to_try_again() {
-        let late = Answered::not_begun("r");
+        let late = Answered::not_begun(&Caller::of_nobody());
         let ApiError(problem) = refusal(2, &late, None, "nothing was written");
-        assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(problem.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert!(problem.detail.starts_with("entry[2]: the time for a batch was over"), "{}", problem.detail);
         assert!(problem.errors.is_empty());
         let waits: Vec<_> = problem.headers.iter().filter(|(name, _)| *name == header::RETRY_AFTER).collect();

@@ -6,11 +6,12 @@
 
 use axum::extract::MatchedPath;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, header};
 
 use crate::api::endpoint::Endpoint;
 use crate::api::error::Problem;
 use crate::state::AppState;
+use daftar_domain::error_code::ErrorCode;
 
 /// The media type of one JSON value a line.
 pub const LINES: &str = "application/x-ndjson";
@@ -40,7 +41,7 @@ pub fn check_offered(headers: &HeaderMap, offered: &[&'static str]) -> Result<()
     }
     let known: Vec<String> = offered.iter().map(|media_type| format!("`{media_type}`")).collect();
     let detail = format!("`Accept` admits nothing that is offered here: this is answered as {}", known.join(" or "));
-    Err(Problem::new(StatusCode::NOT_ACCEPTABLE, detail))
+    Err(Problem::new(ErrorCode::NotAcceptable, detail))
 }
 
 /// Whether a request asks for lines of JSON by name.

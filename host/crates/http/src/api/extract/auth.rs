@@ -15,15 +15,16 @@ use crate::api::error::{ApiError, Problem, RETRY_AFTER_S};
 use crate::api::middleware::answer::RequestInfo;
 use crate::api::middleware::entrance::check_unread;
 use crate::state::AppState;
-use daftar_auth::authenticate::{AuthFault, Authenticated, ChargedTo};
+use daftar_auth::authenticate::{AuthFault, AuthFaultKind, Authenticated, ChargedTo};
 use daftar_auth::limits::response_memory::Reader;
-use daftar_auth::limits::{Decision, Limits};
+use daftar_auth::limits::{Decision, Limits, Refusal};
 use daftar_auth::oauth_error::{OAuthError, OAuthErrorCode};
 use daftar_domain::audit::{Actor, AuditAction};
 use daftar_domain::client::Client;
 use daftar_domain::context::OpContext;
 use daftar_domain::context::trail::{HeldLines, Trail};
 use daftar_domain::error::AppError;
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::scope::{Action, Resource, Scope};
 
 /// A client whose token grants one of the scopes of `R`. Counted in the client's bucket.
@@ -221,7 +222,13 @@ async fn refuse(app: &AppState, info: &RequestInfo, fault: &AuthFault) -> Result
     } else {
         format!("Bearer realm=\"daftar\", error=\"invalid_token\", error_description=\"{fault}\"")
     };
-    let problem = Problem::new(StatusCode::UNAUTHORIZED, fault.to_string());
+    let code = match fault.kind {
+        AuthFaultKind::Missing => ErrorCode::TokenMissing,
+        AuthFaultKind::SeveralHeaders | AuthFaultKind::HeaderText | AuthFaultKind::Token(_) => ErrorCode::TokenInvalid,
+        AuthFaultKind::Expired | AuthFaultKind::Revoked => ErrorCode::TokenExpired,
+        AuthFaultKind::UnknownClient | AuthFaultKind::Disabled => ErrorCode::ClientDisabled,
+    };
+    let problem = Problem::new(code, fault.to_string());
     Ok(problem.with_header(header::WWW_AUTHENTICATE, &challenge).into())
 }
 
@@ -280,8 +287,12 @@ pub(in crate::api) async fn charge_address(app: &AppState, info: &RequestInfo) -
 
 fn accept(info: &RequestInfo, decision: Decision) -> Result<(), ApiError> {
     info.set_rate(decision.headers());
-    let Decision::Refused { retry_after_s, .. } = decision else { return Ok(()) };
-    let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, decision.detail().unwrap_or_default());
+    let Decision::Refused { retry_after_s, refusal, .. } = decision else { return Ok(()) };
+    let code = match refusal {
+        Refusal::Minute | Refusal::Crowded => ErrorCode::RateLimited,
+        Refusal::Day => ErrorCode::QuotaExceeded,
+    };
+    let problem = Problem::new(code, decision.detail().unwrap_or_default());
     Err(problem.with_header(header::RETRY_AFTER, &retry_after_s.to_string()).into())
 }
 

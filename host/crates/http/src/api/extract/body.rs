@@ -4,13 +4,14 @@ use std::fmt;
 
 use axum::body::HttpBody as _;
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use http_body_util::BodyExt as _;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use crate::api::error::{ApiError, Problem};
 use crate::api::middleware::answer::{BodyTimes, RequestInfo};
+use daftar_domain::error_code::ErrorCode;
 
 /// The biggest body of most calls.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
@@ -42,8 +43,7 @@ impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for JsonObject<LIMIT> {
 pub async fn read_bounded(request: Request, limit: usize) -> Result<Vec<u8>, ApiError> {
     let declared = request.headers().get(header::CONTENT_LENGTH);
     let declared = declared.and_then(|value| value.to_str().ok()).and_then(|text| text.parse::<u64>().ok());
-    let too_large =
-        || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is over the limit of {limit} bytes"));
+    let too_large = || Problem::new(ErrorCode::BodyTooLarge, format!("the body is over the limit of {limit} bytes"));
     if declared.is_some_and(|length| length > limit as u64) {
         return Err(too_large().into());
     }
@@ -57,11 +57,11 @@ pub async fn read_bounded(request: Request, limit: usize) -> Result<Vec<u8>, Api
         match tokio::time::timeout(left.min(stall), body.frame()).await {
             Err(_) if left <= stall => {
                 let detail = format!("the body did not arrive within {:?}", whole);
-                return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail).into());
+                return Err(Problem::new(ErrorCode::RequestTimeout, detail).into());
             }
             Err(_) => {
                 let detail = format!("nothing more of the body arrived for {:?}", stall);
-                return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail).into());
+                return Err(Problem::new(ErrorCode::RequestTimeout, detail).into());
             }
             Ok(None) => return Ok(bytes),
             Ok(Some(Err(_))) => return Err(Problem::malformed("the body ended before it was complete").into()),
@@ -79,7 +79,7 @@ pub async fn read_bounded(request: Request, limit: usize) -> Result<Vec<u8>, Api
 
 /// Checks that the headers announce JSON in UTF-8 as it is.
 fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
-    let unsupported = |detail: &str| Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail);
+    let unsupported = |detail: &str| Problem::new(ErrorCode::UnsupportedMediaType, detail);
     let mut content_types = headers.get_all(header::CONTENT_TYPE).iter();
     let content_type = content_types.next().and_then(|value| value.to_str().ok());
     let Some(content_type) = content_type.filter(|text| is_json(text) && content_types.next().is_none()) else {

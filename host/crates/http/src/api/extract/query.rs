@@ -8,6 +8,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::api::dto::nearest::{nearest, shown};
 use crate::api::error::{ApiError, Problem};
+use daftar_domain::error_code::ErrorCode;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::RecordKind;
 use daftar_domain::search::{PAGE_COUNT_MAX, Page};
@@ -213,11 +214,14 @@ fn whole_number(text: &str) -> Option<u64> {
 
 fn unknown_parameter(name: &str, known: &[&str]) -> Problem {
     let shown = shown(name);
-    Problem::malformed(match nearest(&shown, known.iter().copied(), 2) {
-        Some(nearest) => format!("unknown parameter `{shown}`; did you mean `{nearest}`?"),
-        None if known.is_empty() => format!("unknown parameter `{shown}`; this call takes none"),
-        None => format!("unknown parameter `{shown}`; known here: {}", known.join(", ")),
-    })
+    Problem::new(
+        ErrorCode::UnknownParameter,
+        match nearest(&shown, known.iter().copied(), 2) {
+            Some(nearest) => format!("unknown parameter `{shown}`; did you mean `{nearest}`?"),
+            None if known.is_empty() => format!("unknown parameter `{shown}`; this call takes none"),
+            None => format!("unknown parameter `{shown}`; known here: {}", known.join(", ")),
+        },
+    )
 }
 
 fn decode(text: &str) -> Result<String, ApiError> {

@@ -27,6 +27,7 @@ use daftar_auth::limits::RateHeaders;
 use daftar_auth::limits::response_memory::{Reader, ReservedMemory};
 use daftar_domain::audit::{Actor, AuditAction};
 use daftar_domain::context::trail::Trail;
+use daftar_domain::error_code::ErrorCode;
 
 /// How the path of the token endpoint ends: it says in OAuth's form that it cannot answer.
 const TOKEN_ROUTE: &str = "/oauth/token";
@@ -162,11 +163,11 @@ async fn answer_in_span(
     let guarded = AssertUnwindSafe(tokio::time::timeout(timeout, answering)).catch_unwind();
     let mut response = match guarded.await {
         Ok(Ok(response)) => response,
-        Ok(Err(_)) => refusal(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the request took too long, retry later")),
+        Ok(Err(_)) => refusal(Problem::new(ErrorCode::DeadlineExceeded, "the request took too long, retry later")),
         Err(_) => {
             tracing::error!(request.id = %info.id, http.route = route.as_deref(), "a request panicked");
             let detail = "an internal error occurred; the request id identifies it in the server's log";
-            refusal(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail))
+            refusal(Problem::new(ErrorCode::InternalError, detail))
         }
     };
 
@@ -192,7 +193,7 @@ async fn answer_in_span(
         }
     }
     let (status, problem) = (response.status(), response.extensions().get::<Problem>());
-    if let Err(problem) = trail_end.end(problem.map_or(status, |problem| problem.status), problem).await {
+    if let Err(problem) = trail_end.end(problem.map_or(status, Problem::status), problem).await {
         response = refusal(problem);
     }
     let is_of_tokens = route.as_deref().is_some_and(|route| route.ends_with(TOKEN_ROUTE));
@@ -200,10 +201,10 @@ async fn answer_in_span(
         if problem.is_outage && within.is_none() {
             app.note_outage();
         }
-        if is_of_tokens && problem.status == StatusCode::SERVICE_UNAVAILABLE {
+        if is_of_tokens && problem.status() == StatusCode::SERVICE_UNAVAILABLE {
             response = token_unavailable(&problem.detail);
         } else {
-            write_problem(&mut response, &problem, route.as_deref(), &info.id);
+            write_problem(&mut response, &problem, &app.public_url, route.as_deref(), &info.id);
         }
         if within.is_some() {
             // Whoever made the request tells it in words of its own.
@@ -271,9 +272,9 @@ fn refusal(problem: Problem) -> Response {
     response
 }
 
-fn write_problem(response: &mut Response, problem: &Problem, route: Option<&str>, request_id: &str) {
-    *response.status_mut() = problem.status;
-    *response.body_mut() = Body::from(problem.body(route, request_id));
+fn write_problem(response: &mut Response, problem: &Problem, public_url: &str, route: Option<&str>, request_id: &str) {
+    *response.status_mut() = problem.status();
+    *response.body_mut() = Body::from(problem.body(public_url, route, request_id));
     let headers = response.headers_mut();
     headers.remove(header::CONTENT_LENGTH);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));

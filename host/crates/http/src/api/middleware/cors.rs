@@ -11,6 +11,7 @@ use super::answer::RequestInfo;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::auth::charge_address;
 use crate::state::AppState;
+use daftar_domain::error_code::ErrorCode;
 
 /// What a page may ask with.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
@@ -53,7 +54,7 @@ pub(super) async fn answer_preflight(app: &AppState, info: &RequestInfo, origin:
     }
     if origin.is_none() {
         let detail = "pages of this origin may not call the register: an administrator names origins as `cors_origins` in `[server]`";
-        return ApiError::from(Problem::new(StatusCode::FORBIDDEN, detail)).into_response();
+        return ApiError::from(Problem::new(ErrorCode::OriginNotAllowed, detail)).into_response();
     }
     let told = [
         (header::ACCESS_CONTROL_ALLOW_METHODS, METHODS),

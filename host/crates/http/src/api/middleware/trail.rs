@@ -69,14 +69,14 @@ fn is_action(last: &str) -> bool {
 /// The reason of a refusal for the audit log: which fields, and which kinds of faults. What a 401 and a 403 say names faults of
 /// tokens, scopes and fields; other details may repeat what was sent, and stay out.
 fn reason(problem: &Problem) -> String {
-    if matches!(problem.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+    if matches!(problem.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
         return problem.detail.clone();
     }
     let faults: Vec<String> = problem.errors.iter().take(PROBLEMS_MAX).map(fault).collect();
     if !faults.is_empty() {
         return faults.join(", ");
     }
-    problem.status.canonical_reason().unwrap_or("refused").to_lowercase()
+    problem.status().canonical_reason().unwrap_or("refused").to_lowercase()
 }
 
 fn fault(problem: &FieldProblem) -> String {

@@ -1,7 +1,8 @@
-//! The page that shows the document: plain HTML without scripts, and nothing from elsewhere.
+//! The page that shows the document, and those about error codes: plain HTML without scripts, and nothing from elsewhere.
 //!
 //! **Invariant:** every text of the document is escaped; the page's policy lets nothing run and nothing load but its own style.
 
+pub mod errors;
 mod schemas;
 
 use std::fmt::Write as _;
@@ -30,10 +31,11 @@ pub static CONTENT_SECURITY_POLICY: LazyLock<String> = LazyLock::new(|| {
 pub fn page(document: &Value) -> String {
     let title = at(document, &["info", "title"]);
     let version = at(document, &["info", "version"]);
-    let mut html = format!(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{title} API {version}</title><style>{STYLE}</style></head><body><header><h1>{title} API <small>{version}</small></h1><p><a href=\"openapi.json\">openapi.json</a> · <a href=\"metadata\">metadata</a></p></header>",
-        title = escaped(title),
-        version = escaped(version),
+    let (title, version) = (escaped(title), escaped(version));
+    let mut html = head(
+        &format!("{title} API {version}"),
+        &format!("{title} API <small>{version}</small>"),
+        "<a href=\"openapi.json\">openapi.json</a> · <a href=\"metadata\">metadata</a> · <a href=\"docs/errors\">error codes</a>",
     );
     html.push_str("<nav aria-label=\"Contents\"><ul>");
     for tag in list(document, "tags") {
@@ -51,6 +53,13 @@ pub fn page(document: &Value) -> String {
     write_schemas(&mut html, document);
     html.push_str("</main></body></html>\n");
     html
+}
+
+/// The beginning of a page, up to its contents; each part is HTML already.
+fn head(title: &str, heading: &str, links: &str) -> String {
+    format!(
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{title}</title><style>{STYLE}</style></head><body><header><h1>{heading}</h1><p>{links}</p></header>"
+    )
 }
 
 fn write_tag(html: &mut String, document: &Value, tag: &Value) {

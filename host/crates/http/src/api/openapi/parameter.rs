@@ -77,6 +77,7 @@ pub fn of_path(name: &str) -> Option<Parameter> {
             shape::pattern(r"^[^\x00-\x20\x7F-\xA0#/\s]+$").max_length(Some(CODE_BYTES_MAX)),
         ),
         "name" => ("The concept group's name.", shape::pattern("^[a-z][a-z0-9_]*$").max_length(Some(100))),
+        "error_code" => ("The code.", shape::pattern("^[a-z_]+$").max_length(Some(100))),
         "file" => ("The file's name.", shape::pattern("^[A-Za-z0-9_.-]+$").max_length(Some(100))),
         _ => return None,
     };

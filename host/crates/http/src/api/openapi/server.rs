@@ -58,6 +58,27 @@ pub fn docs() -> Operation {
         .example(Example::new("page", "The page"))
 }
 
+/// `GET /docs/errors`
+#[must_use]
+pub fn error_list() -> Operation {
+    error_pages("readErrorCodes", "List the error codes").example(Example::new("list", "Every code"))
+}
+
+/// `GET /docs/errors/{error_code}`
+#[must_use]
+pub fn error_page() -> Operation {
+    error_pages("readErrorCode", "Read what an error code means")
+        .says("`type` of a problem's body is the address of this page.")
+        .refuses(&[404])
+        .example(Example::new("page", "One code").with("error_code", "identifier_in_use"))
+}
+
+fn error_pages(id: &'static str, summary: &'static str) -> Operation {
+    let mut page = Answer::empty(200, "A page in HTML that loads nothing else.").header("Content-Security-Policy");
+    page.bodies.push(("text/html", text().into()));
+    Operation::new(Tag::Server, id, summary).answer(page).conditional(false)
+}
+
 /// `GET /workbench`
 #[must_use]
 pub fn workbench() -> Operation {

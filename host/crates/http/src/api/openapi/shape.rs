@@ -3,6 +3,7 @@
 //! **Invariant:** an object is closed: a member that is not told here is refused in a request and never stands in an answer.
 
 use serde_json::Value;
+use utoipa::PartialSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, ArrayBuilder, KnownFormat, ObjectBuilder, Ref, RefBuilder, Schema,
@@ -60,6 +61,18 @@ pub fn named(name: &str) -> Ref {
 #[must_use]
 pub fn named_as(name: &str, description: &str) -> RefBuilder {
     RefBuilder::new().ref_location_from_schema_name(name).description(Some(description))
+}
+
+/// The shape of a type of the crate of bodies, as answers have it: closed.
+#[must_use]
+pub fn of_type<T: PartialSchema>() -> Shape {
+    match T::schema() {
+        RefOr::T(Schema::Object(mut object)) => {
+            object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
+            object.into()
+        }
+        other => other,
+    }
 }
 
 /// Any text, as answers have it.

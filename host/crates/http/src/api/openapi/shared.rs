@@ -1,4 +1,4 @@
-//! Shapes that several bodies have; they go with `dto/shared.rs`, `dto/reader.rs` and `error.rs`.
+//! Shapes that several bodies have; they go with `dto/shared.rs`, `dto/reader.rs` and the crate of bodies.
 
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Array, ArrayBuilder, SchemaFormat};
@@ -8,6 +8,7 @@ use super::shape::{
     self, CODE_PATTERN, KEY_PATTERN, Members, SYSTEM_PATTERN, Shape, VALUE_PATTERN, any_of, named, pattern, text,
 };
 use crate::api::dto::field::Level;
+use daftar_api_types::problem;
 use daftar_domain::code::{CODE_BYTES_MAX, NAMESPACE_BYTES_MAX};
 use daftar_domain::extension::{ExtensionFields, VALUES_MAX, kind_of};
 use daftar_domain::identifier::{SYSTEM_BYTES_MAX, VALUE_BYTES_MAX};
@@ -27,9 +28,9 @@ pub fn shapes() -> Vec<(String, Shape)> {
         ("Meta", meta()),
         ("Links", links()),
         ("PageMeta", page_meta()),
-        ("Problem", problem()),
-        ("FieldProblem", field_problem()),
-        ("Diagnostic", diagnostic()),
+        ("Problem", shape::of_type::<problem::Problem>()),
+        ("FieldProblem", shape::of_type::<problem::FieldProblem>()),
+        ("Diagnostic", shape::of_type::<problem::Diagnostic>()),
         ("Receipt", receipt()),
         ("Reference", reference()),
         ("IndividualReferenceSent", reference_to(&[RecordKind::Individual])),
@@ -158,41 +159,6 @@ pub fn page_of(name: &str) -> Shape {
         .needs("total", shape::whole(0).description(Some("How many there are in all.")))
         .needs("meta", named("PageMeta"))
         .needs("links", named("Links"))
-        .into()
-}
-
-fn problem() -> Shape {
-    Members::answered("Why a request was refused (RFC 9457).")
-        .needs("type", text())
-        .needs("title", text())
-        .needs("status", shape::whole(400))
-        .needs("detail", text().description(Some("One sentence that says what is wrong and what would be right.")))
-        .may("instance", text().description(Some("The route, never the path.")))
-        .needs("request_id", text().description(Some("As in `X-Request-Id`.")))
-        .may("errors", shape::list(named("FieldProblem")))
-        .may("diagnostics", shape::list(named("Diagnostic")))
-        .may("outcome", shape::word(["not_eligible", "undetermined"]))
-        .may("missing", shape::list(text()).description(Some("The facts that a program's rule misses.")))
-        .into()
-}
-
-fn field_problem() -> Shape {
-    Members::answered("What is wrong with one field of a body.")
-        .needs("field", text().description(Some("Where it stands, such as `address[0].country`.")))
-        .needs("code", text().description(Some("The stable name of the problem.")))
-        .needs("message", text())
-        .into()
-}
-
-fn diagnostic() -> Shape {
-    Members::answered("What is wrong with an expression, or doubtful.")
-        .needs("severity", shape::word(["error", "warning"]))
-        .needs("code", text())
-        .needs("message", text())
-        .needs("line", shape::whole(0))
-        .needs("column", shape::whole(0))
-        .needs("length", shape::whole(0))
-        .may("suggestion", text())
         .into()
 }
 

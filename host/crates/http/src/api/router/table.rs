@@ -165,6 +165,8 @@ pub fn endpoints() -> Vec<Endpoint> {
         found_everywhere(Method::GET, "/metadata", description::metadata, told::server::metadata),
         found_everywhere(Method::GET, "/openapi.json", description::openapi, told::server::openapi),
         found_everywhere(Method::GET, "/docs", description::docs, told::server::docs),
+        found_everywhere(Method::GET, "/docs/errors", description::error_list, told::server::error_list),
+        found_everywhere(Method::GET, "/docs/errors/{error_code}", description::error_page, told::server::error_page),
         server_endpoint(Method::GET, "/workbench", workbench::page, told::server::workbench),
         server_endpoint(Method::GET, "/workbench/{file}", workbench::file, told::server::workbench_file),
         server_endpoint(

@@ -35,6 +35,6 @@ pub async fn submit(
         }
         None => None,
     };
-    let caller = BatchCaller::new(client.context, &headers);
+    let caller = BatchCaller::new(client.context, &headers, app.public_url.clone());
     batch::run(&app, (&client.info, caller), envelope, once).await
 }

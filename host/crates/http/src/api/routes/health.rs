@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use axum::extract::State;
-use axum::http::StatusCode;
 
 use crate::api::access::HealthCall;
 use crate::api::error::{ApiError, Problem};
 use crate::state::AppState;
+use daftar_domain::error_code::ErrorCode;
 
 /// The process answers.
 pub async fn live(_: HealthCall) -> &'static str {
@@ -19,6 +19,6 @@ pub async fn ready(_: HealthCall, State(app): State<AppState>) -> Result<Cow<'st
     match app.readiness() {
         Ok(degraded) if degraded.is_empty() => Ok(Cow::Borrowed("ok\n")),
         Ok(degraded) => Ok(Cow::Owned(degraded.iter().map(|part| format!("degraded: {part}\n")).collect())),
-        Err(reason) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason).into()),
+        Err(reason) => Err(Problem::new(ErrorCode::NotReady, reason).into()),
     }
 }

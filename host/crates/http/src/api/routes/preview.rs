@@ -70,7 +70,8 @@ pub async fn previewed(
         return Ok(Json(PreviewBody::new(&preview, &languages, &sealer)).into_response());
     }
     let (events, told) = channel(WAITING_MAX);
-    let lines = Lines { languages, sealer, request_id: Arc::clone(&ctx.request_id) };
+    let lines =
+        Lines { languages, sealer, public_url: app.public_url.clone(), request_id: Arc::clone(&ctx.request_id) };
     Ok(lines::answer(&app.spools, &ctx.actor, ready.run(Some(events)), told, lines))
 }
 
@@ -78,6 +79,7 @@ pub async fn previewed(
 struct Lines {
     languages: LanguagePreference,
     sealer: Sealer,
+    public_url: String,
     request_id: Arc<str>,
 }
 
@@ -90,6 +92,6 @@ impl Telling for Lines {
     }
 
     fn last(&mut self, end: Self::End) -> Vec<u8> {
-        body::last_line(end, (&self.languages, &self.sealer), &self.request_id)
+        body::last_line(end, (&self.languages, &self.sealer), (&self.public_url, &self.request_id))
     }
 }

@@ -43,7 +43,7 @@ pub async fn issue(_: TokenCall, State(app): State<AppState>, request: Request) 
         Ok(body) => body,
         Err(problem) => {
             let error = OAuthError::invalid_request(&problem.0.detail);
-            return refuse(problem.0.status, &error);
+            return refuse(problem.0.status(), &error);
         }
     };
     let parts = TokenRequestParts {

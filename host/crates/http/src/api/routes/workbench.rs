@@ -9,6 +9,7 @@ use crate::api::error::{ApiError, Problem};
 use crate::api::extract::path::NamePath;
 use crate::api::extract::query::NoParameters;
 use crate::api::workbench::{CONTENT_SECURITY_POLICY, PAGE, Served, find, is_there};
+use daftar_domain::error_code::ErrorCode;
 
 /// What never changes may be kept for a year, which is as long as caches go.
 const FIXED: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
@@ -79,7 +80,7 @@ fn absent(is_built: bool) -> Problem {
     } else {
         "this program was built without the workbench, which needs Node.js where it is built"
     };
-    Problem::new(StatusCode::NOT_FOUND, detail)
+    Problem::new(ErrorCode::NotFound, detail)
 }
 
 /// Whether a client takes gzip (RFC 9110, section 12.5.3): named, or meant by `*`, and not with a quality of zero.
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn a_program_without_the_page_says_why() {
         let without = absent(false);
-        assert_eq!(without.status, StatusCode::NOT_FOUND);
+        assert_eq!(without.status(), StatusCode::NOT_FOUND);
         assert_eq!(
             without.detail,
             "this program was built without the workbench, which needs Node.js where it is built"

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Number, Value};
 
 use super::decision::DecisionBody;
-use crate::api::error::{DiagnosticItem, Problem};
+use crate::api::error::DiagnosticItem;
 use daftar_domain::eligibility::{RowError, Verdict};
 use daftar_service::eligibility::evaluate::{EvaluateRequest, Evaluated, SubjectInput, SubjectResult};
 use daftar_service::eligibility::explained::{ExplanationTree, Node, Told};
@@ -168,6 +168,6 @@ pub fn write<'a>(names: &'a [String], evaluated: &'a Evaluated, seal: String) ->
 
 impl From<&daftar_domain::error::AppError> for SubjectErrorBody {
     fn from(error: &daftar_domain::error::AppError) -> Self {
-        Self { status: Problem::status_of(error).as_u16(), detail: error.to_string() }
+        Self { status: error.code().entry().status, detail: error.to_string() }
     }
 }

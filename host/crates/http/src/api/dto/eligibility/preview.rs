@@ -254,14 +254,14 @@ pub fn event_lines(event: &PreviewEvent) -> Vec<u8> {
 pub fn last_line(
     ended: Result<Preview, AppError>,
     (languages, sealer): (&LanguagePreference, &Sealer),
-    request_id: &str,
+    (public_url, request_id): (&str, &str),
 ) -> Vec<u8> {
     let mut line = Vec::new();
     match ended {
         Ok(preview) => put_line(&mut line, &PreviewBody::new(&preview, languages, sealer)),
         Err(error) => {
             line.extend_from_slice(b"{\"error\":");
-            line.extend(Problem::from(error).body(None, request_id));
+            line.extend(Problem::from(error).body(public_url, None, request_id));
             line.extend_from_slice(b"}\n");
         }
     }

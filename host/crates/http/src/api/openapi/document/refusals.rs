@@ -8,6 +8,7 @@ use super::headers;
 use crate::api::access::Access;
 use crate::api::openapi::operation::Operation;
 use crate::api::openapi::shape::{Shape, named};
+use daftar_domain::error_code::ErrorCode;
 
 /// A failure: its status, its name in the document, what it means, the headers that it has beside those of every answer.
 type Refusal = (u16, &'static str, &'static str, &'static [&'static str]);
@@ -100,8 +101,23 @@ pub fn components() -> impl Iterator<Item = (String, RefOr<Response>)> {
         .map(|(refusal, media_type, shape)| (refusal.1.to_owned(), RefOr::T(response(refusal, media_type, shape))))
 }
 
+/// The error codes of a status.
+fn codes_of(status: u16) -> impl Iterator<Item = &'static str> {
+    let entries = ErrorCode::ALL.iter().map(|code| code.entry());
+    entries.filter(move |entry| entry.status == status).map(|entry| entry.name)
+}
+
 fn response(refusal: &Refusal, media_type: &str, shape: Shape) -> Response {
-    let builder = ResponseBuilder::new().description(refusal.2);
+    let codes: Vec<String> = match media_type {
+        "application/problem+json" => codes_of(refusal.0).map(|name| format!("`{name}`")).collect(),
+        _ => Vec::new(),
+    };
+    let description = match codes.as_slice() {
+        [] => refusal.2.to_owned(),
+        [only] => format!("{} `code` is {only}.", refusal.2),
+        several => format!("{} `code` is one of {}.", refusal.2, several.join(", ")),
+    };
+    let builder = ResponseBuilder::new().description(description);
     // The connection itself refuses, before there is a request.
     if refusal.0 == 414 {
         return builder.build();
