@@ -24,6 +24,7 @@ use crate::app::restore::is_unfinished;
 use crate::app::running::RunningServer;
 use crate::app::{App, AppOptions, CompileIn};
 use daftar_api_types::admin::ListBody;
+use daftar_api_types::problem::Problem;
 use daftar_auth::admin_token::AdminToken;
 use daftar_domain::config::{Config, StoreBackend, admin_token_from_environment};
 use daftar_http::admin::router::{BASE_PATH, router};
@@ -411,18 +412,21 @@ fn read_answer(status: u16, answer: Download<'_>) -> Result<Value, CliError> {
 
 /// What an answer says that is a refusal.
 fn refused(status: u16, answer: Download<'_>) -> Result<CliError, CliError> {
-    let value: Value = serde_json::from_slice(&read_whole(answer)?).unwrap_or(Value::Null);
-    let message = match value.get("detail").and_then(Value::as_str) {
-        Some(detail) => detail.to_owned(),
-        None => format!(
-            "the answer has status {status} and no explanation: is this the admin address of a server of daftar?"
-        ),
+    let (message, code) = match serde_json::from_slice::<Problem>(&read_whole(answer)?) {
+        Ok(Problem { detail, code, .. }) => (detail, Some(code)),
+        Err(_) => {
+            let message = format!(
+                "the answer has status {status} and no explanation: is this the admin address of a server of daftar?"
+            );
+            (message, None)
+        }
     };
-    Ok(match status {
+    let refused = match status {
         401 | 403 => CliError::denied(message),
         429 | 503 => CliError::unavailable(message),
         _ => CliError::failed(message),
-    })
+    };
+    Ok(refused.with_code(code))
 }
 
 fn read_whole(answer: Download<'_>) -> Result<Vec<u8>, CliError> {

@@ -84,11 +84,14 @@ pub struct CliError {
     pub kind: ErrorKind,
     /// The sentence.
     pub message: String,
+    /// The error code of the server that refused it.
+    pub code: Option<String>,
 }
 
 impl CliError {
-    fn of(kind: ErrorKind, message: impl Display) -> Self {
-        Self { kind, message: message.to_string() }
+    /// A failure of that kind.
+    pub fn of(kind: ErrorKind, message: impl Display) -> Self {
+        Self { kind, message: message.to_string(), code: None }
     }
 
     /// It was refused or failed.
@@ -148,10 +151,20 @@ impl CliError {
         self
     }
 
+    /// The same with the error code of the server that refused it.
+    #[must_use]
+    pub fn with_code(self, code: Option<String>) -> Self {
+        Self { code, ..self }
+    }
+
     /// As commands print it under `--json`, on one line of standard error.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        json!({"error": {"kind": self.kind.name(), "exit_code": self.kind.exit_code(), "message": self.message}})
+        let mut error = json!({"kind": self.kind.name(), "exit_code": self.kind.exit_code(), "message": self.message});
+        if let (Some(members), Some(code)) = (error.as_object_mut(), &self.code) {
+            members.insert("code".to_owned(), json!(code));
+        }
+        json!({"error": error})
     }
 }
 
@@ -226,5 +239,8 @@ mod tests {
             "kind": "input", "exit_code": 66, "message": "cannot read `a.wasm`: there is no such file; check the path\nmore"
         }});
         assert_eq!(error.to_json(), told);
+        let refused = CliError::failed("no").with_code(Some("not_found".to_owned()));
+        let told = json!({"error": {"kind": "failed", "exit_code": 1, "message": "no", "code": "not_found"}});
+        assert_eq!(refused.to_json(), told);
     }
 }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{CliError, GlobalArgs, output};
 use crate::app::running::RunningServer;
+use daftar_api_types::problem::Problem;
 
 /// How long the server may take: a probe that asks every few seconds gives up after about as long.
 const TIMEOUT: Duration = Duration::from_secs(4);
@@ -33,8 +34,8 @@ pub fn run(global: &GlobalArgs) -> Result<(), CliError> {
     let mut answer = agent.get(format!("{}/health/ready", running.admin_url)).call().map_err(silent)?;
     let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string().map_err(silent)?;
     if !answer.status().is_success() {
-        let problem: Value = serde_json::from_str(&text).unwrap_or_default();
-        let reason = problem.get("detail").and_then(Value::as_str).unwrap_or("its log says why");
+        let problem = serde_json::from_str::<Problem>(&text);
+        let reason = problem.map_or_else(|_| "its log says why".to_owned(), |problem| problem.detail);
         return Err(CliError::failed(format!("the server runs and cannot serve requests: {reason}")));
     }
     let degraded: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(DEGRADED)).collect();

@@ -104,7 +104,7 @@ pub fn run(global: &GlobalArgs, args: &MigrateArgs) -> Result<(), CliError> {
     };
     let ends = (args.from.end(), args.to.end());
     let migrated = runtime.block_on(migrate(&config, &global.data_dir, ends, extent, heard));
-    let migrated = migrated.map_err(|error| CliError { kind: ErrorKind::from(&error), message: error.to_string() })?;
+    let migrated = migrated.map_err(|error| CliError::of(ErrorKind::from(&error), error))?;
     drop((copying, catching_up, comparing));
     tell(global, args, &migrated);
     let differences = migrated.comparison.differences;

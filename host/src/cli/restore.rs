@@ -96,5 +96,5 @@ fn failed(global: &GlobalArgs, args: &RestoreArgs, error: &RestoreError) -> CliE
     } else {
         format!("\n`{}` was not restored; `{}` is not served as it is", args.file.display(), global.data_dir.display())
     };
-    CliError { kind: ErrorKind::from(error), message: format!("{error}{after}") }
+    CliError::of(ErrorKind::from(error), format!("{error}{after}"))
 }
