@@ -195,6 +195,19 @@ fn the_type_of_a_problem_is_the_page_about_its_code_and_leads_there() {
 }
 
 #[test]
+fn an_address_whose_calls_are_refused_still_reads_why() {
+    let app = TestApp::start();
+    let stranger = app.anonymous();
+    let mut calls = std::iter::repeat_with(|| stranger.request("GET", "/api/v2/Individual").send()).take(31);
+    let refused = calls.find(|answer| answer.status == 429).expect("30 calls a minute");
+    let page = format!("/docs/errors/{}", refused.code());
+    assert_eq!(page, "/docs/errors/rate_limited");
+    let page = stranger.request("GET", &page).send().expect(200);
+    assert_eq!((page.number("x-ratelimit-limit"), page.number("x-ratelimit-remaining")), (300, 299));
+    assert_eq!(stranger.request("GET", "/api/v2/Individual").send().status, 429);
+}
+
+#[test]
 fn fifty_problems_are_listed_and_the_others_counted() {
     let app = TestApp::start();
     let client = app.client(&["individual:create"]);

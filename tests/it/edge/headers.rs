@@ -51,6 +51,7 @@ fn every_route_says_who_may_keep_what_and_gives_nothing_away() {
                 .replace("{namespace}", "urn:iso:std:iso:3166-1")
                 .replace("{code}", "FRA")
                 .replace("{name}", "feminine_gender")
+                .replace("{error_code}", "not_found")
                 .replace("{file}", "icon.svg");
             let target = match target.rsplit('/').next() {
                 Some("search" | "$search" | "%24search") => format!("{target}?q=france"),

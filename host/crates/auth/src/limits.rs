@@ -1,4 +1,4 @@
-//! How often a client or an address may call: three buckets, each with a limit a minute and a limit a day.
+//! How often a client or an address may call: four buckets, each with a limit a minute and a limit a day.
 //!
 //! The minute is a token bucket (GCRA, by `governor`): N at once, then one every 60/N seconds, so that whoever calls
 //! evenly at N a minute is never refused. The token endpoint's minute is a sliding window instead: at most 5 in any 60 seconds, since
@@ -71,6 +71,8 @@ pub const TOKEN_QUOTA: Quota = Quota { per_minute: 5, per_day: 50, refill: Refil
 pub const CLIENT_QUOTA_DEFAULT: Quota = Quota { per_minute: 60, per_day: 10_000, refill: Refill::Even };
 /// Calls from one address that carry no valid token.
 pub const UNAUTHENTICATED_QUOTA: Quota = Quota { per_minute: 30, per_day: 5_000, refill: Refill::Even };
+/// Pages of the documentation for one address: more than a person reads, and apart from the calls that they explain.
+pub const DOCUMENTATION_QUOTA: Quota = Quota { per_minute: 300, per_day: 20_000, refill: Refill::Even };
 
 /// The most addresses or clients that one bucket keeps in memory. A shard's table of 2^14 slots holds 14,336 keys
 /// before it doubles, so that this many take about 110 MB and a few more would take twice that.
@@ -78,13 +80,14 @@ const KEYS_MAX: usize = bucket::SHARDS * 14_000;
 /// Counts of so many days before today are kept, in case the clock was wrong and is set back.
 const DAYS_KEPT: i64 = 2;
 
-/// The three buckets of a server.
+/// The four buckets of a server.
 pub struct Limits {
     clock: Arc<dyn Clock>,
     counts: Counts,
     token: Kept<AddressKey>,
     client: Kept<ClientId>,
     unauthenticated: Kept<AddressKey>,
+    documentation: Kept<AddressKey>,
     refused: RefusedByBucket,
     cleared_on: Mutex<Option<Date>>,
 }
@@ -107,6 +110,7 @@ impl Limits {
             token: Kept::new("token", KEYS_MAX, &counts),
             client: Kept::new("client", KEYS_MAX, &counts),
             unauthenticated: Kept::new("unauthenticated", KEYS_MAX, &counts),
+            documentation: Kept::new("documentation", KEYS_MAX, &counts),
             refused: RefusedByBucket::default(),
             cleared_on: Mutex::new(None),
             clock,
@@ -164,6 +168,16 @@ impl Limits {
         Self::noted(&self.refused.unauthenticated, charged)
     }
 
+    /// Counts a read of a page of the documentation.
+    ///
+    /// # Errors
+    /// When a day's count cannot be read or written: the page is then not sent.
+    pub async fn charge_documentation(&self, address: IpAddr) -> Result<Decision, AppError> {
+        let key = AddressKey::of(address);
+        let charged = self.documentation.charge(&key, DOCUMENTATION_QUOTA, Calls::ONE, || self.moment()).await;
+        Self::noted(&self.refused.documentation, charged)
+    }
+
     /// Drops idle keys, and once a day the counts of past days. To be called each minute.
     ///
     /// # Errors
@@ -173,6 +187,7 @@ impl Limits {
         self.token.prune(moment).await?;
         self.client.prune(moment).await?;
         self.unauthenticated.prune(moment).await?;
+        self.documentation.prune(moment).await?;
         let is_cleared = *self.cleared_on() == Some(moment.today);
         if !is_cleared && let Ok(oldest) = moment.today.checked_sub(DAYS_KEPT.days()) {
             self.counts.forget_before(oldest).await?;
@@ -189,17 +204,19 @@ impl Limits {
         let moment = self.moment();
         self.token.give_back(moment).await?;
         self.client.give_back(moment).await?;
-        self.unauthenticated.give_back(moment).await
+        self.unauthenticated.give_back(moment).await?;
+        self.documentation.give_back(moment).await
     }
 
     /// What each bucket holds and refused.
     #[must_use]
-    pub fn usage(&self) -> [BucketUsage; 3] {
-        let RefusedByBucket { token, client, unauthenticated } = &self.refused;
+    pub fn usage(&self) -> [BucketUsage; 4] {
+        let RefusedByBucket { token, client, unauthenticated, documentation } = &self.refused;
         [
             token.usage("token", self.token.len(), KEYS_MAX),
             client.usage("client", self.client.len(), KEYS_MAX),
             unauthenticated.usage("unauthenticated", self.unauthenticated.len(), KEYS_MAX),
+            documentation.usage("documentation", self.documentation.len(), KEYS_MAX),
         ]
     }
 

@@ -86,7 +86,7 @@ pub struct StateParts {
     pub spools: Arc<Spools>,
     /// What previews read of records, kept for those that come.
     pub rule_columns: Arc<KeptColumns>,
-    /// The three buckets.
+    /// The four buckets.
     pub limits: Arc<Limits>,
     /// What the listeners count, and how many requests they let in.
     pub transport: Arc<Transport>,

@@ -26,12 +26,13 @@ impl Refused {
     }
 }
 
-/// Refusals of the three buckets.
+/// Refusals of the four buckets.
 #[derive(Debug, Default)]
 pub(super) struct RefusedByBucket {
     pub token: Refused,
     pub client: Refused,
     pub unauthenticated: Refused,
+    pub documentation: Refused,
 }
 
 /// What the metrics page tells of a bucket.

@@ -1,10 +1,10 @@
 //! Who may call an endpoint, said by the type of the handler's first argument.
 //!
 //! [`crate::api::endpoint::endpoint`] takes only handlers whose first argument is [`Auth`] with a [`ScopeRule`], [`AnyClient`], [`Public`],
-//! [`TokenCall`] or [`HealthCall`], together with what the OpenAPI document says of them. Any other handler is not an endpoint: it does not
+//! [`DocumentationCall`], [`TokenCall`] or [`HealthCall`], together with what the OpenAPI document says of them. Any other handler is not an endpoint: it does not
 //! compile.
 
-pub use super::extract::auth::{AnyClient, Auth, HealthCall, Public, TokenCall};
+pub use super::extract::auth::{AnyClient, Auth, DocumentationCall, HealthCall, Public, TokenCall};
 
 use daftar_domain::scope::Scope;
 
@@ -103,6 +103,10 @@ impl AccessArgument for AnyClient {
 }
 
 impl AccessArgument for Public {
+    const ACCESS: Access = Access::Public;
+}
+
+impl AccessArgument for DocumentationCall {
     const ACCESS: Access = Access::Public;
 }
 

@@ -64,6 +64,11 @@ pub struct WithinRequest {
 #[derive(Debug, Clone, Copy)]
 pub struct Public;
 
+/// Any reader of a page of the documentation. Counted in the documentation bucket of the address, so that a client whose calls are refused
+/// can still read why.
+#[derive(Debug, Clone, Copy)]
+pub struct DocumentationCall;
+
 /// Anybody who wants a token. Counted in the token bucket of the address.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenCall;
@@ -238,6 +243,18 @@ impl FromRequestParts<AppState> for Public {
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
         let info = request_info(parts, app);
         charge_address(app, &info).await?;
+        check_unread(app, &Reader::of_address(address(&info)?))?;
+        check_accept(parts, app)?;
+        Ok(Self)
+    }
+}
+
+impl FromRequestParts<AppState> for DocumentationCall {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
+        let info = request_info(parts, app);
+        accept(&info, app.limits.charge_documentation(address(&info)?).await?)?;
         check_unread(app, &Reader::of_address(address(&info)?))?;
         check_accept(parts, app)?;
         Ok(Self)

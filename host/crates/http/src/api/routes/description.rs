@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 
-use crate::api::access::Public;
+use crate::api::access::{DocumentationCall, Public};
 use crate::api::conditional::unless_kept;
 use crate::api::dto::metadata;
 use crate::api::error::{ApiError, Problem};
@@ -43,14 +43,18 @@ pub async fn docs(
 }
 
 /// The page that lists the error codes.
-pub async fn error_list(_: Public, RawQuery(query): RawQuery, headers: HeaderMap) -> Result<Response, ApiError> {
+pub async fn error_list(
+    _: DocumentationCall,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     Parameters::parse(&query)?.expect_only(&[])?;
     page(&headers, &Kept::new(errors::list().into_bytes()))
 }
 
 /// The page about one error code.
 pub async fn error_page(
-    _: Public,
+    _: DocumentationCall,
     NamePath(name): NamePath,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
