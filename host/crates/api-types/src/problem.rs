@@ -109,4 +109,16 @@ mod tests {
         assert_eq!((problem.errors.len(), problem.errors_omitted, &problem.instance), (0, None, &None));
         assert_eq!(serde_json::to_string(&problem).unwrap(), text);
     }
+
+    #[test]
+    fn a_member_that_may_be_absent_is_never_null() {
+        use utoipa::PartialSchema;
+        let schema = serde_json::to_value(Problem::schema()).unwrap();
+        let required = ["type", "code", "title", "status", "detail", "request_id"];
+        assert_eq!(schema["required"], serde_json::json!(required));
+        for (name, member) in schema["properties"].as_object().unwrap() {
+            assert!(!member.to_string().contains("null"), "{name}: {member}");
+        }
+        assert_eq!(schema["properties"]["errors"]["items"]["$ref"], "#/components/schemas/FieldProblem");
+    }
 }

@@ -69,9 +69,19 @@ pub fn of_type<T: PartialSchema>() -> Shape {
     match T::schema() {
         RefOr::T(Schema::Object(mut object)) => {
             object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
+            object.properties.values_mut().for_each(unwrap_only_choice);
             object.into()
         }
         other => other,
+    }
+}
+
+/// A derived member with a type inside it and a description is a choice of one: it becomes that type with the description.
+fn unwrap_only_choice(member: &mut Shape) {
+    if let RefOr::T(Schema::OneOf(choice)) = member
+        && let [only] = choice.items.as_slice()
+    {
+        *member = about(only.clone(), choice.description.as_deref().unwrap_or_default());
     }
 }
 
@@ -310,6 +320,15 @@ mod tests {
         );
         assert_eq!(shown(or_null(list(text()))), json!({"type": ["array", "null"], "items": {"type": "string"}}));
         assert_eq!(shown(or_null(ignored())), shown(ignored()), "any value may be null");
+    }
+
+    #[test]
+    fn a_derived_shape_is_closed_and_has_its_words_inside() {
+        let problem = shown(of_type::<daftar_api_types::problem::Problem>());
+        assert_eq!(problem["additionalProperties"], false);
+        let outcome = &problem["properties"]["outcome"];
+        assert_eq!((&outcome["type"], &outcome["enum"]), (&json!("string"), &json!(["not_eligible", "undetermined"])));
+        assert!(outcome["description"].is_string() && outcome["oneOf"].is_null(), "{outcome}");
     }
 
     #[test]

@@ -44,9 +44,9 @@ pub fn page(code: ErrorCode) -> String {
         let current = if other.name == name { " aria-current=\"page\"" } else { "" };
         let _ = write!(html, "<li><a href=\"{0}\"{current}>{0}</a></li>", other.name);
     }
-    let _ = write!(
+    let _ = writeln!(
         html,
-        "</ul></nav><main><h2>Status</h2><p>{}</p><h2>Meaning</h2><p>{}</p><h2>What to do</h2><p>{}</p></main></body></html>\n",
+        "</ul></nav><main><h2>Status</h2><p>{}</p><h2>Meaning</h2><p>{}</p><h2>What to do</h2><p>{}</p></main></body></html>",
         named(status),
         prose(meaning),
         prose(remedy)
