@@ -29,7 +29,6 @@ use daftar_domain::record::{RecordId, RecordKind, VersionCondition};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::Page;
 use daftar_domain::value::Reference;
-use daftar_store::TypedReads;
 use daftar_vocabulary::{Generation, LanguagePreference};
 
 /// A person as a request gives it.

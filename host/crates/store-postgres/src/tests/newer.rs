@@ -6,6 +6,7 @@ use daftar_domain::schema::{REVISION, Tag};
 use daftar_domain::value::{Value, Values};
 use daftar_service::migrate::copy;
 use daftar_store::Operation;
+use daftar_store::archive::Archive as _;
 use daftar_store::index::Index as _;
 use daftar_store::record::samples;
 use daftar_store::suite::{Listener, commit, create, group, individual_of, person};
@@ -193,7 +194,7 @@ async fn a_database_that_an_older_program_fills_is_mended_by_a_newer_one() {
     let individual = create(&register, newer("urn:x:a|2")).await;
     let database = Database::new();
     let refill = PostgresRefill::open(options(&database.url)).await.unwrap();
-    copy(&register, Box::new(refill), |_, _| ()).await.unwrap();
+    copy(register.snapshot().await.unwrap(), Box::new(refill), |_, _| ()).await.unwrap();
     assert_eq!(database.behind(), format!("1|2|{}", REVISION + 1));
     let moved = database.store().await.record(RecordKind::Individual, individual.id).await.unwrap().unwrap();
     assert_eq!(moved.values().value(Tag(900)).cloned(), later());
