@@ -47,11 +47,11 @@ fn any_values(fields: &'static [Field], later: Option<u16>) -> BoxedStrategy<Val
     };
     let each: Vec<_> = fields.iter().map(any_field).collect();
     let unknown = later.map_or_else(|| Just(Vec::new()).boxed(), |later| vec(any_later(later), 0..3).boxed());
-    let joined = move |(values, unknown): (Vec<Option<(Tag, Value)>>, Vec<(Tag, Value)>)| {
+    let joined = (each, unknown).prop_map(move |(values, unknown)| {
         let unknown = unknown.into_iter().filter(|(tag, _)| schema::row(fields, *tag).is_none());
         values.into_iter().flatten().chain(unknown).collect::<Values>()
-    };
-    (each, unknown).prop_map(joined).boxed()
+    });
+    joined.boxed()
 }
 
 fn any_later(revision: u16) -> impl Strategy<Value = (Tag, Value)> {
