@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn filters_follow_from_the_schema() {
-        assert_eq!(date_filters(RecordKind::Individual).collect::<Vec<_>>(), ["birth_date"]);
+        assert_eq!(date_filters(RecordKind::Individual).next(), Some("birth_date"));
         let of_people: Vec<&str> = code_filters(RecordKind::Individual).into_iter().map(CodedField::path).collect();
         assert_eq!((of_people.len(), of_people.first()), (14, Some(&"gender")));
         assert_eq!(of_people.get(12..), Some(&["address.country", "income.currency"][..]));
