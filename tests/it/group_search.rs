@@ -14,11 +14,11 @@ fn three_groups() -> (TestApp, ApiClient) {
     for body in [
         with(
             household("G-1", &[("1", "head"), ("2", "spouse")]),
-            json!({"name": "Famille Diallo", "address": [{"region": "Thiès", "line": ["Rue 12"]}], "housing_type": format!("{housing}#1.1")}),
+            json!({"name": "Famille Diallo", "registration_date": "2026-03-01", "address": [{"region": "Thiès", "line": ["Rue 12"]}], "housing_type": format!("{housing}#1.1")}),
         ),
         with(
             household("G-2", &[("3", "head")]),
-            json!({"name": "Abeba", "active": false, "housing_type": format!("{housing}#2")}),
+            json!({"name": "Abeba", "active": false, "registration_date": "2026-02-01", "housing_type": format!("{housing}#2")}),
         ),
         json!({"identifier": [{"system": daftar_tests::records::NATIONAL_ID, "value": "G-3"}]}),
     ] {
@@ -53,6 +53,8 @@ fn groups_are_found_by_what_they_say() {
         (format!("member={id}|1&member={id}|3"), &[]),
         (format!("member={id}|9"), &[]),
         ("_sort=name".to_owned(), &["G-2", "G-1", "G-3"]),
+        ("_sort=registration_date".to_owned(), &["G-2", "G-1", "G-3"]),
+        ("registration_date=ge2026-02-15".to_owned(), &["G-1"]),
         ("_sort=-housing_type".to_owned(), &["G-2", "G-1", "G-3"]),
         ("_last_updated=ge2000-01-01".to_owned(), &["G-1", "G-2", "G-3"]),
         ("_last_updated=lt2000-01-01".to_owned(), &[]),
@@ -77,7 +79,7 @@ fn what_groups_cannot_be_searched_by_is_refused_and_named() {
         ("names=x", "did you mean `name`"),
         ("member=x", "`member`"),
         ("group_type=urn:svc:vocab:group-type", "%23"),
-        ("_sort=birth_date", "known: name, group_type, housing_type, _last_updated"),
+        ("_sort=birth_date", "known: name, group_type, housing_type, registration_date, _last_updated"),
         ("_elements=gender", "`gender`"),
         ("_count=0", "`_count`"),
         ("_count=101", "`_count`"),

@@ -95,6 +95,7 @@ fn of_individual(field: &str) -> Values {
         "birth_date" => Some(("birth_date", [json!("1950-01-01"), json!("2001-05-05")], true)),
         "birth_date_estimated" => Some(("birth_date_estimated", [json!(true), json!(false)], true)),
         "deceased_date" => Some(("deceased_date", [json!("2020-01-01"), json!("2025-01-01")], true)),
+        "registration_date" => registered(),
         "gender" => Some(("gender", [json!(FEMALE), json!(MALE)], true)),
         "marital_status" => codes("marital_status", "urn:un:unsd:pop-census:marital-status", ["S", "M"]),
         "country" => codes("country", "urn:iso:std:iso:3166-1", ["DE", "FR"]),
@@ -127,6 +128,10 @@ fn of_individual(field: &str) -> Values {
     }
 }
 
+fn registered() -> Values {
+    Some(("registration_date", [json!("2026-01-01"), json!("2026-02-02")], true))
+}
+
 fn addresses() -> Values {
     let address = |district: &str, country: &str| json!([{"district": district, "region": "R", "country": country}]);
     let (one, other) = (address("D-1", "urn:iso:std:iso:3166-1#DE"), address("D-2", "urn:iso:std:iso:3166-1#FR"));
@@ -146,6 +151,7 @@ fn of_group(field: &str) -> Values {
         "housing_type" => codes("housing_type", "urn:un:unsd:pop-census:housing-type", ["1.1", "1.2.1"]),
         "relationship" => Some(("relationship", [related("g-1"), related("g-2")], true)),
         "address" => addresses(),
+        "registration_date" => registered(),
         "member" => Some(("member", [member("p-1"), member("p-2")], true)),
         "extension" => {
             let crops = |code: &str| json!({"crops": [format!("urn:fao:agrovoc#{code}")]});

@@ -45,6 +45,8 @@ pub const MEMBER: Key<List<Member>> = Key::new(5);
 pub const RELATIONSHIP: Key<List<Part>> = Key::new(6);
 /// Addresses, the most used one first.
 pub const ADDRESS: Key<List<Part>> = Key::new(7);
+/// Day of registration.
+pub const REGISTRATION_DATE: Key<Date> = Key::new(8);
 
 /// The fields of a group.
 pub const FIELDS: &[Field] = &[
@@ -60,6 +62,12 @@ pub const FIELDS: &[Field] = &[
     )
     .not_tabular(),
     Field::new(ADDRESS, "address", ADDRESSES).filter(),
+    Field::new(REGISTRATION_DATE, "registration_date", Kind::Date)
+        .about("The day on which the group was registered.")
+        .in_rules()
+        .column()
+        .sort()
+        .filter(),
 ];
 
 /// A field with one code, by which groups are found and put in order.

@@ -76,6 +76,8 @@ pub const INCOME: Key<Part> = Key::new(20);
 pub const PHOTO: Key<PhotoReference> = Key::new(21);
 /// How the person stands to other people, in whatever groups they are.
 pub const RELATIONSHIP: Key<List<Part>> = Key::new(22);
+/// Day of registration.
+pub const REGISTRATION_DATE: Key<Date> = Key::new(23);
 
 const fn list(of: &'static Kind) -> Kind {
     Kind::List { of, items_max: LIST_ITEMS_MAX }
@@ -114,6 +116,12 @@ pub const FIELDS: &[Field] = &[
     Field::new(INCOME, "income", Kind::Struct(&INCOMES)).in_rules(),
     Field::new(PHOTO, "photo", Kind::Photo),
     Field::new(RELATIONSHIP, "relationship", list(&Kind::Struct(&KINSHIPS))).in_rules().not_tabular(),
+    Field::new(REGISTRATION_DATE, "registration_date", Kind::Date)
+        .about("The day on which the person was registered.")
+        .in_rules()
+        .column()
+        .sort()
+        .filter(),
 ];
 
 /// The kinds of telecom.
