@@ -96,6 +96,7 @@ fn of_individual(field: &str) -> Values {
         "birth_date_estimated" => Some(("birth_date_estimated", [json!(true), json!(false)], true)),
         "deceased_date" => Some(("deceased_date", [json!("2020-01-01"), json!("2025-01-01")], true)),
         "registration_date" => registered(),
+        "birth_place" => Some(("birth_place", [json!({"region": "R-1"}), json!({"region": "R-2", "city": "C"})], true)),
         "gender" => Some(("gender", [json!(FEMALE), json!(MALE)], true)),
         "marital_status" => codes("marital_status", "urn:un:unsd:pop-census:marital-status", ["S", "M"]),
         "country" => codes("country", "urn:iso:std:iso:3166-1", ["DE", "FR"]),

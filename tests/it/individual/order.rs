@@ -12,7 +12,10 @@ fn six_people() -> (TestApp, ApiClient) {
         ("1", json!({"name": {"family": "Zèbre", "given": "Ana"}, "birth_date": "1980-01-01", "gender": FEMALE})),
         ("2", json!({"name": {"family": "Álvarez", "given": "José"}, "birth_date": "1990-01-01", "gender": MALE})),
         ("3", json!({"name": {"family": "alvarez", "given": "Ana"}, "birth_date": "1980-01-01", "gender": MALE})),
-        ("4", json!({"birth_date": "1970-01-01", "registration_date": "2026-03-01"})),
+        (
+            "4",
+            json!({"birth_date": "1970-01-01", "registration_date": "2026-03-01", "birth_place": {"region": "Nord-Est", "city": "Sima"}}),
+        ),
         ("5", json!({"name": {"text": "مريم"}, "gender": FEMALE, "registration_date": "2026-02-01"})),
         ("6", json!({"name": {"family": "Alvarez", "given": "Ana", "middle": "B."}})),
     ] {
@@ -41,6 +44,8 @@ fn records_come_in_the_order_that_is_asked_for_and_those_without_a_value_last() 
         ("_sort=deceased_date", &["1", "2", "3", "4", "5", "6"]),
         ("_sort=registration_date", &["5", "4", "1", "2", "3", "6"]),
         ("registration_date=gt2026-02-01", &["4"]),
+        ("birth_place.region=nord+est", &["4"]),
+        ("region=nord+est", &[]),
         ("_sort=-_last_updated", &["1", "2", "3", "4", "5", "6"]),
         ("_sort=name&_offset=2&_count=2", &["2", "1"]),
         ("_sort=name&birth_date=1980-01-01", &["3", "1"]),

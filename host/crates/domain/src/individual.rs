@@ -2,6 +2,7 @@
 
 use jiff::civil::Date;
 
+use super::address;
 use super::code::CodedValue;
 use super::person_name::PERSON_NAME;
 use super::photo::PhotoReference;
@@ -78,6 +79,8 @@ pub const PHOTO: Key<PhotoReference> = Key::new(21);
 pub const RELATIONSHIP: Key<List<Part>> = Key::new(22);
 /// Day of registration.
 pub const REGISTRATION_DATE: Key<Date> = Key::new(23);
+/// Place of birth.
+pub const BIRTH_PLACE: Key<Part> = Key::new(24);
 
 const fn list(of: &'static Kind) -> Kind {
     Kind::List { of, items_max: LIST_ITEMS_MAX }
@@ -122,7 +125,22 @@ pub const FIELDS: &[Field] = &[
         .column()
         .sort()
         .filter(),
+    Field::new(BIRTH_PLACE, "birth_place", Kind::Struct(&BIRTH_PLACES)).in_rules(),
 ];
+
+/// Where a person was born: an address without its lines and without what it is used for.
+pub const BIRTH_PLACES: Struct = Struct {
+    name: "BirthPlace",
+    about: "The place where a person was born.",
+    fields: &[
+        Field::new(address::TEXT, "text", Kind::Text(TEXT_BYTES_MAX)).in_rules(),
+        Field::new(address::CITY, "city", Kind::Text(TEXT_BYTES_MAX)).in_rules(),
+        Field::new(address::DISTRICT, "district", Kind::Text(TEXT_BYTES_MAX)).in_rules(),
+        Field::new(address::REGION, "region", Kind::Text(TEXT_BYTES_MAX)).in_rules().filter(),
+        Field::new(address::POSTAL_CODE, "postal_code", Kind::Text(100)).in_rules(),
+        Field::new(address::COUNTRY, "country", Kind::Code(CodedField::BirthPlaceCountry)).in_rules(),
+    ],
+};
 
 /// The kinds of telecom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -45,11 +45,13 @@ pub enum CodedField {
     RelationshipType,
     /// `relationship.type` of an individual.
     KinshipType,
+    /// `birth_place.country` of an individual.
+    BirthPlaceCountry,
 }
 
 impl CodedField {
     /// Every coded field, in the order of their stored numbers.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Gender,
         Self::MaritalStatus,
         Self::Country,
@@ -69,6 +71,7 @@ impl CodedField {
         Self::HousingType,
         Self::RelationshipType,
         Self::KinshipType,
+        Self::BirthPlaceCountry,
     ];
 
     /// The field's path in the API.
@@ -93,6 +96,7 @@ impl CodedField {
             Self::GroupType => "group_type",
             Self::HousingType => "housing_type",
             Self::RelationshipType | Self::KinshipType => "relationship.type",
+            Self::BirthPlaceCountry => "birth_place.country",
         }
     }
 
@@ -102,7 +106,7 @@ impl CodedField {
         match self {
             Self::Gender => &["urn:iso:std:iso:5218"],
             Self::MaritalStatus => &["urn:un:unsd:pop-census:marital-status"],
-            Self::Country | Self::AddressCountry => &["urn:iso:std:iso:3166-1"],
+            Self::Country | Self::AddressCountry | Self::BirthPlaceCountry => &["urn:iso:std:iso:3166-1"],
             Self::Religion => &["urn:un:unsd:pop-census:religion"],
             Self::EthnoculturalStatus => &["urn:svc:vocab:ethnocultural"],
             Self::Education => &["urn:unesco:isced:2011"],

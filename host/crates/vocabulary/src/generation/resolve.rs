@@ -241,6 +241,7 @@ fn kind_of(field: CodedField) -> Option<&'static str> {
         | CodedField::AddressCountry
         | CodedField::IncomeCurrency
         | CodedField::GroupType
-        | CodedField::HousingType => None,
+        | CodedField::HousingType
+        | CodedField::BirthPlaceCountry => None,
     }
 }
