@@ -81,7 +81,7 @@ pub struct CodeArgs {
     /// For an ID type: a regular expression that whole values have to match
     #[arg(long, value_name = "REGEX", requires = "pattern_description")]
     pattern: Option<String>,
-    /// The same in words, as whoever writes a wrong value will read it
+    /// The same in words, which a client reads when a value is wrong
     #[arg(long, value_name = "TEXT", requires = "pattern")]
     pattern_description: Option<String>,
     /// For an ID type: what carries it

@@ -8,10 +8,9 @@ pub mod operation;
 pub mod plugin;
 
 use serde::{Deserialize, Deserializer, Serialize};
-use utoipa::ToSchema;
 
 /// A list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListBody<T> {
     /// Its entries.
     pub data: Vec<T>,

@@ -249,8 +249,8 @@ impl ConsentDetails {
     #[must_use]
     pub fn subject(&self) -> SubjectReference {
         // Reading a stored consent checks that it has one.
-        let nobody = SubjectReference { kind: Subject::Individual, id: RecordId(0) };
-        self.get(SUBJECT).and_then(|reference| SubjectReference::of(*reference)).unwrap_or(nobody)
+        let missing = SubjectReference { kind: Subject::Individual, id: RecordId(0) };
+        self.get(SUBJECT).and_then(|reference| SubjectReference::of(*reference)).unwrap_or(missing)
     }
 }
 

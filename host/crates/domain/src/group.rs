@@ -158,7 +158,7 @@ impl<C, I> Member<C, I> {
 }
 
 impl GroupDetails {
-    /// The members, in their order; nobody where nothing is recorded.
+    /// The members, in their order; none where nothing is recorded.
     pub fn members(&self) -> impl Iterator<Item = Member> {
         self.items(MEMBER)
     }

@@ -200,8 +200,8 @@ impl ProgramMembershipDetails {
     /// Whose.
     #[must_use]
     pub fn beneficiary(&self) -> SubjectReference {
-        let nobody = SubjectReference { kind: Subject::Individual, id: RecordId(0) };
-        self.get(BENEFICIARY).and_then(|reference| SubjectReference::of(*reference)).unwrap_or(nobody)
+        let missing = SubjectReference { kind: Subject::Individual, id: RecordId(0) };
+        self.get(BENEFICIARY).and_then(|reference| SubjectReference::of(*reference)).unwrap_or(missing)
     }
 
     /// The slot that it takes while it is open.

@@ -403,7 +403,7 @@ impl<C, I> Values<C, I> {
         self.0.get(found).map(|(_, value)| value)
     }
 
-    /// Records a value under a tag, or takes it out. Whoever calls it knows the shape of the field.
+    /// Records a value under a tag, or removes it. The caller knows the shape of the field.
     pub fn put(&mut self, tag: Tag, value: Option<Value<C, I>>) {
         // Readers go through a schema in the order of tags, so nearly every value comes last.
         let place = match self.0.last() {

@@ -51,7 +51,7 @@ pub(crate) trait Editable: RecordType + Clone {
     /// A record as it is shown to a client.
     type View: Send + Sync;
 
-    /// A record with those fields, as a change starts from it that writes these; nothing of it is shown to anybody.
+    /// A record with those fields, as a change starts from it that writes these; nothing of it is shown to a client.
     fn present(
         ctx: &OpContext,
         registry: &Registry,

@@ -65,7 +65,7 @@ pub async fn view(
     Ok(MembershipView { membership, program, beneficiary, fields })
 }
 
-/// The program and the beneficiary of a draft: whoever reads a body sees to it that it names both.
+/// The program and the beneficiary of a draft: the reader of bodies sees to it that a body names both.
 ///
 /// # Errors
 /// [`AppError::Internal`] when one is missing.

@@ -246,7 +246,7 @@ impl Shared for PostgresShared {
     async fn put_plugin_file(&self, digest: [u8; 32], bytes: Vec<u8>) -> Result<(), StoreError> {
         let parts = i32::try_from(bytes.len().div_ceil(PART_BYTES).max(1)).unwrap_or(i32::MAX);
         let put = "INSERT INTO daftar.plugin_file (digest, part, parts, bytes) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
-        // One after the other; whoever reads a file whose last part is missing finds none.
+        // One after the other: a reader finds no file whose last part is missing.
         for (part, bytes) in (0_i32..).zip(bytes.chunks(PART_BYTES)) {
             self.database().query(put, &[&digest.as_slice(), &part, &parts, &bytes]).await?;
         }

@@ -339,7 +339,7 @@ pub trait Refill: Send {
     /// Names the write after which everything that is put stood; before anything is put. A store that can be brought up later keeps it.
     fn note_origin(&mut self, _mark: &Mark) {}
 
-    /// Takes up entries, in the order in which they were taken.
+    /// Writes entries, in the order in which they were read.
     ///
     /// # Errors
     /// When the store fails, or a value cannot be read or kept.

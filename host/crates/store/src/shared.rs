@@ -66,7 +66,7 @@ pub trait Shared: Send + Sync + 'static {
     /// When the store does not answer.
     async fn generation(&self) -> Result<Generation, StoreError>;
 
-    /// Waits until a change is heard of, or until changes are heard of again or no longer. One that came while nobody waited ends
+    /// Waits until a change is heard of, or until changes are heard of again or no longer. One that came while no caller waited ends
     /// the next wait at once. May return without a reason.
     async fn heard(&self);
 

@@ -63,7 +63,7 @@ struct State {
 }
 
 impl ProxyStore {
-    /// In front of that store, which nobody else changes.
+    /// In front of that store, which no other program changes.
     pub fn new(base: Arc<dyn Store>) -> Self {
         let state = State {
             base,

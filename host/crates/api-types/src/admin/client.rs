@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::change;
 
 /// Registers a client.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewClient {
     /// Its name.
     pub name: String,
@@ -33,7 +32,7 @@ pub struct NewClient {
 }
 
 /// A grant of a new client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum NewGrant {
     /// A scope on all fields.
@@ -43,7 +42,7 @@ pub enum NewGrant {
 }
 
 /// Grants a scope.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// The scope.
     pub scope: String,
@@ -53,7 +52,7 @@ pub struct Grant {
 }
 
 /// Changes a client: an absent member stays, `null` removes the value.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientChange {
     /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +75,7 @@ pub struct ClientChange {
 }
 
 /// A client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientBody {
     /// Its id.
     pub client_id: String,
@@ -117,7 +116,7 @@ pub struct ClientBody {
 }
 
 /// When a secret was created and how long it is valid, never the secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretBody {
     /// When it was created.
     pub created_at: String,
@@ -132,7 +131,7 @@ pub struct SecretBody {
 }
 
 /// A client that was registered, with its secret, which is shown this once.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewClientBody {
     /// The secret.
     pub client_secret: String,
@@ -142,7 +141,7 @@ pub struct NewClientBody {
 }
 
 /// Gives a client another secret.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretRotation {
     /// For how many seconds older secrets stay valid; 0, where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,7 +149,7 @@ pub struct SecretRotation {
 }
 
 /// A client with its new secret, which is shown this once.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RotatedSecretBody {
     /// The secret.
     pub client_secret: String,
@@ -162,7 +161,7 @@ pub struct RotatedSecretBody {
 }
 
 /// Replaces a key that signs.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SigningKeyRotation {
     /// What the new key signs: `tokens`, also where absent, or `decisions`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -173,7 +172,7 @@ pub struct SigningKeyRotation {
 }
 
 /// A key that signs: its name, use and times, never the key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SigningKeyBody {
     /// Its id, as tokens and decisions name it.
     pub kid: String,

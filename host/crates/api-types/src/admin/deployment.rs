@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::change;
 
 /// Adds a local code.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewLocalCode {
     /// The code, written `<namespace>#<code>`.
     pub code: String,
@@ -21,7 +20,7 @@ pub struct NewLocalCode {
 }
 
 /// Changes a local code: an absent member stays, `null` removes the value.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocalCodeChange {
     /// Its labels, by language.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,7 +40,7 @@ pub struct LocalCodeChange {
 }
 
 /// Deprecates a local code.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocalCodeDeprecation {
     /// The code to use in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,7 +48,7 @@ pub struct LocalCodeDeprecation {
 }
 
 /// A local code.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocalCodeBody {
     /// The code, written `<namespace>#<code>`.
     pub uri: String,
@@ -93,7 +92,7 @@ pub struct LocalCodeBody {
 }
 
 /// Defines a concept group for the deployment.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewConceptGroup {
     /// What belongs to it, in one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,7 +105,7 @@ pub struct NewConceptGroup {
 }
 
 /// Codes of a concept group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Selection {
     /// One code.
@@ -116,7 +115,7 @@ pub enum Selection {
 }
 
 /// A concept group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConceptGroupBody {
     /// Its name.
     pub name: String,
@@ -138,14 +137,14 @@ pub struct ConceptGroupBody {
 }
 
 /// Registers an identifier system.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewIdentifierSystem {
     /// Its URI.
     pub uri: String,
 }
 
 /// An identifier system.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdentifierSystemBody {
     /// Its URI.
     pub uri: String,

@@ -3,10 +3,9 @@
 //! Imports, exports and verification runs are lines of JSON, one object each.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 /// A page of a list that continues behind it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageBody<T> {
     /// The entries of the page.
     pub data: Vec<T>,
@@ -15,7 +14,7 @@ pub struct PageBody<T> {
 }
 
 /// An entry of the audit log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditEntryBody {
     /// When.
     pub at: String,
@@ -58,7 +57,7 @@ pub struct AuditEntryBody {
 }
 
 /// How a server is set up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckupBody {
     /// The worst state of all checks: `ok`, `warning` or `problem`.
     pub state: String,
@@ -86,7 +85,7 @@ impl CheckupBody {
 }
 
 /// One check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckBody {
     /// Its area, such as `keys`.
     pub area: String,
@@ -102,7 +101,7 @@ pub struct CheckBody {
 }
 
 /// A line of a verification run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerificationLine {
     /// How far it is.
@@ -124,7 +123,7 @@ pub enum VerificationLine {
 }
 
 /// Something that is corrupt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FindingBody {
     /// The part of the register.
     pub part: String,
@@ -137,7 +136,7 @@ pub struct FindingBody {
 }
 
 /// The result of a verification run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerificationBody {
     /// Whether nothing is corrupt.
     pub sound: bool,
@@ -150,7 +149,7 @@ pub struct VerificationBody {
 }
 
 /// The result for one part of the register.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifiedPartBody {
     /// The part.
     pub part: String,
@@ -161,7 +160,7 @@ pub struct VerifiedPartBody {
 }
 
 /// How many lines of an import ended how.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportCounts {
     /// All.
     pub read: u64,
@@ -176,7 +175,7 @@ pub struct ImportCounts {
 }
 
 /// A line of an import's response. A line that has members of several kinds is of the first of them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ImportLine {
     /// A line that was rejected; nothing of it was written.
@@ -221,7 +220,7 @@ pub enum ImportLine {
 }
 
 /// What is wrong with a field of a line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportErrorBody {
     /// The field.
     pub field: String,
@@ -232,7 +231,7 @@ pub struct ImportErrorBody {
 }
 
 /// Why an import or export stopped.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoppedBody {
     /// The status that a response would have had.
     pub status: u16,
@@ -241,7 +240,7 @@ pub struct StoppedBody {
 }
 
 /// A line of an export that is no record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportLine {
     /// How far the export is.
     #[serde(rename = "$export")]
@@ -249,7 +248,7 @@ pub struct ExportLine {
 }
 
 /// How far an export is. A line that has members of several kinds is of the first of them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ExportProgress {
     /// It stopped: the next one continues at the last cursor.
@@ -276,7 +275,7 @@ pub enum ExportProgress {
 }
 
 /// The rule of a program that is not valid any more.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokenRuleBody<D> {
     /// The program.
     pub program: String,

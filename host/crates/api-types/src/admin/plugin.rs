@@ -1,10 +1,9 @@
 //! Plugins: what is installed and how it is used, and what installing another version would change.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 /// The installed plugins.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PluginsBody {
     /// The loaded ones.
     pub data: Vec<PluginBody>,
@@ -13,7 +12,7 @@ pub struct PluginsBody {
 }
 
 /// A loaded plugin, with its use since it was loaded.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PluginBody {
     /// Its name.
     pub name: String,
@@ -64,7 +63,7 @@ pub struct PluginBody {
 }
 
 /// The limits of a plugin.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PluginLimitsBody {
     /// Bytes of linear memory.
     pub memory_bytes: usize,
@@ -91,7 +90,7 @@ pub struct PluginLimitsBody {
 }
 
 /// How many calls failed with one kind of fault.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultsBody {
     /// The kind of fault.
     pub kind: String,
@@ -100,7 +99,7 @@ pub struct FaultsBody {
 }
 
 /// The highest use of each limit since the plugin was loaded.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LimitsUseBody {
     /// Bytes of linear memory.
     pub memory_bytes: UseBody,
@@ -117,7 +116,7 @@ pub struct LimitsUseBody {
 }
 
 /// The highest use of one limit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UseBody {
     /// The highest use.
     pub peak: f64,
@@ -126,7 +125,7 @@ pub struct UseBody {
 }
 
 /// The highest use of fuel: the limit of a call is `base + rows * per_row`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FuelUseBody {
     /// The highest use.
     pub peak: u64,
@@ -139,7 +138,7 @@ pub struct FuelUseBody {
 }
 
 /// The lines that a plugin logged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLinesBody {
     /// Those that were written.
     pub written: u64,
@@ -148,7 +147,7 @@ pub struct LogLinesBody {
 }
 
 /// The circuit breaker of a plugin.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BreakerBody {
     /// `closed`, `open` or `half_open`.
     pub state: String,
@@ -157,7 +156,7 @@ pub struct BreakerBody {
 }
 
 /// The kind and time of a fault, never the input.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastFaultBody {
     /// The kind of fault.
     pub kind: String,
@@ -166,7 +165,7 @@ pub struct LastFaultBody {
 }
 
 /// An installed plugin that is not active. A damaged one may have a name and a reason only.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnloadedPluginBody {
     /// Its name.
     pub name: String,
@@ -190,7 +189,7 @@ pub struct UnloadedPluginBody {
 }
 
 /// What installing a plugin would change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpgradeReportBody {
     /// Its name.
     pub plugin: String,
@@ -209,7 +208,7 @@ pub struct UpgradeReportBody {
 }
 
 /// How a vocabulary would change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VocabularyChangeBody {
     /// Its namespace.
     pub namespace: String,
@@ -236,7 +235,7 @@ pub struct VocabularyChangeBody {
 }
 
 /// A code that would change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TouchedCodeBody {
     /// The code, written `<namespace>#<code>`.
     pub uri: String,
@@ -255,7 +254,7 @@ pub struct TouchedCodeBody {
 }
 
 /// The code to use in place of another.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SuccessorBody {
     /// The code, written `<namespace>#<code>`.
     pub uri: String,
@@ -264,7 +263,7 @@ pub struct SuccessorBody {
 }
 
 /// A record with codes that would be removed or retired.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TouchedRecordBody {
     /// The record, such as `Individual/SYSTEM|VALUE`.
     pub reference: String,
@@ -273,7 +272,7 @@ pub struct TouchedRecordBody {
 }
 
 /// A code in a field.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldCodeBody {
     /// The field.
     pub field: String,

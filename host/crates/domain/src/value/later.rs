@@ -14,9 +14,9 @@ pub struct Later {
 }
 
 impl<C, I> Values<C, I> {
-    /// Takes over what a program of a later revision stored in `before`, where a record is written anew by a program of these fields: in its
+    /// Takes over what a program of a later revision stored in `before`, where a record is written again by a program of these fields: in its
     /// fields, in parts that are still there, and in items of lists that are still there, which are those that say the same otherwise or are
-    /// about the same. A part of which nothing else is known stays too: whoever wrote the record anew was not shown anything of it.
+    /// about the same. A part of which nothing else is known stays too: the client that wrote the record again was shown nothing of it.
     pub fn keep_later(&mut self, fields: &'static [Field], before: &Self)
     where
         C: Clone + PartialEq,

@@ -1,5 +1,5 @@
 //! Records whose rows in the index a program wrote that does not know all of their fields: a server of an older release beside one of a newer,
-//! or an older program that filled the database. Whoever knows the fields writes the rows again.
+//! or an older program that filled the database. A program that knows the fields writes the rows again.
 //!
 //! **Invariant:** such a record is noted in the transaction that writes its rows, and the note goes in the one that writes them again.
 
@@ -50,7 +50,7 @@ impl Behind {
         }
     }
 
-    /// Takes up those of a later write.
+    /// Adds those of a later write.
     pub(crate) fn extend(&mut self, later: Self) {
         for (place, revision) in later.0 {
             let known = self.0.entry(place).or_default();
@@ -137,7 +137,7 @@ async fn mend(database: &Database) -> Result<u64, StoreError> {
 async fn mend_some(database: &Database) -> Result<u64, Broken> {
     let mut connection = database.connection().await?;
     let transaction = connection.at_work()?.transaction().await?;
-    // Tallies change by what the rows said before: nobody else writes meanwhile.
+    // Tallies change by what the rows said before: no other write runs meanwhile.
     transaction.query("SELECT FROM daftar.last FOR UPDATE", &[]).await?;
     let statement = transaction.prepare_cached(TAKE).await?;
     let rows = transaction.query(&statement, &[&i32::from(REVISION), &RECORDS_AT_ONCE]).await?;
@@ -145,7 +145,7 @@ async fn mend_some(database: &Database) -> Result<u64, Broken> {
     for row in &rows {
         match record_of(kind_of(column(row, 2)?)?, row) {
             Ok(record) => records.push(record),
-            // Whoever reads it is told.
+            // A client that reads the record gets the error.
             Err(error) => tracing::warn!(%error, "a record cannot be read: its rows in the index stay as they are"),
         }
     }

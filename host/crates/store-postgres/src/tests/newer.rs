@@ -118,7 +118,7 @@ async fn what_a_newer_program_finds_a_record_by_outlives_a_rewrite_by_an_older_o
     let store = database.store().await;
     database.sql(NEWER_LAYOUT);
     let individual = create(&store, newer("urn:x:a|1")).await;
-    assert_eq!(database.behind(), "", "whoever brings what is later knows it");
+    assert_eq!(database.behind(), "", "the program that filled the database knows the fields");
     let of_newer =
         "UPDATE daftar.search_individual SET registered_on = 20000, is_new = true, terms = terms || $$'zlater'$$";
     database.sql(of_newer);
@@ -176,7 +176,7 @@ async fn whoever_knows_all_fields_of_a_record_writes_again_what_it_is_found_by()
     assert_eq!((database.sql(rows), database.tallies()), (before, tallies));
     assert_eq!(database.sql("SELECT count(*) FROM daftar.search_member"), members);
 
-    // What is left behind while it runs is noticed with a write of anybody.
+    // Records noted while it runs are found with the next write of any program.
     database.sql("DELETE FROM daftar.search_behind; INSERT INTO daftar.search_behind VALUES (1, 1, 0)");
     database.sql("UPDATE daftar.search_individual SET birth_date = NULL WHERE id = 1");
     create(&store, person(&["urn:x:b|1"])).await;

@@ -72,12 +72,12 @@ impl Brought {
     }
 }
 
-/// A store that was filled before, and is to be brought up to the one that it was filled from. Nobody writes to it until that is over.
+/// A store that was filled before, and is to be brought up to the one that it was filled from. No client writes to it until that is over.
 pub struct CatchUp {
     /// What it holds.
     pub held: Held,
     /// What it has there at its own ends.
     pub ends: Ends,
-    /// Takes up what was written since.
+    /// Writes the changes made since.
     pub refill: Box<dyn Refill>,
 }

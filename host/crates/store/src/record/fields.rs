@@ -13,7 +13,7 @@
 //!
 //! **Invariant:** what a newer program stored outlives a rewrite by this one. A tag that the schema of this program does not have is kept as
 //! [`Value::Later`] where the record was stored under a later revision, and the record is stored again under that revision, for as long as it
-//! holds such a value: whoever knows the revision knows every tag of the record. Under a revision that this program knows an unknown tag is
+//! holds such a value: a program that knows the revision knows every tag of the record. Under a revision that this program knows an unknown tag is
 //! damage.
 //!
 //! **Invariant:** a value of a known field that does not fit it is refused whatever the revision: a program that is older than a word, or than

@@ -145,7 +145,7 @@ fn read_pattern(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Va
             .map_err(|error| problems.add("value_pattern", "invalid_pattern", error.to_string()))
             .ok(),
         (Some(_), None) if !reader.is_problem("value_pattern_description", problems) => {
-            let message = "say in words what the pattern means: it is what whoever writes a wrong value is told";
+            let message = "say in words what the pattern means: the client reads them when a value is wrong";
             problems.add("value_pattern_description", "required", message);
             None
         }

@@ -117,7 +117,7 @@ async fn report(
     };
     let signature = signature_of(request.headers())?;
     let bytes = read_bounded(request, PACKAGE_BYTES_MAX).await?;
-    // Nothing is installed, so nobody needs to vouch for it; a signature that does not fit is told all the same.
+    // Nothing is installed, so no signature is needed; one that does not fit is reported all the same.
     let (unsigned, downgrade) = (UnsignedPlugins::Allowed, Downgrade::Allowed);
     let offer = PluginOffer { bytes, signature, unsigned, downgrade };
     Ok(Json(report_body(app.plugins.report(&ctx, offer, records).await?)))

@@ -84,7 +84,7 @@ fn a_tag_of_a_later_revision_is_kept_when_the_record_is_written_again() {
     let again = encode(&record).unwrap();
     assert_eq!(read::<IndividualRecord>(&again), record);
     assert!(again.windows(one.len()).any(|window| window == one), "the very bytes");
-    assert_eq!(again[1], revision as u8, "whoever knows that revision would take an unknown tag for damage");
+    assert_eq!(again[1], revision as u8, "a program of that revision takes an unknown tag for damage");
     // Without it the record is one of this revision again.
     record.details.put(Tag(NEW), None);
     record.details.set(individual::NAME, None);
