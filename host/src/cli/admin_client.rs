@@ -412,7 +412,7 @@ fn read_answer(status: u16, answer: Download<'_>) -> Result<Value, CliError> {
 
 /// What an answer says that is a refusal.
 fn refused(status: u16, answer: Download<'_>) -> Result<CliError, CliError> {
-    let (message, code) = match serde_json::from_slice::<Problem>(&read_whole(answer)?) {
+    let (message, code) = match serde_json::from_slice::<Problem<'_>>(&read_whole(answer)?) {
         Ok(Problem { detail, code, .. }) => (detail, Some(code)),
         Err(_) => {
             let message = format!(

@@ -8,15 +8,20 @@ pub mod paint;
 mod preview;
 mod tree;
 
+use std::borrow::Cow;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use daftar_api_types::public::eligibility::{
+    Evaluated, Evaluation, Outcome, SubjectKind, SubjectResult, Validated, Validation,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use self::paint::Paint;
 use self::preview::PreviewArgs;
-use super::admin_client::{AdminClient, part};
+use super::admin_client::{AdminClient, part, read};
 use super::{CliError, GlobalArgs, output};
 
 /// The biggest file with an expression that is read: far more than an expression may have, so that the server says what it may.
@@ -115,8 +120,17 @@ impl Trial {
 /// A rule with everything that is needed to draw what is wrong with it.
 struct Rule {
     expression: String,
-    subject: String,
+    subject: SubjectKind,
     program: Option<String>,
+}
+
+/// A request for an evaluation, where the administrator API may pick the subjects.
+#[derive(Serialize)]
+struct Trying<'a> {
+    #[serde(flatten)]
+    evaluation: Evaluation<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sample: Option<u32>,
 }
 
 fn try_rule(
@@ -128,17 +142,21 @@ fn try_rule(
 ) -> Result<(), CliError> {
     let rule = match (expression, &args.program) {
         (Some(expression), _) => {
-            let subject = args.subject.clone().unwrap_or_else(|| "individual".to_owned());
+            let subject = match args.subject.as_deref() {
+                Some("group") => SubjectKind::Group,
+                _ => SubjectKind::Individual,
+            };
             Rule { expression, subject, program: None }
         }
         (None, Some(program)) => rule_of(admin, program)?,
         (None, None) => return Err(CliError::usage("an expression or `--program` is needed")),
     };
-    let body = json!({"expression": rule.expression, "subject": rule.subject});
-    let checked = admin.send_json("POST", "/eligibility/validate", &body)?;
-    let is_valid = checked.get("valid").and_then(Value::as_bool).unwrap_or(false);
+    let body = Validation { expression: Cow::Borrowed(&rule.expression), subject: Some(rule.subject) };
+    let answer = admin.send_json("POST", "/eligibility/validate", &body)?;
+    let checked: Validated<'_> = read(answer.clone())?;
+    let is_valid = checked.valid;
     if global.json && (args.check || !is_valid) {
-        output::json(&checked);
+        output::json(&answer);
     } else {
         complain(&rule.expression, &checked);
         if args.check && is_valid {
@@ -164,32 +182,34 @@ fn evaluate(
     rule: &Rule,
     subjects: Subjects,
 ) -> Result<(), CliError> {
-    let mut body = Map::new();
-    match &rule.program {
-        Some(program) => body.insert("program".to_owned(), Value::String(program.clone())),
-        None => body.insert("expression".to_owned(), Value::String(rule.expression.clone())),
+    let mut evaluation = Evaluation {
+        subject: Some(rule.subject),
+        as_of: args.as_of.as_deref().map(Cow::Borrowed),
+        ..Evaluation::default()
     };
-    body.insert("subject".to_owned(), Value::String(rule.subject.clone()));
-    body.extend(args.as_of.clone().map(|day| ("as_of".to_owned(), Value::String(day))));
+    match &rule.program {
+        Some(program) => evaluation.program = Some(Cow::Borrowed(program)),
+        None => evaluation.expression = Some(Cow::Borrowed(&rule.expression)),
+    }
     let is_explained = matches!(subjects, Subjects::Explained(_));
+    let mut sample = None;
     match subjects {
-        Subjects::Sample(count) => body.insert("sample".to_owned(), json!(count)),
+        Subjects::Sample(count) => sample = Some(count),
         Subjects::These(all) => {
-            let all = all.into_iter().map(|subject| referred(&rule.subject, subject)).collect();
-            body.insert("subjects".to_owned(), Value::Array(all))
+            evaluation.subjects = all.into_iter().map(|subject| referred(rule.subject, subject)).collect();
         }
         Subjects::Explained(one) => {
-            body.insert("explain".to_owned(), Value::Bool(true));
-            body.insert("subjects".to_owned(), json!([referred(&rule.subject, *one)]))
+            evaluation.explain = Some(true);
+            evaluation.subjects = vec![referred(rule.subject, *one)];
         }
-    };
-    let answer = admin.send_json("POST", "/eligibility/evaluate", &body)?;
+    }
+    let answer = admin.send_json("POST", "/eligibility/evaluate", &Trying { evaluation, sample })?;
     if global.json {
         output::json(&answer);
         return Ok(());
     }
-    let results = answer.get("results").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    match results {
+    let evaluated: Evaluated<'_> = read(answer)?;
+    match evaluated.results.as_slice() {
         [only] if is_explained => tree::show(&Paint::of_output(), only),
         results => {
             show_results(results);
@@ -201,21 +221,27 @@ fn evaluate(
 /// The rule of a program.
 fn rule_of(admin: &AdminClient, id: &str) -> Result<Rule, CliError> {
     let id = id.strip_prefix("Program/").unwrap_or(id);
-    let program = admin.get(&format!("/programs/{}", part(id)))?;
-    let expression = text_of(&program, "eligibility");
-    if expression.is_empty() {
+    let answer = admin.get(&format!("/programs/{}", part(id)))?;
+    let program: Program = read(answer)?;
+    let Some(expression) = program.eligibility else {
         return Err(CliError::failed(format!("the program `{id}` has no eligibility expression")));
-    }
-    Ok(Rule {
-        expression: expression.to_owned(),
-        subject: text_of(&program, "target_type").to_owned(),
-        program: Some(format!("Program/{id}")),
-    })
+    };
+    Ok(Rule { expression, subject: program.target_type, program: Some(format!("Program/{id}")) })
+}
+
+/// The members of a program that its rule needs.
+#[derive(Deserialize)]
+struct Program {
+    target_type: SubjectKind,
+    eligibility: Option<String>,
 }
 
 /// A record as the API refers to it, whether the kind of record was typed or not; a record itself stays as it is.
-fn referred(subject: &str, given: Value) -> Value {
-    let kind = if subject == "group" { "Group" } else { "Individual" };
+fn referred(subject: SubjectKind, given: Value) -> Value {
+    let kind = match subject {
+        SubjectKind::Individual => "Individual",
+        SubjectKind::Group => "Group",
+    };
     match given {
         Value::String(id) if id.starts_with("Individual/") || id.starts_with("Group/") => Value::String(id),
         Value::String(id) => Value::String(format!("{kind}/{id}")),
@@ -274,60 +300,47 @@ fn bounded(path: &Path, bytes_max: u64) -> Result<String, CliError> {
     Ok(text)
 }
 
-/// Draws what is wrong or doubtful on standard error.
-fn complain(expression: &str, checked: &Value) {
+/// Draws errors and warnings on standard error.
+fn complain(expression: &str, checked: &Validated<'_>) {
     let paint = Paint::of_errors();
-    for diagnostic in checked.get("diagnostics").and_then(Value::as_array).into_iter().flatten() {
+    for diagnostic in &checked.diagnostics {
         output::error_text(&drawing::draw(&paint, expression, diagnostic));
     }
 }
 
-fn show_checked(checked: &Value) {
-    let references = checked.get("references").and_then(Value::as_array).into_iter().flatten();
-    let references: Vec<&str> = references.filter_map(Value::as_str).collect();
-    output::line(format_args!("valid   a rule of type `{}`", text_of(checked, "result_type")));
-    output::line(format_args!(
-        "reads   {}",
-        if references.is_empty() { "nothing".to_owned() } else { references.join(", ") }
-    ));
-    if let Some(cost) = checked.get("cost").filter(|cost| !cost.is_null()) {
-        let number = |name: &str| cost.get(name).and_then(Value::as_u64);
-        let most = number("steps_max").map_or_else(|| "more than can be counted".to_owned(), |steps| steps.to_string());
-        output::line(format_args!(
-            "cost    {} to {most} steps a subject, with up to {} items in each list",
-            number("steps_min").unwrap_or_default(),
-            number("list_items").unwrap_or_default(),
-        ));
+fn show_checked(checked: &Validated<'_>) {
+    output::line(format_args!("valid   a rule of type `{}`", checked.result_type.as_deref().unwrap_or_default()));
+    let reads = if checked.references.is_empty() { "nothing".to_owned() } else { checked.references.join(", ") };
+    output::line(format_args!("reads   {reads}"));
+    if let Some(cost) = &checked.cost {
+        let most = cost.steps_max.map_or_else(|| "more than can be counted".to_owned(), |steps| steps.to_string());
+        let (least, items) = (cost.steps_min, cost.list_items);
+        output::line(format_args!("cost    {least} to {most} steps a subject, with up to {items} items in each list"));
     }
 }
 
-fn show_results(results: &[Value]) {
+fn show_results(results: &[SubjectResult<'_>]) {
     let rows: Vec<Vec<String>> = results
         .iter()
-        .map(|result| vec![text_of(result, "subject").to_owned(), outcome_of(result), tree::lacking(result)])
+        .map(|result| vec![result.subject.to_string(), outcome_of(result), tree::lacking(result)])
         .collect();
     output::table(&["subject", "outcome", "missing or wrong"], &rows);
-    let count = |outcome: &str| results.iter().filter(|result| text_of(result, "outcome") == outcome).count();
-    let errors = results.iter().filter(|result| result.get("error").is_some()).count();
+    let count = |outcome: Outcome| results.iter().filter(|result| result.outcome == Some(outcome)).count();
+    let errors = results.iter().filter(|result| result.error.is_some()).count();
     let counted = [
-        (count("eligible"), "eligible"),
-        (count("not_eligible"), "not eligible"),
-        (count("undetermined"), "undetermined"),
+        (count(Outcome::Eligible), "eligible"),
+        (count(Outcome::NotEligible), "not eligible"),
+        (count(Outcome::Undetermined), "undetermined"),
         (errors, "not there"),
     ];
     let told = counted.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
     output::line(told.collect::<Vec<_>>().join(", "));
 }
 
-/// The outcome, or why there is none.
-fn outcome_of(result: &Value) -> String {
-    match result.get("error") {
-        Some(error) => text_of(error, "detail").to_owned(),
-        None => text_of(result, "outcome").replace('_', " "),
+/// The outcome, or the reason why there is none.
+fn outcome_of(result: &SubjectResult<'_>) -> String {
+    match (&result.error, result.outcome) {
+        (Some(error), _) => error.detail.to_string(),
+        (None, outcome) => outcome.map(Outcome::name).unwrap_or_default().replace('_', " "),
     }
-}
-
-/// The text of a member of an object, or nothing.
-fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
 }

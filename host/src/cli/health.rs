@@ -34,7 +34,7 @@ pub fn run(global: &GlobalArgs) -> Result<(), CliError> {
     let mut answer = agent.get(format!("{}/health/ready", running.admin_url)).call().map_err(silent)?;
     let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string().map_err(silent)?;
     if !answer.status().is_success() {
-        let problem = serde_json::from_str::<Problem>(&text);
+        let problem = serde_json::from_str::<Problem<'_>>(&text);
         let reason = problem.map_or_else(|_| "its log says why".to_owned(), |problem| problem.detail);
         return Err(CliError::failed(format!("the server runs and cannot serve requests: {reason}")));
     }

@@ -14,6 +14,7 @@ use super::eval::paint::Paint;
 use super::{CliError, GlobalArgs, output};
 use daftar_api_types::admin::ListBody;
 use daftar_api_types::admin::operation::BrokenRuleBody;
+use daftar_api_types::public::eligibility::Diagnostic;
 
 /// What is done with programs.
 #[derive(Debug, Subcommand)]
@@ -239,7 +240,7 @@ fn list(global: &GlobalArgs, admin: &AdminClient, conditions: &ListArgs) -> Resu
 /// Draws what is wrong with the rules of programs.
 fn check(global: &GlobalArgs, admin: &AdminClient) -> Result<(), CliError> {
     let body = admin.get("/program-rules")?;
-    let broken: ListBody<BrokenRuleBody<Value>> = read(body.clone())?;
+    let broken: ListBody<BrokenRuleBody<Diagnostic<'static>>> = read(body.clone())?;
     if global.json {
         output::json(&body);
     } else if broken.data.is_empty() {

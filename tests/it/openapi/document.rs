@@ -52,6 +52,9 @@ fn every_named_shape_is_one_and_is_used() {
     for (name, shape) in contract::told()["components"]["schemas"].as_object().unwrap() {
         drop(contract::matches(shape, &Value::Null));
         assert!(text.contains(&format!("\"#/components/schemas/{name}\"")), "nothing has the shape `{name}`");
+        for example in shape["examples"].as_array().into_iter().flatten() {
+            assert_eq!(contract::matches(shape, example), Ok(()), "an example of `{name}`");
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** an unknown id, a wrong secret and a disabled client give one and the same value.
 
-use serde::Serialize;
+use std::borrow::Cow;
 
 /// What every refusal of an unsupported or unreadable request adds.
 const ONLY_CLIENT_CREDENTIALS: &str = "only grant_type=client_credentials is supported";
@@ -47,17 +47,6 @@ pub struct OAuthError {
     description: String,
 }
 
-/// The body of the answer, as JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct OAuthErrorBody {
-    /// The name of the error.
-    pub error: &'static str,
-    /// What is wrong, for a person.
-    pub error_description: String,
-    /// The same, and what is supported, where the request was not understood.
-    pub detail: String,
-}
-
 impl OAuthError {
     /// An error with a description of what is wrong.
     #[must_use]
@@ -83,19 +72,18 @@ impl OAuthError {
         &self.description
     }
 
-    /// The body of the answer.
+    /// The description, and what is supported, where the request was not understood.
     #[must_use]
-    pub fn body(&self) -> OAuthErrorBody {
-        let detail = match self.code {
+    pub fn detail(&self) -> Cow<'_, str> {
+        match self.code {
             OAuthErrorCode::InvalidRequest | OAuthErrorCode::UnsupportedGrantType => {
-                format!("{}; {ONLY_CLIENT_CREDENTIALS}", self.description)
+                Cow::Owned(format!("{}; {ONLY_CLIENT_CREDENTIALS}", self.description))
             }
             OAuthErrorCode::InvalidClient
             | OAuthErrorCode::InvalidScope
             | OAuthErrorCode::TemporarilyUnavailable
-            | OAuthErrorCode::ServerError => self.description.clone(),
-        };
-        OAuthErrorBody { error: self.code.name(), error_description: self.description.clone(), detail }
+            | OAuthErrorCode::ServerError => Cow::Borrowed(&self.description),
+        }
     }
 }
 
@@ -115,17 +103,11 @@ mod tests {
 
     #[test]
     fn says_what_is_supported_where_the_request_was_not_understood() {
-        let body = OAuthError::invalid_request("the body is not JSON").body();
-        assert_eq!(
-            serde_json::to_value(&body).unwrap(),
-            serde_json::json!({
-                "error": "invalid_request",
-                "error_description": "the body is not JSON",
-                "detail": "the body is not JSON; only grant_type=client_credentials is supported"
-            })
-        );
-        let body = OAuthError::invalid_client().body();
-        assert_eq!((body.error, body.detail), ("invalid_client", "client authentication failed".to_owned()));
+        let error = OAuthError::invalid_request("the body is not JSON");
+        assert_eq!((error.code.name(), error.description()), ("invalid_request", "the body is not JSON"));
+        assert_eq!(error.detail(), "the body is not JSON; only grant_type=client_credentials is supported");
+        let error = OAuthError::invalid_client();
+        assert_eq!((error.code.name(), error.detail().as_ref()), ("invalid_client", "client authentication failed"));
     }
 
     #[test]

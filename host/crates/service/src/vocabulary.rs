@@ -10,7 +10,7 @@ mod fingerprint;
 
 use std::sync::Arc;
 
-pub use self::batch::{Answer, Asked, BATCH_CODES_MAX, LookedUp, lookup, readable, validate};
+pub use self::batch::{Answer, Asked, LookedUp, lookup, readable, validate};
 pub use self::concept_group::{GroupPage, concept_group, concept_groups};
 pub use self::fingerprint::Fingerprint;
 use crate::registry::Registry;

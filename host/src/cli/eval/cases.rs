@@ -1,14 +1,15 @@
 //! Rule files: an expression with named cases, records and what the rule says of them. `examples/rules/` is a library of them.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use daftar_api_types::public::eligibility::{Evaluated, Evaluation, Outcome, SubjectKind, SubjectResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::bounded;
 use super::paint::{Meaning, Paint};
-use super::text_of;
-use crate::cli::admin_client::AdminClient;
+use crate::cli::admin_client::{AdminClient, read};
 use crate::cli::{CliError, GlobalArgs, output};
 
 /// The biggest rule file that is read.
@@ -33,7 +34,7 @@ struct Content {
     #[serde(rename = "about")]
     _about: String,
     #[serde(default = "individual")]
-    subject: String,
+    subject: SubjectKind,
     /// The day that counts as today.
     as_of: String,
     /// What must be installed or set up beside the packs that ship, in plain words.
@@ -58,8 +59,8 @@ struct Case {
     errors: Vec<String>,
 }
 
-fn individual() -> String {
-    "individual".to_owned()
+fn individual() -> SubjectKind {
+    SubjectKind::Individual
 }
 
 /// Reads rule files, and those of folders.
@@ -157,32 +158,39 @@ fn show(paint: &Paint, file: &RuleFile, problems: &[String]) {
 
 /// What came out otherwise than the file says.
 fn problems_of(admin: &AdminClient, file: &RuleFile) -> Vec<String> {
-    let Content { subject, as_of, expression, cases, .. } = &file.content;
-    let records: Vec<&Value> = cases.iter().map(|case| &case.record).collect();
-    let body = json!({"expression": expression, "subject": subject, "as_of": as_of, "subjects": records});
-    let answer = match admin.send_json("POST", "/eligibility/evaluate", &body) {
-        Ok(answer) => answer,
+    let cases = &file.content.cases;
+    let results = match evaluated(admin, &file.content) {
+        Ok(evaluated) => evaluated.results,
         Err(error) => return vec![error.to_string()],
     };
-    let results = answer.get("results").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     if results.len() != cases.len() {
         return vec![format!("{} results for {} cases", results.len(), cases.len())];
     }
-    cases.iter().zip(results).filter_map(|(case, result)| difference(case, result)).collect()
+    cases.iter().zip(&results).filter_map(|(case, result)| difference(case, result)).collect()
 }
 
-fn difference(case: &Case, result: &Value) -> Option<String> {
-    let list = |name: &str| result.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
-    let missing: Vec<String> = list("missing").iter().filter_map(Value::as_str).map(str::to_owned).collect();
-    let errors: Vec<String> = list("errors").iter().map(|error| text_of(error, "code").to_owned()).collect();
-    let outcome = text_of(result, "outcome");
+fn evaluated(admin: &AdminClient, content: &Content) -> Result<Evaluated<'static>, CliError> {
+    let body = Evaluation {
+        expression: Some(Cow::Borrowed(&content.expression)),
+        subject: Some(content.subject),
+        as_of: Some(Cow::Borrowed(&content.as_of)),
+        subjects: content.cases.iter().map(|case| case.record.clone()).collect(),
+        ..Evaluation::default()
+    };
+    read(admin.send_json("POST", "/eligibility/evaluate", &body)?)
+}
+
+fn difference(case: &Case, result: &SubjectResult<'_>) -> Option<String> {
+    let missing = result.missing.as_deref().unwrap_or_default();
+    let errors: Vec<String> = result.errors.iter().map(|error| error.code.to_string()).collect();
+    let outcome = result.outcome.map(Outcome::name).unwrap_or_default();
     let is_same = outcome == case.outcome && missing == case.missing && errors == case.errors;
     let told = |outcome: &str, missing: &[String], errors: &[String]| {
         let lacking: Vec<&str> = missing.iter().chain(errors).map(String::as_str).collect();
         if lacking.is_empty() { outcome.to_owned() } else { format!("{outcome} ({})", lacking.join(", ")) }
     };
     (!is_same).then(|| {
-        let (expected, found) = (told(&case.outcome, &case.missing, &case.errors), told(outcome, &missing, &errors));
+        let (expected, found) = (told(&case.outcome, &case.missing, &case.errors), told(outcome, missing, &errors));
         format!("{}: expected {expected}, found {found}", case.name)
     })
 }
@@ -207,13 +215,18 @@ mod tests {
     fn a_case_is_compared_with_what_came_out() {
         let content: Content = toml::from_str(RULE).unwrap();
         assert_eq!(
-            (content.subject.as_str(), &content.cases[0].record),
-            ("individual", &json!({"type": "individual"}))
+            (content.subject, &content.cases[0].record),
+            (SubjectKind::Individual, &json!({"type": "individual"}))
         );
         let case = &content.cases[0];
-        let same = json!({"outcome": "undetermined", "missing": ["me.birth_date"]});
+        let result = |missing: Value, errors: Value| -> SubjectResult<'static> {
+            let (subject, outcome) = ("subjects[0]", "undetermined");
+            let result = json!({"subject": subject, "outcome": outcome, "missing": missing, "errors": errors});
+            serde_json::from_value(result).unwrap()
+        };
+        let same = result(json!(["me.birth_date"]), json!([]));
         assert_eq!(difference(case, &same), None);
-        let other = json!({"outcome": "undetermined", "missing": [], "errors": [{"code": "overflow"}]});
+        let other = result(json!([]), json!([{"code": "overflow", "line": 1, "column": 1}]));
         let told = "nobody knows: expected undetermined (me.birth_date), found undetermined (overflow)";
         assert_eq!(difference(case, &other).as_deref(), Some(told));
     }

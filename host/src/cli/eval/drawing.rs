@@ -3,11 +3,10 @@
 //! **Invariant:** carets stand under the characters concerned, whatever these are: tabs go to the next stop, wide characters take two
 //! columns, and what a terminal would not show, or would act on, is shown as `U+FFFD`.
 
-use serde_json::Value;
+use daftar_api_types::public::eligibility::{Diagnostic, Severity};
 use unicode_width::UnicodeWidthChar;
 
 use super::paint::{Meaning, Paint};
-use super::text_of;
 
 /// Columns from one tab stop to the next.
 const TAB_COLUMNS: usize = 4;
@@ -17,26 +16,24 @@ const LINE_COLUMNS_MAX: usize = 110;
 const BEFORE_COLUMNS: usize = 40;
 
 /// The lines of one diagnostic, each ended, with an empty one after them.
-pub fn draw(paint: &Paint, expression: &str, diagnostic: &Value) -> String {
-    let text = |name| text_of(diagnostic, name);
-    let number = |name: &str| {
-        let number = diagnostic.get(name).and_then(Value::as_u64).unwrap_or_default();
-        usize::try_from(number).unwrap_or(usize::MAX)
+pub fn draw(paint: &Paint, expression: &str, diagnostic: &Diagnostic<'_>) -> String {
+    let meaning = match diagnostic.severity {
+        Severity::Error => Meaning::No,
+        Severity::Warning => Meaning::Unknown,
     };
-    let meaning = if text("severity") == "error" { Meaning::No } else { Meaning::Unknown };
     let mut drawn = format!(
         "{}: {}\n",
-        paint.paint(meaning, &format!("{}[{}]", text("severity"), text("code"))),
-        paint.paint(Meaning::Strong, text("message")),
+        paint.paint(meaning, &format!("{}[{}]", diagnostic.severity.name(), diagnostic.code)),
+        paint.paint(Meaning::Strong, &diagnostic.message),
     );
-    let (line, column, length) = (number("line"), number("column"), number("length"));
+    let (line, column, length) = (diagnostic.line as usize, diagnostic.column as usize, diagnostic.length as usize);
     let Some(source) = line.checked_sub(1).and_then(|at| expression.split('\n').nth(at)) else { return drawn + "\n" };
     let View { shown, before, carets } = View::of(source.trim_end_matches('\r'), column.saturating_sub(1), length);
     let margin = line.to_string();
     let blank = " ".repeat(margin.len());
     let bar = paint.paint(Meaning::Aside, "|");
     let marked = paint.paint(meaning, &"^".repeat(carets));
-    let hint = diagnostic.get("suggestion").and_then(Value::as_str);
+    let hint = diagnostic.suggestion.as_deref();
     let hint = hint.map(|suggestion| paint.paint(meaning, &format!(" write `{suggestion}`"))).unwrap_or_default();
     drawn += &format!(" {blank} {} line {line}, column {column}\n", paint.paint(Meaning::Aside, "-->"));
     drawn += &format!(" {blank} {bar}\n");
@@ -116,15 +113,18 @@ fn is_harmless(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn drawn(expression: &str, line: u32, column: u32, length: u32) -> String {
-        let diagnostic = json!({
-            "severity": "error", "code": "unknown_field", "message": "there is no such field",
-            "line": line, "column": column, "length": length,
-        });
+        let diagnostic = Diagnostic {
+            severity: Severity::Error,
+            code: "unknown_field".into(),
+            message: "there is no such field".into(),
+            line,
+            column,
+            length,
+            suggestion: None,
+        };
         draw(&Paint::fixed(false), expression, &diagnostic)
     }
 
@@ -178,7 +178,15 @@ mod tests {
 
     #[test]
     fn colours_are_there_only_where_they_are_shown() {
-        let diagnostic = json!({"severity": "warning", "code": "c", "message": "m", "line": 1, "column": 1, "length": 2, "suggestion": "us"});
+        let diagnostic = Diagnostic {
+            severity: Severity::Warning,
+            code: "c".into(),
+            message: "m".into(),
+            line: 1,
+            column: 1,
+            length: 2,
+            suggestion: Some("us".into()),
+        };
         assert!(!draw(&Paint::fixed(false), "me", &diagnostic).contains('\u{1b}'));
         let painted = draw(&Paint::fixed(true), "me", &diagnostic);
         assert!(painted.contains("\u{1b}[33m^^\u{1b}[0m") && painted.contains("write `us`"), "{painted:?}");

@@ -1,13 +1,17 @@
 //! `daftar eval --preview`: a rule over the whole register, drawn as bars or written as a table of everybody.
 
+use std::borrow::Cow;
+
 use clap::Args;
+use daftar_api_types::public::preview::{
+    AgeBandCounts, Counts, GenderCounts, PreviewLine, PreviewProgress, PreviewRequest, PreviewSubject, Previewed,
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
 
 use super::Rule;
 use super::paint::{Meaning, Paint};
-use super::text_of;
-use crate::cli::admin_client::{AdminClient, Payload};
+use crate::cli::admin_client::{AdminClient, Payload, read};
 use crate::cli::{CliError, GlobalArgs, output};
 
 /// How wide the longest bar is, in characters.
@@ -41,12 +45,14 @@ pub fn run(
     if args.csv && global.json {
         return Err(CliError::usage("`--csv` writes a table and `--json` an object: name one of them"));
     }
-    let mut body = Map::new();
-    body.insert("expression".to_owned(), json!(rule.expression));
-    body.insert("subject".to_owned(), json!(rule.subject));
-    body.insert("filter".to_owned(), filters(&args.filter)?);
-    body.insert("subjects".to_owned(), json!(args.csv));
-    body.extend(as_of.map(|day| ("as_of".to_owned(), json!(day))));
+    let body = PreviewRequest {
+        expression: Cow::Borrowed(&rule.expression),
+        subject: Some(rule.subject),
+        filter: Some(filters(&args.filter)?),
+        sample: None,
+        subjects: Some(args.csv),
+        as_of: as_of.map(Cow::Borrowed),
+    };
     let lines = admin.lines("POST", "/eligibility/preview", Payload::for_lines(&body)?)?;
     if args.csv {
         output::line("subject,outcome,missing,errors");
@@ -55,30 +61,31 @@ pub fn run(
     let mut result = None;
     for line in lines {
         let line = line?;
-        if let Some(progress) = line.get("progress") {
-            bar.set_length(number(progress, "total"));
-            bar.set_position(number(progress, "done"));
-        } else if let Some(error) = line.get("error") {
-            bar.finish_and_clear();
-            return Err(CliError::failed(text_of(error, "detail")));
-        } else if line.get("subject").is_some() {
-            bar.suspend(|| output::line(row(&line)));
-        } else {
-            result = Some(line);
+        match read::<PreviewLine<'_>>(line.clone())? {
+            PreviewLine::Progress(PreviewProgress { progress }) => {
+                bar.set_length(progress.total);
+                bar.set_position(progress.done);
+            }
+            PreviewLine::Failed(failed) => {
+                bar.finish_and_clear();
+                return Err(CliError::failed(failed.error.get("detail").and_then(Value::as_str).unwrap_or_default()));
+            }
+            PreviewLine::Subject(subject) => bar.suspend(|| output::line(row(&subject))),
+            PreviewLine::Result(previewed) => result = Some((line, previewed)),
         }
     }
     bar.finish_and_clear();
-    let result = result.ok_or_else(|| CliError::unavailable("the server broke off before the result"))?;
+    let (body, result) = result.ok_or_else(|| CliError::unavailable("the server broke off before the result"))?;
     match (global.json, args.csv) {
-        (true, _) => output::json(&result),
-        (false, true) => output::note(summary(&result)),
+        (true, _) => output::json(&body),
+        (false, true) => output::note(summary(&result.counts)),
         (false, false) => output::line(drawn(&Paint::of_output(), &result)),
     }
     Ok(())
 }
 
 /// Filters as the body has them: a list of values under each name.
-fn filters(given: &[String]) -> Result<Value, CliError> {
+fn filters(given: &[String]) -> Result<Map<String, Value>, CliError> {
     let mut filter = Map::new();
     for text in given {
         let (name, value) = text
@@ -89,7 +96,7 @@ fn filters(given: &[String]) -> Result<Value, CliError> {
             values.push(json!(value));
         }
     }
-    Ok(Value::Object(filter))
+    Ok(filter)
 }
 
 fn bar(is_hidden: bool) -> ProgressBar {
@@ -98,17 +105,11 @@ fn bar(is_hidden: bool) -> ProgressBar {
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-fn number(of: &Value, name: &str) -> u64 {
-    of.get(name).and_then(Value::as_u64).unwrap_or_default()
-}
-
 /// A subject as comma-separated values.
-fn row(line: &Value) -> String {
-    let list = |name: &str| line.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let missing: Vec<&str> = list("missing").iter().filter_map(Value::as_str).collect();
-    let errors: Vec<&str> = list("errors").iter().map(|error| text_of(error, "code")).collect();
-    let (missing, errors) = (missing.join(" "), errors.join(" "));
-    [text_of(line, "subject"), text_of(line, "outcome"), &missing, &errors].map(quoted).join(",")
+fn row(line: &PreviewSubject<'_>) -> String {
+    let errors: Vec<&str> = line.errors.iter().map(|error| error.code.as_ref()).collect();
+    let (missing, errors) = (line.missing.join(" "), errors.join(" "));
+    [line.subject.as_ref(), line.outcome.name(), missing.as_str(), errors.as_str()].map(quoted).join(",")
 }
 
 /// A cell of a table (RFC 4180).
@@ -116,55 +117,42 @@ fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
-fn summary(result: &Value) -> String {
-    let errors = match number(result, "errors") {
-        0 => String::new(),
-        errors => format!(" ({errors} with an error)"),
-    };
-    format!(
-        "{} in all: {} eligible, {} not eligible, {} undetermined{errors}",
-        number(result, "total"),
-        number(result, "eligible"),
-        number(result, "not_eligible"),
-        number(result, "undetermined"),
-    )
+fn summary(counts: &Counts) -> String {
+    let Counts { total, eligible, not_eligible, undetermined, errors } = counts;
+    let errors = if *errors == 0 { String::new() } else { format!(" ({errors} with an error)") };
+    format!("{total} in all: {eligible} eligible, {not_eligible} not eligible, {undetermined} undetermined{errors}")
 }
 
-/// The answer as bars of the eligible, by age and by gender, and what is missing.
-fn drawn(paint: &Paint, result: &Value) -> String {
-    let list = |name: &str| result.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let age = |band: &Value| match (band.get("from").and_then(Value::as_u64), band.get("to").and_then(Value::as_u64)) {
+/// The result as bars of the eligible, by age and by gender, and the missing facts.
+fn drawn(paint: &Paint, result: &Previewed<'_>) -> String {
+    let age = |band: &AgeBandCounts| match (band.from, band.to) {
         (Some(from), Some(to)) => format!("{from} to {to}"),
         (Some(from), None) => format!("{from} and more"),
         (None, _) => "not known".to_owned(),
     };
-    let gender = |of: &Value| match text_of(of, "display") {
-        "" => "not known".to_owned(),
-        display => display.to_owned(),
-    };
-    let mut lines = vec![paint.paint(Meaning::Strong, &summary(result))];
-    let ages: Vec<(String, &Value)> = list("by_age_band").iter().map(|band| (age(band), band)).collect();
-    let genders: Vec<(String, &Value)> = list("by_gender").iter().map(|of| (gender(of), of)).collect();
+    let gender = |of: &GenderCounts<'_>| of.display.as_deref().unwrap_or("not known").to_owned();
+    let mut lines = vec![paint.paint(Meaning::Strong, &summary(&result.counts))];
+    let ages: Vec<(String, Counts)> =
+        result.by_age_band.iter().flatten().map(|band| (age(band), band.counts)).collect();
+    let genders: Vec<(String, Counts)> = result.by_gender.iter().flatten().map(|of| (gender(of), of.counts)).collect();
     chart(paint, "eligible by age", &ages, &mut lines);
     chart(paint, "eligible by gender", &genders, &mut lines);
-    let missing = list("missing");
-    if !missing.is_empty() {
+    if !result.missing.is_empty() {
         lines.extend([String::new(), paint.paint(Meaning::Aside, "missing facts that would decide")]);
-        lines.extend(missing.iter().map(|of| format!("  {:>9}  {}", number(of, "count"), text_of(of, "field"))));
+        lines.extend(result.missing.iter().map(|of| format!("  {:>9}  {}", of.count, of.field)));
     }
     lines.join("\n")
 }
 
-fn chart(paint: &Paint, title: &str, rows: &[(String, &Value)], lines: &mut Vec<String>) {
+fn chart(paint: &Paint, title: &str, rows: &[(String, Counts)], lines: &mut Vec<String>) {
     if rows.is_empty() {
         return;
     }
-    let most = rows.iter().map(|(_, counts)| number(counts, "eligible")).max().unwrap_or_default();
+    let most = rows.iter().map(|(_, counts)| counts.eligible).max().unwrap_or_default();
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
     lines.extend([String::new(), paint.paint(Meaning::Aside, title)]);
-    for (name, counts) in rows {
-        let (eligible, total) = (number(counts, "eligible"), number(counts, "total"));
-        let bar = "█".repeat(length(eligible, most));
+    for (name, Counts { eligible, total, .. }) in rows {
+        let bar = "█".repeat(length(*eligible, most));
         let padding = " ".repeat(width - name.chars().count());
         let space = if bar.is_empty() { "" } else { " " };
         lines.push(format!("  {name}{padding}  {}{space}{eligible} of {total}", paint.paint(Meaning::Yes, &bar)));
@@ -179,21 +167,33 @@ fn length(count: u64, most: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use daftar_api_types::public::eligibility::{Decision, Outcome};
+    use daftar_api_types::public::preview::MissingFact;
+
     use super::*;
 
     #[test]
     fn bars_are_as_long_as_there_are_eligible_people() {
-        let counts = |eligible: u64, total: u64| json!({"eligible": eligible, "total": total});
-        let mut result = json!({
-            "total": 1_010, "eligible": 81, "not_eligible": 900, "undetermined": 29, "errors": 2,
-            "by_age_band": [], "by_gender": [], "missing": [{"field": "me.gender", "count": 27}],
-        });
-        let mut band = counts(80, 100);
-        band["from"] = json!(60);
-        band["to"] = json!(64);
-        let mut last = counts(1, 900);
-        last["from"] = json!(80);
-        result["by_age_band"] = json!([band, last, counts(0, 10)]);
+        let band = |from: Option<u8>, to: Option<u8>, eligible: u64, total: u64| AgeBandCounts {
+            from,
+            to,
+            counts: Counts { eligible, total, ..Counts::default() },
+        };
+        let result = Previewed {
+            counts: Counts { total: 1_010, eligible: 81, not_eligible: 900, undetermined: 29, errors: 2 },
+            by_age_band: Some(vec![
+                band(Some(60), Some(64), 80, 100),
+                band(Some(80), None, 1, 900),
+                band(None, None, 0, 10),
+            ]),
+            by_gender: Some(Vec::new()),
+            by_region: None,
+            missing: vec![MissingFact { field: "me.gender".into(), count: 27 }],
+            sample: Vec::new(),
+            withheld: Vec::new(),
+            decision: Decision::default(),
+            warnings: Vec::new(),
+        };
         let drawn = drawn(&Paint::fixed(false), &result);
         insta::assert_snapshot!(drawn, @"
         1010 in all: 81 eligible, 900 not eligible, 29 undetermined (2 with an error)
@@ -210,8 +210,12 @@ mod tests {
 
     #[test]
     fn a_cell_with_a_comma_or_a_quote_is_quoted() {
-        let line =
-            json!({"subject": "Individual/urn:x|a,\"b\"", "outcome": "undetermined", "missing": ["me.a", "me.b"]});
+        let line = PreviewSubject {
+            subject: "Individual/urn:x|a,\"b\"".into(),
+            outcome: Outcome::Undetermined,
+            missing: vec!["me.a".to_owned(), "me.b".to_owned()].into(),
+            errors: Vec::new(),
+        };
         assert_eq!(row(&line), "\"Individual/urn:x|a,\"\"b\"\"\",undetermined,me.a me.b,");
     }
 }

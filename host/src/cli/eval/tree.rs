@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
+use daftar_api_types::public::eligibility::{Explanation, Outcome, SubjectResult};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::paint::{Meaning, Paint};
-use super::text_of;
 use crate::cli::{CliError, output};
 
 /// How much of a part's text is shown, in characters.
@@ -17,77 +18,68 @@ const INDENT_MAX: usize = 30;
 ///
 /// # Errors
 /// There is no such record.
-pub fn show(paint: &Paint, result: &Value) -> Result<(), CliError> {
-    if let Some(error) = result.get("error") {
-        let subject = text_of(result, "subject");
-        return Err(CliError::failed(format!("{subject}: {}", text_of(error, "detail"))));
+pub fn show(paint: &Paint, result: &SubjectResult<'_>) -> Result<(), CliError> {
+    if let Some(error) = &result.error {
+        return Err(CliError::failed(format!("{}: {}", result.subject, error.detail)));
     }
     output::line(drawn(paint, result).trim_end());
     Ok(())
 }
 
-/// What an outcome lacks: the facts that would decide, and what went wrong.
-pub fn lacking(result: &Value) -> String {
-    let missing = result.get("missing").and_then(Value::as_array).into_iter().flatten();
-    let missing = missing.filter_map(Value::as_str).map(str::to_owned);
-    let errors = result.get("errors").and_then(Value::as_array).into_iter().flatten().map(|error| {
-        let number = |name: &str| error.get(name).and_then(Value::as_u64).unwrap_or_default();
-        format!("{} at line {}, column {}", text_of(error, "code"), number("line"), number("column"))
-    });
+/// What an outcome lacks: the facts that would decide, and the errors.
+pub fn lacking(result: &SubjectResult<'_>) -> String {
+    let missing = result.missing.iter().flat_map(|missing| missing.iter().cloned());
+    let errors =
+        result.errors.iter().map(|error| format!("{} at line {}, column {}", error.code, error.line, error.column));
     missing.chain(errors).collect::<Vec<_>>().join(", ")
 }
 
-fn drawn(paint: &Paint, result: &Value) -> String {
-    let outcome = text_of(result, "outcome");
-    let meaning = match outcome {
-        "eligible" => Meaning::Yes,
-        "not_eligible" => Meaning::No,
-        _ => Meaning::Unknown,
+fn drawn(paint: &Paint, result: &SubjectResult<'_>) -> String {
+    let meaning = match result.outcome {
+        Some(Outcome::Eligible) => Meaning::Yes,
+        Some(Outcome::NotEligible) => Meaning::No,
+        Some(Outcome::Undetermined) | None => Meaning::Unknown,
     };
-    let mut text = format!("{}  {}\n", text_of(result, "subject"), paint.paint(meaning, &outcome.replace('_', " ")));
+    let outcome = result.outcome.map(Outcome::name).unwrap_or_default().replace('_', " ");
+    let mut text = format!("{}  {}\n", result.subject, paint.paint(meaning, &outcome));
     let lacking = lacking(result);
     if !lacking.is_empty() {
         text += &format!("missing or wrong: {lacking}\n");
     }
     text.push('\n');
-    let Some(root) = result.get("explanation").filter(|root| root.is_object()) else {
+    let Some(root) = &result.explanation else {
         return text + "the engine does not explain its answers\n";
     };
     // Parts may lie deep in each other: no recursion.
     let mut waiting = vec![(0, root)];
     while let Some((depth, part)) = waiting.pop() {
         draw_part(paint, depth, part, &mut text);
-        let children = part.get("children").and_then(Value::as_array).into_iter().flatten();
-        let below: Vec<_> = children.map(|child| (depth + 1, child)).collect();
-        waiting.extend(below.into_iter().rev());
+        waiting.extend(part.children.iter().rev().map(|child| (depth + 1, child)));
     }
-    if root.get("cut").and_then(Value::as_bool) == Some(true) {
+    if root.cut {
         text.push_str("… there is more than is shown\n");
     }
     text
 }
 
-fn draw_part(paint: &Paint, depth: usize, part: &Value, drawn: &mut String) {
-    let (value, meaning) = value_of(part.get("value").unwrap_or(&Value::Null));
-    let item = part.get("item").and_then(Value::as_u64).map(|item| format!("[{item}] ")).unwrap_or_default();
-    let source: String = text_of(part, "text").split_whitespace().collect::<Vec<_>>().join(" ");
+fn draw_part(paint: &Paint, depth: usize, part: &Explanation<'_>, drawn: &mut String) {
+    let (value, meaning) = value_of(&part.value);
+    let item = part.item.map(|item| format!("[{item}] ")).unwrap_or_default();
+    let source: String = part.text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut shown: String = source.chars().filter(|one| !one.is_control()).take(TEXT_CHARACTERS_MAX).collect();
     if source.chars().count() > TEXT_CHARACTERS_MAX {
         shown.push('…');
     }
-    let mut beside = String::new();
-    for (name, fact) in part.get("seen").and_then(Value::as_object).into_iter().flatten() {
+    let mut beside: Vec<String> = Vec::new();
+    for (name, fact) in &part.seen {
         let fact = if fact.is_null() { "not recorded".to_owned() } else { value_of(fact).0 };
-        let separator = if beside.is_empty() { "" } else { ", " };
-        // Writing to a text cannot fail.
-        let _ = write!(beside, "{separator}{name} = {fact}");
+        beside.push(format!("{name} = {fact}"));
     }
-    if let Some(error) = part.get("error").and_then(Value::as_str) {
-        let separator = if beside.is_empty() { "" } else { ", " };
-        let _ = write!(beside, "{separator}{error}");
-    }
+    beside.extend(part.error.as_deref().map(str::to_owned));
+    let beside = beside.join(", ");
     let indent = "  ".repeat(depth.min(INDENT_MAX));
     let beside = if beside.is_empty() { beside } else { format!("   {}", paint.paint(Meaning::Aside, &beside)) };
+    // Writing to a text cannot fail.
     let _ = writeln!(drawn, "{indent}{}  {item}{shown}{beside}", paint.paint(meaning, &format!("{value:<3}")));
 }
 
@@ -101,16 +93,22 @@ fn value_of(value: &Value) -> (String, Meaning) {
         Value::Number(number) => plain(number.to_string()),
         Value::String(text) => plain(text.chars().filter(|one| !one.is_control()).take(TEXT_CHARACTERS_MAX).collect()),
         Value::Array(items) => plain(format!("{} items", items.len())),
-        Value::Object(members) => {
-            let count = |name: &str| members.get(name).and_then(Value::as_u64);
-            match (members.get("display").and_then(Value::as_str), count("items_min"), count("items_max")) {
-                (Some(display), ..) => plain(format!("{display} ({})", text_of(value, "code"))),
-                (None, Some(least), Some(most)) if least == most => plain(format!("{least} items")),
-                (None, Some(least), Some(most)) => plain(format!("{least} to {most} items")),
-                _ => plain("a record".to_owned()),
-            }
-        }
+        Value::Object(_) => plain(match Compound::deserialize(value) {
+            Ok(Compound::Code { display, code }) => format!("{display} ({code})"),
+            Ok(Compound::Items { items_min: least, items_max: most }) if least == most => format!("{least} items"),
+            Ok(Compound::Items { items_min: least, items_max: most }) => format!("{least} to {most} items"),
+            Ok(Compound::Record {}) | Err(_) => "a record".to_owned(),
+        }),
     }
+}
+
+/// A value that is an object.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Compound {
+    Code { display: String, code: String },
+    Items { items_min: u64, items_max: u64 },
+    Record {},
 }
 
 #[cfg(test)]
@@ -134,6 +132,7 @@ mod tests {
                 ],
             },
         });
+        let result: SubjectResult<'_> = serde_json::from_value(result).unwrap();
         insta::assert_snapshot!(drawn(&Paint::fixed(false), &result), @r"
         Individual/urn:x|1  undetermined
         missing or wrong: me.birth_date

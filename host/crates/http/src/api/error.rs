@@ -5,10 +5,10 @@
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
 
+use crate::api::dto::eligibility::answer::diagnostics;
 use daftar_api_types::problem as body;
-use daftar_domain::eligibility::{Diagnostic, Severity};
+use daftar_domain::eligibility::Diagnostic;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::error_code::{ERROR_PAGES_PATH, ErrorCode};
 
@@ -97,7 +97,7 @@ impl Problem {
             request_id: request_id.to_owned(),
             errors: self.errors.iter().take(PROBLEMS_MAX).map(field_problem).collect(),
             errors_omitted: u64::try_from(omitted).ok().filter(|omitted| *omitted > 0),
-            diagnostics: self.diagnostics.iter().map(diagnostic).collect(),
+            diagnostics: diagnostics(&self.diagnostics),
             outcome: outcome.map(|told| match told.0 {
                 "undetermined" => body::Outcome::Undetermined,
                 _ => body::Outcome::NotEligible,
@@ -117,51 +117,6 @@ pub fn page_url(public_url: &str, code: ErrorCode) -> String {
 fn field_problem(problem: &FieldProblem) -> body::FieldProblem {
     let FieldProblem { field, code, message } = problem.clone();
     body::FieldProblem { field, code: code.to_owned(), message }
-}
-
-fn diagnostic(diagnostic: &Diagnostic) -> body::Diagnostic {
-    body::Diagnostic {
-        severity: match diagnostic.severity {
-            Severity::Error => body::Severity::Error,
-            Severity::Warning => body::Severity::Warning,
-        },
-        code: diagnostic.code.clone(),
-        message: diagnostic.message.clone(),
-        line: diagnostic.line,
-        column: diagnostic.column,
-        length: diagnostic.length,
-        suggestion: diagnostic.suggestion.clone(),
-    }
-}
-
-/// A diagnostic on the wire.
-#[derive(Debug, Serialize)]
-pub struct DiagnosticItem<'a> {
-    severity: &'static str,
-    code: &'a str,
-    message: &'a str,
-    line: u32,
-    column: u32,
-    length: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    suggestion: Option<&'a str>,
-}
-
-impl<'a> From<&'a Diagnostic> for DiagnosticItem<'a> {
-    fn from(diagnostic: &'a Diagnostic) -> Self {
-        Self {
-            severity: match diagnostic.severity {
-                Severity::Error => "error",
-                Severity::Warning => "warning",
-            },
-            code: &diagnostic.code,
-            message: &diagnostic.message,
-            line: diagnostic.line,
-            column: diagnostic.column,
-            length: diagnostic.length,
-            suggestion: diagnostic.suggestion.as_deref(),
-        }
-    }
 }
 
 /// How long a client waits after a 503 before it tries again.
@@ -297,7 +252,7 @@ mod tests {
         for (count, listed, omitted) in [(50, 50, None), (53, 50, Some(3))] {
             let problem = Problem::from(AppError::Invalid((0..count).map(error).collect()));
             let body = problem.body("https://registry.example", Some("/api/v2/Individual"), "r");
-            let body: body::Problem = serde_json::from_slice(&body).unwrap();
+            let body: body::Problem<'_> = serde_json::from_slice(&body).unwrap();
             assert_eq!((body.errors.len(), body.errors_omitted), (listed, omitted));
             assert_eq!(body.kind, "https://registry.example/docs/errors/validation_failed");
             assert_eq!((body.code.as_str(), body.status), ("validation_failed", 422));

@@ -32,8 +32,6 @@ use daftar_domain::subject::SubjectReference;
 use daftar_sandbox::{EligibilityEngine, RuleRequest, RuleSession, run_rule};
 use daftar_vocabulary::Generation;
 
-/// The most subjects of one request.
-pub const SUBJECTS_MAX: usize = 1_000;
 /// The most people that one request looks at, members of households included: some 1,000 large households.
 pub const PEOPLE_MAX: usize = 20_000;
 /// The most subjects of one request whose answers are explained.
@@ -42,8 +40,6 @@ pub const EXPLAINED_MAX: usize = 100;
 const EXPLAINED_PARTS_MAX: usize = 20_000;
 /// How many records with their versions one audit entry names.
 const VERSIONS_PER_ENTRY: usize = 100;
-/// The longest expression, in bytes.
-pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
 
 /// Somebody to decide about.
 #[derive(Debug, Clone)]

@@ -4,8 +4,6 @@ use daftar_domain::code::{CODE_BYTES_MAX, CodeUri, NAMESPACE_BYTES_MAX};
 use daftar_domain::context::OpContext;
 use daftar_vocabulary::{ConceptRef, Generation, LookUpProblem};
 
-/// The most codes of one request.
-pub const BATCH_CODES_MAX: usize = 1_000;
 /// For how many wrong codes of one request it is searched what was meant: each search takes up to a millisecond, and a batch of
 /// nothing but wrong codes is a mapping that went wrong, of which a hundred examples tell enough.
 pub const SEARCHES_MAX: usize = 100;

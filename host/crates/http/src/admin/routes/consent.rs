@@ -14,7 +14,7 @@ use crate::api::extract::if_match::IfMatch;
 use crate::api::extract::path::ConsentPath;
 use crate::api::extract::query::{NoParameters, Parameters, RawQuery, subject_reference};
 use crate::api::routes::individual::etag;
-use crate::api::routes::search::Envelope;
+use crate::api::routes::search::page_of;
 use crate::state::AppState;
 use daftar_domain::organization::Organization;
 use daftar_service::consent::{self, ConsentQuery, ConsentView};
@@ -52,7 +52,7 @@ pub async fn list(
     let found = consent::search(&ctx, &app.registry, conditions, page).await?;
     let bodies = found.consents.iter().map(body::consent).collect();
     let path = format!("{}/consents", crate::admin::router::BASE_PATH);
-    Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
+    Ok(Json(page_of(bodies, found.total, page, &path, &parameters)).into_response())
 }
 
 /// Shows one consent.

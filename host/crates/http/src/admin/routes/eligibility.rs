@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use daftar_api_types::public::eligibility::SUBJECTS_MAX;
 use serde_json::{Map, Value};
 
 use crate::admin::access::Administrator;
@@ -17,7 +18,6 @@ use crate::state::AppState;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::subject::Subject;
-use daftar_service::eligibility::evaluate::SUBJECTS_MAX;
 use daftar_service::eligibility::sample::sample;
 use daftar_service::program;
 

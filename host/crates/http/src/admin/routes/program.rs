@@ -6,17 +6,18 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::admin::access::Administrator;
+use crate::api::dto::eligibility::answer::diagnostics;
 use crate::api::dto::merge::patched;
 use crate::api::dto::reader::Problems;
 use crate::api::dto::record::{self as body, WrittenProgramBody};
-use crate::api::error::{ApiError, DiagnosticItem};
+use crate::api::error::ApiError;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::if_match::IfMatch;
 use crate::api::extract::path::IdentifierPath;
 use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
 use crate::api::routes::individual::etag;
 use crate::api::routes::program::read_conditions;
-use crate::api::routes::search::Envelope;
+use crate::api::routes::search::page_of;
 use crate::state::AppState;
 use daftar_api_types::admin::ListBody;
 use daftar_api_types::admin::operation::BrokenRuleBody;
@@ -54,7 +55,7 @@ pub async fn broken_rules(
         program: rule.program.clone(),
         eligibility: rule.expression.clone(),
         message: rule.message.clone(),
-        diagnostics: rule.diagnostics.iter().map(DiagnosticItem::from).collect(),
+        diagnostics: diagnostics(&rule.diagnostics),
     });
     Ok(Json(ListBody { data: bodies.collect() }).into_response())
 }
@@ -73,7 +74,7 @@ pub async fn list(
     let found = program::search(&ctx, &app.registry, conditions, &paging).await?;
     let bodies = found.records.iter().map(|program| body::program(&program.record, &program.fields)).collect();
     let path = format!("{}/programs", crate::admin::router::BASE_PATH);
-    Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
+    Ok(Json(page_of(bodies, found.total, page, &path, &parameters)).into_response())
 }
 
 /// Shows one program.

@@ -1,9 +1,11 @@
 //! The answer to a batch: one part for each entry, in the order of the entries.
 
+use std::borrow::Cow;
+
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use serde::Serialize;
+use daftar_api_types::public::batch::{BatchAnswerEntry, EntryResponse};
 
 use super::ANSWER_BYTES_MAX;
 use super::envelope::{Entry, Kind};
@@ -16,24 +18,6 @@ use daftar_domain::error::AppError;
 pub(super) struct AnswerWriter {
     bytes: Vec<u8>,
     entries: usize,
-}
-
-#[derive(Serialize)]
-struct Part<'a> {
-    full_url: &'a str,
-    response: ResponseBody<'a>,
-}
-
-#[derive(Serialize)]
-struct ResponseBody<'a> {
-    status: u16,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    location: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    etag: Option<&'a str>,
-    /// What `Retry-After` says of the same refusal elsewhere, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry_after: Option<u64>,
 }
 
 impl AnswerWriter {
@@ -52,14 +36,17 @@ impl AnswerWriter {
     /// When it cannot be written, which is a defect.
     pub(super) fn add(&mut self, app: &AppState, entry: &Entry, answered: &Answered) -> Result<(), AppError> {
         let asked = format!("{}{}", app.public_url, entry.uri.path());
-        let part = Part {
-            full_url: answered.location.as_deref().unwrap_or(&asked),
-            response: ResponseBody {
+        let part = BatchAnswerEntry {
+            full_url: Cow::Borrowed(answered.location.as_deref().unwrap_or(&asked)),
+            response: EntryResponse {
                 status: answered.status.as_u16(),
-                location: answered.location.as_deref(),
-                etag: answered.etag.as_deref(),
+                location: answered.location.as_deref().map(Cow::Borrowed),
+                etag: answered.etag.as_deref().map(Cow::Borrowed),
                 retry_after: answered.problem.as_ref().and_then(Problem::retry_after_s),
             },
+            // The bytes of the body follow below, as they are.
+            resource: None,
+            problem: None,
         };
         let mut part = serde_json::to_vec(&part).map_err(|error| AppError::Internal(error.into()))?;
         let is_shown = !answered.body.is_empty() && (!self.is_full() || answered.problem.is_some());

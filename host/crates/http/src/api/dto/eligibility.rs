@@ -3,10 +3,10 @@
 pub mod answer;
 pub mod decision;
 pub mod preview;
-pub mod validation;
 
 use std::sync::Arc;
 
+use daftar_api_types::public::eligibility::SUBJECTS_MAX;
 use serde_json::{Map, Value};
 
 use super::field::{Level, Reading, expression, parse_reference, read_fields, words};
@@ -20,10 +20,19 @@ use daftar_domain::individual::LIST_ITEMS_MAX;
 use daftar_domain::record::{RecordKind, VersionId};
 use daftar_domain::schema::{self, Field, Kind};
 use daftar_service::eligibility::decision::Decision;
-use daftar_service::eligibility::evaluate::{EXPLAINED_MAX, EvaluateRequest, PEOPLE_MAX, SUBJECTS_MAX, SubjectInput};
+use daftar_service::eligibility::evaluate::{EXPLAINED_MAX, EvaluateRequest, PEOPLE_MAX, SubjectInput};
 use daftar_service::eligibility::facts::{InlineMe, InlinePerson, InlineSubject, MembershipFact};
 use daftar_service::program::ProgramRule;
 use daftar_service::records;
+
+/// Reads the body of `$validate`: an expression, and the kind of record that it is about.
+pub fn read_validation(members: Map<String, Value>, problems: &mut Problems) -> (String, Subject) {
+    let mut reader = ObjectReader::root(members);
+    let expression = read_expression(&mut reader, problems);
+    let subject = reader.word("subject", &words::<Subject>(), problems).unwrap_or(Subject::Individual);
+    reader.finish(problems);
+    (expression, subject)
+}
 
 /// Reads which program's rule a body of `$evaluate` asks for, if any.
 pub fn read_program(members: &mut Map<String, Value>, problems: &mut Problems) -> Option<IdentifierKey> {

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use daftar_api_types::public::eligibility::EXPRESSION_BYTES_MAX;
 use serde_json::Value as Json;
 
 use super::reader::{
@@ -17,7 +18,6 @@ use daftar_domain::photo::{Photo, PhotoError, PhotoReference};
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::schema::{Field, Kind, PERIOD, Struct};
 use daftar_domain::value::{END, Reference, START, Value, Values, Word};
-use daftar_service::eligibility::evaluate::EXPRESSION_BYTES_MAX;
 use daftar_service::photo;
 
 /// The longest word or name of a field that is compared with the known ones, in bytes.

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::field::{self, Level, Reading};
 use super::reader::{ObjectReader, Problems};
 use super::record::{Part, ShownRecord, Shows, shown_group};
-use super::shared::MetaBody;
+use super::shared::meta as meta_of;
 use daftar_domain::code::{CodeUri, CodedValue};
 use daftar_domain::group::{MEMBER_ENTITY, MEMBERS, Member};
 use daftar_domain::identifier::IdentifierKey;
@@ -94,7 +94,7 @@ impl Serialize for HistoryBody<'_> {
         object.serialize_entry("change", change)?;
         let record = Some(person.clone());
         Part { fields: MEMBERS.fields, values: member, record, shows: *shows }.write(&mut object)?;
-        object.serialize_entry("meta", &MetaBody::from(*meta))?;
+        object.serialize_entry("meta", &meta_of(meta))?;
         object.end()
     }
 }

@@ -1,6 +1,8 @@
 //! Parts that several bodies have: identifiers, periods, coded values, meta.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use daftar_api_types::public::record as body;
 use serde_json::Value;
 
 use super::reader::{ObjectReader, Problems};
@@ -69,70 +71,38 @@ pub fn read_type(reader: &mut ObjectReader, kind: RecordKind, problems: &mut Pro
     }
 }
 
-/// An identifier on the wire.
-#[derive(Debug, Serialize)]
-pub struct IdentifierBody<'a> {
-    system: &'a str,
-    value: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    period: Option<PeriodBody>,
-}
-
-impl<'a> From<&'a Identifier> for IdentifierBody<'a> {
-    fn from(identifier: &'a Identifier) -> Self {
-        Self {
-            system: identifier.key.system.as_str(),
-            value: identifier.key.value.as_str(),
-            period: identifier.period.map(PeriodBody::from),
-        }
+/// An identifier of a record.
+#[must_use]
+pub fn identifier(identifier: &Identifier) -> body::Identifier<'_> {
+    body::Identifier {
+        system: Cow::Borrowed(identifier.key.system.as_str()),
+        value: Cow::Borrowed(identifier.key.value.as_str()),
+        period: identifier.period.map(period),
     }
 }
 
-/// A period on the wire.
-#[derive(Debug, Serialize)]
-pub struct PeriodBody {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    start: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    end: Option<String>,
+fn period(period: Period) -> body::Period {
+    body::Period { start: period.start.map(|day| day.to_string()), end: period.end.map(|day| day.to_string()) }
 }
 
-impl From<Period> for PeriodBody {
-    fn from(period: Period) -> Self {
-        Self { start: period.start.map(|day| day.to_string()), end: period.end.map(|day| day.to_string()) }
+/// A code with its name.
+#[must_use]
+pub fn code(shown: DisplayedCode) -> body::Code<'static> {
+    let text = |text: String| Some(Cow::Owned(text));
+    body::Code {
+        uri: text(shown.uri),
+        code: text(shown.code),
+        display: text(shown.display),
+        namespace: text(shown.namespace),
     }
 }
 
-/// A code on the wire.
-#[derive(Debug, Serialize)]
-pub struct CodeBody {
-    uri: String,
-    code: String,
-    display: String,
-    namespace: String,
-}
-
-impl From<DisplayedCode> for CodeBody {
-    fn from(shown: DisplayedCode) -> Self {
-        Self { uri: shown.uri, code: shown.code, display: shown.display, namespace: shown.namespace }
-    }
-}
-
-/// What is said of a record's versions.
-#[derive(Debug, Serialize)]
-pub struct MetaBody<'a> {
-    version_id: String,
-    last_updated: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<&'a str>,
-}
-
-impl<'a> From<&'a RecordMeta> for MetaBody<'a> {
-    fn from(meta: &'a RecordMeta) -> Self {
-        Self {
-            version_id: meta.version.to_string(),
-            last_updated: format_instant(meta.last_updated),
-            source: meta.source.as_ref().map(daftar_domain::client::ClientId::as_str),
-        }
+/// The version of a record.
+#[must_use]
+pub fn meta(meta: &RecordMeta) -> body::Meta<'_> {
+    body::Meta {
+        version_id: Some(Cow::Owned(meta.version.to_string())),
+        last_updated: Some(Cow::Owned(format_instant(meta.last_updated))),
+        source: meta.source.as_ref().map(|client| Cow::Borrowed(client.as_str())),
     }
 }

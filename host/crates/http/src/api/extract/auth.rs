@@ -14,6 +14,7 @@ use crate::api::access::ScopeRule;
 use crate::api::error::{ApiError, Problem, RETRY_AFTER_S};
 use crate::api::middleware::answer::RequestInfo;
 use crate::api::middleware::entrance::check_unread;
+use crate::api::routes::token::refusal;
 use crate::state::AppState;
 use daftar_auth::authenticate::{AuthFault, AuthFaultKind, Authenticated, ChargedTo};
 use daftar_auth::limits::response_memory::Reader;
@@ -282,7 +283,7 @@ impl FromRequestParts<AppState> for TokenCall {
         let detail = decision.detail().unwrap_or_default();
         let error = OAuthError::new(OAuthErrorCode::TemporarilyUnavailable, &detail);
         let headers = [(header::RETRY_AFTER, retry_after_s.to_string())];
-        Err((StatusCode::TOO_MANY_REQUESTS, headers, axum::Json(error.body())).into_response())
+        Err((StatusCode::TOO_MANY_REQUESTS, headers, axum::Json(refusal(&error))).into_response())
     }
 }
 
@@ -290,7 +291,7 @@ impl FromRequestParts<AppState> for TokenCall {
 pub(in crate::api) fn token_unavailable(detail: &str) -> Response {
     let error = OAuthError::new(OAuthErrorCode::TemporarilyUnavailable, detail);
     let headers = [(header::RETRY_AFTER, RETRY_AFTER_S)];
-    (StatusCode::SERVICE_UNAVAILABLE, headers, axum::Json(error.body())).into_response()
+    (StatusCode::SERVICE_UNAVAILABLE, headers, axum::Json(refusal(&error))).into_response()
 }
 
 async fn charge_client(app: &AppState, info: &RequestInfo, client: &Client) -> Result<(), ApiError> {

@@ -1,12 +1,14 @@
 //! `/$batch`: goes with `batch/envelope.rs`, `batch/answer.rs` and `routes/batch.rs`.
 
+use daftar_api_types::public::batch::BatchAnswer;
 use serde_json::json;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
 
+use super::derived;
 use super::example::Example;
 use super::operation::{Answer, Operation, Tag};
 use super::parameter::{SAMPLE_PERSON, idempotency_key};
-use super::shape::{Members, Shape, any_of, list, named, pattern, text, whole, word, written};
+use super::shape::{Members, Shape, any_of, list, named, pattern, word, written};
 use crate::api::batch::envelope::{BATCH_ENTRIES_MAX, TRANSACTION_ENTRIES_MAX};
 use crate::api::batch::url::URL_BYTES_MAX;
 
@@ -14,7 +16,6 @@ use crate::api::batch::url::URL_BYTES_MAX;
 const PLACEHOLDER_PATTERN: &str = "^urn:uuid:[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$";
 
 /// `POST /$batch`
-#[must_use]
 pub fn submit() -> Operation {
     Operation::new(Tag::Batches, "submitBatch", "Send several requests in one")
         .says("A `transaction` does all of its entries or none (422 naming the entry that is wrong); a `batch` does each by itself. Each entry needs the scope that it needs alone, and costs one call of the bucket. In a transaction `full_url` is a placeholder `urn:uuid:…` by which references of other entries mean the record that the entry creates.")
@@ -64,23 +65,16 @@ pub fn shapes() -> Vec<(String, Shape)> {
     let placeholder =
         pattern(PLACEHOLDER_PATTERN).description(Some("How other entries refer to what this one creates."));
     let create = entry("A record to be created.", &["POST"]).may("full_url", placeholder).needs("resource", body());
-    let answered = Members::answered("The answer to an entry.")
-        .needs("full_url", text())
-        .needs("response", answer())
-        .may("resource", ObjectBuilder::new().schema_type(Type::Object).description(Some("The body of the answer.")))
-        .may("problem", named("Problem"));
-    [
+    let requests = [
         ("Transaction", transaction.into()),
         ("Batch", batch.into()),
         ("BatchCreate", create.into()),
         ("BatchChange", entry("A record to be changed.", &["PUT", "PATCH"]).needs("resource", body()).into()),
         ("BatchDelete", entry("A consent to be withdrawn.", &["DELETE"]).into()),
         ("BatchRead", entry("Something to be read.", &["GET"]).into()),
-        ("BatchAnswer", answers()),
-        ("BatchAnswerEntry", answered.into()),
-    ]
-    .map(|(name, shape)| (name.to_owned(), shape))
-    .into()
+    ];
+    let requests = requests.map(|(name, shape)| (name.to_owned(), shape)).into_iter();
+    requests.chain(derived::response::<BatchAnswer<'_>>()).collect()
 }
 
 fn entries(names: &[&str], count_max: usize) -> ArrayBuilder {
@@ -99,22 +93,4 @@ fn entry(description: &str, methods: &[&'static str]) -> Members {
 
 fn body() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::Object).description(Some("The body, as the call alone takes it."))
-}
-
-fn answers() -> Shape {
-    Members::answered("The answers, in the order of the entries.")
-        .needs("type", word(["transaction-response", "batch-response"]))
-        .needs("entry", list(named("BatchAnswerEntry")))
-        .into()
-}
-
-fn answer() -> Members {
-    Members::answered("How the entry was answered.")
-        .needs("status", whole(200))
-        .may("location", text())
-        .may("etag", text())
-        .may(
-            "retry_after",
-            whole(1).description(Some("In how many seconds a new attempt is worth it, where the status is 503.")),
-        )
 }

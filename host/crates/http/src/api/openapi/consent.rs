@@ -12,7 +12,6 @@ use daftar_domain::record::RecordKind;
 pub const SAMPLE_CONSENT: &str = "123e4567-e89b-42d3-a456-426614174000";
 
 /// `GET /Consent/{consent_id}`
-#[must_use]
 pub fn read() -> Operation {
     Operation::new(Tag::Consents, "readConsent", "Read a consent")
         .says("Only those given to the client's own organization; any other is 404.")
@@ -22,7 +21,6 @@ pub fn read() -> Operation {
 }
 
 /// `DELETE /Consent/{consent_id}`
-#[must_use]
 pub fn withdraw() -> Operation {
     Operation::new(Tag::Consents, "withdrawConsent", "Withdraw a consent")
         .says(

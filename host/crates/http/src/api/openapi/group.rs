@@ -26,7 +26,6 @@ fn changed(status: u16, description: &'static str) -> Answer {
 }
 
 /// `GET /Group`
-#[must_use]
 pub fn search() -> Operation {
     let kind = RecordKind::Group;
     let member = "A person who is in the group: `Individual/<system>|<value>` or `<system>|<value>`.";
@@ -49,7 +48,6 @@ pub fn search() -> Operation {
 }
 
 /// `GET /Group/{identifier}`
-#[must_use]
 pub fn read() -> Operation {
     Operation::new(Tag::Groups, "readGroup", "Read a group")
         .says("By any identifier. Names of members are there for a client that may read them.")
@@ -61,7 +59,6 @@ pub fn read() -> Operation {
 }
 
 /// `POST /Group`
-#[must_use]
 pub fn create() -> Operation {
     let answer = changed(201, "The group is in the register.").header("Location").header("Idempotency-Replayed");
     Operation::new(Tag::Groups, "createGroup", "Register a group")
@@ -81,7 +78,6 @@ pub fn create() -> Operation {
 }
 
 /// `PUT /Group/{identifier}`
-#[must_use]
 pub fn replace() -> Operation {
     Operation::new(Tag::Groups, "replaceGroup", "Replace what is said of a group")
         .says("What the body leaves out is no longer said, but identifiers: they are added and ended, never taken away or altered.")
@@ -94,7 +90,6 @@ pub fn replace() -> Operation {
 }
 
 /// `PATCH /Group/{identifier}`
-#[must_use]
 pub fn patch() -> Operation {
     Operation::new(Tag::Groups, "patchGroup", "Change some fields of a group")
         .says("A merge patch (RFC 7396): what it names is replaced, lists as a whole, and `null` takes a field out.")

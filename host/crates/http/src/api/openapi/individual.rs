@@ -24,7 +24,6 @@ fn written(status: u16, description: &'static str) -> Answer {
 }
 
 /// `GET /Individual/{identifier}`
-#[must_use]
 pub fn read() -> Operation {
     Operation::new(Tag::Individuals, "readIndividual", "Read a person")
         .says("By any identifier. 409 where several records once carried an identifier that ended.")
@@ -47,7 +46,6 @@ pub fn read() -> Operation {
 }
 
 /// `POST /Individual`
-#[must_use]
 pub fn create() -> Operation {
     let answer = written(201, "The person is in the register.").header("Location").header("Idempotency-Replayed");
     Operation::new(Tag::Individuals, "createIndividual", "Register a person")
@@ -79,7 +77,6 @@ pub fn read_from_body(operation: &'static str) -> Link {
 }
 
 /// `PUT /Individual/{identifier}`
-#[must_use]
 pub fn replace() -> Operation {
     Operation::new(Tag::Individuals, "replaceIndividual", "Replace what is said of a person")
         .says("What the body leaves out is no longer said, but identifiers: they are added and ended (`period.end`), never taken away or altered.")
@@ -92,7 +89,6 @@ pub fn replace() -> Operation {
 }
 
 /// `PATCH /Individual/{identifier}`
-#[must_use]
 pub fn patch() -> Operation {
     Operation::new(Tag::Individuals, "patchIndividual", "Change some fields of a person")
         .says("A merge patch (RFC 7396): what it names is replaced, lists as a whole, and `null` takes a field out.")
@@ -120,7 +116,6 @@ pub fn patch() -> Operation {
 }
 
 /// `GET /Individual/{identifier}/groups`
-#[must_use]
 pub fn groups() -> Operation {
     Operation::new(Tag::Individuals, "listGroupsOfIndividual", "List the groups that a person is in or was")
         .says("Needs `group:read` as well.")

@@ -155,6 +155,7 @@ impl Answer {
 
 /// What the document says of an endpoint.
 #[derive(Clone)]
+#[must_use]
 pub struct Operation {
     /// Its name, once in the document: `readIndividual`.
     pub id: &'static str,
@@ -178,7 +179,6 @@ pub struct Operation {
 
 impl Operation {
     /// An operation that is still without parameters, body and answers.
-    #[must_use]
     pub fn new(tag: Tag, id: &'static str, summary: &'static str) -> Self {
         Self {
             id,
@@ -194,34 +194,29 @@ impl Operation {
     }
 
     /// Says more of it.
-    #[must_use]
     pub fn says(mut self, description: impl Into<String>) -> Self {
         self.description = description.into();
         self
     }
 
     /// Takes that parameter.
-    #[must_use]
     pub fn parameter(mut self, parameter: Parameter) -> Self {
         self.parameters.push(parameter);
         self
     }
 
     /// Takes those parameters.
-    #[must_use]
     pub fn parameters(mut self, parameters: impl IntoIterator<Item = Parameter>) -> Self {
         self.parameters.extend(parameters);
         self
     }
 
     /// Needs a JSON body.
-    #[must_use]
     pub fn body(self, description: &'static str, shape: impl Into<Shape>) -> Self {
         self.body_of(&["application/json"], description, shape)
     }
 
     /// Needs a body of one of those media types.
-    #[must_use]
     pub fn body_of(
         mut self,
         media_types: &'static [&'static str],
@@ -233,20 +228,17 @@ impl Operation {
     }
 
     /// Succeeds with that answer.
-    #[must_use]
     pub fn answer(mut self, answer: Answer) -> Self {
         self.answers.push(answer);
         self
     }
 
     /// Succeeds with 200 and a JSON body of that shape.
-    #[must_use]
     pub fn answers(self, description: &'static str, shape: impl Into<Shape>) -> Self {
         self.answer(Answer::json(200, description, shape))
     }
 
     /// Succeeds with a page, whose first record is read by that operation.
-    #[must_use]
     pub fn answers_page(self, description: &'static str, shape: impl Into<Shape>, read: &'static str) -> Self {
         const FIRST: &[(&str, &str)] = &[(
             "identifier",
@@ -256,40 +248,34 @@ impl Operation {
     }
 
     /// Succeeds with a record, whose version is its entity tag.
-    #[must_use]
     pub fn answers_record(self, description: &'static str, name: &str) -> Self {
         self.answer(Answer::json(200, description, named(name)).header("ETag"))
     }
 
     /// Fails with those statuses.
-    #[must_use]
     pub fn refuses(mut self, statuses: &[u16]) -> Self {
         self.refusals.extend(statuses);
         self
     }
 
     /// Shows a request.
-    #[must_use]
     pub fn example(mut self, example: Example) -> Self {
         self.examples.push(example);
         self
     }
 
     /// Names codes in the languages that the client wants.
-    #[must_use]
     pub fn in_languages(self) -> Self {
         self.parameter(parameter::accept_language())
     }
 
     /// Changes a record, at whatever version the client says.
-    #[must_use]
     pub fn changes(self) -> Self {
         self.parameter(parameter::if_match()).refuses(&[409])
     }
 
     /// Answers 304 where the client has the answer already: every answer so far gets an entity tag, and may be in several
     /// languages.
-    #[must_use]
     pub fn conditional(mut self, languages: bool) -> Self {
         for answer in &mut self.answers {
             answer.headers.extend(["ETag", "Cache-Control"]);

@@ -16,7 +16,6 @@ use daftar_domain::subject::Subject;
 pub const SAMPLE_PROGRAM: &str = "urn:svc:vocab:id-type#tax_id|PENSION";
 
 /// `GET /Program/{identifier}`
-#[must_use]
 pub fn read() -> Operation {
     Operation::new(Tag::Programs, "readProgram", "Read a program")
         .answers_record("The program.", "Program")
@@ -25,7 +24,6 @@ pub fn read() -> Operation {
 }
 
 /// `GET /Program`
-#[must_use]
 pub fn search() -> Operation {
     Operation::new(Tag::Programs, "searchPrograms", "Search programs")
         .parameters(common())

@@ -32,7 +32,6 @@ fn program() -> utoipa::openapi::path::Parameter {
 }
 
 /// `GET /ProgramMembership/{identifier}`
-#[must_use]
 pub fn read() -> Operation {
     Operation::new(Tag::ProgramMemberships, "readProgramMembership", "Read a membership")
         .says("By its own identifier or by the beneficiary's. 409 where several are meant and no program is named.")
@@ -47,7 +46,6 @@ pub fn read() -> Operation {
 }
 
 /// `GET /ProgramMembership`
-#[must_use]
 pub fn search() -> Operation {
     let key = KEY_PATTERN.trim_start_matches('^');
     let beneficiary = pattern(&format!("^((Individual|Group)/)?{key}"));
@@ -78,7 +76,6 @@ pub fn search() -> Operation {
 }
 
 /// `POST /ProgramMembership`
-#[must_use]
 pub fn create() -> Operation {
     Operation::new(Tag::ProgramMemberships, "createProgramMembership", "Enrol somebody")
         .says("A second open membership of a beneficiary in a program is 409. Where the program enforces its rule, entering `enrolled` against it is 409 with the `outcome`, unless an `override` is given.")
@@ -92,7 +89,6 @@ pub fn create() -> Operation {
 }
 
 /// `PUT /ProgramMembership/{identifier}`
-#[must_use]
 pub fn replace() -> Operation {
     Operation::new(Tag::ProgramMemberships, "replaceProgramMembership", "Replace what a membership says")
         .says("`program` and `beneficiary` stay what they are. What may follow on what: `draft` to `enrolled`, `not_eligible`, `duplicated`; `enrolled` to `paused`, `exited`, `not_eligible`, `duplicated`; `paused` to `enrolled` and the same; `not_eligible` to `draft`, `enrolled`, `duplicated`; `duplicated` to `draft`; nothing follows on `exited`. Anything else is 409.")

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use daftar_api_types::public::eligibility::EXPRESSION_BYTES_MAX;
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 
 use super::shape::{
@@ -17,7 +18,6 @@ use daftar_domain::field::{ALWAYS_SHOWN, computed, fields_of};
 use daftar_domain::organization::ORGANIZATION_CHARACTERS_MAX;
 use daftar_domain::record::RecordKind;
 use daftar_domain::schema::{self, Field, Kind, Struct};
-use daftar_service::eligibility::evaluate::EXPRESSION_BYTES_MAX;
 
 /// The shapes of the parts of records, as answers have them and, with `Sent` behind the name, as requests write them.
 #[must_use]

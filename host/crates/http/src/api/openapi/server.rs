@@ -1,13 +1,15 @@
 //! Tokens and what the server says of itself: goes with `routes/token.rs`, `routes/discovery.rs` and `routes/health.rs`.
 
+use daftar_api_types::public::server as body;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
 
+use super::derived::response;
 use super::example::Example;
 use super::operation::{Answer, Operation, Tag};
-use super::shape::{Members, Shape, boolean, list, named, text, uri, whole, word};
+use super::shape::{Shape, named, text};
 
 /// `POST /oauth/token`
-#[must_use]
 pub fn token() -> Operation {
     let form =
         "Client credentials by HTTP Basic with a form, as form fields, or as a JSON object: exactly one of the three.";
@@ -18,7 +20,6 @@ pub fn token() -> Operation {
 }
 
 /// `GET /.well-known/oauth-authorization-server`
-#[must_use]
 pub fn authorization_server() -> Operation {
     Operation::new(Tag::Tokens, "readAuthorizationServer", "Find out how tokens are had")
         .says("The authorization server's metadata (RFC 8414).")
@@ -27,7 +28,6 @@ pub fn authorization_server() -> Operation {
 }
 
 /// `GET /metadata`
-#[must_use]
 pub fn metadata() -> Operation {
     Operation::new(Tag::Server, "readMetadata", "Find out what the server offers")
         .says("Resources with their operations and search parameters, installed modules, limits, where tokens are had.")
@@ -37,7 +37,6 @@ pub fn metadata() -> Operation {
 }
 
 /// `GET /openapi.json`
-#[must_use]
 pub fn openapi() -> Operation {
     let document = ObjectBuilder::new().schema_type(Type::Object).description(Some("An OpenAPI 3.1 document."));
     Operation::new(Tag::Server, "readOpenApi", "Read this document")
@@ -48,7 +47,6 @@ pub fn openapi() -> Operation {
 }
 
 /// `GET /docs`
-#[must_use]
 pub fn docs() -> Operation {
     let mut page = Answer::empty(200, "A page in HTML that loads nothing else.").header("Content-Security-Policy");
     page.bodies.push(("text/html", text().into()));
@@ -59,13 +57,11 @@ pub fn docs() -> Operation {
 }
 
 /// `GET /docs/errors`
-#[must_use]
 pub fn error_list() -> Operation {
     error_pages("readErrorCodes", "List the error codes").example(Example::new("list", "Every code"))
 }
 
 /// `GET /docs/errors/{error_code}`
-#[must_use]
 pub fn error_page() -> Operation {
     error_pages("readErrorCode", "Read what an error code means")
         .says("`type` of a problem's body is the address of this page.")
@@ -80,7 +76,6 @@ fn error_pages(id: &'static str, summary: &'static str) -> Operation {
 }
 
 /// `GET /workbench`
-#[must_use]
 pub fn workbench() -> Operation {
     let mut page = Answer::empty(200, "A page in HTML.").header("Content-Security-Policy").header("Vary");
     page.bodies.push(("text/html", text().into()));
@@ -93,7 +88,6 @@ pub fn workbench() -> Operation {
 }
 
 /// `GET /workbench/{file}`
-#[must_use]
 pub fn workbench_file() -> Operation {
     let mut file = Answer::empty(200, "The file.").header("Vary");
     file.bodies
@@ -107,7 +101,6 @@ pub fn workbench_file() -> Operation {
 }
 
 /// `GET /health/live`
-#[must_use]
 pub fn live() -> Operation {
     Operation::new(Tag::Server, "checkLive", "Does the process answer?")
         .says("Not counted against any bucket.")
@@ -116,7 +109,6 @@ pub fn live() -> Operation {
 }
 
 /// `GET /health/ready`
-#[must_use]
 pub fn ready() -> Operation {
     Operation::new(Tag::Server, "checkReady", "Can the server serve?")
         .says("Whether the store answers. The body is `ok`, or names what is degraded, a line each: a server without an active eligibility engine is ready, and only calls that need the engine are 503. Not counted against any bucket.")
@@ -134,130 +126,20 @@ fn ok(description: &'static str) -> Answer {
 /// The shapes of this part, by name.
 #[must_use]
 pub fn shapes() -> Vec<(String, Shape)> {
-    [
-        ("TokenRequest", token_request()),
-        ("Token", issued()),
-        ("TokenError", token_error()),
-        ("AuthorizationServer", server_metadata()),
-        ("Metadata", described()),
-        ("MetadataResource", described_resource()),
-        ("MetadataOperation", described_operation()),
-    ]
-    .map(|(name, shape)| (name.to_owned(), shape))
-    .into()
-}
-
-fn token_request() -> Shape {
-    // Unlike all other bodies it is open: OAuth has it so.
-    ObjectBuilder::new()
-        .schema_type(Type::Object)
-        .description(Some("A request for a token. Other members are ignored."))
-        .property("grant_type", word(["client_credentials"]))
-        .required("grant_type")
-        .property("client_id", text().description(Some("Where it is not given by HTTP Basic.")))
-        .property("client_secret", text().description(Some("Where it is not given by HTTP Basic.")))
-        .property(
-            "scope",
-            text().description(Some("Scopes separated by spaces, of those granted; all of them where left out.")),
-        )
-        .into()
-}
-
-fn issued() -> Shape {
-    Members::answered("An access token.")
-        .needs("access_token", text())
-        .needs("token_type", word(["Bearer"]))
-        .needs("expires_in", whole(1).description(Some("Seconds.")))
-        .needs("scope", text().description(Some("The scopes granted, separated by spaces.")))
-        .into()
-}
-
-fn token_error() -> Shape {
-    let errors = [
-        "invalid_request",
-        "invalid_client",
-        "unsupported_grant_type",
-        "invalid_scope",
-        "temporarily_unavailable",
-        "server_error",
+    let bodies = [
+        response::<body::TokenRequest<'_>>().into_iter().map(open).collect(),
+        response::<body::Token<'_>>(),
+        response::<body::TokenError<'_>>(),
+        response::<body::AuthorizationServer<'_>>(),
+        response::<body::Metadata<'_>>(),
     ];
-    Members::answered("Why no token was issued.")
-        .needs("error", word(errors))
-        .needs("error_description", text())
-        .needs("detail", text())
-        .into()
+    bodies.into_iter().flatten().collect()
 }
 
-fn server_metadata() -> Shape {
-    Members::answered("The authorization server's metadata.")
-        .needs("issuer", uri())
-        .needs("token_endpoint", uri())
-        .needs("token_endpoint_auth_methods_supported", list(text()))
-        .needs("grant_types_supported", list(text()))
-        .needs("response_types_supported", list(text()))
-        .needs("scopes_supported", list(text()))
-        .into()
-}
-
-fn described() -> Shape {
-    let token = Members::answered("How tokens are had.")
-        .needs("endpoint", uri())
-        .needs("grant_types", list(text()))
-        .needs("lifetime_s", whole(1))
-        .needs("metadata", uri())
-        .needs("scopes", list(text()));
-    let module = Members::answered("A plugin that is installed.")
-        .needs("name", text())
-        .needs("version", text())
-        .needs("kind", text())
-        .may("vocabularies", list(text()).description(Some("The namespaces that it brings.")))
-        .may("extension_fields", list(text()).description(Some("The fields that it adds below `extension`.")));
-    let bucket = || Members::answered("A bucket of calls.").needs("per_minute", whole(1)).needs("per_day", whole(1));
-    let limits = Members::answered("What the server keeps to.")
-        .needs("page_items", whole(1))
-        .needs("body_bytes", whole(1))
-        .needs("record_bytes", whole(1))
-        .needs("codes_of_a_batch", whole(1))
-        .needs("subjects_of_a_rule", whole(1))
-        .needs("expression_bytes", whole(1))
-        .needs("token_calls", bucket())
-        .needs("public_calls", bucket())
-        .needs("client_calls", bucket());
-    Members::answered("What the server offers.")
-        .needs("server", word(["daftar"]))
-        .needs("version", text().description(Some("The server's version.")))
-        .needs("api_version", text())
-        .needs("base_url", uri())
-        .needs("openapi", uri())
-        .needs("docs", uri())
-        .needs("token", token)
-        .needs("resources", list(named("MetadataResource")))
-        .needs("operations", list(named("MetadataOperation")).description(Some("What is about no resource.")))
-        .needs("modules", list(Shape::from(module)))
-        .needs("limits", limits)
-        .into()
-}
-
-fn described_resource() -> Shape {
-    let parameter = Members::answered("A condition of a search.")
-        .needs("name", text())
-        .needs("description", text())
-        .needs("repeatable", boolean());
-    Members::answered("A kind of record, or of code list.")
-        .needs("type", text())
-        .needs("paths", list(text()).description(Some("Its spellings.")))
-        .needs("operations", list(named("MetadataOperation")))
-        .needs("search_parameters", list(Shape::from(parameter)))
-        .into()
-}
-
-fn described_operation() -> Shape {
-    Members::answered("An operation.")
-        .needs("id", text())
-        .needs("method", text())
-        .needs("path", text())
-        .may("also_at", list(text()).description(Some("The other spellings of the path, which behave alike.")))
-        .needs("summary", text())
-        .needs("scopes", list(text()).description(Some("Any of these is enough; none, where everybody may call.")))
-        .into()
+/// Takes members that are not described, as OAuth requires of requests for tokens.
+fn open((name, mut shape): (String, Shape)) -> (String, Shape) {
+    if let RefOr::T(Schema::Object(object)) = &mut shape {
+        object.additional_properties = None;
+    }
+    (name, shape)
 }

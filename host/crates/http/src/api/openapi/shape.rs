@@ -3,7 +3,6 @@
 //! **Invariant:** an object is closed: a member that is not told here is refused in a request and never stands in an answer.
 
 use serde_json::Value;
-use utoipa::PartialSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, ArrayBuilder, KnownFormat, ObjectBuilder, Ref, RefBuilder, Schema,
@@ -27,7 +26,8 @@ macro_rules! day {
     };
 }
 
-const DATE_PATTERN: &str = concat!("^", day!(), "$");
+/// A day of the calendar.
+pub const DATE_PATTERN: &str = concat!("^", day!(), "$");
 /// A day, perhaps after a comparison.
 const DATE_CONDITION_PATTERN: &str = concat!("^(eq|ne|gt|ge|lt|le)?", day!(), "$");
 
@@ -61,28 +61,6 @@ pub fn named(name: &str) -> Ref {
 #[must_use]
 pub fn named_as(name: &str, description: &str) -> RefBuilder {
     RefBuilder::new().ref_location_from_schema_name(name).description(Some(description))
-}
-
-/// The shape of a type of the crate of bodies, as answers have it: closed.
-#[must_use]
-pub fn of_type<T: PartialSchema>() -> Shape {
-    match T::schema() {
-        RefOr::T(Schema::Object(mut object)) => {
-            object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
-            object.properties.values_mut().for_each(unwrap_only_choice);
-            object.into()
-        }
-        other => other,
-    }
-}
-
-/// A derived member with a type inside it and a description is a choice of one: it becomes that type with the description.
-fn unwrap_only_choice(member: &mut Shape) {
-    if let RefOr::T(Schema::OneOf(choice)) = member
-        && let [only] = choice.items.as_slice()
-    {
-        *member = about(only.clone(), choice.description.as_deref().unwrap_or_default());
-    }
 }
 
 /// Any text, as answers have it.
@@ -137,18 +115,6 @@ pub fn date_condition() -> ObjectBuilder {
 #[must_use]
 pub fn instant_condition() -> ObjectBuilder {
     pattern(INSTANT_CONDITION_PATTERN)
-}
-
-/// An instant in UTC.
-#[must_use]
-pub fn instant() -> ObjectBuilder {
-    text().format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
-}
-
-/// An absolute URI.
-#[must_use]
-pub fn uri() -> ObjectBuilder {
-    text().format(Some(SchemaFormat::Custom("uri".to_owned())))
 }
 
 /// Bytes in base64 (RFC 4648, section 4).
@@ -320,15 +286,6 @@ mod tests {
         );
         assert_eq!(shown(or_null(list(text()))), json!({"type": ["array", "null"], "items": {"type": "string"}}));
         assert_eq!(shown(or_null(ignored())), shown(ignored()), "any value may be null");
-    }
-
-    #[test]
-    fn a_derived_shape_is_closed_and_has_its_words_inside() {
-        let problem = shown(of_type::<daftar_api_types::problem::Problem>());
-        assert_eq!(problem["additionalProperties"], false);
-        let outcome = &problem["properties"]["outcome"];
-        assert_eq!((&outcome["type"], &outcome["enum"]), (&json!("string"), &json!(["not_eligible", "undetermined"])));
-        assert!(outcome["description"].is_string() && outcome["oneOf"].is_null(), "{outcome}");
     }
 
     #[test]

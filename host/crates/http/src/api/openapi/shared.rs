@@ -1,14 +1,18 @@
 //! Shapes that several bodies have; they go with `dto/shared.rs`, `dto/reader.rs` and the crate of bodies.
 
+use daftar_api_types::problem::Problem;
+use daftar_api_types::public::page::{Links, Page, PageMeta};
+use daftar_api_types::public::record as body;
+use serde_json::Value;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Array, ArrayBuilder, SchemaFormat};
 
+use super::derived::{self, needing, response};
 use super::record::{value_answered, value_sent};
 use super::shape::{
     self, CODE_PATTERN, KEY_PATTERN, Members, SYSTEM_PATTERN, Shape, VALUE_PATTERN, any_of, named, pattern, text,
 };
 use crate::api::dto::field::Level;
-use daftar_api_types::problem;
 use daftar_domain::code::{CODE_BYTES_MAX, NAMESPACE_BYTES_MAX};
 use daftar_domain::extension::{ExtensionFields, VALUES_MAX, kind_of};
 use daftar_domain::identifier::{SYSTEM_BYTES_MAX, VALUE_BYTES_MAX};
@@ -20,32 +24,24 @@ use daftar_domain::vocabulary::CodedField;
 /// The shapes of this module, by name.
 #[must_use]
 pub fn shapes() -> Vec<(String, Shape)> {
-    [
-        ("Identifier", identifier()),
+    let own = [
         ("IdentifierSent", identifier_sent()),
-        ("Code", code()),
         ("CodeSent", code_sent()),
-        ("Meta", meta()),
-        ("Links", links()),
-        ("PageMeta", page_meta()),
-        ("Problem", shape::of_type::<problem::Problem>()),
-        ("FieldProblem", shape::of_type::<problem::FieldProblem>()),
-        ("Diagnostic", shape::of_type::<problem::Diagnostic>()),
         ("Receipt", receipt()),
         ("Reference", reference()),
         ("IndividualReferenceSent", reference_to(&[RecordKind::Individual])),
         ("GroupReferenceSent", reference_to(&[RecordKind::Group])),
-    ]
-    .map(|(name, shape)| (name.to_owned(), shape))
-    .into()
-}
-
-fn identifier() -> Shape {
-    Members::answered("One of the names by which others know a record.")
-        .needs("system", text().description(Some("What kind of identifier it is: a URI.")))
-        .needs("value", text().description(Some("The identifier itself.")))
-        .may("period", shape::named_as("Period", "From when until when it is in use."))
-        .into()
+    ];
+    let own = own.map(|(name, shape)| (name.to_owned(), shape)).into_iter();
+    let bodies = [
+        response::<body::Identifier<'_>>(),
+        response::<body::Code<'_>>(),
+        response::<body::Meta<'_>>(),
+        response::<Links>(),
+        response::<PageMeta>(),
+        response::<Problem<'_>>(),
+    ];
+    own.chain(bodies.into_iter().flatten()).collect()
 }
 
 fn identifier_sent() -> Shape {
@@ -60,15 +56,6 @@ fn identifier_sent() -> Shape {
     )
     .may("period", named("PeriodSent"))
     .into()
-}
-
-fn code() -> Shape {
-    Members::answered("A code of a vocabulary, with its name in the client's language.")
-        .may("uri", text().description(Some("`<namespace>#<code>`")))
-        .may("code", text())
-        .may("display", text().description(Some("What it is called.")))
-        .may("namespace", text().description(Some("The vocabulary.")))
-        .into()
 }
 
 /// The forms in which a request writes a code.
@@ -96,14 +83,6 @@ fn code_sent() -> Shape {
 
 /// The longest code with its namespace, in bytes.
 const CODE_URI_BYTES_MAX: usize = NAMESPACE_BYTES_MAX + 1 + CODE_BYTES_MAX;
-
-fn meta() -> Shape {
-    Members::answered("What is said of a record's versions.")
-        .may("version_id", text().description(Some("Counts the changes; the `ETag` without its quotation marks.")))
-        .may("last_updated", shape::instant())
-        .may("source", text().description(Some("The client that wrote this version.")))
-        .into()
-}
 
 fn receipt() -> Shape {
     Members::answered("What stays of a record for a client that may write it and not read it.")
@@ -134,32 +113,11 @@ pub fn reference_forms(kinds: &[RecordKind]) -> String {
     forms.join(" or ")
 }
 
-fn links() -> Shape {
-    let url = |description| shape::or_null(text().description(Some(description)));
-    Members::answered("Where this page and its neighbours are.")
-        .needs("self", text())
-        .needs("next", url("The next page; `null` after the last."))
-        .needs("prev", url("The page before; `null` before the first."))
-        .into()
-}
-
-fn page_meta() -> Shape {
-    Members::answered("The page's place in the whole.")
-        .needs("total", shape::whole(0).description(Some("How many there are in all.")))
-        .needs("count", shape::whole(0).description(Some("How many this page holds.")))
-        .needs("offset", shape::whole(0).description(Some("How many lie before it.")))
-        .into()
-}
-
 /// A page of items of that named shape.
 #[must_use]
 pub fn page_of(name: &str) -> Shape {
-    Members::answered("A page with its place in the whole.")
-        .needs("data", shape::list(named(name)))
-        .needs("total", shape::whole(0).description(Some("How many there are in all.")))
-        .needs("meta", named("PageMeta"))
-        .needs("links", named("Links"))
-        .into()
+    let page = derived::object::<Page<Value>>("A page with its position in the whole list.");
+    needing(page, "data", shape::list(named(name))).into()
 }
 
 /// A code of one of a field's vocabularies.

@@ -1,16 +1,15 @@
 //! `/Vocabulary` and `/ConceptGroup`: goes with `dto/vocabulary.rs`, `routes/vocabulary.rs` and `routes/concept_group.rs`.
 
-mod shapes;
-
+use daftar_api_types::public::concept_group::{ConceptGroup, ExpandedConceptGroup, GroupCode};
+use daftar_api_types::public::vocabulary as body;
 use serde_json::json;
 use utoipa::openapi::path::Parameter;
 
-pub use shapes::shapes;
-
+use super::derived::response;
 use super::example::Example;
 use super::operation::{Operation, Tag};
 use super::parameter::{self, needed, query};
-use super::shape::{self, boolean, named, pattern, searched as searched_text};
+use super::shape::{self, Shape, boolean, named, pattern, searched as searched_text};
 use super::shared;
 
 /// The vocabulary of the examples.
@@ -39,7 +38,6 @@ fn searched() -> Parameter {
 }
 
 /// `GET /Vocabulary`
-#[must_use]
 pub fn list() -> Operation {
     Operation::new(Tag::Vocabularies, "listVocabularies", "List vocabularies")
         .parameter(domain())
@@ -50,7 +48,6 @@ pub fn list() -> Operation {
 }
 
 /// `GET /Vocabulary/{namespace}`
-#[must_use]
 pub fn read() -> Operation {
     Operation::new(Tag::Vocabularies, "readVocabulary", "Describe a vocabulary")
         .parameter(version())
@@ -61,7 +58,6 @@ pub fn read() -> Operation {
 }
 
 /// `GET /Vocabulary/{namespace}/codes`
-#[must_use]
 pub fn codes() -> Operation {
     let code = || pattern(CODE_PATTERN);
     Operation::new(Tag::Vocabularies, "listCodes", "List codes of a vocabulary")
@@ -86,7 +82,6 @@ pub fn codes() -> Operation {
 }
 
 /// `GET /Vocabulary/{namespace}/codes/{code}`
-#[must_use]
 pub fn code() -> Operation {
     let mut operation = Operation::new(Tag::Vocabularies, "readCode", "Describe a code")
         .says("An alias leads to its code: `asked_as` is the alias, `Content-Location` the code's own URL.")
@@ -106,7 +101,6 @@ pub fn code() -> Operation {
 }
 
 /// `GET /Vocabulary/{namespace}/search`
-#[must_use]
 pub fn search() -> Operation {
     Operation::new(Tag::Vocabularies, "searchCodes", "Search one vocabulary")
         .parameter(searched())
@@ -125,7 +119,6 @@ pub fn search() -> Operation {
 }
 
 /// `GET /Vocabulary/$search`
-#[must_use]
 pub fn search_all() -> Operation {
     Operation::new(Tag::Vocabularies, "searchAllCodes", "Search all vocabularies")
         .parameter(searched())
@@ -143,7 +136,6 @@ pub fn search_all() -> Operation {
 }
 
 /// `GET /Vocabulary/{namespace}/$subsumes`
-#[must_use]
 pub fn subsumes() -> Operation {
     let code = || pattern(CODE_PATTERN);
     Operation::new(Tag::Vocabularies, "compareCodes", "Say how two codes stand to each other")
@@ -162,7 +154,6 @@ pub fn subsumes() -> Operation {
 }
 
 /// `POST /Vocabulary/$validate`
-#[must_use]
 pub fn validate() -> Operation {
     Operation::new(Tag::Vocabularies, "validateCodes", "Say of many codes whether new records may hold them")
         .body("The codes, at most 1,000.", named("CodeBatch"))
@@ -176,7 +167,6 @@ pub fn validate() -> Operation {
 }
 
 /// `POST /Vocabulary/$lookup`
-#[must_use]
 pub fn lookup() -> Operation {
     Operation::new(Tag::Vocabularies, "lookUpCodes", "Describe many codes")
         .body("The codes, at most 1,000.", named("CodeBatch"))
@@ -190,7 +180,6 @@ pub fn lookup() -> Operation {
 }
 
 /// `GET /ConceptGroup`
-#[must_use]
 pub fn groups() -> Operation {
     Operation::new(Tag::Vocabularies, "listConceptGroups", "List concept groups")
         .parameters(parameter::page())
@@ -200,7 +189,6 @@ pub fn groups() -> Operation {
 }
 
 /// `GET /ConceptGroup/{name}`
-#[must_use]
 pub fn group() -> Operation {
     Operation::new(Tag::Vocabularies, "readConceptGroup", "Read a concept group with its codes")
         .parameters(parameter::page())
@@ -208,4 +196,26 @@ pub fn group() -> Operation {
         .conditional(true)
         .refuses(&[404])
         .example(Example::new("feminine", "Genders that count as feminine").with("name", "feminine_gender"))
+}
+
+/// The shapes of this noun, by name.
+#[must_use]
+pub fn shapes() -> Vec<(String, Shape)> {
+    let bodies = [
+        response::<body::Vocabulary<'_>>(),
+        response::<body::Concept<'_>>(),
+        response::<body::FoundCode<'_>>(),
+        response::<body::Subsumption<'_>>(),
+        // The codes of a batch are read as responses have them: without `null`.
+        response::<body::CodeBatch<'_>>(),
+        response::<body::CodeParts<'_>>(),
+        response::<body::ShownCode<'_>>(),
+        response::<body::Validities<'_>>(),
+        response::<body::LookedUp<'_>>(),
+        response::<ConceptGroup<'_>>(),
+        response::<ExpandedConceptGroup<'_>>(),
+        response::<GroupCode<'_>>(),
+        vec![("GroupCodePage".to_owned(), shared::page_of("GroupCode"))],
+    ];
+    bodies.into_iter().flatten().collect()
 }

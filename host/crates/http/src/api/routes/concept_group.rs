@@ -3,12 +3,13 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::Response;
+use daftar_api_types::public::concept_group::ExpandedConceptGroup;
 use percent_encoding::utf8_percent_encode;
 
-use super::search::Envelope;
+use super::search::page_of;
 use crate::api::access::{Auth, scope};
 use crate::api::conditional::Reading;
-use crate::api::dto::vocabulary::concept_group::{ExpandedGroupBody, GroupBody, GroupCodeBody};
+use crate::api::dto::vocabulary::concept_group as body;
 use crate::api::endpoint::BASE_PATH;
 use crate::api::error::ApiError;
 use crate::api::extract::path::{NamePath, PATH_PART};
@@ -31,9 +32,9 @@ pub async fn list(
     Ok(reading.answer(|told| {
         let found = concept_groups(&ctx, &reading.generation, page);
         let groups = found.items.iter();
-        let bodies = groups.map(|group| GroupBody::new(&reading.generation, group, &reading.languages, told)).collect();
+        let bodies = groups.map(|group| body::group(&reading.generation, group, &reading.languages, told)).collect();
         let path = format!("{}{BASE_PATH}/ConceptGroup", app.public_url);
-        Envelope::new(bodies, found.total as u64, page, &path, &parameters)
+        page_of(bodies, found.total as u64, page, &path, &parameters)
     }))
 }
 
@@ -53,12 +54,12 @@ pub async fn read(
     let found = concept_group(&ctx, &reading.generation, &name, page)?;
     Ok(reading.answer(|told| {
         let (generation, languages) = (&reading.generation, &reading.languages);
-        let group = GroupBody::new(generation, found.group, languages, told);
-        let code = |uri: &_| GroupCodeBody::new(generation, uri, languages, told);
+        let group = body::group(generation, found.group, languages, told);
+        let code = |uri: &_| body::code(generation, uri, languages, told);
         let codes = found.members.items.iter().map(code).collect();
         let name = utf8_percent_encode(&name, PATH_PART);
         let path = format!("{}{BASE_PATH}/ConceptGroup/{name}", app.public_url);
-        let expansion = Envelope::new(codes, found.members.total as u64, page, &path, &parameters);
-        ExpandedGroupBody { group, expansion }
+        let expansion = page_of(codes, found.members.total as u64, page, &path, &parameters);
+        ExpandedConceptGroup { group, expansion }
     }))
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::api::access::{Auth, scope};
 use crate::api::dto::eligibility::decision::SentDecision;
-use crate::api::dto::eligibility::{self as body, answer, decision, validation};
+use crate::api::dto::eligibility::{self as body, answer, decision};
 use crate::api::dto::reader::Problems;
 use crate::api::error::ApiError;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
@@ -35,10 +35,10 @@ pub async fn validate(
 /// Answers a body of `$validate`.
 pub async fn checked(ctx: &OpContext, app: &AppState, members: Map<String, Value>) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
-    let request = validation::read(members, &mut problems);
+    let request = body::read_validation(members, &mut problems);
     let (expression, subject) = problems.finish(request)?;
     let checked = check(ctx, &app.registry, &app.engine, &expression, subject).await?;
-    Ok(Json(validation::ValidatedBody::from(&checked)).into_response())
+    Ok(Json(answer::validated(&checked)).into_response())
 }
 
 /// Evaluates a rule on stored and inline records.
@@ -77,7 +77,7 @@ pub async fn evaluated(ctx: &OpContext, app: &AppState, mut members: Map<String,
     // The same answer again has the same seal, also where the key was replaced since.
     let same = sent.filter(|sent| sent.decision == evaluated.decision);
     let seal = same.map_or_else(|| sealer.seal(&evaluated.decision), |sent| sent.seal);
-    Ok(Json(answer::write(&names, &evaluated, seal)).into_response())
+    Ok(Json(answer::evaluated(&names, &evaluated, seal)).into_response())
 }
 
 /// Checks that this client or its organization was given a decision that was sent back.

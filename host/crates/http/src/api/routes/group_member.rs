@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::group::answer;
 use super::individual::path_part;
-use super::search::{Envelope, languages};
+use super::search::{languages, page_of};
 use crate::api::access::{Auth, scope};
 use crate::api::dto::member::{HistoryBody, PlaceBody, read_member, read_member_patch, read_removal};
 use crate::api::dto::reader::Problems;
@@ -96,7 +96,7 @@ pub async fn history(
     let found = membership_history(&ctx, &app.registry, languages(&app, &headers), &key, page).await?;
     let bodies = found.entries.iter().filter_map(|entry| HistoryBody::new(entry, &found)).collect();
     let path = format!("{}/membership-history", location_of(&app, RecordKind::Group, &key));
-    Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
+    Ok(Json(page_of(bodies, found.total, page, &path, &parameters)).into_response())
 }
 
 /// Lists a person's places in groups.
@@ -114,7 +114,7 @@ pub async fn groups(
     let codes = CodeView::new(app.registry.vocabularies.current(), languages(&app, &headers));
     let bodies = found.places.iter().filter_map(|place| PlaceBody::new(place, &codes)).collect();
     let path = format!("{}/groups", location_of(&app, RecordKind::Individual, &key));
-    Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
+    Ok(Json(page_of(bodies, found.total, page, &path, &parameters)).into_response())
 }
 
 /// The URL of a record as it was asked for.

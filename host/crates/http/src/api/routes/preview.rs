@@ -12,7 +12,7 @@ use tokio::sync::mpsc::channel;
 use super::search::languages;
 use super::{group_search, individual_search};
 use crate::api::access::{Auth, scope};
-use crate::api::dto::eligibility::preview::{self as body, PreviewAsked, PreviewBody};
+use crate::api::dto::eligibility::preview::{self as body, PreviewAsked};
 use crate::api::dto::reader::Problems;
 use crate::api::error::ApiError;
 use crate::api::extract::accept::asks_for_lines;
@@ -67,7 +67,7 @@ pub async fn previewed(
     let (languages, sealer) = (languages(app, headers), Sealer::new(ctx, &app.decision_keys));
     if !is_streamed {
         let preview = ready.run(None).await?;
-        return Ok(Json(PreviewBody::new(&preview, &languages, &sealer)).into_response());
+        return Ok(Json(body::previewed(&preview, &languages, &sealer)).into_response());
     }
     let (events, told) = channel(WAITING_MAX);
     let lines =

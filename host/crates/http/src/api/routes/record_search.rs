@@ -2,9 +2,9 @@
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
+use daftar_api_types::public::page::{Links, Page as PageBody};
 use serde::Serialize;
 
-use super::search::{Envelope, Links};
 use crate::api::cursor;
 use crate::api::elements::Elements;
 use crate::api::endpoint::BASE_PATH;
@@ -88,11 +88,11 @@ impl Search {
         Ok(match &self.elements {
             None => {
                 let data: Vec<B> = bodies.collect();
-                Json(Envelope::linked(data, page.total, offset, links)).into_response()
+                Json(PageBody::new(data, page.total, offset, links)).into_response()
             }
             Some(elements) => {
                 let data = bodies.map(|body| elements.keep(body)).collect::<Result<Vec<_>, _>>()?;
-                Json(Envelope::linked(data, page.total, offset, links)).into_response()
+                Json(PageBody::new(data, page.total, offset, links)).into_response()
             }
         })
     }

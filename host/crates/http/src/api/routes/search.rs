@@ -1,64 +1,28 @@
-//! What every search answers with, and how a request says its languages.
+//! The pages of lists and searches, and the languages of a request.
 
 use axum::http::{HeaderMap, header};
-use serde::Serialize;
+use daftar_api_types::public::page::{Links, Page as PageBody};
 
 use crate::api::extract::query::Parameters;
 use crate::state::AppState;
 use daftar_domain::search::Page;
 use daftar_service::codes::LanguagePreference;
 
-/// A page with its place in the whole.
-#[derive(Debug, Serialize)]
-pub struct Envelope<T> {
-    data: Vec<T>,
-    total: u64,
-    meta: EnvelopeMeta,
-    links: Links,
-}
-
-#[derive(Debug, Serialize)]
-struct EnvelopeMeta {
-    total: u64,
-    count: usize,
-    offset: u64,
-}
-
-/// Where the page and its neighbours are.
-#[derive(Debug, Serialize)]
-pub struct Links {
-    /// The page itself.
-    #[serde(rename = "self")]
-    pub this: String,
-    /// The next one, unless this is the last.
-    pub next: Option<String>,
-    /// The one before, unless this is the first.
-    pub prev: Option<String>,
-}
-
-impl<T> Envelope<T> {
-    /// Puts a page into its envelope; `path` is the search's URL without a query.
-    #[must_use]
-    pub fn new(data: Vec<T>, total: u64, page: Page, path: &str, parameters: &Parameters) -> Self {
-        let filters = parameters.encode_without(&["_count", "_offset"]);
-        let link = |offset: u64| {
-            let separator = if filters.is_empty() { "" } else { "&" };
-            format!("{path}?{filters}{separator}_count={}&_offset={offset}", page.count)
-        };
-        let after = page.offset.saturating_add(u64::from(page.count));
-        let links = Links {
-            this: link(page.offset),
-            next: (after < total).then(|| link(after)),
-            prev: (page.offset > 0).then(|| link(page.offset.saturating_sub(u64::from(page.count)))),
-        };
-        Self::linked(data, total, page.offset, links)
-    }
-
-    /// Puts a page that begins after `offset` records into its envelope.
-    #[must_use]
-    pub fn linked(data: Vec<T>, total: u64, offset: u64, links: Links) -> Self {
-        Self { meta: EnvelopeMeta { total, count: data.len(), offset }, data, total, links }
-    }
+/// A page of a list with its links; `path` is the list's URL without a query.
+#[must_use]
+pub fn page_of<T>(data: Vec<T>, total: u64, page: Page, path: &str, parameters: &Parameters) -> PageBody<T> {
+    let filters = parameters.encode_without(&["_count", "_offset"]);
+    let link = |offset: u64| {
+        let separator = if filters.is_empty() { "" } else { "&" };
+        format!("{path}?{filters}{separator}_count={}&_offset={offset}", page.count)
+    };
+    let after = page.offset.saturating_add(u64::from(page.count));
+    let links = Links {
+        this: link(page.offset),
+        next: (after < total).then(|| link(after)),
+        prev: (page.offset > 0).then(|| link(page.offset.saturating_sub(u64::from(page.count)))),
+    };
+    PageBody::new(data, total, page.offset, links)
 }
 
 /// The languages a client wants displays in.
@@ -79,12 +43,12 @@ mod tests {
     fn links_keep_the_filters_and_stop_at_the_ends() {
         let parameters = Parameters::parse("gender=urn%3Ax%232&_count=2&_offset=2").unwrap();
         let page = Page { offset: 2, count: 2 };
-        let envelope = Envelope::new(vec![1, 2], 5, page, "https://h/p", &parameters);
+        let envelope = page_of(vec![1, 2], 5, page, "https://h/p", &parameters);
         let text = serde_json::to_value(&envelope).unwrap();
         assert_eq!(text["links"]["self"], "https://h/p?gender=urn%3Ax%232&_count=2&_offset=2");
         assert_eq!(text["links"]["next"], "https://h/p?gender=urn%3Ax%232&_count=2&_offset=4");
         assert_eq!(text["links"]["prev"], "https://h/p?gender=urn%3Ax%232&_count=2&_offset=0");
-        let last = Envelope::new(vec![1], 5, Page { offset: 4, count: 2 }, "https://h/p", &parameters);
+        let last = page_of(vec![1], 5, Page { offset: 4, count: 2 }, "https://h/p", &parameters);
         assert_eq!(serde_json::to_value(&last).unwrap()["links"]["next"], serde_json::Value::Null);
     }
 }

@@ -1,13 +1,14 @@
 //! `/oauth/token`
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use daftar_api_types::public::server::{Token, TokenError, TokenErrorCode, TokenType};
 use secrecy::ExposeSecret;
-use serde::Serialize;
 use tracing::Instrument as _;
 
 use crate::api::access::TokenCall;
@@ -24,15 +25,6 @@ use daftar_domain::context::OpContext;
 use daftar_domain::context::trail::Trail;
 use daftar_domain::error::AppError;
 use daftar_service::audit;
-
-/// A token, as RFC 6749 §5.1 has it.
-#[derive(Serialize)]
-struct TokenBody {
-    access_token: String,
-    token_type: &'static str,
-    expires_in: u64,
-    scope: String,
-}
 
 /// Issues an access token for client credentials.
 pub async fn issue(_: TokenCall, State(app): State<AppState>, request: Request) -> Response {
@@ -175,11 +167,11 @@ async fn audit_grant(app: &AppState, trail: &Trail, issued: &IssuedAnswer) -> Re
 }
 
 fn grant(issued: &IssuedAnswer) -> Response {
-    let body = TokenBody {
-        access_token: issued.access_token.expose_secret().to_owned(),
-        token_type: "Bearer",
+    let body = Token {
+        access_token: Cow::Borrowed(issued.access_token.expose_secret()),
+        token_type: TokenType::Bearer,
         expires_in: issued.expires_in_s,
-        scope: issued.scope.to_string(),
+        scope: Cow::Owned(issued.scope.to_string()),
     };
     ([(header::CACHE_CONTROL, "no-store"), (header::PRAGMA, "no-cache")], Json(body)).into_response()
 }
@@ -195,8 +187,25 @@ fn status(code: OAuthErrorCode) -> StatusCode {
     }
 }
 
+/// The body of a refusal.
+#[must_use]
+pub fn refusal(error: &OAuthError) -> TokenError<'_> {
+    TokenError {
+        error: match error.code {
+            OAuthErrorCode::InvalidRequest => TokenErrorCode::InvalidRequest,
+            OAuthErrorCode::InvalidClient => TokenErrorCode::InvalidClient,
+            OAuthErrorCode::UnsupportedGrantType => TokenErrorCode::UnsupportedGrantType,
+            OAuthErrorCode::InvalidScope => TokenErrorCode::InvalidScope,
+            OAuthErrorCode::TemporarilyUnavailable => TokenErrorCode::TemporarilyUnavailable,
+            OAuthErrorCode::ServerError => TokenErrorCode::ServerError,
+        },
+        error_description: Cow::Borrowed(error.description()),
+        detail: error.detail(),
+    }
+}
+
 fn refuse(status: StatusCode, error: &OAuthError) -> Response {
-    let mut response = (status, [(header::CACHE_CONTROL, "no-store")], Json(error.body())).into_response();
+    let mut response = (status, [(header::CACHE_CONTROL, "no-store")], Json(refusal(error))).into_response();
     let more = match status {
         StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "Basic realm=\"daftar\"")),
         StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, RETRY_AFTER_S)),

@@ -5,11 +5,11 @@ use axum::http::{HeaderMap, Method, Uri, header};
 use axum::response::Response;
 use percent_encoding::utf8_percent_encode;
 
-use super::search::Envelope;
+use super::search::page_of;
 use crate::api::access::{Auth, scope};
 use crate::api::conditional::{Reading, elsewhere};
 use crate::api::dto::reader::Problems;
-use crate::api::dto::vocabulary::{ConceptBody, FoundBody, SubsumptionBody, VocabularyBody, batch};
+use crate::api::dto::vocabulary::{self as body, batch};
 use crate::api::endpoint::BASE_PATH;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::JsonObject;
@@ -36,14 +36,8 @@ pub async fn list(
     Ok(reading.answer(|told| {
         told.add("en");
         let found = vocabulary::vocabularies(&ctx, &reading.generation, domain, page);
-        let bodies = found.items.iter().map(|one| VocabularyBody::new(&reading.generation, one)).collect();
-        Envelope::new(
-            bodies,
-            found.total as u64,
-            page,
-            &format!("{}{BASE_PATH}/Vocabulary", app.public_url),
-            &parameters,
-        )
+        let bodies = found.items.iter().map(|one| body::vocabulary(&reading.generation, one)).collect();
+        page_of(bodies, found.total as u64, page, &format!("{}{BASE_PATH}/Vocabulary", app.public_url), &parameters)
     }))
 }
 
@@ -60,7 +54,7 @@ pub async fn read(
     let found = vocabulary::vocabulary(&ctx, &reading.generation, &edition)?;
     Ok(reading.answer(|told| {
         told.add("en");
-        VocabularyBody::new(&reading.generation, found)
+        body::vocabulary(&reading.generation, found)
     }))
 }
 
@@ -86,9 +80,9 @@ pub async fn codes(
     let reading = reading.consulting_for(&app, &edition, || in_vocabulary(&edition.namespace, &named)).await?;
     let found = vocabulary::codes(&ctx, &reading.generation, &edition, &filter, page)?;
     Ok(reading.answer(|told| {
-        let body = |concept: &_| ConceptBody::new(*concept, &reading.languages, None, told);
-        let bodies = found.items.iter().map(body).collect();
-        Envelope::new(bodies, found.total as u64, page, &url(&app, &edition.namespace, "/codes"), &parameters)
+        let concept = |concept: &_| body::concept(*concept, &reading.languages, None, told);
+        let bodies = found.items.iter().map(concept).collect();
+        page_of(bodies, found.total as u64, page, &url(&app, &edition.namespace, "/codes"), &parameters)
     }))
 }
 
@@ -106,7 +100,7 @@ pub async fn code(
     let reading = reading.consulting_for(&app, &edition, asked).await?;
     let (concept, is_alias) = vocabulary::code(&ctx, &reading.generation, &edition, &code)?;
     let asked_as = is_alias.then_some(code.as_str());
-    let mut response = reading.answer(|told| ConceptBody::new(concept, &reading.languages, asked_as, told));
+    let mut response = reading.answer(|told| body::concept(concept, &reading.languages, asked_as, told));
     if is_alias {
         let code = utf8_percent_encode(concept.code(), PATH_PART).to_string();
         let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
@@ -165,8 +159,8 @@ async fn find(
     let (generation, languages) = (&reading.generation, &reading.languages);
     let found = vocabulary::search(&ctx, generation, &place, &query, languages, with_deprecated, page)?;
     Ok(reading.answer(|told| {
-        let bodies = found.found.iter().map(|found| FoundBody::new(*found, languages, told)).collect();
-        Envelope::new(bodies, found.total as u64, page, &path, &parameters)
+        let bodies = found.found.iter().map(|found| body::found(*found, languages, told)).collect();
+        page_of(bodies, found.total as u64, page, &path, &parameters)
     }))
 }
 
@@ -186,7 +180,7 @@ pub async fn subsumes(
     let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
     let reading = reading.consulting_for(&app, &edition, || in_vocabulary(&edition.namespace, &[a, b])).await?;
     let outcome = vocabulary::subsumes(&ctx, &reading.generation, &edition, a, b)?;
-    Ok(reading.answer(|_| SubsumptionBody::new(outcome, &edition.namespace, a, b)))
+    Ok(reading.answer(|_| body::subsumption(outcome, &edition.namespace, a, b)))
 }
 
 /// Says of many codes whether new records may hold them.

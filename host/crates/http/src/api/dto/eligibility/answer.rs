@@ -1,82 +1,69 @@
-//! The answer of `$evaluate`.
+//! Responses of `$validate` and `$evaluate`, and the parts that they share with `$preview`.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use daftar_api_types::public::eligibility as body;
 use serde_json::{Map, Number, Value};
 
-use super::decision::DecisionBody;
-use crate::api::error::DiagnosticItem;
-use daftar_domain::eligibility::{RowError, Verdict};
+use super::decision;
+use daftar_domain::eligibility::{Diagnostic, RowError, Severity, Verdict};
+use daftar_domain::explanation::Cost;
+use daftar_service::eligibility::check::Checked;
 use daftar_service::eligibility::evaluate::{EvaluateRequest, Evaluated, SubjectInput, SubjectResult};
-use daftar_service::eligibility::explained::{ExplanationTree, Node, Told};
+use daftar_service::eligibility::explained::{Node, Told};
 
-/// The answer of `$evaluate`.
-#[derive(Debug, Serialize)]
-pub struct EvaluatedBody<'a> {
-    results: Vec<ResultBody<'a>>,
-    decision: DecisionBody<'a>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<DiagnosticItem<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct ResultBody<'a> {
-    subject: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    missing: Option<&'a [String]>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<RowErrorBody<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    explanation: Option<ExplanationBody<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<SubjectErrorBody>,
-}
-
-#[derive(Debug, Serialize)]
-struct ExplanationBody<'a> {
-    #[serde(flatten)]
-    root: NodeBody<'a>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    cut: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct NodeBody<'a> {
-    text: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    item: Option<u32>,
-    value: Value,
-    seen: Map<String, Value>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    missing: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a str>,
-    children: Vec<NodeBody<'a>>,
-}
-
-impl<'a> From<&'a ExplanationTree> for ExplanationBody<'a> {
-    fn from(tree: &'a ExplanationTree) -> Self {
-        Self { root: NodeBody::from(&tree.root), cut: tree.is_cut }
+/// The response of `$validate`.
+#[must_use]
+pub fn validated(checked: &Checked) -> body::Validated<'_> {
+    let summary = checked.summary.as_ref();
+    body::Validated {
+        valid: checked.is_valid(),
+        result_type: summary.map(|summary| Cow::Borrowed(summary.result_type.as_str())),
+        references: Cow::Borrowed(&checked.references),
+        cost: summary.map(|summary| cost(summary.cost)),
+        diagnostics: diagnostics(&checked.diagnostics),
     }
 }
 
-impl<'a> From<&'a Node> for NodeBody<'a> {
-    /// A tree has few levels, so that it may be walked down by itself.
-    fn from(node: &'a Node) -> Self {
-        Self {
-            text: &node.text,
-            item: node.item,
-            value: value(&node.value),
-            seen: node.seen.iter().map(|(name, told)| (name.clone(), value(told))).collect(),
-            missing: &node.missing,
-            error: node.error.as_deref(),
-            children: node.children.iter().map(Self::from).collect(),
-        }
+fn cost(cost: Cost) -> body::RuleCost {
+    // The interface has no greater number: it stands for that or more.
+    let steps_max = Some(cost.steps_max).filter(|steps| *steps < u64::MAX);
+    body::RuleCost { steps_min: cost.steps_min, steps_max, list_items: cost.list_items }
+}
+
+/// Errors and warnings about an expression.
+#[must_use]
+pub fn diagnostics(diagnostics: &[Diagnostic]) -> Vec<body::Diagnostic<'_>> {
+    let bodies = diagnostics.iter().map(|diagnostic| body::Diagnostic {
+        severity: match diagnostic.severity {
+            Severity::Error => body::Severity::Error,
+            Severity::Warning => body::Severity::Warning,
+        },
+        code: Cow::Borrowed(&diagnostic.code),
+        message: Cow::Borrowed(&diagnostic.message),
+        line: diagnostic.line,
+        column: diagnostic.column,
+        length: diagnostic.length,
+        suggestion: diagnostic.suggestion.as_deref().map(Cow::Borrowed),
+    });
+    bodies.collect()
+}
+
+/// How an outcome was computed. A tree has few levels, so that a function may call itself.
+fn explanation(node: &Node, is_cut: bool) -> body::Explanation<'_> {
+    body::Explanation {
+        text: Cow::Borrowed(&node.text),
+        item: node.item,
+        value: value(&node.value),
+        seen: node.seen.iter().map(|(name, seen)| (name.clone(), value(seen))).collect(),
+        missing: Cow::Borrowed(&node.missing),
+        error: node.error.as_deref().map(Cow::Borrowed),
+        children: node.children.iter().map(|child| explanation(child, false)).collect(),
+        cut: is_cut,
     }
 }
 
-/// What a part came to: plain JSON where JSON has it, `null` where it is not known, an object for a code, a list and a record.
+/// The value of a part: plain JSON where JSON has it, `null` where it is not known, an object for a code, a list and a record.
 fn value(told: &Told) -> Value {
     match told {
         Told::Unknown => Value::Null,
@@ -96,37 +83,26 @@ fn value(told: &Told) -> Value {
     }
 }
 
-/// An outcome as answers call it.
+/// The outcome of a rule.
 #[must_use]
-pub fn outcome_name(verdict: Verdict) -> &'static str {
+pub fn outcome(verdict: Verdict) -> body::Outcome {
     match verdict {
-        Verdict::Eligible => "eligible",
-        Verdict::NotEligible => "not_eligible",
-        Verdict::Undetermined => "undetermined",
+        Verdict::Eligible => body::Outcome::Eligible,
+        Verdict::NotEligible => body::Outcome::NotEligible,
+        Verdict::Undetermined => body::Outcome::Undetermined,
     }
 }
 
-/// An error while one subject was evaluated.
-#[derive(Debug, Serialize)]
-pub struct RowErrorBody<'a> {
-    code: &'a str,
-    line: u32,
-    column: u32,
+/// Errors while a rule was evaluated for one subject.
+#[must_use]
+pub fn row_errors(errors: &[RowError]) -> Vec<body::RowError<'_>> {
+    errors
+        .iter()
+        .map(|error| body::RowError { code: Cow::Borrowed(&error.code), line: error.line, column: error.column })
+        .collect()
 }
 
-impl<'a> From<&'a RowError> for RowErrorBody<'a> {
-    fn from(error: &'a RowError) -> Self {
-        Self { code: &error.code, line: error.line, column: error.column }
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct SubjectErrorBody {
-    status: u16,
-    detail: String,
-}
-
-/// How each subject is named in the answer: its reference, or its place for one given in the request.
+/// The name of each subject in the response: its reference, or its place for one given in the request.
 #[must_use]
 pub fn subject_names(request: &EvaluateRequest) -> Vec<String> {
     let numbered = request.subjects.iter().enumerate();
@@ -138,36 +114,30 @@ pub fn subject_names(request: &EvaluateRequest) -> Vec<String> {
         .collect()
 }
 
-/// Writes the answer; the seal of the decision is that for the client that asked.
+/// The response of `$evaluate`; the seal of the decision is that for the client of the request.
 #[must_use]
-pub fn write<'a>(names: &'a [String], evaluated: &'a Evaluated, seal: String) -> EvaluatedBody<'a> {
-    let results = names.iter().zip(&evaluated.results).map(|(subject, result)| match result {
-        SubjectResult::Outcome { verdict, missing, errors, explanation } => ResultBody {
-            subject,
-            outcome: Some(outcome_name(*verdict)),
-            missing: Some(missing),
-            errors: errors.iter().map(RowErrorBody::from).collect(),
-            explanation: explanation.as_deref().map(ExplanationBody::from),
-            error: None,
-        },
-        SubjectResult::NotFound(problem) => ResultBody {
-            subject,
-            outcome: None,
-            missing: None,
-            errors: Vec::new(),
-            explanation: None,
-            error: Some(problem.into()),
-        },
-    });
-    EvaluatedBody {
-        results: results.collect(),
-        decision: DecisionBody::new(&evaluated.decision, seal),
-        warnings: evaluated.warnings.iter().map(DiagnosticItem::from).collect(),
-    }
-}
-
-impl From<&daftar_domain::error::AppError> for SubjectErrorBody {
-    fn from(error: &daftar_domain::error::AppError) -> Self {
-        Self { status: error.code().entry().status, detail: error.to_string() }
+pub fn evaluated<'a>(names: &'a [String], evaluated: &'a Evaluated, seal: String) -> body::Evaluated<'a> {
+    let result = |(subject, result): (&'a String, &'a SubjectResult)| {
+        let subject = Cow::Borrowed(subject.as_str());
+        match result {
+            SubjectResult::Outcome { verdict, missing, errors, explanation: tree } => body::SubjectResult {
+                subject,
+                outcome: Some(outcome(*verdict)),
+                missing: Some(Cow::Borrowed(missing)),
+                errors: row_errors(errors),
+                explanation: tree.as_deref().map(|tree| explanation(&tree.root, tree.is_cut)),
+                error: None,
+            },
+            SubjectResult::NotFound(error) => {
+                let status = error.code().entry().status;
+                let error = body::SubjectError { status, detail: Cow::Owned(error.to_string()) };
+                body::SubjectResult { subject, error: Some(error), ..body::SubjectResult::default() }
+            }
+        }
+    };
+    body::Evaluated {
+        results: names.iter().zip(&evaluated.results).map(result).collect(),
+        decision: decision::write(&evaluated.decision, seal),
+        warnings: diagnostics(&evaluated.warnings),
     }
 }

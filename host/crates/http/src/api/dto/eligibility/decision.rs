@@ -1,8 +1,9 @@
 //! Decisions: what an answer depended on, written and read back.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use daftar_api_types::public::eligibility::{self as body, DECISION_TEXT_BYTES_MAX};
 use serde_json::{Map, Value};
 
 use crate::api::dto::reader::{ObjectReader, Problems};
@@ -14,60 +15,31 @@ use daftar_service::eligibility::decision::{Decision, UsedVocabulary, VERSIONS_M
 
 /// The most vocabularies of one decision.
 const VOCABULARIES_MAX: usize = 1_000;
-/// The longest name, version or digest, in bytes.
-pub const WORD_BYTES_MAX: usize = 500;
 /// The longest name of a record, in bytes: that of a membership that is named by its beneficiary.
 const NAME_BYTES_MAX: usize = REFERENCE_BYTES_MAX + 100;
 
-/// A decision on the wire.
-#[derive(Debug, Serialize)]
-pub struct DecisionBody<'a> {
-    expression_digest: &'a str,
-    engine: &'a str,
-    vocabularies: Vec<VocabularyBody<'a>>,
-    concept_groups: &'a str,
-    schema: &'a str,
-    as_of: String,
-    versions: Vec<VersionBody<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    visibility: Option<&'static str>,
-    seal: String,
-}
-
-#[derive(Debug, Serialize)]
-struct VocabularyBody<'a> {
-    namespace: &'a str,
-    version: &'a str,
-    digest: &'a str,
-}
-
-#[derive(Debug, Serialize)]
-struct VersionBody<'a> {
-    reference: &'a str,
-    version_id: String,
-}
-
-impl<'a> DecisionBody<'a> {
-    /// A decision with its seal for the client that asked.
-    #[must_use]
-    pub fn new(decision: &'a Decision, seal: String) -> Self {
-        let vocabularies = decision.vocabularies.iter();
-        let versions = decision.versions.iter();
-        Self {
-            expression_digest: &decision.expression_digest,
-            engine: &decision.engine,
-            vocabularies: vocabularies
-                .map(|used| VocabularyBody { namespace: &used.namespace, version: &used.version, digest: &used.digest })
-                .collect(),
-            concept_groups: &decision.concept_groups,
-            schema: &decision.schema,
-            as_of: decision.as_of.to_string(),
-            versions: versions
-                .map(|(reference, version)| VersionBody { reference, version_id: version.to_string() })
-                .collect(),
-            visibility: decision.is_by_consent.then_some("consent"),
-            seal,
-        }
+/// A decision with its seal for the client of the request.
+#[must_use]
+pub fn write(decision: &Decision, seal: String) -> body::Decision<'_> {
+    let vocabularies = decision.vocabularies.iter().map(|used| body::UsedVocabulary {
+        namespace: Cow::Borrowed(&used.namespace),
+        version: Cow::Borrowed(&used.version),
+        digest: Cow::Borrowed(&used.digest),
+    });
+    let versions = decision.versions.iter().map(|(reference, version)| body::ReadVersion {
+        reference: Cow::Borrowed(reference),
+        version_id: Cow::Owned(version.to_string()),
+    });
+    body::Decision {
+        expression_digest: Cow::Borrowed(&decision.expression_digest),
+        engine: Cow::Borrowed(&decision.engine),
+        vocabularies: vocabularies.collect(),
+        concept_groups: Cow::Borrowed(&decision.concept_groups),
+        schema: Cow::Borrowed(&decision.schema),
+        as_of: Cow::Owned(decision.as_of.to_string()),
+        versions: versions.collect(),
+        visibility: decision.is_by_consent.then_some(body::Visibility::Consent),
+        seal: Cow::Owned(seal),
     }
 }
 
@@ -178,7 +150,7 @@ fn read_version(path: String, item: Value, problems: &mut Problems) -> Option<(S
 }
 
 fn word(reader: &mut ObjectReader, name: &'static str, problems: &mut Problems) -> Option<String> {
-    let text = reader.text(name, WORD_BYTES_MAX, problems);
+    let text = reader.text(name, DECISION_TEXT_BYTES_MAX, problems);
     if text.is_none() {
         needed(reader, name, problems);
     }

@@ -1,15 +1,17 @@
 //! Bodies of `$preview`.
 
+use std::borrow::Cow;
+
+use daftar_api_types::public::preview as body;
 use jiff::civil::Date;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::answer::{RowErrorBody, outcome_name};
-use super::decision::DecisionBody;
-use super::read_expression;
+use super::answer::{diagnostics, outcome, row_errors};
+use super::{decision, read_expression};
 use crate::api::dto::field::words;
 use crate::api::dto::reader::{ObjectReader, Problems};
-use crate::api::error::{DiagnosticItem, Problem};
+use crate::api::error::Problem;
 use crate::api::extract::query::Parameters;
 use daftar_domain::eligibility::Subject;
 use daftar_domain::error::AppError;
@@ -103,132 +105,59 @@ fn filter_text(value: &Value) -> Option<String> {
     }
 }
 
-/// The answer of `$preview`.
-#[derive(Debug, Serialize)]
-pub struct PreviewBody<'a> {
-    #[serde(flatten)]
-    counts: CountsBody,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    by_gender: Option<Vec<GenderBody>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    by_age_band: Option<Vec<AgeBandBody>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    by_region: Option<Vec<RegionBody<'a>>>,
-    missing: Vec<MissingBody<'a>>,
-    sample: Vec<ShownBody<'a>>,
-    withheld: &'a [&'static str],
-    decision: DecisionBody<'a>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<DiagnosticItem<'a>>,
+fn counted(counts: Counts) -> body::Counts {
+    let Counts { total, eligible, not_eligible, undetermined, errors } = counts;
+    body::Counts { total, eligible, not_eligible, undetermined, errors }
 }
 
-#[derive(Debug, Serialize)]
-struct CountsBody {
-    total: u64,
-    eligible: u64,
-    not_eligible: u64,
-    undetermined: u64,
-    errors: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct GenderBody {
-    code: Option<String>,
-    display: Option<String>,
-    #[serde(flatten)]
-    counts: CountsBody,
-}
-
-#[derive(Debug, Serialize)]
-struct AgeBandBody {
-    from: Option<u8>,
-    to: Option<u8>,
-    #[serde(flatten)]
-    counts: CountsBody,
-}
-
-#[derive(Debug, Serialize)]
-struct RegionBody<'a> {
-    region: Option<&'a str>,
-    #[serde(flatten)]
-    counts: CountsBody,
-}
-
-#[derive(Debug, Serialize)]
-struct MissingBody<'a> {
-    field: &'a str,
-    count: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct ShownBody<'a> {
-    subject: &'a str,
-    outcome: &'static str,
-    missing: &'a [String],
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<RowErrorBody<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct ProgressBody {
-    done: u64,
-    total: u64,
-}
-
-impl From<Counts> for CountsBody {
-    fn from(counts: Counts) -> Self {
-        let Counts { total, eligible, not_eligible, undetermined, errors } = counts;
-        Self { total, eligible, not_eligible, undetermined, errors }
+fn subject(shown: &Shown) -> body::PreviewSubject<'_> {
+    body::PreviewSubject {
+        subject: Cow::Borrowed(&shown.subject),
+        outcome: outcome(shown.verdict),
+        missing: Cow::Borrowed(&shown.missing),
+        errors: row_errors(&shown.errors),
     }
 }
 
-impl<'a> From<&'a Shown> for ShownBody<'a> {
-    fn from(shown: &'a Shown) -> Self {
-        Self {
-            subject: &shown.subject,
-            outcome: outcome_name(shown.verdict),
-            missing: &shown.missing,
-            errors: shown.errors.iter().map(RowErrorBody::from).collect(),
-        }
-    }
-}
-
-impl<'a> PreviewBody<'a> {
-    /// The answer with genders in those languages; the decision is sealed for the client that asked.
-    #[must_use]
-    pub fn new(preview: &'a Preview, languages: &LanguagePreference, sealer: &Sealer) -> Self {
-        let by_gender = preview.by_gender.as_ref().map(|genders| {
-            let genders = genders.iter().map(|(number, counts)| {
-                let shown = number.and_then(|number| preview.generation.displayed(number, languages));
-                let (code, display) = shown.map(|shown| (shown.code, shown.display)).unzip();
-                GenderBody { code, display, counts: (*counts).into() }
-            });
-            genders.collect()
+/// The response of `$preview` with genders in those languages; the decision is sealed for the client of the request.
+#[must_use]
+pub fn previewed<'a>(preview: &'a Preview, languages: &LanguagePreference, sealer: &Sealer) -> body::Previewed<'a> {
+    let by_gender = preview.by_gender.as_ref().map(|genders| {
+        let genders = genders.iter().map(|(number, counts)| {
+            let shown = number.and_then(|number| preview.generation.displayed(number, languages));
+            let (code, display) = shown.map(|shown| (shown.code.into(), shown.display.into())).unzip();
+            body::GenderCounts { code, display, counts: counted(*counts) }
         });
-        let by_age_band = preview.by_age_band.as_ref().map(|bands| {
-            let bands = bands.iter().map(|(band, counts)| {
-                let from = band.and_then(|band| AGE_BANDS.get(band).copied());
-                let next = band.and_then(|band| AGE_BANDS.get(band + 1).copied());
-                AgeBandBody { from, to: next.map(|next| next.saturating_sub(1)), counts: (*counts).into() }
-            });
-            bands.collect()
+        genders.collect()
+    });
+    let by_age_band = preview.by_age_band.as_ref().map(|bands| {
+        let bands = bands.iter().map(|(band, counts)| {
+            let from = band.and_then(|band| AGE_BANDS.get(band).copied());
+            let next = band.and_then(|band| AGE_BANDS.get(band + 1).copied());
+            body::AgeBandCounts { from, to: next.map(|next| next.saturating_sub(1)), counts: counted(*counts) }
         });
-        let by_region = preview.by_region.as_ref().map(|regions| {
-            let regions = regions.iter();
-            regions.map(|(region, counts)| RegionBody { region: region.as_deref(), counts: (*counts).into() }).collect()
+        bands.collect()
+    });
+    let by_region = preview.by_region.as_ref().map(|regions| {
+        let regions = regions.iter().map(|(region, counts)| {
+            let region = region.as_deref().map(Cow::Borrowed);
+            body::RegionCounts { region, counts: counted(*counts) }
         });
-        let missing = preview.missing.iter();
-        Self {
-            counts: preview.counts.into(),
-            by_gender,
-            by_age_band,
-            by_region,
-            missing: missing.map(|(field, count)| MissingBody { field, count: *count }).collect(),
-            sample: preview.sample.iter().map(ShownBody::from).collect(),
-            withheld: &preview.withheld,
-            decision: DecisionBody::new(&preview.decision, sealer.seal(&preview.decision)),
-            warnings: preview.warnings.iter().map(DiagnosticItem::from).collect(),
-        }
+        regions.collect()
+    });
+    let missing = preview.missing.iter();
+    body::Previewed {
+        counts: counted(preview.counts),
+        by_gender,
+        by_age_band,
+        by_region,
+        missing: missing
+            .map(|(field, count)| body::MissingFact { field: Cow::Borrowed(field), count: *count })
+            .collect(),
+        sample: preview.sample.iter().map(subject).collect(),
+        withheld: preview.withheld.iter().map(|name| Cow::Borrowed(*name)).collect(),
+        decision: decision::write(&preview.decision, sealer.seal(&preview.decision)),
+        warnings: diagnostics(&preview.warnings),
     }
 }
 
@@ -238,11 +167,11 @@ pub fn event_lines(event: &PreviewEvent) -> Vec<u8> {
     let mut lines = Vec::new();
     match event {
         PreviewEvent::Progress(done, total) => {
-            put_line(&mut lines, &Member { name: "progress", value: ProgressBody { done: *done, total: *total } });
+            put_line(&mut lines, &body::PreviewProgress { progress: body::Progress { done: *done, total: *total } });
         }
         PreviewEvent::Subjects(shown) => {
             for shown in shown {
-                put_line(&mut lines, &ShownBody::from(shown));
+                put_line(&mut lines, &subject(shown));
             }
         }
     }
@@ -258,7 +187,7 @@ pub fn last_line(
 ) -> Vec<u8> {
     let mut line = Vec::new();
     match ended {
-        Ok(preview) => put_line(&mut line, &PreviewBody::new(&preview, languages, sealer)),
+        Ok(preview) => put_line(&mut line, &previewed(&preview, languages, sealer)),
         Err(error) => {
             line.extend_from_slice(b"{\"error\":");
             line.extend(Problem::from(error).body(public_url, None, request_id));
@@ -266,18 +195,6 @@ pub fn last_line(
         }
     }
     line
-}
-
-/// An object with one member.
-struct Member<T> {
-    name: &'static str,
-    value: T,
-}
-
-impl<T: Serialize> Serialize for Member<T> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map([(self.name, &self.value)])
-    }
 }
 
 fn put_line(lines: &mut Vec<u8>, value: &impl Serialize) {

@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
+use daftar_api_types::public::eligibility::Diagnostic as DiagnosticBody;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
 use super::write::{Computed, Plain, RecordBody, ShownCode, ShownRecord, Shows};
-use crate::api::error::DiagnosticItem;
+use crate::api::dto::eligibility::answer::diagnostics;
+use crate::api::dto::shared::code as shown_code;
 use daftar_domain::code::CodedValue;
 use daftar_domain::consent::{Consent, ConsentStatus};
 use daftar_domain::eligibility::Diagnostic;
@@ -31,7 +33,7 @@ use daftar_service::visibility::Seen;
 
 impl Shows for CodeView {
     fn code(&self, code: CodedValue) -> Option<ShownCode> {
-        Some(ShownCode::Object(self.show(code).into()))
+        Some(ShownCode::Object(shown_code(self.show(code))))
     }
 
     fn declared(&self) -> Option<&ExtensionFields> {
@@ -214,13 +216,13 @@ pub struct WrittenProgramBody<'a> {
     #[serde(flatten)]
     program: RecordBody<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<DiagnosticItem<'a>>,
+    warnings: Vec<DiagnosticBody<'a>>,
 }
 
 impl<'a> WrittenProgramBody<'a> {
     /// The program and the diagnostics that did not stop it.
     #[must_use]
     pub fn new(record: &'a Program, warnings: &'a [Diagnostic]) -> Self {
-        Self { program: program(record, &FieldSet::All), warnings: warnings.iter().map(DiagnosticItem::from).collect() }
+        Self { program: program(record, &FieldSet::All), warnings: diagnostics(warnings) }
     }
 }

@@ -7,12 +7,13 @@ use std::borrow::Cow;
 
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use daftar_api_types::public::record::Code;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
 use crate::api::dto::extension::ExtensionBody;
 use crate::api::dto::member::PlaceBody;
-use crate::api::dto::shared::{CodeBody, IdentifierBody, MetaBody};
+use crate::api::dto::shared::{identifier, meta as meta_of};
 use daftar_domain::code::CodedValue;
 use daftar_domain::extension::{EXTENSION, Extension, ExtensionFields};
 use daftar_domain::field::{FieldSet, computed};
@@ -50,7 +51,7 @@ impl Shows for Plain {}
 #[serde(untagged)]
 pub enum ShownCode {
     /// With its name.
-    Object(CodeBody),
+    Object(Code<'static>),
     /// `<namespace>#<code>`
     Uri(String),
 }
@@ -180,7 +181,7 @@ impl Serialize for RecordBody<'_> {
             }
         }
         if let Some(meta) = self.meta {
-            object.serialize_entry("meta", &MetaBody::from(meta))?;
+            object.serialize_entry("meta", &meta_of(meta))?;
         }
         object.end()
     }
@@ -296,7 +297,7 @@ struct Identifiers<'a>(&'a [Identifier]);
 
 impl Serialize for Identifiers<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(IdentifierBody::from))
+        serializer.collect_seq(self.0.iter().map(identifier))
     }
 }
 

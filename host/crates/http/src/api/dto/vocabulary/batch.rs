@@ -1,12 +1,13 @@
 //! Bodies of `$validate` and `$lookup`.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use daftar_api_types::public::vocabulary::{self as body, BATCH_CODES_MAX};
 use serde_json::{Map, Value};
 
-use super::ConceptBody;
 use crate::api::conditional::LanguagesTold;
 use crate::api::dto::reader::{ObjectReader, Problems};
-use daftar_service::vocabulary::{Answer, Asked, BATCH_CODES_MAX, ConceptRef, LanguagePreference, LookedUp};
+use daftar_service::vocabulary::{Answer, Asked, ConceptRef, LanguagePreference, LookedUp};
 
 /// How a code of a batch is written.
 const FORMS: &str = "a code is written as a text `<namespace>#<code>`, or as `{namespace, code}`";
@@ -60,101 +61,55 @@ pub fn parts(asked: &[Asked]) -> Vec<&str> {
     parts.collect()
 }
 
-/// Results in the order of the codes.
-#[derive(Debug, Serialize)]
-pub struct ResultsBody<T> {
-    results: Vec<T>,
-}
-
-/// Whether a code is right.
-#[derive(Debug, Serialize)]
-pub struct ValidityBody {
-    uri: String,
-    valid: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    suggestion: Option<String>,
-}
-
-/// What a code is.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub enum LookedUpBody<'a> {
-    /// It is there.
-    Found {
-        /// Always true.
-        found: bool,
-        /// The code.
-        #[serde(flatten)]
-        concept: Box<ConceptBody<'a>>,
-    },
-    /// It is not.
-    Missing {
-        /// The code as it was asked for.
-        uri: String,
-        /// Always false.
-        found: bool,
-        /// The stable name of the reason.
-        reason: &'static str,
-        /// One sentence that says what would be right.
-        message: String,
-        /// The nearest code that is right.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        suggestion: Option<String>,
-    },
-}
-
-/// The answer of `$validate`.
+/// The response of `$validate`.
 #[must_use]
-pub fn validities(answers: Vec<Answer<ConceptRef<'_>>>) -> ResultsBody<ValidityBody> {
+pub fn validities(answers: Vec<Answer<ConceptRef<'_>>>) -> body::Validities<'static> {
     let validity = |answer: Answer<ConceptRef<'_>>| {
+        let uri = Cow::Owned(answer.uri);
         match answer.outcome {
             Ok(concept) => {
-                // In an open vocabulary another spelling is right too; this is the one that records keep.
+                // In an open vocabulary another spelling is valid too; this is the one that records keep.
                 let kept = format!("{}#{}", concept.vocabulary().namespace(), concept.code());
-                let suggestion = (kept != answer.uri).then_some(kept);
-                ValidityBody { uri: answer.uri, valid: true, reason: None, message: None, suggestion }
+                let suggestion = (kept != uri).then_some(Cow::Owned(kept));
+                body::Validity { uri, valid: true, reason: None, message: None, suggestion }
             }
-            Err(refused) => ValidityBody {
-                uri: answer.uri,
+            Err(refused) => body::Validity {
+                uri,
                 valid: false,
-                reason: Some(refused.reason),
-                message: Some(refused.message),
-                suggestion: refused.suggestion,
+                reason: Some(Cow::Borrowed(refused.reason)),
+                message: Some(Cow::Owned(refused.message)),
+                suggestion: refused.suggestion.map(Cow::Owned),
             },
         }
     };
-    ResultsBody { results: answers.into_iter().map(validity).collect() }
+    body::Validities { results: answers.into_iter().map(validity).collect() }
 }
 
-/// The answer of `$lookup`.
+/// The response of `$lookup`.
 pub fn looked_up<'a>(
     answers: Vec<Answer<LookedUp<'a>>>,
     asked: &'a [Asked],
     languages: &LanguagePreference,
     told: &mut LanguagesTold,
-) -> ResultsBody<LookedUpBody<'a>> {
+) -> body::LookedUp<'a> {
     let mut results = Vec::with_capacity(answers.len());
     for (answer, asked) in answers.into_iter().zip(asked) {
         results.push(match answer.outcome {
             Ok(LookedUp { concept, is_alias }) => {
                 let asked_as = is_alias.then(|| asked.code());
-                let concept = Box::new(ConceptBody::new(concept, languages, asked_as, told));
-                LookedUpBody::Found { found: true, concept }
+                let concept = super::concept(concept, languages, asked_as, told);
+                body::LookedUpCode::Found(Box::new(body::FoundConcept { found: true, concept }))
             }
-            Err(refused) => LookedUpBody::Missing {
-                uri: answer.uri,
+            Err(refused) => body::LookedUpCode::Missing(body::MissingCode {
+                uri: Cow::Owned(answer.uri),
                 found: false,
-                reason: refused.reason,
-                message: refused.message,
-                suggestion: refused.suggestion,
-            },
+                reason: Cow::Borrowed(refused.reason),
+                message: Cow::Owned(refused.message),
+                suggestion: refused.suggestion.map(Cow::Owned),
+            }),
         });
     }
-    ResultsBody { results }
+    body::LookedUp { results }
 }
 
 #[cfg(test)]

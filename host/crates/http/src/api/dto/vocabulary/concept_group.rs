@@ -1,131 +1,69 @@
-//! Bodies of concept groups.
+//! Responses about concept groups.
 
-use serde::Serialize;
+use std::borrow::Cow;
 
-use super::CodedBody;
+use daftar_api_types::public::concept_group as body;
+use daftar_api_types::public::vocabulary::BareCode;
+
+use super::labelled;
 use crate::api::conditional::LanguagesTold;
 use daftar_domain::code::CodeUri;
 use daftar_domain::vocabulary::Selection;
 use daftar_service::vocabulary::{ConceptRef, DefinedBy, Generation, LanguagePreference, PublishedGroup};
 
-/// A concept group without its codes.
-#[derive(Debug, Serialize)]
-pub struct GroupBody<'a> {
-    name: &'a str,
-    description: &'a str,
-    defined_by: &'static str,
-    /// The plugin whose pack defines it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    module: Option<&'a str>,
-    /// Whether it includes nothing yet, so that nothing is known of any code.
-    unset: bool,
-    definition: DefinitionBody<'a>,
-    code_count: usize,
-    undecided_count: usize,
-}
-
-#[derive(Debug, Serialize)]
-struct DefinitionBody<'a> {
-    /// The definition in words.
-    text: String,
-    include: Vec<SelectionBody<'a>>,
-    exclude: Vec<SelectionBody<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct SelectionBody<'a> {
-    #[serde(flatten)]
-    code: GroupCodeBody<'a>,
-    /// Whether everything below the code is meant too.
-    descendants: bool,
-}
-
-/// A code of a group, whose vocabulary may be gone.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub enum GroupCodeBody<'a> {
-    /// A code of a vocabulary in force.
-    Known(CodedBody<'a>),
-    /// A code of which nothing is known but its name.
-    Bare {
-        /// `<namespace>#<code>`
-        uri: String,
-        /// The code.
-        code: String,
-        /// The code again: there is no label.
-        display: String,
-        /// The vocabulary.
-        namespace: String,
-    },
-}
-
-impl<'a> GroupCodeBody<'a> {
-    /// A code as far as it is known.
-    pub fn new(
-        generation: &'a Generation,
-        uri: &CodeUri,
-        languages: &LanguagePreference,
-        told: &mut LanguagesTold,
-    ) -> Self {
-        match known(generation, uri) {
-            Some(concept) => Self::Known(CodedBody::new(concept, languages, told)),
-            None => Self::Bare {
-                uri: uri.to_string(),
-                code: uri.code.to_string(),
-                display: uri.code.to_string(),
-                namespace: uri.namespace.to_string(),
-            },
-        }
+/// A code of a group, as far as it is known: its vocabulary may be missing.
+pub fn code<'a>(
+    generation: &'a Generation,
+    uri: &CodeUri,
+    languages: &LanguagePreference,
+    told: &mut LanguagesTold,
+) -> body::GroupCode<'a> {
+    match known(generation, uri) {
+        Some(concept) => body::GroupCode::Known(labelled(concept, languages, told)),
+        None => body::GroupCode::Bare(BareCode {
+            uri: Cow::Owned(uri.to_string()),
+            code: Cow::Owned(uri.code.to_string()),
+            display: Cow::Owned(uri.code.to_string()),
+            namespace: Cow::Owned(uri.namespace.to_string()),
+        }),
     }
 }
 
-impl<'a> GroupBody<'a> {
-    /// What is told of a group.
-    pub fn new(
-        generation: &'a Generation,
-        group: &'a PublishedGroup,
-        languages: &LanguagePreference,
-        told: &mut LanguagesTold,
-    ) -> Self {
-        let definition = group.definition();
-        let (defined_by, module) = match group.defined_by() {
-            DefinedBy::Nobody => ("nobody", None),
-            DefinedBy::Deployment => ("deployment", None),
-            DefinedBy::Plugin(plugin) => ("module", Some(plugin.as_str())),
-        };
-        let mut selections = |selections: &[Selection]| -> Vec<SelectionBody<'a>> {
-            let mut bodies = Vec::with_capacity(selections.len());
-            for selection in selections {
-                let (uri, descendants) = parts(selection);
-                bodies.push(SelectionBody { code: GroupCodeBody::new(generation, uri, languages, told), descendants });
-            }
-            bodies
-        };
-        Self {
-            name: &definition.name,
-            description: &definition.description,
-            defined_by,
-            module,
-            unset: group.is_unset(),
-            definition: DefinitionBody {
-                text: in_words(&definition.includes, &definition.excludes),
-                include: selections(&definition.includes),
-                exclude: selections(&definition.excludes),
-            },
-            code_count: group.member_count(),
-            undecided_count: group.undecided_count(),
+/// A group without its codes.
+pub fn group<'a>(
+    generation: &'a Generation,
+    group: &'a PublishedGroup,
+    languages: &LanguagePreference,
+    told: &mut LanguagesTold,
+) -> body::ConceptGroup<'a> {
+    let definition = group.definition();
+    let (defined_by, module) = match group.defined_by() {
+        DefinedBy::Nobody => (body::DefinedBy::Nobody, None),
+        DefinedBy::Deployment => (body::DefinedBy::Deployment, None),
+        DefinedBy::Plugin(plugin) => (body::DefinedBy::Module, Some(Cow::Borrowed(plugin.as_str()))),
+    };
+    let mut selections = |selections: &[Selection]| -> Vec<body::Selection<'a>> {
+        let mut bodies = Vec::with_capacity(selections.len());
+        for selection in selections {
+            let (uri, descendants) = parts(selection);
+            bodies.push(code(generation, uri, languages, told).selection(descendants));
         }
+        bodies
+    };
+    body::ConceptGroup {
+        name: Cow::Borrowed(&definition.name),
+        description: Cow::Borrowed(&definition.description),
+        defined_by,
+        module,
+        unset: group.is_unset(),
+        definition: body::Definition {
+            text: Cow::Owned(in_words(&definition.includes, &definition.excludes)),
+            include: selections(&definition.includes),
+            exclude: selections(&definition.excludes),
+        },
+        code_count: group.member_count(),
+        undecided_count: group.undecided_count(),
     }
-}
-
-/// A concept group with a page of its codes.
-#[derive(Debug, Serialize)]
-pub struct ExpandedGroupBody<'a, E> {
-    /// The group.
-    #[serde(flatten)]
-    pub group: GroupBody<'a>,
-    /// A page of its codes.
-    pub expansion: E,
 }
 
 fn parts(selection: &Selection) -> (&CodeUri, bool) {

@@ -32,7 +32,6 @@ pub fn shapes() -> Vec<(String, Shape)> {
 }
 
 /// `POST /Group/{identifier}/$add-member`
-#[must_use]
 pub fn add_member() -> Operation {
     Operation::new(Tag::Groups, "addMember", "Add somebody to a group")
         .says("Without `period` the place begins today. The answer is the group.")
@@ -51,7 +50,6 @@ pub fn add_member() -> Operation {
 }
 
 /// `POST /Group/{identifier}/$remove-member`
-#[must_use]
 pub fn remove_member() -> Operation {
     Operation::new(Tag::Groups, "removeMember", "Let somebody leave a group")
         .says("The place stays in the record with its end. Who leaves later than today counts until the last day has passed. Needs `group:read` with `member` too.")
@@ -68,7 +66,6 @@ pub fn remove_member() -> Operation {
 }
 
 /// `PATCH /Group/{identifier}/member/{member}`
-#[must_use]
 pub fn patch_member() -> Operation {
     Operation::new(Tag::Groups, "patchMember", "Change a member's place")
         .says("The active place of that person, or else the last one; 404 where there is none. Needs `group:read` with `member` too.")
@@ -86,7 +83,6 @@ pub fn patch_member() -> Operation {
 }
 
 /// `GET /Group/{identifier}/membership-history`
-#[must_use]
 pub fn membership_history() -> Operation {
     Operation::new(Tag::Groups, "listMembershipHistory", "Tell who joined and left a group")
         .says("Oldest first. `removed` means that the place is no longer in the record. The newest 1,000 versions are looked at.")

@@ -12,7 +12,6 @@ use daftar_domain::search::{code_filters, date_filters};
 use daftar_domain::vocabulary::CodedField;
 
 /// `GET /Individual`
-#[must_use]
 pub fn search() -> Operation {
     let key = KEY_PATTERN.trim_start_matches('^');
     let kind = RecordKind::Individual;

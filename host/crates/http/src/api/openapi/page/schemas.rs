@@ -61,7 +61,7 @@ pub fn shape(schema: &Value) -> String {
         let name = name.rsplit('/').next().unwrap_or_default();
         return format!("<a href=\"#schema-{}\">{}</a>", anchor(name), escaped(name));
     }
-    if let Some(choices) = schema.get("anyOf").and_then(Value::as_array) {
+    if let Some(choices) = ["anyOf", "oneOf"].iter().find_map(|of| schema.get(*of)?.as_array()) {
         return choices.iter().map(shape).collect::<Vec<_>>().join(" or ");
     }
     if let Some(words) = schema.get("enum").and_then(Value::as_array) {

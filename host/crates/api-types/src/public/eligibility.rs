@@ -1,0 +1,364 @@
+//! Rules: validation and evaluation.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
+
+/// The longest expression, in bytes.
+pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
+/// The most subjects of one request.
+pub const SUBJECTS_MAX: usize = 1_000;
+/// The longest text of a decision, in bytes.
+pub const DECISION_TEXT_BYTES_MAX: usize = 500;
+
+/// The kind of record that a rule is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SubjectKind {
+    /// People.
+    Individual,
+    /// Households and other groups.
+    Group,
+}
+
+impl SubjectKind {
+    /// The name in bodies.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Individual => "individual",
+            Self::Group => "group",
+        }
+    }
+}
+
+/// The result of a rule for one subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The rule is true.
+    Eligible,
+    /// The rule is false.
+    NotEligible,
+    /// The recorded facts do not decide.
+    Undetermined,
+}
+
+impl Outcome {
+    /// The name in bodies.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Eligible => "eligible",
+            Self::NotEligible => "not_eligible",
+            Self::Undetermined => "undetermined",
+        }
+    }
+}
+
+/// An expression to validate.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({"expression": "is_female(me) && age_years(me.birth_date) >= 60", "subject": "individual"})))]
+pub struct Validation<'a> {
+    /// The rule.
+    #[schema(schema_with = expression)]
+    pub expression: Cow<'a, str>,
+    /// The kind of record that it is about; `individual` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<SubjectKind>,
+}
+
+/// The schema of an expression.
+#[must_use]
+pub fn expression() -> Object {
+    let text = ObjectBuilder::new().schema_type(Type::String).max_length(Some(EXPRESSION_BYTES_MAX));
+    text.pattern(Some(r"^[^\x00]*$")).description(Some("The rule.")).build()
+}
+
+/// The result of a validation.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "valid": true, "result_type": "bool", "references": ["me.birth_date", "me.gender"],
+    "cost": {"steps_min": 3, "steps_max": 7, "list_items": 100}, "diagnostics": [],
+})))]
+pub struct Validated<'a> {
+    /// Whether the expression can be evaluated.
+    pub valid: bool,
+    /// The type of its value; `null` where it is unknown.
+    #[schema(required)]
+    pub result_type: Option<Cow<'a, str>>,
+    /// The fields that it reads, named as missing facts are.
+    pub references: Cow<'a, [String]>,
+    /// The cost of one subject; `null` where it is unknown.
+    #[schema(required)]
+    pub cost: Option<RuleCost>,
+    /// The errors and warnings.
+    pub diagnostics: Vec<Diagnostic<'a>>,
+}
+
+/// The cost of one subject, in parts of the expression that are evaluated.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct RuleCost {
+    /// The lowest number of parts.
+    pub steps_min: u64,
+    /// The highest number of parts; `null` for more than can be counted.
+    #[schema(required)]
+    pub steps_max: Option<u64>,
+    /// The number of items of each list that `steps_max` assumes.
+    pub list_items: u32,
+}
+
+/// Whether a diagnostic makes an expression invalid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// The expression cannot be evaluated.
+    Error,
+    /// The expression can be evaluated, and may not mean what its author expects.
+    Warning,
+}
+
+impl Severity {
+    /// The name in bodies.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// An error or a warning about a part of an expression.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "severity": "error", "code": "unknown_field", "message": "there is no field `birthdate`", "line": 1, "column": 14, "length": 9,
+    "suggestion": "birth_date",
+})))]
+pub struct Diagnostic<'a> {
+    /// Whether it makes the expression invalid.
+    pub severity: Severity,
+    /// The stable name of the problem.
+    pub code: Cow<'a, str>,
+    /// One sentence for a person.
+    pub message: Cow<'a, str>,
+    /// The line of the part, from 1; 0 where it has no position.
+    pub line: u32,
+    /// The column of its first character, from 1; 0 where it has no position.
+    pub column: u32,
+    /// Its length in characters.
+    pub length: u32,
+    /// The text to write in its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<Cow<'a, str>>,
+}
+
+/// A rule with its subjects. It names an expression or a program.
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct Evaluation<'a> {
+    /// The rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = expression)]
+    pub expression: Option<Cow<'a, str>>,
+    /// The program whose rule it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<Cow<'a, str>>,
+    /// The kind of record that the rule is about; `individual` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<SubjectKind>,
+    /// References to records, and records that need not be in the register.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subjects: Vec<Value>,
+    /// The day that counts as today.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = Date)]
+    pub as_of: Option<Cow<'a, str>>,
+    /// Whether each result comes with its explanation; of 100 subjects at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explain: Option<bool>,
+    /// A decision to be repeated: on its day, with the records as they were then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision<'a>>,
+}
+
+/// The results of a rule.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "results": [
+        {"subject": "Individual/urn:svc:vocab:id-type#national_id|PERSON-1", "outcome": "eligible", "missing": []},
+        {"subject": "subjects[1]", "outcome": "undetermined", "missing": ["me.birth_date"]},
+    ],
+    "decision": {
+        "expression_digest": "sha256:0f…", "engine": "cel 0.1.0", "vocabularies": [], "concept_groups": "sha256:1e…",
+        "schema": "sha256:2d…", "as_of": "2026-01-31",
+        "versions": [{"reference": "Individual/urn:svc:vocab:id-type#national_id|PERSON-1", "version_id": "3"}],
+        "seal": "k1.c2VhbA",
+    },
+})))]
+pub struct Evaluated<'a> {
+    /// One result for each subject, in the order of the request.
+    pub results: Vec<SubjectResult<'a>>,
+    /// The data that repeat the decision.
+    pub decision: Decision<'a>,
+    /// The warnings about the expression.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Diagnostic<'a>>,
+}
+
+/// The result of a rule for one subject.
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[schema(as = Result)]
+pub struct SubjectResult<'a> {
+    /// Its reference, or `subjects[n]` for a record of the request.
+    pub subject: Cow<'a, str>,
+    /// The outcome; absent with `error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// The facts that are not known and on which the outcome depends; absent with `error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Cow<'a, [String]>>,
+    /// The errors of the evaluation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<RowError<'a>>,
+    /// How the outcome was computed, where the request asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation<'a>>,
+    /// The reason why the subject has no outcome.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<SubjectError<'a>>,
+}
+
+/// An error while a rule was evaluated for one subject.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct RowError<'a> {
+    /// The stable name of the problem.
+    pub code: Cow<'a, str>,
+    /// The line of the part that failed.
+    pub line: u32,
+    /// The column of its first character.
+    pub column: u32,
+}
+
+/// The reason why a subject has no outcome.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct SubjectError<'a> {
+    /// The status that a read of the record has.
+    #[schema(minimum = 400)]
+    pub status: u16,
+    /// One sentence for a person.
+    pub detail: Cow<'a, str>,
+}
+
+/// One part of an expression with its value for one subject.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "text": "age_years(me.birth_date) >= 60", "value": null, "seen": {}, "missing": ["me.birth_date"],
+    "children": [{"text": "age_years(me.birth_date)", "value": null, "seen": {"me.birth_date": null}, "children": []}],
+})))]
+pub struct Explanation<'a> {
+    /// The part, as the expression has it.
+    pub text: Cow<'a, str>,
+    /// The item of a list for which it was evaluated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item: Option<u32>,
+    /// Its value: `null` where it is not known, an object for a code, a record and a list (`items_min`, `items_max`).
+    pub value: Value,
+    /// The facts that the part reads itself, by name; `null` where one is not recorded.
+    #[schema(value_type = Object)]
+    pub seen: Map<String, Value>,
+    /// The facts that are not known and on which the value depends.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub missing: Cow<'a, [String]>,
+    /// The stable name of the problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Cow<'a, str>>,
+    /// The parts of this part.
+    #[schema(no_recursion)]
+    pub children: Vec<Explanation<'a>>,
+    /// Whether parts are left out because there are too many.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+}
+
+fn is_empty(texts: &[String]) -> bool {
+    texts.is_empty()
+}
+
+/// The data that repeat a decision.
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct Decision<'a> {
+    /// The digest of the rule.
+    #[schema(schema_with = decision_text)]
+    pub expression_digest: Cow<'a, str>,
+    /// The engine with its version.
+    #[schema(schema_with = decision_text)]
+    pub engine: Cow<'a, str>,
+    /// The vocabularies that the decision used.
+    pub vocabularies: Vec<UsedVocabulary<'a>>,
+    /// The digest of the concept groups that it used.
+    #[schema(schema_with = decision_text)]
+    pub concept_groups: Cow<'a, str>,
+    /// The digest of the fields that rules may read.
+    #[schema(schema_with = decision_text)]
+    pub schema: Cow<'a, str>,
+    /// The day that counts as today.
+    #[schema(format = Date)]
+    pub as_of: Cow<'a, str>,
+    /// The records that it read.
+    pub versions: Vec<ReadVersion<'a>>,
+    /// `consent` where the decision read only records and fields to which a consent grants access.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub visibility: Option<Visibility>,
+    /// The signature.
+    #[schema(schema_with = seal)]
+    pub seal: Cow<'a, str>,
+}
+
+/// A vocabulary that a decision used.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct UsedVocabulary<'a> {
+    /// The vocabulary.
+    #[schema(schema_with = decision_text)]
+    pub namespace: Cow<'a, str>,
+    /// Its version.
+    #[schema(schema_with = decision_text)]
+    pub version: Cow<'a, str>,
+    /// The digest of its codes.
+    #[schema(schema_with = decision_text)]
+    pub digest: Cow<'a, str>,
+}
+
+/// A record that a decision read.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct ReadVersion<'a> {
+    /// `<kind>/<system>|<value>`
+    #[schema(schema_with = decision_text)]
+    pub reference: Cow<'a, str>,
+    /// The version that it had.
+    #[schema(schema_with = decision_text)]
+    pub version_id: Cow<'a, str>,
+}
+
+/// The records that a decision could read, where they are not all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Visibility {
+    /// Records and fields to which a consent grants access.
+    Consent,
+}
+
+fn decision_text() -> ObjectBuilder {
+    let text = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1));
+    // No control characters and not blank.
+    let pattern = r"^[^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s][^\x00-\x1F\x7F-\x9F]*$";
+    text.max_length(Some(DECISION_TEXT_BYTES_MAX)).pattern(Some(pattern))
+}
+
+fn seal() -> ObjectBuilder {
+    decision_text().description(Some(
+        "Proves that this register gave the decision to the client's organization, or to the client where it has none: the id of a key and a signature.",
+    ))
+}

@@ -1,0 +1,199 @@
+//! Rules over the whole register.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa::openapi::Ref;
+
+use super::eligibility::{Decision, Diagnostic, Outcome, RowError, SubjectKind, expression};
+
+/// A rule with the filters of a search.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct PreviewRequest<'a> {
+    /// The rule.
+    #[schema(schema_with = expression)]
+    pub expression: Cow<'a, str>,
+    /// The kind of record that the rule is about; `individual` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<SubjectKind>,
+    /// The subjects; all where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub filter: Option<Map<String, Value>>,
+    /// The number of subjects to show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<u32>,
+    /// Whether the outcome of each subject is returned, as lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subjects: Option<bool>,
+    /// The day that counts as today.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = Date)]
+    pub as_of: Option<Cow<'a, str>>,
+}
+
+/// The number of subjects by outcome.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, ToSchema)]
+pub struct Counts {
+    /// All subjects.
+    pub total: u64,
+    /// Those that are eligible.
+    pub eligible: u64,
+    /// Those that are not eligible.
+    pub not_eligible: u64,
+    /// Those for which the recorded facts do not decide.
+    pub undetermined: u64,
+    /// Those of the undetermined for which the evaluation failed.
+    pub errors: u64,
+}
+
+/// The result of a preview.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "total": 1000, "eligible": 81, "not_eligible": 892, "undetermined": 27, "errors": 0,
+    "by_gender": [
+        {"code": "2", "display": "Female", "total": 510, "eligible": 81, "not_eligible": 410, "undetermined": 19, "errors": 0},
+        {"code": null, "display": null, "total": 8, "eligible": 0, "not_eligible": 0, "undetermined": 8, "errors": 0},
+    ],
+    "missing": [{"field": "me.gender", "count": 8}], "sample": [], "withheld": ["by_region"],
+    "decision": {
+        "expression_digest": "sha256:0f…", "engine": "cel 0.1.0", "vocabularies": [], "concept_groups": "sha256:1e…",
+        "schema": "sha256:2d…", "as_of": "2026-01-31", "versions": [], "seal": "k1.c2VhbA",
+    },
+})))]
+pub struct Previewed<'a> {
+    /// All subjects.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// The subjects by gender.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_gender: Option<Vec<GenderCounts<'a>>>,
+    /// The subjects by age.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_age_band: Option<Vec<AgeBandCounts>>,
+    /// The subjects by region.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_region: Option<Vec<RegionCounts<'a>>>,
+    /// The facts that would decide, with the number of subjects that lack them.
+    pub missing: Vec<MissingFact<'a>>,
+    /// Some subjects, as many as the request asks for.
+    pub sample: Vec<PreviewSubject<'a>>,
+    /// The breakdowns that the client may not see.
+    pub withheld: Vec<Cow<'a, str>>,
+    /// The data that repeat the decision.
+    pub decision: Decision<'a>,
+    /// The warnings about the expression.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Diagnostic<'a>>,
+}
+
+/// The subjects of one gender, or without one.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct GenderCounts<'a> {
+    /// The code; `null` for subjects without one.
+    #[schema(required)]
+    pub code: Option<Cow<'a, str>>,
+    /// Its name.
+    #[schema(required)]
+    pub display: Option<Cow<'a, str>>,
+    /// The number of them.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+/// The subjects of an age, or whose age is not known.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct AgeBandCounts {
+    /// The lowest age in years; `null` where the age is not known.
+    #[schema(required)]
+    pub from: Option<u8>,
+    /// The highest age in years; `null` where it is open.
+    #[schema(required)]
+    pub to: Option<u8>,
+    /// The number of them.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+/// The subjects with an address in one region, or without any. A subject with several counts in each.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct RegionCounts<'a> {
+    /// The region; `null` for subjects without one.
+    #[schema(required)]
+    pub region: Option<Cow<'a, str>>,
+    /// The number of them.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+/// A fact that would decide.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct MissingFact<'a> {
+    /// The name of the fact.
+    pub field: Cow<'a, str>,
+    /// The number of subjects that lack it.
+    pub count: u64,
+}
+
+/// The result of a rule for one subject.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "subject": "Individual/urn:svc:vocab:id-type#national_id|PERSON-1", "outcome": "undetermined", "missing": ["me.birth_date"],
+})))]
+pub struct PreviewSubject<'a> {
+    /// Its reference.
+    pub subject: Cow<'a, str>,
+    /// The outcome.
+    pub outcome: Outcome,
+    /// The facts that are not known and on which the outcome depends.
+    pub missing: Cow<'a, [String]>,
+    /// The errors of the evaluation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<RowError<'a>>,
+}
+
+/// A line with the progress of a preview.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({"progress": {"done": 131072, "total": 1000000}})))]
+pub struct PreviewProgress {
+    /// The number of subjects.
+    pub progress: Progress,
+}
+
+/// The progress of a preview.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Progress {
+    /// The number of subjects that are evaluated.
+    pub done: u64,
+    /// The number of all subjects.
+    pub total: u64,
+}
+
+/// The last line of a preview that failed.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct PreviewFailed {
+    /// The body that a refusal has.
+    #[schema(schema_with = problem)]
+    pub error: Value,
+}
+
+/// A line of a preview: progress and subjects, then the result or the failure.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum PreviewLine<'a> {
+    /// The progress.
+    Progress(PreviewProgress),
+    /// A failure, which ends the preview.
+    Failed(PreviewFailed),
+    /// One subject.
+    Subject(PreviewSubject<'a>),
+    /// The result, which ends the preview.
+    Result(Box<Previewed<'a>>),
+}
+
+/// The component of the document for the body of a refusal.
+pub(super) fn problem() -> Ref {
+    Ref::from_schema_name("Problem")
+}
