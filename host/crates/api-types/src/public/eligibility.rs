@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
+
+use super::Sample;
 
 /// The longest expression, in bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
@@ -13,6 +15,8 @@ pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
 pub const SUBJECTS_MAX: usize = 1_000;
 /// The longest text of a decision, in bytes.
 pub const DECISION_TEXT_BYTES_MAX: usize = 500;
+/// A text without control characters that is not blank.
+pub const TEXT_PATTERN: &str = r"^[^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s][^\x00-\x1F\x7F-\x9F]*$";
 
 /// The kind of record that a rule is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -61,7 +65,6 @@ impl Outcome {
 
 /// An expression to validate.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({"expression": "is_female(me) && age_years(me.birth_date) >= 60", "subject": "individual"})))]
 pub struct Validation<'a> {
     /// The rule.
     #[schema(schema_with = expression)]
@@ -70,6 +73,26 @@ pub struct Validation<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<SubjectKind>,
 }
+
+impl Validation<'_> {
+    /// Requests that the document shows.
+    #[must_use]
+    pub fn samples() -> Vec<Sample> {
+        let of = |expression: &str, subject: &str| json!({"expression": expression, "subject": subject});
+        vec![
+            Sample::new("pension", "Women of 60 and more", of(PENSION, "individual")),
+            Sample::new(
+                "misspelt",
+                "A concept group and a field that do not exist",
+                of("in_group(me.gender, 'femine_gender') && has(me.nam)", "individual"),
+            ),
+            Sample::new("warning", "A concept group that is not set", of("members.exists(m, is_pregnant(m))", "group")),
+        ]
+    }
+}
+
+/// The rule of the samples.
+const PENSION: &str = "is_female(me) && age_years(me.birth_date) >= 60";
 
 /// The schema of an expression.
 #[must_use]
@@ -133,7 +156,7 @@ impl Severity {
 }
 
 /// An error or a warning about a part of an expression.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "severity": "error", "code": "unknown_field", "message": "there is no field `birthdate`", "line": 1, "column": 14, "length": 9,
     "suggestion": "birth_date",
@@ -182,6 +205,30 @@ pub struct Evaluation<'a> {
     /// A decision to be repeated: on its day, with the records as they were then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision<'a>>,
+}
+
+impl Evaluation<'_> {
+    /// Requests that the document shows.
+    #[must_use]
+    pub fn samples() -> Vec<Sample> {
+        let woman = json!({"type": "individual", "gender": "urn:iso:std:iso:5218#2", "birth_date": "1950-01-01"});
+        let pension = json!({
+            "expression": PENSION,
+            "as_of": "2026-01-01",
+            "subjects": [
+                "Individual/urn:svc:vocab:id-type#national_id|PERSON-1",
+                {"type": "individual", "gender": "urn:iso:std:iso:5218#1", "birth_date": "1950-01-01"},
+                {"type": "individual", "gender": "urn:iso:std:iso:5218#2"},
+            ],
+        });
+        let explained = json!({"expression": PENSION, "explain": true, "subjects": [woman]});
+        let misspelt = json!({"expression": "age_years(me.birthdate) >= 60", "subjects": [{"type": "individual"}]});
+        vec![
+            Sample::new("pension", "Women of 60 and more", pension),
+            Sample::new("explained", "The explanation of one result", explained),
+            Sample::invalid("misspelt", "A field that does not exist", misspelt),
+        ]
+    }
 }
 
 /// The results of a rule.
@@ -352,9 +399,7 @@ pub enum Visibility {
 
 fn decision_text() -> ObjectBuilder {
     let text = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1));
-    // No control characters and not blank.
-    let pattern = r"^[^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s][^\x00-\x1F\x7F-\x9F]*$";
-    text.max_length(Some(DECISION_TEXT_BYTES_MAX)).pattern(Some(pattern))
+    text.max_length(Some(DECISION_TEXT_BYTES_MAX)).pattern(Some(TEXT_PATTERN))
 }
 
 fn seal() -> ObjectBuilder {

@@ -108,7 +108,8 @@ the bucket that counted the call: `X-RateLimit-Limit`, `X-RateLimit-Remaining`, 
 `X-RateLimit-Reset`.";
 
 fn tag(tag: Tag) -> DocumentTag {
-    TagBuilder::new().name(tag.name()).description(Some(tag.description())).build()
+    let (name, description) = tag.described();
+    TagBuilder::new().name(name).description(Some(description)).build()
 }
 
 fn method(endpoint: &Endpoint) -> Option<HttpMethod> {
@@ -148,7 +149,7 @@ fn operation(endpoint: &Endpoint, path: &str, fields: &ExtensionFields) -> Opera
     let shown: Vec<Parameter> = parameters(path, told).chain(of_modules(told, fields)).collect();
     let mut builder = OperationBuilder::new()
         .operation_id(Some(told.id))
-        .tag(told.tag.name())
+        .tag(told.tag.described().0)
         .summary(Some(told.summary))
         .parameters(Some(shown))
         .request_body(told.body.as_ref().map(|_| request_body(told)))

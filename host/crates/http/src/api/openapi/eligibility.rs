@@ -1,27 +1,25 @@
 //! `/Eligibility`: goes with `dto/eligibility.rs` and `routes/eligibility.rs`. Bodies that are not records come from their types.
 
-mod preview;
-
-pub use preview::preview;
-
 use daftar_api_types::public::eligibility as body;
-use serde_json::json;
+use daftar_api_types::public::preview::{PreviewLine, PreviewRequest};
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use super::derived::{self, needing, with};
-use super::example::Example;
-use super::operation::{Operation, Tag};
-use super::parameter::SAMPLE_PERSON;
+use super::operation::{Answer, Operation, Tag};
 use super::record::{self, fields_sent};
-use super::shape::{Members, Shape, any_of, list, named, or_null, word};
+use super::searching::filters;
+use super::shape::{Members, Shape, any_of, list, named, named_as, or_null, whole, word};
 use super::shared::{self, code_sent_of, list_sent};
+use super::{group, individual};
 use crate::api::dto::eligibility::membership_fields;
 use crate::api::dto::field::Level;
+use crate::api::extract::accept::LINES;
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::group::MEMBERS_MAX;
 use daftar_domain::record::RecordKind;
 use daftar_domain::subject::Subject;
 use daftar_domain::vocabulary::CodedField;
+use daftar_service::eligibility::preview::SAMPLE_MAX;
 
 /// `POST /Eligibility/$validate`
 pub fn validate() -> Operation {
@@ -29,15 +27,7 @@ pub fn validate() -> Operation {
         .says("Checks an expression without looking at anybody: syntax, fields, types, codes and concept groups. A wrong expression is `valid: false`, with diagnostics; one that exhausts a budget while it is checked is 422 naming the budget and its size. Fields that the client may not read of the register are warnings: records in a request may hold them, stored ones are refused.")
         .body("The expression and what it is about.", named("Validation"))
         .answers("What is known of the expression.", named("Validated"))
-        .example(Example::new("pension", "Women of 60 and more").body(json!({
-            "expression": "is_female(me) && age_years(me.birth_date) >= 60", "subject": "individual",
-        })))
-        .example(Example::new("misspelt", "A concept group and a field that there are not").body(json!({
-            "expression": "in_group(me.gender, 'femine_gender') && has(me.nam)", "subject": "individual",
-        })))
-        .example(Example::new("warning", "A concept group that is not set").body(json!({
-            "expression": "members.exists(m, is_pregnant(m))", "subject": "group",
-        })))
+        .samples(body::Validation::samples())
 }
 
 /// `POST /Eligibility/$evaluate`
@@ -50,29 +40,30 @@ pub fn evaluate() -> Operation {
         )
         .answers("One result a subject, in order, and what is needed to repeat the decision.", named("Evaluated"))
         .refuses(&[404, 409])
-        .example(Example::new("pension", "Women of 60 and more").body(json!({
-            "expression": "is_female(me) && age_years(me.birth_date) >= 60",
-            "as_of": "2026-01-01",
-            "subjects": [
-                format!("Individual/{SAMPLE_PERSON}"),
-                {"type": "individual", "gender": "urn:iso:std:iso:5218#1", "birth_date": "1950-01-01"},
-                {"type": "individual", "gender": "urn:iso:std:iso:5218#2"},
-            ],
-        })))
-        .example(Example::new("explained", "Why somebody is eligible").body(json!({
-            "expression": "is_female(me) && age_years(me.birth_date) >= 60",
-            "explain": true,
-            "subjects": [{"type": "individual", "gender": "urn:iso:std:iso:5218#2", "birth_date": "1950-01-01"}],
-        })))
-        .example(Example::new("misspelt", "A field that there is not").answered(422).body(json!({
-            "expression": "age_years(me.birthdate) >= 60",
-            "subjects": [{"type": "individual"}],
-        })))
+        .samples(body::Evaluation::samples())
+}
+
+/// `POST /Eligibility/$preview`
+pub fn preview() -> Operation {
+    Operation::new(Tag::Eligibility, "previewRule", "Count who is eligible in the whole register")
+        .says("Evaluates an expression over everybody whom `filter` finds, a search's own parameters, as the register stands at that moment, and counts the outcomes, also by gender, age band and region. It needs `individual:read` (for groups `group:read`), and what the expression and the filter read. A breakdown that the client may not see is left out and named in `withheld`. With `Accept: application/x-ndjson` the answer comes as lines: progress, with `subjects: true` one for each subject in the order of registration, and the result as the last one, or `error` where it fails on the way. Closing the connection ends it. A wrong expression is 422 with `diagnostics`; so is one that exhausts a budget.")
+        .body(
+            "The expression and whom it is asked about.",
+            any_of(["PreviewOfIndividuals", "PreviewOfGroups"].map(|name| named(name).into())),
+        )
+        .in_languages()
+        .answer(
+            Answer::json(200, "Who is eligible, counted.", named("Previewed"))
+                .or(LINES, named("PreviewLine")),
+        )
+        .samples(PreviewRequest::samples())
 }
 
 /// The shapes of this noun, by name.
 #[must_use]
 pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
+    let over_people = preview_request("An expression to be tried over people.", "IndividualFilter");
+    let over_groups = preview_request("An expression to be tried over groups.", "GroupFilter");
     let requests = [
         ("EvaluationOfIndividuals", of_individuals()),
         ("EvaluationOfGroups", of_groups()),
@@ -81,13 +72,17 @@ pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
         ("InlineGroup", inline(given(RecordKind::Group, "A group that need not be in the register.", fields))),
         ("InlineMember", person("A member of a household.", fields).into()),
         ("InlineMembership", membership()),
+        ("PreviewOfIndividuals", with(over_people, "subject", or_null(word([Subject::Individual.name()]))).into()),
+        ("PreviewOfGroups", needing(over_groups, "subject", word([Subject::Group.name()])).into()),
+        ("IndividualFilter", filters(&individual::search(), fields)),
+        ("GroupFilter", filters(&group::search(), fields)),
     ];
     let requests = requests.map(|(name, shape)| (name.to_owned(), shape)).into_iter();
     let bodies = [
         derived::request::<body::Validation<'_>>(),
         derived::response::<body::Validated<'_>>(),
         derived::response::<body::Evaluated<'_>>(),
-        preview::shapes(fields),
+        derived::response::<PreviewLine<'_>>(),
     ];
     requests.chain(bodies.into_iter().flatten()).collect()
 }
@@ -142,4 +137,11 @@ fn membership() -> Shape {
     let members =
         Members::sent("A membership in a program.").needs("program", shared::reference_sent(&[RecordKind::Program]));
     fields_sent(members, membership_fields(), Level::Record).into()
+}
+
+fn preview_request(description: &str, filter: &str) -> Object {
+    let sample = whole(0).maximum(Some(f64::from(SAMPLE_MAX))).description(Some("The number of subjects to show."));
+    let request = derived::object::<PreviewRequest<'_>>(description);
+    let request = with(request, "filter", or_null(named_as(filter, "The subjects; all where absent.")));
+    with(request, "sample", or_null(sample))
 }

@@ -1,5 +1,6 @@
 //! What is told of one endpoint, beside what its handler says of itself.
 
+use daftar_api_types::public::Sample;
 use utoipa::openapi::path::Parameter;
 
 use super::example::Example;
@@ -46,37 +47,22 @@ impl Tag {
         Self::Server,
     ];
 
-    /// Its name in the document.
+    /// Its name in the document, and what is found under it.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub fn described(self) -> (&'static str, &'static str) {
         match self {
-            Self::Tokens => "Tokens",
-            Self::Individuals => "Individuals",
-            Self::Groups => "Groups",
-            Self::Programs => "Programs",
-            Self::ProgramMemberships => "Program memberships",
-            Self::Consents => "Consents",
-            Self::Eligibility => "Eligibility",
-            Self::Vocabularies => "Vocabularies",
-            Self::Batches => "Batches",
-            Self::Server => "Server",
-        }
-    }
-
-    /// What is found under it.
-    #[must_use]
-    pub fn description(self) -> &'static str {
-        match self {
-            Self::Tokens => "Access tokens for client credentials (OAuth 2.0, RFC 6749).",
-            Self::Individuals => "The people of the register.",
-            Self::Groups => "Households and other groups, who is in them and who was.",
-            Self::Programs => "Social programs. The administrator writes them.",
-            Self::ProgramMemberships => "Who is on which program, and since when.",
-            Self::Consents => "Consents given to the client's organization. The administrator writes them.",
-            Self::Eligibility => "Rules on people and groups.",
-            Self::Vocabularies => "Code lists, their codes, and named groups of codes.",
-            Self::Batches => "Several calls in one request.",
-            Self::Server => "What the server is and offers.",
+            Self::Tokens => ("Tokens", "Access tokens for client credentials (OAuth 2.0, RFC 6749)."),
+            Self::Individuals => ("Individuals", "The people of the register."),
+            Self::Groups => ("Groups", "Households and other groups, who is in them and who was."),
+            Self::Programs => ("Programs", "Social programs. The administrator manages them."),
+            Self::ProgramMemberships => ("Program memberships", "Who is on which program, and since when."),
+            Self::Consents => {
+                ("Consents", "Consents given to the client's organization. The administrator manages them.")
+            }
+            Self::Eligibility => ("Eligibility", "Rules on people and groups."),
+            Self::Vocabularies => ("Vocabularies", "Code lists, their codes, and named groups of codes."),
+            Self::Batches => ("Batches", "Several calls in one request."),
+            Self::Server => ("Server", "What the server is and offers."),
         }
     }
 }
@@ -261,6 +247,19 @@ impl Operation {
     /// Shows a request.
     pub fn example(mut self, example: Example) -> Self {
         self.examples.push(example);
+        self
+    }
+
+    /// Shows the requests that a type has.
+    pub fn samples(mut self, samples: Vec<Sample>) -> Self {
+        let examples = samples.into_iter().map(|Sample { name, summary, status, body }| Example {
+            name,
+            summary,
+            status,
+            parameters: Vec::new(),
+            body: Some(body),
+        });
+        self.examples.extend(examples);
         self
     }
 

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** an object is closed: a member that is not told here is refused in a request and never stands in an answer.
 
+use daftar_api_types::public::eligibility::TEXT_PATTERN;
 use serde_json::Value;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
@@ -12,8 +13,6 @@ use utoipa::openapi::schema::{
 /// The shape of a JSON value, or the name of one.
 pub type Shape = RefOr<Schema>;
 
-/// No control characters and not blank.
-const TEXT_PATTERN: &str = r"^[^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s][^\x00-\x1F\x7F-\x9F]*$";
 /// No control characters, and a letter or digit.
 const WORDS_PATTERN: &str = r"^[^\x00-\x1F\x7F-\x9F]*[\p{L}\p{N}][^\x00-\x1F\x7F-\x9F]*$";
 /// A day of the calendar between the years 1800 and 2999.

@@ -2,7 +2,6 @@
 
 use daftar_api_types::public::concept_group::{ConceptGroup, ExpandedConceptGroup, GroupCode};
 use daftar_api_types::public::vocabulary as body;
-use serde_json::json;
 use utoipa::openapi::path::Parameter;
 
 use super::derived::response;
@@ -160,10 +159,7 @@ pub fn validate() -> Operation {
         .answers("One result a code, in order.", named("Validities"))
         .conditional(true)
         .refuses(&[503])
-        .example(
-            Example::new("codes", "One right and one wrong")
-                .body(json!({"codes": ["urn:iso:std:iso:5218#2", {"namespace": GENDER, "code": "7"}]})),
-        )
+        .samples(body::CodeBatch::samples())
 }
 
 /// `POST /Vocabulary/$lookup`
@@ -173,10 +169,7 @@ pub fn lookup() -> Operation {
         .answers("One result a code, in order.", named("LookedUp"))
         .conditional(true)
         .refuses(&[503])
-        .example(
-            Example::new("codes", "One that is there and one that is not")
-                .body(json!({"codes": ["urn:iso:std:iso:5218#2", "urn:iso:std:iso:5218#7"]})),
-        )
+        .samples(body::CodeBatch::samples())
 }
 
 /// `GET /ConceptGroup`
