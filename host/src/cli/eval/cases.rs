@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::bounded;
 use super::paint::{Meaning, Paint};
-use crate::cli::admin_client::{AdminClient, read};
+use crate::cli::admin_client::{self, AdminClient};
 use crate::cli::{CliError, GlobalArgs, output};
 
 /// The biggest rule file that is read.
@@ -177,7 +177,7 @@ fn evaluated(admin: &AdminClient, content: &Content) -> Result<Evaluated<'static
         subjects: content.cases.iter().map(|case| case.record.clone()).collect(),
         ..Evaluation::default()
     };
-    read(admin.send_json("POST", "/eligibility/evaluate", &body)?)
+    admin_client::read(admin.send_json("POST", "/eligibility/evaluate", &body)?)
 }
 
 fn difference(case: &Case, result: &SubjectResult<'_>) -> Option<String> {
