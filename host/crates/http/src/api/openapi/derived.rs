@@ -36,7 +36,7 @@ pub fn object<T: ToSchema>(description: &str) -> Object {
     object
 }
 
-/// Describes a member anew.
+/// Replaces the shape of a member.
 #[must_use]
 pub fn with(mut object: Object, name: &str, shape: impl Into<Shape>) -> Object {
     object.properties.insert(name.to_owned(), shape.into());
