@@ -27,8 +27,7 @@ use daftar_http::spans::known_method;
 use daftar_http::state::StateParts;
 use daftar_http::transport::TransportUsage;
 use daftar_sandbox::{BreakerState, CallRecorder, PluginLimits, PluginUsage};
-use daftar_service::eligibility::preview::KeptUsage;
-use daftar_service::eligibility::preview::desk::DeskUsage;
+use daftar_service::eligibility::preview::PreviewUsage;
 use daftar_service::plugin::InstalledPlugin;
 
 /// Upper bounds of the times that are told apart, in seconds.
@@ -142,7 +141,7 @@ pub(super) fn snapshot(app: &StateParts, upkeep: &Upkeep) -> MetricsSnapshot {
     now.gauge("daftar_eligibility_engine_active", &[], f64::from(u8::from(has_engine)));
     now.gauge("daftar_plugins_not_loaded", &[], number(app.plugins.unloaded().len()));
     now.gauge("daftar_connections_limit", &[], number(app.config.server.connections.max));
-    now.previews(app.previews.usage(), app.rule_columns.usage());
+    now.previews(app.previews.usage());
     let (memory, file) = app.spools.usage();
     now.gauge("daftar_spool_bytes", &[("space", "memory")], number(memory));
     now.gauge("daftar_spool_bytes", &[("space", "file")], number(file));
@@ -255,14 +254,14 @@ impl MetricsSnapshot {
         }
     }
 
-    fn previews(&mut self, desk: DeskUsage, kept: KeptUsage) {
-        self.gauge("daftar_previews", &[], number(desk.previews));
-        self.gauge("daftar_preview_turns", &[("state", "running")], number(desk.turns));
-        self.gauge("daftar_preview_turns", &[("state", "waiting")], number(desk.waiting));
-        self.gauge("daftar_rule_columns_bytes", &[], number(kept.bytes));
-        self.counter("daftar_rule_columns_parts_total", &[("from", "memory")], kept.found);
-        self.counter("daftar_rule_columns_parts_total", &[("from", "records")], kept.read);
-        self.counter("daftar_rule_columns_dropped_total", &[], kept.dropped);
+    fn previews(&mut self, usage: PreviewUsage) {
+        self.gauge("daftar_previews", &[], number(usage.previews));
+        self.gauge("daftar_preview_turns", &[("state", "running")], number(usage.slices));
+        self.gauge("daftar_preview_turns", &[("state", "waiting")], number(usage.waiting));
+        self.gauge("daftar_rule_columns_bytes", &[], number(usage.kept.bytes));
+        self.counter("daftar_rule_columns_parts_total", &[("from", "memory")], usage.kept.found);
+        self.counter("daftar_rule_columns_parts_total", &[("from", "records")], usage.kept.read);
+        self.counter("daftar_rule_columns_dropped_total", &[], usage.kept.dropped);
     }
 
     fn transport(&mut self, usage: &TransportUsage) {

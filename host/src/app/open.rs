@@ -45,8 +45,7 @@ use daftar_service::backup::Backups;
 use daftar_service::bulk::desk::ImportDesk;
 use daftar_service::bulk::export::EXPORTS_MAX;
 use daftar_service::client::ClientAdministration;
-use daftar_service::eligibility::preview::desk::PreviewDesk;
-use daftar_service::eligibility::preview::{KeptColumns, Sharing};
+use daftar_service::eligibility::preview::{Previews, Sharing};
 use daftar_service::follow::Follower;
 use daftar_service::once::Requests;
 use daftar_service::plugin::PluginAdministration;
@@ -171,7 +170,8 @@ impl App {
             let (directory, keys) = (directory.clone(), (rings.clone(), clock.clone()));
             Arc::new(Follower::new(shared, store.clone(), directory, plugins.clone(), keys, generation))
         });
-        let previews = Arc::new(PreviewDesk::new(library.background_threads()));
+        let rule_columns_bytes = config.store.rule_columns_mib.saturating_mul(MIB);
+        let previews = Arc::new(Previews::new(library.background_threads(), rule_columns_bytes));
         let sharing = Sharing::new(registry.clone(), library.clone(), previews.clone());
         let (searched, kept, kept_up) = (registry.clone(), limits.clone(), metrics.clone());
         let (checkpointing, following) = (checkpoints.clone(), follower.clone());
@@ -213,7 +213,6 @@ impl App {
         let requests_max = usize::try_from(config.server.connections.requests_max).unwrap_or(usize::MAX);
         let request_timeout = Duration::from_millis(config.server.request_timeout_ms);
         let failed_sign_ins = FailedSignIns::new(request_timeout, requests_max);
-        let rule_columns = Arc::new(KeptColumns::new(config.store.rule_columns_mib.saturating_mul(MIB)));
         let transport = Arc::new(Transport::new(&config.server.connections));
         let response_memory = ResponseMemory::new(&config.server.connections);
         tracing::info!(duration_ms = milliseconds(started.elapsed()), "the register is open");
@@ -225,7 +224,6 @@ impl App {
             imports: Arc::new(ImportDesk::new(clock.clone())),
             exports: Arc::new(Semaphore::new(EXPORTS_MAX)),
             previews,
-            rule_columns,
             description: ServedDescription::new(public_url.clone()),
             public_url,
             routes: route_table(),

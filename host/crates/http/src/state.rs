@@ -25,8 +25,7 @@ use daftar_service::audit::keeper::AuditKeeper;
 use daftar_service::backup::Backups;
 use daftar_service::bulk::desk::ImportDesk;
 use daftar_service::client::ClientAdministration;
-use daftar_service::eligibility::preview::KeptColumns;
-use daftar_service::eligibility::preview::desk::PreviewDesk;
+use daftar_service::eligibility::preview::Previews;
 use daftar_service::follow::{ClockDifference, Follower};
 use daftar_service::once::Requests;
 use daftar_service::plugin::PluginAdministration;
@@ -80,12 +79,10 @@ pub struct StateParts {
     pub imports: Arc<ImportDesk>,
     /// How many exports may be sent at once: each holds a page in memory for as long as its reader takes nothing.
     pub exports: Arc<Semaphore>,
-    /// Whose turn it is to look through the register.
-    pub previews: Arc<PreviewDesk>,
+    /// Admits previews, schedules them and caches what they read of records.
+    pub previews: Arc<Previews>,
     /// Where lines of responses wait for their readers.
     pub spools: Arc<Spools>,
-    /// What previews read of records, kept for those that come.
-    pub rule_columns: Arc<KeptColumns>,
     /// The four buckets.
     pub limits: Arc<Limits>,
     /// What the listeners count, and how many requests they let in.

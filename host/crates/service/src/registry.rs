@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::audit::AuditLog;
 use super::bodies::Bodies;
-use super::eligibility::exhausted::ExhaustedExpressions;
+use super::eligibility::ExhaustedExpressions;
 use super::eligibility::preview::PartedRegister;
 use super::photo::PhotoReads;
 use daftar_index::Columns;

@@ -6,17 +6,13 @@
 
 use std::sync::Arc;
 
-use super::access;
 use super::decision::expression_digest;
-use super::exhausted::Asked;
-use super::failure::{Failure, refused, unless_exhausted};
-use super::questions;
-use super::schema::schema;
-use crate::open;
+use super::failure::{Asked, Failure, refused, unless_exhausted};
+use super::questions::{self, codes_of};
+use super::schema::{gaps, schema};
 use crate::registry::Registry;
-use daftar_domain::code::CodeUri;
 use daftar_domain::context::OpContext;
-use daftar_domain::eligibility::{Diagnostic, PlacedQuestion, Question, Reference, Schema, Severity, Subject};
+use daftar_domain::eligibility::{Diagnostic, Reference, Severity, Subject};
 use daftar_domain::error::AppError;
 use daftar_domain::explanation::RuleSummary;
 use daftar_sandbox::{EligibilityEngine, EngineError, RuleRequest, RuleSession, run_rule};
@@ -59,10 +55,11 @@ pub async fn check(
         subjects: 0,
     };
     let schema = Arc::new(schema(subject, registry.vocabularies.current().extension_fields()));
-    let checking = Checking { ctx: ctx.clone(), registry: registry.clone(), schema: schema.clone() };
     let rule = RuleRequest { actor: ctx.actor.clone(), expression: expression.to_owned(), schema };
+    let (of_client, of_registry) = (ctx.clone(), registry.clone());
+    let checking = move |session: &mut dyn RuleSession| checked(&of_client, &of_registry, subject, session);
     let run = async {
-        match run_rule(engine.as_ref(), rule, move |session| checking.run(session)).await {
+        match run_rule(engine.as_ref(), rule, checking).await {
             Ok(checked) => Ok(checked?),
             Err(EngineError::Diagnostics(diagnostics)) => {
                 Ok(Checked { summary: None, references: Vec::new(), diagnostics })
@@ -88,39 +85,19 @@ pub async fn check_expression(
     if checked.is_valid() { Ok(checked.diagnostics) } else { Err(refused(checked.diagnostics)) }
 }
 
-/// One check on its way; it runs on a thread of the sandbox.
-struct Checking {
-    ctx: OpContext,
-    registry: Registry,
-    schema: Arc<Schema>,
-}
-
-impl Checking {
-    fn run(self, session: &mut dyn RuleSession) -> Result<Checked, AppError> {
-        let mut diagnostics = session.warnings().to_vec();
-        diagnostics.extend(self.about_codes(session.questions())?);
-        diagnostics.extend(access::gaps(&self.ctx, self.schema.subject, session.references()));
-        diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
-        Ok(Checked { summary: Some(session.summary().clone()), references: names(session.references()), diagnostics })
-    }
-
-    /// What is wrong with codes and concept groups that the expression names, or doubtful.
-    fn about_codes(&self, asked: &[PlacedQuestion]) -> Result<Vec<Diagnostic>, AppError> {
-        let mut generation = self.registry.vocabularies.current();
-        if generation.has_open_vocabularies() {
-            generation = open::consult_here(&self.registry, generation, &codes_of(asked))?;
-        }
-        Ok(questions::diagnostics(&generation, asked))
-    }
-}
-
-/// The codes that questions name.
-pub(super) fn codes_of(asked: &[PlacedQuestion]) -> Vec<CodeUri> {
-    let codes = asked.iter().filter_map(|placed| match &placed.question {
-        Question::Code(text) | Question::DescendsFrom(text) => CodeUri::parse(text).ok(),
-        Question::InGroup(_) => None,
-    });
-    codes.collect()
+/// What is known of a compiled expression; on a thread of the sandbox.
+fn checked(
+    ctx: &OpContext,
+    registry: &Registry,
+    subject: Subject,
+    session: &mut dyn RuleSession,
+) -> Result<Checked, AppError> {
+    let generation = questions::consulted(registry, || codes_of(session.questions()))?;
+    let mut diagnostics = session.warnings().to_vec();
+    diagnostics.extend(questions::diagnostics(&generation, session.questions()));
+    diagnostics.extend(gaps(ctx, subject, session.references()));
+    diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
+    Ok(Checked { summary: Some(session.summary().clone()), references: names(session.references()), diagnostics })
 }
 
 /// The fields as missing facts are named, each once.

@@ -9,11 +9,12 @@ use jiff::civil::Date;
 use sha2::{Digest, Sha256};
 
 use daftar_domain::code::{CodeUri, Namespace};
-use daftar_domain::eligibility::{Field, PlacedQuestion, Question, Reference, Schema};
+use daftar_domain::eligibility::{PlacedQuestion, Question, Reference, Schema};
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::record::VersionId;
 use daftar_domain::vocabulary::Selection;
+use daftar_sandbox::RuleSession;
 use daftar_vocabulary::Generation;
 
 /// The most records that one decision names.
@@ -52,6 +53,27 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// What an answer of a compiled rule depends on, no records read yet.
+    pub(super) fn of(
+        session: &dyn RuleSession,
+        expression: &str,
+        schema: &Schema,
+        generation: &Generation,
+        as_of: Date,
+    ) -> Self {
+        let questions = session.questions();
+        Self {
+            expression_digest: expression_digest(expression),
+            engine: session.engine_name().to_owned(),
+            vocabularies: vocabularies(generation, schema, session.references(), questions),
+            concept_groups: concept_groups(generation, questions),
+            schema: schema.version.clone(),
+            as_of,
+            versions: BTreeMap::new(),
+            is_by_consent: false,
+        }
+    }
+
     /// Checks that what is asked can still be answered as this decision was, records aside. `now` is what would be decided by today.
     ///
     /// # Errors
@@ -78,9 +100,9 @@ impl Decision {
             return Err(gone(&format!("the concept groups `{}`", self.concept_groups), &now));
         }
         if self.is_by_consent != now.is_by_consent {
-            let told =
-                "the decision was made for a client with another visibility: one sees by consent, the other does not";
-            return Err(AppError::conflict(ErrorCode::DecisionNotRepeatable, told));
+            return Err(not_repeatable(
+                "the decision was made for a client with another visibility: one sees by consent, the other does not",
+            ));
         }
         Ok(())
     }
@@ -98,13 +120,10 @@ impl Decision {
         }
         match now.vocabularies.iter().find(|one| !self.vocabularies.iter().any(|then| then.namespace == one.namespace))
         {
-            Some(new) => Err(AppError::conflict(
-                ErrorCode::DecisionNotRepeatable,
-                format!(
-                    "the decision was made without the vocabulary `{}`, which is installed now and which the rule asks about",
-                    new.namespace
-                ),
-            )),
+            Some(new) => Err(not_repeatable(format!(
+                "the decision was made without the vocabulary `{}`, which is installed now and which the rule asks about",
+                new.namespace
+            ))),
             None => Ok(()),
         }
     }
@@ -115,34 +134,31 @@ impl Decision {
     /// [`AppError::Conflict`] naming the first record that was not.
     pub fn check_records(&self, read: &BTreeMap<String, VersionId>) -> Result<(), AppError> {
         match self.versions.iter().find(|(reference, version)| read.get(*reference) != Some(*version)) {
-            Some((reference, version)) => Err(AppError::conflict(
-                ErrorCode::DecisionNotRepeatable,
-                format!(
-                    "the decision names `{reference}` at version {version}, which this request does not read: there is no such record or version for this client, or the request is another than the one decided"
-                ),
-            )),
+            Some((reference, version)) => Err(not_repeatable(format!(
+                "the decision names `{reference}` at version {version}, which this request does not read: there is no such record or version for this client, or the request is another than the one decided"
+            ))),
             None => Ok(()),
         }
     }
 }
 
 fn gone(then: &str, now: &str) -> AppError {
-    let detail = format!("the decision was made with {then}, and that is not installed any more: {now}");
-    AppError::Conflict(ErrorCode::DecisionNotRepeatable, detail)
+    not_repeatable(format!("the decision was made with {then}, and that is not installed any more: {now}"))
+}
+
+fn not_repeatable(detail: impl Into<String>) -> AppError {
+    AppError::conflict(ErrorCode::DecisionNotRepeatable, detail)
 }
 
 /// The vocabularies that a rule depends on: of the fields that it reads, the codes that it names, and its concept groups.
-pub(super) fn vocabularies(
+fn vocabularies(
     generation: &Generation,
     schema: &Schema,
     references: &[Reference],
     questions: &[PlacedQuestion],
 ) -> Vec<UsedVocabulary> {
-    let mut namespaces = BTreeSet::new();
-    for reference in references {
-        let fields = schema.fields.iter().filter(|field| is_of(reference, field));
-        namespaces.extend(fields.flat_map(|field| field.vocabularies.iter().cloned()));
-    }
+    let fields = references.iter().filter_map(|reference| schema.field(reference));
+    let mut namespaces: BTreeSet<String> = fields.flat_map(|field| field.vocabularies.iter().cloned()).collect();
     for placed in questions {
         match &placed.question {
             Question::Code(text) | Question::DescendsFrom(text) => {
@@ -168,12 +184,8 @@ pub(super) fn vocabularies(
     installed.collect()
 }
 
-fn is_of(reference: &Reference, field: &Field) -> bool {
-    field.space == reference.space && field.path == reference.path
-}
-
 /// The digest of the concept groups that a rule names.
-pub(super) fn concept_groups(generation: &Generation, questions: &[PlacedQuestion]) -> String {
+fn concept_groups(generation: &Generation, questions: &[PlacedQuestion]) -> String {
     let names = questions.iter().filter_map(|placed| match &placed.question {
         Question::InGroup(name) => Some(name.as_str()),
         Question::Code(_) | Question::DescendsFrom(_) => None,

@@ -1,33 +1,32 @@
-//! Evaluates a rule on subjects named or given in the request.
+//! Evaluates a rule on subjects named or given in the request, and a program's own rule on one beneficiary.
+//!
+//! **Invariant:** a client that enrols learns the outcome of a program's rule and the names of missing facts, never a fact: the rule is the
+//! administrator's, so that no client can put a question of its own this way.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use super::access;
-use super::check::codes_of;
-use super::decision::{self, Decision, expression_digest};
-use super::exhausted::Asked;
+use super::decision::{Decision, expression_digest};
 use super::explained::{ExplanationTree, tree};
-use super::facts::{InlineSubject, SubjectFacts};
-use super::failure::{Failure, budget_problem, refused, unless_exhausted};
+use super::facts::{InlineSubject, SubjectFacts, inline_codes, with_inline};
+use super::failure::{Asked, Failure, budget_problem, refused, unless_exhausted};
 use super::layout;
-use super::load::{Loader, Needs, inline_codes};
-use super::questions;
-use super::schema::{ROLE_PATH, schema};
-use crate::audit;
-use crate::open;
+use super::load::Needs;
+use super::questions::{self, codes_of};
+use super::schema::{self, ROLE_PATH, schema};
 use crate::registry::Registry;
+use crate::{audit, subjects};
 use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::calendar::{days_since_epoch, utc_day};
 use daftar_domain::context::OpContext;
 use daftar_domain::eligibility::{
-    Diagnostic, Outcomes, PlacedQuestion, Reference, RowError, RowSpace, Schema, Subject, Verdict,
+    Diagnostic, Outcomes, PlacedQuestion, Reference, RowOutcome, RowSpace, Schema, Subject, Verdict,
 };
 use daftar_domain::error::AppError;
 use daftar_domain::identifier::IdentifierKey;
-use daftar_domain::record::VersionId;
+use daftar_domain::record::{RecordId, VersionId};
 use daftar_domain::subject::SubjectReference;
 use daftar_sandbox::{EligibilityEngine, RuleRequest, RuleSession, run_rule};
 use daftar_vocabulary::Generation;
@@ -76,12 +75,8 @@ pub struct EvaluateRequest {
 pub enum SubjectResult {
     /// The rule's word.
     Outcome {
-        /// The outcome.
-        verdict: Verdict,
-        /// The facts that would decide, sorted.
-        missing: Vec<String>,
-        /// What went wrong while it was evaluated.
-        errors: Vec<RowError>,
+        /// What it says.
+        outcome: RowOutcome,
         /// How it came about, where that was asked and the engine can tell.
         explanation: Option<Box<ExplanationTree>>,
     },
@@ -104,17 +99,18 @@ pub struct Evaluated {
 
 /// On whose word a rule reads the register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Authority {
+pub(super) enum Authority {
     /// The caller's: what it reads needs the caller's scopes.
     Caller,
     /// A program's: the administrator wrote the rule.
     Program,
 }
 
-/// Evaluates a rule for whoever asks.
+/// Evaluates a rule for the client that asks.
 ///
 /// # Errors
-/// As [`evaluate_for`].
+/// [`AppError::Expression`] when the rule is wrong or exhausts a budget, [`AppError::Invalid`] for inline records that are
+/// not right, [`AppError::MissingScope`] and [`AppError::FieldNotGranted`] when the rule reads what the client may not.
 pub async fn evaluate(
     ctx: &OpContext,
     registry: &Registry,
@@ -124,12 +120,7 @@ pub async fn evaluate(
     evaluate_for(ctx, registry, engine, request, Authority::Caller).await
 }
 
-/// Evaluates a rule.
-///
-/// # Errors
-/// [`AppError::Expression`] when the rule is wrong or exhausts a budget, [`AppError::Invalid`] for inline records that are
-/// not right, [`AppError::MissingScope`] and [`AppError::FieldNotGranted`] when the rule reads what the client may not.
-pub async fn evaluate_for(
+async fn evaluate_for(
     ctx: &OpContext,
     registry: &Registry,
     engine: &Arc<dyn EligibilityEngine>,
@@ -210,42 +201,32 @@ async fn run(
 }
 
 /// One evaluation on its way; it runs on a thread of the sandbox.
-struct Evaluation {
-    ctx: OpContext,
-    registry: Registry,
-    generation: Arc<Generation>,
+pub(super) struct Evaluation {
+    pub ctx: OpContext,
+    pub registry: Registry,
+    pub generation: Arc<Generation>,
     schema: Arc<Schema>,
-    as_of: Date,
-    request: EvaluateRequest,
-    authority: Authority,
+    pub as_of: Date,
+    pub request: EvaluateRequest,
+    pub authority: Authority,
 }
 
 impl Evaluation {
     fn run(self, runtime: &tokio::runtime::Handle, session: &mut dyn RuleSession) -> Result<Evaluated, Failure> {
         let references = session.references().to_vec();
         if self.authority == Authority::Caller {
-            access::check(&self.ctx, &references, &self.request.subjects)?;
+            schema::check(&self.ctx, &references, &self.request.subjects)?;
         }
         let needs = Needs { household: reads_household(&references), programs: reads_programs(&references) };
-        let loader = Loader {
-            ctx: &self.ctx,
-            authority: self.authority,
-            registry: &self.registry,
-            generation: &self.generation,
-            as_of: self.as_of,
-            repeated: self.request.repeated.as_deref(),
-            cancellation: session.cancellation().clone(),
-        };
-        // Before anybody is read: what cannot be repeated is refused for that, whoever it is about.
+        // Before any record is read: what cannot be repeated is refused for that, whomever it is about.
         if let Some(repeated) = &self.request.repeated {
             repeated.check_setting(&self.decision(session, &self.generation, BTreeMap::new()))?;
         }
-        let loaded = runtime.block_on(loader.load(&self.request.subjects, needs))?;
+        let loaded = runtime.block_on(self.load(needs, session.cancellation()))?;
         // Taken after the records: a code that was published and recorded meanwhile is answered for too. Inline records are read
         // under the same generation, which also knows codes of open vocabularies that only they or the rule name.
         let generation = self.consulted(session.questions())?;
-        let loader = Loader { generation: &generation, ..loader };
-        let all = loader.with_inline(loaded.stored, &self.request.subjects)?;
+        let all = with_inline(&generation, loaded.stored, &self.request.subjects)?;
         let subjects: Vec<&SubjectFacts> = all.iter().filter_map(|subject| subject.as_ref().ok()).collect();
         let batch = layout::batch(&self.schema, &references, &subjects, days_since_epoch(self.as_of))?;
         let with_texts = layout::codes_with_texts(&references, &batch);
@@ -291,15 +272,13 @@ impl Evaluation {
         Ok(trees)
     }
 
-    /// The generation in force, with what packs of open vocabularies say about codes of inline records and of the rule.
+    /// The active vocabularies, with what packs of open vocabularies say about codes of inline records and of the rule.
     fn consulted(&self, questions: &[PlacedQuestion]) -> Result<Arc<Generation>, AppError> {
-        let generation = self.registry.vocabularies.current();
-        if !generation.has_open_vocabularies() {
-            return Ok(generation);
-        }
-        let mut codes = inline_codes(&self.request.subjects);
-        codes.extend(codes_of(questions));
-        open::consult_here(&self.registry, generation, &codes)
+        questions::consulted(&self.registry, || {
+            let mut codes = inline_codes(&self.request.subjects);
+            codes.extend(codes_of(questions));
+            codes
+        })
     }
 
     fn decision(
@@ -308,16 +287,10 @@ impl Evaluation {
         generation: &Generation,
         versions: BTreeMap<String, VersionId>,
     ) -> Decision {
-        let (references, questions) = (session.references(), session.questions());
         Decision {
-            expression_digest: expression_digest(&self.request.expression),
-            engine: session.engine_name().to_owned(),
-            vocabularies: decision::vocabularies(generation, &self.schema, references, questions),
-            concept_groups: decision::concept_groups(generation, questions),
-            schema: self.schema.version.clone(),
-            as_of: self.as_of,
             versions: versions.into_iter().chain(self.request.program.clone()).collect(),
             is_by_consent: self.ctx.consent.is_some() && self.authority == Authority::Caller,
+            ..Decision::of(session, &self.request.expression, &self.schema, generation, self.as_of)
         }
     }
 }
@@ -343,15 +316,97 @@ fn results(
     for subject in subjects {
         match subject {
             Ok(_) => {
-                let verdict = outcomes.verdicts.get(row).copied().unwrap_or(Verdict::Undetermined);
-                let missing = outcomes.missing_of(row).into_iter().map(str::to_owned).collect();
-                let errors = outcomes.errors.iter().filter(|error| error.row as usize == row).cloned().collect();
                 let explanation = explanations.next().flatten().map(Box::new);
-                results.push(SubjectResult::Outcome { verdict, missing, errors, explanation });
+                results.push(SubjectResult::Outcome { outcome: outcomes.of(row), explanation });
                 row += 1;
             }
             Err(error) => results.push(SubjectResult::NotFound(error)),
         }
     }
     results
+}
+
+/// What a program's expression says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleWord {
+    /// The beneficiary is eligible.
+    Eligible,
+    /// It is not.
+    NotEligible,
+    /// The facts do not decide.
+    Undetermined,
+    /// Nothing: it could not be evaluated.
+    Silent,
+}
+
+impl RuleWord {
+    /// The name in answers and in the audit log.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Eligible => "eligible",
+            Self::NotEligible => "not_eligible",
+            Self::Undetermined => "undetermined",
+            Self::Silent => "nothing, as it could not be evaluated",
+        }
+    }
+}
+
+/// Asks a program's expression about a beneficiary today, on the program's authority: what it says, and the facts that would decide, sorted.
+///
+/// # Errors
+/// [`AppError::Expression`] when it cannot be evaluated, [`AppError::NoEngine`], [`AppError::Busy`].
+pub async fn ask_program(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    expression: &str,
+    beneficiary: SubjectReference,
+) -> Result<(RuleWord, Vec<String>), AppError> {
+    let request = EvaluateRequest {
+        expression: expression.to_owned(),
+        program: None,
+        subject: beneficiary.kind,
+        subjects: vec![SubjectInput::Stored(beneficiary)],
+        as_of: None,
+        explain: false,
+        repeated: None,
+    };
+    let evaluated = evaluate_for(ctx, registry, engine, request, Authority::Program).await?;
+    match evaluated.results.into_iter().next() {
+        Some(SubjectResult::Outcome { outcome: RowOutcome { verdict, missing, .. }, .. }) => {
+            let word = match verdict {
+                Verdict::Eligible => RuleWord::Eligible,
+                Verdict::NotEligible => RuleWord::NotEligible,
+                Verdict::Undetermined => RuleWord::Undetermined,
+            };
+            Ok((word, missing))
+        }
+        Some(SubjectResult::NotFound(error)) => Err(error),
+        None => Err(AppError::internal("a rule about one beneficiary gave no outcome")),
+    }
+}
+
+/// References to up to `count` records, spread evenly over the register in the order of registration: the same ones as long as
+/// nobody is registered. For the administrator: it asks for no scope.
+///
+/// # Errors
+/// When the store fails.
+pub async fn sample(registry: &Registry, subject: Subject, count: u32) -> Result<Vec<String>, AppError> {
+    let mut references = Vec::new();
+    for id in picked(registry, subject, count).await? {
+        references.push(subjects::called(&*registry.store, SubjectReference { kind: subject, id }).await?);
+    }
+    Ok(references)
+}
+
+async fn picked(registry: &Registry, subject: Subject, count: u32) -> Result<Vec<RecordId>, AppError> {
+    let counts = registry.index.record_counts().await?;
+    let total = match subject {
+        Subject::Individual => counts.individuals,
+        Subject::Group => counts.groups,
+    };
+    // Keys count up from 1 without a gap.
+    let picked = u64::from(count).min(total);
+    Ok((0..picked).map(|at| RecordId(at * total / picked + 1)).collect())
 }

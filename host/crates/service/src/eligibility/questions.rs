@@ -1,13 +1,35 @@
 //! Answers a rule's questions about codes, once for all subjects, and says which of them have no answer.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use daftar_domain::code::CodeNumber;
-use daftar_domain::eligibility::{Answer, Bindings, Diagnostic, PlacedQuestion, Severity};
+use crate::open;
+use crate::registry::Registry;
+use daftar_domain::code::{CodeNumber, CodeUri};
+use daftar_domain::eligibility::{Answer, Bindings, Diagnostic, PlacedQuestion, Question, Severity};
+use daftar_domain::error::AppError;
 use daftar_vocabulary::{Generation, QuestionProblem};
 
 /// What the missing fact of a concept group that is not set begins with.
 const MISSING_GROUP_PREFIX: &str = "concept_group.";
+
+/// The active vocabularies with what packs of open vocabularies say about some codes; on a thread of the sandbox.
+pub(super) fn consulted(
+    registry: &Registry,
+    codes: impl FnOnce() -> Vec<CodeUri>,
+) -> Result<Arc<Generation>, AppError> {
+    let generation = registry.vocabularies.current();
+    if generation.has_open_vocabularies() { open::consult_here(registry, generation, &codes()) } else { Ok(generation) }
+}
+
+/// The codes that questions name.
+pub(super) fn codes_of(questions: &[PlacedQuestion]) -> Vec<CodeUri> {
+    let codes = questions.iter().filter_map(|placed| match &placed.question {
+        Question::Code(text) | Question::DescendsFrom(text) => CodeUri::parse(text).ok(),
+        Question::InGroup(_) => None,
+    });
+    codes.collect()
+}
 
 /// The bindings of a rule.
 ///
@@ -44,28 +66,19 @@ pub(super) fn diagnostics(generation: &Generation, questions: &[PlacedQuestion])
 }
 
 fn wrong(placed: &PlacedQuestion, problem: &QuestionProblem) -> Diagnostic {
-    Diagnostic {
-        severity: Severity::Error,
-        code: problem.code().to_owned(),
-        message: problem.to_string(),
-        line: placed.line,
-        column: placed.column,
-        length: placed.length,
-        suggestion: problem.suggestion().map(str::to_owned),
-    }
+    let suggestion = problem.suggestion().map(str::to_owned);
+    Diagnostic { suggestion, ..diagnostic(placed, Severity::Error, problem.code(), problem.to_string()) }
 }
 
 fn unset(placed: &PlacedQuestion, missing: &str) -> Diagnostic {
     let name = missing.strip_prefix(MISSING_GROUP_PREFIX).unwrap_or(missing);
-    Diagnostic {
-        severity: Severity::Warning,
-        code: "unset_concept_group".to_owned(),
-        message: format!(
-            "the concept group `{name}` is not set yet: where the answer depends on it the outcome is undetermined and names `{missing}`; the administrator sets it with `daftar concept-group set`"
-        ),
-        line: placed.line,
-        column: placed.column,
-        length: placed.length,
-        suggestion: None,
-    }
+    let message = format!(
+        "the concept group `{name}` is not set yet: where the answer depends on it the outcome is undetermined and names `{missing}`; the administrator sets it with `daftar concept-group set`"
+    );
+    diagnostic(placed, Severity::Warning, "unset_concept_group", message)
+}
+
+fn diagnostic(placed: &PlacedQuestion, severity: Severity, code: &str, message: String) -> Diagnostic {
+    let PlacedQuestion { line, column, length, .. } = *placed;
+    Diagnostic { severity, code: code.to_owned(), message, line, column, length, suggestion: None }
 }

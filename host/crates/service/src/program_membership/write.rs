@@ -7,8 +7,8 @@ use super::rests_on;
 use super::rules::{Entry, check_dates, check_transition};
 use super::{MembershipDraft, MembershipView, named_in, view};
 use crate::edit::references::To;
-use crate::eligibility::access::may_be_told;
-use crate::eligibility::program_rule::{RuleWord, ask_program};
+use crate::eligibility::evaluate::{RuleWord, ask_program};
+use crate::eligibility::schema::may_be_told;
 use crate::registry::Registry;
 use crate::{audit, changed, identifiers, records, subjects, visibility, written};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
@@ -190,13 +190,13 @@ async fn ask(
     let Some(expression) = expression else { return Ok(None) };
     let answer = ask_program(ctx, registry, engine, expression, details.beneficiary()).await;
     match answer {
-        Ok(answer) if answer.word == RuleWord::Eligible || is_overridden => Ok(Some(answer.word)),
-        Ok(answer) => {
+        Ok((word, _)) if word == RuleWord::Eligible || is_overridden => Ok(Some(word)),
+        Ok((word, missing)) => {
             let kind = details.beneficiary().kind;
             // What is missing may be missing of somebody whom a client that needs consents does not see.
             let is_told = |fact: &String| ctx.consent.is_none() && may_be_told(ctx, kind, fact);
-            let missing = answer.missing.into_iter().filter(is_told).collect();
-            Err(AppError::NotEligible { outcome: answer.word.name(), missing })
+            let missing = missing.into_iter().filter(is_told).collect();
+            Err(AppError::NotEligible { outcome: word.name(), missing })
         }
         // Who overrides the word of an expression need not wait until it can be had.
         Err(_) if is_overridden => Ok(Some(RuleWord::Silent)),

@@ -18,7 +18,7 @@ use crate::state::AppState;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::subject::Subject;
-use daftar_service::eligibility::sample::sample;
+use daftar_service::eligibility::evaluate::sample;
 use daftar_service::program;
 
 /// Says what is wrong with an expression; the body is that of `$validate`.

@@ -24,7 +24,7 @@ use daftar_domain::context::OpContext;
 use daftar_domain::eligibility::Subject;
 use daftar_domain::error::AppError;
 use daftar_service::codes::LanguagePreference;
-use daftar_service::eligibility::preview::{Among, Means, Preview, PreviewEvent, PreviewRequest, prepare};
+use daftar_service::eligibility::preview::{Among, Preview, PreviewEvent, PreviewRequest, prepare};
 use daftar_service::eligibility::seal::Sealer;
 
 /// How many events wait to be sent: subjects come some thousands an event.
@@ -62,8 +62,7 @@ pub async fn previewed(
         Subject::Group => Among::Groups(group_search::filter(app, ctx, &filter)?),
     };
     let request = PreviewRequest { expression, among, sample, as_of, is_streamed, tells_subjects };
-    let means = Means { engine: &app.engine, desk: &app.previews, kept: &app.rule_columns };
-    let ready = prepare(ctx, &app.registry, means, request).await?;
+    let ready = prepare(ctx, &app.registry, &app.engine, &app.previews, request).await?;
     let (languages, sealer) = (languages(app, headers), Sealer::new(ctx, &app.decision_keys));
     if !is_streamed {
         let preview = ready.run(None).await?;

@@ -3,28 +3,28 @@
 //! Names, addresses, lists of codes and fields of modules would cost every register the memory of columns that most never ask about. So they
 //! are read when a preview asks for them, and kept as long as there is room.
 //!
-//! **Invariant:** a part is used for exactly the versions of the records that it was read of. So it never shows what a snapshot does not, and
-//! nothing has to be done here when a record is written: the part does not fit any more, and is read anew by whoever asks next.
+//! **Invariant:** a part is used for rows of the layout that it was read of, and for exactly the versions of the records. So it never shows what a
+//! snapshot does not, and nothing has to be done here when a record is written: the part does not fit any more, and the next preview reads it
+//! again. Parts of a layout that no partition has any more are not asked for, so that they go first when there is no room.
 //!
 //! **Invariant:** the parts take no more memory than was said. Where there is no room, the field that was asked for longest ago goes, as a whole.
 //! A preview never drives out what itself or a later one asks for: then what it reads is not kept. So a register that is too large for the
 //! memory has as much of a field kept as there is room for, and not the parts that come round last.
 
-mod pick;
-
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub(super) use self::pick::Picked;
-
-use daftar_domain::eligibility::{Column, ColumnValues, Field, FieldType, Reference, Schema, Subject};
+use crate::eligibility::layout::{Bitmap, bit, count};
+use daftar_domain::eligibility::{Column, ColumnValues, FieldType, Reference, RowSpace, Schema, Subject};
+use daftar_domain::error::AppError;
 
 /// The rows of one part: a quarter of a chunk of the register's columns, and no more records than a batch reads.
 pub(super) const PART_ROWS: u32 = 1_024;
 
 /// What is kept.
 #[derive(Debug)]
-pub struct KeptColumns {
+pub(super) struct KeptColumns {
     bytes_max: u64,
     state: Mutex<State>,
 }
@@ -50,9 +50,11 @@ pub struct KeptUsage {
     pub dropped: u64,
 }
 
-/// A field of people or groups, with the form of its values: a module may change that of its fields.
+/// A field of people or groups of a partition, with the form of its values: a module may change that of its fields.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FieldKey {
+    /// Which records the rows of the partition are.
+    layout: u64,
     kind: Subject,
     path: String,
     form: (FieldType, bool),
@@ -82,35 +84,32 @@ pub(super) struct Asking(u64);
 
 impl FieldKey {
     /// The field that a rule reads; none that the schema does not have.
-    pub fn of(schema: &Schema, reference: &Reference, kind: Subject) -> Option<Self> {
-        let is_it = |field: &&Field| (field.space, &field.path) == (reference.space, &reference.path);
-        let field = schema.fields.iter().find(is_it)?;
-        Some(Self { kind, path: field.path.clone(), form: (field.kind, field.is_repeated) })
+    pub fn of(schema: &Schema, reference: &Reference, kind: Subject, layout: u64) -> Option<Self> {
+        let field = schema.field(reference)?;
+        Some(Self { layout, kind, path: field.path.clone(), form: (field.kind, field.is_repeated) })
     }
 }
 
 impl KeptColumns {
     /// Nothing yet, and never more than so many bytes.
-    #[must_use]
     pub fn new(bytes_max: u64) -> Self {
         Self { bytes_max, state: Mutex::default() }
     }
 
     /// How much is kept now, and what was done with it.
-    #[must_use]
     pub fn usage(&self) -> KeptUsage {
         self.lock().usage
     }
 
     /// A preview begins.
-    pub(super) fn begin(&self) -> Asking {
+    pub fn begin(&self) -> Asking {
         let mut state = self.lock();
         state.begun = state.begun.saturating_add(1);
         Asking(state.begun)
     }
 
     /// A field of the rows from `first` on, where it was read of the records at these versions.
-    pub(super) fn find(&self, asking: Asking, key: &FieldKey, first: u32, versions: &[u32]) -> Option<Arc<[Column]>> {
+    pub fn find(&self, asking: Asking, key: &FieldKey, first: u32, versions: &[u32]) -> Option<Arc<[Column]>> {
         let mut state = self.lock();
         let kept = state.fields.get_mut(key)?;
         kept.asked_by = kept.asked_by.max(asking);
@@ -121,7 +120,7 @@ impl KeptColumns {
     }
 
     /// Keeps a field of the rows from `first` on, read of the records at these versions, where there is room.
-    pub(super) fn keep(
+    pub fn keep(
         &self,
         asking: Asking,
         key: &FieldKey,
@@ -195,6 +194,108 @@ fn bytes_of(column: &Column) -> u64 {
         .saturating_add(column.path.len())
         .saturating_add(size_of::<Column>());
     u64::try_from(all).unwrap_or(u64::MAX)
+}
+
+/// The columns of one field: its values, or lists and then the values of their items.
+pub(super) struct Picked(Vec<Growing>);
+
+/// A column that grows.
+struct Growing {
+    path: String,
+    valid: Bitmap,
+    values: ColumnValues,
+}
+
+impl Picked {
+    /// No rows yet of a field whose parts have these columns.
+    pub fn like(columns: &[Column]) -> Self {
+        let empty = columns.iter().map(|column| Growing {
+            path: column.path.clone(),
+            valid: Bitmap::default(),
+            values: empty(&column.values),
+        });
+        Self(empty.collect())
+    }
+
+    /// Adds neighbouring rows of a part.
+    ///
+    /// # Errors
+    /// When the part is of another form, which cannot be.
+    pub fn add(&mut self, part: &[Column], rows: Range<usize>) -> Result<(), AppError> {
+        let mut rows = rows;
+        for (to, from) in self.0.iter_mut().zip(part) {
+            for row in rows.clone() {
+                to.valid.push(bit(&from.valid, row));
+            }
+            append(&mut to.values, &from.values, rows.clone())?;
+            // What follows a column of lists is the column of their items.
+            if let ColumnValues::Lists(offsets) = &from.values {
+                rows = between(offsets, &rows)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The columns, but for those that are there already.
+    pub fn finish(self, space: RowSpace, columns: &mut Vec<Column>) {
+        for Growing { path, valid, values } in self.0 {
+            if !columns.iter().any(|known| known.space == space && known.path == path) {
+                columns.push(Column { space, path, valid: valid.finish(), values });
+            }
+        }
+    }
+}
+
+fn empty(like: &ColumnValues) -> ColumnValues {
+    match like {
+        ColumnValues::Booleans(_) => ColumnValues::Booleans(Vec::new()),
+        ColumnValues::Integers(_) => ColumnValues::Integers(Vec::new()),
+        ColumnValues::Numbers(_) => ColumnValues::Numbers(Vec::new()),
+        ColumnValues::Days(_) => ColumnValues::Days(Vec::new()),
+        ColumnValues::Codes(_) => ColumnValues::Codes(Vec::new()),
+        ColumnValues::Texts { .. } => ColumnValues::Texts { offsets: vec![0], bytes: Vec::new() },
+        ColumnValues::Lists(_) => ColumnValues::Lists(vec![0]),
+    }
+}
+
+fn append(to: &mut ColumnValues, from: &ColumnValues, rows: Range<usize>) -> Result<(), AppError> {
+    use ColumnValues as Of;
+    match (to, from) {
+        (Of::Booleans(to), Of::Booleans(from)) => to.extend_from_slice(some(from, rows)?),
+        (Of::Integers(to), Of::Integers(from)) => to.extend_from_slice(some(from, rows)?),
+        (Of::Numbers(to), Of::Numbers(from)) => to.extend_from_slice(some(from, rows)?),
+        (Of::Days(to), Of::Days(from)) => to.extend_from_slice(some(from, rows)?),
+        (Of::Codes(to), Of::Codes(from)) => to.extend_from_slice(some(from, rows)?),
+        (Of::Texts { offsets, bytes }, Of::Texts { offsets: from_offsets, bytes: from_bytes }) => {
+            bytes.extend_from_slice(some(from_bytes, between(from_offsets, &rows)?)?);
+            append_offsets(offsets, from_offsets, &rows)?;
+        }
+        (Of::Lists(to), Of::Lists(from)) => append_offsets(to, from, &rows)?,
+        (_, _) => return Err(AppError::internal("parts of a field have several forms")),
+    }
+    Ok(())
+}
+
+fn append_offsets(to: &mut Vec<u32>, from: &[u32], rows: &Range<usize>) -> Result<(), AppError> {
+    let begin = count(between(from, rows)?.start)?;
+    let base = to.last().copied().unwrap_or_default();
+    let ends = some(from, rows.start.saturating_add(1)..rows.end.saturating_add(1))?;
+    to.extend(ends.iter().map(|end| base.saturating_add(end.saturating_sub(begin))));
+    Ok(())
+}
+
+/// What lies between the beginning of the first of some rows and the end of the last.
+fn between(offsets: &[u32], rows: &Range<usize>) -> Result<Range<usize>, AppError> {
+    let ends = offsets.get(rows.start).zip(offsets.get(rows.end));
+    ends.map(|(start, end)| *start as usize..*end as usize).ok_or_else(too_short)
+}
+
+fn some<T>(values: &[T], range: Range<usize>) -> Result<&[T], AppError> {
+    values.get(range).ok_or_else(too_short)
+}
+
+fn too_short() -> AppError {
+    AppError::internal("a part of a field is shorter than its rows")
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! **Invariant:** how much is kept has a bound; what was used longest ago goes first.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -38,6 +39,8 @@ pub struct PartedRegister {
     lanes: Arc<Semaphore>,
     /// The jobs that this process put up.
     own: tokio::sync::Mutex<BTreeSet<JobId>>,
+    /// The layout of the next partition that is read.
+    layouts: AtomicU64,
 }
 
 #[derive(Default)]
@@ -66,6 +69,8 @@ pub struct PartitionUsage {
 /// A partition in memory.
 struct PartitionColumns {
     columns: Columns,
+    /// Counted up with each partition that is read: what is written later is put behind the rows that are there.
+    layout: u64,
     sequence: Sequence,
     history: History,
     records: u64,
@@ -76,7 +81,7 @@ impl PartedRegister {
     #[must_use]
     pub fn new(partitions: Arc<dyn Partitions>, bytes_max: u64) -> Self {
         let (kept, own) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { partitions, bytes_max, kept, lanes: Arc::new(Semaphore::new(LANES)), own }
+        Self { partitions, bytes_max, kept, lanes: Arc::new(Semaphore::new(LANES)), own, layouts: AtomicU64::new(1) }
     }
 
     /// How many parts this process works on at once.
@@ -130,7 +135,8 @@ impl PartedRegister {
         PartitionUsage { partitions: kept.of.len() as u64, bytes }
     }
 
-    /// A partition, with all that a rule may read about its subjects, as it stood at that moment.
+    /// A partition, with all that a rule may read about its subjects, as it was at that moment, and its layout: of snapshots of one layout the
+    /// same row is the same record. None has the layout of one that is not kept.
     ///
     /// # Errors
     /// When the store fails.
@@ -138,7 +144,7 @@ impl PartedRegister {
         &self,
         moment: &dyn Moment,
         partition: Partition,
-    ) -> Result<Arc<Snapshot>, StoreError> {
+    ) -> Result<(Arc<Snapshot>, Option<u64>), StoreError> {
         let slot = self.slot(partition);
         let mut held = slot.lock().await;
         // The same number may be of another write in another history.
@@ -146,7 +152,7 @@ impl PartedRegister {
         if let Some(present) = held.as_ref()
             && present.sequence == moment.sequence()
         {
-            return Ok(present.columns.snapshot());
+            return Ok((present.columns.snapshot(), Some(present.layout)));
         }
         let since = held.as_ref().map(|present| present.sequence);
         // An older moment than what is kept is asked for by whoever began before: what is kept is of more use.
@@ -157,18 +163,20 @@ impl PartedRegister {
             if let (Some(mut present), Some(touched)) = (present, touched)
                 && present.bring_forward(moment, partition, touched).await?
             {
-                let snapshot = present.columns.snapshot();
+                let snapshot = (present.columns.snapshot(), Some(present.layout));
                 *held = Some(present);
                 return Ok(snapshot);
             }
         }
-        let made = PartitionColumns::read(moment, partition).await?;
+        let layout = self.layouts.fetch_add(1, Ordering::Relaxed);
+        let made = PartitionColumns::read(moment, partition, layout).await?;
         let snapshot = made.columns.snapshot();
-        if !is_past {
-            self.note(partition, made.records.saturating_mul(RECORD_BYTES));
-            *held = Some(made);
+        if is_past {
+            return Ok((snapshot, None));
         }
-        Ok(snapshot)
+        self.note(partition, made.records.saturating_mul(RECORD_BYTES));
+        *held = Some(made);
+        Ok((snapshot, Some(layout)))
     }
 
     fn slot(&self, partition: Partition) -> Arc<tokio::sync::Mutex<Option<PartitionColumns>>> {
@@ -201,7 +209,7 @@ impl PartedRegister {
 }
 
 impl PartitionColumns {
-    async fn read(moment: &dyn Moment, partition: Partition) -> Result<Self, StoreError> {
+    async fn read(moment: &dyn Moment, partition: Partition, layout: u64) -> Result<Self, StoreError> {
         let Surroundings { individuals, groups, memberships, consents } = moment.surroundings(partition).await?;
         let columns = Columns::default();
         let mut records = 0;
@@ -219,7 +227,7 @@ impl PartitionColumns {
                 columns.load(&page);
             }
         }
-        Ok(Self { columns, sequence: moment.sequence(), history: moment.history(), records })
+        Ok(Self { columns, layout, sequence: moment.sequence(), history: moment.history(), records })
     }
 
     /// Takes up what was written until the moment. False where it has to be made anew: a record belongs between those that are there. Unless

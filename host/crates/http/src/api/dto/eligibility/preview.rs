@@ -113,9 +113,9 @@ fn counted(counts: Counts) -> body::Counts {
 fn subject(shown: &Shown) -> body::PreviewSubject<'_> {
     body::PreviewSubject {
         subject: Cow::Borrowed(&shown.subject),
-        outcome: outcome(shown.verdict),
-        missing: Cow::Borrowed(&shown.missing),
-        errors: row_errors(&shown.errors),
+        outcome: outcome(shown.outcome.verdict),
+        missing: Cow::Borrowed(&shown.outcome.missing),
+        errors: row_errors(&shown.outcome.errors),
     }
 }
 

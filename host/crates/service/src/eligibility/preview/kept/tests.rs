@@ -5,11 +5,9 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
-use crate::eligibility::layout::{Bitmap, bit};
-use daftar_domain::eligibility::RowSpace;
 
 fn key(path: &str) -> FieldKey {
-    FieldKey { kind: Subject::Individual, path: path.to_owned(), form: (FieldType::Integer, false) }
+    FieldKey { layout: 0, kind: Subject::Individual, path: path.to_owned(), form: (FieldType::Integer, false) }
 }
 
 /// A column of one part that takes a hundred bytes, and what it and its version take.
@@ -87,6 +85,11 @@ fn a_part_fits_the_versions_that_it_was_read_of_and_no_others() {
     }
     let other_form = FieldKey { form: (FieldType::Text, false), ..key("a") };
     assert!(kept.find(asking, &other_form, 0, &[1, 1, 4]).is_none(), "a module changed its field");
+    let other_layout = FieldKey { layout: 1, ..key("a") };
+    assert!(
+        kept.find(asking, &other_layout, 0, &[1, 1, 4]).is_none(),
+        "the rows of another partition are other records"
+    );
     // The part of now takes the place of the old one.
     let now: Arc<[u32]> = [1, 2, 4].into();
     drop(kept.keep(asking, &key("a"), 0, &now, column()));
