@@ -1,7 +1,7 @@
 //! The keys that seal decisions: Ed25519 (RFC 8032), kept and rotated as the keys that sign tokens are.
 //!
 //! A seal is `<key id>.<signature>`, the signature as URL-safe base64 without padding. The bytes that are signed are defined in
-//! `service/eligibility/seal.rs`.
+//! `service/eligibility/decision.rs`.
 //!
 //! **Invariant:** a replaced key continues to verify what it sealed: a decision may be repeated years later.
 

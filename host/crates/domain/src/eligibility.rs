@@ -271,13 +271,26 @@ pub struct Bindings {
 
 /// What a rule says of one subject. The serialized form is for servers that share a preview, as are those of [`RowError`] and [`RowOutcome`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(u8)]
 pub enum Verdict {
     /// The rule does not hold.
-    NotEligible,
+    NotEligible = 0,
     /// The rule holds.
-    Eligible,
+    Eligible = 1,
     /// The facts do not decide.
-    Undetermined,
+    Undetermined = 2,
+}
+
+impl Verdict {
+    /// The name in responses and in the audit log.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotEligible => "not_eligible",
+            Self::Eligible => "eligible",
+            Self::Undetermined => "undetermined",
+        }
+    }
 }
 
 /// An error while one subject was evaluated.

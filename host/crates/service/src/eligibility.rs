@@ -6,14 +6,11 @@
 pub mod check;
 pub mod decision;
 pub mod evaluate;
-pub mod explained;
 pub mod facts;
 mod failure;
 mod layout;
 mod load;
 pub mod preview;
-mod questions;
 pub mod schema;
-pub mod seal;
 
 pub use failure::ExhaustedExpressions;

@@ -12,7 +12,6 @@ pub mod group_search;
 pub mod health;
 pub mod individual;
 pub mod individual_search;
-pub mod preview;
 pub mod program;
 pub mod program_membership;
 pub mod record_search;

@@ -15,7 +15,6 @@
 
 mod counting;
 mod facts;
-mod kept;
 mod partition;
 mod population;
 mod records;
@@ -29,19 +28,19 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-pub use self::kept::KeptUsage;
 pub use self::partition::{PartedRegister, PartitionUsage};
+pub use self::records::KeptUsage;
 pub use self::run::{Preview, PreviewEvent, Ready, Shown};
 pub use self::share::Sharing;
 pub use self::tally::{AGE_BANDS, Counts};
 
 use self::facts::BATCH_ROWS_MAX;
-use self::kept::{Asking, KeptColumns};
+use self::records::{Asking, KeptColumns};
 use self::tally::Breakdowns;
+use super::check::{self, codes_of};
 use super::decision::{Decision, expression_digest};
 use super::failure::{Asked, Failure, refused, unless_exhausted};
 use super::load::household_code;
-use super::questions::{self, codes_of};
 use super::schema::{self, missing_scope, schema};
 use crate::group::{self, GroupSearchRequest};
 use crate::individual::{self, SearchRequest};
@@ -191,8 +190,8 @@ impl Inquiry {
             let references = session.references().to_vec();
             schema::check_stored(&ctx, question.kind, &references)?;
             // Taken after the snapshot: a code that was published and recorded meanwhile is answered for too.
-            let generation = questions::consulted(&registry, || codes_of(session.questions()))?;
-            questions::bindings(&generation, session.questions(), &BTreeSet::new()).map_err(refused)?;
+            let generation = check::consulted(&registry, || codes_of(session.questions()))?;
+            check::bindings(&generation, session.questions(), &BTreeSet::new()).map_err(refused)?;
             let as_of = date_from_days(question.as_of).ok_or_else(|| AppError::internal("a preview of no day"))?;
             let decision = Decision::of(session, &question.expression, &schema, &generation, as_of);
             Ok::<_, Failure>(Self {

@@ -7,13 +7,14 @@ use super::rests_on;
 use super::rules::{Entry, check_dates, check_transition};
 use super::{MembershipDraft, MembershipView, named_in, view};
 use crate::edit::references::To;
-use crate::eligibility::evaluate::{RuleWord, ask_program};
+use crate::eligibility::evaluate::ask_program;
 use crate::eligibility::schema::may_be_told;
 use crate::registry::Registry;
 use crate::{audit, changed, identifiers, records, subjects, visibility, written};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::calendar::utc_day;
 use daftar_domain::context::OpContext;
+use daftar_domain::eligibility::Verdict;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::field::FieldSet;
@@ -151,8 +152,8 @@ pub(super) async fn write(
         let decides = word.is_some() && !is_overridden;
         rests_on.push(rests_on::of_entry(registry, since, program.id, decides.then_some(beneficiary)).await?);
         if let Some(word) = word {
-            note = format!("{note}; the program's expression says {}", word.name());
-            if word != RuleWord::Eligible {
+            note = format!("{note}; the program's expression says {word}");
+            if word != Verdict::Eligible.name() {
                 note.push_str("; overridden");
             }
         }
@@ -185,21 +186,21 @@ async fn ask(
     engine: &Arc<dyn EligibilityEngine>,
     program: &Arc<Program>,
     (details, is_overridden): (&ProgramMembershipDetails, bool),
-) -> Result<Option<RuleWord>, AppError> {
+) -> Result<Option<&'static str>, AppError> {
     let expression = program.details.get(ELIGIBILITY).filter(|_| program.details.enforces_eligibility());
     let Some(expression) = expression else { return Ok(None) };
     let answer = ask_program(ctx, registry, engine, expression, details.beneficiary()).await;
     match answer {
-        Ok((word, _)) if word == RuleWord::Eligible || is_overridden => Ok(Some(word)),
-        Ok((word, missing)) => {
+        Ok(outcome) if outcome.verdict == Verdict::Eligible || is_overridden => Ok(Some(outcome.verdict.name())),
+        Ok(outcome) => {
             let kind = details.beneficiary().kind;
             // What is missing may be missing of somebody whom a client that needs consents does not see.
             let is_told = |fact: &String| ctx.consent.is_none() && may_be_told(ctx, kind, fact);
-            let missing = missing.into_iter().filter(is_told).collect();
-            Err(AppError::NotEligible { outcome: word.name(), missing })
+            let missing = outcome.missing.into_iter().filter(is_told).collect();
+            Err(AppError::NotEligible { outcome: outcome.verdict.name(), missing })
         }
         // Who overrides the word of an expression need not wait until it can be had.
-        Err(_) if is_overridden => Ok(Some(RuleWord::Silent)),
+        Err(_) if is_overridden => Ok(Some("nothing, as it could not be evaluated")),
         Err(AppError::Expression(refused)) => Err(AppError::conflict(
             ErrorCode::ProgramRuleFailed,
             format!(

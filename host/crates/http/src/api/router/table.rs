@@ -6,7 +6,7 @@ use crate::api::endpoint::{Endpoint, endpoint, found_everywhere, server_endpoint
 use crate::api::openapi as told;
 use crate::api::routes::{
     batch, concept_group, consent, description, discovery, eligibility, group, group_member, group_search, health,
-    individual, individual_search, preview, program, program_membership, token, vocabulary, workbench,
+    individual, individual_search, program, program_membership, token, vocabulary, workbench,
 };
 
 /// The table. The authorization test walks it: an endpoint that the test does not know fails it.
@@ -105,7 +105,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         ),
         endpoint(Method::POST, &["/Eligibility/$validate"], eligibility::validate, told::eligibility::validate),
         endpoint(Method::POST, &["/Eligibility/$evaluate"], eligibility::evaluate, told::eligibility::evaluate),
-        endpoint(Method::POST, &["/Eligibility/$preview"], preview::preview, told::eligibility::preview),
+        endpoint(Method::POST, &["/Eligibility/$preview"], eligibility::preview, told::eligibility::preview),
         endpoint(Method::GET, &["/Vocabulary", "/vocabularies"], vocabulary::list, told::vocabulary::list),
         endpoint(
             Method::GET,

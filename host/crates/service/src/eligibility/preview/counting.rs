@@ -15,11 +15,11 @@ use tokio::task::JoinHandle;
 
 use super::Shown;
 use super::facts::{BATCH_ROWS_MAX, Facts};
-use super::kept::PART_ROWS;
+use super::records::PART_ROWS;
 use super::tally::{Counted, Counts, OfRegion, Tally};
+use crate::eligibility::check;
 use crate::eligibility::failure::{Failure, refused};
 use crate::eligibility::layout::codes_with_texts;
-use crate::eligibility::questions;
 use crate::subjects;
 use daftar_domain::consent::ConsentId;
 use daftar_domain::eligibility::RowOutcome;
@@ -204,7 +204,7 @@ impl Counting {
             }
             if !is_bound {
                 let bindings =
-                    questions::bindings(&inquiry.generation, session.questions(), &with_texts).map_err(refused)?;
+                    check::bindings(&inquiry.generation, session.questions(), &with_texts).map_err(refused)?;
                 session.bind(&bindings)?;
                 is_bound = true;
             }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Inquiry;
-use super::kept::PART_ROWS;
+use super::records::PART_ROWS;
 use crate::eligibility::evaluate::reads_household;
 use crate::eligibility::layout::{Bitmap, bit, count};
 use crate::eligibility::schema::ROLE_PATH;

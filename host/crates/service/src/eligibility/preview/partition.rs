@@ -6,7 +6,7 @@
 //!
 //! **Invariant:** how much is kept has a bound; what was used longest ago goes first.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,7 +25,7 @@ const RECORDS_AT_ONCE: usize = 4_096;
 /// With more writes than this since the columns were made they are made anew.
 const TOUCHED_MAX: usize = 8_192;
 /// How many parts a process works on at once: while one is read from the database the other is decided about.
-const LANES: usize = 2;
+pub(super) const LANES: usize = 2;
 /// About what a record takes in columns, in bytes.
 const RECORD_BYTES: u64 = 700;
 
@@ -34,7 +34,8 @@ pub struct PartedRegister {
     /// Where the partitions are read, and processes find jobs of each other.
     pub partitions: Arc<dyn Partitions>,
     bytes_max: u64,
-    kept: Mutex<Kept>,
+    /// The partitions that are kept, the one that was used last at the end.
+    kept: Mutex<Vec<Slot>>,
     /// How many parts this process works on at once.
     lanes: Arc<Semaphore>,
     /// The jobs that this process put up.
@@ -43,18 +44,11 @@ pub struct PartedRegister {
     layouts: AtomicU64,
 }
 
-#[derive(Default)]
-struct Kept {
-    of: HashMap<Partition, Slot>,
-    /// Counts the uses.
-    used: u64,
-}
-
 struct Slot {
-    /// Whoever makes the columns or brings them forward holds it.
+    partition: Partition,
+    /// Locked while the columns are made or brought forward.
     columns: Arc<tokio::sync::Mutex<Option<PartitionColumns>>>,
     bytes: u64,
-    last_used: u64,
 }
 
 /// What the metrics page tells.
@@ -64,6 +58,26 @@ pub struct PartitionUsage {
     pub partitions: u64,
     /// About how many bytes they take.
     pub bytes: u64,
+}
+
+/// A job of this process that is withdrawn when it is dropped.
+pub(super) struct PostedJob {
+    register: Arc<PartedRegister>,
+    pub id: JobId,
+}
+
+impl Drop for PostedJob {
+    fn drop(&mut self) {
+        let (register, job) = (Arc::clone(&self.register), self.id);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            // The store removes by itself what no server holds any more.
+            if let Err(error) = register.partitions.withdraw(job).await {
+                tracing::debug!(error = %error, "a preview that is over could not be withdrawn");
+            }
+            register.own.lock().await.remove(&job);
+        });
+    }
 }
 
 /// A partition in memory.
@@ -84,37 +98,26 @@ impl PartedRegister {
         Self { partitions, bytes_max, kept, lanes: Arc::new(Semaphore::new(LANES)), own, layouts: AtomicU64::new(1) }
     }
 
-    /// How many parts this process works on at once.
-    pub(super) fn lanes(&self) -> usize {
-        LANES
-    }
-
     /// Waits until this process may work on one more part; it may as long as the lane is held.
     pub(super) async fn lane(&self) -> Option<OwnedSemaphorePermit> {
         // It is never closed.
         Arc::clone(&self.lanes).acquire_owned().await.ok()
     }
 
-    /// Puts a job up.
+    /// Posts a job, for as long as it is held.
     ///
     /// # Errors
     /// When the store fails.
-    pub(super) async fn post(&self, task: Vec<u8>, parts: Vec<(u64, Vec<u8>)>) -> Result<JobId, StoreError> {
-        // Held meanwhile, so that nobody here takes it for another's.
+    pub(super) async fn post(
+        self: &Arc<Self>,
+        task: Vec<u8>,
+        parts: Vec<(u64, Vec<u8>)>,
+    ) -> Result<PostedJob, StoreError> {
+        // Locked meanwhile, so that this process does not take it for another's.
         let mut own = self.own.lock().await;
-        let job = self.partitions.post(task, parts).await?;
-        own.insert(job);
-        Ok(job)
-    }
-
-    /// Takes a job down that this process put up.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub(super) async fn withdraw(&self, job: JobId) -> Result<(), StoreError> {
-        let withdrawn = self.partitions.withdraw(job).await;
-        self.own.lock().await.remove(&job);
-        withdrawn
+        let id = self.partitions.post(task, parts).await?;
+        own.insert(id);
+        Ok(PostedJob { register: Arc::clone(self), id })
     }
 
     /// Claims a part of a job that another process put up, and that is none of these.
@@ -131,8 +134,7 @@ impl PartedRegister {
     #[must_use]
     pub fn usage(&self) -> PartitionUsage {
         let kept = self.lock();
-        let bytes = kept.of.values().map(|slot| slot.bytes).sum();
-        PartitionUsage { partitions: kept.of.len() as u64, bytes }
+        PartitionUsage { partitions: kept.len() as u64, bytes: kept.iter().map(|slot| slot.bytes).sum() }
     }
 
     /// A partition, with all that a rule may read about its subjects, as it was at that moment, and its layout: of snapshots of one layout the
@@ -181,29 +183,29 @@ impl PartedRegister {
 
     fn slot(&self, partition: Partition) -> Arc<tokio::sync::Mutex<Option<PartitionColumns>>> {
         let mut kept = self.lock();
-        kept.used += 1;
-        let used = kept.used;
-        let none = || Slot { columns: Arc::default(), bytes: 0, last_used: used };
-        let slot = kept.of.entry(partition).or_insert_with(none);
-        slot.last_used = used;
-        Arc::clone(&slot.columns)
+        let slot = match kept.iter().position(|slot| slot.partition == partition) {
+            Some(at) => kept.remove(at),
+            None => Slot { partition, columns: Arc::default(), bytes: 0 },
+        };
+        let columns = Arc::clone(&slot.columns);
+        kept.push(slot);
+        columns
     }
 
-    /// Notes how much a partition takes, and lets others go where all take too much.
+    /// Notes how much a partition takes, and evicts others where all take too much.
     fn note(&self, partition: Partition, bytes: u64) {
         let mut kept = self.lock();
-        if let Some(slot) = kept.of.get_mut(&partition) {
+        for slot in kept.iter_mut().filter(|slot| slot.partition == partition) {
             slot.bytes = bytes;
         }
-        while kept.of.values().map(|slot| slot.bytes).sum::<u64>() > self.bytes_max {
-            let others = kept.of.iter().filter(|(other, _)| **other != partition);
-            let Some(oldest) = others.min_by_key(|(_, slot)| slot.last_used).map(|(oldest, _)| *oldest) else { break };
-            kept.of.remove(&oldest);
+        while kept.iter().map(|slot| slot.bytes).sum::<u64>() > self.bytes_max {
+            let Some(oldest) = kept.iter().position(|slot| slot.partition != partition) else { break };
+            drop(kept.remove(oldest));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        // Each change leaves it sound.
+    fn lock(&self) -> MutexGuard<'_, Vec<Slot>> {
+        // Each change leaves it valid.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

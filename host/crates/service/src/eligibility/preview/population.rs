@@ -17,7 +17,7 @@ use roaring::RoaringBitmap;
 
 use super::counting::{Counting, Listener};
 use super::facts::{Facts, View};
-use super::partition::PartedRegister;
+use super::partition::{LANES, PartedRegister};
 use super::share::{PartOutcome, PartTask, Task, decode, encode};
 use super::tally::Counted;
 use super::{Inquiry, Shown};
@@ -111,25 +111,6 @@ struct Partitioned {
     /// By the number of the partition, by place in it.
     subjects: BTreeMap<u64, RoaringBitmap>,
     total: u64,
-}
-
-/// A job that is withdrawn when it is dropped.
-struct Posted {
-    register: Arc<PartedRegister>,
-    job: JobId,
-}
-
-impl Drop for Posted {
-    fn drop(&mut self) {
-        let (register, job) = (Arc::clone(&self.register), self.job);
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(async move {
-            // The store removes by itself what no server holds any more.
-            if let Err(error) = register.withdraw(job).await {
-                tracing::debug!(error = %error, "a preview that is over could not be withdrawn");
-            }
-        });
-    }
 }
 
 /// Collects what is shown of the subjects of a partition.
@@ -258,15 +239,12 @@ impl Population for Partitioned {
         let tasks = self.tasks(sample)?;
         let task = encode(&Task::of(inquiry, self.moment.name(), self.register.partitions.partition_keys()))?;
         let job = self.register.post(task, tasks).await.map_err(AppError::from)?;
-        let posted = Posted { register: Arc::clone(&self.register), job };
-        let lanes = try_join_all((0..self.register.lanes()).map(|_| self.work(inquiry, job)));
+        let lanes = try_join_all((0..LANES).map(|_| self.work(inquiry, job.id)));
         // Lanes go on for as long as tasks may come back that another server left unfinished.
-        let counted = tokio::select! {
-            counted = self.collect(inquiry, job, listener) => counted,
+        tokio::select! {
+            counted = self.collect(inquiry, job.id, listener) => counted,
             Err(failure) = lanes => Err(failure),
-        };
-        drop(posted);
-        counted
+        }
     }
 }
 

@@ -126,7 +126,7 @@ impl OfKind {
     }
 
     fn counts(self) -> Counts {
-        let [eligible, not_eligible, undetermined, eligible_errors, not_eligible_errors, undetermined_errors] =
+        let [not_eligible, eligible, undetermined, not_eligible_errors, eligible_errors, undetermined_errors] =
             self.0.map(u64::from);
         let errors = eligible_errors + not_eligible_errors + undetermined_errors;
         Counts {
@@ -181,8 +181,8 @@ impl Tally {
             *sums.missing.entry(name.clone()).or_default() += count;
         }
         if asked.by_region {
-            self.eligible.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == kind_of(Verdict::Eligible)));
-            self.undetermined.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == kind_of(Verdict::Undetermined)));
+            self.eligible.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == Verdict::Eligible as Kind));
+            self.undetermined.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == Verdict::Undetermined as Kind));
             self.errors.merge(&marked(rows, &kinds, |kind| kind >= WITH_ERROR));
         }
     }
@@ -196,18 +196,9 @@ impl Tally {
     }
 }
 
-/// What a verdict is counted as.
-const fn kind_of(verdict: Verdict) -> Kind {
-    match verdict {
-        Verdict::Eligible => 0,
-        Verdict::NotEligible => 1,
-        Verdict::Undetermined => 2,
-    }
-}
-
 /// What each of so many subjects is counted as.
 fn kinds(subjects: usize, outcomes: &Outcomes) -> Vec<Kind> {
-    let mut kinds: Vec<Kind> = outcomes.verdicts.iter().take(subjects).map(|verdict| kind_of(*verdict)).collect();
+    let mut kinds: Vec<Kind> = outcomes.verdicts.iter().take(subjects).map(|verdict| *verdict as Kind).collect();
     for error in &outcomes.errors {
         if let Some(kind) = kinds.get_mut(error.row as usize).filter(|kind| **kind < WITH_ERROR) {
             *kind += WITH_ERROR;

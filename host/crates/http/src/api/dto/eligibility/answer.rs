@@ -9,8 +9,7 @@ use super::decision;
 use daftar_domain::eligibility::{Diagnostic, RowError, Severity, Verdict};
 use daftar_domain::explanation::Cost;
 use daftar_service::eligibility::check::Checked;
-use daftar_service::eligibility::evaluate::{EvaluateRequest, Evaluated, SubjectInput, SubjectResult};
-use daftar_service::eligibility::explained::{Node, Told};
+use daftar_service::eligibility::evaluate::{EvaluateRequest, Evaluated, Node, SubjectInput, SubjectResult, Told};
 
 /// The response of `$validate`.
 #[must_use]

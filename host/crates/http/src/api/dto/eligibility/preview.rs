@@ -16,8 +16,8 @@ use crate::api::extract::query::Parameters;
 use daftar_domain::eligibility::Subject;
 use daftar_domain::error::AppError;
 use daftar_service::codes::LanguagePreference;
+use daftar_service::eligibility::decision::Sealer;
 use daftar_service::eligibility::preview::{AGE_BANDS, Counts, Preview, PreviewEvent, SAMPLE_MAX, Shown};
-use daftar_service::eligibility::seal::Sealer;
 
 /// What a body of `$preview` asks for.
 #[derive(Debug)]
