@@ -32,8 +32,8 @@ pub(super) struct Backend {
     pub(super) store: Arc<dyn Store>,
     /// The whole of it, for backups.
     pub(super) archive: Arc<dyn Archive>,
-    /// Looks through it for damage; nothing where a database does that by itself.
-    pub(super) verification: Option<Arc<dyn Verification>>,
+    /// All its values, to be verified.
+    pub(super) verification: Arc<dyn Verification>,
     /// What is asked of it beyond single records.
     pub(super) index: Arc<dyn Index>,
     /// The register in memory.
@@ -73,7 +73,7 @@ impl Backend {
         Ok(Self {
             store: store.clone(),
             archive: store.clone(),
-            verification: Some(store.clone()),
+            verification: store.clone(),
             index: Arc::new(MemoryIndex(columns.clone())),
             columns,
             bodies,
@@ -97,7 +97,7 @@ impl Backend {
         Ok(Self {
             store: store.clone(),
             archive: store.clone(),
-            verification: None,
+            verification: store.clone(),
             index: Arc::new(store.index()),
             columns: Arc::default(),
             // Another process may have changed the person.

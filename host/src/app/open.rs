@@ -140,7 +140,8 @@ impl App {
             }
             None => Limits::new(clock.clone(), Arc::new(days)),
         });
-        let verifier = Verifier::new(verification, registry.columns.clone(), registry.audit.clone());
+        let in_memory = registry.parted.is_none().then(|| registry.columns.clone());
+        let verifier = Verifier::new(verification, in_memory, registry.audit.clone());
         let audit = AuditKeeper::new(registry.store.clone(), registry.audit.clone());
         let backups = Backups::new(archive, plugins.clone(), registry.audit.clone(), keys_home);
         backups.recall().await.map_err(|error| StartError::Store(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! Looks through the folder of a server that does not run.
+//! Verifies the register of a server that does not run.
 
 mod checkpoints;
 
@@ -6,15 +6,18 @@ use std::path::Path;
 
 use tokio::sync::mpsc::Sender;
 
+use super::backend::postgres_options;
 use super::recovery::open_error;
 use super::{StartError, open::MIB};
 use daftar_domain::config::{Config, StoreBackend};
 use daftar_domain::verification::VerificationEvent;
-use daftar_service::verify::{IN_DATABASE, Pace, verify};
+use daftar_service::verify::{Pace, verify};
+use daftar_store_postgres::PostgresStore;
 use daftar_store_sled::StoppedStore;
 
-/// Looks through the register in a data folder that no server uses. There is nothing in memory then; the checkpoints, of which the
-/// next start would make it, are held against the records.
+/// Verifies the register in a data folder that no server uses, or in the database that the configuration names, whether servers use
+/// that or not. There is nothing in memory then; the checkpoints in the folder, of which the next start would load it, are compared with
+/// the records.
 ///
 /// # Errors
 /// When there is no register in the folder, another process uses it, or its database cannot be opened.
@@ -24,7 +27,10 @@ pub async fn verify_stopped(
     events: Sender<VerificationEvent>,
 ) -> Result<(), StartError> {
     if config.store.backend == StoreBackend::Postgres {
-        return Err(StartError::Store(IN_DATABASE.to_owned()));
+        let store = PostgresStore::open(postgres_options(config)?).await?;
+        let verified = verify(&store, None, Pace::Fast, events).await;
+        store.close().await;
+        return verified.map_err(|error| StartError::Store(error.to_string()));
     }
     let (folder, cache_bytes) = (config.store.folder(data_dir), config.store.cache_mib * MIB);
     let opened = tokio::task::spawn_blocking(move || StoppedStore::open(&folder, cache_bytes)).await;

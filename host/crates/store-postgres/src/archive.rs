@@ -21,7 +21,7 @@ use super::rows::{column, number, signed};
 
 /// The transaction may wait an hour for who takes things slowly; then the database ends it, as it keeps old rows from being cleared
 /// away. One statement is short.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
                      SET LOCAL idle_in_transaction_session_timeout = '1h'; SET LOCAL enable_seqscan = off";
 const LAST: &str = "SELECT register, sequence, code_table_parts, individual, \"group\", program, membership, consent \
                     FROM daftar.last";

@@ -9,6 +9,7 @@ mod behind;
 mod bulk;
 mod codes;
 mod columns;
+mod compare;
 mod entry;
 mod filter;
 mod memberships;
@@ -33,6 +34,7 @@ use tokio_postgres::{Client, Row};
 
 pub(super) use self::apart::Apart;
 pub(super) use self::behind::{Behind, Mending};
+pub(super) use self::compare::{TABLES, differing, rows_and_records};
 use self::row::{key, subject_of, unreadable};
 use self::sees::Sight;
 use self::sql::Parameters;

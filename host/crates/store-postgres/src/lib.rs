@@ -38,6 +38,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod verify;
 mod writer;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -17,7 +17,7 @@ use daftar_index::checkpoint::{CheckpointFile, CheckpointFolder, is_of_another_v
 use daftar_service::verify::{Held, Pace, hold};
 use daftar_store::StoreError;
 use daftar_store::change_log::CHANGES_MAX;
-use daftar_store::verify::Verification;
+use daftar_store::verify::{Verification as _, readable_records, records_at_rest};
 use daftar_store_sled::StoppedStore;
 
 /// Looks at every checkpoint in a data folder. One of another version of daftar, as an upgrade leaves them, is passed over.
@@ -75,8 +75,9 @@ async fn verify_checkpoint(
 
 /// Takes up what was written after a checkpoint, as far as it can be read.
 async fn take_up(store: &StoppedStore, columns: &Arc<Columns>, checkpoint: Sequence) -> Result<(), StoreError> {
+    let values = store.raw_values().await?;
     let mut after = RecordId(0);
-    while let (programs, Some(last)) = store.readable_records(RecordKind::Program, after, SCAN_RECORDS).await? {
+    while let (programs, Some(last)) = readable_records(&values, RecordKind::Program, after, SCAN_RECORDS).await? {
         columns.load(&programs);
         after = last;
     }
@@ -88,7 +89,7 @@ async fn take_up(store: &StoppedStore, columns: &Arc<Columns>, checkpoint: Seque
             let look = move |records: &[ChangedRecord]| {
                 into.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(records);
             };
-            store.look_at_rest(kind, page, Box::new(look)).await?;
+            records_at_rest(store, &values, kind, page, look).await?;
             columns.load(&read.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }

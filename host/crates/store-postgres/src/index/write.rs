@@ -69,16 +69,46 @@ fn columns<R, V: Copy>(rows: &[R], of: impl Fn(&R) -> &[Option<V>]) -> Vec<Vec<O
 
 async fn write_subjects(transaction: &Transaction<'_>, statement: &str, rows: &[SubjectRow]) -> Result<(), Failure> {
     let gained = Gained::of_all(rows.iter().map(|row| &row.terms));
-    let (vectors, more_words) = (column(rows, |row| row.terms.vector()), column(rows, |row| row.terms.more_words()));
-    let names: Vec<Option<&[u8]>> = rows.iter().map(|row| row.name.as_deref()).collect();
-    let (keys, inactive) = (column(rows, |row| row.id), column(rows, |row| row.is_inactive));
-    let instants = column(rows, |row| row.last_updated);
-    let (days, codes) = (columns(rows, |row| row.days.as_slice()), columns(rows, |row| row.codes.as_slice()));
-    let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&keys, &vectors, &more_words, &inactive, &names, &instants];
-    parameters.extend(days.iter().map(|column| column as &(dyn ToSql + Sync)));
-    parameters.extend(codes.iter().map(|column| column as &(dyn ToSql + Sync)));
+    let subjects = Subjects::of(rows);
+    let mut parameters = subjects.parameters();
     parameters.extend([&gained.terms as &(dyn ToSql + Sync), &gained.records]);
     execute(transaction, statement, &parameters).await
+}
+
+/// Rows about people or groups, one array a column.
+pub(super) struct Subjects<'r> {
+    keys: Vec<i64>,
+    vectors: Vec<String>,
+    more_words: Vec<Option<String>>,
+    inactive: Vec<bool>,
+    names: Vec<Option<&'r [u8]>>,
+    instants: Vec<i64>,
+    days: Vec<Vec<Option<i32>>>,
+    codes: Vec<Vec<Option<i64>>>,
+}
+
+impl<'r> Subjects<'r> {
+    pub(super) fn of(rows: &'r [SubjectRow]) -> Self {
+        Self {
+            keys: column(rows, |row| row.id),
+            vectors: column(rows, |row| row.terms.vector()),
+            more_words: column(rows, |row| row.terms.more_words()),
+            inactive: column(rows, |row| row.is_inactive),
+            names: rows.iter().map(|row| row.name.as_deref()).collect(),
+            instants: column(rows, |row| row.last_updated),
+            days: columns(rows, |row| row.days.as_slice()),
+            codes: columns(rows, |row| row.codes.as_slice()),
+        }
+    }
+
+    /// The columns, in the order of [`Columns`](super::columns::Columns).
+    pub(super) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
+        let Self { keys, vectors, more_words, inactive, names, instants, days, codes } = self;
+        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![keys, vectors, more_words, inactive, names, instants];
+        parameters.extend(days.iter().map(|column| column as &(dyn ToSql + Sync)));
+        parameters.extend(codes.iter().map(|column| column as &(dyn ToSql + Sync)));
+        parameters
+    }
 }
 
 /// Writes who belongs to groups whose members have no rows.
@@ -89,25 +119,72 @@ async fn write_members(transaction: &Transaction<'_>, rows: Vec<MemberRow>, copi
     if rows.len() >= copied_min {
         return bulk::members(rows).write(transaction).await;
     }
-    let parameters: [&(dyn ToSql + Sync); 7] = [
-        &column(&rows, |row| row.group),
-        &column(&rows, |row| row.place),
-        &column(&rows, |row| row.individual),
-        &column(&rows, |row| row.role),
-        &column(&rows, |row| row.first_day),
-        &column(&rows, |row| row.last_day),
-        &column(&rows, |row| row.is_set_aside),
-    ];
-    execute(transaction, statements::MEMBERS, &parameters).await
+    execute(transaction, statements::MEMBERS, &Members::of(&rows).parameters()).await
+}
+
+/// Rows about members of groups, one array a column.
+pub(super) struct Members {
+    groups: Vec<i64>,
+    places: Vec<i32>,
+    individuals: Vec<i64>,
+    roles: Vec<Option<i64>>,
+    first_days: Vec<i32>,
+    last_days: Vec<i32>,
+    set_aside: Vec<bool>,
+}
+
+impl Members {
+    pub(super) fn of(rows: &[MemberRow]) -> Self {
+        Self {
+            groups: column(rows, |row| row.group),
+            places: column(rows, |row| row.place),
+            individuals: column(rows, |row| row.individual),
+            roles: column(rows, |row| row.role),
+            first_days: column(rows, |row| row.first_day),
+            last_days: column(rows, |row| row.last_day),
+            set_aside: column(rows, |row| row.is_set_aside),
+        }
+    }
+
+    pub(super) fn parameters(&self) -> [&(dyn ToSql + Sync); 7] {
+        let Self { groups, places, individuals, roles, first_days, last_days, set_aside } = self;
+        [groups, places, individuals, roles, first_days, last_days, set_aside]
+    }
 }
 
 async fn write_memberships(transaction: &Transaction<'_>, rows: &[MembershipRow]) -> Result<(), Failure> {
-    let (keys, instants) = (column(rows, |row| row.id), column(rows, |row| row.last_updated));
-    let (beneficiaries, programs) = (column(rows, |row| row.beneficiary), column(rows, |row| row.program));
-    let (statuses, days) = (column(rows, |row| row.status), columns(rows, |row| row.days.as_slice()));
-    let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&keys, &beneficiaries, &programs, &statuses, &instants];
-    parameters.extend(days.iter().map(|column| column as &(dyn ToSql + Sync)));
-    execute(transaction, &statements::MEMBERSHIPS, &parameters).await
+    execute(transaction, &statements::MEMBERSHIPS, &Memberships::of(rows).parameters()).await
+}
+
+/// Rows about memberships in programs, one array a column.
+pub(super) struct Memberships {
+    keys: Vec<i64>,
+    beneficiaries: Vec<i64>,
+    programs: Vec<i64>,
+    statuses: Vec<i16>,
+    instants: Vec<i64>,
+    days: Vec<Vec<Option<i32>>>,
+}
+
+impl Memberships {
+    pub(super) fn of(rows: &[MembershipRow]) -> Self {
+        Self {
+            keys: column(rows, |row| row.id),
+            beneficiaries: column(rows, |row| row.beneficiary),
+            programs: column(rows, |row| row.program),
+            statuses: column(rows, |row| row.status),
+            instants: column(rows, |row| row.last_updated),
+            days: columns(rows, |row| row.days.as_slice()),
+        }
+    }
+
+    /// The columns, in the order of [`Columns`](super::columns::Columns).
+    pub(super) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
+        let Self { keys, beneficiaries, programs, statuses, instants, days } = self;
+        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![keys, beneficiaries, programs, statuses, instants];
+        parameters.extend(days.iter().map(|column| column as &(dyn ToSql + Sync)));
+        parameters
+    }
 }
 
 async fn write_consents(transaction: &Transaction<'_>, page: &[Arc<Consent>]) -> Result<(), Failure> {

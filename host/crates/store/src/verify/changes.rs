@@ -4,20 +4,22 @@
 
 use std::collections::BTreeMap;
 
-use super::finding;
-use super::look::{Look, strange_key, undecodable};
-use crate::keys;
+use super::{RawValue, RawValues, Table, finding, name, undecodable};
+use crate::record::change::{self, Touched};
+use daftar_domain::client::ClientId;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::verification::{Finding, Part, Remedy, number_name};
-use daftar_store::record::change::{self, Touched};
 
-/// Says of a record that it was met.
+/// How many writes are read at once that were made since.
+const CATCH_UP_VALUES: usize = 512;
+
+/// Says of a record that it was seen.
 const SEEN: u32 = 1 << 31;
 
 /// How many writes made each record what it is.
 #[derive(Default)]
 pub(super) struct Changes {
-    /// The last write that was looked at.
+    /// The last write that was checked.
     last: u64,
     /// Versions by kind and key.
     versions: BTreeMap<RecordKind, Vec<u32>>,
@@ -34,10 +36,7 @@ impl Changes {
     }
 
     /// Takes a write up.
-    pub(super) fn see(&mut self, look: &Look, key: &[u8], value: &[u8]) -> Vec<Finding> {
-        let Some(number) = keys::number_of(key).filter(|number| keys::by_number(keys::CHANGE, *number) == key) else {
-            return vec![strange_key(Part::Changes, key)];
-        };
+    pub(super) fn see(&mut self, values: &dyn RawValues, number: u64, value: &[u8]) -> Vec<Finding> {
         let mut findings = Vec::new();
         let missing = number.saturating_sub(self.last).saturating_sub(1);
         if missing > 0 {
@@ -54,7 +53,7 @@ impl Changes {
         match change::decode(value) {
             Ok(touched) => {
                 for touched in touched {
-                    findings.extend(self.touch(look, number, &touched));
+                    findings.extend(self.touch(values, number, &touched));
                 }
             }
             Err(error) => {
@@ -65,12 +64,11 @@ impl Changes {
         findings
     }
 
-    fn touch(&mut self, look: &Look, number: u64, touched: &Touched) -> Option<Finding> {
+    fn touch(&mut self, values: &dyn RawValues, number: u64, touched: &Touched) -> Option<Finding> {
         let (kind, id, version) = match touched {
             Touched::Record(kind, id, version) => (*kind, *id, *version),
             Touched::Client(id) => {
-                let key = daftar_domain::client::ClientId::parse(id).ok().map(|id| keys::client(&id));
-                let is_there = key.is_some_and(|key| look.has(&key).unwrap_or(true));
+                let is_there = ClientId::parse(id).is_ok_and(|id| values.has_client(&id).unwrap_or(true));
                 let problem = format!("write {number} names it, and it is not there");
                 let gone = || finding(Part::Clients, format!("client `{id}`"), problem, Remedy::Restore);
                 return (!is_there).then(gone);
@@ -79,7 +77,7 @@ impl Changes {
         if self.is_given_up {
             return None;
         }
-        if id.0 == 0 || id.0 > self.greatest(look, kind, id) {
+        if id.0 == 0 || id.0 > self.greatest(values, kind, id) {
             let problem = format!("write {number} made its version {version}, and it is not there");
             return Some(finding(Part::Records, number_name(kind, id), problem, Remedy::Restore));
         }
@@ -95,25 +93,31 @@ impl Changes {
             return None;
         }
         let problem = format!("write {number} made its version {version} where version {expected} was next");
-        Some(finding(Part::Changes, look.name(kind, id), problem, Remedy::Restore))
+        Some(finding(Part::Changes, name(values, kind, id), problem, Remedy::Restore))
     }
 
     /// The greatest number of a record of that kind, no less than it was when one of that number was asked for.
-    fn greatest(&mut self, look: &Look, kind: RecordKind, asked: RecordId) -> u64 {
+    fn greatest(&mut self, values: &dyn RawValues, kind: RecordKind, asked: RecordId) -> u64 {
         let known = self.greatest.entry(kind).or_default();
         if *known < asked.0 {
-            *known = look.last_number(&keys::record_prefix(kind)).unwrap_or_default();
+            *known = values.last_number(Table::Records(kind)).unwrap_or_default();
         }
         *known
     }
 
-    /// Takes up the writes since the last one that was looked at.
-    pub(super) fn catch_up(&mut self, look: &Look) -> Vec<Finding> {
+    /// Reads the writes since the last one that was checked.
+    pub(super) fn catch_up(&mut self, values: &dyn RawValues) -> Vec<Finding> {
         let mut findings = Vec::new();
-        let last = keys::by_number(keys::CHANGE, self.last);
-        for entry in look.after(&[keys::CHANGE], Some(&last)) {
-            let Ok((key, value)) = entry else { break };
-            findings.extend(self.see(look, &key, &value));
+        let mut after = Some(self.last.to_be_bytes().to_vec());
+        while let Some(from) = after {
+            let page = values.page(Table::Changes, Some(&from), CATCH_UP_VALUES);
+            for value in page.values {
+                match value {
+                    RawValue::Numbered(number, value) => findings.extend(self.see(values, number, &value)),
+                    other => findings.extend(checked(other)),
+                }
+            }
+            after = page.next;
         }
         findings
     }
@@ -156,5 +160,13 @@ impl Changes {
             finding(Part::Records, number_name(kind, RecordId(id)), problem, Remedy::Restore)
         });
         findings.collect()
+    }
+}
+
+/// What the backend found by itself.
+fn checked(value: RawValue) -> Option<Finding> {
+    match value {
+        RawValue::Checked(finding) => finding,
+        _ => None,
     }
 }

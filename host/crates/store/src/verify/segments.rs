@@ -1,15 +1,16 @@
 //! Summaries of the audit log, held against the lines that they sum up.
 
-use super::finding;
-use super::look::{Look, strange_key, undecodable};
-use crate::keys;
+use super::{RawValue, RawValues, Table, finding, undecodable};
+use crate::record;
+use crate::record::audit_segment::AuditSegment;
+use crate::record::instant::milliseconds;
+use crate::segment;
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::audit::query::AuditQuery;
 use daftar_domain::verification::{Finding, Part, Remedy};
-use daftar_store::record;
-use daftar_store::record::audit_segment::AuditSegment;
-use daftar_store::record::instant::milliseconds;
-use daftar_store::segment;
+
+/// How many values of the audit log are read at once.
+const VALUES_AT_ONCE: usize = 256;
 
 /// The summaries in their order.
 #[derive(Default)]
@@ -18,7 +19,7 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    /// Takes up the next one; one that cannot be read is told of by [`inspect`].
+    /// Takes up the next one; one that cannot be read is reported by [`check`].
     pub(super) fn see(&mut self, value: &[u8]) -> Option<Finding> {
         let segment = record::audit_segment::decode(value).ok()?;
         let overlaps = segment.first <= self.last;
@@ -35,10 +36,8 @@ fn problem(last: u64, problem: impl Into<String>) -> Finding {
     finding(Part::AuditSummaries, name(last), problem, Remedy::Restore)
 }
 
-/// Looks at a summary.
-pub(super) fn inspect(look: &Look, key: &[u8], value: &[u8]) -> Vec<Finding> {
-    let number = keys::number_of(key).filter(|number| keys::by_number(keys::AUDIT_SEGMENT, *number) == key);
-    let Some(number) = number else { return vec![strange_key(Part::AuditSummaries, key)] };
+/// Checks a summary that is stored under the number of its last value.
+pub(super) fn check(values: &dyn RawValues, number: u64, value: &[u8]) -> Vec<Finding> {
     let segment = match record::audit_segment::decode(value) {
         Ok(segment) => segment,
         Err(error) => return vec![undecodable(Part::AuditSummaries, name(number), &error)],
@@ -49,33 +48,42 @@ pub(super) fn inspect(look: &Look, key: &[u8], value: &[u8]) -> Vec<Finding> {
             format!("it says that it sums up the values {} to {}", segment.first, segment.last),
         )];
     }
-    let (mut values, mut lines) = (0_u64, 0_u64);
-    let before_first = segment.first.checked_sub(1).map(|before| keys::by_number(keys::AUDIT, before));
-    for entry in look.after(&[keys::AUDIT], before_first.as_deref()) {
-        let (key, value) = match entry {
-            Ok(entry) => entry,
-            Err(unreadable) => return vec![unreadable],
-        };
-        if keys::number_of(&key).is_none_or(|at| at > segment.last) {
-            break;
+    let (mut found, mut lines) = (0_u64, 0_u64);
+    let mut after = segment.first.checked_sub(1);
+    while let Some(from) = after.filter(|last| *last < segment.last) {
+        let page = values.page(Table::Audit, Some(&from.to_be_bytes()), VALUES_AT_ONCE);
+        after = None;
+        for value in page.values {
+            let RawValue::Numbered(at, value) = value else { continue };
+            if at > segment.last {
+                after = None;
+                break;
+            }
+            after = page.next.is_some().then_some(at);
+            found = found.saturating_add(1);
+            // A value that cannot be read is reported where the audit log is checked.
+            let Ok(of_value) = record::audit::decode(&value) else { return Vec::new() };
+            lines = lines.saturating_add(of_value.len() as u64);
+            if let Some(line) = of_value.iter().find(|line| !sums_up(&segment, line)) {
+                return vec![problem(
+                    number,
+                    format!("a search would pass over a line of {} that it sums up", line.at),
+                )];
+            }
         }
-        values = values.saturating_add(1);
-        // A value that cannot be read is told of where the lines are looked through.
-        let Ok(of_value) = record::audit::decode(&value) else { return Vec::new() };
-        lines = lines.saturating_add(of_value.len() as u64);
-        if let Some(line) = of_value.iter().find(|line| !sums_up(&segment, line)) {
-            return vec![problem(number, format!("a search would pass over a line of {} that it sums up", line.at))];
+        if let Some(unreadable) = page.unreadable {
+            return vec![unreadable];
         }
     }
-    // Lines that are old enough are removed before their summary is.
-    let is_whole = values == segment.last.saturating_sub(segment.first).saturating_add(1);
+    // Lines that are old enough are removed before their summary is. On PostgreSQL numbers have gaps.
+    let is_whole = found == segment.last.saturating_sub(segment.first).saturating_add(1);
     if is_whole && lines != segment.lines {
         return vec![problem(number, format!("it sums up {} lines, and there are {lines}", segment.lines))];
     }
     Vec::new()
 }
 
-/// Whether searches for what a line names look at the stretch.
+/// Whether searches for what a line names read the segment.
 fn sums_up(segment: &AuditSegment, line: &AuditEntry) -> bool {
     let at = milliseconds(line.at);
     let query = |target: Option<String>| AuditQuery {

@@ -2,31 +2,27 @@
 
 use std::cell::Cell;
 
-use super::finding;
-use super::look::{Look, strange_key, undecodable};
-use crate::keys;
+use super::{RawValues, Table, finding, readable_record, undecodable};
+use crate::StoreError;
+use crate::audit_log::REMOVAL_PASSED_OVER_MAX;
+use crate::record;
+use crate::record::setting::{SettingKind, key_bytes};
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::code::CodedValue;
+use daftar_domain::idempotency::RequestName;
 use daftar_domain::verification::{Finding, Part, Remedy, number_name};
-use daftar_store::audit_log::REMOVAL_PASSED_OVER_MAX;
-use daftar_store::record;
-use daftar_store::record::setting::SettingKind;
 
 /// How many numbers the table of codes has given.
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct CodeNumbers {
     parts: Cell<u64>,
     codes: Cell<u64>,
     editions: Cell<u64>,
 }
 
-impl Table {
+impl CodeNumbers {
     /// Takes up the next part of the table.
-    pub(super) fn see(&mut self, key: &[u8], value: &[u8]) -> Vec<Finding> {
-        let Some(number) = keys::number_of(key).filter(|number| keys::by_number(keys::CODE_TABLE, *number) == key)
-        else {
-            return vec![strange_key(Part::Codes, key)];
-        };
+    pub(super) fn see(&mut self, number: u64, value: &[u8]) -> Vec<Finding> {
         let mut findings = Vec::new();
         let missing = number.saturating_sub(self.parts.get());
         if missing > 0 {
@@ -49,16 +45,16 @@ impl Table {
     }
 
     /// Whether a code that a record uses has its numbers from the table.
-    pub(super) fn knows(&self, look: &Look, code: CodedValue) -> bool {
+    pub(super) fn knows(&self, values: &dyn RawValues, code: CodedValue) -> bool {
         let is_known =
             || u64::from(code.number.0) < self.codes.get() && u64::from(code.edition.0) < self.editions.get();
-        is_known() || (self.take_up_new(look) && is_known())
+        is_known() || (self.take_up_new(values) && is_known())
     }
 
     /// Takes up what was numbered since; says whether there was anything.
-    fn take_up_new(&self, look: &Look) -> bool {
+    fn take_up_new(&self, values: &dyn RawValues) -> bool {
         let mut has_grown = false;
-        while let Ok(Some(value)) = look.get(&keys::by_number(keys::CODE_TABLE, self.parts.get())) {
+        while let Ok(Some(value)) = values.numbered(Table::Codes, self.parts.get()) {
             let Ok(part) = record::code_table::decode(&value) else { return has_grown };
             self.parts.set(self.parts.get().saturating_add(1));
             self.codes.set(self.codes.get().saturating_add(part.codes.len() as u64));
@@ -69,11 +65,8 @@ impl Table {
     }
 }
 
-/// Looks at a request that is remembered.
-pub(super) fn request(look: &Look, key: &[u8], value: &[u8]) -> Vec<Finding> {
-    let Some(name) = keys::request_name(key).filter(|name| keys::request(name) == key) else {
-        return vec![strange_key(Part::Requests, key)];
-    };
+/// Checks an idempotency record.
+pub(super) fn request(values: &dyn RawValues, name: RequestName, value: &[u8]) -> Vec<Finding> {
     let place = format!("a request of client `{}`", name.client);
     let request = match record::remembered::decode(name, value) {
         Ok(request) => request,
@@ -81,8 +74,8 @@ pub(super) fn request(look: &Look, key: &[u8], value: &[u8]) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     for (kind, id, version) in request.answers.iter().filter_map(|answer| answer.record) {
-        let is_there = look.readable_record(kind, id).is_none_or(|record| record.place().2 >= version);
-        if !is_there || look.has(&keys::record(kind, id)) == Ok(false) {
+        let is_there = readable_record(values, kind, id).is_none_or(|record| record.place().2 >= version);
+        if !is_there || values.has_record(kind, id) == Ok(false) {
             let problem = format!("it wrote {} version {version}, which is not there", number_name(kind, id));
             findings.push(finding(Part::Requests, place.clone(), problem, Remedy::Restore));
         }
@@ -95,7 +88,7 @@ const GAPS_MAX: usize = 1_000;
 
 /// The values of the audit log.
 #[derive(Default)]
-pub(super) struct AuditLines {
+pub(super) struct AuditValues {
     last: u64,
     values: usize,
     /// First and last number that is missing, and how many values stand before.
@@ -104,11 +97,8 @@ pub(super) struct AuditLines {
     is_removal_told: bool,
 }
 
-impl AuditLines {
-    pub(super) fn see(&mut self, key: &[u8], value: &[u8]) -> Option<Finding> {
-        let Some(number) = keys::number_of(key).filter(|number| keys::by_number(keys::AUDIT, *number) == key) else {
-            return Some(strange_key(Part::Audit, key));
-        };
+impl AuditValues {
+    pub(super) fn see(&mut self, number: u64, value: &[u8]) -> Option<Finding> {
         if number > self.last.saturating_add(1) && self.gaps.len() < GAPS_MAX {
             self.gaps.push((self.last.saturating_add(1), number.saturating_sub(1), self.values));
         }
@@ -136,12 +126,10 @@ impl AuditLines {
     }
 }
 
-/// Looks at a setting.
-pub(super) fn setting(key: &[u8], value: &[u8]) -> Option<Finding> {
-    let kind = SettingKind::ALL.into_iter().find(|kind| key.starts_with(&keys::setting_prefix(*kind)));
-    let Some(kind) = kind else { return Some(strange_key(Part::Settings, key)) };
+/// Checks a setting.
+pub(super) fn setting(kind: SettingKind, key: &[u8], value: &[u8]) -> Option<Finding> {
     match record::setting::decode(kind, value) {
-        Ok(setting) if keys::setting(&setting.key()) == key => None,
+        Ok(setting) if SettingKind::of(&setting.key()) == kind && key_bytes(&setting.key()) == key => None,
         Ok(_) => {
             let problem = "it is kept under the name of another one";
             Some(finding(Part::Settings, setting_name(kind, key), problem, Remedy::Restore))
@@ -152,54 +140,21 @@ pub(super) fn setting(key: &[u8], value: &[u8]) -> Option<Finding> {
 
 /// What a setting is called: nothing in it is of a person.
 fn setting_name(kind: SettingKind, key: &[u8]) -> String {
-    let what = kind.name();
-    let name = key.get(2..).unwrap_or_default();
-    let shown: String = String::from_utf8_lossy(name).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    format!("{what} `{}`", shown.trim_end())
+    let shown: String = String::from_utf8_lossy(key).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("{} `{}`", kind.name(), shown.trim_end())
 }
 
-/// Looks at a client.
-pub(super) fn client(key: &[u8], value: &[u8]) -> Option<Finding> {
-    let name = || format!("client `{}`", String::from_utf8_lossy(key.get(1..).unwrap_or_default()));
+/// Checks a client.
+pub(super) fn client(id: &str, value: &[u8]) -> Option<Finding> {
+    let name = format!("client `{id}`");
     match record::client::decode(value) {
-        Ok(client) if keys::client(&client.id) == key => None,
-        Ok(_) => Some(finding(Part::Clients, name(), "it is kept under the id of another one", Remedy::Restore)),
-        Err(error) => Some(undecodable(Part::Clients, name(), &error)),
+        Ok(client) if client.id.as_str() == id => None,
+        Ok(_) => Some(finding(Part::Clients, name, "it is kept under the id of another one", Remedy::Restore)),
+        Err(error) => Some(undecodable(Part::Clients, name, &error)),
     }
 }
 
-/// Looks at a counter.
-pub(super) fn counter(key: &[u8], value: &[u8]) -> Option<Finding> {
-    let Some(name) = key.get(1..).and_then(|name| str::from_utf8(name).ok()) else {
-        return Some(strange_key(Part::Counters, key));
-    };
-    let error = record::counter::decode(value).err()?;
-    Some(undecodable(Part::Counters, format!("counter `{name}`"), &error))
-}
-
-/// What begins a key of ours.
-const KNOWN: [u8; 13] = [
-    keys::AUDIT,
-    keys::AUDIT_SEGMENT,
-    keys::CLIENT,
-    keys::SETTING,
-    keys::HISTORY,
-    keys::IDENTIFIER,
-    keys::REQUEST,
-    keys::COUNTER,
-    keys::OPEN_MEMBERSHIP,
-    keys::PHOTO,
-    keys::RECORD,
-    keys::CHANGE,
-    keys::CODE_TABLE,
-];
-
-/// Looks at a key of whatever kind.
-pub(super) fn other(key: &[u8], value: &[u8]) -> Option<Finding> {
-    if key == keys::REGISTER {
-        let error = record::register::decode(value).err()?;
-        return Some(undecodable(Part::Files, "the id of the register", &error));
-    }
-    let is_known = key == keys::FORMAT || key.first().is_some_and(|first| KNOWN.contains(first));
-    (!is_known).then(|| strange_key(Part::Files, key))
+/// Checks a counter.
+pub(super) fn counter(name: &str, error: Option<&StoreError>) -> Option<Finding> {
+    error.map(|error| undecodable(Part::Counters, format!("counter `{name}`"), error))
 }

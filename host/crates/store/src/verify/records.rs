@@ -5,20 +5,18 @@ use std::ops::Range;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::finding;
-use super::look::{Look, strange_key, undecodable};
 use super::walk::Walk;
-use crate::keys;
+use super::{RawValues, finding, name, undecodable};
+use crate::{IdentifierOwner, record};
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::code::CodedValue;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::PhotoReference;
-use daftar_domain::program_membership::ProgramMembershipRecord;
+use daftar_domain::program_membership::{MembershipSlot, ProgramMembershipRecord};
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::schema::{self, Kind};
 use daftar_domain::value::{Reference, Value, in_order};
 use daftar_domain::verification::{Finding, Part, Remedy, identifier_name, number_name, record_name};
-use daftar_store::{IdentifierOwner, record};
 
 /// How much earlier than the version before a version may say that it was written: requests overtake one another, and clocks are
 /// put right.
@@ -35,21 +33,27 @@ pub(super) fn missing(kind: RecordKind, numbers: &Range<u64>) -> Finding {
     finding(Part::Records, place, "there are records before and after, and this is missing", Remedy::Restore)
 }
 
-/// Looks at a record with everything that hangs on it.
-pub(super) fn inspect_record(walk: &Walk, look: &Look, kind: RecordKind, id: RecordId, value: &[u8]) -> Vec<Finding> {
+/// Checks a record with everything that belongs to it.
+pub(super) fn check_record(
+    walk: &Walk,
+    values: &dyn RawValues,
+    kind: RecordKind,
+    id: RecordId,
+    value: &[u8],
+) -> Vec<Finding> {
     let present = match record::decode_any(kind, id, value) {
         Ok(present) => present,
         Err(error) => return vec![undecodable(Part::Records, number_name(kind, id), &error)],
     };
-    let mut inspection = Inspection { walk, look, name: record_name(&present), findings: Vec::new() };
+    let mut inspection = Inspection { walk, values, name: record_name(&present), findings: Vec::new() };
     inspection.present(&present);
     inspection.findings
 }
 
-/// One record that is looked at.
+/// One record that is checked.
 struct Inspection<'i> {
     walk: &'i Walk,
-    look: &'i Look,
+    values: &'i dyn RawValues,
     name: String,
     findings: Vec<Finding>,
 }
@@ -91,13 +95,8 @@ impl Inspection<'_> {
     fn history(&mut self, present: &ChangedRecord, carried: &mut BTreeMap<IdentifierKey, bool>) {
         let (kind, id, version) = present.place();
         let (mut expected, mut before) = (VersionId::FIRST, None);
-        let look = self.look.clone();
-        for entry in look.after(&keys::history_prefix(kind, id), None) {
-            let Some((key, value)) = self.read(entry) else { return };
-            let Some((_, _, at)) = keys::read::version_of(&key) else {
-                self.findings.push(strange_key(Part::History, &key));
-                continue;
-            };
+        let Some(older) = self.read(self.values.versions(kind, id)) else { return };
+        for (at, value) in older {
             if at >= version {
                 let problem = format!("an older version {at} is kept of a record at version {version}");
                 self.tell(Part::History, problem, Remedy::Restore);
@@ -148,10 +147,9 @@ impl Inspection<'_> {
 
     /// Whether the table of identifiers names the record.
     fn owner(&mut self, kind: RecordKind, id: RecordId, key: &IdentifierKey, is_open: bool) {
-        let Some(bytes) = self.read(self.look.get(&keys::identifier(kind, key))) else { return };
-        let owners = bytes.map(|bytes| record::identifier::decode(&bytes)).transpose();
-        // A list that cannot be read is told of where the identifiers are looked through.
-        let Ok(owners) = owners else { return };
+        let Some(owners) = self.read(self.values.owners(kind, key)) else { return };
+        // A list that cannot be read is reported where the identifiers are checked.
+        let Ok(owners) = owners.transpose() else { return };
         let owner = owners.unwrap_or_default().into_iter().find(|owner| owner.id == id);
         let of = format!("its identifier of system `{}`", key.system);
         match owner {
@@ -168,7 +166,7 @@ impl Inspection<'_> {
     /// What a version says: its codes and its photo.
     fn content(&mut self, record: &ChangedRecord, version: Option<VersionId>) {
         let of = version.map(|version| format!(" of version {version}")).unwrap_or_default();
-        let unknown = codes_of(record).into_iter().find(|code| !self.walk.table.knows(self.look, *code));
+        let unknown = codes_of(record).into_iter().find(|code| !self.walk.codes.knows(self.values, *code));
         if let Some(code) = unknown {
             let (number, edition) = (code.number.0, code.edition.0);
             let problem = format!(
@@ -182,19 +180,13 @@ impl Inspection<'_> {
     }
 
     fn photo(&mut self, photo: PhotoReference, of: &str) {
-        let Some(first) = self.read(self.look.get(&keys::photo_part(photo.digest, 0))) else { return };
-        let parts = first.and_then(|first| record::photo::decode_part(&first).ok()).map(|(parts, _)| parts);
-        match parts {
-            None => self.tell(Part::Photos, format!("the photo{of} is not there"), Remedy::Restore),
-            Some(parts) if !record::photo::can_be_kept_in(parts, photo.length) => {
-                self.tell(
-                    Part::Photos,
-                    format!("the photo{of} has another length than the record says"),
-                    Remedy::Restore,
-                );
-            }
-            Some(_) => {}
-        }
+        let Some(has_length) = self.read(self.values.has_length(photo)) else { return };
+        let problem = match has_length {
+            None => format!("the photo{of} is not there"),
+            Some(false) => format!("the photo{of} has another length than the record says"),
+            Some(true) => return,
+        };
+        self.tell(Part::Photos, problem, Remedy::Restore);
     }
 
     /// The records that it names.
@@ -212,10 +204,9 @@ impl Inspection<'_> {
         }
         if let ChangedRecord::ProgramMembership(membership) = record {
             let details = &membership.details;
-            let slot = self.look.get(&keys::open_membership(details.slot()));
-            let Some(slot) = self.read(slot) else { return };
-            // A slot that cannot be read is told of where the slots are looked through.
-            let Ok(holder) = slot.map(|slot| record::open_membership::decode(&slot)).transpose() else { return };
+            let Some(holder) = self.read(self.values.holder(details.slot())) else { return };
+            // A slot that cannot be read is reported where the slots are checked.
+            let Ok(holder) = holder.transpose() else { return };
             let is_holder = holder.flatten() == Some(membership.id);
             if is_holder != details.status().is_open() {
                 let kept = if is_holder { "open" } else { "not open" };
@@ -226,7 +217,7 @@ impl Inspection<'_> {
     }
 
     fn reference(&mut self, kind: RecordKind, id: RecordId, field: &str) {
-        if self.read(self.look.has(&keys::record(kind, id))) == Some(false) {
+        if self.read(self.values.has_record(kind, id)) == Some(false) {
             let problem = format!("its `{field}` is {}, which is not there", number_name(kind, id));
             self.tell(Part::References, problem, Remedy::Restore);
         }
@@ -262,11 +253,13 @@ fn codes_of(record: &ChangedRecord) -> Vec<CodedValue> {
 }
 
 /// An older version of a record that is not there.
-pub(super) fn orphan_version(look: &Look, key: &[u8]) -> Option<Finding> {
-    let Some((kind, id, version)) = keys::read::version_of(key) else {
-        return Some(strange_key(Part::History, key));
-    };
-    match look.has(&keys::record(kind, id)) {
+pub(super) fn orphan_version(
+    values: &dyn RawValues,
+    kind: RecordKind,
+    id: RecordId,
+    version: VersionId,
+) -> Option<Finding> {
+    match values.has_record(kind, id) {
         Ok(true) => None,
         Ok(false) => {
             let problem = format!("version {version} of it is kept, and it is not there itself");
@@ -276,20 +269,14 @@ pub(super) fn orphan_version(look: &Look, key: &[u8]) -> Option<Finding> {
     }
 }
 
-/// Looks at the owners of an identifier.
-pub(super) fn inspect_identifier(look: &Look, key: &[u8]) -> Vec<Finding> {
-    let Some((kind, identifier)) = keys::read::identifier_of(key) else {
-        return vec![strange_key(Part::Identifiers, key)];
-    };
-    let name = identifier_name(kind, &identifier);
-    let bytes = match look.get(key) {
-        Ok(Some(bytes)) => bytes,
+/// Checks the owners of an identifier.
+pub(super) fn check_identifier(values: &dyn RawValues, kind: RecordKind, key: &IdentifierKey) -> Vec<Finding> {
+    let name = identifier_name(kind, key);
+    let owners = match values.owners(kind, key) {
+        Ok(Some(Ok(owners))) => owners,
+        Ok(Some(Err(error))) => return vec![undecodable(Part::Identifiers, name, &error)],
         Ok(None) => return Vec::new(),
         Err(unreadable) => return vec![unreadable],
-    };
-    let owners = match record::identifier::decode(&bytes) {
-        Ok(owners) => owners,
-        Err(error) => return vec![undecodable(Part::Identifiers, name, &error)],
     };
     let mut findings = Vec::new();
     let mut tell = |problem: String, remedy| findings.push(finding(Part::Identifiers, name.clone(), problem, remedy));
@@ -300,7 +287,7 @@ pub(super) fn inspect_identifier(look: &Look, key: &[u8]) -> Vec<Finding> {
         tell("it is kept for no record".to_owned(), Remedy::Nothing);
     }
     for owner in owners {
-        match carries(look, kind, &identifier, owner) {
+        match carries(values, kind, key, owner) {
             Ok(None) => {}
             Ok(Some((problem, remedy))) => tell(problem, remedy),
             Err(unreadable) => return vec![unreadable],
@@ -311,16 +298,16 @@ pub(super) fn inspect_identifier(look: &Look, key: &[u8]) -> Vec<Finding> {
 
 /// What is wrong where a record is kept as an owner.
 fn carries(
-    look: &Look,
+    values: &dyn RawValues,
     kind: RecordKind,
     key: &IdentifierKey,
     owner: IdentifierOwner,
 ) -> Result<Option<(String, Remedy)>, Finding> {
     let name = number_name(kind, owner.id);
-    let Some(bytes) = look.get(&keys::record(kind, owner.id))? else {
+    let Some(bytes) = values.record(kind, owner.id)? else {
         return Ok(Some((format!("it leads to {name}, which is not there"), Remedy::Restore)));
     };
-    // A record that cannot be read is told of where records are looked through.
+    // A record that cannot be read is reported where records are checked.
     let Ok(record) = record::decode_any(kind, owner.id, &bytes) else { return Ok(None) };
     let has = |record: &ChangedRecord| record.identifiers().iter().any(|identifier| identifier.key == *key);
     let is_open = record.identifiers().iter().any(|identifier| identifier.key == *key && identifier.is_open());
@@ -331,9 +318,8 @@ fn carries(
     if has(&record) {
         return Ok(None);
     }
-    for entry in look.after(&keys::history_prefix(kind, owner.id), None) {
-        let (_, value) = entry?;
-        // As above: it is told of elsewhere.
+    for (_, value) in values.versions(kind, owner.id)? {
+        // As above: it is reported elsewhere.
         if record::decode_any(kind, owner.id, &value).is_ok_and(|old| has(&old)) {
             return Ok(None);
         }
@@ -341,37 +327,33 @@ fn carries(
     Ok(Some((format!("it leads to {name}, which never carried it"), Remedy::Restore)))
 }
 
-/// Looks at what holds a slot.
-pub(super) fn inspect_slot(look: &Look, key: &[u8]) -> Vec<Finding> {
-    let Some(slot) = keys::read::slot_of(key) else { return vec![strange_key(Part::OpenMemberships, key)] };
-    let beneficiary = look.name(slot.beneficiary.kind.record_kind(), slot.beneficiary.id);
-    let name = format!("the open membership of {beneficiary} in {}", look.name(RecordKind::Program, slot.program));
-    let bytes = match look.get(key) {
-        Ok(Some(bytes)) => bytes,
-        Ok(None) => return Vec::new(),
+/// Checks the membership that holds a slot.
+pub(super) fn check_slot(values: &dyn RawValues, slot: MembershipSlot) -> Vec<Finding> {
+    let wrong =
+        |problem: String, remedy| vec![finding(Part::OpenMemberships, slot_name(values, slot), problem, remedy)];
+    let holder = match values.holder(slot) {
+        Ok(Some(Ok(Some(holder)))) => holder,
+        Ok(Some(Ok(None)) | None) => return Vec::new(),
+        Ok(Some(Err(error))) => return vec![undecodable(Part::OpenMemberships, slot_name(values, slot), &error)],
         Err(unreadable) => return vec![unreadable],
     };
-    let holder = match record::open_membership::decode(&bytes) {
-        Ok(Some(holder)) => holder,
-        Ok(None) => return Vec::new(),
-        Err(error) => return vec![undecodable(Part::OpenMemberships, name, &error)],
-    };
-    let membership = match look.get(&keys::record(RecordKind::ProgramMembership, holder)) {
+    let membership = match values.record(RecordKind::ProgramMembership, holder) {
         Ok(membership) => membership,
         Err(unreadable) => return vec![unreadable],
     };
     let of = number_name(RecordKind::ProgramMembership, holder);
     let Some(bytes) = membership else {
-        let problem = format!("it is {of}, which is not there");
-        return vec![finding(Part::OpenMemberships, name, problem, Remedy::Restore)];
+        return wrong(format!("it is {of}, which is not there"), Remedy::Restore);
     };
     match record::fields::decode::<ProgramMembershipRecord>(holder, &bytes) {
         Ok(membership) if membership.details.slot() == slot && membership.details.status().is_open() => Vec::new(),
-        Ok(_) => {
-            let problem = format!("it is {of}, which is not open there");
-            vec![finding(Part::OpenMemberships, name, problem, Remedy::WriteAgain)]
-        }
-        // It is told of where records are looked through.
+        Ok(_) => wrong(format!("it is {of}, which is not open there"), Remedy::WriteAgain),
+        // It is reported where records are checked.
         Err(_) => Vec::new(),
     }
+}
+
+fn slot_name(values: &dyn RawValues, slot: MembershipSlot) -> String {
+    let beneficiary = name(values, slot.beneficiary.kind.record_kind(), slot.beneficiary.id);
+    format!("the open membership of {beneficiary} in {}", name(values, RecordKind::Program, slot.program))
 }
