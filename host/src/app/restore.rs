@@ -1,7 +1,7 @@
-//! Puts a backup back: into an empty data folder that no server uses.
+//! Restores a backup: into an empty data folder that no server uses, or into an empty database, with its keys and plugins in the folder.
 //!
-//! **Invariant:** from before the first thing is written until everything is on disk and was looked at, a marker says that the
-//! folder holds a restore that was not finished. No server opens such a folder: there is never half a register.
+//! **Invariant:** from before the first item is written until everything is on disk, a marker says that the folder holds a restore that
+//! was not finished. No server opens such a folder: there is never half a register. A database has all of it in one transaction.
 
 mod room;
 
@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use tokio::sync::mpsc;
 
 use self::room::PutBack;
+use super::backend::postgres_options;
 use super::open::{MIB, trust as trust_in_plugins};
 use super::verify::verify_stopped;
 use super::{PLUGINS_FOLDER, StartError};
@@ -28,6 +29,7 @@ use daftar_service::backup::{
 };
 use daftar_store::StoreError;
 use daftar_store::archive::Refill;
+use daftar_store_postgres::PostgresRefill;
 use daftar_store_sled::{OpenError, SledRefill};
 
 /// The file that says that the folder holds a restore that was not finished.
@@ -42,11 +44,9 @@ const EVENTS_WAITING: usize = 64;
 /// Why a backup was not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// The settings name a database, and a backup is put back into a folder.
-    #[error(
-        "a backup is restored into a folder, and the settings name a database: restore it without `store.backend = \"postgres\"`, then copy the folder into an empty database with `daftar migrate`"
-    )]
-    IntoDatabase,
+    /// The database cannot be opened, or holds a register.
+    #[error("{0}")]
+    Database(#[from] StartError),
     /// The backup cannot be trusted.
     #[error("{0}")]
     Backup(#[from] BackupProblem),
@@ -146,8 +146,9 @@ pub struct Restored {
     pub findings: VerificationResult,
 }
 
-/// Restores a backup into a data folder, which is made where it does not exist. A backup without keys may be restored beside
-/// the folder `keys` of the old register, put there before. Its signature is judged before anything is written, its plugins by
+/// Restores a backup into a data folder, which is made where it does not exist; where the configuration names a database, records and what
+/// belongs to them go there, and the folder gets the plugins. A backup without keys may be restored beside the folder `keys` of the old
+/// register, put there before. Its signature is judged before anything is written, its plugins by
 /// `[plugins]` of the configuration. `heard` hears how many things were read. At the end the whole register is looked through.
 ///
 /// # Errors
@@ -159,9 +160,6 @@ pub async fn restore(
     trust: RestoreTrust,
     heard: impl FnMut(&Head, u64) + Send + 'static,
 ) -> Result<Restored, RestoreError> {
-    if config.store.backend == StoreBackend::Postgres {
-        return Err(RestoreError::IntoDatabase);
-    }
     let mut peeked = file.try_clone().map_err(BackupProblem::from)?;
     let head = daftar_service::backup::head_of(&mut peeked)?;
     io::Seek::rewind(&mut peeked).map_err(BackupProblem::from)?;
@@ -173,10 +171,15 @@ pub async fn restore(
     if !found.iter().all(may_stay) {
         return Err(RestoreError::Occupied { folder: data_dir.to_owned(), found });
     }
-    let has_keys = head.keys || !found.is_empty();
-    if !found.is_empty() {
-        key_folder::check_all(data_dir).map_err(RestoreError::KeysBeside)?;
+    let keys_home = config.store.keys_home(data_dir);
+    let has_keys_before = found_in(&keys_home)?.iter().any(|name| name == KEY_FOLDER);
+    if has_keys_before && head.keys {
+        return Err(RestoreError::Occupied { folder: keys_home, found: vec![KEY_FOLDER.to_owned()] });
     }
+    if has_keys_before {
+        key_folder::check_all(&keys_home).map_err(RestoreError::KeysBeside)?;
+    }
+    let has_keys = head.keys || has_keys_before;
     let RestoreTrust { backups, pinned } = trust;
     let judged = tokio::task::spawn_blocking(move || backups.judge_file(&mut peeked).map(|judged| (judged, peeked)));
     let judged = judged.await.unwrap_or_else(|error| Err(BackupProblem::Io(error.into())));
@@ -211,9 +214,16 @@ async fn put_all(
     heard: impl FnMut(&Head, u64) + Send + 'static,
     so_far: &mut PutBack,
 ) -> Result<(Contents, Vec<RefusedPlugin>), RestoreError> {
+    let database = match config.store.backend {
+        StoreBackend::Sled => None,
+        StoreBackend::Postgres => Some(open_database(config).await?),
+    };
     mark(data_dir)?;
-    let mut refill: Box<dyn Refill> =
-        Box::new(SledRefill::open(&config.store.folder(data_dir), config.store.cache_mib.saturating_mul(MIB))?);
+    let mut refill: Box<dyn Refill> = match database {
+        Some(refill) => Box::new(refill),
+        None => Box::new(SledRefill::open(&config.store.folder(data_dir), config.store.cache_mib.saturating_mul(MIB))?),
+    };
+    let keys_home = config.store.keys_home(data_dir);
     let folder = data_dir.join(PLUGINS_FOLDER);
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -224,7 +234,7 @@ async fn put_all(
     let mut put_back: Result<(), RestoreError> = Ok(());
     while put_back.is_ok() {
         let Some((items, unpacked)) = reading.next() else { break };
-        put_back = put(items, &mut *refill, &mut plugins, data_dir, &folder).await;
+        put_back = put(items, &mut *refill, &mut plugins, &keys_home, &folder).await;
         if put_back.is_ok() {
             so_far.put = unpacked;
         }
@@ -238,13 +248,20 @@ async fn put_all(
     if verified.is_some_and(|verified| verified != contents.checksum) {
         return Err(BackupProblem::Replaced.into());
     }
-    refill.finish().await?;
     let refused = plugins.finish(&trust, is_authentic).map_err(failed(&folder))?;
+    // A database is committed last: until then nothing has to be taken back.
+    refill.finish().await?;
     unmark(data_dir)?;
     Ok((contents, refused))
 }
 
-/// Looks through what was restored.
+/// Opens the database that the configuration names, which must not hold a register.
+async fn open_database(config: &Config) -> Result<PostgresRefill, StartError> {
+    config.store.postgres.check_common_dir().map_err(StartError::Input)?;
+    Ok(PostgresRefill::open(postgres_options(config)?).await?)
+}
+
+/// Verifies what was restored.
 async fn looked_through(config: &Config, data_dir: &Path) -> Result<VerificationResult, RestoreError> {
     let (events, mut told) = mpsc::channel(EVENTS_WAITING);
     let count = async {
@@ -263,7 +280,7 @@ async fn put(
     items: Vec<Item>,
     refill: &mut dyn Refill,
     plugins: &mut LibraryRefill,
-    data_dir: &Path,
+    keys_home: &Path,
     folder: &Path,
 ) -> Result<(), RestoreError> {
     let mut entries = Vec::with_capacity(items.len());
@@ -271,7 +288,7 @@ async fn put(
         match item {
             Item::Kept(entry) => entries.push(entry),
             Item::Key { name, text } => {
-                key_folder::put(data_dir, &name, &text)?;
+                key_folder::put(keys_home, &name, &text)?;
             }
             Item::PluginList { bytes } => plugins.put_list(bytes),
             Item::PluginPart { digest, bytes, .. } => {

@@ -196,7 +196,8 @@ impl From<StartError> for CliError {
 impl From<&RestoreError> for ErrorKind {
     fn from(error: &RestoreError) -> Self {
         match error {
-            RestoreError::Backup(_) | RestoreError::IntoDatabase => Self::Input,
+            RestoreError::Backup(_) => Self::Input,
+            RestoreError::Database(error) => error.into(),
             RestoreError::Occupied { .. } | RestoreError::Folder { .. } | RestoreError::NoRoom { .. } => Self::Output,
             RestoreError::Unfinished(_)
             | RestoreError::Keys(_)

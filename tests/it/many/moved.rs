@@ -125,15 +125,15 @@ fn a_register_moves_into_postgresql_and_back_and_answers_as_before() {
     let (data_dir, client, before) = embedded(folder.path());
     let database = Arc::new(Database::shared());
     let settings = postgres::settings(&data_dir, &database.url(), None, "");
-    let migrate = |from: &str, to: &str, data_dir: &Path, more: &[&str]| {
+    let migrate = |data_dir: &Path, arguments: &[&str]| {
         let config = settings.to_str().expect("a path is UTF-8");
-        process::run(data_dir, &[&["migrate", "--from", from, "--to", to, "--json", "--config", config], more].concat())
+        process::run(data_dir, &[&["migrate"], arguments, &["--json", "--config", config]].concat())
     };
-    let moved = migrate("sled", "postgres", &data_dir, &[]).expect_success().json();
+    let moved = migrate(&data_dir, &["fill", "--to", "postgres"]).expect_success().json();
     assert_eq!((&moved["differences"], &moved["told"]), (&json!(0), &json!([])));
     assert_eq!(moved["same"]["individuals"], PEOPLE);
     assert!(moved["same"]["audit_values"].as_u64().is_some_and(|values| values > 0), "{moved}");
-    let again = migrate("sled", "postgres", &data_dir, &[]);
+    let again = migrate(&data_dir, &["fill", "--to", "postgres"]);
     assert!(again.code != 0 && again.stderr.contains("holds a register"), "{again:?}");
 
     let mut processes = Processes::start_on(database, 0, "");
@@ -144,7 +144,7 @@ fn a_register_moves_into_postgresql_and_back_and_answers_as_before() {
     for number in 0..3 {
         assert_eq!(answers(&processes.at(number, &client)), before, "process {number}");
     }
-    assert!(migrate("sled", "postgres", &data_dir, &["--compare"]).code != 0, "clients' counts have gone on");
+    assert!(migrate(&data_dir, &["compare"]).code != 0, "clients' counts have gone on");
 
     // What is written now is in the next preview, whichever process makes it.
     let (first, second) = (processes.at(0, &client), processes.at(1, &client));
@@ -162,7 +162,7 @@ fn a_register_moves_into_postgresql_and_back_and_answers_as_before() {
         assert_eq!(processes.stop(number).0.code, 0);
     }
     let back = folder.path().join("back");
-    let returned = migrate("postgres", "sled", &back, &[]).expect_success().json();
+    let returned = migrate(&back, &["fill", "--to", "sled"]).expect_success().json();
     assert_eq!((&returned["differences"], &returned["same"]["individuals"]), (&json!(0), &json!(PEOPLE + 2)));
 }
 
