@@ -12,32 +12,13 @@ use super::backend::postgres_options;
 use super::open::MIB;
 use super::recovery::open_error;
 use super::restore::cause_of;
-use daftar_domain::config::Config;
+use daftar_domain::config::{Config, StoreBackend};
 use daftar_service::backup::{BackupFile, BackupProblem};
 use daftar_service::migrate::{CatchUpError, CaughtUp, Comparison, Counts, catch_up, compare, compare_since, copy};
 use daftar_store::StoreError;
 use daftar_store::archive::{Archive, Held, Mark, Refill, Snapshot};
-use daftar_store_postgres::{OpenError as DatabaseError, PostgresCatchUp, PostgresRefill, PostgresStore};
+use daftar_store_postgres::{OpenError as DatabaseError, PostgresRefill, PostgresStore};
 use daftar_store_sled::{OpenError as FolderError, SledOptions, SledRefill, SledStore};
-
-/// One of two ends of a move.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// The data folder.
-    Sled,
-    /// The database of the configuration `[store.postgres]`.
-    Postgres,
-}
-
-impl End {
-    /// The end from which a register moves to this one.
-    fn other(self) -> Self {
-        match self {
-            Self::Sled => Self::Postgres,
-            Self::Postgres => Self::Sled,
-        }
-    }
-}
 
 /// What is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +26,7 @@ pub enum Action {
     /// An end without a register is filled with everything in the other end, or with a backup; then both are compared.
     Fill {
         /// The end that is filled.
-        to: End,
+        to: StoreBackend,
         /// What it is filled from; absent where that is the other end.
         backup: Option<PathBuf>,
     },
@@ -136,8 +117,10 @@ pub async fn migrate(
     let (source, to, is_filled) = match action {
         Action::CatchUp => return caught_up(config, data_dir, heard).await,
         Action::Fill { to, backup: Some(path) } => (Source::Backup(BackupFile(path)), to, true),
-        Action::Fill { to, backup: None } => (Source::Store(open(config, data_dir, to.other()).await?), to, true),
-        Action::Compare => (Source::Store(open(config, data_dir, End::Sled).await?), End::Postgres, false),
+        Action::Fill { to, backup: None } => (Source::Store(open(config, data_dir, other(to)).await?), to, true),
+        Action::Compare => {
+            (Source::Store(open(config, data_dir, StoreBackend::Sled).await?), StoreBackend::Postgres, false)
+        }
     };
     let wrong = |error: StoreError| source.problem(error);
     let copied = if is_filled {
@@ -161,7 +144,7 @@ async fn caught_up(
     mut heard: impl FnMut(Step, u64, u64),
 ) -> Result<Migrated, MigrateError> {
     let source = open_folder(config, data_dir).await?;
-    let to = PostgresCatchUp::open(postgres_options(config)?).await?;
+    let to = PostgresRefill::catch_up(postgres_options(config)?).await?;
     let catching = |held: &Held, mark: &Mark, items| heard(Step::CatchingUp, since(held, mark), items);
     let caught_up = catch_up(&source, to, catching).await?;
     let target = PostgresStore::open(postgres_options(config)?).await?;
@@ -169,6 +152,14 @@ async fn caught_up(
     let comparing = |mark: &Mark, items| heard(Step::Comparing, since(held, mark).saturating_mul(2), items);
     let comparison = compare_since(&source, &target, held, comparing).await?;
     Ok(Migrated { copied: None, caught_up: Some(caught_up), comparison })
+}
+
+/// Where a register comes from that goes to this backend.
+fn other(backend: StoreBackend) -> StoreBackend {
+    match backend {
+        StoreBackend::Sled => StoreBackend::Postgres,
+        StoreBackend::Postgres => StoreBackend::Sled,
+    }
 }
 
 /// What a register is copied from.
@@ -211,10 +202,10 @@ fn about(mark: &Mark) -> u64 {
     records.saturating_add(mark.sequence.0)
 }
 
-async fn open(config: &Config, data_dir: &Path, end: End) -> Result<Arc<dyn Archive>, MigrateError> {
+async fn open(config: &Config, data_dir: &Path, end: StoreBackend) -> Result<Arc<dyn Archive>, MigrateError> {
     match end {
-        End::Sled => Ok(Arc::new(open_folder(config, data_dir).await?)),
-        End::Postgres => Ok(Arc::new(PostgresStore::open(postgres_options(config)?).await?)),
+        StoreBackend::Sled => Ok(Arc::new(open_folder(config, data_dir).await?)),
+        StoreBackend::Postgres => Ok(Arc::new(PostgresStore::open(postgres_options(config)?).await?)),
     }
 }
 
@@ -230,14 +221,14 @@ async fn open_folder(config: &Config, data_dir: &Path) -> Result<SledStore, Migr
     Ok(opened.map_err(|error| open_error(&error))?)
 }
 
-/// An end that is filled, which must not hold a register.
-async fn refill(config: &Config, data_dir: &Path, end: End) -> Result<Box<dyn Refill>, MigrateError> {
+/// Opens a backend to be filled, which must not hold a register.
+async fn refill(config: &Config, data_dir: &Path, end: StoreBackend) -> Result<Box<dyn Refill>, MigrateError> {
     match end {
-        End::Sled => {
+        StoreBackend::Sled => {
             let (folder, cache_bytes) = (config.store.folder(data_dir), config.store.cache_mib.saturating_mul(MIB));
             let opened = tokio::task::spawn_blocking(move || SledRefill::open(&folder, cache_bytes)).await;
             Ok(Box::new(opened.map_err(|error| StartError::Store(error.to_string()))??))
         }
-        End::Postgres => Ok(Box::new(PostgresRefill::open(postgres_options(config)?).await?)),
+        StoreBackend::Postgres => Ok(Box::new(PostgresRefill::open(postgres_options(config)?).await?)),
     }
 }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::backup::{Progress, config_of, open, print_authenticity, trust_of};
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
-use crate::app::migrate::{Action, End, MigrateError, Migrated, Step, migrate};
-use daftar_domain::config::Config;
+use crate::app::migrate::{Action, MigrateError, Migrated, Step, migrate};
+use daftar_domain::config::{Config, StoreBackend};
 use daftar_service::migrate::Counts;
 
 /// Where a register is kept.
@@ -124,10 +124,10 @@ fn verify(global: &GlobalArgs, config: &Config, file: &Path, trusted_key: Option
 }
 
 impl Backend {
-    fn end(self) -> End {
+    fn end(self) -> StoreBackend {
         match self {
-            Self::Sled => End::Sled,
-            Self::Postgres => End::Postgres,
+            Self::Sled => StoreBackend::Sled,
+            Self::Postgres => StoreBackend::Postgres,
         }
     }
 }

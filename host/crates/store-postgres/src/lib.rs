@@ -63,7 +63,7 @@ use daftar_domain::photo::PhotoReference;
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
-pub use self::archive::{PostgresCatchUp, PostgresRefill};
+pub use self::archive::PostgresRefill;
 use self::audit_log::{Summaries, SummaryTask};
 use self::audit_writer::{AuditJob, AuditWriter};
 use self::database::Database;

@@ -31,7 +31,7 @@ use super::reader::setting_kind;
 use super::rows::{column, kind_number, kind_of, number, request_name, signed};
 
 /// A statement that the database refuses, as it does where it finds damage, takes back to here and ends nothing else.
-const SAVE: &str = "SAVEPOINT verification";
+pub(super) const SAVE: &str = "SAVEPOINT verification";
 const BACK: &str = "ROLLBACK TO SAVEPOINT verification";
 /// A page of values may be read from a disk that is busy.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -53,9 +53,13 @@ struct Beside {
 }
 
 /// One transaction.
-struct PostgresValues {
+pub(super) struct PostgresValues {
     link: Link,
     handle: Handle,
+    /// The longest that an answer is waited for.
+    patience: Duration,
+    /// Whether what checks need is read beside the values.
+    is_verified: bool,
     beside: Mutex<Beside>,
     failure: Mutex<Option<Failure>>,
 }
@@ -71,8 +75,7 @@ impl Verification for PostgresStore {
         };
         let begun = tokio::time::timeout(self.database.answer_timeout(), begun).await;
         begun.unwrap_or_else(|_| Err(Failure::slow()))?;
-        let (handle, beside, failure) = (Handle::current(), Mutex::default(), Mutex::default());
-        Ok(Arc::new(PostgresValues { link, handle, beside, failure }))
+        Ok(Arc::new(PostgresValues::new(link, PATIENCE, true)))
     }
 
     /// A snapshot is at rest.
@@ -88,13 +91,20 @@ fn wrong(error: &StoreError) -> Finding {
 }
 
 impl PostgresValues {
+    /// The values that a transaction sees, which has a savepoint.
+    pub(super) fn new(link: Link, patience: Duration, is_verified: bool) -> Self {
+        let (handle, beside, failure) = (Handle::current(), Mutex::default(), Mutex::default());
+        Self { link, handle, patience, is_verified, beside, failure }
+    }
+
     fn beside(&self) -> MutexGuard<'_, Beside> {
         self.beside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for the database. What it refuses is a finding; that it is gone ends the run.
     fn wait<T>(&self, asked: impl Future<Output = Result<T, Failure>>) -> Result<T, Finding> {
-        let limited = async { tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| Err(Failure::slow())) };
+        let limited =
+            async { tokio::time::timeout(self.patience, asked).await.unwrap_or_else(|_| Err(Failure::slow())) };
         self.handle.block_on(limited).map_err(|failure| {
             let refused = unreadable(&failure);
             let is_back = failure.meaning == Meaning::Refused
@@ -124,10 +134,9 @@ impl PostgresValues {
     fn read_page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
         *self.beside() = Beside::default();
         match table {
-            Table::Codes => self.numbered_page("code_table_part", "number", after, limit),
-            Table::Changes => self.numbered_page("change", "sequence", after, limit),
-            Table::Audit => self.numbered_page("audit", "number", after, limit),
-            Table::AuditSummaries => self.numbered_page("audit_segment", "last_value", after, limit),
+            Table::Codes | Table::Changes | Table::Audit | Table::AuditSummaries => {
+                self.numbered_page(table, after, limit)
+            }
             Table::Records(kind) => self.records_page(kind, after, limit),
             Table::SearchRows => self.search_rows_page(after, limit),
             Table::Others => self.last_numbers(),
@@ -143,7 +152,8 @@ impl PostgresValues {
     }
 
     /// By number. A table of codes begins with 0, the others with 1.
-    fn numbered_page(&self, table: &str, key: &str, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
+    fn numbered_page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
+        let (table, key) = numbered_table(table);
         let statement = format!("SELECT {key}, value FROM daftar.{table} WHERE {key} > $1 ORDER BY {key} LIMIT $2");
         let after = after.map_or(-1, number_after);
         let rows = self.query(&statement, &[&after, &signed(limit as u64)])?;
@@ -162,12 +172,13 @@ impl PostgresValues {
         let statement = "SELECT id, value, version FROM daftar.record WHERE kind = $1 AND id > $2 ORDER BY id LIMIT $3";
         let (of, after) = (kind_number(kind), after.map_or(0, number_after));
         let rows = self.query(statement, &[&of, &after, &signed(limit as u64)])?;
-        let mut page = RawPage::default();
-        let mut versions = Vec::new();
+        let (mut page, mut versions) = (RawPage::default(), Vec::new());
         for row in &rows {
             let (id, value, version) = record_row(row).map_err(|error| wrong(&error))?;
             page.next = Some(id.0.to_be_bytes().to_vec());
-            if let Ok(present) = record::decode_any(kind, id, &value) {
+            if self.is_verified
+                && let Ok(present) = record::decode_any(kind, id, &value)
+            {
                 let said = present.place().2;
                 if said != version {
                     let problem = format!("what is kept as version {version} says that it is version {said}");
@@ -178,26 +189,33 @@ impl PostgresValues {
             }
             page.values.push(RawValue::Record(id, value));
         }
-        if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
-            let (first, last): (i64, i64) =
-                (column(first, 0).map_err(|error| wrong(&error))?, column(last, 0).map_err(|error| wrong(&error))?);
-            let older = "SELECT id, value, version FROM daftar.earlier_version \
-                         WHERE kind = $1 AND id BETWEEN $2 AND $3 ORDER BY id, version";
-            let older = self.query(older, &[&of, &first, &last])?;
-            let mut beside = self.beside();
-            for id in &page.values {
-                if let RawValue::Record(id, _) = id {
-                    beside.versions.insert((kind, *id), Vec::new());
-                }
+        let ids = page.values.iter().filter_map(|value| match value {
+            RawValue::Record(id, _) => Some(*id),
+            _ => None,
+        });
+        self.read_versions(kind, ids.collect())?;
+        if self.is_verified {
+            for ((_, id), older) in &self.beside().versions {
+                versions.extend(older.iter().filter_map(|(_, value)| record::decode_any(kind, *id, value).ok()));
             }
-            for row in &older {
-                let (id, value, version) = record_row(row).map_err(|error| wrong(&error))?;
-                versions.extend(record::decode_any(kind, id, &value).ok());
-                beside.versions.entry((kind, id)).or_default().push((version, value));
-            }
+            self.read_beside(kind, &versions)?;
         }
-        self.read_beside(kind, &versions)?;
         Ok(ended(page, rows.len() < limit))
+    }
+
+    /// Reads the older versions of records.
+    fn read_versions(&self, kind: RecordKind, ids: Vec<RecordId>) -> Result<(), Finding> {
+        let statement = "SELECT id, value, version FROM daftar.earlier_version WHERE kind = $1 AND id = ANY($2) \
+                         ORDER BY id, version";
+        let keys: Vec<i64> = ids.iter().map(|id| signed(id.0)).collect();
+        let rows = self.query(statement, &[&kind_number(kind), &keys])?;
+        let mut versions: HashMap<_, _> = ids.into_iter().map(|id| ((kind, id), Vec::new())).collect();
+        for row in &rows {
+            let (id, value, version) = record_row(row).map_err(|error| wrong(&error))?;
+            versions.entry((kind, id)).or_default().push((version, value));
+        }
+        self.beside().versions = versions;
+        Ok(())
     }
 
     /// Reads the owners, records, photos and slots that versions of records name.
@@ -215,7 +233,7 @@ impl PostgresValues {
             }
         }
         self.read_owners(kind, &keys)?;
-        self.read_existing(&named)?;
+        self.read_records(&named, false)?;
         self.read_photos(&photos)?;
         self.read_holders(&slots)
     }
@@ -244,39 +262,31 @@ impl PostgresValues {
         Ok(())
     }
 
-    fn read_existing(&self, named: &BTreeSet<(RecordKind, RecordId)>) -> Result<(), Finding> {
-        const EXISTING: &str = "SELECT asked.kind, asked.id FROM unnest($1::smallint[], $2::bigint[]) AS asked (kind, id) \
-                                JOIN daftar.record AS record ON record.kind = asked.kind AND record.id = asked.id";
+    /// Reads whether records exist, and their values where they are wanted.
+    fn read_records(&self, named: &BTreeSet<(RecordKind, RecordId)>, has_values: bool) -> Result<(), Finding> {
+        const NAMED: &str = "SELECT asked.kind, asked.id, CASE WHEN $3 THEN record.value END \
+                             FROM unnest($1::smallint[], $2::bigint[]) AS asked (kind, id) \
+                             JOIN daftar.record AS record ON record.kind = asked.kind AND record.id = asked.id";
         if named.is_empty() {
             return Ok(());
         }
         let (kinds, ids): (Vec<i16>, Vec<i64>) =
             named.iter().map(|(kind, id)| (kind_number(*kind), signed(id.0))).unzip();
-        let rows = self.query(EXISTING, &[&kinds, &ids])?;
+        let rows = self.query(NAMED, &[&kinds, &ids, &has_values])?;
         let mut beside = self.beside();
-        beside.existing.extend(named.iter().map(|place| (*place, false)));
-        for row in &rows {
-            beside.existing.insert(place_of(row).map_err(|error| wrong(&error))?, true);
+        for place in named {
+            beside.existing.insert(*place, false);
+            if has_values {
+                beside.records.insert(*place, None);
+            }
         }
-        Ok(())
-    }
-
-    fn read_records(&self, named: &BTreeSet<(RecordKind, RecordId)>) -> Result<(), Finding> {
-        const RECORDS: &str = "SELECT asked.kind, asked.id, record.value \
-                               FROM unnest($1::smallint[], $2::bigint[]) AS asked (kind, id) \
-                               JOIN daftar.record AS record ON record.kind = asked.kind AND record.id = asked.id";
-        if named.is_empty() {
-            return Ok(());
-        }
-        let (kinds, ids): (Vec<i16>, Vec<i64>) =
-            named.iter().map(|(kind, id)| (kind_number(*kind), signed(id.0))).unzip();
-        let rows = self.query(RECORDS, &[&kinds, &ids])?;
-        let mut beside = self.beside();
-        beside.records.extend(named.iter().map(|place| (*place, None)));
         for row in &rows {
-            let read = place_of(row).and_then(|place| Ok((place, column(row, 2)?)));
-            let (place, value): (_, Vec<u8>) = read.map_err(|error| wrong(&error))?;
-            beside.records.insert(place, Some(value));
+            let read = place_of(row).and_then(|place| Ok((place, column::<Option<Vec<u8>>>(row, 2)?)));
+            let (place, value) = read.map_err(|error| wrong(&error))?;
+            beside.existing.insert(place, true);
+            if has_values {
+                beside.records.insert(place, value);
+            }
         }
         Ok(())
     }
@@ -340,7 +350,7 @@ impl PostgresValues {
             Table::Requests => "SELECT client, key, part, value FROM daftar.request ORDER BY client, key, part",
             Table::Settings => "SELECT kind, key, value FROM daftar.setting ORDER BY kind, key",
             Table::Clients => "SELECT id, value FROM daftar.client ORDER BY id",
-            _ => "SELECT name FROM daftar.counter ORDER BY name",
+            _ => "SELECT name, value FROM daftar.counter ORDER BY name",
         };
         let rows = self.fetch(statement, is_first, limit)?;
         let mut named = BTreeSet::new();
@@ -351,7 +361,9 @@ impl PostgresValues {
                 RawValue::Checked(Some(finding(table.part(), "a row", error.to_string(), Remedy::Restore)))
             }));
         }
-        self.read_records(&named)?;
+        if self.is_verified {
+            self.read_records(&named, true)?;
+        }
         let next = (rows.len() == limit).then(Vec::new);
         Ok(RawPage { values, next, unreadable: None })
     }
@@ -437,6 +449,10 @@ impl RawValues for PostgresValues {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone().map(StoreError::from)
     }
 
+    fn is_snapshot(&self) -> bool {
+        true
+    }
+
     /// A transaction that is rolled back leaves a gap.
     fn audit_has_gaps(&self) -> bool {
         true
@@ -461,33 +477,43 @@ impl RawValues for PostgresValues {
 
     fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<Vec<u8>>, Finding> {
         if !self.beside().records.contains_key(&(kind, id)) {
-            self.read_records(&BTreeSet::from([(kind, id)]))?;
+            self.read_records(&BTreeSet::from([(kind, id)]), true)?;
         }
         Ok(self.beside().records.get(&(kind, id)).cloned().flatten())
     }
 
     fn has_record(&self, kind: RecordKind, id: RecordId) -> Result<bool, Finding> {
-        let known = {
-            let beside = self.beside();
-            let read = beside.records.get(&(kind, id)).map(Option::is_some);
-            read.or_else(|| beside.existing.get(&(kind, id)).copied())
-        };
-        match known {
-            Some(is_there) => Ok(is_there),
-            None => {
-                self.read_existing(&BTreeSet::from([(kind, id)]))?;
-                Ok(self.beside().existing.get(&(kind, id)).copied().unwrap_or_default())
-            }
+        let known = self.beside().existing.get(&(kind, id)).copied();
+        if let Some(is_there) = known {
+            return Ok(is_there);
         }
+        self.read_records(&BTreeSet::from([(kind, id)]), false)?;
+        Ok(self.beside().existing.get(&(kind, id)).copied().unwrap_or_default())
     }
 
-    fn versions(&self, kind: RecordKind, id: RecordId) -> Result<Vec<(VersionId, Vec<u8>)>, Finding> {
+    fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<(RecordId, Vec<u8>)>, Finding> {
+        let statement = "SELECT id, value, version FROM daftar.record WHERE kind = $1 AND id = ANY($2) ORDER BY id";
+        let keys: Vec<i64> = ids.iter().map(|id| signed(id.0)).collect();
+        let rows = self.query(statement, &[&kind_number(kind), &keys])?;
+        self.read_versions(kind, ids.to_vec())?;
+        let read = rows.iter().map(|row| record_row(row).map(|(id, value, _)| (id, value)));
+        read.collect::<Result<_, _>>().map_err(|error| wrong(&error))
+    }
+
+    fn versions(
+        &self,
+        kind: RecordKind,
+        id: RecordId,
+        after: VersionId,
+        limit: usize,
+    ) -> Result<Vec<(VersionId, Vec<u8>)>, Finding> {
         if let Some(versions) = self.beside().versions.get(&(kind, id)) {
-            return Ok(versions.clone());
+            return Ok(versions.iter().filter(|(version, _)| *version > after).take(limit).cloned().collect());
         }
-        let statement =
-            "SELECT id, value, version FROM daftar.earlier_version WHERE kind = $1 AND id = $2 ORDER BY version";
-        let rows = self.query(statement, &[&kind_number(kind), &signed(id.0)])?;
+        let statement = "SELECT id, value, version FROM daftar.earlier_version \
+                         WHERE kind = $1 AND id = $2 AND version > $3 ORDER BY version LIMIT $4";
+        let values: Values<'_> = &[&kind_number(kind), &signed(id.0), &signed(after.0), &signed(limit as u64)];
+        let rows = self.query(statement, values)?;
         let versions = rows.iter().map(|row| record_row(row).map(|(_, value, version)| (version, value)));
         versions.collect::<Result<_, _>>().map_err(|error| wrong(&error))
     }
@@ -515,6 +541,11 @@ impl RawValues for PostgresValues {
         Ok(self.beside().photos.get(&photo.digest).copied().flatten().map(|length| length == photo.length))
     }
 
+    fn photo(&self, digest: PhotoDigest) -> Result<Option<Vec<u8>>, Finding> {
+        let rows = self.query("SELECT bytes FROM daftar.photo WHERE digest = $1", &[&digest.0.as_slice()])?;
+        rows.first().map(|row| column(row, 0)).transpose().map_err(|error| wrong(&error))
+    }
+
     fn inspect_photo(&self, digest: PhotoDigest) -> Option<Finding> {
         let known = self.beside().whole_photos.get(&digest).copied();
         if known.unwrap_or(true) {
@@ -530,11 +561,9 @@ impl RawValues for PostgresValues {
     }
 
     fn numbered(&self, table: Table, number: u64) -> Result<Option<Vec<u8>>, Finding> {
-        let statement = match table {
-            Table::AuditSummaries => "SELECT value FROM daftar.audit_segment WHERE last_value = $1",
-            _ => "SELECT value FROM daftar.code_table_part WHERE number = $1",
-        };
-        let rows = self.query(statement, &[&signed(number)])?;
+        let (table, key) = numbered_table(table);
+        let statement = format!("SELECT value FROM daftar.{table} WHERE {key} = $1");
+        let rows = self.query(&statement, &[&signed(number)])?;
         rows.first().map(|row| column(row, 0)).transpose().map_err(|error| wrong(&error))
     }
 }
@@ -542,6 +571,16 @@ impl RawValues for PostgresValues {
 /// A page of which `is_over` says whether it is the last one.
 fn ended(page: RawPage, is_over: bool) -> RawPage {
     if is_over { RawPage { next: None, ..page } } else { page }
+}
+
+/// A table of numbered values, and its key.
+fn numbered_table(table: Table) -> (&'static str, &'static str) {
+    match table {
+        Table::Changes => ("change", "sequence"),
+        Table::Audit => ("audit", "number"),
+        Table::AuditSummaries => ("audit_segment", "last_value"),
+        _ => ("code_table_part", "number"),
+    }
 }
 
 /// The number in eight bytes.
@@ -627,7 +666,7 @@ fn cursor_row(
         }
         Table::Settings => RawValue::Setting(setting_kind(column(row, 0)?)?, column(row, 1)?, column(row, 2)?),
         Table::Clients => RawValue::Client(column(row, 0)?, column(row, 1)?),
-        _ => RawValue::Counter(column(row, 0)?, None),
+        _ => RawValue::Counter(column(row, 0)?, number(row, 1)),
     })
 }
 

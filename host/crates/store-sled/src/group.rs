@@ -8,13 +8,13 @@ use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::Change;
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::idempotency::{RememberedRequest, RequestName};
+use daftar_store::archive::Fixed;
 use daftar_store::audit_log::{AuditRemoval, AuditRemoved};
 use daftar_store::plan::{Planned, Planner, Recent};
 use daftar_store::record;
 use daftar_store::{Committed, StoreError, StoredCodeTable, Write};
 
 use super::answers::Answers;
-use super::archive::Start;
 use super::audit_log::OldAudit;
 use super::keys;
 use super::reader::Reader;
@@ -32,7 +32,7 @@ pub(super) struct Group<'g> {
     batches: Batches,
     changes: Vec<Change>,
     answers: Answers,
-    snapshots: Vec<Answer<Start>>,
+    snapshots: Vec<Answer<Fixed>>,
 }
 
 /// A counter as the group leaves it.
@@ -47,7 +47,7 @@ pub(super) struct Finished {
     pub(super) changes: Vec<Change>,
     pub(super) answers: Answers,
     /// Who waits for a snapshot of what stands when the group is written.
-    pub(super) snapshots: Vec<Answer<Start>>,
+    pub(super) snapshots: Vec<Answer<Fixed>>,
 }
 
 impl<'g> Group<'g> {

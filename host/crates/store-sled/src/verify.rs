@@ -128,10 +128,10 @@ impl Verification for SledStore {
 
 /// The keys of a database and their values.
 #[derive(Clone)]
-struct RawKeys {
-    database: ::sled::Db,
+pub(super) struct RawKeys {
+    pub(super) database: ::sled::Db,
     /// That something that was acknowledged is missing.
-    lost: Option<Finding>,
+    pub(super) lost: Option<Finding>,
 }
 
 type KeyAndValue = (::sled::IVec, ::sled::IVec);
@@ -198,9 +198,20 @@ impl RawValues for RawKeys {
         self.has(&keys::record(kind, id))
     }
 
-    fn versions(&self, kind: RecordKind, id: RecordId) -> Result<Vec<(VersionId, Vec<u8>)>, Finding> {
+    fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<(RecordId, Vec<u8>)>, Finding> {
+        let found = ids.iter().map(|id| self.record(kind, *id).map(|value| value.map(|value| (*id, value))));
+        found.filter_map(Result::transpose).collect()
+    }
+
+    fn versions(
+        &self,
+        kind: RecordKind,
+        id: RecordId,
+        after: VersionId,
+        limit: usize,
+    ) -> Result<Vec<(VersionId, Vec<u8>)>, Finding> {
         let mut versions = Vec::new();
-        for entry in self.after(&keys::history_prefix(kind, id), None) {
+        for entry in self.after(&keys::history_prefix(kind, id), Some(&after.0.to_be_bytes())).take(limit) {
             let (key, value) = entry?;
             // A key that is none is reported where older versions are read.
             versions.extend(keys::read::version_of(&key).map(|(_, _, version)| (version, value.to_vec())));
@@ -220,6 +231,12 @@ impl RawValues for RawKeys {
         let first = self.get(&keys::photo_part(photo.digest, 0))?;
         let parts = first.and_then(|first| record::photo::decode_part(&first).ok()).map(|(parts, _)| parts);
         Ok(parts.map(|parts| record::photo::can_be_kept_in(parts, photo.length)))
+    }
+
+    fn photo(&self, digest: PhotoDigest) -> Result<Option<Vec<u8>>, Finding> {
+        let parts: Vec<_> = self.after(&keys::photo_prefix(digest), None).collect::<Result<_, _>>()?;
+        let bytes = record::photo::decode(parts.into_iter().map(|(_, part)| Ok(part)));
+        bytes.map(|bytes| Some(bytes).filter(|bytes| !bytes.is_empty())).map_err(|error| unreadable(&error))
     }
 
     /// Every part is there, and together they are what their digest says.
@@ -330,7 +347,7 @@ fn raw_value(table: Table, key: &[u8], value: &[u8]) -> RawValue {
         }
         Table::Counters => {
             let name = key.get(1..).and_then(|name| str::from_utf8(name).ok());
-            name.map(|name| RawValue::Counter(name.to_owned(), record::counter::decode(value).err()))
+            name.map(|name| RawValue::Counter(name.to_owned(), record::counter::decode(value)))
         }
         Table::SearchRows | Table::Others => {
             let is_known = key == keys::FORMAT || key.first().is_some_and(|first| KNOWN.contains(first));

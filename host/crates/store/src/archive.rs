@@ -10,20 +10,24 @@
 //! wrote it and whichever takes it up.
 
 mod catch_up;
+mod walk;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::stream::{self, Stream, StreamExt as _};
 
-use daftar_domain::change::Sequence;
+use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::idempotency::RequestName;
+use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::PhotoDigest;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
 pub use self::catch_up::{Brought, CatchUp, Ends, Held, OLDEST_AUDIT};
-pub use self::catch_up::{WRITTEN_SINCE_MAX, too_many_written};
+use self::catch_up::{WRITTEN_SINCE_MAX, too_many_written};
+pub use self::walk::{Fixed, present_only, since, snapshot};
 use super::StoreError;
 use super::change_log::RegisterId;
 pub use super::record::setting::SettingKind;
@@ -177,24 +181,6 @@ pub enum Kept {
 }
 
 impl Kept {
-    /// Every kind.
-    pub const ALL: [Self; 14] = [
-        Self::Individuals,
-        Self::Groups,
-        Self::Programs,
-        Self::ProgramMemberships,
-        Self::Consents,
-        Self::OlderVersions,
-        Self::Photos,
-        Self::Clients,
-        Self::Settings,
-        Self::CodeTableParts,
-        Self::Counters,
-        Self::Requests,
-        Self::Changes,
-        Self::AuditValues,
-    ];
-
     /// As what records of that kind are counted.
     #[must_use]
     pub fn of_kind(kind: RecordKind) -> Self {
@@ -227,11 +213,6 @@ impl Kept {
             Self::AuditValues => "audit_values",
         }
     }
-}
-
-/// The kind whose records are taken after those of this one; nothing after the last.
-pub fn kind_after(kind: RecordKind) -> Option<RecordKind> {
-    RecordKind::ALL.into_iter().skip_while(|before| *before != kind).nth(1)
 }
 
 /// The write after which everything stood as it is taken.
@@ -351,4 +332,46 @@ pub trait Refill: Send {
     /// When the store fails, or does not stand after the write that was named. A store that is brought up is as it was then; but where the
     /// connection was lost at the very end everything may be there.
     async fn finish(self: Box<Self>) -> Result<Brought, StoreError>;
+}
+
+/// The identifiers of the record whose versions come to a [`Refill`], and whether each holds at the version that came last.
+#[derive(Debug, Default)]
+pub struct Carried(Option<(RecordKind, RecordId, BTreeMap<IdentifierKey, bool>)>);
+
+impl Carried {
+    /// Notes the identifiers of a version. With the present one it returns all that the record is an owner of, and whether each holds.
+    ///
+    /// # Errors
+    /// When the present version of the record before is missing.
+    pub fn see(
+        &mut self,
+        record: &ChangedRecord,
+        is_present: bool,
+    ) -> Result<BTreeMap<IdentifierKey, bool>, StoreError> {
+        let (kind, id, _) = record.place();
+        if self.0.as_ref().is_some_and(|(of, at, _)| (*of, *at) != (kind, id)) {
+            self.finish()?;
+        }
+        let mut carried = self.0.take().map(|(_, _, carried)| carried).unwrap_or_default();
+        carried.values_mut().for_each(|is_open| *is_open = false);
+        for identifier in record.identifiers().iter() {
+            *carried.entry(identifier.key.clone()).or_insert(false) |= identifier.is_open();
+        }
+        if is_present {
+            return Ok(carried);
+        }
+        self.0 = Some((kind, id, carried));
+        Ok(BTreeMap::new())
+    }
+
+    /// Checks that no version is missing at the end.
+    ///
+    /// # Errors
+    /// When the present version of the last record is missing.
+    pub fn finish(&self) -> Result<(), StoreError> {
+        if self.0.is_none() {
+            return Ok(());
+        }
+        Err(StoreError::Corrupt { what: "record", reason: "its present version is missing".to_owned() })
+    }
 }

@@ -98,8 +98,8 @@ pub enum RawValue {
     Setting(SettingKind, Vec<u8>, Vec<u8>),
     /// A client, under an id.
     Client(String, Vec<u8>),
-    /// A counter; with the error where it cannot be read.
-    Counter(String, Option<StoreError>),
+    /// A counter, or why it cannot be read.
+    Counter(String, Result<u64, StoreError>),
     /// A value that the backend checked by itself; with the finding where it is wrong.
     Checked(Option<Finding>),
 }
@@ -147,6 +147,11 @@ pub trait RawValues: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Whether nothing that is written after the values were begun is among them.
+    fn is_snapshot(&self) -> bool {
+        false
+    }
+
     /// Whether numbers of the audit log may be missing though nothing was removed.
     fn audit_has_gaps(&self) -> bool {
         false
@@ -170,11 +175,23 @@ pub trait RawValues: Send + Sync + 'static {
     /// See [`RawValues::record`].
     fn has_record(&self, kind: RecordKind, id: RecordId) -> Result<bool, Finding>;
 
-    /// The older versions of a record, the first one first.
+    /// The stored values of the records of those keys, in their order; one that does not exist is left out.
     ///
     /// # Errors
     /// See [`RawValues::record`].
-    fn versions(&self, kind: RecordKind, id: RecordId) -> Result<Vec<(VersionId, Vec<u8>)>, Finding>;
+    fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<(RecordId, Vec<u8>)>, Finding>;
+
+    /// Up to `limit` older versions of a record after that version, in their order.
+    ///
+    /// # Errors
+    /// See [`RawValues::record`].
+    fn versions(
+        &self,
+        kind: RecordKind,
+        id: RecordId,
+        after: VersionId,
+        limit: usize,
+    ) -> Result<Vec<(VersionId, Vec<u8>)>, Finding>;
 
     /// The owners of an identifier.
     ///
@@ -193,6 +210,12 @@ pub trait RawValues: Send + Sync + 'static {
     /// # Errors
     /// See [`RawValues::record`].
     fn has_length(&self, photo: PhotoReference) -> Result<Option<bool>, Finding>;
+
+    /// The bytes of a photo.
+    ///
+    /// # Errors
+    /// See [`RawValues::record`].
+    fn photo(&self, digest: PhotoDigest) -> Result<Option<Vec<u8>>, Finding>;
 
     /// What is wrong with the bytes of a photo.
     fn inspect_photo(&self, digest: PhotoDigest) -> Option<Finding>;

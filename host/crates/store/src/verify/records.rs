@@ -1,6 +1,6 @@
 //! Records, their older versions, their identifiers and the slots of memberships, held against one another.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use jiff::{SignedDuration, Timestamp};
@@ -21,6 +21,9 @@ use daftar_domain::verification::{Finding, Part, Remedy, identifier_name, number
 /// How much earlier than the version before a version may say that it was written: requests overtake one another, and clocks are
 /// put right.
 const EARLIER_MAX: SignedDuration = SignedDuration::from_hours(24);
+
+/// How many older versions of a record are read at once.
+const VERSIONS_AT_ONCE: usize = 256;
 
 /// That records of those numbers are missing.
 pub(super) fn missing(kind: RecordKind, numbers: &Range<u64>) -> Finding {
@@ -95,8 +98,8 @@ impl Inspection<'_> {
     fn history(&mut self, present: &ChangedRecord, carried: &mut BTreeMap<IdentifierKey, bool>) {
         let (kind, id, version) = present.place();
         let (mut expected, mut before) = (VersionId::FIRST, None);
-        let Some(older) = self.read(self.values.versions(kind, id)) else { return };
-        for (at, value) in older {
+        for older in older_versions(self.values, kind, id) {
+            let Some((at, value)) = self.read(older) else { return };
             if at >= version {
                 let problem = format!("an older version {at} is kept of a record at version {version}");
                 self.tell(Part::History, problem, Remedy::Restore);
@@ -269,6 +272,30 @@ pub(super) fn orphan_version(
     }
 }
 
+/// The older versions of a record, some read at a time.
+fn older_versions(
+    values: &dyn RawValues,
+    kind: RecordKind,
+    id: RecordId,
+) -> impl Iterator<Item = Result<(VersionId, Vec<u8>), Finding>> {
+    let (mut read, mut after) = (VecDeque::new(), Some(VersionId(0)));
+    std::iter::from_fn(move || {
+        if let Some(from) = after.filter(|_| read.is_empty()) {
+            match values.versions(kind, id, from, VERSIONS_AT_ONCE) {
+                Ok(versions) => {
+                    after = versions.last().map(|(version, _)| *version).filter(|_| versions.len() == VERSIONS_AT_ONCE);
+                    read.extend(versions);
+                }
+                Err(unreadable) => {
+                    after = None;
+                    return Some(Err(unreadable));
+                }
+            }
+        }
+        read.pop_front().map(Ok)
+    })
+}
+
 /// Checks the owners of an identifier.
 pub(super) fn check_identifier(values: &dyn RawValues, kind: RecordKind, key: &IdentifierKey) -> Vec<Finding> {
     let name = identifier_name(kind, key);
@@ -318,7 +345,8 @@ fn carries(
     if has(&record) {
         return Ok(None);
     }
-    for (_, value) in values.versions(kind, owner.id)? {
+    for older in older_versions(values, kind, owner.id) {
+        let (_, value) = older?;
         // As above: it is reported elsewhere.
         if record::decode_any(kind, owner.id, &value).is_ok_and(|old| has(&old)) {
             return Ok(None);

@@ -215,7 +215,7 @@ impl Walk {
             RawValue::Request(name, value) => findings.extend(values::request(values, name, &value)),
             RawValue::Setting(kind, key, value) => findings.extend(values::setting(kind, &key, &value)),
             RawValue::Client(id, value) => findings.extend(values::client(&id, &value)),
-            RawValue::Counter(name, error) => findings.extend(values::counter(&name, error.as_ref())),
+            RawValue::Counter(name, value) => findings.extend(values::counter(&name, value.err().as_ref())),
             RawValue::Checked(finding) => findings.extend(finding),
         }
     }
