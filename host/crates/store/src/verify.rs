@@ -8,7 +8,6 @@
 
 mod changes;
 mod records;
-mod segments;
 mod values;
 mod walk;
 

@@ -2,8 +2,7 @@
 
 use super::changes::Changes;
 use super::records::{check_identifier, check_record, check_slot, missing, orphan_version};
-use super::segments::{self, Segments};
-use super::values::{self, AuditValues, CodeNumbers};
+use super::values::{self, AuditValues, CodeNumbers, Summaries};
 use super::{RawValue, RawValues, Table, finding};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::PhotoDigest;
@@ -97,7 +96,7 @@ pub(super) struct Walk {
     pub(super) codes: CodeNumbers,
     pub(super) changes: Changes,
     audit: AuditValues,
-    segments: Segments,
+    summaries: Summaries,
     /// The photo that was checked last.
     photo: Option<PhotoDigest>,
     /// The last record of a kind that was passed.
@@ -175,10 +174,10 @@ impl Walk {
                 Table::Changes => findings.extend(self.changes.see(values, number, &value)),
                 Table::Audit => findings.extend(self.audit.see(number, &value)),
                 _ => {
-                    if !segments::check(values, number, &value).is_empty() {
+                    if !values::summary(values, number, &value).is_empty() {
                         suspects.push(Suspect::AuditSummary(number));
                     }
-                    findings.extend(self.segments.see(&value));
+                    findings.extend(self.summaries.see(&value));
                 }
             },
             RawValue::Record(id, value) => {
@@ -234,7 +233,7 @@ impl Walk {
                 Suspect::OpenMembership(slot) => findings.extend(check_slot(values, *slot)),
                 Suspect::Photo(digest) => findings.extend(values.inspect_photo(*digest)),
                 Suspect::AuditSummary(last) => match values.numbered(Table::AuditSummaries, *last) {
-                    Ok(Some(value)) => findings.extend(segments::check(values, *last, &value)),
+                    Ok(Some(value)) => findings.extend(values::summary(values, *last, &value)),
                     // Removed meanwhile, with the values that it was of.
                     Ok(None) => {}
                     Err(unreadable) => findings.push(unreadable),
