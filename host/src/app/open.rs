@@ -30,7 +30,7 @@ use daftar_domain::context::trail::Trail;
 use daftar_domain::context::{Clock, OpContext};
 use daftar_domain::manifest::PluginName;
 use daftar_http::api::lines::Spools;
-use daftar_http::api::openapi::served::ServedDescription;
+use daftar_http::api::openapi::document::ServedDescription;
 use daftar_http::api::router::route_table;
 use daftar_http::spans::milliseconds;
 use daftar_http::state::StateParts;

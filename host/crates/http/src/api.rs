@@ -5,7 +5,7 @@
 //! **Invariant:** a handler that does not say who may call it does not compile; see [`access`].
 
 pub mod access;
-mod batch;
+pub mod batch;
 pub mod conditional;
 pub mod cursor;
 pub mod dto;
@@ -19,4 +19,3 @@ mod once;
 pub mod openapi;
 pub mod router;
 pub mod routes;
-mod workbench;

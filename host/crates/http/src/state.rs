@@ -8,6 +8,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
+use tokio::sync::Semaphore;
+
+use crate::api::endpoint::RouteTable;
+use crate::api::lines::Spools;
+use crate::api::openapi::document::ServedDescription;
+use crate::transport::Transport;
 use daftar_auth::admin_token::AdminToken;
 use daftar_auth::cursor_seal::CursorSeal;
 use daftar_auth::issue::TokenDesk;
@@ -34,13 +41,6 @@ use daftar_service::registry::Registry;
 use daftar_service::signing_key::SigningKeyAdministration;
 use daftar_service::verify::Verifier;
 use daftar_service::vocabulary_publisher::VocabularyPublisher;
-use jiff::Timestamp;
-use tokio::sync::Semaphore;
-
-use crate::api::endpoint::RouteTable;
-use crate::api::lines::Spools;
-use crate::api::openapi::served::ServedDescription;
-use crate::transport::Transport;
 
 /// Everything that handlers work with.
 pub struct StateParts {

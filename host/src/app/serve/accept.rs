@@ -14,7 +14,7 @@ use super::connection::{Connections, Phase};
 use super::crowd::{Comer, Crowd, CrowdLimits};
 use daftar_auth::limits::response_memory::{ClosesSlowest, ResponseMemory};
 use daftar_domain::network::Network;
-use daftar_http::api::middleware::caller::Refusal;
+use daftar_http::api::middleware::entrance::Refusal;
 
 /// How long is waited before the next connection is taken when the process has no descriptor or memory left for one.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);

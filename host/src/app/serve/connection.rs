@@ -21,7 +21,7 @@ use super::crowd::Seat;
 use super::service::Answerer;
 use super::socket::Socket;
 use daftar_domain::config::ConnectionsConfig;
-use daftar_http::api::middleware::caller::Peer;
+use daftar_http::api::middleware::entrance::Peer;
 use daftar_http::transport::{Cut, Transport};
 
 /// What one connection may buffer of what it reads and writes. The longest head of a request has to fit.

@@ -16,7 +16,7 @@ use super::activity::{Activity, InFlight};
 use super::request_body::RequestBody;
 use super::response_body::CountedBody;
 use daftar_auth::limits::response_memory::ReservedMemory;
-use daftar_http::api::middleware::caller::Peer;
+use daftar_http::api::middleware::entrance::Peer;
 
 /// The router, for one connection.
 pub(super) struct Answerer {

@@ -18,7 +18,7 @@ use crate::api::extract::accept::{LINES, check_offered};
 use crate::api::extract::path::NamePath;
 use crate::api::extract::query::NoParameters;
 use crate::api::middleware::answer::{answer, answer_administrator};
-use crate::api::routes::health;
+use crate::api::routes::description;
 use crate::api::routes::workbench::{serve_file, serve_page};
 use crate::state::AppState;
 use daftar_domain::error_code::ErrorCode;
@@ -92,8 +92,8 @@ pub fn router(state: AppState) -> Router {
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .layer(from_fn_with_state(state.clone(), require_token))
-        .route(live_path, get(health::live))
-        .route(ready_path, get(health::ready))
+        .route(live_path, get(description::live))
+        .route(ready_path, get(description::ready))
         .route(WORKBENCH_PATH, get(workbench_page))
         .route(&format!("{WORKBENCH_PATH}/{{file}}"), get(workbench_file))
         .layer(from_fn_with_state(state.clone(), answer_administrator))

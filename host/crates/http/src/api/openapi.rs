@@ -9,24 +9,18 @@
 //! because they hold records or filters of a search, are completed in `openapi/<noun>.rs`. The end-to-end tests hold every answer to them.
 
 pub mod batch;
-pub mod consent;
-pub mod derived;
 pub mod document;
 pub mod eligibility;
-pub mod example;
 pub mod group;
 pub mod individual;
 pub mod operation;
 pub mod page;
 pub mod parameter;
 pub mod program;
-pub mod program_membership;
 pub mod record;
-pub mod searching;
-pub mod served;
+pub mod refusal;
 pub mod server;
 pub mod shape;
-pub mod shared;
 pub mod vocabulary;
 
 pub use operation::Operation;

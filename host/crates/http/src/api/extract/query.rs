@@ -6,7 +6,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 
-use crate::api::dto::nearest::{nearest, shown};
+use crate::api::dto::reader::{nearest, shown};
 use crate::api::error::{ApiError, Problem};
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::identifier::IdentifierKey;

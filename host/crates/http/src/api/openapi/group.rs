@@ -1,20 +1,22 @@
 //! `/Group`: goes with `dto/member.rs`, `routes/group.rs` and `routes/group_member.rs`.
-
-mod members;
+//!
+//! The members of a group, one at a time.
 
 use serde_json::{Value, json};
 
-pub use members::{add_member, membership_history, patch_member, remove_member};
-
-use super::example::Example;
 use super::individual::read_from_body;
 use super::operation::{Answer, Operation, Tag};
-use super::parameter::{self, SAMPLE_GROUP, SAMPLE_PERSON, repeatable};
-use super::record;
-use super::searching::{coded, common, day, envelope, reference, texts};
+use super::parameter;
+use super::parameter::{SAMPLE_GROUP, SAMPLE_PERSON, repeatable};
 use super::shape::{Members, Shape, any_of, named};
-use super::shared::{self, list_sent};
+use crate::api::dto::field::Level;
+use crate::api::openapi::operation::Example;
+use crate::api::openapi::parameter::{coded, common, day, envelope, reference, texts};
+use crate::api::openapi::record;
+use crate::api::openapi::record::{fields_answered, fields_sent, list_sent};
+use crate::api::openapi::shape::{date, word};
 use daftar_domain::extension::ExtensionFields;
+use daftar_domain::group::MEMBERS;
 use daftar_domain::record::RecordKind;
 use daftar_domain::search::order::sort_fields;
 use daftar_domain::search::{code_filters, date_filters};
@@ -38,7 +40,7 @@ pub fn search() -> Operation {
         .parameters(code_filters(kind).into_iter().flat_map(coded))
         .parameters(envelope(parameter::elements(kind), sort_fields(kind)))
         .in_languages()
-        .answers_page("A page of groups.", shared::page_of("Group"), "readGroup")
+        .answers_page("A page of groups.", record::page_of("Group"), "readGroup")
         .refuses(&[422])
         .example(
             Example::new("of_member", "The household of a person")
@@ -128,6 +130,87 @@ pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
         ("GroupSent".to_owned(), sent("A group, to be written.").needs("identifier", identifiers()).into()),
         ("GroupPatch".to_owned(), sent("The changes of a group.").may_filled("identifier", identifiers()).into()),
     ];
-    shapes.extend(members::shapes());
+    shapes.extend(member_shapes());
     shapes
+}
+
+/// How examples refer to somebody.
+const SECOND_PERSON: &str = "Individual/urn:svc:vocab:id-type#national_id|PERSON-2";
+
+/// The shapes of members, by name.
+pub fn member_shapes() -> Vec<(String, Shape)> {
+    let fields = || MEMBERS.fields.iter();
+    let removal = Members::sent("The person who leaves a group, and the last day.")
+        .needs("entity", named("IndividualReferenceSent"))
+        .may("period", Members::sent("The last day.").may("end", date().description(Some("Today where left out."))));
+    let history = fields_answered(Members::answered("A change of a place in a group."), fields(), Level::Part)
+        .needs("change", word(["added", "changed", "removed"]))
+        .needs("meta", named("Meta"));
+    let patch = Members::sent("The changes of a place; `null` takes a field out.");
+    let patch = fields_sent(patch, fields().filter(|field| field.required.is_none()), Level::Part);
+    [("MemberPatch", patch.into()), ("MemberRemoval", removal.into()), ("MembershipChange", history.into())]
+        .map(|(name, shape)| (name.to_owned(), shape))
+        .into()
+}
+
+/// `POST /Group/{identifier}/$add-member`
+pub fn add_member() -> Operation {
+    Operation::new(Tag::Groups, "addMember", "Add somebody to a group")
+        .says("Without `period` the place begins today. The answer is the group.")
+        .parameter(parameter::idempotency_key())
+        .in_languages()
+        .changes()
+        .body("The place.", named("MemberSent"))
+        .answer(changed(201, "The group with the new member.").header("Location").header("Idempotency-Replayed"))
+        .refuses(&[404])
+        .example(
+            Example::new("spouse", "The head's spouse")
+                .answered(201)
+                .with("identifier", SAMPLE_GROUP)
+                .body(json!({"entity": {"reference": SECOND_PERSON}, "role": "urn:svc:vocab:relationship#spouse"})),
+        )
+}
+
+/// `POST /Group/{identifier}/$remove-member`
+pub fn remove_member() -> Operation {
+    Operation::new(Tag::Groups, "removeMember", "Let somebody leave a group")
+        .says("The place stays in the record with its end. Who leaves later than today counts until the last day has passed. Needs `group:read` with `member` too.")
+        .in_languages()
+        .changes()
+        .body("Who leaves, and when.", named("MemberRemoval"))
+        .answer(changed(200, "The group without the member."))
+        .refuses(&[404])
+        .example(
+            Example::new("leaves", "Leaves today")
+                .with("identifier", SAMPLE_GROUP)
+                .body(json!({"entity": {"reference": SECOND_PERSON}})),
+        )
+}
+
+/// `PATCH /Group/{identifier}/member/{member}`
+pub fn patch_member() -> Operation {
+    Operation::new(Tag::Groups, "patchMember", "Change a member's place")
+        .says("The active place of that person, or else the last one; 404 where there is none. Needs `group:read` with `member` too.")
+        .in_languages()
+        .changes()
+        .body_of(&["application/merge-patch+json", "application/json"], "What to change.", named("MemberPatch"))
+        .answer(changed(200, "The group as changed."))
+        .refuses(&[404])
+        .example(
+            Example::new("period", "Says since when somebody has been in the group")
+                .with("identifier", SAMPLE_GROUP)
+                .with("member", SAMPLE_PERSON)
+                .body(json!({"period": {"start": "2019-06-01"}})),
+        )
+}
+
+/// `GET /Group/{identifier}/membership-history`
+pub fn membership_history() -> Operation {
+    Operation::new(Tag::Groups, "listMembershipHistory", "Tell who joined and left a group")
+        .says("Oldest first. `removed` means that the place is no longer in the record. The newest 1,000 versions are looked at.")
+        .parameters(parameter::page())
+        .in_languages()
+        .answers("A page of changes.", record::page_of("MembershipChange"))
+        .refuses(&[404, 409])
+        .example(Example::new("history", "Everything that happened").with("identifier", SAMPLE_GROUP))
 }

@@ -2,14 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::example::Example;
 use super::operation::{Answer, Link, Operation, Tag};
-use super::parameter::{self, SAMPLE_PERSON, elements_without, repeatable};
-use super::record::{self, fields_answered};
-use super::searching::{coded, coded_as, common, day, envelope, texts};
+use super::parameter;
+use super::parameter::{SAMPLE_PERSON, elements_without, repeatable};
+use super::record::fields_answered;
 use super::shape::{KEY_PATTERN, Members, Shape, any_of, named, pattern};
-use super::shared::{self, list_sent};
 use crate::api::dto::field::Level;
+use crate::api::openapi::operation::Example;
+use crate::api::openapi::parameter::{coded, coded_as, common, day, envelope, texts};
+use crate::api::openapi::record;
+use crate::api::openapi::record::list_sent;
 use crate::api::routes::individual_search::BESIDE;
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::group::{MEMBER_ENTITY, MEMBERS};
@@ -150,7 +152,7 @@ pub fn groups() -> Operation {
         .says("Needs `group:read` as well.")
         .parameters(parameter::page())
         .in_languages()
-        .answers("A page of places in groups.", shared::page_of("Place"))
+        .answers("A page of places in groups.", record::page_of("Place"))
         .refuses(&[404, 409])
         .example(Example::new("groups", "The household of a person").with("identifier", SAMPLE_PERSON))
 }
@@ -168,7 +170,7 @@ pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
         ("Individual", record::answered(RecordKind::Individual, about, fields)),
         ("IndividualSent", sent("A person, to be written.").needs("identifier", identifiers()).into()),
         ("IndividualPatch", sent("The changes of a person.").may_filled("identifier", identifiers()).into()),
-        ("IndividualPage", shared::page_of("Individual")),
+        ("IndividualPage", record::page_of("Individual")),
         ("Place", place.into()),
     ]
     .map(|(name, shape)| (name.to_owned(), shape))

@@ -1,13 +1,13 @@
 //! Tokens and what the server says of itself: goes with `routes/token.rs`, `routes/discovery.rs` and `routes/health.rs`.
 
-use daftar_api_types::public::server as body;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 
-use super::derived::response;
-use super::example::Example;
 use super::operation::{Answer, Operation, Tag};
 use super::shape::{Shape, named, text};
+use crate::api::openapi::operation::Example;
+use crate::api::openapi::shape::response;
+use daftar_api_types::public::server as body;
 
 /// `POST /oauth/token`
 pub fn token() -> Operation {

@@ -3,11 +3,11 @@
 use axum::http::Method;
 
 use crate::api::endpoint::{Endpoint, endpoint, found_everywhere, server_endpoint};
-use crate::api::openapi as told;
 use crate::api::routes::{
-    batch, concept_group, consent, description, discovery, eligibility, group, group_member, group_search, health,
-    individual, individual_search, preview, program, program_membership, token, vocabulary, workbench,
+    consent, description, eligibility, group, group_member, group_search, individual, individual_search, preview,
+    program, program_membership, token, vocabulary, workbench,
 };
+use crate::api::{batch, openapi as told};
 
 /// The table. The authorization test walks it: an endpoint that the test does not know fails it.
 #[must_use]
@@ -70,38 +70,48 @@ pub fn endpoints() -> Vec<Endpoint> {
             group_member::history,
             told::group::membership_history,
         ),
-        endpoint(Method::GET, &["/Program", "/programs"], program::search, told::program::search),
-        endpoint(Method::GET, &["/Program/{identifier}", "/programs/{identifier}"], program::read, told::program::read),
+        endpoint(Method::GET, &["/Program", "/programs"], program::search, told::program::search_programs),
+        endpoint(
+            Method::GET,
+            &["/Program/{identifier}", "/programs/{identifier}"],
+            program::read,
+            told::program::read_program,
+        ),
         endpoint(
             Method::GET,
             &["/ProgramMembership", "/program_memberships"],
             program_membership::search,
-            told::program_membership::search,
+            told::program::search_memberships,
         ),
         endpoint(
             Method::POST,
             &["/ProgramMembership", "/program_memberships"],
             program_membership::create,
-            told::program_membership::create,
+            told::program::create_membership,
         ),
         endpoint(
             Method::GET,
             &["/ProgramMembership/{identifier}", "/program_memberships/{identifier}"],
             program_membership::read,
-            told::program_membership::read,
+            told::program::read_membership,
         ),
         endpoint(
             Method::PUT,
             &["/ProgramMembership/{identifier}", "/program_memberships/{identifier}"],
             program_membership::replace,
-            told::program_membership::replace,
+            told::program::replace_membership,
         ),
-        endpoint(Method::GET, &["/Consent/{consent_id}", "/consents/{consent_id}"], consent::read, told::consent::read),
+        endpoint(
+            Method::GET,
+            &["/Consent/{consent_id}", "/consents/{consent_id}"],
+            consent::read,
+            told::program::read_consent,
+        ),
         endpoint(
             Method::DELETE,
             &["/Consent/{consent_id}", "/consents/{consent_id}"],
             consent::withdraw,
-            told::consent::withdraw,
+            told::program::withdraw_consent,
         ),
         endpoint(Method::POST, &["/Eligibility/$validate"], eligibility::validate, told::eligibility::validate),
         endpoint(Method::POST, &["/Eligibility/$evaluate"], eligibility::evaluate, told::eligibility::evaluate),
@@ -155,11 +165,11 @@ pub fn endpoints() -> Vec<Endpoint> {
             vocabulary::subsumes,
             told::vocabulary::subsumes,
         ),
-        endpoint(Method::GET, &["/ConceptGroup", "/concept_groups"], concept_group::list, told::vocabulary::groups),
+        endpoint(Method::GET, &["/ConceptGroup", "/concept_groups"], vocabulary::list_groups, told::vocabulary::groups),
         endpoint(
             Method::GET,
             &["/ConceptGroup/{name}", "/concept_groups/{name}"],
-            concept_group::read,
+            vocabulary::read_group,
             told::vocabulary::group,
         ),
         found_everywhere(Method::GET, "/metadata", description::metadata, told::server::metadata),
@@ -172,10 +182,10 @@ pub fn endpoints() -> Vec<Endpoint> {
         server_endpoint(
             Method::GET,
             "/.well-known/oauth-authorization-server",
-            discovery::authorization_server,
+            description::authorization_server,
             told::server::authorization_server,
         ),
-        server_endpoint(Method::GET, "/health/live", health::live, told::server::live),
-        server_endpoint(Method::GET, "/health/ready", health::ready, told::server::ready),
+        server_endpoint(Method::GET, "/health/live", description::live, told::server::live),
+        server_endpoint(Method::GET, "/health/ready", description::ready, told::server::ready),
     ]
 }

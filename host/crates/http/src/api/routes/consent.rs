@@ -9,7 +9,7 @@ use super::individual::etag;
 use crate::api::access::{Auth, scope};
 use crate::api::dto::record as body;
 use crate::api::error::ApiError;
-use crate::api::extract::if_match::IfMatch;
+use crate::api::extract::accept::IfMatch;
 use crate::api::extract::path::ConsentPath;
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::state::AppState;

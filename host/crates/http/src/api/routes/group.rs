@@ -8,21 +8,21 @@ use axum::response::{IntoResponse, Response};
 use super::individual::{etag, located};
 use super::search::languages;
 use crate::api::access::{Auth, scope};
-use crate::api::dto::merge::patched;
-use crate::api::dto::named::named;
+use crate::api::dto::merge::{named, patched};
 use crate::api::dto::reader::Problems;
 use crate::api::dto::record as body;
 use crate::api::elements::Elements;
 use crate::api::error::ApiError;
+use crate::api::extract::accept::Conditions;
 use crate::api::extract::body::JsonObject;
-use crate::api::extract::if_match::Conditions;
 use crate::api::extract::path::IdentifierPath;
 use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
 use crate::state::AppState;
 use daftar_domain::error::AppError;
 use daftar_domain::record::RecordKind;
 use daftar_domain::scope::Resource;
-use daftar_service::group::{self, GroupView, Wanted};
+use daftar_service::group;
+use daftar_service::group::{GroupView, Wanted};
 use daftar_service::written::Spoken;
 
 /// Reads one group by identifier.

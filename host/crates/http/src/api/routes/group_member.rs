@@ -14,8 +14,8 @@ use crate::api::dto::member::{HistoryBody, PlaceBody, read_member, read_member_p
 use crate::api::dto::reader::Problems;
 use crate::api::endpoint::BASE_PATH;
 use crate::api::error::ApiError;
+use crate::api::extract::accept::Conditions;
 use crate::api::extract::body::JsonObject;
-use crate::api::extract::if_match::Conditions;
 use crate::api::extract::path::{IdentifierPath, MemberPath};
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::state::AppState;

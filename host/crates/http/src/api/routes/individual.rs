@@ -11,27 +11,28 @@ use percent_encoding::utf8_percent_encode;
 
 use super::search::languages;
 use crate::api::access::{Auth, scope};
-use crate::api::dto::merge::patched;
-use crate::api::dto::named::named;
+use crate::api::dto::merge::{named, patched};
 use crate::api::dto::reader::Problems;
-use crate::api::dto::record::{self as body, RecordBody};
+use crate::api::dto::record as body;
+use crate::api::dto::record::RecordBody;
 use crate::api::elements::Elements;
 use crate::api::endpoint::BASE_PATH;
 use crate::api::error::ApiError;
+use crate::api::extract::accept::Conditions;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
-use crate::api::extract::if_match::Conditions;
 use crate::api::extract::path::{IdentifierPath, PATH_PART};
 use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
-use crate::api::middleware::shown::{self, ShownFields};
+use crate::api::middleware::shown;
+use crate::api::middleware::shown::ShownFields;
 use crate::state::AppState;
 use daftar_domain::change::Details;
 use daftar_domain::error::AppError;
 use daftar_domain::record::{Record, RecordKind, RecordMeta, VersionId};
 use daftar_domain::scope::{Action, Resource};
 use daftar_service::bodies::SentBody;
-use daftar_service::individual::{self, IndividualView, Wanted};
-use daftar_service::records;
+use daftar_service::individual::{IndividualView, Wanted};
 use daftar_service::written::Spoken;
+use daftar_service::{individual, records};
 
 /// Reads one individual by identifier.
 pub async fn read(

@@ -9,14 +9,15 @@ use super::individual::{etag, path_part};
 use super::record_search::{Search, Searchable};
 use crate::api::access::{Auth, scope};
 use crate::api::dto::field::words;
-use crate::api::dto::named::named;
+use crate::api::dto::merge::named;
 use crate::api::dto::reader::Problems;
-use crate::api::dto::record::{self as body, Purpose};
+use crate::api::dto::record as body;
+use crate::api::dto::record::Purpose;
 use crate::api::endpoint::BASE_PATH;
 use crate::api::error::ApiError;
+use crate::api::extract::accept::IfMatch;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::filters;
-use crate::api::extract::if_match::IfMatch;
 use crate::api::extract::path::IdentifierPath;
 use crate::api::extract::query::{NoParameters, Parameters, RawQuery, reference, subject_reference};
 use crate::state::AppState;
@@ -25,9 +26,9 @@ use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::program_membership::{BENEFICIARY, MembershipStatus, PROGRAM};
 use daftar_domain::record::RecordKind;
 use daftar_domain::scope::Resource;
-use daftar_service::program_membership::{self, MembershipAddress, MembershipDraft, MembershipQuery, MembershipView};
-use daftar_service::records;
+use daftar_service::program_membership::{MembershipAddress, MembershipDraft, MembershipQuery, MembershipView};
 use daftar_service::written::Spoken;
+use daftar_service::{program_membership, records};
 
 /// Reads one membership, by its own identifier or the beneficiary's.
 pub async fn read(
