@@ -7,7 +7,6 @@
 pub mod access;
 pub mod batch;
 pub mod conditional;
-pub mod cursor;
 pub mod dto;
 pub mod elements;
 pub mod endpoint;

@@ -280,11 +280,6 @@ impl StateParts {
         self.follower.as_ref()?.clock_difference()
     }
 
-    /// Notes that a request failed by an outage of what the store depends on.
-    pub fn note_outage(&self) {
-        self.program.note_outage();
-    }
-
     /// Looks whether another process made a signing key that is not known here; whether one may have been found.
     pub async fn look_for_signing_key(&self) -> bool {
         let Some(follower) = &self.follower else { return false };

@@ -148,7 +148,7 @@ mod tests {
     use axum::http::Method;
 
     use super::*;
-    use crate::api::endpoint::{Endpoint, endpoint};
+    use crate::api::endpoint::{Endpoint, below, endpoint};
     use crate::api::openapi::{Operation, individual};
     use crate::state::AppState;
 
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(undeclared.access(), None);
     }
 
-    type Endpoints<H> = fn(Method, &'static [&'static str], H, fn() -> Operation) -> Endpoint;
+    type Endpoints<H> = fn(Method, Vec<String>, H, fn() -> Operation) -> Endpoint;
 
     /// Compiles as long as an endpoint is made of nothing less than a handler with access and an operation of the document.
     fn signature<H, T>() -> Endpoints<H>
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn an_endpoint_has_the_access_of_its_handler() {
-        let made = signature()(Method::GET, &["/Individual"], of_the_scope, individual::search);
+        let made = signature()(Method::GET, below("/Individual"), of_the_scope, individual::search);
         assert_eq!(made.access, Access::Scopes(scope::IndividualRead::ACCEPTED));
     }
 }

@@ -1,16 +1,11 @@
-//! `POST /$batch`: several requests in one, each answered by the very handler that answers it alone.
+//! `POST /$batch`: several requests in one, each answered by the very handler that answers it alone; here its handler, the response that grows
+//! entry by entry, and batches whose entries are done each by itself.
 //!
 //! **Invariant:** nothing of a batch is done before its envelope was read whole, its entries were counted in the client's bucket,
 //! and, in a transaction, every placeholder was found.
 //!
 //! **Invariant:** the entries of a transaction are written together or not at all; those of a batch each by itself, so that the
 //! failure of one, a panic even, never touches another.
-//!
-//! The answer to a batch: one part for each entry, in the order of the entries.
-//!
-//! `POST /$batch`
-//!
-//! A batch: each entry by itself, one after the other.
 
 pub mod envelope;
 mod inner;

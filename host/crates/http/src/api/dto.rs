@@ -7,7 +7,6 @@ pub mod eligibility;
 pub mod extension;
 pub mod field;
 pub mod member;
-pub mod merge;
 pub mod reader;
 pub mod record;
 pub mod vocabulary;

@@ -1,9 +1,7 @@
 //! `Idempotency-Key`: a create that is sent twice is done once (draft-ietf-httpapi-idempotency-key-header).
 //!
 //! A request with the header is run as a transaction of one entry, and how it was answered is part of the same write. Sent again
-//! within a day, it is answered from what it wrote; a batch does the same for itself.
-//!
-//! The answer to a request that was done before: what it wrote, as far as the client may see it now.
+//! within a day, it is answered with what it wrote, as far as the client may see that now; a batch does the same for itself.
 //!
 //! **Invariant:** only who may still make a request is answered again.
 
@@ -25,8 +23,8 @@ use super::extract::accept::check_accept;
 use super::extract::auth::WithinRequest;
 use super::extract::body::{RECORD_BYTES_MAX, parse_object, read_bounded};
 use super::middleware::answer::RequestInfo;
-use crate::api::routes::search::languages;
-use crate::api::routes::{group, individual, program_membership};
+use crate::api::routes::record_search::languages;
+use crate::api::routes::{program, record};
 use crate::state::AppState;
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::context::OpContext;
@@ -210,9 +208,9 @@ pub async fn response(
     entry.note = Some("the answer to a request that was done before".to_owned());
     app.registry.audit.record(ctx, entry).await?;
     Ok(match &shown {
-        ShownAgain::Individual(view) => individual::answer(app, status, view).await?,
-        ShownAgain::Group(view) => group::answer(app, status, view).await?,
-        ShownAgain::ProgramMembership(view) => program_membership::answer(app, status, view, None),
+        ShownAgain::Individual(view) => record::individual_answer(app, status, view).await?,
+        ShownAgain::Group(view) => record::group_answer(app, status, view).await?,
+        ShownAgain::ProgramMembership(view) => program::membership_answer(app, status, view, None),
         ShownAgain::Nothing => status.into_response(),
     })
 }

@@ -17,7 +17,7 @@ use crate::api::error::{ApiError, Problem};
 use crate::api::extract::accept::LINES;
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::api::lines::write_line;
-use crate::api::routes::individual_search;
+use crate::api::routes::record_search;
 use crate::state::AppState;
 use daftar_api_types::admin::operation::{ExportLine, ExportProgress};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
@@ -89,7 +89,7 @@ async fn asked(ctx: &OpContext, app: &AppState, parameters: &Parameters) -> Resu
             .into());
         }
         kinds = vec![RecordKind::Individual];
-        let request = individual_search::request(app, parameters, &OWN)?;
+        let request = record_search::individual_request(app, parameters, &OWN)?;
         Some(individual::find_all(ctx, &app.registry, request).await?.into())
     };
     let first = ExportCursor {

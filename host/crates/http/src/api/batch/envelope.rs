@@ -1,6 +1,5 @@
-//! The envelope of a batch: what is asked for, before any of it is done.
-//!
-//! The `url` of an entry: as it would stand on the wire, below the API's base path.
+//! The envelope of a batch: what is asked for, before any of it is done. The `url` of an entry is as it would stand on the wire, below the
+//! API's base path.
 
 use axum::http::{HeaderValue, Method, Uri};
 use percent_encoding::percent_decode_str;
@@ -97,7 +96,7 @@ pub fn read(members: Map<String, Value>) -> Result<Envelope, AppError> {
     }
     let mut entries: Vec<Entry> = Vec::with_capacity(items.len());
     for (at, item) in items.into_iter().enumerate() {
-        entries.extend(read_entry(at, kind, item, &mut problems));
+        entries.extend(read_entry(&format!("entry[{at}]"), kind, item, &mut problems));
     }
     let envelope = problems.finish(Envelope { kind, entries })?;
     check_placeholders(&envelope.entries)?;
@@ -143,21 +142,12 @@ fn refused(problems: Problems) -> AppError {
     problems.finish(()).err().unwrap_or_else(|| AppError::internal("an envelope was refused without a problem"))
 }
 
-fn read_entry(at: usize, kind: Kind, item: Value, problems: &mut Problems) -> Option<Entry> {
-    let mut reader = ObjectReader::at(format!("entry[{at}]"), item, problems);
+fn read_entry(at: &str, kind: Kind, item: Value, problems: &mut Problems) -> Option<Entry> {
+    let mut reader = ObjectReader::at(at.to_owned(), item, problems);
     let full_url = reader.text("full_url", TEXT_BYTES_MAX, problems);
     let placeholder = full_url.and_then(|text| read_placeholder(&reader.path_of("full_url"), &text, problems));
-    let given = reader.take("resource");
-    let has_resource = given.is_some();
-    let resource = match given {
-        None => None,
-        Some(Value::Object(members)) => Some(members),
-        Some(other) => {
-            let message = format!("an object is needed, not {}", self::kind(&other));
-            problems.add(reader.path_of("resource"), "wrong_type", message);
-            None
-        }
-    };
+    let resource = reader.members("resource", problems);
+    let has_resource = resource.is_some() || reader.is_problem("resource", problems);
     let request = reader.take("request");
     let path = reader.path_of("request");
     reader.finish(problems);
@@ -175,19 +165,10 @@ fn read_entry(at: usize, kind: Kind, item: Value, problems: &mut Problems) -> Op
         }
     }
     let method = method.and_then(|text| read_method(&reader.path_of("method"), &text, kind, problems));
-    let uri = url.and_then(|text| match read_url(&text) {
-        Ok(uri) => Some(uri),
-        Err(message) => {
-            problems.add(reader.path_of("url"), "invalid_url", message);
-            None
-        }
-    });
-    let if_match = if_match.and_then(|text| match HeaderValue::from_str(&text) {
-        Ok(value) => Some(value),
-        Err(_) => {
-            problems.add(reader.path_of("if_match"), "invalid", "it is the `etag` of an answer, such as `\"3\"`");
-            None
-        }
+    let uri = url.and_then(|text| problems.accept(&reader.path_of("url"), "invalid_url", read_url(&text)));
+    let if_match = if_match.and_then(|text| {
+        let value = HeaderValue::from_str(&text).map_err(|_| "it is the `etag` of an answer, such as `\"3\"`");
+        problems.accept(&reader.path_of("if_match"), "invalid", value)
     });
     reader.finish(problems);
     let method = method?;
@@ -198,31 +179,27 @@ fn read_entry(at: usize, kind: Kind, item: Value, problems: &mut Problems) -> Op
         } else {
             ("unexpected", format!("a {method} has no resource"))
         };
-        problems.add(format!("entry[{at}].resource"), code, message);
+        problems.add(format!("{at}.resource"), code, message);
     }
     if placeholder.is_some() && method != Method::POST {
         let message = "only what a POST creates can be referred to by a placeholder";
-        problems.add(format!("entry[{at}].full_url"), "invalid", message);
+        problems.add(format!("{at}.full_url"), "invalid", message);
     }
     Some(Entry { placeholder, method, uri: uri?, if_match, resource })
 }
 
 fn read_placeholder(path: &str, text: &str, problems: &mut Problems) -> Option<Uuid> {
     let uuid = text.strip_prefix(PLACEHOLDER).and_then(|text| Uuid::try_parse(text).ok());
-    if uuid.is_none() {
-        let message =
-            format!("it is a placeholder `{PLACEHOLDER}<uuid>`, by which other entries refer to what this one creates");
-        problems.add(path, "invalid", message);
-    }
-    uuid
+    problems.require(path, "invalid", uuid, || {
+        format!("it is a placeholder `{PLACEHOLDER}<uuid>`, by which other entries refer to what this one creates")
+    })
 }
 
 fn read_method(path: &str, text: &str, kind: Kind, problems: &mut Problems) -> Option<Method> {
     let known = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
-    let Some(method) = known.into_iter().find(|method| method.as_str() == text) else {
-        problems.add(path, "invalid", "it is one of `GET`, `POST`, `PUT`, `PATCH`, `DELETE`");
-        return None;
-    };
+    let method = known.into_iter().find(|method| method.as_str() == text);
+    let message = || "it is one of `GET`, `POST`, `PUT`, `PATCH`, `DELETE`";
+    let method = problems.require(path, "invalid", method, message)?;
     if kind == Kind::Transaction && method == Method::GET {
         let message =
             "a transaction writes, and does not read: put reads into a `batch`, or read what was written afterwards";

@@ -1,8 +1,6 @@
-//! One request within another: made of an entry, answered by the handler that answers it alone.
+//! One request within another: made of an entry, answered by the handler that answers it alone, until the deadline of the batch.
 //!
-//! Until when a batch does what it is asked for.
-//!
-//! **Invariant:** it counts from when the request came, as the time does that ends the whole request without an answer: a body that
+//! **Invariant:** the deadline counts from when the request came, as the time does that ends the whole request without an answer: a body that
 //! comes slowly takes of both.
 
 use std::sync::Arc;

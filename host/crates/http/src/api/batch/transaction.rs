@@ -1,9 +1,7 @@
 //! A transaction: all entries or none.
 //!
-//! Placeholders: how entries of a transaction refer to records that other entries of it create.
-//!
-//! A placeholder stands where a reference does: in a member `reference` at any depth, and in `program` and `beneficiary`. Entries
-//! may come in any order: what is referred to is done first.
+//! Its entries refer by placeholders to records that other entries of it create. A placeholder stands where a reference does: in a member
+//! `reference` at any depth, and in `program` and `beneficiary`. Entries may come in any order: what is referred to is done first.
 
 use std::collections::BTreeSet;
 

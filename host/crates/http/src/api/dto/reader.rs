@@ -1,6 +1,5 @@
-//! Reads the members of a JSON object one by one, remembers every problem with its path, and refuses what nobody asked for.
-//!
-//! What was probably meant by a name that nobody knows.
+//! Reads the members of a JSON object one by one, remembers every problem with its path, and refuses what nobody asked for, with the known
+//! name that is closest to it.
 //!
 //! **Invariant:** a body may hold very many unknown names: a name is compared with the known ones only where the answer tells it.
 
@@ -30,6 +29,35 @@ impl Problems {
         if !self.is_full() {
             self.0.push(FieldProblem { field: field.into(), code, message: message.into() });
         }
+    }
+
+    /// What is read, if nothing of it was wrong.
+    ///
+    /// # Errors
+    /// Every problem found.
+    pub fn of<T>(read: impl FnOnce(&mut Self) -> T) -> Result<T, AppError> {
+        let mut problems = Self::default();
+        let value = read(&mut problems);
+        problems.finish(value)
+    }
+
+    /// The value of a result; its error is a problem.
+    pub fn accept<T, E: ToString>(&mut self, field: &str, code: &'static str, result: Result<T, E>) -> Option<T> {
+        result.map_err(|error| self.add(field, code, error.to_string())).ok()
+    }
+
+    /// The value; that there is none is a problem.
+    pub fn require<T, M: Into<String>>(
+        &mut self,
+        field: &str,
+        code: &'static str,
+        value: Option<T>,
+        message: impl FnOnce() -> M,
+    ) -> Option<T> {
+        if value.is_none() {
+            self.add(field, code, message());
+        }
+        value
     }
 
     /// Whether what else is found wrong is not told any more: it need not be put into words.
@@ -120,10 +148,8 @@ impl ObjectReader {
     pub fn word<T: Copy>(&mut self, name: &'static str, words: &[(&str, T)], problems: &mut Problems) -> Option<T> {
         let text = self.text(name, 100, problems)?;
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
-        if found.is_none() {
-            problems.add(self.path_of(name), "unknown_value", known_values(words.iter().map(|(word, _)| *word)));
-        }
-        found
+        let known = || known_values(words.iter().map(|(word, _)| *word));
+        problems.require(&self.path_of(name), "unknown_value", found, known)
     }
 
     /// The items of a list, each with its path; absent and empty are different.
@@ -141,6 +167,17 @@ impl ObjectReader {
     pub fn object(&mut self, name: &'static str, problems: &mut Problems) -> Option<Self> {
         let value = self.take(name)?;
         Some(Self::at(self.path_of(name), value, problems))
+    }
+
+    /// The members of an object inside this one, which are not read here.
+    pub fn members(&mut self, name: &'static str, problems: &mut Problems) -> Option<Map<String, Value>> {
+        match self.take(name)? {
+            Value::Object(members) => Some(members),
+            other => {
+                problems.add(self.path_of(name), "wrong_type", format!("an object is needed, not {}", kind(&other)));
+                None
+            }
+        }
     }
 
     /// A code in any of its written forms.
@@ -228,31 +265,20 @@ pub fn text_value(path: &str, value: Value, bytes_max: usize, problems: &mut Pro
 
 /// `true` or `false` that lies at `path`.
 pub fn boolean_value(path: &str, value: &Value, problems: &mut Problems) -> Option<bool> {
-    let truth = value.as_bool();
-    if truth.is_none() {
-        problems.add(path, "wrong_type", format!("`true` or `false` is needed, not {}", kind(value)));
-    }
-    truth
+    let message = || format!("`true` or `false` is needed, not {}", kind(value));
+    problems.require(path, "wrong_type", value.as_bool(), message)
 }
 
 /// A day that lies at `path`.
 pub fn date_value(path: &str, value: Value, problems: &mut Problems) -> Option<Date> {
     let text = text_value(path, value, 40, problems)?;
-    match parse_date(&text) {
-        Ok(date) => Some(date),
-        Err(error) => {
-            problems.add(path, "invalid_date", error.to_string());
-            None
-        }
-    }
+    problems.accept(path, "invalid_date", parse_date(&text))
 }
 
 /// A whole number from 1 that lies at `path`; `1.0` is one too.
 pub fn count_value(path: &str, value: &Value, problems: &mut Problems) -> Option<u32> {
     let number = value.as_f64().filter(|number| number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(number));
-    if number.is_none() {
-        problems.add(path, "wrong_type", "a whole number from 1 is needed");
-    }
+    let number = problems.require(path, "wrong_type", number, || "a whole number from 1 is needed");
     // Every whole number up to the greatest of 32 bits is exact in 64 bits of floating point.
     number.map(|number| number as u32)
 }
@@ -286,13 +312,7 @@ pub fn code_value(path: &str, value: Value, problems: &mut Problems) -> Option<C
             return None;
         }
     };
-    match parsed {
-        Ok(uri) => Some(uri),
-        Err(error) => {
-            problems.add(path, "invalid_code", error.to_string());
-            None
-        }
-    }
+    problems.accept(path, "invalid_code", parsed)
 }
 
 const CODE_FORMS: &str =

@@ -1,9 +1,6 @@
 //! Bodies of records, driven by the schema (`daftar_domain::schema`): what a kind of record has beyond its rows is a check of
-//! `record/read.rs` or a function of `record/view.rs`.
-//!
-//! Bodies of the views that operations give, and of records alone.
-//!
-//! Parts that several bodies have: identifiers, periods, coded values, meta.
+//! `record/read.rs` or a function of this file. The parts that all kinds have (identifiers, codes, meta) are here too, and so is the merge
+//! patch (RFC 7396): its members replace those of a body, `null` takes one out.
 
 mod read;
 mod write;
@@ -19,11 +16,10 @@ use crate::api::dto::record::write::Plain;
 use daftar_api_types::public::eligibility::Diagnostic as DiagnosticBody;
 use daftar_api_types::public::record as body;
 use daftar_domain::calendar::{Period, format_instant};
-use daftar_domain::code::CodedValue;
 use daftar_domain::consent::{Consent, ConsentStatus};
 use daftar_domain::eligibility::Diagnostic;
 use daftar_domain::error::AppError;
-use daftar_domain::extension::ExtensionFields;
+use daftar_domain::extension::EXTENSION;
 use daftar_domain::field::FieldSet;
 use daftar_domain::group::GroupDetails;
 use daftar_domain::identifier::{
@@ -33,6 +29,7 @@ use daftar_domain::individual::{IndividualDetails, LIST_ITEMS_MAX};
 use daftar_domain::program::Program;
 use daftar_domain::program_membership::{HAS_NO_IDENTIFIER, ProgramMembership};
 use daftar_domain::record::{RecordId, RecordKind, RecordMeta};
+use daftar_domain::scope::Resource;
 use daftar_domain::value::Reference;
 use daftar_domain::vocabulary::DisplayedCode;
 use daftar_domain::{group, individual, person_name};
@@ -42,8 +39,8 @@ use daftar_service::group::GroupView;
 use daftar_service::group::history::HistoryPage;
 use daftar_service::individual::{FoundPeople, IndividualView, People};
 use daftar_service::program_membership::MembershipView;
-use daftar_service::records;
 use daftar_service::visibility::Seen;
+use daftar_service::{records, written};
 pub use read::{
     Identification, Purpose, check_unseen, read_consent, read_group, read_group_fields, read_individual,
     read_individual_fields, read_membership, read_program,
@@ -51,46 +48,34 @@ pub use read::{
 pub use write::{Computed, Part, RecordBody, ShownCode, ShownRecord, Shows};
 
 impl Shows for CodeView {
-    fn code(&self, code: CodedValue) -> Option<ShownCode> {
-        Some(ShownCode::Object(self::code(self.show(code))))
-    }
-
-    fn declared(&self) -> Option<&ExtensionFields> {
-        Some(self.extension_fields())
+    fn codes(&self) -> Option<&CodeView> {
+        Some(self)
     }
 }
 
 impl Shows for IndividualView {
-    fn code(&self, code: CodedValue) -> Option<ShownCode> {
-        self.codes.code(code)
+    fn codes(&self) -> Option<&CodeView> {
+        Some(&self.codes)
     }
 
     fn record(&self, reference: &Reference) -> Option<ShownRecord<'_>> {
         shown_individual(&self.beside.related, reference.id)
     }
-
-    fn declared(&self) -> Option<&ExtensionFields> {
-        self.codes.declared()
-    }
 }
 
 impl Shows for FoundPeople {
-    fn code(&self, code: CodedValue) -> Option<ShownCode> {
-        self.codes.code(code)
+    fn codes(&self) -> Option<&CodeView> {
+        Some(&self.codes)
     }
 
     fn record(&self, reference: &Reference) -> Option<ShownRecord<'_>> {
         shown_individual(&self.related, reference.id)
     }
-
-    fn declared(&self) -> Option<&ExtensionFields> {
-        self.codes.declared()
-    }
 }
 
 impl Shows for GroupView {
-    fn code(&self, code: CodedValue) -> Option<ShownCode> {
-        self.codes.code(code)
+    fn codes(&self) -> Option<&CodeView> {
+        Some(&self.codes)
     }
 
     fn record(&self, reference: &Reference) -> Option<ShownRecord<'_>> {
@@ -100,15 +85,11 @@ impl Shows for GroupView {
             RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent => None,
         }
     }
-
-    fn declared(&self) -> Option<&ExtensionFields> {
-        self.codes.declared()
-    }
 }
 
 impl Shows for HistoryPage {
-    fn code(&self, code: CodedValue) -> Option<ShownCode> {
-        self.codes.code(code)
+    fn codes(&self) -> Option<&CodeView> {
+        Some(&self.codes)
     }
 
     fn record(&self, reference: &Reference) -> Option<ShownRecord<'_>> {
@@ -274,19 +255,10 @@ fn read_identifier(path: String, item: Value, problems: &mut Problems) -> Option
             problems.add(reader.path_of(name), "required", "an identifier has a system and a value");
         }
     }
-    let system = system.and_then(|text| match SystemUri::parse(&text) {
-        Ok(system) => Some(system),
-        Err(error) => {
-            problems.add(reader.path_of("system"), "invalid_identifier", error.to_string());
-            None
-        }
-    });
-    let value = value.and_then(|text| match IdentifierValue::parse(&text) {
-        Ok(value) => Some(value),
-        Err(error) => {
-            problems.add(reader.path_of("value"), "invalid_identifier", error.to_string());
-            None
-        }
+    let system = system
+        .and_then(|text| problems.accept(&reader.path_of("system"), "invalid_identifier", SystemUri::parse(&text)));
+    let value = value.and_then(|text| {
+        problems.accept(&reader.path_of("value"), "invalid_identifier", IdentifierValue::parse(&text))
     });
     reader.finish(problems);
     Some(Identifier { key: IdentifierKey { system: system?, value: value? }, period })
@@ -336,5 +308,141 @@ pub fn meta(meta: &RecordMeta) -> body::Meta<'_> {
         version_id: Some(Cow::Owned(meta.version.to_string())),
         last_updated: Some(Cow::Owned(format_instant(meta.last_updated))),
         source: meta.source.as_ref().map(|client| Cow::Borrowed(client.as_str())),
+    }
+}
+
+/// The members of a body as it is shown, with a patch applied.
+///
+/// Codes are texts there: a patch that names another code, in whatever form, is not mixed with the one that is there.
+///
+/// # Errors
+/// [`AppError::Internal`] when what is shown is no object.
+pub fn patched(shown: impl Serialize, patch: Map<String, Value>) -> Result<Map<String, Value>, AppError> {
+    let mut shown = serde_json::to_value(shown).map_err(|error| AppError::Internal(error.into()))?;
+    codes_as_texts(&mut shown);
+    let Value::Object(mut members) = shown else {
+        return Err(AppError::internal("a record is written as something else than an object"));
+    };
+    merge(&mut members, patch);
+    Ok(members)
+}
+
+/// Puts the URI of a coded object in its place, wherever one lies.
+fn codes_as_texts(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            let is_code = members.len() == 4
+                && ["uri", "code", "display", "namespace"]
+                    .iter()
+                    .all(|name| members.get(*name).is_some_and(Value::is_string));
+            if is_code {
+                let uri = members.remove("uri").unwrap_or_default();
+                *value = uri;
+            } else {
+                members.values_mut().for_each(codes_as_texts);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(codes_as_texts),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Applies a patch. The depth of both was bounded when they were read.
+pub fn merge(body: &mut Map<String, Value>, patch: Map<String, Value>) {
+    for (name, value) in patch {
+        match value {
+            Value::Null => {
+                body.remove(&name);
+            }
+            Value::Object(patch) => {
+                if !matches!(body.get(&name), Some(Value::Object(_))) {
+                    body.insert(name.clone(), Value::Object(Map::new()));
+                }
+                if let Some(Value::Object(inner)) = body.get_mut(&name) {
+                    merge(inner, patch);
+                }
+            }
+            other => {
+                body.insert(name, other);
+            }
+        }
+    }
+}
+
+/// The fields that the members of a body name, `null` ones too: of an `extension` that is an object its keys, of any other the
+/// whole.
+#[must_use]
+pub fn named(resource: Resource, members: &Map<String, Value>) -> FieldSet {
+    let mut names: Vec<String> = Vec::with_capacity(members.len());
+    for (name, value) in members {
+        match value {
+            Value::Object(keys) if name == EXTENSION => {
+                names.extend(keys.keys().map(|key| format!("{EXTENSION}.{key}")));
+            }
+            Value::Object(_) | Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                names.push(name.clone())
+            }
+        }
+    }
+    written::named(resource, names.iter().map(String::as_str))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn another_code_is_not_mixed_with_the_one_that_is_there() {
+        let code = json!({"uri": "urn:x#1", "code": "1", "display": "One", "namespace": "urn:x"});
+        let shown = json!({"gender": code, "address": [{"country": code}], "name": {"given": "A"}});
+        let Value::Object(patch) = json!({"gender": {"namespace": "urn:x", "code": "2"}}) else { unreachable!() };
+        let members = patched(shown, patch).unwrap();
+        let expected = json!({"gender": {"namespace": "urn:x", "code": "2"}, "address": [{"country": "urn:x#1"}], "name": {"given": "A"}});
+        assert_eq!(Value::Object(members), expected);
+    }
+
+    #[test]
+    fn does_what_the_appendix_of_the_rfc_shows() {
+        for (body, patch, expected) in [
+            (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
+            (json!({"a": "b"}), json!({"a": null}), json!({})),
+            (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
+            (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "c"}), json!({"a": ["b"]}), json!({"a": ["b"]})),
+            (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
+            (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
+            (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
+            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
+        ] {
+            let (Value::Object(mut merged), Value::Object(patch)) = (body, patch) else { unreachable!() };
+            merge(&mut merged, patch);
+            assert_eq!(Value::Object(merged), expected);
+        }
+    }
+}
+
+#[cfg(test)]
+mod named_tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(body: Value) -> FieldSet {
+        let Value::Object(members) = body else { unreachable!() };
+        named(Resource::Individual, &members)
+    }
+
+    #[test]
+    fn names_what_is_there_and_the_keys_of_extensions() {
+        let fields = of(json!({"type": "Individual", "gender": null, "extension": {"farmer": {}, "herder": null}}));
+        for field in ["gender", "extension.farmer", "extension.herder"] {
+            assert!(fields.names(field), "{field}");
+        }
+        assert!(!fields.names("extension") && !fields.names("name"));
+        assert!(of(json!({"extension": null})).names("extension"));
+        assert_eq!(of(json!({"extension": {}, "meta": {}, "no_field": 1})), FieldSet::none());
     }
 }

@@ -1,8 +1,5 @@
-//! Responses about vocabularies: their descriptions, their codes, the results of a search.
-//!
-//! Bodies of `$validate` and `$lookup`.
-//!
-//! Responses about concept groups.
+//! Bodies about vocabularies: their descriptions, their codes, the results of a search, the codes of `$validate` and `$lookup`, and concept
+//! groups.
 
 use std::borrow::Cow;
 use std::sync::Arc;

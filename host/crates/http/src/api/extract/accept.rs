@@ -1,10 +1,9 @@
-//! Whether a client takes an answer in a form that the endpoint has (RFC 9110, section 12.5.1).
+//! `Accept`: whether a client takes a response in a form that the endpoint has (RFC 9110, section 12.5.1); and `If-Match`: at which versions a
+//! change may find its record (section 13.1.1).
 //!
-//! What an endpoint answers with is said in the table of routes, and nowhere else. A request without the header takes anything. The
+//! The table of routes says in which forms an endpoint responds, and nothing else does. A request without the header takes anything. The
 //! token endpoint answers in JSON and the probes in text whatever is asked: the standard of the one has no such refusal, and of
 //! the others the status is what counts.
-//!
-//! `If-Match`: at which versions a change may find its record (RFC 9110, section 13.1.1).
 
 use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::request::Parts;

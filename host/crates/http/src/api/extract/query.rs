@@ -48,6 +48,14 @@ impl<S: Send + Sync> FromRequestParts<S> for NoParameters {
 #[derive(Debug)]
 pub struct Parameters(Vec<(String, String)>);
 
+impl<S: Send + Sync> FromRequestParts<S> for Parameters {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        Self::parse(parts.uri.query().unwrap_or_default())
+    }
+}
+
 impl Parameters {
     /// Reads `name=value&…`.
     ///

@@ -1,7 +1,5 @@
-//! Gives a request its id, bounds its time, catches what must not escape, and writes out errors and the headers that every
+//! Gives a request its id and its span, bounds its time, catches what must not escape, and writes out errors and the headers that every
 //! answer carries.
-//!
-//! The span of a request, for whoever collects traces.
 //!
 //! **Invariant:** a caller's `traceparent` is believed from trusted proxies alone, and only where the settings say so: whoever may
 //! name the trace decides what is kept of it, and puts own requests among those of others.
@@ -206,7 +204,7 @@ async fn answer_in_span(
     let is_of_tokens = route.as_deref().is_some_and(|route| route.ends_with(TOKEN_ROUTE));
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         if problem.is_outage && within.is_none() {
-            app.note_outage();
+            app.program.note_outage();
         }
         if is_of_tokens && problem.status() == StatusCode::SERVICE_UNAVAILABLE {
             response = token_unavailable(&problem.detail);

@@ -1,13 +1,10 @@
-//! Whether a request of the public listener is let in: from this connection, and while there is a place.
+//! Whether a request of the public listener is let in: by its connection, its address, the origin of a page in a browser (Fetch standard,
+//! section 3.3), and while there is a place.
 //!
 //! **Invariant:** probes of health are answered whatever else is refused.
 //!
-//! Who asks: the address that limits, the audit log and whoever else goes by.
-//!
 //! **Invariant:** the one place that knows an address from a header. Only the public listener believes headers, and only those of a
 //! trusted proxy.
-//!
-//! Calls from pages in a browser (Fetch standard, section 3.3), where the settings name their origins.
 //!
 //! **Invariant:** an origin is let in by name only, and never with the browser's cookies or certificates: a page shows a token that it
 //! was given, or nothing. Where no origin is named no answer says anything of origins.

@@ -1,8 +1,4 @@
-//! Puts the document together from the table of routes.
-//!
-//! Who may call, as the document says it.
-//!
-//! The document as it is sent, and the page that shows it.
+//! Puts the document together from the table of routes, and holds it as it is sent, with the page that shows it.
 //!
 //! **Invariant:** both are made again only when the installed modules add other fields; every request in between gets the same
 //! bytes.

@@ -4,7 +4,7 @@ use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use super::operation::{Answer, Operation, Tag};
 use super::record::fields_sent;
-use super::shape::{Members, Shape, any_of, list, named, named_as, or_null, whole, word};
+use super::shape::{Members, Shape, any_of, by_name, list, named, named_as, or_null, whole, word};
 use super::{group, individual};
 use crate::api::dto::eligibility::membership_fields;
 use crate::api::dto::field::Level;
@@ -78,7 +78,7 @@ pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
         ("IndividualFilter", filters(&individual::search(), fields)),
         ("GroupFilter", filters(&group::search(), fields)),
     ];
-    let requests = requests.map(|(name, shape)| (name.to_owned(), shape)).into_iter();
+    let requests = by_name(requests).into_iter();
     let bodies = [
         shape::request::<body::Validation<'_>>(),
         shape::response::<body::Validated<'_>>(),

@@ -1,6 +1,4 @@
-//! `/Group`: goes with `dto/member.rs`, `routes/group.rs` and `routes/group_member.rs`.
-//!
-//! The members of a group, one at a time.
+//! `/Group`: goes with `dto/member.rs`, `routes/record.rs` and `routes/group_member.rs`.
 
 use serde_json::{Value, json};
 
@@ -8,24 +6,18 @@ use super::individual::read_from_body;
 use super::operation::{Answer, Operation, Tag};
 use super::parameter;
 use super::parameter::{SAMPLE_GROUP, SAMPLE_PERSON, repeatable};
-use super::shape::{Members, Shape, any_of, named};
+use super::shape::{Members, Shape, by_name, named};
 use crate::api::dto::field::Level;
 use crate::api::openapi::operation::Example;
 use crate::api::openapi::parameter::{coded, common, day, envelope, reference, texts};
 use crate::api::openapi::record;
-use crate::api::openapi::record::{fields_answered, fields_sent, list_sent};
+use crate::api::openapi::record::{fields_answered, fields_sent};
 use crate::api::openapi::shape::{date, word};
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::group::MEMBERS;
 use daftar_domain::record::RecordKind;
 use daftar_domain::search::order::sort_fields;
 use daftar_domain::search::{code_filters, date_filters};
-
-/// The answer to a write: what a read would give this client.
-fn changed(status: u16, description: &'static str) -> Answer {
-    let shape = any_of([named("Group").into(), named("Receipt").into()]);
-    Answer::json(status, description, shape).header("ETag")
-}
 
 /// `GET /Group`
 pub fn search() -> Operation {
@@ -62,7 +54,7 @@ pub fn read() -> Operation {
 
 /// `POST /Group`
 pub fn create() -> Operation {
-    let answer = changed(201, "The group is in the register.").header("Location").header("Idempotency-Replayed");
+    let answer = Answer::written(201, "The group is in the register.", "Group");
     Operation::new(Tag::Groups, "createGroup", "Register a group")
         .says("A member that is not in the register is 422, and nothing is written. At most one active member is the head.")
         .parameter(parameter::idempotency_key())
@@ -86,7 +78,7 @@ pub fn replace() -> Operation {
         .in_languages()
         .changes()
         .body("The group.", named("GroupSent"))
-        .answer(changed(200, "The group as changed."))
+        .answer(Answer::written(200, "The group as changed.", "Group"))
         .refuses(&[404])
         .example(Example::new("household", "The same household, whole").with("identifier", SAMPLE_GROUP).body(sample()))
 }
@@ -97,8 +89,8 @@ pub fn patch() -> Operation {
         .says("A merge patch (RFC 7396): what it names is replaced, lists as a whole, and `null` takes a field out.")
         .in_languages()
         .changes()
-        .body_of(&["application/merge-patch+json", "application/json"], "The fields to change.", named("GroupPatch"))
-        .answer(changed(200, "The group as changed."))
+        .merge_patch("The fields to change.", "GroupPatch")
+        .answer(Answer::written(200, "The group as changed.", "Group"))
         .refuses(&[404])
         .example(
             Example::new("name", "Gives the household a name")
@@ -123,13 +115,8 @@ fn sample() -> Value {
 #[must_use]
 pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
     let about = "A group. A field that is not there is not recorded, or not for this client.";
-    let identifiers = || list_sent(named("IdentifierSent")).min_items(Some(1));
-    let sent = |description| record::sent(Members::sent(description), RecordKind::Group, fields);
-    let mut shapes = vec![
-        ("Group".to_owned(), record::answered(RecordKind::Group, about, fields)),
-        ("GroupSent".to_owned(), sent("A group, to be written.").needs("identifier", identifiers()).into()),
-        ("GroupPatch".to_owned(), sent("The changes of a group.").may_filled("identifier", identifiers()).into()),
-    ];
+    let mut shapes =
+        record::of_kind(RecordKind::Group, [about, "A group, to be written.", "The changes of a group."], fields);
     shapes.extend(member_shapes());
     shapes
 }
@@ -148,9 +135,7 @@ pub fn member_shapes() -> Vec<(String, Shape)> {
         .needs("meta", named("Meta"));
     let patch = Members::sent("The changes of a place; `null` takes a field out.");
     let patch = fields_sent(patch, fields().filter(|field| field.required.is_none()), Level::Part);
-    [("MemberPatch", patch.into()), ("MemberRemoval", removal.into()), ("MembershipChange", history.into())]
-        .map(|(name, shape)| (name.to_owned(), shape))
-        .into()
+    by_name([("MemberPatch", patch.into()), ("MemberRemoval", removal.into()), ("MembershipChange", history.into())])
 }
 
 /// `POST /Group/{identifier}/$add-member`
@@ -161,7 +146,7 @@ pub fn add_member() -> Operation {
         .in_languages()
         .changes()
         .body("The place.", named("MemberSent"))
-        .answer(changed(201, "The group with the new member.").header("Location").header("Idempotency-Replayed"))
+        .answer(Answer::written(201, "The group with the new member.", "Group"))
         .refuses(&[404])
         .example(
             Example::new("spouse", "The head's spouse")
@@ -178,7 +163,7 @@ pub fn remove_member() -> Operation {
         .in_languages()
         .changes()
         .body("Who leaves, and when.", named("MemberRemoval"))
-        .answer(changed(200, "The group without the member."))
+        .answer(Answer::written(200, "The group without the member.", "Group"))
         .refuses(&[404])
         .example(
             Example::new("leaves", "Leaves today")
@@ -193,8 +178,8 @@ pub fn patch_member() -> Operation {
         .says("The active place of that person, or else the last one; 404 where there is none. Needs `group:read` with `member` too.")
         .in_languages()
         .changes()
-        .body_of(&["application/merge-patch+json", "application/json"], "What to change.", named("MemberPatch"))
-        .answer(changed(200, "The group as changed."))
+        .merge_patch("What to change.", "MemberPatch")
+        .answer(Answer::written(200, "The group as changed.", "Group"))
         .refuses(&[404])
         .example(
             Example::new("period", "Says since when somebody has been in the group")

@@ -1,12 +1,11 @@
-//! What is told of one endpoint, beside what its handler says of itself.
-//!
-//! Requests that the document shows. A test sends each of them to a server and holds the answer to what is told here.
+//! What is told of one endpoint, beside what its handler says of itself, with the requests that the document shows. A test sends each of
+//! them to a server and holds the answer to what is told here.
 
 use serde_json::Value;
 use utoipa::openapi::path::Parameter;
 
 use super::parameter;
-use super::shape::{Shape, named};
+use super::shape::{self, Shape, any_of, named};
 use daftar_api_types::public::Sample;
 
 /// What an operation is about.
@@ -119,6 +118,21 @@ impl Answer {
         Self { status, description, bodies: Vec::new(), headers: Vec::new(), links: Vec::new() }
     }
 
+    /// An answer with a text, in one of those media types.
+    #[must_use]
+    pub fn text(description: &'static str, media_types: &[&'static str]) -> Self {
+        let bodies = media_types.iter().map(|media_type| (*media_type, shape::text().into())).collect();
+        Self { bodies, ..Self::empty(200, description) }
+    }
+
+    /// The answer to a write of a record of that shape: what a read would give this client.
+    #[must_use]
+    pub fn written(status: u16, description: &'static str, name: &str) -> Self {
+        let shape = any_of([named(name).into(), named("Receipt").into()]);
+        let answer = Self::json(status, description, shape).header("ETag");
+        if status == 201 { answer.header("Location").header("Idempotency-Replayed") } else { answer }
+    }
+
     /// The same body in another form.
     #[must_use]
     pub fn or(mut self, media_type: &'static str, shape: impl Into<Shape>) -> Self {
@@ -202,6 +216,11 @@ impl Operation {
     /// Needs a JSON body.
     pub fn body(self, description: &'static str, shape: impl Into<Shape>) -> Self {
         self.body_of(&["application/json"], description, shape)
+    }
+
+    /// Needs a merge patch.
+    pub fn merge_patch(self, description: &'static str, name: &str) -> Self {
+        self.body_of(&["application/merge-patch+json", "application/json"], description, named(name))
     }
 
     /// Needs a body of one of those media types.

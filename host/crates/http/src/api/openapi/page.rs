@@ -1,10 +1,6 @@
 //! The page that shows the document, and those about error codes: plain HTML without scripts, and nothing from elsewhere.
 //!
 //! **Invariant:** every text of the document is escaped; the page's policy lets nothing run and nothing load but its own style.
-//!
-//! The pages about error codes, made from the table of codes.
-//!
-//! Shapes of values, as the page tells them.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;

@@ -1,6 +1,4 @@
-//! Parameters that several operations have.
-//!
-//! Parameters of searches: goes with `extract/filters.rs` and `routes/record_search.rs`.
+//! Parameters of operations. Those of searches go with `extract/filters.rs` and `routes/record_search.rs`.
 
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
 use utoipa::openapi::schema::{ArrayItems, ObjectBuilder, Schema};

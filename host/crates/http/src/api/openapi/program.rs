@@ -1,14 +1,10 @@
-//! `/ProgramMembership`: goes with `routes/program_membership.rs`.
-//!
-//! `/Program`: goes with `routes/program.rs`.
-//!
-//! `/Consent`: goes with `routes/consent.rs`.
+//! `/Program`, `/ProgramMembership` and `/Consent`: goes with `routes/program.rs`.
 
 use serde_json::{Value, json};
 
 use super::operation::{Answer, Operation, Tag};
 use super::parameter::{SAMPLE_PERSON, elements, idempotency_key, query, repeatable};
-use super::shape::{KEY_PATTERN, Members, Shape, any_of, named, pattern, word};
+use super::shape::{KEY_PATTERN, Members, Shape, by_name, named, pattern, word};
 use crate::api::openapi::operation::Example;
 use crate::api::openapi::parameter::{common, envelope, reference};
 use crate::api::openapi::record::list_sent;
@@ -20,12 +16,6 @@ use daftar_domain::search::order::sort_fields;
 use daftar_domain::subject::Subject;
 
 const KIND: RecordKind = RecordKind::ProgramMembership;
-
-/// The answer to a write: what a read would give this client.
-fn changed(status: u16, description: &'static str) -> Answer {
-    let shape = any_of([named("ProgramMembership").into(), named("Receipt").into()]);
-    Answer::json(status, description, shape).header("ETag")
-}
 
 fn program() -> utoipa::openapi::path::Parameter {
     query(
@@ -86,7 +76,7 @@ pub fn create_membership() -> Operation {
         .parameter(idempotency_key())
         .in_languages()
         .body("The membership.", named("ProgramMembershipSent"))
-        .answer(changed(201, "The membership is in the register.").header("Location").header("Idempotency-Replayed"))
+        .answer(Answer::written(201, "The membership is in the register.", "ProgramMembership"))
         .refuses(&[409])
         .example(Example::new("enrolled", "Enrols a person").answered(201).body(sample("enrolled")))
         .example(Example::new("again", "A second open membership").answered(409).body(sample("draft")))
@@ -99,7 +89,7 @@ pub fn replace_membership() -> Operation {
         .parameter(program())
         .changes()
         .body("The membership.", named("ProgramMembershipReplacement"))
-        .answer(changed(200, "The membership as changed."))
+        .answer(Answer::written(200, "The membership as changed.", "ProgramMembership"))
         .refuses(&[404])
         .example(
             Example::new("paused", "Nothing is paid for the time being")
@@ -128,13 +118,11 @@ pub fn membership_shapes() -> Vec<(String, Shape)> {
     };
     let replacement = sent("A membership, to be replaced.");
     let status = word(MembershipStatus::ALL.map(MembershipStatus::name)).description(Some("Where it stands."));
-    [
+    by_name([
         ("ProgramMembership", record::answered(KIND, "The membership of a beneficiary in a program.", &fields)),
         ("ProgramMembershipSent", sent("A membership, to be written.").into()),
         ("ProgramMembershipReplacement", replacement.needs("status", status).into()),
-    ]
-    .map(|(name, shape)| (name.to_owned(), shape))
-    .into()
+    ])
 }
 
 /// The program of the examples.

@@ -1,6 +1,4 @@
-//! Shapes of records, from the schema: goes with `dto/field.rs` and `dto/record.rs`.
-//!
-//! Shapes that several bodies have; they go with `dto/shared.rs`, `dto/reader.rs` and the crate of bodies.
+//! Shapes of records and of their parts, from the schema: goes with `dto/field.rs` and `dto/record.rs`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +10,7 @@ use super::shape;
 use super::shape::{Members, Shape, about, any_of, boolean, date, list, named, number, text, whole, word, written};
 use crate::api::dto::field::Level;
 use crate::api::openapi::shape::{
-    CODE_PATTERN, KEY_PATTERN, SYSTEM_PATTERN, VALUE_PATTERN, needing, pattern, response,
+    CODE_PATTERN, KEY_PATTERN, SYSTEM_PATTERN, VALUE_PATTERN, by_name, needing, pattern, response,
 };
 use daftar_api_types::problem::Problem;
 use daftar_api_types::public::eligibility::EXPRESSION_BYTES_MAX;
@@ -77,6 +75,21 @@ pub fn answered(kind: RecordKind, description: &str, declared: &ExtensionFields)
         members = members.may(name, shape);
     }
     members.needs("meta", named("Meta")).into()
+}
+
+/// The shapes of a kind of record whose records clients register and change: the record as answers have it, as a request writes it, and
+/// its changes, with a description each; `fields` are those that installed modules add.
+#[must_use]
+pub fn of_kind(kind: RecordKind, descriptions: [&str; 3], fields: &ExtensionFields) -> Vec<(String, Shape)> {
+    let identifiers = || list_sent(named("IdentifierSent")).min_items(Some(1));
+    let [shown, written, changed] = descriptions;
+    let written = sent(Members::sent(written), kind, fields).needs("identifier", identifiers());
+    let changed = sent(Members::sent(changed), kind, fields).may_filled("identifier", identifiers());
+    vec![
+        (kind.name().to_owned(), answered(kind, shown, fields)),
+        (format!("{kind}Sent"), written.into()),
+        (format!("{kind}Patch"), changed.into()),
+    ]
 }
 
 /// The member that the server computes.
@@ -196,7 +209,7 @@ pub fn shapes() -> Vec<(String, Shape)> {
         ("IndividualReferenceSent", reference_to(&[RecordKind::Individual])),
         ("GroupReferenceSent", reference_to(&[RecordKind::Group])),
     ];
-    let own = own.map(|(name, shape)| (name.to_owned(), shape)).into_iter();
+    let own = by_name(own).into_iter();
     let bodies = [
         response::<body::Identifier<'_>>(),
         response::<body::Code<'_>>(),

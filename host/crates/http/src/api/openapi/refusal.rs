@@ -1,6 +1,4 @@
-//! How operations fail: which statuses, and what such an answer looks like.
-//!
-//! Headers of answers.
+//! How operations fail: which statuses, what such a response looks like, and the headers of responses.
 
 use std::collections::BTreeSet;
 

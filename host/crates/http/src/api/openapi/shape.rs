@@ -1,8 +1,6 @@
-//! Shapes of JSON values, in few words.
+//! Shapes of JSON values, in few words, and those that are derived from the types of `daftar-api-types`.
 //!
 //! **Invariant:** an object is closed: a member that is not told here is refused in a request and never stands in an answer.
-//!
-//! Schemas of the types of `daftar-api-types`, as the document has them.
 //!
 //! **Invariant:** the types say which members there are; this is the one place that closes their objects, joins the parts that a type has
 //! flattened into it, and says that a member of a response that may be absent is never `null`.
@@ -58,6 +56,12 @@ pub const CODE_PATTERN: &str = r#"^[\x21\x22\x24-\x7B\x7D\x7E]+[#|][^\x00-\x20\x
 pub const NAMESPACE_PATTERN: &str = r"^[\x21\x22\x24-\x7B\x7D\x7E]+$";
 /// A consent's id in a path.
 pub const CONSENT_ID_PATTERN: &str = "^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$";
+
+/// Shapes with their names in the document.
+#[must_use]
+pub fn by_name<const COUNT: usize>(shapes: [(&str, Shape); COUNT]) -> Vec<(String, Shape)> {
+    shapes.into_iter().map(|(name, shape)| (name.to_owned(), shape)).collect()
+}
 
 /// The shape that has that name in the document.
 #[must_use]

@@ -1,4 +1,4 @@
-//! `/Vocabulary` and `/ConceptGroup`: goes with `dto/vocabulary.rs`, `routes/vocabulary.rs` and `routes/concept_group.rs`.
+//! `/Vocabulary` and `/ConceptGroup`: goes with `dto/vocabulary.rs` and `routes/vocabulary.rs`.
 
 use utoipa::openapi::path::Parameter;
 

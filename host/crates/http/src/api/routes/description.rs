@@ -1,10 +1,5 @@
-//! What the server says of itself: the OpenAPI document, the page that shows it, the pages about error codes, and its metadata.
-//!
-//! Whether the server lives and can serve.
-//!
-//! What a client can find out before it has a token.
-//!
-//! The body of `/metadata`, made from the table of routes and what each of them says of itself.
+//! What the server says of itself: the OpenAPI document, the page that shows it, the pages about error codes, its metadata, where tokens
+//! are had, and whether it lives and can serve.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,7 +16,7 @@ use crate::api::endpoint::{BASE_PATH, Endpoint, scopes_on_offer};
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::{BODY_BYTES_MAX, RECORD_BYTES_MAX};
 use crate::api::extract::path::NamePath;
-use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::extract::query::NoParameters;
 use crate::api::middleware::answer::API_VERSION;
 use crate::api::openapi::document::Kept;
 use crate::api::openapi::page;
@@ -42,10 +37,9 @@ use daftar_domain::search::PAGE_COUNT_MAX;
 pub async fn openapi(
     _: Public,
     State(app): State<AppState>,
-    RawQuery(query): RawQuery,
+    _: NoParameters,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    Parameters::parse(&query)?.expect_only(&[])?;
     let generation = app.registry.vocabularies.current();
     let description = app.description.of(app.routes.endpoints(), generation.extension_fields());
     Ok(unless_kept(&headers, &description.document, "application/json"))
@@ -55,22 +49,16 @@ pub async fn openapi(
 pub async fn docs(
     _: Public,
     State(app): State<AppState>,
-    RawQuery(query): RawQuery,
+    _: NoParameters,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    Parameters::parse(&query)?.expect_only(&[])?;
     let generation = app.registry.vocabularies.current();
     let description = app.description.of(app.routes.endpoints(), generation.extension_fields());
     page(&headers, &description.page)
 }
 
 /// The page that lists the error codes.
-pub async fn error_list(
-    _: DocumentationCall,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Result<Response, ApiError> {
-    Parameters::parse(&query)?.expect_only(&[])?;
+pub async fn error_list(_: DocumentationCall, _: NoParameters, headers: HeaderMap) -> Result<Response, ApiError> {
     page(&headers, &Kept::new(page::error_list().into_bytes()))
 }
 
@@ -78,10 +66,9 @@ pub async fn error_list(
 pub async fn error_page(
     _: DocumentationCall,
     NamePath(name): NamePath,
-    RawQuery(query): RawQuery,
+    _: NoParameters,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    Parameters::parse(&query)?.expect_only(&[])?;
     let unknown = || Problem::new(ErrorCode::NotFound, "there is no such error code; `/docs/errors` lists all");
     let code = ErrorCode::parse(&name).ok_or_else(unknown)?;
     page(&headers, &Kept::new(page::error_page(code).into_bytes()))
@@ -102,10 +89,9 @@ fn page(headers: &HeaderMap, kept: &Kept) -> Result<Response, ApiError> {
 pub async fn metadata(
     _: Public,
     State(app): State<AppState>,
-    RawQuery(query): RawQuery,
+    _: NoParameters,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    Parameters::parse(&query)?.expect_only(&[])?;
     let body = write(&app);
     Ok(unless_kept(&headers, &Kept::new(serde_json::to_vec(&body).unwrap_or_default()), "application/json"))
 }

@@ -9,16 +9,18 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc::channel;
 
-use super::search::languages;
-use super::{group_search, individual_search};
 use crate::api::access::{Auth, scope};
-use crate::api::dto::eligibility::preview::{self as body, PreviewAsked};
+use crate::api::dto::eligibility::preview as body;
+use crate::api::dto::eligibility::preview::PreviewAsked;
 use crate::api::dto::reader::Problems;
 use crate::api::error::ApiError;
 use crate::api::extract::accept::asks_for_lines;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::query::NoParameters;
-use crate::api::lines::{self, Telling};
+use crate::api::lines;
+use crate::api::lines::Telling;
+use crate::api::routes::record_search;
+use crate::api::routes::record_search::languages;
 use crate::state::AppState;
 use daftar_domain::context::OpContext;
 use daftar_domain::eligibility::Subject;
@@ -58,8 +60,8 @@ pub async fn previewed(
     let asked = asked.ok_or_else(|| AppError::internal("a body that is right asks for nothing"))?;
     let PreviewAsked { expression, subject, filter, sample, tells_subjects, as_of } = asked;
     let among = match subject {
-        Subject::Individual => Among::Individuals(individual_search::filter(app, ctx, &filter)?),
-        Subject::Group => Among::Groups(group_search::filter(app, ctx, &filter)?),
+        Subject::Individual => Among::Individuals(record_search::individual_filter(app, ctx, &filter)?),
+        Subject::Group => Among::Groups(record_search::group_filter(app, ctx, &filter)?),
     };
     let request = PreviewRequest { expression, among, sample, as_of, is_streamed, tells_subjects };
     let means = Means { engine: &app.engine, desk: &app.previews, kept: &app.rule_columns };

@@ -1,13 +1,10 @@
-//! `/Vocabulary`
-//!
-//! `/ConceptGroup`
+//! `/Vocabulary` and `/ConceptGroup`
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri, header};
 use axum::response::Response;
 use percent_encoding::utf8_percent_encode;
 
-use super::search::page_of;
 use crate::api::access::{Auth, scope};
 use crate::api::conditional::{Reading, elsewhere};
 use crate::api::dto::reader::Problems;
@@ -16,7 +13,8 @@ use crate::api::endpoint::BASE_PATH;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::path::{CodePath, NamePath, NamespacePath, PATH_PART};
-use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::extract::query::Parameters;
+use crate::api::routes::record_search::page_of;
 use crate::state::AppState;
 use daftar_api_types::public::concept_group::ExpandedConceptGroup;
 use daftar_domain::code::{CodeUri, Namespace};
@@ -195,9 +193,7 @@ pub async fn validate(
     JsonObject(members): JsonObject,
 ) -> Result<Response, ApiError> {
     parameters(&uri, &[])?;
-    let mut problems = Problems::default();
-    let asked = body::read_codes(members, &mut problems);
-    let asked = problems.finish(asked)?;
+    let asked = Problems::of(|problems| body::read_codes(members, problems))?;
     let ctx = auth.into_context();
     let reading = Reading::begin(&app, &method, &uri, &headers, &body::code_texts(&asked));
     let reading = reading.consulting(&app, || vocabulary::readable(&asked)).await?;
@@ -218,9 +214,7 @@ pub async fn lookup(
     JsonObject(members): JsonObject,
 ) -> Result<Response, ApiError> {
     parameters(&uri, &[])?;
-    let mut problems = Problems::default();
-    let asked = body::read_codes(members, &mut problems);
-    let asked = problems.finish(asked)?;
+    let asked = Problems::of(|problems| body::read_codes(members, problems))?;
     let ctx = auth.into_context();
     let reading = Reading::begin(&app, &method, &uri, &headers, &body::code_texts(&asked));
     let reading = reading.consulting(&app, || vocabulary::readable(&asked)).await?;
@@ -271,11 +265,9 @@ fn url(app: &AppState, namespace: &Namespace, rest: &str) -> String {
 pub async fn list_groups(
     auth: Auth<scope::VocabularyRead>,
     State(app): State<AppState>,
-    RawQuery(query): RawQuery,
-    (method, uri, headers): (Method, Uri, HeaderMap),
+    (method, uri, headers): Line,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::parse(&query)?;
-    parameters.expect_only(&["_count", "_offset"])?;
+    let parameters = parameters(&uri, &["_count", "_offset"])?;
     let page = parameters.page()?;
     let ctx = auth.into_context();
     let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
@@ -293,11 +285,9 @@ pub async fn read_group(
     auth: Auth<scope::VocabularyRead>,
     State(app): State<AppState>,
     NamePath(name): NamePath,
-    RawQuery(query): RawQuery,
-    (method, uri, headers): (Method, Uri, HeaderMap),
+    (method, uri, headers): Line,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::parse(&query)?;
-    parameters.expect_only(&["_count", "_offset"])?;
+    let parameters = parameters(&uri, &["_count", "_offset"])?;
     let page = parameters.page()?;
     let ctx = auth.into_context();
     let reading = Reading::begin(&app, &method, &uri, &headers, &[]);

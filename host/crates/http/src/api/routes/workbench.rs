@@ -1,6 +1,4 @@
-//! The workbench: a page for analysts, and the files that it loads.
-//!
-//! The files of the workbench's page, which are inside the program.
+//! The workbench: a page for analysts, and the files that it loads, which are inside the program.
 //!
 //! **Invariant:** they are the same for everybody and say nothing of the register; what the page shows it asks the public API for, with
 //! the token of whoever signed in.

@@ -1,4 +1,4 @@
-//! `/Individual`
+//! `/Individual` and `/Group`: read, register, replace and patch.
 
 use std::sync::Arc;
 
@@ -9,40 +9,39 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use percent_encoding::utf8_percent_encode;
 
-use super::search::languages;
 use crate::api::access::{Auth, scope};
-use crate::api::dto::merge::{named, patched};
 use crate::api::dto::reader::Problems;
 use crate::api::dto::record as body;
-use crate::api::dto::record::RecordBody;
+use crate::api::dto::record::{RecordBody, named, patched};
 use crate::api::elements::Elements;
 use crate::api::endpoint::BASE_PATH;
 use crate::api::error::ApiError;
 use crate::api::extract::accept::Conditions;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
 use crate::api::extract::path::{IdentifierPath, PATH_PART};
-use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
+use crate::api::extract::query::{NoParameters, Parameters};
 use crate::api::middleware::shown;
 use crate::api::middleware::shown::ShownFields;
+use crate::api::routes::record_search::languages;
 use crate::state::AppState;
 use daftar_domain::change::Details;
 use daftar_domain::error::AppError;
 use daftar_domain::record::{Record, RecordKind, RecordMeta, VersionId};
 use daftar_domain::scope::{Action, Resource};
 use daftar_service::bodies::SentBody;
-use daftar_service::individual::{IndividualView, Wanted};
+use daftar_service::group::GroupView;
+use daftar_service::individual::IndividualView;
 use daftar_service::written::Spoken;
-use daftar_service::{individual, records};
+use daftar_service::{group, individual, records};
 
 /// Reads one individual by identifier.
-pub async fn read(
+pub async fn read_individual(
     auth: Auth<scope::IndividualRead>,
     State(app): State<AppState>,
     IdentifierPath(key): IdentifierPath,
-    RawQuery(query): RawQuery,
+    parameters: Parameters,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::parse(&query)?;
     parameters.expect_only(&["_elements"])?;
     let elements = Elements::read(&parameters, RecordKind::Individual)?;
     let ctx = auth.into_context();
@@ -51,7 +50,7 @@ pub async fn read(
         return Ok(as_sent(body));
     }
     let wants = |field| Elements::wants(elements.as_ref(), field);
-    let wanted = Wanted {
+    let wanted = individual::Wanted {
         photo: wants("photo"),
         places: wants("group_membership"),
         related: wants("relationship"),
@@ -83,7 +82,7 @@ fn as_sent(body: SentBody) -> Response {
 }
 
 /// Registers an individual.
-pub async fn create(
+pub async fn create_individual(
     auth: Auth<scope::IndividualCreate>,
     State(app): State<AppState>,
     _: NoParameters,
@@ -91,15 +90,14 @@ pub async fn create(
     JsonObject(members): JsonObject<RECORD_BYTES_MAX>,
 ) -> Result<Response, ApiError> {
     let ctx = auth.into_context();
-    let mut problems = Problems::default();
-    let draft = body::read_individual(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
-    let draft = problems.finish(draft)?;
+    let generation = app.registry.vocabularies.current();
+    let draft = Problems::of(|problems| body::read_individual(members, generation.extension_fields(), problems))?;
     let view = individual::create(&ctx, &app.registry, languages(&app, &headers), draft).await?;
-    Ok(answer(&app, StatusCode::CREATED, &view).await?)
+    Ok(individual_answer(&app, StatusCode::CREATED, &view).await?)
 }
 
 /// Replaces what is said of an individual.
-pub async fn replace(
+pub async fn replace_individual(
     auth: Auth<scope::IndividualUpdate>,
     State(app): State<AppState>,
     IdentifierPath(key): IdentifierPath,
@@ -109,17 +107,16 @@ pub async fn replace(
     query.expect_only(&[])?;
     let ctx = auth.into_context();
     let spoken = Spoken::Whole(named(Resource::Individual, &members));
-    let mut problems = Problems::default();
-    let draft = body::read_individual(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
-    let draft = problems.finish(draft)?;
+    let generation = app.registry.vocabularies.current();
+    let draft = Problems::of(|problems| body::read_individual(members, generation.extension_fields(), problems))?;
     let make = |_: &IndividualView| Ok(draft.clone());
     let languages = languages(&app, &headers);
     let view = individual::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
-    Ok(answer(&app, StatusCode::OK, &view).await?)
+    Ok(individual_answer(&app, StatusCode::OK, &view).await?)
 }
 
 /// Changes the fields that the body names; `null` takes one out (RFC 7396).
-pub async fn patch(
+pub async fn patch_individual(
     auth: Auth<scope::IndividualUpdate>,
     State(app): State<AppState>,
     IdentifierPath(key): IdentifierPath,
@@ -132,20 +129,18 @@ pub async fn patch(
     let make = |present: &IndividualView| {
         body::check_unseen(&patch, &ctx.fields(Resource::Individual, Action::Read), present.codes.extension_fields())?;
         let members = patched(write(present), patch.clone())?;
-        let mut problems = Problems::default();
-        let draft = body::read_individual(members, present.codes.extension_fields(), &mut problems);
-        problems.finish(draft)
+        Problems::of(|problems| body::read_individual(members, present.codes.extension_fields(), problems))
     };
     let languages = languages(&app, &headers);
     let view = individual::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
-    Ok(answer(&app, StatusCode::OK, &view).await?)
+    Ok(individual_answer(&app, StatusCode::OK, &view).await?)
 }
 
 /// The answer to a write.
 ///
 /// # Errors
 /// When the store fails.
-pub(in crate::api) async fn answer(
+pub(in crate::api) async fn individual_answer(
     app: &AppState,
     status: StatusCode,
     view: &IndividualView,
@@ -197,4 +192,100 @@ pub async fn location<D: Details>(app: &AppState, kind: RecordKind, record: &Rec
 #[must_use]
 pub fn path_part(text: &str) -> String {
     utf8_percent_encode(text, PATH_PART).to_string()
+}
+
+/// Reads one group by identifier.
+pub async fn read_group(
+    auth: Auth<scope::GroupRead>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    parameters: Parameters,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    parameters.expect_only(&["_elements"])?;
+    let elements = Elements::read(&parameters, RecordKind::Group)?;
+    let ctx = auth.into_context();
+    let wanted = wanted(elements.as_ref());
+    let view = group::read(&ctx, &app.registry, languages(&app, &headers), &key, wanted).await?;
+    let body = Elements::answer(elements.as_ref(), body::group(&view))?;
+    Ok(([(header::ETAG, etag(&view.group.meta))], body).into_response())
+}
+
+/// Registers a group.
+pub async fn create_group(
+    auth: Auth<scope::GroupCreate>,
+    State(app): State<AppState>,
+    _: NoParameters,
+    headers: HeaderMap,
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    let ctx = auth.into_context();
+    let generation = app.registry.vocabularies.current();
+    let draft = Problems::of(|problems| body::read_group(members, generation.extension_fields(), problems))?;
+    let view = group::create(&ctx, &app.registry, languages(&app, &headers), draft).await?;
+    Ok(group_answer(&app, StatusCode::CREATED, &view).await?)
+}
+
+/// Replaces what is said of a group.
+pub async fn replace_group(
+    auth: Auth<scope::GroupUpdate>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    Conditions { query, condition, headers }: Conditions,
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    query.expect_only(&[])?;
+    let ctx = auth.into_context();
+    let spoken = Spoken::Whole(named(Resource::Group, &members));
+    let generation = app.registry.vocabularies.current();
+    let draft = Problems::of(|problems| body::read_group(members, generation.extension_fields(), problems))?;
+    let make = |_: &GroupView| Ok(draft.clone());
+    let languages = languages(&app, &headers);
+    let view = group::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
+    Ok(group_answer(&app, StatusCode::OK, &view).await?)
+}
+
+/// Changes the fields that the body names; `null` takes one out (RFC 7396).
+pub async fn patch_group(
+    auth: Auth<scope::GroupUpdate>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    Conditions { query, condition, headers }: Conditions,
+    JsonObject(patch): JsonObject,
+) -> Result<Response, ApiError> {
+    query.expect_only(&[])?;
+    let ctx = auth.into_context();
+    let spoken = Spoken::Named(named(Resource::Group, &patch));
+    let make = |present: &GroupView| {
+        let members = patched(body::group(present), patch.clone())?;
+        Problems::of(|problems| body::read_group(members, present.codes.extension_fields(), problems))
+    };
+    let languages = languages(&app, &headers);
+    let view = group::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
+    Ok(group_answer(&app, StatusCode::OK, &view).await?)
+}
+
+/// Of whom besides the group an answer with these elements tells something.
+pub(super) fn wanted(elements: Option<&Elements>) -> group::Wanted {
+    group::Wanted {
+        members: Elements::wants(elements, "member"),
+        names_members: Elements::wants_part(elements, "member", "entity"),
+        quantity: Elements::wants(elements, "quantity"),
+        related: Elements::wants(elements, "relationship"),
+        names_related: Elements::wants_part(elements, "relationship", "target"),
+    }
+}
+
+/// The answer to a write of a group or of its members.
+///
+/// # Errors
+/// When the store fails.
+pub(in crate::api) async fn group_answer(
+    app: &AppState,
+    status: StatusCode,
+    view: &GroupView,
+) -> Result<Response, AppError> {
+    let tag = [(header::ETAG, etag(&view.group.meta))];
+    let location = located(app, status, RecordKind::Group, &view.group).await?;
+    Ok((status, tag, location, Json(body::group(view))).into_response())
 }
