@@ -119,25 +119,15 @@ impl AccessArgument for HealthCall {
 }
 
 // axum names a handler's arguments as a tuple that begins with a marker of its own.
-impl<M, A: AccessArgument> DeclaresAccess for (M, A) {
-    const ACCESS: Access = A::ACCESS;
+macro_rules! declares_access {
+    ($(($($argument:ident),*))+) => {$(
+        impl<M, A: AccessArgument, $($argument),*> DeclaresAccess for (M, A, $($argument),*) {
+            const ACCESS: Access = A::ACCESS;
+        }
+    )+};
 }
 
-impl<M, A: AccessArgument, T1> DeclaresAccess for (M, A, T1) {
-    const ACCESS: Access = A::ACCESS;
-}
-
-impl<M, A: AccessArgument, T1, T2> DeclaresAccess for (M, A, T1, T2) {
-    const ACCESS: Access = A::ACCESS;
-}
-
-impl<M, A: AccessArgument, T1, T2, T3> DeclaresAccess for (M, A, T1, T2, T3) {
-    const ACCESS: Access = A::ACCESS;
-}
-
-impl<M, A: AccessArgument, T1, T2, T3, T4> DeclaresAccess for (M, A, T1, T2, T3, T4) {
-    const ACCESS: Access = A::ACCESS;
-}
+declares_access! { () (T1) (T1, T2) (T1, T2, T3) (T1, T2, T3, T4) }
 
 #[cfg(test)]
 mod tests {

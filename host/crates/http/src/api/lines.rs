@@ -7,7 +7,7 @@
 //! **Invariant:** lines are read in the order in which they are written, each once.
 //!
 //! **Invariant:** the memory of all spools has a bound, and so have their files, of which one client has a quarter at most. Where there is
-//! no space the writer waits, and ends when the reader takes nothing for [`READER_TIMEOUT`].
+//! no space the writer waits, and ends when the reader takes nothing for `READER_TIMEOUT`.
 //!
 //! **Invariant:** a file has no name and is readable by the server alone; it ends with its response, or with the server.
 

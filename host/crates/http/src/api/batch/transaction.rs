@@ -10,12 +10,9 @@ use axum::response::Response;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::ATTEMPTS_MAX;
-use super::envelope::{Entry, Kind};
-use super::inner::{Answered, Caller, InnerRouter};
-use crate::api::batch::AnswerWriter;
-use crate::api::batch::envelope::PLACEHOLDER;
-use crate::api::batch::inner::Deadline;
+use super::envelope::{Entry, Kind, PLACEHOLDER};
+use super::inner::{Answered, Caller, Deadline, InnerRouter};
+use super::{ATTEMPTS_MAX, AnswerWriter};
 use crate::api::dto::reader::Problems;
 use crate::api::error::{ApiError, Problem};
 use crate::api::once::{DoneBefore, REPLAYED, answer_of};

@@ -4,11 +4,9 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 
-use super::field;
-use super::field::{Level, Reading, SentCode};
-use super::reader::{ObjectReader, Problems, items_value, kind};
+use super::field::{self, Level, Reading, SentCode};
+use super::reader::{ObjectReader, Problems, items_value, kind, nearest, shown};
 use super::record::Shows;
-use crate::api::dto::reader::{nearest, shown};
 use daftar_domain::extension::{
     EXTENSION, Extension, ExtensionContent, ExtensionFields, ExtensionValue, VALUES_MAX, kind_of,
 };

@@ -1,15 +1,14 @@
 //! `/$batch`: goes with `batch.rs` and `batch/envelope.rs`.
 
+use daftar_api_types::public::batch::BatchAnswer;
 use serde_json::json;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
 
-use super::operation::{Answer, Operation, Tag};
+use super::operation::{Answer, Example, Operation, Tag};
 use super::parameter::{SAMPLE_PERSON, idempotency_key};
 use super::shape::{Members, Shape, any_of, by_name, list, named, pattern, word, written};
 use crate::api::batch::envelope::{BATCH_ENTRIES_MAX, TRANSACTION_ENTRIES_MAX, URL_BYTES_MAX};
-use crate::api::openapi::operation::Example;
 use crate::api::openapi::shape;
-use daftar_api_types::public::batch::BatchAnswer;
 
 /// A placeholder by which other entries mean the record that an entry creates.
 const PLACEHOLDER_PATTERN: &str = "^urn:uuid:[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$";

@@ -24,16 +24,14 @@ use utoipa::openapi::{
     Responses,
 };
 
-use super::operation::{Answer, Operation, Tag};
+use super::operation::{Answer, Example, Operation, Tag};
 use super::refusal::{self, HEADERS};
-use super::{batch, eligibility, group, individual, parameter, server, vocabulary};
+use super::{batch, eligibility, group, individual, page, parameter, program, record, server, vocabulary};
 use crate::api::access::Access;
 use crate::api::conditional::tag_of;
 use crate::api::endpoint::{BASE_PATH, Endpoint, scopes_on_offer};
 use crate::api::middleware::answer::API_VERSION;
-use crate::api::openapi::operation::Example;
 use crate::api::openapi::parameter::of_modules;
-use crate::api::openapi::{page, program, record};
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::scope::{Action, Scope};
 

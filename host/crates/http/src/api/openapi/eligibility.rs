@@ -1,20 +1,17 @@
 //! `/Eligibility`: goes with `dto/eligibility.rs` and `routes/eligibility.rs`. Bodies that are not records come from their types.
 
+use daftar_api_types::public::eligibility as body;
+use daftar_api_types::public::preview::{PreviewLine, PreviewRequest};
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use super::operation::{Answer, Operation, Tag};
-use super::record::fields_sent;
-use super::shape::{Members, Shape, any_of, by_name, list, named, named_as, or_null, whole, word};
+use super::record::{self, code_sent_of, fields_sent, list_sent};
+use super::shape::{self, Members, Shape, any_of, by_name, list, named, named_as, needing, or_null, whole, with, word};
 use super::{group, individual};
 use crate::api::dto::eligibility::membership_fields;
 use crate::api::dto::field::Level;
 use crate::api::extract::accept::LINES;
 use crate::api::openapi::parameter::filters;
-use crate::api::openapi::record::{code_sent_of, list_sent};
-use crate::api::openapi::shape::{needing, with};
-use crate::api::openapi::{record, shape};
-use daftar_api_types::public::eligibility as body;
-use daftar_api_types::public::preview::{PreviewLine, PreviewRequest};
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::group::MEMBERS_MAX;
 use daftar_domain::record::RecordKind;

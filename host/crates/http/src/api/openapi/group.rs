@@ -3,16 +3,12 @@
 use serde_json::{Value, json};
 
 use super::individual::read_from_body;
-use super::operation::{Answer, Operation, Tag};
-use super::parameter;
-use super::parameter::{SAMPLE_GROUP, SAMPLE_PERSON, repeatable};
-use super::shape::{Members, Shape, by_name, named};
+use super::operation::{Answer, Example, Operation, Tag};
+use super::parameter::{self, SAMPLE_GROUP, SAMPLE_PERSON, coded, common, day, envelope, reference, repeatable, texts};
+use super::record;
+use super::shape::{Members, Shape, by_name, date, named, word};
 use crate::api::dto::field::Level;
-use crate::api::openapi::operation::Example;
-use crate::api::openapi::parameter::{coded, common, day, envelope, reference, texts};
-use crate::api::openapi::record;
 use crate::api::openapi::record::{fields_answered, fields_sent};
-use crate::api::openapi::shape::{date, word};
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::group::MEMBERS;
 use daftar_domain::record::RecordKind;

@@ -2,15 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::operation::{Answer, Link, Operation, Tag};
-use super::parameter;
-use super::parameter::{SAMPLE_PERSON, elements_without, repeatable};
-use super::record::fields_answered;
+use super::operation::{Answer, Example, Link, Operation, Tag};
+use super::parameter::{
+    self, SAMPLE_PERSON, coded, coded_as, common, day, elements_without, envelope, repeatable, texts,
+};
+use super::record::{self, fields_answered};
 use super::shape::{KEY_PATTERN, Members, Shape, by_name, named, pattern};
 use crate::api::dto::field::Level;
-use crate::api::openapi::operation::Example;
-use crate::api::openapi::parameter::{coded, coded_as, common, day, envelope, texts};
-use crate::api::openapi::record;
 use crate::api::routes::record_search::BESIDE;
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::group::{MEMBER_ENTITY, MEMBERS};

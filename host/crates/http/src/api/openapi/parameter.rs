@@ -4,14 +4,13 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterS
 use utoipa::openapi::schema::{ArrayItems, ObjectBuilder, Schema};
 use utoipa::openapi::{RefOr, Required};
 
-use super::shape;
-use super::shape::{CONSENT_ID_PATTERN, KEY_PATTERN, NAMESPACE_PATTERN, Shape};
+use super::shape::{
+    self, CONSENT_ID_PATTERN, KEY_PATTERN, Members, NAMESPACE_PATTERN, Shape, any_of, boolean, date_condition,
+    instant_condition, pattern, searched, word,
+};
 use crate::api::elements::{Parts, fields};
 use crate::api::openapi::operation::Operation;
 use crate::api::openapi::record::code_pattern_of;
-use crate::api::openapi::shape::{
-    Members, any_of, boolean, date_condition, instant_condition, pattern, searched, word,
-};
 use daftar_domain::code::{CODE_BYTES_MAX, NAMESPACE_BYTES_MAX};
 use daftar_domain::extension::{EXTENSION, ExtensionFields};
 use daftar_domain::idempotency::KEY_BYTES_MAX;

@@ -2,13 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::operation::{Answer, Operation, Tag};
-use super::parameter::{SAMPLE_PERSON, elements, idempotency_key, query, repeatable};
+use super::operation::{Answer, Example, Operation, Tag};
+use super::parameter::{SAMPLE_PERSON, common, elements, envelope, idempotency_key, query, reference, repeatable};
 use super::shape::{KEY_PATTERN, Members, Shape, by_name, named, pattern, word};
-use crate::api::openapi::operation::Example;
-use crate::api::openapi::parameter::{common, envelope, reference};
-use crate::api::openapi::record::list_sent;
-use crate::api::openapi::{parameter, record};
+use crate::api::openapi::parameter;
+use crate::api::openapi::record::{self, list_sent};
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::program_membership::MembershipStatus;
 use daftar_domain::record::RecordKind;

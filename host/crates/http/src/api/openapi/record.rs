@@ -2,20 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{Array, ArrayBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
-
-use super::shape;
-use super::shape::{Members, Shape, about, any_of, boolean, date, list, named, number, text, whole, word, written};
-use crate::api::dto::field::Level;
-use crate::api::openapi::shape::{
-    CODE_PATTERN, KEY_PATTERN, SYSTEM_PATTERN, VALUE_PATTERN, by_name, needing, pattern, response,
-};
 use daftar_api_types::problem::Problem;
 use daftar_api_types::public::eligibility::EXPRESSION_BYTES_MAX;
 use daftar_api_types::public::page::{Links, Page, PageMeta};
 use daftar_api_types::public::record as body;
+use serde_json::Value;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{Array, ArrayBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
+
+use super::shape::{
+    self, CODE_PATTERN, KEY_PATTERN, Members, SYSTEM_PATTERN, Shape, VALUE_PATTERN, about, any_of, boolean, by_name,
+    date, list, named, needing, number, pattern, response, text, whole, word, written,
+};
+use crate::api::dto::field::Level;
 use daftar_domain::code::{CODE_BYTES_MAX, NAMESPACE_BYTES_MAX};
 use daftar_domain::consent::ConsentStatus;
 use daftar_domain::extension::{EXTENSION, ExtensionFields, VALUES_MAX, kind_of};
@@ -25,8 +24,7 @@ use daftar_domain::individual::LIST_ITEMS_MAX;
 use daftar_domain::manifest::ExtensionField;
 use daftar_domain::organization::ORGANIZATION_CHARACTERS_MAX;
 use daftar_domain::record::RecordKind;
-use daftar_domain::schema;
-use daftar_domain::schema::{Field, Kind, Struct};
+use daftar_domain::schema::{self, Field, Kind, Struct};
 use daftar_domain::vocabulary::CodedField;
 
 /// The shapes of the parts of records, as answers have them and, with `Sent` behind the name, as requests write them.

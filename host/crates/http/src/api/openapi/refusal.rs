@@ -7,8 +7,7 @@ use utoipa::openapi::{ContentBuilder, RefOr, Response, ResponseBuilder};
 
 use crate::api::access::Access;
 use crate::api::openapi::operation::Operation;
-use crate::api::openapi::shape;
-use crate::api::openapi::shape::{Shape, named};
+use crate::api::openapi::shape::{self, Shape, named};
 use daftar_domain::error_code::ErrorCode;
 
 /// A failure: its status, its name in the document, what it means, the headers that it has beside those of every answer.

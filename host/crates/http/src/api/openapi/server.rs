@@ -1,13 +1,11 @@
 //! Tokens and what the server says of itself: goes with `routes/token.rs` and `routes/description.rs`.
 
+use daftar_api_types::public::server as body;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 
-use super::operation::{Answer, Operation, Tag};
-use super::shape::{Shape, named};
-use crate::api::openapi::operation::Example;
-use crate::api::openapi::shape::response;
-use daftar_api_types::public::server as body;
+use super::operation::{Answer, Example, Operation, Tag};
+use super::shape::{Shape, named, response};
 
 /// `POST /oauth/token`
 pub fn token() -> Operation {

@@ -1,16 +1,13 @@
 //! `/Vocabulary` and `/ConceptGroup`: goes with `dto/vocabulary.rs` and `routes/vocabulary.rs`.
 
-use utoipa::openapi::path::Parameter;
-
-use super::operation::{Operation, Tag};
-use super::parameter::{needed, query};
-use super::shape::{Shape, boolean, named, pattern, searched as searched_text};
-use super::{parameter, shape};
-use crate::api::openapi::operation::Example;
-use crate::api::openapi::record;
-use crate::api::openapi::shape::response;
 use daftar_api_types::public::concept_group::{ConceptGroup, ExpandedConceptGroup, GroupCode};
 use daftar_api_types::public::vocabulary as body;
+use utoipa::openapi::path::Parameter;
+
+use super::operation::{Example, Operation, Tag};
+use super::parameter::{self, needed, query};
+use super::record;
+use super::shape::{self, Shape, boolean, named, pattern, response, searched as searched_text};
 
 /// The vocabulary of the examples.
 const GENDER: &str = "urn:iso:std:iso:5218";

@@ -8,6 +8,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
+use daftar_api_types::public::eligibility::{EXPRESSION_BYTES_MAX, SUBJECTS_MAX};
+use daftar_api_types::public::server::{
+    AuthorizationServer, GrantType, Metadata, MetadataLimits, MetadataModule, MetadataOperation, MetadataParameter,
+    MetadataResource, MetadataToken, RateLimit, ServerName,
+};
+use daftar_api_types::public::vocabulary::BATCH_CODES_MAX;
 use utoipa::openapi::path::ParameterIn;
 
 use crate::api::access::{DocumentationCall, HealthCall, Public};
@@ -19,15 +25,8 @@ use crate::api::extract::path::NamePath;
 use crate::api::extract::query::NoParameters;
 use crate::api::middleware::answer::API_VERSION;
 use crate::api::openapi::document::Kept;
-use crate::api::openapi::page;
-use crate::api::openapi::page::CONTENT_SECURITY_POLICY;
+use crate::api::openapi::page::{self, CONTENT_SECURITY_POLICY};
 use crate::state::AppState;
-use daftar_api_types::public::eligibility::{EXPRESSION_BYTES_MAX, SUBJECTS_MAX};
-use daftar_api_types::public::server::{
-    AuthorizationServer, GrantType, Metadata, MetadataLimits, MetadataModule, MetadataOperation, MetadataParameter,
-    MetadataResource, MetadataToken, RateLimit, ServerName,
-};
-use daftar_api_types::public::vocabulary::BATCH_CODES_MAX;
 use daftar_auth::limits::{CLIENT_QUOTA_DEFAULT, Quota, TOKEN_QUOTA, UNAUTHENTICATED_QUOTA};
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;

@@ -6,21 +6,18 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 
-use super::record::path_part;
+use super::record::{group_answer, location_of};
 use crate::api::access::{Auth, scope};
 use crate::api::dto::member::{HistoryBody, PlaceBody, read_member, read_member_patch, read_removal};
 use crate::api::dto::reader::Problems;
-use crate::api::endpoint::BASE_PATH;
 use crate::api::error::ApiError;
 use crate::api::extract::accept::Conditions;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::path::{IdentifierPath, MemberPath};
 use crate::api::extract::query::Parameters;
-use crate::api::routes::record::group_answer;
 use crate::api::routes::record_search::{languages, page_of};
 use crate::state::AppState;
 use daftar_domain::error::AppError;
-use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::RecordKind;
 use daftar_service::codes::CodeView;
 use daftar_service::group::history::membership_history;
@@ -112,9 +109,4 @@ pub async fn groups(
     let bodies = found.places.iter().filter_map(|place| PlaceBody::new(place, &codes)).collect();
     let path = format!("{}/groups", location_of(&app, RecordKind::Individual, &key));
     Ok(Json(page_of(bodies, found.total, page, &path, &parameters)).into_response())
-}
-
-/// The URL of a record as it was asked for.
-fn location_of(app: &AppState, kind: RecordKind, key: &IdentifierKey) -> String {
-    format!("{}{BASE_PATH}/{kind}/{}", app.public_url, path_part(&key.reveal()))
 }

@@ -5,13 +5,12 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 
-use super::record::etag;
+use super::record::{etag, path_part};
 use super::record_search::Search;
 use crate::api::access::{Auth, scope};
 use crate::api::dto::field::words;
 use crate::api::dto::reader::Problems;
-use crate::api::dto::record as body;
-use crate::api::dto::record::{Purpose, named};
+use crate::api::dto::record::{self as body, Purpose, named};
 use crate::api::endpoint::BASE_PATH;
 use crate::api::error::ApiError;
 use crate::api::extract::accept::IfMatch;
@@ -19,7 +18,6 @@ use crate::api::extract::body::JsonObject;
 use crate::api::extract::filters;
 use crate::api::extract::path::{ConsentPath, IdentifierPath};
 use crate::api::extract::query::{NoParameters, Parameters, RawQuery, reference, subject_reference};
-use crate::api::routes::record::path_part;
 use crate::state::AppState;
 use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::IdentifierKey;
@@ -28,10 +26,10 @@ use daftar_domain::program_membership::{BENEFICIARY, MembershipStatus, PROGRAM};
 use daftar_domain::record::RecordKind;
 use daftar_domain::scope::Resource;
 use daftar_domain::subject::Subject;
-use daftar_service::program::ProgramQuery;
-use daftar_service::program_membership::{MembershipAddress, MembershipDraft, MembershipQuery, MembershipView};
+use daftar_service::program::{self, ProgramQuery};
+use daftar_service::program_membership::{self, MembershipAddress, MembershipDraft, MembershipQuery, MembershipView};
 use daftar_service::written::Spoken;
-use daftar_service::{consent, program, program_membership, records};
+use daftar_service::{consent, records};
 
 const PHASES: &[(&str, ProgramPhase)] =
     &[("upcoming", ProgramPhase::Upcoming), ("current", ProgramPhase::Current), ("ended", ProgramPhase::Ended)];

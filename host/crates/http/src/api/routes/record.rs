@@ -5,14 +5,14 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use percent_encoding::utf8_percent_encode;
+use serde::Serialize;
 
 use crate::api::access::{Auth, scope};
 use crate::api::dto::reader::Problems;
-use crate::api::dto::record as body;
-use crate::api::dto::record::{RecordBody, named, patched};
+use crate::api::dto::record::{self as body, named, patched};
 use crate::api::elements::Elements;
 use crate::api::endpoint::BASE_PATH;
 use crate::api::error::ApiError;
@@ -20,19 +20,19 @@ use crate::api::extract::accept::Conditions;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
 use crate::api::extract::path::{IdentifierPath, PATH_PART};
 use crate::api::extract::query::{NoParameters, Parameters};
-use crate::api::middleware::shown;
-use crate::api::middleware::shown::ShownFields;
+use crate::api::middleware::shown::{self, ShownFields};
 use crate::api::routes::record_search::languages;
 use crate::state::AppState;
 use daftar_domain::change::Details;
 use daftar_domain::error::AppError;
+use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::{Record, RecordKind, RecordMeta, VersionId};
 use daftar_domain::scope::{Action, Resource};
 use daftar_service::bodies::SentBody;
-use daftar_service::group::GroupView;
-use daftar_service::individual::IndividualView;
+use daftar_service::group::{self, GroupView};
+use daftar_service::individual::{self, IndividualView};
+use daftar_service::records;
 use daftar_service::written::Spoken;
-use daftar_service::{group, individual, records};
 
 /// Reads one individual by identifier.
 pub async fn read_individual(
@@ -57,7 +57,7 @@ pub async fn read_individual(
         names_related: Elements::wants_part(elements.as_ref(), "relationship", "target"),
     };
     let answer = |view: &IndividualView| -> Result<Response, ApiError> {
-        let body = Elements::answer(elements.as_ref(), write(view))?;
+        let body = Elements::answer(elements.as_ref(), body::individual(view))?;
         Ok(([(header::ETAG, etag(&view.individual.meta))], body).into_response())
     };
     individual::read(&ctx, &app.registry, languages(&app, &headers), (&key, wanted), answer).await
@@ -65,7 +65,8 @@ pub async fn read_individual(
 
 /// The body of a person as it is sent.
 fn sent(view: &IndividualView) -> Result<SentBody, ApiError> {
-    let bytes: Arc<[u8]> = serde_json::to_vec(&write(view)).map_err(|error| AppError::Internal(error.into()))?.into();
+    let bytes: Arc<[u8]> =
+        serde_json::to_vec(&body::individual(view)).map_err(|error| AppError::Internal(error.into()))?.into();
     let shown = shown::fields_of(&bytes).into();
     Ok(SentBody { version: view.individual.meta.version, bytes, shown, named: Arc::default() })
 }
@@ -128,7 +129,7 @@ pub async fn patch_individual(
     let spoken = Spoken::Named(named(Resource::Individual, &patch));
     let make = |present: &IndividualView| {
         body::check_unseen(&patch, &ctx.fields(Resource::Individual, Action::Read), present.codes.extension_fields())?;
-        let members = patched(write(present), patch.clone())?;
+        let members = patched(body::individual(present), patch.clone())?;
         Problems::of(|problems| body::read_individual(members, present.codes.extension_fields(), problems))
     };
     let languages = languages(&app, &headers);
@@ -145,13 +146,7 @@ pub(in crate::api) async fn individual_answer(
     status: StatusCode,
     view: &IndividualView,
 ) -> Result<Response, AppError> {
-    let tag = [(header::ETAG, etag(&view.individual.meta))];
-    let location = located(app, status, RecordKind::Individual, &view.individual).await?;
-    Ok((status, tag, location, Json(write(view))).into_response())
-}
-
-fn write(view: &IndividualView) -> RecordBody<'_> {
-    body::individual(view)
+    written(app, status, &view.individual, || body::individual(view)).await
 }
 
 /// The entity tag of a record: its version.
@@ -164,28 +159,26 @@ fn tag_of(version: VersionId) -> String {
     format!("\"{version}\"")
 }
 
-/// Where a record is, for an answer that says that something was made.
-///
-/// # Errors
-/// When the store fails.
-pub async fn located<D: Details>(
+/// The answer to a write of a record, with its URL where it is new; `body` makes the body.
+async fn written<D: Details, B: Serialize>(
     app: &AppState,
     status: StatusCode,
-    kind: RecordKind,
     record: &Record<D>,
-) -> Result<AppendHeaders<Option<(HeaderName, String)>>, AppError> {
-    let is_made = status == StatusCode::CREATED;
-    let location = if is_made { Some((header::LOCATION, location(app, kind, record).await?)) } else { None };
-    Ok(AppendHeaders(location))
+    body: impl FnOnce() -> B,
+) -> Result<Response, AppError> {
+    let tag = [(header::ETAG, etag(&record.meta))];
+    let mut location = None;
+    if status == StatusCode::CREATED {
+        let identifiers = record.details.identifiers();
+        let key = records::found_by(&*app.registry.store, D::KIND, record.id, &identifiers).await?;
+        location = Some((header::LOCATION, location_of(app, D::KIND, &key)));
+    }
+    Ok((status, tag, AppendHeaders(location), Json(body())).into_response())
 }
 
-/// The URL of a record, by an identifier that leads to it.
-///
-/// # Errors
-/// When the store fails.
-pub async fn location<D: Details>(app: &AppState, kind: RecordKind, record: &Record<D>) -> Result<String, AppError> {
-    let key = records::found_by(&*app.registry.store, kind, record.id, &record.details.identifiers()).await?;
-    Ok(format!("{}{BASE_PATH}/{kind}/{}", app.public_url, path_part(&key.reveal())))
+/// The URL of a record by that identifier.
+pub(super) fn location_of(app: &AppState, kind: RecordKind, key: &IdentifierKey) -> String {
+    format!("{}{BASE_PATH}/{kind}/{}", app.public_url, path_part(&key.reveal()))
 }
 
 /// A text as one part of a path.
@@ -285,7 +278,5 @@ pub(in crate::api) async fn group_answer(
     status: StatusCode,
     view: &GroupView,
 ) -> Result<Response, AppError> {
-    let tag = [(header::ETAG, etag(&view.group.meta))];
-    let location = located(app, status, RecordKind::Group, &view.group).await?;
-    Ok((status, tag, location, Json(body::group(view))).into_response())
+    written(app, status, &view.group, || body::group(view)).await
 }

@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use daftar_api_types::public::page::{Links, Page as PageBody};
 use postcard::{from_bytes, to_stdvec};
 use serde::{Deserialize, Serialize};
 
@@ -16,22 +17,19 @@ use crate::api::dto::record as body;
 use crate::api::elements::Elements;
 use crate::api::endpoint::BASE_PATH;
 use crate::api::error::{ApiError, Problem};
-use crate::api::extract::filters;
-use crate::api::extract::filters::{ENVELOPE, Filters, NamedFilter};
+use crate::api::extract::filters::{self, ENVELOPE, Filters, NamedFilter};
 use crate::api::extract::query::{Parameters, reference};
 use crate::api::routes::record::wanted;
 use crate::state::AppState;
-use daftar_api_types::public::page::{Links, Page as PageBody};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::search::Page;
 use daftar_domain::search::order::{Position, SortValue, Start, Window, sort_fields};
 use daftar_service::codes::LanguagePreference;
-use daftar_service::group::GroupSearchRequest;
-use daftar_service::individual::{GroupFilter, SearchRequest};
+use daftar_service::group::{self, GroupSearchRequest};
+use daftar_service::individual::{self, GroupFilter, SearchRequest};
 use daftar_service::search::{FoundPage, Paging};
-use daftar_service::{group, individual};
 
 /// A search, its own filters not yet read.
 pub struct Search {

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri, header};
 use axum::response::Response;
+use daftar_api_types::public::concept_group::ExpandedConceptGroup;
 use percent_encoding::utf8_percent_encode;
 
 use crate::api::access::{Auth, scope};
@@ -16,10 +17,10 @@ use crate::api::extract::path::{CodePath, NamePath, NamespacePath, PATH_PART};
 use crate::api::extract::query::Parameters;
 use crate::api::routes::record_search::page_of;
 use crate::state::AppState;
-use daftar_api_types::public::concept_group::ExpandedConceptGroup;
 use daftar_domain::code::{CodeUri, Namespace};
-use daftar_service::vocabulary;
-use daftar_service::vocabulary::{CodeFilter, Edition, Parent, SearchIn, SearchQuery, concept_group, concept_groups};
+use daftar_service::vocabulary::{
+    self, CodeFilter, Edition, Parent, SearchIn, SearchQuery, concept_group, concept_groups,
+};
 
 /// What of a request an answer depends on, beside who asks.
 type Line = (Method, Uri, HeaderMap);

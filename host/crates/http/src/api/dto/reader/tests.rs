@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::*;
-use crate::api::dto::reader::searches;
 
 fn code(value: Value) -> Result<CodeUri, AppError> {
     let mut problems = Problems::default();

@@ -7,20 +7,19 @@ use std::borrow::Cow;
 
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use daftar_api_types::public::record::Code;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
 use crate::api::dto::extension::ExtensionBody;
 use crate::api::dto::member::PlaceBody;
 use crate::api::dto::record::{code as code_body, identifier, meta as meta_of};
-use daftar_api_types::public::record::Code;
 use daftar_domain::code::CodedValue;
 use daftar_domain::extension::{EXTENSION, Extension, ExtensionFields};
 use daftar_domain::field::{FieldSet, computed};
 use daftar_domain::identifier::Identifier;
 use daftar_domain::record::{Fields, Record, RecordKind, RecordMeta, RecordType};
-use daftar_domain::schema;
-use daftar_domain::schema::{Field, Kind};
+use daftar_domain::schema::{self, Field, Kind};
 use daftar_domain::value::{Reference, Value, Values};
 use daftar_service::codes::CodeView;
 use daftar_service::group::members::GroupPlace;
