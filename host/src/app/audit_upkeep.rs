@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use daftar_domain::context::{Clock, IdSource};
+use daftar_service::audit::AuditKeeper;
 use daftar_service::audit::AuditLog;
-use daftar_service::audit::keeper::AuditKeeper;
 
 /// How often counts of refusals are looked at.
 const COUNTS_INTERVAL: Duration = Duration::from_secs(15);

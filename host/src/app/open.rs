@@ -39,10 +39,10 @@ use daftar_sandbox::{
     EligibilityEngine, HostClock, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy,
     UnsignedPlugins,
 };
+use daftar_service::audit::AuditKeeper;
 use daftar_service::audit::AuditLog;
-use daftar_service::audit::keeper::AuditKeeper;
 use daftar_service::backup::Backups;
-use daftar_service::bulk::desk::ImportDesk;
+use daftar_service::bulk::ImportDesk;
 use daftar_service::bulk::export::EXPORTS_MAX;
 use daftar_service::client::ClientAdministration;
 use daftar_service::eligibility::preview::desk::PreviewDesk;

@@ -27,8 +27,8 @@ use daftar_api_types::admin::ListBody;
 use daftar_api_types::problem::Problem;
 use daftar_auth::admin_token::AdminToken;
 use daftar_domain::config::{Config, StoreBackend, admin_token_from_environment};
+use daftar_http::admin::plugin::SIGNATURE_HEADER;
 use daftar_http::admin::router::{BASE_PATH, router};
-use daftar_http::admin::routes::plugin::SIGNATURE_HEADER;
 
 /// How long a command waits for the server, which answers before that; of a long answer, for its next bytes.
 const TIMEOUT: Duration = Duration::from_secs(150);

@@ -10,7 +10,7 @@ use crate::app::doctor::{Patient, SeenBy, examine, settings};
 use daftar_api_types::admin::operation::{CheckBody, CheckupBody};
 use daftar_domain::checkup::{Check, CheckArea, CheckState};
 use daftar_domain::context::{Clock, SystemClock};
-use daftar_http::admin::routes::checkup::checkup_body;
+use daftar_http::admin::operation::checkup_body;
 
 /// What is looked at: the server that runs, or the folder of one that is stopped.
 #[derive(Debug, Args)]

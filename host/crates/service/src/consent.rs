@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
-use super::edit::references;
-use super::registry::Registry;
-use super::{audit, identifiers, records, subjects, visibility};
+use crate::edit::To;
+use crate::registry::Registry;
+use crate::{audit, identifiers, records, subjects, visibility};
 use daftar_domain::audit::{Actor, AuditAction, AuditOutcome};
 use daftar_domain::calendar::utc_day;
 use daftar_domain::consent::{Consent, ConsentDetails, ConsentId, ConsentStatus, SUBJECT, WITHDRAWN};
@@ -58,7 +58,7 @@ pub async fn create(ctx: &OpContext, registry: &Registry, draft: ConsentDraft) -
     let given = given.ok_or_else(|| AppError::internal("a consent was read without its subject"))?;
     let subject = subjects::resolve(ctx, registry, "subject", &given, &mut problems).await?;
     let Some(subject) = subject else { return Err(AppError::Invalid(problems)) };
-    let details = draft.translate(&mut references::To(|_: RecordKind| subject.id));
+    let details = draft.translate(&mut To(|_: RecordKind| subject.id));
     let targets = vec![reference(details.id()), records::reference(subject.kind.record_kind(), &given.id)];
     let operation = Operation::create(details);
     let entry = audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets);

@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 
-use super::registry::Registry;
+use crate::registry::Registry;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::record::{RecordId, RecordKind};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tokio::sync::OwnedMutexGuard;
 
-use super::registry::Registry;
+use crate::registry::Registry;
 use daftar_domain::code::{CodeNumber, CodeUri, CodedValue, Namespace};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::identifiers;
-use super::registry::Registry;
+use crate::identifiers;
+use crate::registry::Registry;
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::Details;
 use daftar_domain::context::OpContext;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::client::to_the_end;
 use crate::audit::{self, AuditLog};
+use crate::client::to_the_end;
 use daftar_auth::key_ring::SigningKeyRing;
 use daftar_auth::keys::{KeyError, KeyMaterial};
 use daftar_auth::{RotationError, SigningKeyRings};

@@ -1,7 +1,7 @@
 //! How long an old secret or key stays good beside a new one, as it is typed.
 
 use daftar_domain::config::TOKEN_LIFETIME_S_MAX;
-use daftar_service::client::secret::OVERLAP_S_MAX;
+use daftar_service::client::OVERLAP_S_MAX;
 
 /// Reads a number and its unit, `s`, `m`, `h` or `d`, as the seconds that an old secret stays good.
 ///

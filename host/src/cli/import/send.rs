@@ -10,7 +10,7 @@ use super::part::Part;
 use crate::cli::CliError;
 use crate::cli::admin_client::{AdminClient, Payload};
 use daftar_api_types::admin::operation::{ImportCounts, ImportLine, StoppedBody};
-use daftar_service::bulk::desk;
+use daftar_service::bulk;
 
 /// How often a part is sent that a busy server did not take, a second after one another.
 const ATTEMPTS_MAX: u32 = 45;
@@ -80,7 +80,7 @@ impl Sender<'_> {
         let path = format!("/import?{}", query.finish());
         let answer = match self.admin.download("POST", &path, Payload::Lines(part.body.clone())) {
             Ok(answer) => answer,
-            Err(CliError { message, .. }) if message.starts_with(desk::TAKEN) => return Ok(Attempt::Again(message)),
+            Err(CliError { message, .. }) if message.starts_with(bulk::TAKEN) => return Ok(Attempt::Again(message)),
             Err(error) => return Err(error),
         };
         let mut rejected = Vec::new();

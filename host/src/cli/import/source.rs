@@ -12,7 +12,7 @@ use super::part::{EarlyReject, Mark, PART_BYTES_MAX, Part};
 use super::sheet::{self, Sheet};
 use crate::cli::CliError;
 use crate::cli::table::mapping::{Mapping, MappingText};
-use daftar_http::admin::import::lines::LINE_BYTES_MAX;
+use daftar_http::admin::import_lines::LINE_BYTES_MAX;
 
 /// How many bytes are read from the disk at once.
 const BUFFER_BYTES: usize = 1 << 18;

@@ -3,17 +3,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::prepare::Work;
-use super::window::LineResult;
-use super::{BulkLine, BulkRecord, Done, Importer, OnExisting, STATUS_CREATED, STATUS_OK};
+use super::run::LineResult;
+use super::{BulkLine, BulkRecord, Done, Importer, OnExisting, STATUS_CREATED, STATUS_OK, Work};
 use crate::client::to_the_end;
-use crate::consent::ConsentDraft;
+use crate::consent::{self, ConsentDraft};
 use crate::group::members::{MemberChange, change_member};
 use crate::group::{self, GroupDraft, GroupView};
 use crate::individual::{self, IndividualView};
-use crate::program_membership::{MembershipAddress, MembershipDraft, MembershipView};
+use crate::program_membership::{self, MembershipAddress, MembershipDraft, MembershipView};
 use crate::written::Spoken;
-use crate::{consent, edit, identifiers, program, program_membership, records};
+use crate::{edit, identifiers, program, records};
 use daftar_domain::calendar::utc_day;
 use daftar_domain::consent::ConsentDetails;
 use daftar_domain::context::OpContext;

@@ -13,10 +13,9 @@ use self::reads::Reads;
 use super::decision::Decision;
 use super::evaluate::{Authority, SubjectInput};
 use super::facts::{Me, Members, MembershipFact, Person, PersonInHousehold, Programs, SubjectFacts};
-use crate::program_membership;
 use crate::registry::Registry;
 use crate::visibility::{self, Seen};
-use crate::{identifiers, records, standing};
+use crate::{identifiers, program_membership, records, subjects};
 use daftar_domain::change::Details;
 use daftar_domain::code::CodeUri;
 use daftar_domain::context::{Cancellation, OpContext};
@@ -252,7 +251,7 @@ impl Loader<'_> {
 
     /// The groups in which a person may be found: those that name it now, or those of the decision that is repeated.
     async fn groups_of(&self, id: RecordId, reads: &mut Reads) -> Result<Vec<RecordId>, AppError> {
-        let Some(decision) = self.repeated else { return standing::groups_of(self.registry, id).await };
+        let Some(decision) = self.repeated else { return subjects::groups_of(self.registry, id).await };
         if reads.groups_then.is_none() {
             let mut by_member: HashMap<RecordId, Vec<RecordId>> = HashMap::new();
             let of_groups = format!("{}/", RecordKind::Group);
@@ -284,7 +283,7 @@ impl Loader<'_> {
         if !needs.programs {
             return Ok(Programs::Unknown);
         }
-        let (total, ids) = standing::memberships_of(self.registry, subject, MEMBERSHIPS_MAX).await?;
+        let (total, ids) = subjects::memberships_of(self.registry, subject, MEMBERSHIPS_MAX).await?;
         if total > u64::from(MEMBERSHIPS_MAX) && self.any_is_seen(RecordKind::ProgramMembership, &ids).await? {
             let message =
                 format!("a rule looks at up to {MEMBERSHIPS_MAX} memberships of one subject, and this one has more");

@@ -2,15 +2,13 @@
 
 use jiff::civil::Date;
 
-use super::check::check_members;
-use super::{GroupView, Wanted, reference, view};
+use super::{GroupView, Wanted, check_members, reference, view};
 use crate::codes::{Held, resolve};
-use crate::edit::hidden::Hidden;
-use crate::edit::{self, Editable};
+use crate::edit::{self, Editable, Hidden};
 use crate::registry::Registry;
 use crate::visibility::{self, Seen};
 use crate::written::{self, Spoken};
-use crate::{audit, records, standing, subjects};
+use crate::{audit, records, subjects};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::calendar::{Period, utc_day};
 use daftar_domain::code::CodeUri;
@@ -337,7 +335,7 @@ pub async fn places_in_groups(
     (page, until): (Page, Until),
 ) -> Result<PlacesPage, AppError> {
     let mut found = PlacesPage::default();
-    for (at, id) in standing::groups_of(registry, individual).await?.into_iter().enumerate() {
+    for (at, id) in subjects::groups_of(registry, individual).await?.into_iter().enumerate() {
         if until == Until::PageIsFull && found.places.len() >= page.count as usize {
             break;
         }

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use daftar_http::admin::import::lines::LINE_BYTES_MAX;
+use daftar_http::admin::import_lines::LINE_BYTES_MAX;
 
 /// How many bytes are read from the disk at once.
 const READ_BYTES: usize = 1 << 18;

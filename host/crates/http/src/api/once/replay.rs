@@ -17,7 +17,7 @@ use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::idempotency::RememberedAnswer;
-use daftar_service::shown_again::{ShownAgain, shown_again};
+use daftar_service::once::{ShownAgain, shown_again};
 use daftar_service::{audit, records};
 
 /// Goes with a request within another one that was done before: how it was answered.

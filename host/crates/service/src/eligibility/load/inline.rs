@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Loader;
 use crate::codes::{self, Held, resolve};
-use crate::edit::references;
+use crate::edit;
 use crate::eligibility::evaluate::SubjectInput;
 use crate::eligibility::facts::{
     InlineMe, InlinePerson, InlineSubject, Me, Members, Person, PersonInHousehold, Programs, SubjectFacts,
@@ -92,7 +92,7 @@ fn resolved<T: RecordType>(
     draft: &Fields<T, CodeUri, IdentifierKey>,
     problems: &mut Vec<FieldProblem>,
 ) -> Fields<T> {
-    references::resolve(generation, &Held::default(), None, without_references(draft), problems)
+    edit::resolve(generation, &Held::default(), None, without_references(draft), problems)
 }
 
 /// A record without the fields that refer to others and that no rule reads: these decide nothing, and are left.

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use crate::admin::access::Administrator;
+use crate::admin::resource::Administrator;
 use crate::api::dto::reader::Problems;
 use crate::api::dto::record as body;
 use crate::api::error::{ApiError, Problem};

@@ -22,10 +22,10 @@ use daftar_domain::local_code::{
     PATTERN_DESCRIPTION_BYTES_MAX, REFERENCE_BYTES_MAX, ValuePattern,
 };
 use daftar_domain::vocabulary::{ConceptGroup, LocalizedText, Selection};
-use daftar_service::deployment::{DESCRIPTION_TEXT_BYTES_MAX, SELECTIONS_MAX, reset_concept_group, set_concept_group};
-use daftar_service::identifier_system;
-use daftar_service::local_code::{self, LocalCodeChange, LocalCodeView, NewLocalCode};
-use daftar_service::program::rules;
+use daftar_service::deployment::{
+    self, DESCRIPTION_TEXT_BYTES_MAX, LocalCodeChange, LocalCodeView, NewLocalCode, SELECTIONS_MAX,
+};
+use daftar_service::program::log_broken_rules;
 use daftar_service::vocabulary::{DefinedBy, PublishedGroup};
 
 /// What an ID type may be carried by, as bodies name it.
@@ -41,20 +41,20 @@ pub fn routes() -> Routes {
 
 fn local_codes() -> Routes {
     let codes = list(|app: AppState| async move {
-        Ok(local_code::list(&app.vocabulary_publisher).await?.iter().map(local_code_body).collect())
+        Ok(deployment::local_codes(&app.vocabulary_publisher).await?.iter().map(local_code_body).collect())
     });
     let added = add(read_new_code, |ctx, app: AppState, new| async move {
-        Ok(local_code_body(&local_code::add(&ctx, &app.vocabulary_publisher, new).await?))
+        Ok(local_code_body(&deployment::add_local_code(&ctx, &app.vocabulary_publisher, new).await?))
     });
     let one = show(|app: AppState, uri: CodeUri| async move {
-        Ok(local_code_body(&local_code::show(&app.vocabulary_publisher, &uri).await?))
+        Ok(local_code_body(&deployment::local_code(&app.vocabulary_publisher, &uri).await?))
     });
     let updated =
         change(MethodFilter::PATCH, read_code_change, |ctx, app: AppState, uri: CodeUri, change| async move {
-            Ok(local_code_body(&local_code::update(&ctx, &app.vocabulary_publisher, &uri, change).await?))
+            Ok(local_code_body(&deployment::update_local_code(&ctx, &app.vocabulary_publisher, &uri, change).await?))
         });
     let deprecated = change(MethodFilter::POST, read_deprecation, |ctx, app: AppState, uri: CodeUri, by| async move {
-        Ok(local_code_body(&local_code::deprecate(&ctx, &app.vocabulary_publisher, &uri, by).await?))
+        Ok(local_code_body(&deployment::deprecate_local_code(&ctx, &app.vocabulary_publisher, &uri, by).await?))
     });
     vec![
         ("/local-codes", codes.merge(added)),
@@ -202,15 +202,15 @@ async fn set_group(
     group: ConceptGroup,
 ) -> Result<ConceptGroupBody, AppError> {
     let group = ConceptGroup { name: name.clone(), ..group };
-    set_concept_group(&ctx, &app.vocabulary_publisher, group).await?;
-    rules::tell_broken(&ctx, &app.registry, &app.engine).await;
+    deployment::set_concept_group(&ctx, &app.vocabulary_publisher, group).await?;
+    log_broken_rules(&ctx, &app.registry, &app.engine).await;
     shown_group(&app, &name)
 }
 
 /// Removes the deployment's definition; returns the one that is active then, or nothing.
 async fn reset_group(ctx: OpContext, app: AppState, name: String) -> Result<Json<Option<ConceptGroupBody>>, AppError> {
-    reset_concept_group(&ctx, &app.vocabulary_publisher, &name).await?;
-    rules::tell_broken(&ctx, &app.registry, &app.engine).await;
+    deployment::reset_concept_group(&ctx, &app.vocabulary_publisher, &name).await?;
+    log_broken_rules(&ctx, &app.registry, &app.engine).await;
     Ok(Json(shown_group(&app, &name).ok()))
 }
 
@@ -298,14 +298,14 @@ fn identifier_systems() -> Routes {
             origin: "id_type".to_owned(),
             created_at: None,
         });
-        let registered = identifier_system::list(&app.vocabulary_publisher);
+        let registered = deployment::identifier_systems(&app.vocabulary_publisher);
         Ok(id_types.chain(registered.iter().map(identifier_system_body)).collect())
     });
     let added = add(read_system, |ctx, app: AppState, uri| async move {
-        Ok(identifier_system_body(&identifier_system::add(&ctx, &app.vocabulary_publisher, uri).await?))
+        Ok(identifier_system_body(&deployment::add_identifier_system(&ctx, &app.vocabulary_publisher, uri).await?))
     });
     let removed = act(MethodFilter::DELETE, |ctx, app: AppState, uri: SystemUri| async move {
-        identifier_system::remove(&ctx, &app.vocabulary_publisher, &uri).await?;
+        deployment::remove_identifier_system(&ctx, &app.vocabulary_publisher, &uri).await?;
         Ok(StatusCode::NO_CONTENT)
     });
     vec![("/identifier-systems", systems.merge(added)), ("/identifier-systems/{uri}", removed)]

@@ -7,8 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{delete, get, post};
 
-use crate::admin::access::Administrator;
-use crate::admin::resource::{KeyPath, Routes, show};
+use crate::admin::resource::{Administrator, KeyPath, Routes, show};
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::read_bounded;
 use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
@@ -25,7 +24,7 @@ use daftar_service::plugin::{
     CodeChange, Downgrade, InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, RECORDS_TOLD_MAX, SIGNATURE_BYTES_MAX,
     TouchedCode, TouchedRecord, UnloadedPlugin, UnsignedPlugins, UpgradeReport, VocabularyChange,
 };
-use daftar_service::program::rules;
+use daftar_service::program::log_broken_rules;
 
 /// The paths of plugins.
 pub fn routes() -> Routes {
@@ -73,7 +72,7 @@ async fn install(
     let signature = signature_of(request.headers())?;
     let bytes = read_bounded(request, PACKAGE_BYTES_MAX).await?;
     let installed = app.plugins.install(&ctx, PluginOffer { bytes, signature, unsigned, downgrade }).await?;
-    rules::tell_broken(&ctx, &app.registry, &app.engine).await;
+    log_broken_rules(&ctx, &app.registry, &app.engine).await;
     Ok((StatusCode::CREATED, Json(plugin_body(&installed))))
 }
 
@@ -97,7 +96,7 @@ async fn remove(
     parameters.expect_only(&["force"])?;
     let is_forced = parameters.boolean("force")?.unwrap_or(false);
     app.plugins.remove(&ctx, &name, is_forced).await?;
-    rules::tell_broken(&ctx, &app.registry, &app.engine).await;
+    log_broken_rules(&ctx, &app.registry, &app.engine).await;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -1,20 +1,38 @@
-//! `/audit`
+//! What the operator of a server asks of it: `/audit`, `/backup`, `/checkup`, `/verification` and `/signing-keys`.
 
 use axum::Json;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use futures_util::stream;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc::channel;
 
-use crate::admin::access::Administrator;
+use crate::admin::resource::{Administrator, Routes, list};
+use crate::api::dto::reader::{ObjectReader, Problems};
 use crate::api::error::{ApiError, Problem};
-use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::extract::body::JsonObject;
+use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
+use crate::api::lines::{self, Telling, write_line};
 use crate::state::AppState;
-use daftar_api_types::admin::operation::{AuditEntryBody, PageBody};
+use daftar_api_types::admin::ListBody;
+use daftar_api_types::admin::client::SigningKeyBody;
+use daftar_api_types::admin::operation::{
+    AuditEntryBody, CheckBody, CheckupBody, FindingBody, PageBody, VerificationBody, VerificationLine, VerifiedPartBody,
+};
 use daftar_domain::audit::query::{AuditPosition, AuditQuery};
 use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::calendar::{format_instant, parse_date};
+use daftar_domain::checkup::Check;
 use daftar_domain::client::ClientId;
 use daftar_domain::error::AppError;
+use daftar_domain::verification::{Finding, VerificationEvent, VerificationResult};
+use daftar_service::backup::Keys;
+use daftar_service::signing_key::{KeyUse, SigningKey};
 
 /// How many entries a page has by default.
 const COUNT_DEFAULT: usize = 100;
@@ -26,8 +44,20 @@ const TEXT_BYTES_MAX: usize = 1_024;
 const KNOWN: [&str; 11] =
     ["from", "to", "client", "actor", "action", "outcome", "record", "request_id", "text", "_count", "cursor"];
 
+/// The paths of all of them; keys are those whose tokens and decisions are accepted, by use, the one that signs first.
+pub fn routes() -> Routes {
+    let keys = list(|app: AppState| async move { Ok(key_bodies(&app, &app.signing_keys.list())) });
+    vec![
+        ("/audit", get(search_audit)),
+        ("/backup", post(backup)),
+        ("/checkup", get(checkup)),
+        ("/verification", get(verify)),
+        ("/signing-keys", keys.merge(post(rotate_key))),
+    ]
+}
+
 /// Searches the audit log, newest entries first.
-pub async fn query(
+async fn search_audit(
     Administrator(ctx): Administrator,
     State(app): State<AppState>,
     RawQuery(query): RawQuery,
@@ -202,6 +232,156 @@ fn read_cursor(text: &str) -> Option<AuditPosition> {
     }
     let (value, line) = (u64::from_str_radix(value, 16).ok()?, u32::from_str_radix(line, 16).ok()?);
     Some(AuditPosition { value, line })
+}
+
+/// What a backup is sent as.
+pub const BACKUP_CONTENT_TYPE: &str = "application/vnd.daftar.backup";
+
+/// Sends a backup of the register as it stands; `keys=false` without the keys. A backup that cannot be finished is broken off:
+/// without its last block it is none.
+async fn backup(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&["keys"])?;
+    let keys = match parameters.boolean("keys")? {
+        Some(false) => Keys::LeftOut,
+        Some(true) | None => Keys::Included,
+    };
+    let blocks = app.backups.begin(&ctx, keys).await?;
+    let blocks = stream::unfold(blocks, |mut blocks| async move {
+        let block = blocks.recv().await?;
+        Some((block.map(Bytes::from), blocks))
+    });
+    Ok(([(header::CONTENT_TYPE, BACKUP_CONTENT_TYPE)], Body::from_stream(blocks)).into_response())
+}
+
+/// How many lines wait to be sent.
+const WAITING_MAX: usize = 64;
+
+/// Checks how the server is set up, and changes nothing.
+async fn checkup(
+    Administrator(_): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+) -> Result<Json<CheckupBody>, ApiError> {
+    Ok(Json(checkup_body(app.checkup().await?)))
+}
+
+/// Checks as the API has them.
+#[must_use]
+pub fn checkup_body(checks: Vec<Check>) -> CheckupBody {
+    let body = |check| {
+        let Check { area, name, state, message, remedy } = check;
+        let (area, check, state) = (area.name().to_owned(), name.to_owned(), state.name().to_owned());
+        CheckBody { area, check, state, message, remedy }
+    };
+    CheckupBody::new(checks.into_iter().map(body).collect())
+}
+
+/// Verifies the whole register, and reports findings as it continues: a JSON object a line.
+async fn verify(
+    Administrator(ctx): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+) -> Result<Response, ApiError> {
+    let run = app.verifier.begin(&ctx).await?;
+    let (events, reported) = channel(WAITING_MAX);
+    let lines = VerificationLines(VerificationResult::default());
+    Ok(lines::answer(&app.spools, &ctx.actor, run.run(events), reported, lines))
+}
+
+/// The events of a verification run as lines, and its result so far.
+struct VerificationLines(VerificationResult);
+
+impl Telling for VerificationLines {
+    type Event = VerificationEvent;
+    type End = Result<(), AppError>;
+
+    fn lines(&mut self, event: VerificationEvent) -> Option<Vec<u8>> {
+        self.0.count(&event).then(|| line_bytes(&event_line(event)))
+    }
+
+    fn last(&mut self, end: Self::End) -> Vec<u8> {
+        line_bytes(&match end {
+            Err(failure) => VerificationLine::Error(failure.to_string()),
+            Ok(()) => VerificationLine::Result(result_body(&self.0)),
+        })
+    }
+}
+
+fn line_bytes(line: &VerificationLine) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_line(line, &mut bytes);
+    bytes
+}
+
+/// The line of an event.
+#[must_use]
+pub fn event_line(event: VerificationEvent) -> VerificationLine {
+    match event {
+        VerificationEvent::Progress { part, done, total } => {
+            VerificationLine::Progress { part: part.name().to_owned(), done, total }
+        }
+        VerificationEvent::Finding(Finding { part, place, problem, remedy }) => {
+            let (part, remedy) = (part.name().to_owned(), remedy.text().to_owned());
+            VerificationLine::Finding(FindingBody { part, place, problem, remedy })
+        }
+    }
+}
+
+/// The result of a run.
+#[must_use]
+pub fn result_body(result: &VerificationResult) -> VerificationBody {
+    let (looked_at, findings) = (result.looked_at(), result.findings());
+    let parts = result.parts().map(|part| VerifiedPartBody {
+        part: part.part.name().to_owned(),
+        looked_at: part.looked_at,
+        findings: part.findings,
+    });
+    VerificationBody { sound: findings == 0, looked_at, findings, parts: parts.collect() }
+}
+
+/// The uses of keys as bodies name them.
+const USES: &[(&str, KeyUse)] = &[("tokens", KeyUse::Tokens), ("decisions", KeyUse::Decisions)];
+
+/// Lets a new key sign. One of tokens that is replaced is accepted for `overlap_s` seconds more, as long as its tokens are valid where that is
+/// absent; one of decisions stays accepted.
+async fn rotate_key(
+    Administrator(ctx): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+    JsonObject(members): JsonObject,
+) -> Result<(StatusCode, Json<ListBody<SigningKeyBody>>), ApiError> {
+    let mut problems = Problems::default();
+    let rotation = read_rotation(members, &mut problems);
+    let (usage, overlap_s) = problems.finish(rotation)?;
+    let keys = app.signing_keys.rotate(&ctx, usage, overlap_s).await?;
+    Ok((StatusCode::CREATED, Json(ListBody { data: key_bodies(&app, &keys) })))
+}
+
+/// Reads `{use?, overlap_s?}`.
+fn read_rotation(members: Map<String, Value>, problems: &mut Problems) -> (KeyUse, Option<u32>) {
+    let mut reader = ObjectReader::root(members);
+    let usage = reader.word("use", USES, problems).unwrap_or_default();
+    let overlap_s = reader.count("overlap_s", problems);
+    reader.finish(problems);
+    (usage, overlap_s)
+}
+
+fn key_bodies(app: &AppState, keys: &[SigningKey]) -> Vec<SigningKeyBody> {
+    let now = app.clock.now();
+    let body = |key: &SigningKey| SigningKeyBody {
+        kid: key.id.clone(),
+        r#use: key.usage.name().to_owned(),
+        status: if key.is_current { "signs".to_owned() } else { "accepted".to_owned() },
+        created_at: format_instant(key.created_at),
+        age_days: now.duration_since(key.created_at).as_hours().max(0) / 24,
+        accepted_until: key.accepted_until.map(format_instant),
+    };
+    keys.iter().map(body).collect()
 }
 
 #[cfg(test)]
