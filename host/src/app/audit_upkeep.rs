@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use daftar_domain::context::{Clock, IdSource};
-use daftar_service::audit::AuditKeeper;
 use daftar_service::audit::AuditLog;
 
 /// How often counts of refusals are looked at.
@@ -15,7 +14,6 @@ const REMOVAL_INTERVALS: u64 = 240;
 /// What is kept up, and by which settings.
 pub(super) struct AuditUpkeep {
     pub(super) log: AuditLog,
-    pub(super) keeper: AuditKeeper,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<dyn IdSource>,
     /// How many days lines are kept; for ever where absent.
@@ -40,7 +38,7 @@ impl AuditUpkeep {
     async fn remove_old(&self) {
         let Some(retention_days) = self.retention_days else { return };
         let (now, id) = (self.clock.now(), self.ids.next_id());
-        match self.keeper.remove_old(now, retention_days, &id).await {
+        match self.log.remove_old(now, retention_days, &id).await {
             Ok(0) => {}
             Ok(lines) => tracing::info!(
                 audit.lines = lines,

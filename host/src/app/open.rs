@@ -39,7 +39,6 @@ use daftar_sandbox::{
     EligibilityEngine, HostClock, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy,
     UnsignedPlugins,
 };
-use daftar_service::audit::AuditKeeper;
 use daftar_service::audit::AuditLog;
 use daftar_service::backup::Backups;
 use daftar_service::bulk::ImportDesk;
@@ -141,12 +140,11 @@ impl App {
             None => Limits::new(clock.clone(), Arc::new(days)),
         });
         let verifier = Verifier::new(verification, registry.columns.clone(), registry.audit.clone());
-        let audit = AuditKeeper::new(registry.store.clone(), registry.audit.clone());
+        let audit = registry.audit.clone();
         let backups = Backups::new(archive, plugins.clone(), registry.audit.clone(), keys_home);
         backups.recall().await.map_err(|error| StartError::Store(error.to_string()))?;
         let upkeep = AuditUpkeep {
             log: registry.audit.clone(),
-            keeper: audit.clone(),
             clock: clock.clone(),
             ids: ids.clone(),
             retention_days: config.audit.retention(),

@@ -21,7 +21,7 @@ use daftar_domain::config::{Config, LogLevel};
 use daftar_domain::field::FieldSet;
 use daftar_domain::grant::Grants;
 use daftar_domain::scope::Scope;
-use daftar_service::client::NewClient;
+use daftar_service::client::ClientChanges;
 use daftar_service::codes::LanguagePreference;
 use daftar_service::{group, individual};
 
@@ -151,16 +151,11 @@ async fn register_client(app: &AppState) -> Result<(ClientId, SecretString), Cli
     for text in SCOPES {
         grants.insert(Scope::parse(text).map_err(CliError::failed)?, FieldSet::All);
     }
-    let new = NewClient {
-        organization: None,
-        legal_basis: None,
-        purpose: None,
-        name: ClientName::parse("demo").map_err(CliError::failed)?,
-        grants,
-        rate_limit_per_minute: Some(RateLimit::parse(REQUESTS_PER_MINUTE).map_err(CliError::failed)?),
-        rate_limit_per_day: None,
-    };
-    let (client, secret) = app.clients.create(&app.system_context(), new).await.map_err(CliError::failed)?;
+    let name = ClientName::parse("demo").map_err(CliError::failed)?;
+    let limit = RateLimit::parse(REQUESTS_PER_MINUTE).map_err(CliError::failed)?;
+    let settings = ClientChanges { rate_limit_per_minute: Some(Some(limit)), ..ClientChanges::default() };
+    let created = app.clients.create(&app.system_context(), (name, grants), settings).await;
+    let (client, secret) = created.map_err(CliError::failed)?;
     Ok((client.id.clone(), secret))
 }
 

@@ -32,6 +32,14 @@ pub struct FieldProblem {
     pub message: String,
 }
 
+impl FieldProblem {
+    /// A problem of the field at that path.
+    #[must_use]
+    pub fn new(field: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
+        Self { field: field.into(), code, message: message.into() }
+    }
+}
+
 /// What a request would do with a field that it was not granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldUse {
@@ -195,7 +203,15 @@ impl AppError {
     /// One problem with one field.
     #[must_use]
     pub fn invalid(field: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
-        Self::Invalid(vec![FieldProblem { field: field.into(), code, message: message.into() }])
+        Self::Invalid(vec![FieldProblem::new(field, code, message)])
+    }
+
+    /// Refuses what has problems.
+    ///
+    /// # Errors
+    /// [`AppError::Invalid`] with all of them, which are taken out.
+    pub fn check(problems: &mut Vec<FieldProblem>) -> Result<(), Self> {
+        if problems.is_empty() { Ok(()) } else { Err(Self::Invalid(std::mem::take(problems))) }
     }
 
     /// The present state does not allow it.

@@ -21,7 +21,7 @@ use daftar_domain::context::trail::Trail;
 use daftar_domain::context::{Clock, IdSource, OpContext};
 use daftar_domain::error::AppError;
 use daftar_sandbox::EligibilityEngine;
-use daftar_service::audit::AuditKeeper;
+use daftar_service::audit::AuditLog;
 use daftar_service::backup::Backups;
 use daftar_service::bulk::ImportDesk;
 use daftar_service::client::ClientAdministration;
@@ -63,7 +63,7 @@ pub struct StateParts {
     /// Decides eligibility.
     pub engine: Arc<dyn EligibilityEngine>,
     /// Looks through the audit log.
-    pub audit: AuditKeeper,
+    pub audit: AuditLog,
     /// Looks through the register for damage.
     pub verifier: Verifier,
     /// Makes backups.

@@ -2,7 +2,7 @@
 //!
 //! Changes are audited in the same write as the change. What changes nothing is collected until the request's answer is known
 //! (`context/trail.rs`) and then handed to the store, which packs such lines together and brings them to disk shortly after,
-//! without making the reader wait for it. Refusals of unknown callers are counted together (`tally`), so that nobody can fill
+//! without making the reader wait for it. Refusals of unknown callers are counted together (`Tally`), so that nobody can fill
 //! the disk with them.
 //!
 //! **Invariant:** whatever comes from outside, these refusals make at most `2 * (KEYS_MAX + 1)` lines a minute: the first of
@@ -19,6 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
 use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome, REMOVAL_NOTE};
 use daftar_domain::context::OpContext;
+use daftar_domain::context::trail::Trail;
 use daftar_domain::error::AppError;
 use daftar_store::audit_log::AuditRemoval;
 use daftar_store::{Store, StoreError, Write};
@@ -50,6 +51,36 @@ impl AuditLog {
             Ok(()) => Ok(()),
             Err(entry) => self.record_now(vec![*entry]).await,
         }
+    }
+
+    /// Writes down that something was read, or that reading it was refused.
+    ///
+    /// # Errors
+    /// As [`Self::record`].
+    pub async fn record_read<T>(
+        &self,
+        ctx: &OpContext,
+        read: &Result<T, AppError>,
+        targets: Vec<String>,
+        note: Option<&str>,
+    ) -> Result<(), AppError> {
+        let outcome = if read.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
+        let entry = entry(ctx, AuditAction::Read, outcome, targets);
+        self.record(ctx, AuditEntry { note: note.map(str::to_owned), ..entry }).await
+    }
+
+    /// Writes down a search that found these records.
+    ///
+    /// # Errors
+    /// As [`Self::record`].
+    pub async fn record_search(
+        &self,
+        ctx: &OpContext,
+        found: Vec<String>,
+        note: impl Into<String>,
+    ) -> Result<(), AppError> {
+        let entry = entry(ctx, AuditAction::Search, AuditOutcome::Allowed, found);
+        self.record(ctx, entry.with_note(note)).await
     }
 
     /// Writes lines down at once: of what must not begin before, and of a request that ends.
@@ -84,6 +115,63 @@ impl AuditLog {
             if is_counted(&entry) { lines.extend(self.refusals.add(entry)) } else { lines.push(entry) }
         }
         self.record_now(lines).await
+    }
+
+    /// Looks through the lines before a place, newest first, for `lines_max` at most. That it was asked, and for whom, is
+    /// written down.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn query(
+        &self,
+        ctx: &OpContext,
+        query: AuditQuery,
+        before: AuditPosition,
+        lines_max: usize,
+    ) -> Result<AuditPage, AppError> {
+        let asked = asked(&query);
+        let targets = query.target.iter().cloned().collect();
+        let bounds = AuditBounds { lines_max, examined_max: EXAMINED_MAX };
+        let page = self.store.audit_page(query, before, bounds).await?;
+        let entry = entry(ctx, AuditAction::Audit, AuditOutcome::Allowed, targets);
+        self.record(ctx, entry.with_note(format!("{asked}; {} lines were shown", page.entries.len()))).await?;
+        Ok(page)
+    }
+
+    /// Looks through the lines before a place, as [`Self::query`], for what the server has to know itself.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn look(
+        &self,
+        query: AuditQuery,
+        before: AuditPosition,
+        lines_max: usize,
+    ) -> Result<AuditPage, AppError> {
+        let bounds = AuditBounds { lines_max, examined_max: EXAMINED_MAX };
+        Ok(self.store.audit_page(query, before, bounds).await?)
+    }
+
+    /// Removes lines of more than so many days ago; says how many. What is on disk together goes together, once all of it is
+    /// old enough.
+    ///
+    /// # Errors
+    /// When the store fails. What was removed before is told of.
+    pub async fn remove_old(&self, now: Timestamp, retention_days: u32, request_id: &str) -> Result<u64, AppError> {
+        let kept = SignedDuration::from_hours(24_i64.saturating_mul(i64::from(retention_days)));
+        let Ok(before) = now.checked_sub(kept) else { return Ok(0) };
+        let ctx = OpContext::unbound(Actor::System, request_id.into(), now, Trail::default());
+        let line = entry(&ctx, AuditAction::Audit, AuditOutcome::Allowed, Vec::new());
+        let note = format!("{REMOVAL_NOTE} {before}, as `[audit] retention_days` is {retention_days}");
+        let line = AuditEntry { count: 0, ..line.with_note(note) };
+        let mut told = None;
+        let removal = |told| AuditRemoval { before, line: line.clone(), told };
+        while let Some(removed) = self.store.remove_audit(removal(told)).await? {
+            told = Some(removed);
+            // Requests go first.
+            tokio::task::yield_now().await;
+        }
+        Ok(told.map_or(0, |told| told.lines))
     }
 
     /// Writes down the counts of refusals whose minute is over.
@@ -377,90 +465,6 @@ mod tally_tests {
 /// About how many lines one look goes through: some tenths of a second.
 const EXAMINED_MAX: usize = 200_000;
 
-/// Looks things up in the audit log, and removes what is old enough.
-#[derive(Clone)]
-pub struct AuditKeeper {
-    store: Arc<dyn Store>,
-    log: AuditLog,
-}
-
-impl AuditKeeper {
-    /// The keeper of an audit log.
-    #[must_use]
-    pub fn new(store: Arc<dyn Store>, log: AuditLog) -> Self {
-        Self { store, log }
-    }
-
-    /// Looks through the lines before a place, newest first, for `lines_max` at most. That it was asked, and for whom, is
-    /// written down.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn query(
-        &self,
-        ctx: &OpContext,
-        query: AuditQuery,
-        before: AuditPosition,
-        lines_max: usize,
-    ) -> Result<AuditPage, AppError> {
-        let asked = asked(&query);
-        let targets = query.target.iter().cloned().collect();
-        let bounds = AuditBounds { lines_max, examined_max: EXAMINED_MAX };
-        let page = self.store.audit_page(query, before, bounds).await?;
-        let entry = entry(ctx, AuditAction::Audit, AuditOutcome::Allowed, targets);
-        self.log.record(ctx, entry.with_note(format!("{asked}; {} lines were shown", page.entries.len()))).await?;
-        Ok(page)
-    }
-
-    /// Looks through the lines before a place, as [`Self::query`], for what the server has to know itself.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn look(
-        &self,
-        query: AuditQuery,
-        before: AuditPosition,
-        lines_max: usize,
-    ) -> Result<AuditPage, AppError> {
-        let bounds = AuditBounds { lines_max, examined_max: EXAMINED_MAX };
-        Ok(self.store.audit_page(query, before, bounds).await?)
-    }
-
-    /// Removes lines of more than so many days ago; says how many. What is on disk together goes together, once all of it is
-    /// old enough.
-    ///
-    /// # Errors
-    /// When the store fails. What was removed before is told of.
-    pub async fn remove_old(&self, now: Timestamp, retention_days: u32, request_id: &str) -> Result<u64, AppError> {
-        let kept = SignedDuration::from_hours(24_i64.saturating_mul(i64::from(retention_days)));
-        let Ok(before) = now.checked_sub(kept) else { return Ok(0) };
-        let line = AuditEntry {
-            at: now,
-            actor: Actor::System,
-            address: None,
-            request_id: request_id.to_owned(),
-            operation: None,
-            action: AuditAction::Audit,
-            outcome: AuditOutcome::Allowed,
-            status: None,
-            targets: Vec::new(),
-            fields: Arc::default(),
-            consents: Vec::new(),
-            reason: None,
-            note: Some(format!("{REMOVAL_NOTE} {before}, as `[audit] retention_days` is {retention_days}")),
-            count: 0,
-        };
-        let mut told = None;
-        let removal = |told| AuditRemoval { before, line: line.clone(), told };
-        while let Some(removed) = self.store.remove_audit(removal(told)).await? {
-            told = Some(removed);
-            // Requests go first.
-            tokio::task::yield_now().await;
-        }
-        Ok(told.map_or(0, |told| told.lines))
-    }
-}
-
 /// Which conditions a query has, never their values: they may be of a person, and whoever was looked for is a target.
 fn asked(query: &AuditQuery) -> String {
     let named = [
@@ -484,9 +488,9 @@ mod keeper_tests {
     use daftar_store::Write;
     use daftar_store_sled::SledStore;
 
-    fn keeper() -> (AuditKeeper, Arc<SledStore>) {
+    fn keeper() -> (AuditLog, Arc<SledStore>) {
         let store = Arc::new(SledStore::temporary());
-        (AuditKeeper::new(store.clone(), AuditLog::new(store.clone())), store)
+        (AuditLog::new(store.clone()), store)
     }
 
     fn line(at: Timestamp) -> AuditEntry {

@@ -1,7 +1,7 @@
 //! Bodies of people as they were sent, kept for the next who asks for the same.
 //!
 //! A body is kept under everything that decides what it says beside the records: the identifier that was asked for, the fields that may
-//! be shown, the languages, and the digest of the vocabularies and of the declared extension fields. Which records it says something of, it rests on (`stamps`).
+//! be shown, the languages, and the digest of the vocabularies and of the declared extension fields. Which records it says something of, it rests on (`Stamps`).
 //!
 //! **Invariant:** what is found here is what would be made now: once a write is acknowledged, nothing is found any more that was made
 //! of what it changed. Who may ask is decided before on every call, and the call is audited as any other.
@@ -15,7 +15,7 @@
 mod tests;
 
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -29,7 +29,7 @@ use daftar_domain::change::{Change, ChangedRecord};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::FieldUse;
 use daftar_domain::field::FieldSet;
-use daftar_domain::identifier::{Identifier, IdentifierKey};
+use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::scope::{Action, Resource};
 use daftar_vocabulary::{ContentDigest, LanguagePreference};
@@ -225,6 +225,7 @@ struct Seen {
     stamp: u32,
 }
 
+/// How often what a body rests on was changed: a table of fixed size, in which many records share a place.
 struct Stamps {
     hasher: RandomState,
     /// How many changes there were in all.
@@ -245,12 +246,12 @@ impl Stamps {
 
     /// The stamp of a record.
     fn of_record(&self, kind: RecordKind, id: RecordId) -> Seen {
-        self.seen(self.hasher.hash_one((kind, id)))
+        self.seen((kind, id))
     }
 
     /// The stamp of whom an identifier addresses.
     fn of_identifier(&self, key: &IdentifierKey) -> Seen {
-        self.seen(self.hasher.hash_one(key))
+        self.seen(key)
     }
 
     /// Whether all have the stamps that they had.
@@ -263,53 +264,39 @@ impl Stamps {
         for change in changes {
             match &change.record {
                 ChangedRecord::Individual(person) => {
-                    self.count();
-                    self.stamp_record(RecordKind::Individual, person.id);
+                    self.changes.fetch_add(1, Ordering::SeqCst);
+                    self.stamp((RecordKind::Individual, person.id));
                     // Who else was addressed by one of them, until it was given to this one.
-                    self.stamp_identifiers(&person.details.identifiers);
+                    person.details.identifiers.iter().for_each(|identifier| self.stamp(&identifier.key));
                 }
                 ChangedRecord::Group(group) => {
-                    self.count();
-                    self.stamp_record(RecordKind::Group, group.id);
+                    self.changes.fetch_add(1, Ordering::SeqCst);
+                    self.stamp((RecordKind::Group, group.id));
                     // Whoever is a member now may not have been; whoever was rests on the group already.
-                    for member in group.details.members() {
-                        self.stamp_record(RecordKind::Individual, member.individual);
-                    }
+                    group.details.members().for_each(|member| self.stamp((RecordKind::Individual, member.individual)));
                 }
                 ChangedRecord::Program(_) | ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => {}
             }
         }
     }
 
-    fn count(&self) {
-        self.changes.fetch_add(1, Ordering::SeqCst);
-    }
-
-    fn stamp_record(&self, kind: RecordKind, id: RecordId) {
-        self.stamp(self.hasher.hash_one((kind, id)));
-    }
-
-    fn stamp_identifiers(&self, identifiers: &[Identifier]) {
-        identifiers.iter().for_each(|identifier| self.stamp(self.hasher.hash_one(&identifier.key)));
-    }
-
-    fn stamp(&self, hash: u64) {
-        if let Some(place) = self.place(place_of(hash)) {
+    fn stamp(&self, of: impl Hash) {
+        if let Some(place) = self.place(self.place_of(of)) {
             place.fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    fn seen(&self, hash: u64) -> Seen {
-        let place = place_of(hash);
+    fn seen(&self, of: impl Hash) -> Seen {
+        let place = self.place_of(of);
         Seen { place, stamp: self.place(place).map_or(0, |place| place.load(Ordering::SeqCst)) }
+    }
+
+    fn place_of(&self, of: impl Hash) -> u32 {
+        // Below the number of places, which fits.
+        u32::try_from(self.hasher.hash_one(of) % PLACES as u64).unwrap_or_default()
     }
 
     fn place(&self, place: u32) -> Option<&AtomicU32> {
         self.places.get(place as usize)
     }
-}
-
-fn place_of(hash: u64) -> u32 {
-    // Below the number of places, which fits.
-    u32::try_from(hash % PLACES as u64).unwrap_or_default()
 }

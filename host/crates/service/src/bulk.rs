@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::audit::{AuditKeeper, AuditLog};
+use crate::audit::AuditLog;
 use crate::consent::ConsentDraft;
 use crate::edit;
 use crate::group::GroupDraft;
@@ -203,36 +203,11 @@ impl Importer {
     }
 }
 
-/// Whether an error is no fault of the line: the import stops then, and goes on later.
+/// Whether an error is no fault of the line, but the server's: the import stops then, and continues later.
 #[must_use]
 pub fn is_no_fault_of_the_line(error: &AppError) -> bool {
-    match error {
-        AppError::NoEngine
-        | AppError::VocabularyUnavailable(_)
-        | AppError::PluginSetAside { .. }
-        | AppError::Busy
-        | AppError::Unavailable(_)
-        | AppError::Internal(_) => true,
-        AppError::Malformed(_)
-        | AppError::InvalidCursor(_)
-        | AppError::Invalid(_)
-        | AppError::InvalidValue(..)
-        | AppError::NotFound(_)
-        | AppError::NotThere(_)
-        | AppError::Ambiguous
-        | AppError::IdentifierInUse { .. }
-        | AppError::VersionMismatch { .. }
-        | AppError::MissingScope { .. }
-        | AppError::FieldNotGranted { .. }
-        | AppError::UnknownClient(_)
-        | AppError::UnknownPlugin(_)
-        | AppError::Plugin(_)
-        | AppError::Overtaken
-        | AppError::DryRun
-        | AppError::Conflict(..)
-        | AppError::NotEligible { .. }
-        | AppError::Expression(_) => false,
-    }
+    const SERVER_ERROR: u16 = 500;
+    !matches!(error, AppError::DryRun) && error.code().entry().status >= SERVER_ERROR
 }
 
 /// How many lines of the audit log are looked at together.
@@ -243,11 +218,7 @@ const PAGE_LINES: usize = 1_000;
 ///
 /// # Errors
 /// When the store fails.
-pub async fn written_before(
-    audit: &AuditKeeper,
-    id: &ImportId,
-    first_line: u64,
-) -> Result<HashMap<u64, Done>, AppError> {
+pub async fn written_before(audit: &AuditLog, id: &ImportId, first_line: u64) -> Result<HashMap<u64, Done>, AppError> {
     let query = AuditQuery { request_id: Some(id.as_str().to_owned()), ..AuditQuery::default() };
     let mut written = HashMap::new();
     let mut before = AuditPosition::END;

@@ -10,7 +10,7 @@ use secrecy::SecretString;
 use tokio::sync::Mutex as AsyncMutex;
 use tracing::Instrument as _;
 
-use crate::audit;
+use crate::{audit, records};
 use daftar_auth::directory::ClientDirectory;
 use daftar_auth::secret::{SecretHasher, new_client_secret};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
@@ -23,7 +23,7 @@ use daftar_domain::field::{FieldName, FieldSet};
 use daftar_domain::grant::Grants;
 use daftar_domain::organization::{LegalBasis, Organization};
 use daftar_domain::scope::Scope;
-use daftar_store::{Operation, Store, StoreError, Write};
+use daftar_store::{Operation, Store, StoreError, Written};
 
 /// How often a change is tried anew that another process was quicker than.
 const ATTEMPTS_MAX: usize = 8;
@@ -46,26 +46,7 @@ pub struct ClientAdministration {
     pub changing: Arc<AsyncMutex<()>>,
 }
 
-/// A client to be registered.
-#[derive(Debug, Clone)]
-pub struct NewClient {
-    /// What people call it.
-    pub name: ClientName,
-    /// Whose it is.
-    pub organization: Option<Organization>,
-    /// On what ground it looks at personal data.
-    pub legal_basis: Option<LegalBasis>,
-    /// What for, where its legal basis is consent.
-    pub purpose: Option<Purpose>,
-    /// What it may do, and on which fields.
-    pub grants: Grants,
-    /// Its own limit a minute.
-    pub rate_limit_per_minute: Option<RateLimit>,
-    /// Its own limit a day.
-    pub rate_limit_per_day: Option<RateLimit>,
-}
-
-/// What is to be changed of a client; what is absent stays, and `Some(None)` takes a setting out.
+/// What is to be set or changed of a client; what is absent stays, and `Some(None)` takes a setting out.
 #[derive(Debug, Clone, Default)]
 pub struct ClientChanges {
     /// What people call it.
@@ -112,35 +93,40 @@ impl ClientAdministration {
     ///
     /// # Errors
     /// [`AppError::Invalid`] where legal basis, organization and purpose do not go together; when no random bytes are had or the store fails.
-    pub async fn create(&self, ctx: &OpContext, new: NewClient) -> Result<(Arc<Client>, SecretString), AppError> {
+    pub async fn create(
+        &self,
+        ctx: &OpContext,
+        (name, grants): (ClientName, Grants),
+        settings: ClientChanges,
+    ) -> Result<(Arc<Client>, SecretString), AppError> {
         let (this, ctx) = (self.clone(), ctx.clone());
-        to_the_end(async move { this.create_alone(&ctx, new).await }).await
-    }
-
-    async fn create_alone(&self, ctx: &OpContext, new: NewClient) -> Result<(Arc<Client>, SecretString), AppError> {
-        let _changing = self.changing.lock().await;
-        let id = ClientId::parse(&format!("client-{}", self.ids.next_id()))
-            .map_err(|error| AppError::internal(error.to_string()))?;
-        let secret = new_client_secret().map_err(|error| AppError::Unavailable(error.into()))?;
-        let hash = self.hasher.hash(id.as_str(), &secret);
-        let client = Client {
-            id,
-            name: new.name,
-            organization: new.organization,
-            legal_basis: new.legal_basis,
-            purpose: new.purpose,
-            status: ClientStatus::Active,
-            grants: new.grants,
-            secrets: vec![ClientSecret { hash, created_at: ctx.now, expires_at: None }],
-            not_before: None,
-            rate_limit_per_minute: new.rate_limit_per_minute,
-            rate_limit_per_day: new.rate_limit_per_day,
-            created_at: ctx.now,
-            updated_at: ctx.now,
+        let create = async move {
+            let _changing = this.changing.lock().await;
+            let id = ClientId::parse(&format!("client-{}", this.ids.next_id()))
+                .map_err(|error| AppError::internal(error.to_string()))?;
+            let secret = new_client_secret().map_err(|error| AppError::Unavailable(error.into()))?;
+            let hash = this.hasher.hash(id.as_str(), &secret);
+            let mut client = Client {
+                id,
+                name,
+                organization: None,
+                legal_basis: None,
+                purpose: None,
+                status: ClientStatus::Active,
+                grants,
+                secrets: vec![ClientSecret { hash, created_at: ctx.now, expires_at: None }],
+                not_before: None,
+                rate_limit_per_minute: None,
+                rate_limit_per_day: None,
+                created_at: ctx.now,
+                updated_at: ctx.now,
+            };
+            settings.apply(&mut client);
+            check_consent(&client)?;
+            let stored = this.write(&ctx, Operation::CreateClient(client.clone()), client, "created").await?;
+            Ok((stored, secret))
         };
-        check_consent(&client)?;
-        let stored = self.write(ctx, Operation::CreateClient(client.clone()), client, "created").await?;
-        Ok((stored, secret))
+        to_the_end(create).await
     }
 
     /// Every client, by id.
@@ -250,29 +236,25 @@ impl ClientAdministration {
         ctx: &OpContext,
         id: &ClientId,
         note: String,
-        change: (Tokens, impl FnOnce(&mut Client, Timestamp) -> Result<(), AppError> + Clone + Send + 'static),
+        (tokens, change): (
+            Tokens,
+            impl FnOnce(&mut Client, Timestamp) -> Result<(), AppError> + Clone + Send + 'static,
+        ),
     ) -> Result<Arc<Client>, AppError> {
         let (this, ctx, id) = (self.clone(), ctx.clone(), id.clone());
-        to_the_end(async move { this.change_alone(&ctx, &id, &note, change).await }).await
-    }
-
-    async fn change_alone(
-        &self,
-        ctx: &OpContext,
-        id: &ClientId,
-        note: &str,
-        (tokens, change): (Tokens, impl FnOnce(&mut Client, Timestamp) -> Result<(), AppError> + Clone + Send),
-    ) -> Result<Arc<Client>, AppError> {
-        let _changing = self.changing.lock().await;
-        for _ in 0..ATTEMPTS_MAX {
-            match self.change_once(ctx, id, note, (tokens, change.clone())).await? {
-                Ok(stored) => return Ok(stored),
-                // Another process changed it: from what that left.
-                Err(StoreError::ClientChanged(_)) => self.directory.take_up(self.store.clients().await?),
-                Err(error) => return Err(error.into()),
+        let changing = async move {
+            let _changing = this.changing.lock().await;
+            for _ in 0..ATTEMPTS_MAX {
+                match this.change_once(&ctx, &id, &note, (tokens, change.clone())).await? {
+                    Ok(stored) => return Ok(stored),
+                    // Another process changed it: from what that left.
+                    Err(StoreError::ClientChanged(_)) => this.directory.take_up(this.store.clients().await?),
+                    Err(error) => return Err(error.into()),
+                }
             }
-        }
-        Err(StoreError::ClientChanged(id.clone()).into())
+            Err(StoreError::ClientChanged(id).into())
+        };
+        to_the_end(changing).await
     }
 
     /// Makes a change from the client as it is known here; what the store says of it, or what refused it.
@@ -310,17 +292,11 @@ impl ClientAdministration {
         client: Client,
         note: &str,
     ) -> Result<Arc<Client>, StoreError> {
-        let mut entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, vec![client.id.to_string()]);
-        entry.note = Some(format!("client {note}"));
-        let write =
-            Write { at: ctx.now, source: None, operations: vec![operation], audit: vec![entry], rests_on: Vec::new() };
+        let entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, vec![client.id.to_string()]);
+        let write = records::write(ctx, vec![operation], entry.with_note(format!("client {note}")));
         let committed = self.store.commit(write).await?;
-        let stored = committed.written.into_iter().find_map(|written| match written {
-            daftar_store::Written::Client(client) => Some(client),
-            daftar_store::Written::Record(_) | daftar_store::Written::Photo(_) | daftar_store::Written::Setting(_) => {
-                None
-            }
-        });
+        let client = |written| if let Written::Client(client) = written { Some(client) } else { None };
+        let stored = committed.written.into_iter().find_map(client);
         let stored = stored.ok_or_else(|| StoreError::Corrupt {
             what: "client",
             reason: "the store answered the change of a client with something else".to_owned(),
@@ -358,7 +334,7 @@ fn check_consent(client: &Client) -> Result<(), AppError> {
     let is_by_consent = client.legal_basis == Some(LegalBasis::Consent);
     let mut problems = Vec::new();
     let mut add = |field: &str, code, message: &str| {
-        problems.push(FieldProblem { field: field.to_owned(), code, message: message.to_owned() });
+        problems.push(FieldProblem::new(field, code, message));
     };
     if is_by_consent && client.organization.is_none() {
         let message =
@@ -369,7 +345,7 @@ fn check_consent(client: &Client) -> Result<(), AppError> {
         let message = "a purpose chooses among consents: it goes with the legal basis `consent` alone";
         add("purpose", "contradiction", message);
     }
-    if problems.is_empty() { Ok(()) } else { Err(AppError::Invalid(problems)) }
+    AppError::check(&mut problems)
 }
 
 /// Runs an administrative change in a task of its own and waits for it. A request whose client left is dropped in the middle;

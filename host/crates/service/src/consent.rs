@@ -74,10 +74,9 @@ pub async fn read(ctx: &OpContext, registry: &Registry, id: ConsentId) -> Result
         Ok(consent) => view(ctx, registry, consent).await,
         Err(error) => Err(error),
     };
-    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     let mut targets = vec![reference(id)];
     targets.extend(found.as_ref().ok().map(|view| view.subject.clone()));
-    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
+    registry.audit.record_read(ctx, &found, targets, None).await?;
     found
 }
 
@@ -167,9 +166,7 @@ pub async fn search(
         consents.push(view(ctx, registry, records::by_id(&*registry.store, id).await?).await?);
     }
     let targets = consents.iter().map(|view| view.subject.clone()).collect();
-    let mut entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
-    entry.note = Some("searched consents".to_owned());
-    registry.audit.record(ctx, entry).await?;
+    registry.audit.record_search(ctx, targets, "searched consents").await?;
     Ok(ConsentPage { total: found.total, consents })
 }
 

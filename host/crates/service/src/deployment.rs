@@ -62,8 +62,7 @@ pub async fn reset_concept_group(ctx: &OpContext, publisher: &VocabularyPublishe
                 "the deployment defines no concept group `{}`; `daftar concept-group list` shows who defines what",
                 shown(&of)
             );
-            let field = "name".to_owned();
-            return Err(AppError::NotThere(FieldProblem { field, code: "unknown_concept_group", message }));
+            return Err(AppError::NotThere(FieldProblem::new("name", "unknown_concept_group", message)));
         }
         Ok(Decision::Remove(SettingKey::ConceptGroup(of)))
     };
@@ -73,15 +72,11 @@ pub async fn reset_concept_group(ctx: &OpContext, publisher: &VocabularyPublishe
 fn check_selections(generation: &Generation, group: &ConceptGroup) -> Result<(), AppError> {
     let mut problems = Vec::new();
     if let Err(found) = check_concept_group(group.clone()) {
-        problems.extend(found.problems().iter().map(|problem| FieldProblem {
-            field: String::new(),
-            code: "invalid",
-            message: problem.to_string(),
-        }));
+        problems.extend(found.problems().iter().map(|problem| FieldProblem::new("", "invalid", problem.to_string())));
     }
     if group.includes.is_empty() {
         let message = "a concept group includes at least one code; to take the deployment's definition back, reset it";
-        problems.push(FieldProblem { field: "includes".into(), code: "required", message: message.into() });
+        problems.push(FieldProblem::new("includes", "required", message));
     }
     for (field, selections) in [("includes", &group.includes), ("excludes", &group.excludes)] {
         for (at, selection) in selections.iter().enumerate() {
@@ -97,7 +92,7 @@ fn check_selections(generation: &Generation, group: &ConceptGroup) -> Result<(),
             problems.extend(problem.map(|problem| problem.at(format!("{field}[{at}]"))));
         }
     }
-    if problems.is_empty() { Ok(()) } else { Err(AppError::Invalid(problems)) }
+    AppError::check(&mut problems)
 }
 
 /// As much of a name as is repeated.
@@ -154,8 +149,7 @@ pub async fn remove_identifier_system(
             let message = format!(
                 "no identifier system `{of}` is registered; `daftar identifier-system list` shows which ones are"
             );
-            let field = "uri".to_owned();
-            return Err(AppError::NotThere(FieldProblem { field, code: "unknown_system", message }));
+            return Err(AppError::NotThere(FieldProblem::new("uri", "unknown_system", message)));
         }
         Ok(Decision::Remove(SettingKey::IdentifierSystem(of)))
     };
@@ -311,7 +305,7 @@ pub async fn local_code(publisher: &VocabularyPublisher, uri: &CodeUri) -> Resul
 }
 
 fn local_code_view(generation: &Generation, code: &LocalCode, records: u64) -> LocalCodeView {
-    let is_in_force = concept(generation, &code.uri).is_some();
+    let is_in_force = generation.check_known(&code.uri).is_ok();
     LocalCodeView { code: code.clone(), is_in_force, records: code.id_type.is_none().then_some(records) }
 }
 
@@ -332,7 +326,7 @@ fn checked_code(
     let vocabulary = extensible(generation, &new.uri.namespace)?;
     let mut problems = Vec::new();
     let mut add = |field: &str, code, message: String| {
-        problems.push(FieldProblem { field: field.to_owned(), code, message });
+        problems.push(FieldProblem::new(field, code, message));
     };
     if let Err(error) = parse_code(new.uri.code.as_str()) {
         add("code", "invalid", error.to_string());
@@ -359,9 +353,7 @@ fn checked_code(
     if let Some(Err(reason)) = new.pattern.as_ref().map(check_pattern) {
         add("value_pattern", "invalid_pattern", format!("the pattern is refused: {reason}"));
     }
-    if !problems.is_empty() {
-        return Err(AppError::Invalid(problems));
-    }
+    AppError::check(&mut problems)?;
     refuse_known(vocabulary, &new.uri)?;
     if deployment.local_code(&new.uri).is_some() || records > 0 {
         let message =
@@ -430,7 +422,7 @@ fn check_sibling<'a>(
 ) -> Result<ConceptRef<'a>, FieldProblem> {
     if sibling.namespace != uri.namespace {
         let message = format!("`{sibling}` is of another vocabulary; a code of `{}` is needed", uri.namespace);
-        return Err(FieldProblem { field: String::new(), code: "wrong_vocabulary", message });
+        return Err(FieldProblem::new("", "wrong_vocabulary", message));
     }
     generation.check_known(sibling).map_err(|problem| problem.at(""))
 }
@@ -484,7 +476,7 @@ fn own_code<'a>(deployment: &'a Deployment, uri: &CodeUri) -> Result<&'a LocalCo
 fn apply_change(code: &mut LocalCode, change: LocalCodeChange) -> Result<(), AppError> {
     let mut problems = Vec::new();
     let mut add = |field: &str, code, message: String| {
-        problems.push(FieldProblem { field: field.to_owned(), code, message });
+        problems.push(FieldProblem::new(field, code, message));
     };
     if let Some(labels) = change.labels {
         match check_labels(&labels) {
@@ -515,11 +507,7 @@ fn apply_change(code: &mut LocalCode, change: LocalCodeChange) -> Result<(), App
             }
         }
     }
-    if problems.is_empty() { Ok(()) } else { Err(AppError::Invalid(problems)) }
-}
-
-fn concept<'a>(generation: &'a Generation, uri: &CodeUri) -> Option<ConceptRef<'a>> {
-    generation.check_known(uri).ok()
+    AppError::check(&mut problems)
 }
 
 fn no_such_code(deployment: &Deployment, uri: &CodeUri) -> AppError {
@@ -530,7 +518,7 @@ fn no_such_code(deployment: &Deployment, uri: &CodeUri) -> AppError {
         None => "; `daftar code list` shows what there is".to_owned(),
     };
     let message = format!("there is no local code `{uri}`{hint}");
-    AppError::NotThere(FieldProblem { field: "code".to_owned(), code: "unknown_code", message })
+    AppError::NotThere(FieldProblem::new("code", "unknown_code", message))
 }
 
 #[cfg(test)]

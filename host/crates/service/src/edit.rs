@@ -48,7 +48,7 @@ impl<T> From<Fields<T, CodeUri, IdentifierKey>> for Draft<T> {
 }
 
 /// A type of record that clients register and change, with what is particular to it.
-pub(crate) trait Editable: RecordType + Clone {
+pub trait Editable: RecordType + Clone {
     /// A record as it is shown to a client.
     type View: Send + Sync;
 
@@ -83,14 +83,14 @@ pub(crate) trait Editable: RecordType + Clone {
 }
 
 /// Says what a record is to be, given what the client knows of it and what it writes.
-pub(crate) type Make<'m, T> = dyn Fn(&<T as Editable>::View) -> Result<Draft<T>, AppError> + Send + Sync + 'm;
+pub type Make<'m, T> = dyn Fn(&<T as Editable>::View) -> Result<Draft<T>, AppError> + Send + Sync + 'm;
 
 /// Registers a record.
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every field that is not right, references that lead nowhere among them;
 /// [`AppError::IdentifierInUse`].
-pub(crate) async fn create<T: Editable>(
+pub async fn create<T: Editable>(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
@@ -100,7 +100,8 @@ where
     Fields<T>: Details + Into<RecordDetails>,
 {
     let record = register(ctx, registry, draft).await?;
-    let fields = visibility::of_written(ctx, registry, T::KIND, record.id).await?;
+    // Nothing but what always stays, where it is not there for the client.
+    let fields = visibility::of(ctx, registry, T::KIND, record.id).await?.unwrap_or_else(FieldSet::none);
     T::answer(ctx, registry, languages, Seen { record, fields }).await
 }
 
@@ -163,9 +164,7 @@ where
     let found = Found::of(ctx, registry, &Shown::default(), &draft).await?;
     let details = resolve(&generation, &Held::default(), Some((&found, None)), draft, &mut problems);
     T::check(ctx, &generation, &details, &Hidden::default(), &mut problems);
-    if !problems.is_empty() {
-        return Err(AppError::Invalid(problems));
-    }
+    AppError::check(&mut problems)?;
     let (details, kept) = consulted.finalise(ctx, registry, details).await?;
     let targets = records::references(T::KIND, &details.identifiers);
     let operations = std::iter::once(Operation::create(details))
@@ -181,7 +180,7 @@ where
 /// # Errors
 /// [`AppError::FieldNotGranted`], those of `make` and of [`create`], [`AppError::NotFound`], [`AppError::Ambiguous`], and
 /// [`AppError::VersionMismatch`] when the condition is not met.
-pub(crate) async fn change<T: Editable>(
+pub async fn change<T: Editable>(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
@@ -229,9 +228,7 @@ where
         let seen = T::present(ctx, registry, languages.clone(), seen, &written).await?;
         drop(resolve(&generation, &held.seen(&fields), None, make(&seen)?.details, &mut problems));
     }
-    if !problems.is_empty() {
-        return Err(AppError::Invalid(problems));
-    }
+    AppError::check(&mut problems)?;
     let found = Found::of(ctx, registry, &T::shown(&present, &fields), &draft).await?;
     let details = resolve(&generation, &held, Some((&found, Some(before.id))), draft, &mut problems);
     if hidden.is_empty() {
@@ -240,9 +237,7 @@ where
         let whole = hidden.kept(&before.details, details.clone(), &mut problems);
         T::check(ctx, &generation, &whole, &hidden, &mut problems);
     }
-    if !problems.is_empty() {
-        return Err(AppError::Invalid(problems));
-    }
+    AppError::check(&mut problems)?;
     // Before what the record holds is joined to it, in which a number that was good for the request only may be another code's.
     let (details, kept) = consulted.finalise(ctx, registry, details).await?;
     let details = hidden.kept(&before.details, details, &mut problems);
@@ -322,18 +317,19 @@ pub(crate) fn check_relationships(
             earlier.0 == *target && earlier.1 == *kind && earlier.2.overlaps(period) && *target != UNRESOLVED
         };
         if let Some(earlier) = all.iter().take(at).position(is_same) {
-            problems.push(FieldProblem {
-                field: format!("relationship[{at}]"),
-                code: "duplicate",
-                message: format!("the same relationship is relationship[{earlier}] already"),
-            });
+            problems.push(FieldProblem::new(
+                format!("relationship[{at}]"),
+                "duplicate",
+                format!("the same relationship is relationship[{earlier}] already"),
+            ));
         }
     }
 }
 
-/// The records that a record refers to and that are not there for the client.
+/// The records that a record refers to and that are not there for the client: the parts of it that refer to these stay as they are, whatever the
+/// client changes.
 #[derive(Debug, Default)]
-pub(crate) struct Hidden(HashSet<Reference>);
+pub struct Hidden(HashSet<Reference>);
 
 impl Hidden {
     /// Of a record as it is.
@@ -406,7 +402,7 @@ impl Hidden {
                 && merged.len() > *items_max
             {
                 let message = format!("`{name}` has at most {items_max} items, those that have ended included");
-                problems.push(FieldProblem { field: (*name).to_owned(), code: "too_many", message });
+                problems.push(FieldProblem::new(*name, "too_many", message));
             }
             now.put(tag, Some(Value::List(merged)));
         }
@@ -443,7 +439,7 @@ pub(crate) const UNRESOLVED: RecordId = RecordId(u64::MAX);
 
 /// How the records that a record refers to are shown now.
 #[derive(Debug, Default)]
-pub(crate) struct Shown(HashMap<Reference<IdentifierKey>, Option<RecordId>>);
+pub struct Shown(HashMap<Reference<IdentifierKey>, Option<RecordId>>);
 
 impl Shown {
     /// As records of these identifiers are called.
@@ -572,7 +568,7 @@ impl Resolving<'_, '_> {
             }
             Ok(_) | Err(_) => {
                 let message = "a record has no relationship to itself".to_owned();
-                self.of_references.push(FieldProblem { field, code: "self_reference", message });
+                self.of_references.push(FieldProblem::new(field, "self_reference", message));
             }
         }
         None

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use tokio::sync::{Mutex as AsyncMutex, Notify};
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard, Notify};
 use tokio::time::Instant;
 
 use crate::plugin::PluginAdministration;
@@ -338,14 +338,7 @@ impl Follower {
     /// Looks whether another process wrote a signing key that is not known here. For tokens and decisions of unknown keys: whoever sends many of them
     /// does not make this process read its disk for each, as one look is for all that wait for it.
     pub async fn look_for_key(&self) {
-        let asked = Instant::now();
-        let mut looked = self.looked_for_key.lock().await;
-        if looked.is_some_and(|began| began >= asked) {
-            return;
-        }
-        if let Some(pause) = looked.and_then(|began| LOOKS_APART.checked_sub(began.elapsed())) {
-            tokio::time::sleep(pause).await;
-        }
+        let Some(mut looked) = next_look(&self.looked_for_key).await else { return };
         *looked = Some(Instant::now());
         self.take_up_keys().await;
     }
@@ -356,36 +349,27 @@ impl Follower {
     /// # Errors
     /// When the store does not answer.
     pub async fn refresh_clients(&self) -> Result<(), AppError> {
-        let asked = Instant::now();
-        let mut looked = self.clients_refreshed.lock().await;
-        if looked.is_some_and(|began| began >= asked) {
-            return Ok(());
-        }
-        if let Some(pause) = looked.and_then(|began| LOOKS_APART.checked_sub(began.elapsed())) {
-            tokio::time::sleep(pause).await;
-        }
+        let Some(mut looked) = next_look(&self.clients_refreshed).await else { return Ok(()) };
         let began = Instant::now();
         self.compare().await?;
         *looked = Some(began);
         Ok(())
     }
 
-    async fn take_up_keys(&self) -> bool {
+    async fn take_up_keys(&self) {
         let rings = self.rings.clone();
-        match tokio::task::spawn_blocking(move || rings.take_up()).await {
-            Ok(Ok(is_new)) => {
-                if is_new {
-                    tracing::info!("signing keys that another process wrote are in force");
-                }
-                is_new
-            }
-            Ok(Err(error)) => {
-                tracing::warn!(error = %error, "the signing keys cannot be read anew; those that were read before stay in force");
-                false
-            }
+        let taken_up = match tokio::task::spawn_blocking(move || rings.take_up()).await {
+            Ok(taken_up) => taken_up.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match taken_up {
+            Ok(true) => tracing::info!("signing keys that another process wrote are in force"),
+            Ok(false) => {}
             Err(error) => {
-                tracing::warn!(error = %error, "the signing keys cannot be read anew; those that were read before stay in force");
-                false
+                tracing::warn!(
+                    error,
+                    "the signing keys cannot be read anew; those that were read before stay in force"
+                );
             }
         }
     }
@@ -423,7 +407,8 @@ impl Follower {
         *self.clocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Compares the clocks now and then.
+    /// Compares the clock of this server with the database's now and then. Servers whose clocks agree with that one agree with each other: tokens,
+    /// `not_before` of clients and the times of writes go by the clock of the server that makes them.
     async fn follow_clock(&self) {
         loop {
             self.compare_clocks().await;
@@ -455,6 +440,19 @@ impl Follower {
             );
         }
     }
+}
+
+/// Waits for its turn to look; nothing, where a look began after it was asked for, which is good for this request too.
+async fn next_look(looks: &AsyncMutex<Option<Instant>>) -> Option<AsyncMutexGuard<'_, Option<Instant>>> {
+    let asked = Instant::now();
+    let last = looks.lock().await;
+    if last.is_some_and(|began| began >= asked) {
+        return None;
+    }
+    if let Some(pause) = last.and_then(|began| LOOKS_APART.checked_sub(began.elapsed())) {
+        tokio::time::sleep(pause).await;
+    }
+    Some(last)
 }
 
 #[cfg(test)]

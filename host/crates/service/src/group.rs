@@ -1,4 +1,4 @@
-//! What is done with groups: create, change, read, search, their members and history; the latter three in a file each.
+//! What is done with groups: create, change, read, search; their members and history in a file each.
 
 pub mod history;
 pub mod members;
@@ -8,13 +8,11 @@ use std::sync::Arc;
 
 use crate::codes::CodeView;
 use crate::edit::{self, Draft, Editable, Hidden, Shown, UNRESOLVED};
-use crate::individual::{carriers, people_there};
+pub use crate::edit::{change, create};
 use crate::registry::Registry;
 use crate::search::{self, CodeFilter, FoundPage, Paging};
 use crate::visibility::{self, Seen};
-use crate::written::Spoken;
-use crate::{audit, identifiers, open, records};
-use daftar_domain::audit::{AuditAction, AuditOutcome};
+use crate::{identifiers, open, records};
 use daftar_domain::calendar::{Period, days_since_epoch, utc_day};
 use daftar_domain::code::CodedValue;
 use daftar_domain::context::OpContext;
@@ -23,7 +21,7 @@ use daftar_domain::field::FieldSet;
 use daftar_domain::group::{Group, GroupDetails, GroupRecord, MEMBER, RELATIONSHIP};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::individual::IndividualDetails;
-use daftar_domain::record::{RecordId, RecordKind, VersionCondition};
+use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::{DateConditions, GroupQuery, TextConditions};
@@ -98,40 +96,8 @@ pub async fn read(
     wanted: Wanted,
 ) -> Result<GroupView, AppError> {
     let found = visibility::find_record(ctx, registry, key).await;
-    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
-    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)])).await?;
+    registry.audit.record_read(ctx, &found, vec![reference(key)], None).await?;
     answer(ctx, registry, languages, found?, wanted).await
-}
-
-/// Registers a group.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every field that is not right, members that do not resolve among them;
-/// [`AppError::IdentifierInUse`].
-pub async fn create(
-    ctx: &OpContext,
-    registry: &Registry,
-    languages: LanguagePreference,
-    draft: GroupDraft,
-) -> Result<GroupView, AppError> {
-    edit::create(ctx, registry, languages, draft).await
-}
-
-/// Changes what is said of a group: `make` says what it is to be, given what the client knows of it and what it writes. What
-/// the client may not write stays as it is.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`], those of `make` and of [`create`], [`AppError::NotFound`], [`AppError::Ambiguous`], and
-/// [`AppError::VersionMismatch`] when the condition is not met.
-pub async fn change(
-    ctx: &OpContext,
-    registry: &Registry,
-    languages: LanguagePreference,
-    (key, condition): (&IdentifierKey, &VersionCondition),
-    spoken: &Spoken,
-    make: &(dyn Fn(&GroupView) -> Result<GroupDraft, AppError> + Send + Sync),
-) -> Result<GroupView, AppError> {
-    edit::change::<GroupRecord>(ctx, registry, languages, (key, condition), spoken, make).await
 }
 
 impl Editable for GroupRecord {
@@ -198,9 +164,9 @@ async fn view(
 ) -> Result<GroupView, AppError> {
     let details = &group.details;
     let members = if wanted.members { members_of(details) } else { Vec::new() };
-    let members = people_there(ctx, registry, members).await?;
+    let members = visibility::seen(ctx, registry, members).await?;
     let related = if wanted.related { edit::relationship_targets(details, RELATIONSHIP) } else { Vec::new() };
-    let related = seen_groups(ctx, registry, related).await?;
+    let related = visibility::seen(ctx, registry, related).await?;
     let quantity = if wanted.quantity && details.has(MEMBER) {
         let active = details.active_members(utc_day(ctx.now)).map(|member| member.individual);
         let active: Vec<RecordId> = active.collect();
@@ -229,8 +195,7 @@ pub(super) async fn answer(
         name_members(ctx, &view.members);
     }
     let related = view.related.values().filter(|_| wanted.names_related);
-    let related = related.filter_map(|group| records::called(&group.record.details.identifiers));
-    ctx.trail.names(related.map(|key| records::reference(RecordKind::Group, key)));
+    ctx.trail.names(related.filter_map(|group| records::name_of(&group.record)));
     Ok(view)
 }
 
@@ -260,28 +225,12 @@ async fn hide_who_is_hidden(
 
 /// Names people whom the answer shows as members.
 fn name_members(ctx: &OpContext, members: &HashMap<RecordId, Seen<IndividualDetails>>) {
-    let called = members.values().filter_map(|person| records::called(&person.record.details.identifiers));
-    ctx.trail.names(called.map(|key| records::reference(RecordKind::Individual, key)));
+    ctx.trail.names(members.values().filter_map(|person| records::name_of(&person.record)));
 }
 
 /// The members of a group, the former ones too.
 fn members_of(details: &GroupDetails) -> Vec<RecordId> {
     details.members().map(|member| member.individual).collect()
-}
-
-/// Some groups, as far as they are there for the client.
-async fn seen_groups(
-    ctx: &OpContext,
-    registry: &Registry,
-    named: Vec<RecordId>,
-) -> Result<HashMap<RecordId, Seen<GroupDetails>>, AppError> {
-    let mut seen = HashMap::new();
-    for id in named {
-        let Some(fields) = visibility::of(ctx, registry, RecordKind::Group, id).await? else { continue };
-        let Some(record) = registry.store.find::<GroupDetails>(id).await? else { continue };
-        seen.insert(id, Seen { record, fields });
-    }
-    Ok(seen)
 }
 
 /// The concept group whose codes make a member the head.
@@ -314,11 +263,11 @@ fn check_members(
         let Some(period) = still else { continue };
         let earlier = places.entry(member.individual).or_default();
         if let Some(earlier) = at_the_same_time(earlier, &period) {
-            problems.push(FieldProblem {
-                field: format!("member[{at}].entity"),
-                code: "duplicate",
-                message: format!("the same person is member[{earlier}] already"),
-            });
+            problems.push(FieldProblem::new(
+                format!("member[{at}].entity"),
+                "duplicate",
+                format!("the same person is member[{earlier}] already"),
+            ));
         }
         earlier.push((at, period));
     }
@@ -330,11 +279,11 @@ fn check_members(
             Some(earlier) if !is_beside_hidden => format!(", and member[{earlier}] is one already"),
             None | Some(_) => String::new(),
         };
-        problems.push(FieldProblem {
-            field: format!("member[{at}].role"),
-            code: "second_head",
-            message: format!("a group has at most one active head{who}"),
-        });
+        problems.push(FieldProblem::new(
+            format!("member[{at}].role"),
+            "second_head",
+            format!("a group has at most one active head{who}"),
+        ));
     }
 }
 
@@ -398,10 +347,8 @@ pub async fn search(
         let record = record.ok_or_else(|| AppError::internal("a search found a group that is not there"))?;
         views.push(answer(ctx, registry, languages.clone(), Seen { record, fields }, wanted).await?);
     }
-    let targets = views.iter().filter_map(|view| records::called(&view.group.details.identifiers));
-    let targets = targets.map(reference).collect();
-    let entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
-    registry.audit.record(ctx, entry.with_note(search::note(fields, &paging.sort))).await?;
+    let targets = views.iter().filter_map(|view| records::name_of(&view.group)).collect();
+    registry.audit.record_search(ctx, targets, search::note(fields, &paging.sort)).await?;
     Ok(FoundPage { total: found.total, records: views, next: found.next })
 }
 
@@ -431,7 +378,7 @@ async fn resolve(
     visibility::check_systems(ctx, registry, ("identifier", RecordKind::Group), &request.identifiers).await?;
     let mut members = Vec::with_capacity(request.members.len());
     for key in &request.members {
-        let mut people = carriers(registry, RecordKind::Individual, key).await?;
+        let mut people = identifiers::carriers(registry, RecordKind::Individual, key).await?;
         let there = visibility::there(ctx, registry, RecordKind::Individual, &people).await?;
         people.retain(|person| there.contains(person));
         identifiers::check_filter(registry, "member", key, !people.is_empty())?;
@@ -458,7 +405,5 @@ fn searched_fields(request: &GroupSearchRequest) -> Vec<String> {
         ("member", request.members.is_empty()),
         ("_last_updated", request.last_updated.is_empty()),
     ];
-    let named = named.iter().filter(|(_, is_unused)| !is_unused).map(|(name, _)| (*name).to_owned());
-    let named = named.chain(request.texts.fields().into_iter().chain(request.dates.keys().copied()).map(str::to_owned));
-    named.chain(request.codes.iter().map(|filter| filter.place.field().into_owned())).collect()
+    search::searched_fields(&named, (&request.texts, &request.dates), request.codes.iter().map(|filter| &filter.place))
 }

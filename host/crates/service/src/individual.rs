@@ -1,4 +1,4 @@
-//! What is done with people: create, change, read, search; the latter two in a file each.
+//! What is done with people: create, change, read, search.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use crate::bodies::{BodyKey, SentBody};
 use crate::codes::CodeView;
 use crate::edit::{self, Draft, Editable, Hidden, Shown};
+pub use crate::edit::{change, create};
 use crate::group::members::{GroupPlace, Until, places_in_groups};
 use crate::registry::Registry;
 use crate::search::{self, CodeFilter, FoundPage, Paging, Reach};
 use crate::visibility::{self, Seen};
-use crate::written::Spoken;
-use crate::{audit, open, photo, records};
+use crate::{audit, identifiers, open, photo, records};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::calendar::{days_since_epoch, utc_day};
 use daftar_domain::code::CodeUri;
@@ -21,14 +21,13 @@ use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::individual::{Individual, IndividualDetails, IndividualRecord, PHOTO, RELATIONSHIP};
 use daftar_domain::photo::PhotoReference;
-use daftar_domain::record::{RecordId, RecordKind, VersionCondition};
+use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::found::Sorting;
 use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::{CodedPlace, DateConditions, IndividualQuery, Page, PlaceCondition, TextConditions};
 use daftar_domain::value::Reference;
 use daftar_domain::vocabulary::CodedField;
-use daftar_store::IDENTIFIER_OWNERS_MAX;
 use daftar_vocabulary::{Generation, LanguagePreference};
 
 /// A person as a request gives it.
@@ -87,36 +86,6 @@ pub fn reference(key: &IdentifierKey) -> String {
     records::reference(RecordKind::Individual, key)
 }
 
-/// Registers a person.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every field that is not right, [`AppError::IdentifierInUse`].
-pub async fn create(
-    ctx: &OpContext,
-    registry: &Registry,
-    languages: LanguagePreference,
-    draft: IndividualDraft,
-) -> Result<IndividualView, AppError> {
-    edit::create(ctx, registry, languages, draft).await
-}
-
-/// Changes what is said of a person: `make` says what it is to be, given what the client knows of it and what it writes. What
-/// the client may not write stays as it is.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`], those of `make` and of [`create`], [`AppError::NotFound`], [`AppError::Ambiguous`], and
-/// [`AppError::VersionMismatch`] when the condition is not met.
-pub async fn change(
-    ctx: &OpContext,
-    registry: &Registry,
-    languages: LanguagePreference,
-    (key, condition): (&IdentifierKey, &VersionCondition),
-    spoken: &Spoken,
-    make: &(dyn Fn(&IndividualView) -> Result<IndividualDraft, AppError> + Send + Sync),
-) -> Result<IndividualView, AppError> {
-    edit::change::<IndividualRecord>(ctx, registry, languages, (key, condition), spoken, make).await
-}
-
 impl Editable for IndividualRecord {
     type View = IndividualView;
 
@@ -130,7 +99,7 @@ impl Editable for IndividualRecord {
         // Whom it names is compared with what is sent back.
         let is_written = written.allows("relationship");
         let named = if is_written { edit::relationship_targets(&individual.details, RELATIONSHIP) } else { Vec::new() };
-        let beside = Beside { related: people_there(ctx, registry, named).await?, ..Beside::default() };
+        let beside = Beside { related: visibility::seen(ctx, registry, named).await?, ..Beside::default() };
         let codes = CodeView::new(registry.vocabularies.current(), languages);
         Ok(IndividualView { individual, fields, beside, codes })
     }
@@ -195,7 +164,7 @@ async fn related(
         are_seen.flat_map(|person| edit::relationship_targets(&person.record.details, RELATIONSHIP)).collect();
     named.sort_unstable();
     named.dedup();
-    let people = people_there(ctx, registry, named).await?;
+    let people: People = visibility::seen(ctx, registry, named).await?;
     if ctx.consent.is_some() {
         for Seen { record, fields } in shown {
             if !edit::relationship_targets(&record.details, RELATIONSHIP)
@@ -207,30 +176,9 @@ async fn related(
         }
     }
     if are_named {
-        let called = people.values().filter_map(|person| records::called(&person.record.details.identifiers));
-        ctx.trail.names(called.map(reference));
+        ctx.trail.names(people.values().filter_map(|person| records::name_of(&person.record)));
     }
     Ok(people)
-}
-
-/// Some people, as far as they are there for the client.
-///
-/// # Errors
-/// When the store fails.
-pub(super) async fn people_there(
-    ctx: &OpContext,
-    registry: &Registry,
-    named: Vec<RecordId>,
-) -> Result<People, AppError> {
-    if named.is_empty() {
-        return Ok(People::new());
-    }
-    let fields = visibility::of_each(ctx, registry, RecordKind::Individual, &named).await?;
-    let seen = named.into_iter().zip(fields).filter_map(|(id, fields)| Some((id, fields?)));
-    let mut seen: HashMap<RecordId, FieldSet> = seen.collect();
-    let ids: Vec<RecordId> = seen.keys().copied().collect();
-    let people = registry.store.find_all::<IndividualDetails>(&ids).await?.into_iter();
-    Ok(people.filter_map(|record| Some((record.id, Seen { fields: seen.remove(&record.id)?, record }))).collect())
 }
 
 /// The photo of a person, where it is wanted and may be shown.
@@ -269,8 +217,7 @@ pub async fn read<T, E: From<AppError>>(
     write: impl FnOnce(&IndividualView) -> Result<T, E>,
 ) -> Result<T, E> {
     let found = visibility::find_record::<IndividualDetails>(ctx, registry, key).await;
-    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
-    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)])).await?;
+    registry.audit.record_read(ctx, &found, vec![reference(key)], None).await?;
     let seen = found?;
     let _permit = match shown_photo(&seen.record, &seen.fields, wanted) {
         Some(photo) => registry.photo_reads.begin(photo).await?,
@@ -309,11 +256,9 @@ pub async fn read_body<E: From<AppError>>(
 /// The groups and the other people that the body of a person names, as the audit log tells of them.
 fn named(view: &IndividualView) -> Arc<[String]> {
     let places = view.beside.places.iter().flatten();
-    let groups = places.filter_map(|place| records::called(&place.group.record.details.identifiers));
-    let groups = groups.map(|key| records::reference(RecordKind::Group, key));
-    let related = view.beside.related.values();
-    let related = related.filter_map(|person| records::called(&person.record.details.identifiers));
-    groups.chain(related.map(reference)).collect()
+    let groups = places.filter_map(|place| records::name_of(&place.group.record));
+    let related = view.beside.related.values().filter_map(|person| records::name_of(&person.record));
+    groups.chain(related).collect()
 }
 
 /// Which groups a person is asked to belong to.
@@ -389,19 +334,14 @@ pub async fn search(
     request: SearchRequest,
     (paging, are_related_wanted): (&Paging, (bool, bool)),
 ) -> Result<FoundPeople, AppError> {
-    let roles = request.roles.iter().map(|(code, _)| code);
-    let codes = || request.codes.iter().map(|filter| &filter.code).chain(roles).cloned().collect();
-    let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
-    let query = resolve(ctx, registry, &generation, request).await?;
+    let (query, generation) = resolve(ctx, registry, request).await?;
     let ranks = search::code_ranks(&generation, &paging.sort);
     let sorting = search::sorting(paging, &ranks);
     let found = registry.index.search_individuals(&query, visibility::sees(ctx), sorting, &paging.window).await?;
     let individuals = registry.store.find_all::<IndividualDetails>(&found.ids).await?;
-    let targets = individuals.iter().filter_map(|individual| records::called(&individual.details.identifiers));
-    let targets = targets.map(reference).collect();
-    let entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
+    let targets = individuals.iter().filter_map(|individual| records::name_of(individual)).collect();
     let note = search::note(searched_fields(&query), &paging.sort);
-    registry.audit.record(ctx, entry.with_note(note)).await?;
+    registry.audit.record_search(ctx, targets, note).await?;
     let ids: Vec<RecordId> = individuals.iter().map(|record| record.id).collect();
     let fields = visibility::of_each_found(ctx, registry, RecordKind::Individual, &ids).await?;
     let seen = individuals.into_iter().zip(fields);
@@ -418,10 +358,7 @@ pub async fn search(
 /// # Errors
 /// As [`search()`].
 pub async fn find_all(ctx: &OpContext, registry: &Registry, request: SearchRequest) -> Result<Vec<RecordId>, AppError> {
-    let roles = request.roles.iter().map(|(code, _)| code);
-    let codes = || request.codes.iter().map(|filter| &filter.code).chain(roles).cloned().collect();
-    let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
-    let query = resolve(ctx, registry, &generation, request).await?;
+    let (query, _) = resolve(ctx, registry, request).await?;
     let all = Page { offset: 0, count: u32::MAX }.into();
     let found = registry.index.search_individuals(&query, visibility::sees(ctx), Sorting::REGISTERED, &all).await?;
     let mut ids = found.ids;
@@ -438,10 +375,7 @@ pub async fn asked(
     registry: &Registry,
     request: SearchRequest,
 ) -> Result<(IndividualQuery, Vec<String>), AppError> {
-    let roles = request.roles.iter().map(|(code, _)| code);
-    let codes = || request.codes.iter().map(|filter| &filter.code).chain(roles).cloned().collect();
-    let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
-    let query = resolve(ctx, registry, &generation, request).await?;
+    let (query, _) = resolve(ctx, registry, request).await?;
     let fields = searched_fields(&query);
     Ok((query, fields))
 }
@@ -450,27 +384,31 @@ pub async fn asked(
 async fn resolve(
     ctx: &OpContext,
     registry: &Registry,
-    generation: &Generation,
     request: SearchRequest,
-) -> Result<IndividualQuery, AppError> {
+) -> Result<(IndividualQuery, Arc<Generation>), AppError> {
+    let roles = request.roles.iter().map(|(code, _)| code);
+    let codes = || request.codes.iter().map(|filter| &filter.code).chain(roles).cloned().collect();
+    let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
     visibility::check_systems(ctx, registry, ("identifier", RecordKind::Individual), &request.identifiers).await?;
     let groups = request.groups.iter().filter_map(GroupFilter::identifier);
     visibility::check_systems(ctx, registry, ("group", RecordKind::Group), groups).await?;
-    let codes: Result<Vec<_>, _> = request.codes.iter().map(|filter| filter.resolve(generation)).collect();
+    let codes: Result<Vec<_>, _> = request.codes.iter().map(|filter| filter.resolve(&generation)).collect();
     let mut roles = Vec::with_capacity(request.roles.len());
     for (code, reach) in request.roles {
         let place = CodedPlace::Field(CodedField::MemberRole);
-        roles.push(CodeFilter { place, code, reach }.resolve(generation)?.any_of);
+        roles.push(CodeFilter { place, code, reach }.resolve(&generation)?.any_of);
     }
     let mut place = PlaceCondition { day: days_since_epoch(utc_day(ctx.now)), roles, ..PlaceCondition::default() };
     let is_by_place = !request.groups.is_empty() || !place.roles.is_empty();
     for filter in request.groups {
         match filter {
             GroupFilter::None => place.is_none = true,
-            GroupFilter::Identifier(key) => place.groups.push(carriers(registry, RecordKind::Group, &key).await?),
+            GroupFilter::Identifier(key) => {
+                place.groups.push(identifiers::carriers(registry, RecordKind::Group, &key).await?)
+            }
         }
     }
-    Ok(IndividualQuery {
+    let query = IndividualQuery {
         identifiers: request.identifiers,
         texts: request.texts,
         dates: request.dates,
@@ -478,17 +416,8 @@ async fn resolve(
         active: request.active,
         place: is_by_place.then_some(place),
         last_updated: request.last_updated,
-    })
-}
-
-/// Every record that has or had an identifier: what a search by it means.
-pub(crate) async fn carriers(
-    registry: &Registry,
-    kind: RecordKind,
-    key: &IdentifierKey,
-) -> Result<Vec<RecordId>, AppError> {
-    let owners = registry.store.identifier_owners(kind, key, IDENTIFIER_OWNERS_MAX).await?;
-    Ok(owners.into_iter().map(|owner| owner.id).collect())
+    };
+    Ok((query, generation))
 }
 
 /// Which fields a search looked at, never for what.
@@ -499,7 +428,5 @@ fn searched_fields(query: &IndividualQuery) -> Vec<String> {
         ("group_membership", query.place.is_none()),
         ("_last_updated", query.last_updated.is_empty()),
     ];
-    let named = named.iter().filter(|(_, is_unused)| !is_unused).map(|(name, _)| (*name).to_owned());
-    let named = named.chain(query.texts.fields().into_iter().chain(query.dates.keys().copied()).map(str::to_owned));
-    named.chain(query.codes.iter().map(|condition| condition.field.field().into_owned())).collect()
+    search::searched_fields(&named, (&query.texts, &query.dates), query.codes.iter().map(|condition| &condition.field))
 }

@@ -1,4 +1,4 @@
-//! Requests that a client may send twice and that are done once.
+//! Requests that a client may send twice and that are done once, and records as such a request wrote them.
 //!
 //! **Invariant:** what was done is remembered in the same write, so that whoever was answered finds it remembered, and whoever
 //! finds nothing remembered can be sure that nothing was done.
@@ -116,9 +116,8 @@ impl Requests {
         let earlier = store.remembered(&once.client, &once.key).await?;
         once.earlier = earlier.into_iter().filter(|request| request.is_kept_at(ctx.now)).collect();
         if once.earlier.iter().any(|request| request.digest != digest) {
-            let (field, message) =
-                ("Idempotency-Key", "it was given to another request: take a new key for each request");
-            let problem = FieldProblem { field: field.to_owned(), code: "reused_key", message: message.to_owned() };
+            let message = "it was given to another request: take a new key for each request";
+            let problem = FieldProblem::new("Idempotency-Key", "reused_key", message);
             return Err(AppError::InvalidValue(ErrorCode::IdempotencyKeyReused, problem));
         }
         let more = parts.saturating_sub(once.earlier.len() as u64);

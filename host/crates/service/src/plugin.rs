@@ -31,7 +31,7 @@ use daftar_domain::deployment::{Deployment, Setting};
 use daftar_domain::error::AppError;
 use daftar_domain::manifest::{PluginManifest, PluginName};
 use daftar_domain::vocabulary::PackContents;
-use daftar_sandbox::{ArchivedPlugins, InstallError, InstallStep, PluginHost, PluginLibrary, Prepared};
+use daftar_sandbox::{ArchivedPlugins, Digest, InstallError, InstallStep, PluginHost, PluginLibrary, Prepared};
 pub use daftar_sandbox::{
     Downgrade, InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, PoolUsage, RecordedPlugin, SIGNATURE_BYTES_MAX, Signer,
     UnsignedPlugins,
@@ -89,12 +89,6 @@ impl PluginAdministration {
         &self.publisher
     }
 
-    /// What runs plugins.
-    #[must_use]
-    pub fn host(&self) -> &PluginHost {
-        &self.host
-    }
-
     /// What the threads that plugins run on have to do now.
     #[must_use]
     pub fn pool_usage(&self) -> PoolUsage {
@@ -133,25 +127,6 @@ impl PluginAdministration {
         self.library.stop_compiling();
     }
 
-    async fn audit(
-        &self,
-        ctx: &OpContext,
-        outcome: AuditOutcome,
-        target: impl Into<String>,
-        note: impl Into<String>,
-    ) -> Result<(), AppError> {
-        let mut entry = audit::entry(ctx, AuditAction::Plugin, outcome, vec![target.into()]);
-        entry.note = Some(note.into());
-        self.registry.audit.record_now(vec![entry]).await
-    }
-
-    fn common(&self) -> MutexGuard<'_, Common> {
-        // Replaced whole or by single entries, so a panic leaves it valid.
-        self.common.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl PluginAdministration {
     /// The files of what is installed, and what `fix` fixes, at one moment: no plugin is installed or removed in between, so that
     /// the codes of one fit to the other. Waits for a change of plugins that is going on.
     ///
@@ -167,92 +142,7 @@ impl PluginAdministration {
         let archived = archived.map_err(|error| AppError::Internal(error.into()))?;
         Ok((archived, fix.await?))
     }
-}
 
-/// Reads and checks every installed pack; one that is not sound is logged and left out.
-fn load_packs(host: &PluginHost, library: &PluginLibrary, deployment: &Deployment) -> (Packs, Reasons) {
-    let (mut packs, mut reasons) = (Packs::new(), Reasons::new());
-    for installed in library.current().packs() {
-        let name = installed.manifest().name.clone();
-        let checked = match host.load_pack(installed) {
-            Ok(contents) => checked(contents, installed.manifest(), deployment),
-            Err(error) => Err(error.to_string()),
-        };
-        match checked {
-            Ok(checked) => drop(packs.insert(name, (origin(installed), checked))),
-            Err(reason) => {
-                tracing::error!(plugin = %name, reason, "an installed pack is not sound, the rest is served");
-                reasons.insert(name, reason);
-            }
-        }
-    }
-    (packs, reasons)
-}
-
-/// The packs as they would be with a prepared plugin, if what it brings is sound and clashes with none of them; with them what
-/// is to be kept of the versions that it replaces. None if nothing about the packs changes.
-fn with(
-    packs: &Packs,
-    deployment: &Deployment,
-    prepared: &Prepared,
-) -> Result<Option<(Packs, Vec<Setting>)>, InstallError> {
-    let manifest = prepared.manifest();
-    let mut changed = packs.clone();
-    let Some(contents) = prepared.contents() else {
-        if !manifest.extension_fields.is_empty() {
-            return Err(prepared.refuse("only a vocabulary pack adds fields to records".to_owned()));
-        }
-        let has_replaced_a_pack = changed.remove(&manifest.name).is_some();
-        return Ok(has_replaced_a_pack.then_some((changed, Vec::new())));
-    };
-    let checked = checked(contents.clone(), manifest, deployment).map_err(|reason| prepared.refuse(reason))?;
-    let (kept, deployment) = remove::of_replaced(packs, &checked, deployment);
-    let checked = Arc::new(CheckedPack::clone(&checked).with_kept(&deployment));
-    let origin = PackOrigin {
-        plugin: manifest.name.to_string(),
-        version: manifest.version.to_string(),
-        digest: prepared.digest().to_string(),
-    };
-    changed.insert(manifest.name.clone(), (origin, checked));
-    let (_, problems) = gather(&changed, &deployment);
-    if problems.is_empty() { Ok(Some((changed, kept))) } else { Err(prepared.refuse(in_one_line(&problems))) }
-}
-
-fn origin(installed: &InstalledPlugin) -> PackOrigin {
-    let manifest = installed.manifest();
-    PackOrigin {
-        plugin: manifest.name.to_string(),
-        version: manifest.version.to_string(),
-        digest: installed.loaded().digest().to_string(),
-    }
-}
-
-/// A pack as it would be taken up, without what is kept of earlier versions; none when it is not sound.
-fn checked_pack(contents: PackContents, manifest: &PluginManifest) -> Option<Arc<CheckedPack>> {
-    checked(contents, manifest, &Deployment::default()).ok()
-}
-
-fn checked(
-    contents: PackContents,
-    manifest: &PluginManifest,
-    deployment: &Deployment,
-) -> Result<Arc<CheckedPack>, String> {
-    let checked = check(contents).map(|pack| pack.with_extension_fields(&manifest.extension_fields));
-    checked.map(|pack| Arc::new(pack.with_kept(deployment))).map_err(|problems| {
-        let mut lines: Vec<String> =
-            problems.problems().iter().take(PROBLEMS_SHOWN_MAX).map(ToString::to_string).collect();
-        let untold = problems.count().saturating_sub(lines.len());
-        if untold > 0 {
-            lines.push(format!("and {untold} more"));
-        }
-        lines.join("; ")
-    })
-}
-
-/// Why a prepared plugin was not installed; with it, where another try may end otherwise.
-type NotInstalled = (InstallError, Option<Box<Prepared>>);
-
-impl PluginAdministration {
     /// Installs a plugin, or replaces the one of its name. Calls in flight end on the old one.
     ///
     /// # Errors
@@ -277,43 +167,22 @@ impl PluginAdministration {
             UnsignedPlugins::Allowed => "--allow-unsigned",
             UnsignedPlugins::Refused => "[plugins] allow_unsigned",
         };
-        match self.install_alone(ctx, offer, allowed_by).await? {
-            Ok(plugin) => Ok(plugin),
+        let library = self.library.clone();
+        let installed = match blocking(move || library.prepare(offer)).await? {
+            Ok(prepared) => self.install_prepared(ctx, prepared, allowed_by).await?.map_err(|(error, _)| error),
+            Err(error) => Err(error),
+        };
+        match installed {
+            Ok(plugin) => {
+                self.publisher.retry_excluded_packs_or_log().await;
+                Ok(plugin)
+            }
             Err(error) => {
                 let target = error.plugin.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
                 self.audit(ctx, AuditOutcome::Refused, target, error.to_string()).await?;
                 Err(refusal(error))
             }
         }
-    }
-
-    /// Writes down who vouches for what is installed next.
-    async fn audit_install(
-        &self,
-        ctx: &OpContext,
-        prepared: &Prepared,
-        unsigned_allowed_by: &str,
-    ) -> Result<(), AppError> {
-        let note = format!("installs it; {}", vouched_for(prepared, unsigned_allowed_by));
-        self.audit(ctx, AuditOutcome::Allowed, prepared.reference(), note).await
-    }
-
-    async fn install_alone(
-        &self,
-        ctx: &OpContext,
-        offer: PluginOffer,
-        unsigned_allowed_by: &str,
-    ) -> Result<Result<InstalledPlugin, InstallError>, AppError> {
-        let library = self.library.clone();
-        let prepared = match blocking(move || library.prepare(offer)).await? {
-            Ok(prepared) => prepared,
-            Err(error) => return Ok(Err(error)),
-        };
-        let installed = self.install_prepared(ctx, prepared, unsigned_allowed_by).await?.map_err(|(error, _)| error);
-        if installed.is_ok() {
-            self.publisher.retry_excluded_packs_or_log().await;
-        }
-        Ok(installed)
     }
 
     /// Takes a prepared plugin through the steps that are left: a generation is tried with it, its codes are numbered, then
@@ -348,7 +217,8 @@ impl PluginAdministration {
             Err(error) => return Ok(Err((error, Some(Box::new(prepared))))),
         };
         // Before it is on disk: no plugin runs of which the audit log knows nothing. That the disk failed is a line of its own.
-        self.audit_install(ctx, &prepared, unsigned_allowed_by).await?;
+        let note = format!("installs it; {}", vouched_for(&prepared, unsigned_allowed_by));
+        self.audit(ctx, AuditOutcome::Allowed, prepared.reference(), note).await?;
         self.tell_installed(&prepared, now).await?;
         let (library, name) = (self.library.clone(), prepared.manifest().name.clone());
         let installed = match blocking(move || library.commit(prepared, now)).await? {
@@ -360,13 +230,102 @@ impl PluginAdministration {
             }
         };
         self.publisher.forget_reasons(&name);
-        self.common().note_in_line(&name);
+        self.common().failed.remove(&name);
         if let Some((packs, generation)) = changed {
             self.publisher.publish(packs, generation).await?;
         }
         Ok(Ok(installed))
     }
+
+    async fn audit(
+        &self,
+        ctx: &OpContext,
+        outcome: AuditOutcome,
+        target: impl Into<String>,
+        note: impl Into<String>,
+    ) -> Result<(), AppError> {
+        let mut entry = audit::entry(ctx, AuditAction::Plugin, outcome, vec![target.into()]);
+        entry.note = Some(note.into());
+        self.registry.audit.record_now(vec![entry]).await
+    }
+
+    fn common(&self) -> MutexGuard<'_, Common> {
+        // Replaced whole or by single entries, so a panic leaves it valid.
+        self.common.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
+
+/// Reads and checks every installed pack; one that is not sound is logged and left out.
+fn load_packs(host: &PluginHost, library: &PluginLibrary, deployment: &Deployment) -> (Packs, Reasons) {
+    let (mut packs, mut reasons) = (Packs::new(), Reasons::new());
+    for installed in library.current().packs() {
+        let name = installed.manifest().name.clone();
+        let checked = match host.load_pack(installed) {
+            Ok(contents) => checked(contents, installed.manifest(), deployment),
+            Err(error) => Err(error.to_string()),
+        };
+        match checked {
+            Ok(checked) => {
+                drop(packs.insert(name, (origin(installed.manifest(), installed.loaded().digest()), checked)))
+            }
+            Err(reason) => {
+                tracing::error!(plugin = %name, reason, "an installed pack is not sound, the rest is served");
+                reasons.insert(name, reason);
+            }
+        }
+    }
+    (packs, reasons)
+}
+
+/// The packs as they would be with a prepared plugin, if what it brings is sound and clashes with none of them; with them what
+/// is to be kept of the versions that it replaces. None if nothing about the packs changes.
+fn with(
+    packs: &Packs,
+    deployment: &Deployment,
+    prepared: &Prepared,
+) -> Result<Option<(Packs, Vec<Setting>)>, InstallError> {
+    let manifest = prepared.manifest();
+    let mut changed = packs.clone();
+    let Some(contents) = prepared.contents() else {
+        if !manifest.extension_fields.is_empty() {
+            return Err(prepared.refuse("only a vocabulary pack adds fields to records".to_owned()));
+        }
+        let has_replaced_a_pack = changed.remove(&manifest.name).is_some();
+        return Ok(has_replaced_a_pack.then_some((changed, Vec::new())));
+    };
+    let checked = checked(contents.clone(), manifest, deployment).map_err(|reason| prepared.refuse(reason))?;
+    let (kept, deployment) = remove::of_replaced(packs, &checked, deployment);
+    let checked = Arc::new(CheckedPack::clone(&checked).with_kept(&deployment));
+    changed.insert(manifest.name.clone(), (origin(manifest, prepared.digest()), checked));
+    let (_, problems) = gather(&changed, &deployment);
+    if problems.is_empty() { Ok(Some((changed, kept))) } else { Err(prepared.refuse(in_one_line(&problems))) }
+}
+
+fn origin(manifest: &PluginManifest, digest: Digest) -> PackOrigin {
+    let (plugin, version) = (manifest.name.to_string(), manifest.version.to_string());
+    PackOrigin { plugin, version, digest: digest.to_string() }
+}
+
+/// A pack as it would be taken up, with what is kept of earlier versions; the reason where it is not sound.
+fn checked(
+    contents: PackContents,
+    manifest: &PluginManifest,
+    deployment: &Deployment,
+) -> Result<Arc<CheckedPack>, String> {
+    let checked = check(contents).map(|pack| pack.with_extension_fields(&manifest.extension_fields));
+    checked.map(|pack| Arc::new(pack.with_kept(deployment))).map_err(|problems| {
+        let mut lines: Vec<String> =
+            problems.problems().iter().take(PROBLEMS_SHOWN_MAX).map(ToString::to_string).collect();
+        let untold = problems.count().saturating_sub(lines.len());
+        if untold > 0 {
+            lines.push(format!("and {untold} more"));
+        }
+        lines.join("; ")
+    })
+}
+
+/// Why a prepared plugin was not installed; with it, where another try may end otherwise.
+type NotInstalled = (InstallError, Option<Box<Prepared>>);
 
 /// Who vouches for a plugin, for the audit log.
 fn vouched_for(prepared: &Prepared, unsigned_allowed_by: &str) -> String {

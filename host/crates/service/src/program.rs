@@ -1,4 +1,8 @@
-//! What is done with programs: written by the administrator, read and searched by clients.
+//! What is done with programs: written by the administrator, read and searched by clients. There are few, and all of them are in memory, so
+//! that a search looks at each.
+//!
+//! Their rules are checked again after changes: one that was right when it was stored can break when a pack, a module, a concept group or the
+//! engine changes.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -50,9 +54,7 @@ pub async fn create(
 ) -> Result<WrittenProgram, AppError> {
     let mut problems = Vec::new();
     check_details((ctx, registry), &[], &details, &mut problems);
-    if !problems.is_empty() {
-        return Err(AppError::Invalid(problems));
-    }
+    AppError::check(&mut problems)?;
     let warnings = check_eligibility(ctx, registry, engine, &details).await?;
     let program = write(ctx, registry, None, details).await?;
     Ok(WrittenProgram { program, warnings })
@@ -73,18 +75,16 @@ pub async fn replace(
     check_details((ctx, registry), &before.details.identifiers, &details, &mut problems);
     identifiers::check_kept(&before.details.identifiers, &details.identifiers, &mut problems);
     if details.target_type() != before.details.target_type() {
-        problems.push(FieldProblem {
-            field: "target_type".to_owned(),
-            code: "immutable",
-            message: format!(
+        problems.push(FieldProblem::new(
+            "target_type",
+            "immutable",
+            format!(
                 "the program enrols beneficiaries of type `{}`, and that never changes; create another program",
                 before.details.target_type().name()
             ),
-        });
+        ));
     }
-    if !problems.is_empty() {
-        return Err(AppError::Invalid(problems));
-    }
+    AppError::check(&mut problems)?;
     // An expression that stays as it is was checked when it was written: a program can be ended without an engine.
     let warnings = if details.get(ELIGIBILITY) == before.details.get(ELIGIBILITY) {
         Vec::new()
@@ -106,12 +106,11 @@ fn check_details(
     let (kind, identifiers) = (RecordKind::Program, &details.identifiers);
     identifiers::check((&generation, utc_day(ctx.now)), kind, before, identifiers, problems);
     if details.enforces_eligibility() && !details.has(ELIGIBILITY) {
-        problems.push(FieldProblem {
-            field: "enforce_eligibility".to_owned(),
-            code: "contradiction",
-            message: "there is no expression to enforce: give `eligibility`, or leave `enforce_eligibility` out"
-                .to_owned(),
-        });
+        problems.push(FieldProblem::new(
+            "enforce_eligibility",
+            "contradiction",
+            "there is no expression to enforce: give `eligibility`, or leave `enforce_eligibility` out",
+        ));
     }
 }
 
@@ -149,9 +148,8 @@ async fn write(
 /// [`AppError::NotFound`] and [`AppError::Ambiguous`].
 pub async fn read(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<Seen<ProgramDetails>, AppError> {
     let found = visibility::find_record(ctx, registry, key).await;
-    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     let targets = vec![records::reference(RecordKind::Program, key)];
-    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
+    registry.audit.record_read(ctx, &found, targets, None).await?;
     found
 }
 
@@ -235,9 +233,8 @@ pub async fn broken_rules(
         match check_expression(ctx, registry, engine, expression, program.details.target_type()).await {
             Ok(_) => {}
             Err(AppError::Expression(problem)) => {
-                let called = records::called(&program.details.identifiers);
                 broken.push(BrokenRule {
-                    program: called.map(|key| records::reference(RecordKind::Program, key)).unwrap_or_default(),
+                    program: records::name_of(&program).unwrap_or_default(),
                     expression: expression.to_owned(),
                     message: problem.message,
                     diagnostics: problem.diagnostics,
@@ -312,8 +309,7 @@ pub async fn search(
     }
     found.sort_by(|one, other| compare(&paging.sort, &one.0, &other.0).then(one.1.record.id.cmp(&other.1.record.id)));
     let page = cut(found, paging);
-    let called = page.records.iter().filter_map(|program| records::called(&program.record.details.identifiers));
-    let targets = called.map(|key| records::reference(RecordKind::Program, key)).collect();
+    let targets = page.records.iter().filter_map(|program| records::name_of(&program.record)).collect();
     registry.audit.record(ctx, audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets)).await?;
     Ok(page)
 }

@@ -7,14 +7,12 @@ use std::sync::Arc;
 pub use self::write::{MakeMembership, create, replace};
 use crate::registry::Registry;
 use crate::search::{self, FoundPage, Paging};
-use crate::{audit, identifiers, records, subjects, visibility};
-use daftar_domain::audit::{AuditAction, AuditOutcome};
+use crate::{identifiers, records, subjects, visibility};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldUse};
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::field::FieldSet;
-use daftar_domain::identifier::{Identifier, IdentifierKey};
-use daftar_domain::program::ProgramDetails;
+use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::program_membership::{
     BENEFICIARY, FIELDS, MembershipStatus, PROGRAM, ProgramMembership, ProgramMembershipDetails,
 };
@@ -26,7 +24,7 @@ use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::terms::{MembershipConditions, MembershipTerm};
 use daftar_domain::search::{PAGE_COUNT_MAX, Page};
 use daftar_domain::subject::{Subject, SubjectReference};
-use daftar_store::IDENTIFIER_OWNERS_MAX;
+use daftar_domain::value::Reference;
 
 /// A membership as a request gives it: program and beneficiary by identifier.
 pub type MembershipDraft = ProgramMembershipDetails<IdentifierKey>;
@@ -62,8 +60,8 @@ pub async fn view(
     fields: FieldSet,
 ) -> Result<MembershipView, AppError> {
     let details = &membership.details;
-    let program = records::by_id::<ProgramDetails>(&*registry.store, details.program()).await?;
-    let program = called(RecordKind::Program, &program.details.identifiers)?;
+    let program = Reference { kind: RecordKind::Program, id: details.program() };
+    let program = subjects::called(&*registry.store, program).await?;
     let beneficiary = subjects::called(&*registry.store, details.beneficiary()).await?;
     Ok(MembershipView { membership, program, beneficiary, fields })
 }
@@ -84,12 +82,6 @@ fn name_of(tag: Tag) -> &'static str {
     schema::row(FIELDS, tag).map_or("", |field| field.name)
 }
 
-fn called(kind: RecordKind, identifiers: &[Identifier]) -> Result<String, AppError> {
-    let key = records::called(identifiers);
-    let key = key.ok_or_else(|| AppError::internal(format!("a {kind} has no identifier")))?;
-    Ok(records::reference(kind, key))
-}
-
 /// Reads a membership.
 ///
 /// # Errors
@@ -100,9 +92,8 @@ pub async fn read(
     address: &MembershipAddress,
 ) -> Result<MembershipView, AppError> {
     let found = find(ctx, registry, address).await;
-    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     let targets = vec![records::reference(RecordKind::ProgramMembership, &address.key)];
-    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
+    registry.audit.record_read(ctx, &found, targets, None).await?;
     let membership = found?;
     let fields = visibility::of(ctx, registry, RecordKind::ProgramMembership, membership.id).await?;
     let fields = fields.ok_or_else(|| absent(registry, address))?;
@@ -127,14 +118,10 @@ async fn find(
 ) -> Result<Arc<ProgramMembership>, AppError> {
     let store = &*registry.store;
     let known = visibility::known(ctx, Resource::ProgramMembership);
-    if address.program.is_some() {
-        visibility::check(&known, Resource::ProgramMembership, "program", FieldUse::Filter)?;
-    }
     let program = match &address.program {
         Some(key) => {
-            let programs = owners(registry, RecordKind::Program, key).await?;
-            identifiers::check_filter(registry, "program", key, !programs.is_empty())?;
-            Some(programs)
+            visibility::check(&known, Resource::ProgramMembership, "program", FieldUse::Filter)?;
+            Some(programs_of(registry, key).await?)
         }
         None => None,
     };
@@ -161,28 +148,27 @@ async fn find(
     if !known.allows("beneficiary") {
         return Err(absent(registry, address));
     }
-    let mut conditions =
-        vec![beneficiary_terms(ctx, registry, &[Subject::Individual, Subject::Group], &address.key).await?];
+    let beneficiaries = visibility::beneficiaries(ctx, registry, &Subject::ALL, &address.key).await?;
+    let mut conditions = vec![terms_of(&beneficiaries, MembershipTerm::Beneficiary)];
     conditions.extend(program.as_ref().map(|programs| terms_of(programs, MembershipTerm::Program)));
-    let page = Page { offset: 0, count: PAGE_COUNT_MAX };
-    let several = matching(ctx, registry, conditions.clone(), page).await?;
+    let several = matching(ctx, registry, conditions.clone()).await?;
     match several.ids.as_slice() {
         [] => Err(absent(registry, address)),
         [only] => records::by_id(store, *only).await,
         [..] => {
-            conditions.push(open_terms());
-            let open = matching(ctx, registry, conditions, page).await?;
-            match (open.ids.as_slice(), &program) {
-                ([only], Some(_)) if known.allows("status") => records::by_id(store, *only).await,
-                (_, None) => Err(AppError::conflict(
-                    ErrorCode::SeveralMemberships,
-                    "the beneficiary has several memberships: name the program with `?program=`, or the membership by its own identifier",
-                )),
-                (_, Some(_)) => Err(AppError::conflict(
-                    ErrorCode::SeveralMemberships,
-                    "the beneficiary has several memberships in that program and none that is known to be open: name the membership by its own identifier",
-                )),
-            }
+            let open = MembershipStatus::ALL.into_iter().filter(|status| status.is_open());
+            conditions.push(open.map(MembershipTerm::Status).collect());
+            let open = matching(ctx, registry, conditions).await?;
+            let detail = match (open.ids.as_slice(), &program) {
+                ([only], Some(_)) if known.allows("status") => return records::by_id(store, *only).await,
+                (_, None) => {
+                    "the beneficiary has several memberships: name the program with `?program=`, or the membership by its own identifier"
+                }
+                (_, Some(_)) => {
+                    "the beneficiary has several memberships in that program and none that is known to be open: name the membership by its own identifier"
+                }
+            };
+            Err(AppError::conflict(ErrorCode::SeveralMemberships, detail))
         }
     }
 }
@@ -193,42 +179,22 @@ fn absent(registry: &Registry, address: &MembershipAddress) -> AppError {
 }
 
 /// The memberships that are there for the client and hold one term of each list.
-async fn matching(
-    ctx: &OpContext,
-    registry: &Registry,
-    terms: Vec<Vec<MembershipTerm>>,
-    page: Page,
-) -> Result<Found, AppError> {
+async fn matching(ctx: &OpContext, registry: &Registry, terms: Vec<Vec<MembershipTerm>>) -> Result<Found, AppError> {
     let conditions = MembershipConditions { terms, ..MembershipConditions::default() };
-    let (sees, window) = (visibility::sees(ctx), page.into());
+    let (sees, window) = (visibility::sees(ctx), Page { offset: 0, count: PAGE_COUNT_MAX }.into());
     Ok(registry.index.search_memberships(&conditions, sees, Sorting::REGISTERED, &window).await?)
 }
 
-fn open_terms() -> Vec<MembershipTerm> {
-    let open = MembershipStatus::ALL.into_iter().filter(|status| status.is_open());
-    open.map(MembershipTerm::Status).collect()
-}
-
 /// One term for each record.
-fn terms_of(ids: &[RecordId], term: impl Fn(RecordId) -> MembershipTerm) -> Vec<MembershipTerm> {
-    ids.iter().copied().map(term).collect()
+fn terms_of<R: Copy>(records: &[R], term: impl Fn(R) -> MembershipTerm) -> Vec<MembershipTerm> {
+    records.iter().copied().map(term).collect()
 }
 
-/// Every record of a kind that carries or carried an identifier.
-async fn owners(registry: &Registry, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<RecordId>, AppError> {
-    let owners = registry.store.identifier_owners(kind, key, IDENTIFIER_OWNERS_MAX).await?;
-    Ok(owners.into_iter().map(|owner| owner.id).collect())
-}
-
-/// The terms of all beneficiaries that carry or carried an identifier and that the client may see.
-async fn beneficiary_terms(
-    ctx: &OpContext,
-    registry: &Registry,
-    kinds: &[Subject],
-    key: &IdentifierKey,
-) -> Result<Vec<MembershipTerm>, AppError> {
-    let beneficiaries = visibility::beneficiaries(ctx, registry, kinds, key).await?;
-    Ok(beneficiaries.into_iter().map(MembershipTerm::Beneficiary).collect())
+/// Every program that carries or carried an identifier by which memberships are chosen.
+async fn programs_of(registry: &Registry, key: &IdentifierKey) -> Result<Vec<RecordId>, AppError> {
+    let programs = identifiers::carriers(registry, RecordKind::Program, key).await?;
+    identifiers::check_filter(registry, "program", key, !programs.is_empty())?;
+    Ok(programs)
 }
 
 /// Conditions on memberships, all of which must hold. Empty: every membership.
@@ -257,8 +223,7 @@ fn named(view: &MembershipView) -> Option<String> {
     if view.fields.allows("beneficiary") {
         return Some(view.beneficiary.clone());
     }
-    let own = records::called(&view.membership.details.identifiers);
-    own.map(|key| records::reference(RecordKind::ProgramMembership, key))
+    records::name_of(&view.membership)
 }
 
 /// Searches memberships. What it looks at was checked by [`check_search`].
@@ -273,14 +238,12 @@ pub async fn search(
 ) -> Result<FoundPage<MembershipView>, AppError> {
     let mut terms = Vec::new();
     for (kinds, key) in &query.beneficiaries {
-        let beneficiaries = beneficiary_terms(ctx, registry, kinds, key).await?;
+        let beneficiaries = visibility::beneficiaries(ctx, registry, kinds, key).await?;
         identifiers::check_filter(registry, "beneficiary", key, !beneficiaries.is_empty())?;
-        terms.push(beneficiaries);
+        terms.push(terms_of(&beneficiaries, MembershipTerm::Beneficiary));
     }
     for key in &query.programs {
-        let programs = owners(registry, RecordKind::Program, key).await?;
-        identifiers::check_filter(registry, "program", key, !programs.is_empty())?;
-        terms.push(terms_of(&programs, MembershipTerm::Program));
+        terms.push(terms_of(&programs_of(registry, key).await?, MembershipTerm::Program));
     }
     if !query.statuses.is_empty() {
         terms.push(query.statuses.iter().copied().map(MembershipTerm::Status).collect());
@@ -296,7 +259,6 @@ pub async fn search(
         memberships.push(view(registry, records::by_id(&*registry.store, id).await?, fields).await?);
     }
     let targets = memberships.iter().filter_map(named).collect();
-    let entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
-    registry.audit.record(ctx, entry.with_note("searched memberships")).await?;
+    registry.audit.record_search(ctx, targets, "searched memberships").await?;
     Ok(FoundPage { total: found.total, records: memberships, next: found.next })
 }

@@ -1,4 +1,5 @@
-//! People and groups as other records refer to them.
+//! People and groups as other records refer to them, and to which groups and programs they belong, the writes of a transaction included that no
+//! index knows yet.
 
 use std::collections::HashSet;
 
@@ -12,6 +13,7 @@ use daftar_domain::record::RecordId;
 use daftar_domain::search::Page;
 use daftar_domain::search::terms::MembershipTerm;
 use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_domain::value::Reference;
 use daftar_store::{IDENTIFIER_OWNERS_MAX, Store};
 
 /// Who a reference means; a reference that leads nowhere is a problem of its field.
@@ -50,7 +52,7 @@ pub fn leads_nowhere(field: &str, error: AppError) -> Result<FieldProblem, AppEr
         AppError::NotThere(FieldProblem { code, message, .. }) => (code, message),
         other => return Err(other),
     };
-    Ok(FieldProblem { field: field.to_owned(), code, message })
+    Ok(FieldProblem::new(field, code, message))
 }
 
 /// Everybody of these kinds who carries or carried an identifier: what a search by it means.
@@ -70,13 +72,13 @@ pub async fn carriers(
     Ok(found)
 }
 
-/// What a person or a group that another record holds is called now: `Individual/<system>|<value>`.
+/// What a record that another one holds is called now: `<kind>/<system>|<value>`.
 ///
 /// # Errors
 /// When the store fails; one that is not there is a defect.
-pub async fn called(store: &dyn Store, subject: SubjectReference) -> Result<String, AppError> {
-    let kind = subject.kind.record_kind();
-    let found = store.record(kind, subject.id).await?;
+pub async fn called(store: &dyn Store, other: impl Into<Reference>) -> Result<String, AppError> {
+    let Reference { kind, id } = other.into();
+    let found = store.record(kind, id).await?;
     let identifiers = found.as_ref().map(ChangedRecord::identifiers).unwrap_or_default();
     let key = records::called(&identifiers)
         .ok_or_else(|| AppError::internal(format!("a reference leads to no {kind} that has an identifier")))?;

@@ -1,5 +1,7 @@
 //! What a client may see of which record, and what it may look for and write: the one place that says it.
 //!
+//! What consents open to a client whose legal basis is consent is decided here too; to all others they open everything.
+//!
 //! **Invariant:** what a client may not see it cannot infer. A record that it may not see is absent for it; a field that it may
 //! not see is left out of every answer, and a request that filters, sorts, writes or decides by it is refused naming the field,
 //! whatever the field says.
@@ -17,7 +19,7 @@
 //! **Invariant:** which record an identifier means is decided among the records that are there, so that a hidden one neither takes a
 //! visible one's place nor makes it ambiguous.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -91,20 +93,28 @@ pub async fn there(
     Ok(ids.iter().zip(consented).filter(|(_, fields)| fields.is_some()).map(|(id, _)| *id).collect())
 }
 
-/// What the client may see of a record that it has just written: nothing but what always stays, where it is not there for it.
+/// Some records, as far as they are there for the client, with what of each may be shown.
 ///
 /// # Errors
 /// When the store fails.
-pub async fn of_written(
+pub async fn seen<D: Details>(
     ctx: &OpContext,
     registry: &Registry,
-    kind: RecordKind,
-    id: RecordId,
-) -> Result<FieldSet, AppError> {
-    Ok(of(ctx, registry, kind, id).await?.unwrap_or_else(FieldSet::none))
+    named: Vec<RecordId>,
+) -> Result<HashMap<RecordId, Seen<D>>, AppError> {
+    if named.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let fields = of_each(ctx, registry, D::KIND, &named).await?;
+    let mut seen: HashMap<RecordId, FieldSet> =
+        named.into_iter().zip(fields).filter_map(|(id, fields)| Some((id, fields?))).collect();
+    let ids: Vec<RecordId> = seen.keys().copied().collect();
+    let records = registry.store.find_all::<D>(&ids).await?.into_iter();
+    Ok(records.filter_map(|record| Some((record.id, Seen { fields: seen.remove(&record.id)?, record }))).collect())
 }
 
-/// The same of a membership, whose beneficiary decides whether it is there: one that is just written is in no index yet.
+/// What the client may see of a membership that it has just written, which is in no index yet: its beneficiary decides whether it is there.
+/// Nothing but what always stays, where it is not there for the client.
 ///
 /// # Errors
 /// When the store fails.
@@ -221,7 +231,8 @@ pub async fn find_record<D: Details>(
 }
 
 /// The fields that searches of a resource may look at.
-fn searchable(ctx: &OpContext, resource: Resource) -> FieldSet {
+#[must_use]
+pub fn searchable(ctx: &OpContext, resource: Resource) -> FieldSet {
     ctx.fields(resource, Action::Read).union(&by_searching(ctx, resource))
 }
 
@@ -229,22 +240,6 @@ fn searchable(ctx: &OpContext, resource: Resource) -> FieldSet {
 fn is_seen(ctx: &OpContext, resource: Resource) -> bool {
     let searches = matches!(resource, Resource::Program | Resource::ProgramMembership);
     ctx.holds(resource, Action::Read) || (searches && ctx.holds(resource, Action::Search))
-}
-
-/// Whether a search may have a condition on a field, given by its path in the API.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`].
-pub fn check_filter(ctx: &OpContext, resource: Resource, path: &str) -> Result<(), AppError> {
-    check(&searchable(ctx, resource), resource, path, FieldUse::Filter)
-}
-
-/// Whether a search may be sorted by a field, given by its path in the API.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`].
-pub fn check_sort(ctx: &OpContext, resource: Resource, path: &str) -> Result<(), AppError> {
-    check(&searchable(ctx, resource), resource, path, FieldUse::Sort)
 }
 
 /// Whether the client may read a field, where that is all that a call is about.

@@ -101,7 +101,7 @@ pub fn vocabulary<'g>(
         let before = earlier.map(|earlier| format!(" and, before it, {}", version_of(earlier))).unwrap_or_default();
         let message =
             format!("`{}` is not here in that version, but in {}{before}", edition.namespace, version_of(in_force));
-        AppError::NotThere(FieldProblem { field: "version".to_owned(), code: "unknown_version", message })
+        AppError::NotThere(FieldProblem::new("version", "unknown_version", message))
     })
 }
 
@@ -309,7 +309,7 @@ fn concept_in_use_or_not<'g>(
 }
 
 fn not_there(field: &str, problem: &LookUpProblem) -> AppError {
-    AppError::NotThere(FieldProblem { field: field.to_owned(), code: problem.reason(), message: problem.to_string() })
+    AppError::NotThere(FieldProblem::new(field, problem.reason(), problem.to_string()))
 }
 
 /// A page of items of which there are `total`.
@@ -353,12 +353,23 @@ pub enum Asked {
 }
 
 impl Asked {
-    /// What stands in the place of the code.
+    /// What is in the place of the code.
     #[must_use]
     pub fn code(&self) -> &str {
+        self.parts().1
+    }
+
+    fn parts(&self) -> (&str, &str) {
         match self {
-            Self::Uri(text) => text.split_once(['#', '|']).map_or("", |(_, code)| code),
-            Self::Parts { code, .. } => code,
+            Self::Uri(text) => text.split_once(['#', '|']).unwrap_or((text, "")),
+            Self::Parts { namespace, code } => (namespace, code),
+        }
+    }
+
+    fn parse(&self) -> Result<CodeUri, CodeError> {
+        match self {
+            Self::Uri(text) => CodeUri::parse(text),
+            Self::Parts { namespace, code } => CodeUri::from_parts(namespace, code),
         }
     }
 }
@@ -395,11 +406,7 @@ pub struct LookedUp<'g> {
 /// Those of the codes that can be read.
 #[must_use]
 pub fn readable(asked: &[Asked]) -> Vec<CodeUri> {
-    let parsed = asked.iter().map(|asked| match asked {
-        Asked::Uri(text) => CodeUri::parse(text),
-        Asked::Parts { namespace, code } => CodeUri::from_parts(namespace, code),
-    });
-    parsed.filter_map(Result::ok).collect()
+    asked.iter().filter_map(|asked| asked.parse().ok()).collect()
 }
 
 /// Whether new records may hold the codes, in their order.
@@ -434,16 +441,10 @@ fn answers<T>(
 }
 
 fn answer<T>(asked: &Asked, decide: impl FnOnce(&CodeUri) -> Result<T, LookUpProblem>) -> Answer<T> {
-    let (parsed, namespace, code) = match asked {
-        Asked::Uri(text) => {
-            let (namespace, code) = text.split_once(['#', '|']).unwrap_or((text, ""));
-            (CodeUri::parse(text), namespace, code)
-        }
-        Asked::Parts { namespace, code } => (CodeUri::from_parts(namespace, code), namespace.as_str(), code.as_str()),
-    };
-    match parsed {
+    match asked.parse() {
         Ok(uri) => Answer { outcome: decide(&uri).map_err(Refused::from), uri: uri.to_string() },
         Err(error) => {
+            let (namespace, code) = asked.parts();
             let is_too_long = namespace.len() > NAMESPACE_BYTES_MAX || code.len() > CODE_BYTES_MAX;
             let reason = if is_too_long { "too_long" } else { "malformed" };
             let written = match asked {
@@ -502,11 +503,7 @@ pub fn concept_group<'g>(
 ) -> Result<GroupPage<'g>, AppError> {
     let group = generation.concept_group(name).ok_or_else(|| {
         let problem = generation.unknown_group(name);
-        AppError::NotThere(FieldProblem {
-            field: "name".to_owned(),
-            code: problem.code(),
-            message: problem.to_string(),
-        })
+        AppError::NotThere(FieldProblem::new("name", problem.code(), problem.to_string()))
     })?;
     let members = group.members().filter_map(|number| generation.table().uri(number));
     // A set is counted by its pieces; numbers past the page are never looked at.

@@ -16,7 +16,7 @@ use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard};
 
 use crate::client::to_the_end;
 use crate::registry::Registry;
-use crate::{audit, open};
+use crate::{audit, open, records};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::code::{CodeUri, Namespace};
 use daftar_domain::context::OpContext;
@@ -151,9 +151,8 @@ impl VocabularyPublisher {
             let _lock = this.cluster_lock(ctx.now).await?;
             let result = this.decide_alone(&ctx, &target, note, decide).await;
             if let Err(error) = &result {
-                let mut entry = audit::entry(&ctx, AuditAction::Administer, AuditOutcome::Refused, vec![target]);
-                entry.note = Some(format!("{note}: {error}"));
-                this.registry.audit.record(&ctx, entry).await?;
+                let entry = audit::entry(&ctx, AuditAction::Administer, AuditOutcome::Refused, vec![target]);
+                this.registry.audit.record(&ctx, entry.with_note(format!("{note}: {error}"))).await?;
             }
             result
         };
@@ -183,11 +182,8 @@ impl VocabularyPublisher {
         let table = self.number(&packs, &decided).await?;
         let generation = build(&packs, &decided, table)
             .map_err(|problems| AppError::Conflict(ErrorCode::Conflict, in_one_line(&problems)))?;
-        let mut entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, vec![target.to_owned()]);
-        entry.note = Some(note.to_owned());
-        let write =
-            Write { at: ctx.now, source: None, operations: vec![operation], audit: vec![entry], rests_on: Vec::new() };
-        self.registry.store.commit(write).await?;
+        let entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, vec![target.to_owned()]);
+        self.registry.store.commit(records::write(ctx, vec![operation], entry.with_note(note))).await?;
         self.published().deployment = Arc::new(decided);
         self.publish(packs, generation).await
     }

@@ -27,7 +27,7 @@ use daftar_domain::field::{FieldName, FieldSet, extension_key, fields_of};
 use daftar_domain::grant::Grants;
 use daftar_domain::organization::{LegalBasis, ORGANIZATION_CHARACTERS_MAX, Organization};
 use daftar_domain::scope::{Resource, Scope};
-use daftar_service::client::{ClientChanges, NewClient, OVERLAP_S_MAX};
+use daftar_service::client::{ClientChanges, OVERLAP_S_MAX};
 
 /// The most scopes that one request names: more than there are.
 const SCOPES_MAX: usize = 100;
@@ -62,9 +62,12 @@ pub fn routes() -> Routes {
     ]
 }
 
+/// What a request for a new client gives.
+type NewClient = (ClientName, Grants, ClientChanges);
+
 /// Registers a client; its secret is shown this once.
-async fn create(ctx: OpContext, app: AppState, new: NewClient) -> Result<NewClientBody, AppError> {
-    let (client, secret) = app.clients.create(&ctx, new).await?;
+async fn create(ctx: OpContext, app: AppState, (name, grants, settings): NewClient) -> Result<NewClientBody, AppError> {
+    let (client, secret) = app.clients.create(&ctx, (name, grants), settings).await?;
     Ok(NewClientBody { client_secret: secret.expose_secret().to_owned(), client: client_body(&app, &client) })
 }
 
@@ -101,18 +104,15 @@ async fn revoke(
 fn read_client(app: &AppState, members: Map<String, Value>, problems: &mut Problems) -> Option<NewClient> {
     let vocabularies = app.registry.vocabularies.current();
     let mut reader = ObjectReader::root(members);
-    let read = read_settings(&mut reader, "a client has a name", true, problems);
+    let settings = read_settings(&mut reader, |_| true, "a client has a name", problems);
     let mut grants = Grants::default();
     for (path, item) in reader.list("scopes", SCOPES_MAX, problems).unwrap_or_default() {
         if let Some((scope, fields)) = read_listed(path, item, vocabularies.extension_fields(), problems) {
             grants.insert(scope, fields);
         }
     }
-    let (rate_limit_per_minute, rate_limit_per_day) = read_limits(&mut reader, problems);
     reader.finish(problems);
-    let Settings { name, organization, legal_basis, purpose } = read;
-    let name = name?;
-    Some(NewClient { name, organization, legal_basis, purpose, grants, rate_limit_per_minute, rate_limit_per_day })
+    Some((settings.name.clone()?, grants, settings))
 }
 
 /// Reads the changes of a client: a member that is there is changed, `null` removes the value.
@@ -120,54 +120,40 @@ fn read_changes(_: &AppState, members: Map<String, Value>, problems: &mut Proble
     let given: BTreeSet<String> = members.keys().cloned().collect();
     let mut reader = ObjectReader::root(members);
     let missing = "a client has a name, which cannot be taken out";
-    let read = read_settings(&mut reader, missing, given.contains("name"), problems);
-    let (rate_limit_per_minute, rate_limit_per_day) = read_limits(&mut reader, problems);
+    let changes = read_settings(&mut reader, |name| given.contains(name), missing, problems);
     reader.finish(problems);
-    Some(ClientChanges {
-        name: read.name,
-        organization: given.contains("organization").then_some(read.organization),
-        legal_basis: given.contains("legal_basis").then_some(read.legal_basis),
-        purpose: given.contains("purpose").then_some(read.purpose),
-        rate_limit_per_minute: given.contains("rate_limit_per_minute").then_some(rate_limit_per_minute),
-        rate_limit_per_day: given.contains("rate_limit_per_day").then_some(rate_limit_per_day),
-    })
+    Some(changes)
 }
 
-/// What a client is called, and to whom it belongs.
-struct Settings {
-    name: Option<ClientName>,
-    organization: Option<Organization>,
-    legal_basis: Option<LegalBasis>,
-    purpose: Option<Purpose>,
-}
-
-/// Reads these; `missing` is the problem of a name that is required and is not there.
+/// Reads what a client is called, to whom it belongs, and its limits; `is_given` says which members count, and `missing` is the problem of a name that
+/// counts and is not there.
 fn read_settings(
     reader: &mut ObjectReader,
+    is_given: impl Fn(&str) -> bool,
     missing: &str,
-    is_name_required: bool,
     problems: &mut Problems,
-) -> Settings {
+) -> ClientChanges {
     let name = read_text(reader, ("name", 1_000), ClientName::parse, problems);
-    if is_name_required && name.is_none() && !reader.is_problem("name", problems) {
+    if is_given("name") && name.is_none() && !reader.is_problem("name", problems) {
         problems.add("name", "required", missing);
     }
     let organization = ("organization", 4 * ORGANIZATION_CHARACTERS_MAX);
-    Settings {
-        name,
-        organization: read_text(reader, organization, Organization::parse, problems),
-        legal_basis: reader.word("legal_basis", &LegalBasis::ALL.map(|basis| (basis.name(), basis)), problems),
-        purpose: read_text(reader, ("purpose", PURPOSE_BYTES_MAX), Purpose::parse, problems),
-    }
-}
-
-/// Reads the limits a minute and a day.
-fn read_limits(reader: &mut ObjectReader, problems: &mut Problems) -> (Option<RateLimit>, Option<RateLimit>) {
+    let organization = read_text(reader, organization, Organization::parse, problems);
+    let legal_basis = reader.word("legal_basis", &LegalBasis::ALL.map(|basis| (basis.name(), basis)), problems);
+    let purpose = read_text(reader, ("purpose", PURPOSE_BYTES_MAX), Purpose::parse, problems);
     let mut limit = |name: &'static str| {
-        let requests = reader.count(name, problems)?;
-        RateLimit::parse(requests).map_err(|error| problems.add(name, "invalid", error.to_string())).ok()
+        let parsed = reader.count(name, problems).map(RateLimit::parse).transpose();
+        let limit = parsed.map_err(|error| problems.add(name, "invalid", error.to_string())).ok().flatten();
+        is_given(name).then_some(limit)
     };
-    (limit("rate_limit_per_minute"), limit("rate_limit_per_day"))
+    ClientChanges {
+        name,
+        organization: is_given("organization").then_some(organization),
+        legal_basis: is_given("legal_basis").then_some(legal_basis),
+        purpose: is_given("purpose").then_some(purpose),
+        rate_limit_per_minute: limit("rate_limit_per_minute"),
+        rate_limit_per_day: limit("rate_limit_per_day"),
+    }
 }
 
 /// Reads `{scope, fields?}`.

@@ -220,7 +220,7 @@ fn shown_group(app: &AppState, name: &str) -> Result<ConceptGroupBody, AppError>
     found.ok_or_else(|| {
         let known: Vec<&str> = generation.concept_groups().map(|group| group.definition().name.as_str()).collect();
         let message = format!("there is no such concept group; there are: {}", known.join(", "));
-        AppError::NotThere(FieldProblem { field: "name".to_owned(), code: "unknown_concept_group", message })
+        AppError::NotThere(FieldProblem::new("name", "unknown_concept_group", message))
     })
 }
 

@@ -8,6 +8,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use jiff::Timestamp;
+use jiff::civil::Date;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::admin::import::stopped_by;
@@ -22,7 +23,8 @@ use crate::state::AppState;
 use daftar_api_types::admin::operation::{ExportLine, ExportProgress};
 use daftar_auth::cursor_seal::CursorSeal;
 use daftar_domain::audit::{AuditAction, AuditOutcome};
-use daftar_domain::calendar::format_instant;
+use daftar_domain::calendar::{format_instant, utc_day};
+use daftar_domain::change::ChangedRecord;
 use daftar_domain::code::CodedValue;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
@@ -148,15 +150,16 @@ impl Sending {
     async fn page(&mut self) -> Result<(Vec<u8>, bool), AppError> {
         let ExportCursor { at, kind, after } = self.asked.cursor;
         let chosen = self.asked.chosen.as_deref();
-        let page = export::page(&self.ctx, &self.app.registry, (kind, after, at), chosen).await?;
+        let page = export::page(&self.app.registry, (kind, after, at), chosen).await?;
         let count = page.records.len() as u64;
-        let (asked, app) = (self.asked.clone(), self.app.clone());
+        let (asked, app, today) = (self.asked.clone(), self.app.clone(), utc_day(self.ctx.now));
         let written = tokio::task::spawn_blocking(move || {
             // Taken after the records, so that a code published meanwhile has its name.
             let view = CodeView::new(app.registry.vocabularies.current(), asked.languages);
             let mut out = Vec::new();
-            for record in &page.records {
-                write_record(&view, record, (asked.codes, asked.meta), &mut out)?;
+            for exported in &page.records {
+                let shows = ExportedNames { view: &view, exported, codes: asked.codes, today };
+                write_record(&shows, asked.meta, &mut out)?;
             }
             Ok::<_, AppError>((out, page.last))
         });
@@ -216,14 +219,17 @@ pub enum Meta {
 ///
 /// # Errors
 /// When it cannot be written, which is a defect.
-pub fn write_record(
-    view: &CodeView,
-    exported: &Exported,
-    (codes, meta): (Codes, Meta),
-    out: &mut Vec<u8>,
-) -> Result<(), AppError> {
-    let shows = ExportedNames { view, exported, codes };
-    let body = record_body(exported, &shows);
+fn write_record(shows: &ExportedNames<'_>, meta: Meta, out: &mut Vec<u8>) -> Result<(), AppError> {
+    let (all, photo) = (&FieldSet::All, shows.exported.photo.as_deref());
+    let body = match &shows.exported.record {
+        ChangedRecord::Individual(person) => RecordBody::new(person, all, shows).with_photo(photo),
+        ChangedRecord::Group(group) => RecordBody::new(group, all, shows),
+        ChangedRecord::Program(program) => record::program(program, all),
+        ChangedRecord::ProgramMembership(membership) => record::membership_of(membership, all, shows),
+        ChangedRecord::Consent(consent) => {
+            record::consent_of(consent, consent.details.status(shows.today), (all, shows))
+        }
+    };
     let body = match meta {
         Meta::Kept => body,
         Meta::LeftOut => body.without_meta(),
@@ -233,22 +239,13 @@ pub fn write_record(
     Ok(())
 }
 
-fn record_body<'a>(exported: &'a Exported, shows: &'a ExportedNames<'a>) -> RecordBody<'a> {
-    let all = &FieldSet::All;
-    match exported {
-        Exported::Individual(person, photo, _) => RecordBody::new(person, all, shows).with_photo(photo.as_deref()),
-        Exported::Group(group, _, _) => RecordBody::new(group, all, shows),
-        Exported::Program(program) => record::program(program, all),
-        Exported::ProgramMembership(membership, _, _) => record::membership_of(membership, all, shows),
-        Exported::Consent(consent, _, status) => record::consent_of(consent, *status, (all, shows)),
-    }
-}
-
 /// Shows what an exported record names.
 struct ExportedNames<'a> {
     view: &'a CodeView,
     exported: &'a Exported,
     codes: Codes,
+    /// The day of the export.
+    today: Date,
 }
 
 impl Shows for ExportedNames<'_> {
@@ -260,16 +257,7 @@ impl Shows for ExportedNames<'_> {
     }
 
     fn record(&self, reference: &Reference) -> Option<ShownRecord<'_>> {
-        let named = match self.exported {
-            Exported::Program(_) => None,
-            Exported::Individual(_, _, people) => people.get(&reference.id),
-            Exported::Group(_, people, _) if reference.kind == RecordKind::Individual => people.get(&reference.id),
-            Exported::Group(_, _, groups) => groups.get(&reference.id),
-            Exported::ProgramMembership(_, program, _) if reference.kind == RecordKind::Program => Some(program),
-            Exported::ProgramMembership(_, _, beneficiary) => Some(beneficiary),
-            Exported::Consent(_, subject, _) => Some(subject),
-        };
-        named.map(|reference| reference.as_str().into())
+        self.exported.named.get(reference).map(|called| called.as_str().into())
     }
 
     fn declared(&self) -> Option<&ExtensionFields> {
@@ -280,7 +268,7 @@ impl Shows for ExportedNames<'_> {
 const PURPOSE: &[u8] = b"export";
 const CURSOR_BYTES: usize = 17;
 
-/// A place in an export.
+/// A place in an export, sealed where it is sent: keys of records do not leave the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExportCursor {
     /// The instant of the export.

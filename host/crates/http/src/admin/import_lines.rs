@@ -1,4 +1,5 @@
-//! A stream of bytes as lines, some at a time.
+//! The lines of an import: a stream of bytes as lines, some at a time, and each line read as the body of a create with its `type`, by the readers
+//! of single calls.
 //!
 //! **Invariant:** a line that is too long is passed over as it arrives and never held; the last line of a stream that broke off is
 //! no line.

@@ -89,12 +89,14 @@ fn count(parameters: &Parameters) -> Result<usize, ApiError> {
 
 fn read_conditions(parameters: &Parameters) -> Result<AuditQuery, ApiError> {
     let actions = actions();
+    let outcomes = [AuditOutcome::Allowed, AuditOutcome::Refused, AuditOutcome::Failed];
+    let outcomes = outcomes.map(|one| (outcome_name(one), one));
     let mut query = AuditQuery {
         from: instant(parameters, "from")?,
         to: instant(parameters, "to")?,
         actor: actor(parameters)?,
         actions: Vec::new(),
-        outcome: parameters.word("outcome", &OUTCOMES)?,
+        outcome: parameters.word("outcome", &outcomes)?,
         target: text(parameters, "record")?,
         request_id: text(parameters, "request_id")?,
         text: text(parameters, "text")?,
@@ -117,26 +119,25 @@ fn read_conditions(parameters: &Parameters) -> Result<AuditQuery, ApiError> {
 }
 
 fn actor(parameters: &Parameters) -> Result<Option<Actor>, ApiError> {
-    let actors = [("administrator", Actors::Administrator), ("system", Actors::System), ("unknown", Actors::Unknown)];
+    // Actors that are no client.
+    let actors = [Actor::Administrator, Actor::System, Actor::Unknown].map(|actor| (actor_name(&actor), actor));
     match (parameters.one("client")?, parameters.word("actor", &actors)?) {
         (Some(_), Some(_)) => Err(Problem::malformed("`client` and `actor` both say as whom; name one of them").into()),
         (Some(id), None) => {
             let client = ClientId::parse(id).map_err(|error| Problem::malformed(format!("`client`: {error}")))?;
             Ok(Some(Actor::Client(client)))
         }
-        (None, Some(Actors::Administrator)) => Ok(Some(Actor::Administrator)),
-        (None, Some(Actors::System)) => Ok(Some(Actor::System)),
-        (None, Some(Actors::Unknown)) => Ok(Some(Actor::Unknown)),
-        (None, None) => Ok(None),
+        (None, actor) => Ok(actor),
     }
 }
 
-/// The actors that are no client.
-#[derive(Clone, Copy)]
-enum Actors {
-    Administrator,
-    System,
-    Unknown,
+fn actor_name(actor: &Actor) -> &'static str {
+    match actor {
+        Actor::Client(_) => "client",
+        Actor::Administrator => "administrator",
+        Actor::System => "system",
+        Actor::Unknown => "unknown",
+    }
 }
 
 /// An instant, or the beginning of a day in UTC.
@@ -156,10 +157,6 @@ fn text(parameters: &Parameters, name: &str) -> Result<Option<String>, ApiError>
         Some(_) => Err(Problem::malformed(format!("`{name}` is a text of 1 to {TEXT_BYTES_MAX} bytes")).into()),
     }
 }
-
-/// Every outcome by its name.
-const OUTCOMES: [(&str, AuditOutcome); 3] =
-    [("allowed", AuditOutcome::Allowed), ("refused", AuditOutcome::Refused), ("failed", AuditOutcome::Failed)];
 
 /// Every action by its name.
 fn actions() -> [(&'static str, AuditAction); 9] {
@@ -190,15 +187,10 @@ fn outcome_name(outcome: AuditOutcome) -> &'static str {
 }
 
 fn entry_body(entry: &AuditEntry) -> AuditEntryBody {
-    let (actor, client) = match &entry.actor {
-        Actor::Client(client) => ("client", Some(client.to_string())),
-        Actor::Administrator => ("administrator", None),
-        Actor::System => ("system", None),
-        Actor::Unknown => ("unknown", None),
-    };
+    let client = if let Actor::Client(client) = &entry.actor { Some(client.to_string()) } else { None };
     AuditEntryBody {
         at: format_instant(entry.at),
-        actor: actor.to_owned(),
+        actor: actor_name(&entry.actor).to_owned(),
         client,
         address: entry.address.map(|address| match address {
             std::net::IpAddr::V4(address) => address.to_string(),

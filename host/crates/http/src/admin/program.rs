@@ -1,4 +1,5 @@
-//! `/programs`
+//! `/programs`, `/program-rules` and `/eligibility`: programs, and rules tried out by the administrator, who sees everything. Who was looked at is audited as
+//! for clients.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,5 +1,7 @@
 //! The handlers of keyed lists that the administrator manages, written once: list, show, add, change, and act on an entry by its key.
 //!
+//! The context of an administrator's request is here too, which every other handler of the admin API takes.
+//!
 //! A resource is a list of paths, each with these handlers; what is its own are the operations, and the readers of its bodies.
 
 use std::convert::Infallible;

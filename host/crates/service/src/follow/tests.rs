@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::audit::AuditLog;
-use crate::client::{ClientAdministration, NewClient};
+use crate::client::{ClientAdministration, ClientChanges};
 use crate::deployment;
 use crate::memory_index::MemoryIndex;
 use crate::registry::Registry;
@@ -76,16 +76,8 @@ impl Process {
     }
 
     async fn create(&self) -> ClientId {
-        let new = NewClient {
-            organization: None,
-            legal_basis: None,
-            purpose: None,
-            name: ClientName::parse("test").unwrap(),
-            grants: Grants::default(),
-            rate_limit_per_minute: None,
-            rate_limit_per_day: None,
-        };
-        self.clients.create(&context(), new).await.unwrap().0.id.clone()
+        let new = (ClientName::parse("test").unwrap(), Grants::default());
+        self.clients.create(&context(), new, ClientChanges::default()).await.unwrap().0.id.clone()
     }
 
     fn client(&self, id: &ClientId) -> Option<Arc<Client>> {

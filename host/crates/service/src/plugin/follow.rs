@@ -1,4 +1,5 @@
-//! Plugins that other processes of the register changed, and the list that tells them of plugins that this one installs.
+//! Plugins that this process has not installed by a request: those that other processes of the register changed, with the list that tells them
+//! of plugins that this one installs, and those of the folder of plugins when the server starts.
 //!
 //! **Invariant:** a plugin is in the store before the list names it, and in the list before it runs here.
 //!
@@ -37,30 +38,13 @@ pub(super) struct Common {
     stored: StoredList,
     plugins: CommonPlugins,
     /// What of it could not be taken up here, and why.
-    failed: Reasons,
+    pub(super) failed: Reasons,
     /// Whether plugins here were changed by it since packs were read and published.
     must_load: bool,
 }
 
 /// Plugins that passed the steps of an install, by the digests of their files.
 pub(super) type Ahead = BTreeMap<Digest, Prepared>;
-
-impl Common {
-    /// What of the list could not be taken up here, and why.
-    pub(super) fn failed(&self) -> Reasons {
-        self.failed.clone()
-    }
-
-    /// Notes that packs were read and published as plugins are here.
-    pub(super) fn note_loaded(&mut self) {
-        self.must_load = false;
-    }
-
-    /// Notes that a plugin is here as the list says.
-    pub(super) fn note_in_line(&mut self, name: &PluginName) {
-        self.failed.remove(name);
-    }
-}
 
 /// This server, acting by itself.
 fn system(now: Timestamp) -> OpContext {
@@ -251,7 +235,7 @@ impl PluginAdministration {
         let deployment = Arc::new(Deployment::of(self.registry.store.settings().await?));
         let (host, library, decided) = (self.host.clone(), self.library.clone(), deployment.clone());
         let (packs, mut reasons) = blocking(move || load_packs(&host, &library, &decided)).await?;
-        reasons.extend(self.common().failed());
+        reasons.extend(self.common().failed.clone());
         {
             let mut published = self.publisher.published();
             published.deployment = deployment;
@@ -259,7 +243,7 @@ impl PluginAdministration {
             published.unloaded = reasons;
         }
         self.publisher.publish_compatible(packs).await?;
-        self.common().note_loaded();
+        self.common().must_load = false;
         Ok(())
     }
 
@@ -330,13 +314,13 @@ impl PluginAdministration {
         self.publisher.published().deployment = deployment.clone();
         let (loaded, reasons) = blocking(move || load_packs(&host, &library, &deployment)).await?;
         {
-            let failed = self.common().failed();
+            let failed = self.common().failed.clone();
             let mut published = self.publisher.published();
             published.unloaded = reasons;
             published.unloaded.extend(failed);
         }
         self.publisher.publish_compatible(loaded).await?;
-        self.common().note_loaded();
+        self.common().must_load = false;
         let Some(folder) = folder else { return Ok(()) };
         let report = self.sync(&folder, now).await?;
         tell(&report);
@@ -397,11 +381,8 @@ impl PluginAdministration {
             has_installed |= matches!(outcome, SyncedFile::Installed(_));
             report.insert(path, outcome);
         }
-        if !has_installed {
-            self.audit_refused(&ctx, &report).await?;
-            return Ok(report);
-        }
-        for (path, prepared) in waiting {
+        // What was refused may go with what came after it.
+        for (path, prepared) in waiting.into_iter().filter(|_| has_installed) {
             let name = prepared.manifest().name.clone();
             let outcome = if self.library.is_newer(prepared.manifest()) {
                 match self.install_prepared(&ctx, *prepared, ALLOWED_BY).await? {
@@ -421,9 +402,8 @@ impl PluginAdministration {
     async fn audit_refused(&self, ctx: &OpContext, report: &SyncReport) -> Result<(), AppError> {
         for (path, outcome) in report {
             if let SyncedFile::Refused(error) = outcome {
-                let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
                 let note = format!("refused from the folder of plugins: {error}");
-                self.audit(ctx, AuditOutcome::Refused, file, note).await?;
+                self.audit(ctx, AuditOutcome::Refused, file_name(path), note).await?;
             }
         }
         Ok(())
@@ -439,10 +419,14 @@ impl PluginAdministration {
     }
 }
 
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
 /// Logs what became of a folder of plugins.
 fn tell(report: &SyncReport) {
     for (path, outcome) in report {
-        let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let file = file_name(path);
         match outcome {
             SyncedFile::Installed(name) => tracing::info!(file, plugin = %name, "plugin installed"),
             SyncedFile::Kept(name) => tracing::debug!(file, plugin = %name, "plugin is installed already"),

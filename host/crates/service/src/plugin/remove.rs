@@ -1,4 +1,4 @@
-//! Removing a plugin, and what stands against it.
+//! Removing a plugin, what stands against it, and what is kept of a vocabulary's codes when its pack is removed or replaced.
 //!
 //! **Invariant:** an upgrade takes no vocabulary away that a removal without force would not take: what records or local codes
 //! use stays in force until the administrator removes the plugin by force.
@@ -33,19 +33,16 @@ impl PluginAdministration {
     /// loaded and they cannot be counted, or local codes, concept groups or another pack need it.
     pub async fn remove(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {
         let (this, ctx, name) = (self.clone(), ctx.clone(), name.clone());
-        to_the_end(async move { this.remove_audited(&ctx, &name, is_forced).await }).await
-    }
-
-    async fn remove_audited(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {
-        let _changing = self.publisher.exclusive().await;
-        let _lock = self.publisher.cluster_lock(ctx.now).await?;
-        match self.remove_alone(ctx, name, is_forced).await {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                self.audit(ctx, AuditOutcome::Refused, name.to_string(), error.to_string()).await?;
-                Err(error)
+        let removing = async move {
+            let _changing = this.publisher.exclusive().await;
+            let _lock = this.publisher.cluster_lock(ctx.now).await?;
+            let removed = this.remove_alone(&ctx, &name, is_forced).await;
+            if let Err(error) = &removed {
+                this.audit(&ctx, AuditOutcome::Refused, name.to_string(), error.to_string()).await?;
             }
-        }
+            removed
+        };
+        to_the_end(removing).await
     }
 
     async fn remove_alone(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {

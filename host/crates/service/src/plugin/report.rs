@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::remove::numbers_of;
-use super::{PluginAdministration, PluginOffer, blocking, checked_pack, refusal, with};
+use super::{PluginAdministration, PluginOffer, blocking, checked, refusal, with};
+use crate::codes;
 use crate::registry::Registry;
 use crate::vocabulary_publisher::{Packs, build, code_table, in_one_line, unnumbered};
-use crate::{audit, codes};
-use daftar_domain::audit::{AuditAction, AuditOutcome};
+use daftar_domain::audit::AuditOutcome;
 use daftar_domain::code::{CodeNumber, Namespace};
 use daftar_domain::context::OpContext;
 use daftar_domain::deployment::Deployment;
@@ -43,7 +43,7 @@ pub struct UpgradeReport {
 }
 
 /// What would become of a vocabulary.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct VocabularyChange {
     /// The vocabulary.
     pub namespace: String,
@@ -156,7 +156,8 @@ impl PluginAdministration {
             Err(error) => Some(error.to_string()),
         };
         let generation = self.registry.vocabularies.current();
-        let new = prepared.contents().and_then(|contents| checked_pack(contents.clone(), manifest));
+        let new = prepared.contents();
+        let new = new.and_then(|contents| checked(contents.clone(), manifest, &Deployment::default()).ok());
         let pairs = pairs(packs.get(&manifest.name).map(|(_, pack)| &**pack), new.as_deref(), &generation);
         let carriers = Carriers::find(&self.registry, &lost_id_types(&pairs)).await?;
         let index = &self.registry.index;
@@ -243,14 +244,7 @@ fn change(pair: &Pair<'_>, facts: &Facts<'_>) -> Option<(VocabularyChange, Vec<C
         namespace: namespace.to_string(),
         from: older.map(|older| older.description().version.clone()),
         to: newer.map(|newer| newer.description().version.clone()),
-        added: 0,
-        gone: 0,
-        retired: 0,
-        relabelled: 0,
-        records: 0,
-        touched: Vec::new(),
-        untold: 0,
-        local_codes: Vec::new(),
+        ..VocabularyChange::default()
     };
     let new_codes = newer.iter().flat_map(|newer| newer.concepts());
     report.added = new_codes.filter(|concept| older.is_none_or(|older| older.find(concept.code()).is_none())).count();
@@ -330,7 +324,8 @@ pub struct TouchedRecord {
     pub codes: Vec<(String, String)>,
 }
 
-/// The records that carry identifiers of some systems.
+/// The records that carry identifiers of some systems. Codes in coded fields are counted in memory; an ID type is in no coded field but is the
+/// system of identifiers, for which the records are read through.
 #[derive(Debug, Default)]
 pub(super) struct Carriers {
     /// How many records carry one of a system.
@@ -435,9 +430,7 @@ async fn records(
     found.truncate(limit);
     for page in found.chunks(AUDITED_TARGETS) {
         let targets = page.iter().map(|record| record.reference.clone()).collect();
-        let mut entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
-        entry.note = Some("records that an upgrade of a plugin would touch".to_owned());
-        registry.audit.record(ctx, entry).await?;
+        registry.audit.record_search(ctx, targets, "records that an upgrade of a plugin would touch").await?;
     }
     Ok(found)
 }

@@ -1,4 +1,5 @@
-//! Enrolling, and what every write of a membership is checked against.
+//! Enrolling, replacing what a membership says, and what every write of one is checked against: which statuses and days go together, and what may
+//! follow on what.
 
 use std::sync::Arc;
 
@@ -103,19 +104,16 @@ pub(super) async fn write(
     let known = before.map(|before| before.details.identifiers.as_slice()).unwrap_or_default();
     let (generation, kind) = (registry.vocabularies.current(), RecordKind::ProgramMembership);
     identifiers::check((&generation, today), kind, known, &draft.identifiers, &mut problems);
-    let program = match kept("program") {
+    let shown = present.as_ref();
+    let program = kept("program").or_else(|| shown.filter(|present| present.is_program(&given.0)));
+    let program = match program {
         Some(present) => Some(records::by_id(&*registry.store, present.before.details.program()).await?),
-        None => match present.as_ref().filter(|present| present.is_program(&given.0)) {
-            Some(present) => Some(records::by_id(&*registry.store, present.before.details.program()).await?),
-            None => resolve_program(registry, &given.0, &mut problems).await?,
-        },
+        None => resolve_program(registry, &given.0, &mut problems).await?,
     };
-    let beneficiary = match kept("beneficiary") {
+    let beneficiary = kept("beneficiary").or_else(|| shown.filter(|present| present.is_beneficiary(&given.1)));
+    let beneficiary = match beneficiary {
         Some(present) => Some(present.before.details.beneficiary()),
-        None => match present.as_ref().filter(|present| present.is_beneficiary(&given.1)) {
-            Some(present) => Some(present.before.details.beneficiary()),
-            None => resolve_beneficiary(ctx, registry, &given.1, &mut problems).await?,
-        },
+        None => resolve_beneficiary(ctx, registry, &given.1, &mut problems).await?,
     };
     let (Some(program), Some(beneficiary)) = (program, beneficiary) else { return Err(AppError::Invalid(problems)) };
     let program = match unseen("program") {
@@ -128,7 +126,11 @@ pub(super) async fn write(
         let (was, is) = (before.details.slot(), (program.id, beneficiary));
         for (field, is_same) in [("program", was.program == is.0), ("beneficiary", was.beneficiary == is.1)] {
             if !is_same {
-                problems.push(problem(field, "immutable", "it never changes: end this membership and create another"));
+                problems.push(FieldProblem::new(
+                    field,
+                    "immutable",
+                    "it never changes: end this membership and create another",
+                ));
             }
         }
         identifiers::check_kept(&before.details.identifiers, &draft.identifiers, &mut problems);
@@ -141,9 +143,7 @@ pub(super) async fn write(
     let status = details.status();
     let mut details = details.with(STATUS, status);
     check_dates(&mut details, present.as_ref(), today, &mut problems);
-    if !problems.is_empty() {
-        return Err(AppError::Invalid(problems));
-    }
+    AppError::check(&mut problems)?;
     let mut note = format!("status {}", status.name());
     let mut rests_on = Vec::new();
     if check_transition(present.as_ref(), status)? == Entry::Enrolled {
@@ -228,7 +228,7 @@ fn check_target(program: &Program, beneficiary: &SubjectReference, problems: &mu
             target.name(),
             target.record_kind()
         );
-        problems.push(problem("beneficiary", "wrong_target_type", &message));
+        problems.push(FieldProblem::new("beneficiary", "wrong_target_type", message));
     }
 }
 
@@ -258,11 +258,6 @@ async fn resolve_program(
     }
 }
 
-/// A problem of one field.
-pub(super) fn problem(field: &str, code: &'static str, message: &str) -> FieldProblem {
-    FieldProblem { field: field.to_owned(), code, message: message.to_owned() }
-}
-
 /// The fields that a new membership would have; one that does not say where it stands is a draft.
 fn fields_of(draft: &MembershipDraft) -> FieldSet {
     if draft.status() != MembershipStatus::Draft {
@@ -278,7 +273,9 @@ fn targets_of(draft: &MembershipDraft) -> Vec<String> {
     named.map(|reference| records::reference(reference.kind, &reference.id)).collect()
 }
 
-/// Somebody who enters a program: that it is open, and what its expression may look at, where that decides.
+/// What an enrolment rests on beside the membership itself: that the program is open, and what its expression may look at, where that decides.
+/// It holds when the membership is written, or the enrolment is decided again; so two programs that exclude each other never both take an
+/// individual whom two clients enrol at the same time.
 ///
 /// # Errors
 /// When the store fails.
@@ -469,7 +466,7 @@ pub(super) fn check_dates(
         let of_exit = [EXIT_DATE.tag(), EXIT_REASON.tag()];
         for field in of_exit.into_iter().filter(|field| details.value(*field).is_some()) {
             let message = format!("it goes with the status `exited`, not with `{}`", status.name());
-            problems.push(problem(name_of(field), "contradiction", &message));
+            problems.push(FieldProblem::new(name_of(field), "contradiction", message));
         }
     }
     if let (Some(since), Some(until)) = (details.get(ENROLLMENT_DATE), details.get(EXIT_DATE))
@@ -477,7 +474,7 @@ pub(super) fn check_dates(
         && are_told
     {
         let message = "the day of leaving lies before the day of enrolment";
-        problems.push(problem(name_of(EXIT_DATE.tag()), "invalid_date", message));
+        problems.push(FieldProblem::new(name_of(EXIT_DATE.tag()), "invalid_date", message));
     }
 }
 

@@ -124,10 +124,10 @@ impl Parameters {
     ///
     /// # Errors
     /// 400 for any other, naming them.
-    pub fn word<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, ApiError> {
+    pub fn word<T: Clone>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, ApiError> {
         let Some(text) = self.one(name)? else { return Ok(None) };
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
-            return Ok(Some(*value));
+            return Ok(Some(value.clone()));
         }
         let known: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
         Err(Problem::malformed(format!("the parameter `{name}` is one of {}", known.join(", "))).into())
