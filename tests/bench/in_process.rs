@@ -41,8 +41,8 @@ pub fn open(register: &Register, change: impl FnOnce(&mut Config)) -> Result<Ope
     config.plugins.allow_unsigned = true;
     change(&mut config);
     let compile_in = CompileIn::Child { program: program()?, bounds: CompileBounds::default() };
-    let options = AppOptions::new(register.folder.join("data")).with_plugins_dir(Some(artifacts()?.join("plugins")));
-    let options = options.with_compile_in(compile_in);
+    let plugins_dir = Some(artifacts()?.join("plugins"));
+    let options = AppOptions { plugins_dir, compile_in, ..AppOptions::new(register.folder.join("data")) };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| error.to_string())?;
     let app = runtime.block_on(App::open(config, options)).map_err(|error| error.to_string())?;

@@ -1,11 +1,10 @@
-//! Whose word is taken for it that a distant server is the one that was meant.
+//! Certificates that the program trusts where it is a client: of a server that it administers, of a collector.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
-
-use crate::cli::CliError;
 
 /// Where systems keep the certificates of the authorities that they trust.
 const SYSTEM_FILES: [&str; 4] = [
@@ -15,19 +14,25 @@ const SYSTEM_FILES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
+/// Why no certificates are trusted.
+#[derive(Debug)]
+pub(crate) enum TrustError {
+    /// No file was named, and the system has none.
+    NoFile,
+    /// The file cannot be read.
+    Unreadable(PathBuf, io::Error),
+    /// There is no certificate in the file.
+    NoCertificate(PathBuf),
+}
+
 /// Trusts the certificates in that file, or else those that this system trusts.
 ///
 /// # Errors
 /// When there is no such file, or no certificate in it.
-pub fn trust(file: Option<&Path>) -> Result<TlsConfig, CliError> {
+pub(crate) fn trust(file: Option<&Path>) -> Result<TlsConfig, TrustError> {
     let system = || SYSTEM_FILES.iter().map(Path::new).find(|file| file.is_file());
-    let Some(file) = file.or_else(system) else {
-        return Err(CliError::usage(
-            "this system has no file of certificates that it trusts: name one with --admin-ca FILE",
-        ));
-    };
-    let shown = file.display();
-    let pem = std::fs::read(file).map_err(|error| CliError::cannot_read(file, &error))?;
+    let file = file.or_else(system).ok_or(TrustError::NoFile)?;
+    let pem = std::fs::read(file).map_err(|error| TrustError::Unreadable(file.to_owned(), error))?;
     let certificates: Vec<Certificate<'static>> = parse_pem(&pem)
         .filter_map(|item| match item {
             Ok(PemItem::Certificate(certificate)) => Some(certificate),
@@ -36,7 +41,7 @@ pub fn trust(file: Option<&Path>) -> Result<TlsConfig, CliError> {
         })
         .collect();
     if certificates.is_empty() {
-        return Err(CliError::input(format!("there is no certificate in `{shown}`; a PEM file is needed")));
+        return Err(TrustError::NoCertificate(file.to_owned()));
     }
     Ok(TlsConfig::builder()
         .root_certs(RootCerts::new_with_certs(&certificates))

@@ -7,9 +7,13 @@ use jiff::civil::Date;
 
 use daftar_auth::limits::common::{CommonCounts, OfDay, OfMinute, OfWindow, Wanted};
 use daftar_auth::limits::day::DayCounts;
+use daftar_domain::code::{Code, Namespace};
 use daftar_domain::error::Cause;
+use daftar_domain::manifest::PluginName;
+use daftar_sandbox::{PluginHost, PluginLibrary};
 use daftar_store::Store;
 use daftar_store::shared::{Lease, Shared, Take};
+use daftar_vocabulary::{CallingThread, OpenAnswer, OpenPacks, PackOrigin};
 
 /// What the names of these counters begin with.
 const PREFIX: &str = "limit/";
@@ -83,6 +87,34 @@ impl CommonCounts for CommonStoredCounts {
     async fn forget_before(&self, day: Date) -> Result<(), Cause> {
         self.shared.forget_full_minutes().await?;
         self.days.forget_before(day).await
+    }
+}
+
+/// Asks the installed pack that a vocabulary came from, and no other version of it.
+pub struct InstalledPacks {
+    /// Runs it.
+    pub host: Arc<PluginHost>,
+    /// Has it.
+    pub library: Arc<PluginLibrary>,
+}
+
+impl OpenPacks for InstalledPacks {
+    fn resolve(
+        &self,
+        pack: &PackOrigin,
+        namespace: &Namespace,
+        codes: &[Code],
+        thread: CallingThread,
+    ) -> Result<Vec<OpenAnswer>, String> {
+        let name = PluginName::parse(&pack.plugin).map_err(|error| error.to_string())?;
+        let current = self.library.current();
+        let installed = current.get(&name).filter(|installed| installed.loaded().digest().to_string() == pack.digest);
+        let installed = installed.ok_or_else(|| format!("`{name}` was replaced or removed meanwhile"))?;
+        let answers = match thread {
+            CallingThread::MayWait => self.host.resolve_codes(installed, namespace, codes),
+            CallingThread::Sandbox => self.host.resolve_codes_here(installed, namespace, codes),
+        };
+        answers.map_err(|error| error.to_string())
     }
 }
 

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::field::{Form, Path, form, nearest};
+use super::value::Writing;
 use super::{Column, ConstantFile, Household, HouseholdFile, Mapping, MappingFile, empty_cell};
-use crate::cli::table::field::{Form, form, nearest};
-use crate::cli::table::path::Path;
-use crate::cli::table::value::Writing;
 use daftar_domain::record::RecordKind;
 
 /// How many columns are named in a message.
@@ -149,7 +148,7 @@ impl<'h> Fitting<'h> {
     fn form(&mut self, kind: RecordKind, path: &Path, writing: &Writing) -> Option<Form> {
         let known = form(kind, path);
         match (known, writing.form) {
-            (Ok(Form::Text), Some(named)) if path.shape().starts_with("extension.") => Some(named.form()),
+            (Ok(Form::Text), Some(named)) if path.shape().starts_with("extension.") => Some(named),
             (Ok(_), Some(_)) => {
                 self.problems
                     .push(format!("`as` is for fields of `extension` alone: what `{}` is, is known", path.as_str()));
