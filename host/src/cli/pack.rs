@@ -93,7 +93,7 @@ fn told(global: &GlobalArgs, errors: &PackErrors) -> CliError {
     }
     let problem = |problem: &PackProblem| {
         let file = (!problem.file.is_empty()).then_some(&problem.file);
-        json!({"file": file, "line": problem.line, "code": problem.code, "message": problem.kind.to_string()})
+        json!({"file": file, "line": problem.line, "code": problem.code, "message": problem.reason})
     };
     let problems: Vec<Value> = errors.problems().iter().map(problem).collect();
     let count = problems.len().saturating_add(errors.left_out());
