@@ -148,9 +148,9 @@ impl Compiler {
         Ok(Fresh { compiled, code: self.cache.is_some().then_some(code) })
     }
 
-    /// Keeps the code of an installed plugin.
-    pub fn keep(&self, engine: &Engine, digest: Digest, code: &MachineCode) {
-        if let Some(cache) = &self.cache {
+    /// Keeps the code of an installed plugin, if it is not kept yet.
+    pub fn keep(&self, engine: &Engine, digest: Digest, code: Option<&MachineCode>) {
+        if let (Some(cache), Some(code)) = (&self.cache, code) {
             cache.put(engine, digest, &code.0);
         }
     }

@@ -6,6 +6,32 @@
 //! **Invariant:** beside `daftar-pack-tools`, this is the only crate that names wasmtime; everyone else sees traits over domain types.
 //! **Invariant:** a plugin can call what is linked for its kind and nothing else, and that is `log`.
 
+/// Makes an enumeration whose cases have stable names: they appear in scripts, metrics and messages.
+macro_rules! named {
+    ($(#[$of:meta])* pub enum $kind:ident { $($(#[$about:meta])* $case:ident = $name:literal),+ $(,)? }) => {
+        $(#[$of])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $kind { $($(#[$about])* $case),+ }
+
+        impl $kind {
+            /// Every case, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$case),+];
+
+            /// Its stable name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$case => $name),+ }
+            }
+        }
+
+        impl std::fmt::Display for $kind {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str(self.name())
+            }
+        }
+    };
+}
+
 mod bindings;
 mod breaker;
 mod compile;
@@ -36,7 +62,7 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -159,7 +185,7 @@ impl PluginHost {
         let plugin = installed.loaded().clone();
         let name = plugin.manifest().name.clone();
         let engine = self.engine.clone();
-        let read = move || match plugin.linked() {
+        let read = move || match &plugin.linked {
             Linked::Pack(pack) => contents::read(&plugin, pack, &engine).map_err(|fault| {
                 // Nothing of this comes from a caller.
                 rule::report_own_fault(&plugin, &fault);
@@ -241,7 +267,7 @@ impl PluginHost {
     /// Compiles and links a package that is installed.
     fn load(&self, package: &Package) -> Result<LoadedPlugin, InstallError> {
         let (loaded, code) = self.load_new(package)?;
-        self.keep_code_of(package.digest(), code.as_ref());
+        self.compiler.keep(self.engine.wasmtime(), package.digest(), code.as_ref());
         Ok(loaded)
     }
 
@@ -270,11 +296,6 @@ impl PluginHost {
         Watch { clock: self.settings.clock.clone(), durations: self.settings.recorder.of(&manifest.name) }
     }
 
-    /// Ends a compilation that is going on, and lets none begin.
-    fn stop_compiling(&self) {
-        self.compiler.stop();
-    }
-
     /// Calls a plugin for the first time, on a plugin thread.
     fn try_out(&self, plugin: &Arc<LoadedPlugin>) -> Result<Option<PackContents>, InstallError> {
         let (tried, engine) = (plugin.clone(), self.engine.clone());
@@ -293,8 +314,8 @@ impl PluginHost {
         cancellation: Cancellation,
         task: RuleTask,
     ) -> Result<(), EngineError> {
-        let (stats, name) = (plugin.stats().clone(), plugin.manifest().name.clone());
-        let admission = plugin.breaker().admit().map_err(|aside| {
+        let (stats, name) = (plugin.stats.clone(), plugin.manifest().name.clone());
+        let admission = plugin.breaker.admit().map_err(|aside| {
             stats.record_rejected();
             EngineError::set_aside(&name, aside)
         })?;
@@ -310,7 +331,7 @@ impl PluginHost {
         };
         let job = move || {
             let _admitted = admitted;
-            let Linked::Engine(linked) = plugin.linked() else { return task(Err(EngineError::NoEngine)) };
+            let Linked::Engine(linked) = &plugin.linked else { return task(Err(EngineError::NoEngine)) };
             if let Admission::Trial(trial) = admission
                 && let Err(aside) = rule::tried_again(trial, &plugin, || rule::try_out(&plugin, linked, &engine))
             {
@@ -343,23 +364,6 @@ impl PluginHost {
     #[must_use]
     pub fn pool_usage(&self) -> PoolUsage {
         self.pool.usage()
-    }
-
-    /// Keeps the compiled code of an installed plugin, if it is not kept yet.
-    fn keep_code_of(&self, digest: Digest, code: Option<&MachineCode>) {
-        if let Some(code) = code {
-            self.compiler.keep(self.engine.wasmtime(), digest, code);
-        }
-    }
-
-    /// Forgets the compiled code of all plugins but those with these digests. Only for whoever holds the folders alone.
-    fn keep_code_only_of(&self, digests: &BTreeSet<Digest>) {
-        self.compiler.keep_only(digests);
-    }
-
-    /// Forgets the compiled code of a plugin that is no longer installed.
-    fn forget_code_of(&self, digest: Digest) {
-        self.compiler.forget(digest);
     }
 }
 

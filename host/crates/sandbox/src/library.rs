@@ -30,7 +30,8 @@ pub use self::folder::is_in_use;
 pub(super) use self::folder::{InstalledFile, installed_files};
 use self::folder::{file_of, load_recorded, locked};
 pub use self::offer::{Accept, Downgrade, PluginOffer, Prepared};
-use self::records::{Record, Records};
+pub use self::records::RecordedPlugin;
+use self::records::Records;
 pub use self::set::{InstalledPlugin, PluginSet};
 pub use self::sync::{SyncReport, SyncedFile};
 use super::PluginHost;
@@ -41,24 +42,9 @@ use super::package::{Candidate, Digest};
 use super::pool::Priority;
 use super::signature::{Signer, UnsignedPlugins};
 use daftar_domain::context::Cancellation;
-use daftar_domain::manifest::{PluginKind, PluginManifest, PluginName, PluginVersion};
+use daftar_domain::manifest::{PluginKind, PluginManifest, PluginName};
 
 const LIST_FILE: &str = "installed.json";
-
-/// What the list of installed plugins says of one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordedPlugin {
-    /// Its version.
-    pub version: PluginVersion,
-    /// What it is for.
-    pub kind: PluginKind,
-    /// Digest of its file.
-    pub digest: Digest,
-    /// Who vouched for it.
-    pub signer: Signer,
-    /// When it was installed.
-    pub installed_at: Timestamp,
-}
 
 /// Why the folder of installed plugins cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -129,7 +115,7 @@ impl PluginLibrary {
     /// Removes the compiled code of plugins that are not installed. Done once those of a folder are: their code may be there already, as after
     /// a restore.
     pub fn forget_unused_code(&self) {
-        self.host.keep_code_only_of(&self.lock().installed.values().map(|record| record.digest).collect());
+        self.host.compiler.keep_only(&self.lock().installed.values().map(|record| record.digest).collect());
     }
 
     /// The plugins installed now. The set never changes; ask again to see changes.
@@ -161,20 +147,12 @@ impl PluginLibrary {
     /// What the list says of an installed plugin, also of one that could not be loaded.
     #[must_use]
     pub fn recorded(&self, name: &PluginName) -> Option<RecordedPlugin> {
-        let records = self.lock();
-        let record = records.installed.get(name)?;
-        Some(RecordedPlugin {
-            version: record.version,
-            kind: record.kind,
-            digest: record.digest,
-            signer: record.signer,
-            installed_at: record.installed_at,
-        })
+        self.lock().installed.get(name).cloned()
     }
 
     /// Ends a compilation that is going on, and lets none begin: the server stops.
     pub fn stop_compiling(&self) {
-        self.host.stop_compiling();
+        self.host.compiler.stop();
     }
 
     /// The plugins removed by hand.
@@ -234,7 +212,7 @@ impl PluginLibrary {
     pub fn commit(&self, mut prepared: Prepared, now: Timestamp) -> Result<InstalledPlugin, InstallError> {
         let code = prepared.code.take();
         let installed = self.record(prepared, now)?;
-        self.host.keep_code_of(installed.loaded().digest(), code.as_ref());
+        self.host.compiler.keep(self.host.engine.wasmtime(), installed.loaded().digest(), code.as_ref());
         Ok(installed)
     }
 
@@ -318,7 +296,7 @@ impl PluginLibrary {
     }
 
     /// Removes files that the list does not name: of the plugin that has just gone, and of installs that a crash ended.
-    fn sweep(&self, records: &Records, gone: Option<Record>) {
+    fn sweep(&self, records: &Records, gone: Option<RecordedPlugin>) {
         let kept: Vec<_> = records.installed.values().map(|record| self.path_of(record.digest)).collect();
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
@@ -329,7 +307,7 @@ impl PluginLibrary {
             }
         }
         if let Some(gone) = gone.filter(|gone| !kept.contains(&self.path_of(gone.digest))) {
-            self.host.forget_code_of(gone.digest);
+            self.host.compiler.forget(gone.digest);
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::compile::CodeCache;
 use super::engine::compiling_engine;
-use super::library::{InstalledFile, installed_files};
+use super::library::{InstalledFile, RecordedPlugin, installed_files};
 use super::package::{Candidate, Digest};
 use super::signature::{SignatureProblem, Signer, TrustPolicy, UnsignedPlugins};
 use super::wit::InterfaceVersion;
@@ -61,7 +61,7 @@ pub fn look_at_installed(
     let engine = compiling_engine().ok();
     let look = |installed: InstalledFile| {
         let not_vouched_for = not_vouched_for(&installed, trust);
-        let InstalledFile { name, kind, digest, bytes, .. } = installed;
+        let InstalledFile { name, record: RecordedPlugin { kind, digest, .. }, bytes } = installed;
         let is_kept = engine.as_ref().is_some_and(|engine| CodeCache::is_kept(code_folder, engine, digest));
         PluginLook {
             file: file_state(digest, bytes),
@@ -108,7 +108,7 @@ pub fn spoken_versions() -> Vec<String> {
 /// Why the policy of now does not accept a plugin that was installed; one that another release of this program brought, or that an
 /// administrator installed as unsigned, is named too.
 fn not_vouched_for(installed: &InstalledFile, trust: &TrustPolicy) -> Option<String> {
-    let InstalledFile { name, kind, digest, signer, signature, bytes, .. } = installed;
+    let InstalledFile { name, record: RecordedPlugin { kind, digest, signer, signature, .. }, bytes } = installed;
     // A signature is of a file: where that is another one or is not there, only what is said without it can be told.
     let is_there = bytes.as_ref().is_ok_and(|bytes| Digest::of(bytes) == *digest);
     let (bytes, signature) = match bytes {

@@ -85,11 +85,11 @@ struct Admitted {
 
 impl Admitted {
     fn to(plugin: &LoadedPlugin) -> Result<Self, ResolveError> {
-        let admission = plugin.breaker().admit().map_err(|aside| {
-            plugin.stats().record_rejected();
+        let admission = plugin.breaker.admit().map_err(|aside| {
+            plugin.stats.record_rejected();
             ResolveError::set_aside(aside)
         })?;
-        let counted = plugin.stats().admit_request(plugin.limits().concurrent_requests).ok_or(ResolveError::Busy)?;
+        let counted = plugin.stats.admit_request(plugin.limits().concurrent_requests).ok_or(ResolveError::Busy)?;
         Ok(Self { admission, _counted: counted })
     }
 }
@@ -102,7 +102,7 @@ fn ask(
     namespace: &Namespace,
     codes: &[Code],
 ) -> Result<Vec<CodeAnswer>, ResolveError> {
-    let Linked::Pack(pack) = plugin.linked() else { return Err(ResolveError::NoPack) };
+    let Linked::Pack(pack) = &plugin.linked else { return Err(ResolveError::NoPack) };
     let try_out = || contents::describe(plugin, pack, engine).map(drop);
     if let Admission::Trial(trial) = admitted.admission {
         rule::tried_again(trial, plugin, try_out).map_err(ResolveError::set_aside)?;

@@ -217,7 +217,7 @@ fn started(
 
 /// Counts a fault that no caller can have caused.
 pub(super) fn report_own_fault(plugin: &LoadedPlugin, fault: &PluginFault) {
-    if plugin.breaker().record_fault() {
+    if plugin.breaker.record_fault() {
         tracing::error!(
             plugin.name = %fault.plugin, plugin.fault = fault.kind.name(),
             "a plugin keeps failing by itself, it is set aside for a while"
@@ -253,7 +253,7 @@ pub(super) fn tried_again(
 /// Asks a plugin that failed under a caller's input something of the host's own: only if it fails at that, too, it is the plugin
 /// that is broken and not the input.
 pub(super) fn check(plugin: &LoadedPlugin, try_out: impl FnOnce() -> Result<(), PluginFault>) {
-    if plugin.breaker().should_check()
+    if plugin.breaker.should_check()
         && let Err(fault) = try_out()
         && fault.blame == Blame::Guest
     {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
+use tracing::Level;
 
 use crate::HostClock;
 use daftar_domain::manifest::{PluginManifest, PluginName, PluginVersion};
@@ -20,16 +21,6 @@ const LINES_PER_S: i64 = 2;
 
 /// The longest message that is written, in bytes.
 const MESSAGE_BYTES_MAX: usize = 1_000;
-
-/// How much a line matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LogLevel {
-    Trace,
-    Debug,
-    Info,
-    Warn,
-    Error,
-}
 
 /// Writes the lines of one plugin.
 #[derive(Debug)]
@@ -51,7 +42,7 @@ impl PluginLog {
     }
 
     /// Writes a line, or counts it.
-    pub fn write(&self, level: LogLevel, message: &str) {
+    pub fn write(&self, level: Level, message: &str) {
         if !is_wanted(level) {
             return;
         }
@@ -76,11 +67,11 @@ impl PluginLog {
             };
         }
         match level {
-            LogLevel::Trace => written_as!(trace),
-            LogLevel::Debug => written_as!(debug),
-            LogLevel::Info => written_as!(info),
-            LogLevel::Warn => written_as!(warn),
-            LogLevel::Error => written_as!(error),
+            Level::TRACE => written_as!(trace),
+            Level::DEBUG => written_as!(debug),
+            Level::INFO => written_as!(info),
+            Level::WARN => written_as!(warn),
+            Level::ERROR => written_as!(error),
         }
     }
 
@@ -96,13 +87,13 @@ impl PluginLog {
 }
 
 /// Whether the operator wants lines of that level at all; others cost a plugin nothing.
-fn is_wanted(level: LogLevel) -> bool {
+fn is_wanted(level: Level) -> bool {
     match level {
-        LogLevel::Trace => tracing::enabled!(tracing::Level::TRACE),
-        LogLevel::Debug => tracing::enabled!(tracing::Level::DEBUG),
-        LogLevel::Info => tracing::enabled!(tracing::Level::INFO),
-        LogLevel::Warn => tracing::enabled!(tracing::Level::WARN),
-        LogLevel::Error => tracing::enabled!(tracing::Level::ERROR),
+        Level::TRACE => tracing::enabled!(Level::TRACE),
+        Level::DEBUG => tracing::enabled!(Level::DEBUG),
+        Level::INFO => tracing::enabled!(Level::INFO),
+        Level::WARN => tracing::enabled!(Level::WARN),
+        Level::ERROR => tracing::enabled!(Level::ERROR),
     }
 }
 

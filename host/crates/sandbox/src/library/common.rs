@@ -7,7 +7,7 @@ use std::io;
 
 use jiff::Timestamp;
 
-use super::records::{Record, Records};
+use super::records::{RecordedPlugin, Records};
 use super::{PluginLibrary, Prepared};
 use crate::package::Digest;
 use daftar_domain::manifest::PluginName;
@@ -91,7 +91,7 @@ impl PluginLibrary {
     #[must_use]
     pub fn wanted(&self, common: &CommonPlugins) -> Vec<WantedPlugin> {
         let current = self.current();
-        let is_here = |name: &PluginName, record: &Record| {
+        let is_here = |name: &PluginName, record: &RecordedPlugin| {
             current.get(name).is_some_and(|installed| installed.loaded().digest() == record.digest)
         };
         let absent = common.records.installed.iter().filter(|(name, record)| !is_here(name, record));
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_list_reads_back_with_the_signatures_of_what_it_names() {
-        let record = Record {
+        let record = RecordedPlugin {
             version: PluginVersion::new(1, 2, 3),
             kind: PluginKind::VocabularyPack,
             digest: Digest::of(b"gender"),

@@ -5,14 +5,14 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::records::{Record, Records};
+use super::records::{RecordedPlugin, Records};
 use super::{InstalledPlugin, LIST_FILE, LibraryError};
 use crate::PluginHost;
 use crate::files::FolderError;
 use crate::install::{InstallError, InstallStep};
 use crate::package::{Candidate, Digest, PACKAGE_BYTES_MAX, check_size};
 use crate::signature::{Signer, UnsignedPlugins};
-use daftar_domain::manifest::{PluginKind, PluginName};
+use daftar_domain::manifest::PluginName;
 
 const LOCK_FILE: &str = "lock";
 
@@ -31,12 +31,7 @@ pub fn is_in_use(folder: &Path) -> bool {
 /// A plugin that the list names, with its file as it is now.
 pub(crate) struct InstalledFile {
     pub name: PluginName,
-    pub kind: PluginKind,
-    /// Of what was installed.
-    pub digest: Digest,
-    pub signer: Signer,
-    /// The line of the `.sig` file that came with it.
-    pub signature: Option<String>,
+    pub record: RecordedPlugin,
     /// The file, or why it cannot be read.
     pub bytes: Result<Vec<u8>, String>,
 }
@@ -47,13 +42,10 @@ pub(crate) struct InstalledFile {
 /// The list cannot be read.
 pub(crate) fn installed_files(folder: &Path) -> io::Result<Vec<InstalledFile>> {
     let records = Records::read(&folder.join(LIST_FILE))?;
-    let read = |(name, record): (PluginName, Record)| InstalledFile {
-        name,
-        kind: record.kind,
-        digest: record.digest,
-        signer: record.signer,
-        signature: record.signature,
+    let read = |(name, record): (PluginName, RecordedPlugin)| InstalledFile {
         bytes: read_file(&file_of(folder, record.digest)).map_err(|error| error.reason),
+        name,
+        record,
     };
     Ok(records.installed.into_iter().map(read).collect())
 }
@@ -74,7 +66,7 @@ pub(super) fn load_recorded(
     host: &PluginHost,
     folder: &Path,
     name: &PluginName,
-    record: &Record,
+    record: &RecordedPlugin,
 ) -> Result<InstalledPlugin, InstallError> {
     let (candidate, signer) = match record.signer {
         Signer::Unrecorded => judged(host, folder, name, record)?,
@@ -90,7 +82,7 @@ pub(super) fn judged(
     host: &PluginHost,
     folder: &Path,
     name: &PluginName,
-    record: &Record,
+    record: &RecordedPlugin,
 ) -> Result<(Candidate, Signer), InstallError> {
     let candidate = read_recorded(folder, name, record)?;
     let unsigned = if record.is_excused { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused };
@@ -99,7 +91,7 @@ pub(super) fn judged(
 }
 
 /// The file of a plugin that the list names, if it is the one that was installed.
-fn read_recorded(folder: &Path, name: &PluginName, record: &Record) -> Result<Candidate, InstallError> {
+fn read_recorded(folder: &Path, name: &PluginName, record: &RecordedPlugin) -> Result<Candidate, InstallError> {
     let named = |error: InstallError| InstallError { plugin: Some(name.clone()), ..error };
     let bytes = read_file(&file_of(folder, record.digest)).map_err(named)?;
     let digest = Digest::of(&bytes);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::records::Record;
+use super::records::RecordedPlugin;
 use crate::install::{InstallError, InstallStep, LoadedPlugin};
 use crate::package::Digest;
 use crate::signature::{Signer, UnsignedPlugins};
@@ -80,9 +80,9 @@ impl Prepared {
     }
 
     /// What the list of installed plugins records of it.
-    pub(super) fn record(&self, now: Timestamp) -> Record {
+    pub(super) fn record(&self, now: Timestamp) -> RecordedPlugin {
         let manifest = self.manifest();
-        Record {
+        RecordedPlugin {
             version: manifest.version,
             kind: manifest.kind,
             digest: self.digest(),

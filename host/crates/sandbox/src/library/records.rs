@@ -21,22 +21,27 @@ const FORMAT: u32 = 1;
 /// What is installed, and what was removed on purpose.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Records {
-    pub installed: BTreeMap<PluginName, Record>,
+    pub installed: BTreeMap<PluginName, RecordedPlugin>,
     /// Removed by hand: not to be installed again from a folder of plugins.
     pub removed: BTreeSet<PluginName>,
 }
 
-/// One installed plugin.
+/// What the list of installed plugins says of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Record {
+pub struct RecordedPlugin {
+    /// Its version.
     pub version: PluginVersion,
+    /// What it is for.
     pub kind: PluginKind,
+    /// Digest of its file.
     pub digest: Digest,
+    /// The signer when it was installed.
     pub signer: Signer,
     /// The line of the `.sig` file that came with it, so that it can be judged again.
     pub signature: Option<String>,
     /// Whether an administrator installed it here as unsigned, by `--allow-unsigned`.
     pub is_excused: bool,
+    /// When it was installed.
     pub installed_at: Timestamp,
 }
 
@@ -95,7 +100,7 @@ impl Records {
         let mut records = Self { installed: BTreeMap::new(), removed: stored.removed.into_iter().collect() };
         for from in stored.installed {
             let name = from.name.clone();
-            if records.installed.insert(from.name.clone(), Record::try_from(from)?).is_some() {
+            if records.installed.insert(from.name.clone(), RecordedPlugin::try_from(from)?).is_some() {
                 return Err(io::Error::other(format!("`{name}` occurs twice")));
             }
         }
@@ -134,7 +139,7 @@ impl Records {
     }
 }
 
-impl TryFrom<StoredRecord> for Record {
+impl TryFrom<StoredRecord> for RecordedPlugin {
     type Error = io::Error;
 
     fn try_from(from: StoredRecord) -> io::Result<Self> {
@@ -167,7 +172,7 @@ mod tests {
     use super::*;
 
     fn records(signer: Signer) -> Records {
-        let record = Record {
+        let record = RecordedPlugin {
             version: PluginVersion::new(1, 2, 3),
             kind: PluginKind::VocabularyPack,
             digest: Digest::of(b"gender"),

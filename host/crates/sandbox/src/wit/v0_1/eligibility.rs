@@ -7,13 +7,12 @@
 mod tests;
 
 use wasmtime::Store;
-use wasmtime::component::{InstancePre, ResourceAny};
+use wasmtime::component::InstancePre;
 
-pub(in crate::wit) use super::eligibility_input::{batch_bytes, bindings_bytes};
-use super::eligibility_input::{with_batch, with_bindings, with_schema};
+use super::eligibility_input::{batch_bytes, bindings_bytes, with_batch, with_bindings, with_schema};
 use super::explanation::{explanation, rule_summary};
 use crate::bindings::engine as generated;
-use crate::bindings::engine::daftar::plugin::{columns as wire_columns, schema as wire_schema};
+use crate::bindings::engine::daftar::plugin::schema as wire_schema;
 use crate::bindings::engine::exports::daftar::plugin::eligibility as wire;
 use crate::fault::excerpt;
 use crate::sandbox::{CallError, HostState};
@@ -66,7 +65,22 @@ impl Rules {
         schema: &Schema,
     ) -> Result<Result<RuleHandle, Vec<Diagnostic>>, CallError> {
         store.data().give("the expression", expression.len())?;
-        compiled(expression, schema, |schema| Ok(self.exports().call_compile(store, expression, schema)?))
+        if expression.len() > EXPRESSION_BYTES_MAX {
+            let bytes = expression.len();
+            return Err(CallError::RefusedInput(format!(
+                "the expression has {bytes} bytes; at most {EXPRESSION_BYTES_MAX} are given"
+            )));
+        }
+        let refused = match with_schema(schema, |schema| self.exports().call_compile(store, expression, schema))? {
+            Ok(rule) => return Ok(Ok(RuleHandle(rule))),
+            Err(diagnostics) => diagnostics,
+        };
+        let place = || "compile".to_owned();
+        let diagnostics = list(refused, DIAGNOSTICS_MAX, &place, diagnostic)?;
+        if !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+            return Err(invalid(&place, "the expression was refused without an error"));
+        }
+        Ok(Err(diagnostics))
     }
 
     /// The fields that a rule reads, each of them one of `schema`.
@@ -76,18 +90,46 @@ impl Rules {
         rule: RuleHandle,
         schema: &Schema,
     ) -> Result<Vec<Reference>, CallError> {
-        let answer = self.exports().rule().call_references(store, rule.0)?;
-        references(answer.into_iter().map(Reference::from).collect(), schema)
+        let place = || "references".to_owned();
+        list(self.exports().rule().call_references(store, rule.0)?, REFERENCES_MAX, &place, |from| {
+            let wire::Reference { space: rows, path, needs_texts, line, column, length } = from;
+            let reference = Reference { space: space(rows), path, needs_texts, line, column, length };
+            // What is not in the schema may be something that the client must not see. An empty path reads no field, only
+            // which members or memberships there are.
+            let is_empty = reference.path.is_empty() && reference.space != RowSpace::Me;
+            let mut fields = schema.fields.iter().filter(|field| field.space == reference.space);
+            let is_known = fields.any(|field| is_empty || field.path == reference.path);
+            if !is_known {
+                let (root, path) = (reference.space.name(), excerpt(&reference.path));
+                return Err(invalid(&place, format_args!("`{root}.{path}` is not a field of the schema")));
+            }
+            Ok(reference)
+        })
     }
 
     /// What a rule asks about codes.
     pub fn questions(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<Vec<PlacedQuestion>, CallError> {
-        questions(self.exports().rule().call_questions(store, rule.0)?)
+        let place = || "questions".to_owned();
+        list(self.exports().rule().call_questions(store, rule.0)?, QUESTIONS_MAX, &place, |from| {
+            let asked = |subject: String| filled(subject, LINE_BYTES_MAX, &place);
+            let question = match from.question {
+                wire::Question::InGroup(name) => Question::InGroup(asked(name)?),
+                wire::Question::DescendsFrom(uri) => Question::DescendsFrom(asked(uri)?),
+                wire::Question::Code(uri) => Question::Code(asked(uri)?),
+            };
+            Ok(PlacedQuestion { question, line: from.line, column: from.column, length: from.length })
+        })
     }
 
     /// What is doubtful about a rule.
     pub fn warnings(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<Vec<Diagnostic>, CallError> {
-        warnings(self.exports().rule().call_warnings(store, rule.0)?)
+        let place = || "warnings".to_owned();
+        let answer = self.exports().rule().call_warnings(store, rule.0)?;
+        let warnings = list(answer, DIAGNOSTICS_MAX, &place, diagnostic)?;
+        if warnings.iter().any(|warning| warning.severity != Severity::Warning) {
+            return Err(invalid(&place, "a rule that compiled has an error"));
+        }
+        Ok(warnings)
     }
 
     /// The type of a rule's value and what it costs.
@@ -98,7 +140,16 @@ impl Rules {
     /// Answers a rule's questions.
     pub fn bind(&self, store: &mut Store<HostState>, rule: RuleHandle, bindings: &Bindings) -> Result<(), CallError> {
         store.data().give("the bindings", bindings_bytes(bindings))?;
-        bound(bindings, |bindings| Ok(self.exports().rule().call_bind(store, rule.0, bindings)?))
+        let bound =
+            with_bindings(bindings, |bindings| Ok(self.exports().rule().call_bind(store, rule.0, bindings)?))?;
+        bound.map_err(|error| {
+            CallError::RefusedInput(match error {
+                wire::BindError::WrongAnswerCount => "bind: not one answer for each question".to_owned(),
+                wire::BindError::WrongAnswerKind(index) => {
+                    format!("bind: the answer at {index} is not of the kind that its question asks for")
+                }
+            })
+        })
     }
 
     /// Evaluates a batch. What comes back has one outcome for each row.
@@ -109,10 +160,10 @@ impl Rules {
         batch: &Batch,
     ) -> Result<Answered<Outcomes>, CallError> {
         store.data().give("the batch", batch_bytes(batch))?;
-        evaluated(batch, |batch| {
-            let answer = self.exports().rule().call_evaluate(store, rule.0, batch)?;
-            Ok(answer.map_err(Refusal::from))
-        })
+        match with_batch(batch, |batch| Ok(self.exports().rule().call_evaluate(store, rule.0, batch)?))? {
+            Ok(answered) => outcomes(answered, batch.rows).map(Answered::Answer),
+            Err(refusal) => refused("evaluate", refusal),
+        }
     }
 
     /// How the outcome of one row comes about.
@@ -133,7 +184,7 @@ impl Rules {
             Ok(None) => {
                 Err(invalid(&|| "explain".to_owned(), format_args!("no explanation of row {row}, which there is")))
             }
-            Err(error) => refused("explain", error.into()),
+            Err(refusal) => refused("explain", refusal),
         }
     }
 
@@ -142,136 +193,19 @@ impl Rules {
     }
 }
 
-/// Puts an expression to an engine by `call`, and reads what it answers.
-pub(in crate::wit) fn compiled(
-    expression: &str,
-    schema: &Schema,
-    call: impl FnOnce(wire_schema::RegistrySchema<'_>) -> Result<Result<ResourceAny, Vec<wire::Diagnostic>>, CallError>,
-) -> Result<Result<RuleHandle, Vec<Diagnostic>>, CallError> {
-    if expression.len() > EXPRESSION_BYTES_MAX {
-        let reason = format!("the expression has {} bytes; at most {EXPRESSION_BYTES_MAX} are given", expression.len());
-        return Err(CallError::RefusedInput(reason));
-    }
-    let refused = match with_schema(schema, call)? {
-        Ok(rule) => return Ok(Ok(RuleHandle(rule))),
-        Err(diagnostics) => diagnostics,
-    };
-    let place = || "compile".to_owned();
-    let diagnostics = list(refused, DIAGNOSTICS_MAX, &place, diagnostic)?;
-    if !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
-        return Err(invalid(&place, "the expression was refused without an error"));
-    }
-    Ok(Err(diagnostics))
-}
-
-impl From<wire::Reference> for Reference {
-    fn from(from: wire::Reference) -> Self {
-        let wire::Reference { space: rows, path, needs_texts, line, column, length } = from;
-        Self { space: space(rows), path, needs_texts, line, column, length }
-    }
-}
-
-/// What a rule answered to `references`.
-pub(in crate::wit) fn references(answer: Vec<Reference>, schema: &Schema) -> Result<Vec<Reference>, CallError> {
-    let place = || "references".to_owned();
-    list(answer, REFERENCES_MAX, &place, |reference| {
-        // What is not in the schema may be something that the client must not see. An empty path reads no field, only
-        // which members or memberships there are.
-        let is_empty = reference.path.is_empty() && reference.space != RowSpace::Me;
-        let mut fields = schema.fields.iter().filter(|field| field.space == reference.space);
-        let is_known = fields.any(|field| is_empty || field.path == reference.path);
-        if !is_known {
-            let (root, path) = (reference.space.name(), excerpt(&reference.path));
-            return Err(invalid(&place, format_args!("`{root}.{path}` is not a field of the schema")));
-        }
-        Ok(reference)
-    })
-}
-
-/// What a rule answered to `questions`.
-pub(in crate::wit) fn questions(answer: Vec<wire::PlacedQuestion>) -> Result<Vec<PlacedQuestion>, CallError> {
-    let place = || "questions".to_owned();
-    list(answer, QUESTIONS_MAX, &place, |from| {
-        let asked = |subject: String| filled(subject, LINE_BYTES_MAX, &place);
-        let question = match from.question {
-            wire::Question::InGroup(name) => Question::InGroup(asked(name)?),
-            wire::Question::DescendsFrom(uri) => Question::DescendsFrom(asked(uri)?),
-            wire::Question::Code(uri) => Question::Code(asked(uri)?),
-        };
-        Ok(PlacedQuestion { question, line: from.line, column: from.column, length: from.length })
-    })
-}
-
-/// What a rule answered to `warnings`.
-pub(in crate::wit) fn warnings(answer: Vec<wire::Diagnostic>) -> Result<Vec<Diagnostic>, CallError> {
-    let place = || "warnings".to_owned();
-    let warnings = list(answer, DIAGNOSTICS_MAX, &place, diagnostic)?;
-    if warnings.iter().any(|warning| warning.severity != Severity::Warning) {
-        return Err(invalid(&place, "a rule that compiled has an error"));
-    }
-    Ok(warnings)
-}
-
-/// Answers a rule's questions by `call`.
-pub(in crate::wit) fn bound(
-    bindings: &Bindings,
-    call: impl FnOnce(wire::Bindings<'_>) -> Result<Result<(), wire::BindError>, CallError>,
-) -> Result<(), CallError> {
-    with_bindings(bindings, call)?.map_err(|error| {
-        CallError::RefusedInput(match error {
-            wire::BindError::WrongAnswerCount => "bind: not one answer for each question".to_owned(),
-            wire::BindError::WrongAnswerKind(index) => {
-                format!("bind: the answer at {index} is not of the kind that its question asks for")
-            }
-        })
-    })
-}
-
-/// Puts a batch to a rule by `call`, and reads its outcomes.
-pub(in crate::wit) fn evaluated(
-    batch: &Batch,
-    call: impl FnOnce(wire_columns::Batch<'_>) -> Result<Result<wire::Outcomes, Refusal>, CallError>,
-) -> Result<Answered<Outcomes>, CallError> {
-    match with_batch(batch, call)? {
-        Ok(answered) => outcomes(answered, batch.rows).map(Answered::Answer),
-        Err(refusal) => refused("evaluate", refusal),
-    }
-}
-
-/// Why a batch was refused, in any version's words.
-pub(in crate::wit) enum Refusal {
-    NotBound,
-    MissingColumn(String),
-    MalformedBatch(String),
-    Exhausted(EngineBudget),
-}
-
-impl From<wire::EvaluationError> for Refusal {
-    fn from(error: wire::EvaluationError) -> Self {
-        match error {
-            wire::EvaluationError::NotBound => Self::NotBound,
-            wire::EvaluationError::MissingColumn(path) => Self::MissingColumn(path),
-            wire::EvaluationError::MalformedBatch(reason) => Self::MalformedBatch(reason),
-            wire::EvaluationError::Exhausted(wire::Budget { name, size }) => {
-                Self::Exhausted(EngineBudget { name, allowed: size })
-            }
-        }
-    }
-}
-
 /// A budget that the rule exhausted is an answer; every other refusal is a mistake of the host's.
-fn refused<T>(call: &str, refusal: Refusal) -> Result<Answered<T>, CallError> {
+fn refused<T>(call: &str, refusal: wire::EvaluationError) -> Result<Answered<T>, CallError> {
     Err(CallError::RefusedInput(match refusal {
-        Refusal::Exhausted(EngineBudget { name, allowed }) => {
-            return Ok(Answered::Exhausted(EngineBudget { name: excerpt(&name), allowed }));
+        wire::EvaluationError::Exhausted(wire::Budget { name, size }) => {
+            return Ok(Answered::Exhausted(EngineBudget { name: excerpt(&name), allowed: size }));
         }
-        Refusal::NotBound => format!("{call}: the rule is not bound"),
-        Refusal::MissingColumn(path) => format!("{call}: no column `{}`", excerpt(&path)),
-        Refusal::MalformedBatch(reason) => format!("{call}: {}", excerpt(&reason)),
+        wire::EvaluationError::NotBound => format!("{call}: the rule is not bound"),
+        wire::EvaluationError::MissingColumn(path) => format!("{call}: no column `{}`", excerpt(&path)),
+        wire::EvaluationError::MalformedBatch(reason) => format!("{call}: {}", excerpt(&reason)),
     }))
 }
 
-pub(in crate::wit) fn space(from: wire_schema::RowSpace) -> RowSpace {
+fn space(from: wire_schema::RowSpace) -> RowSpace {
     match from {
         wire_schema::RowSpace::Me => RowSpace::Me,
         wire_schema::RowSpace::Members => RowSpace::Members,

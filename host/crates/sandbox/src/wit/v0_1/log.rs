@@ -1,9 +1,9 @@
 //! The import `log`: what a plugin has to say goes to the server's log.
 
+use tracing::Level;
 use wasmtime::component::{HasSelf, Linker};
 
 use crate::bindings::pack::daftar::plugin::log as wire;
-use crate::host::log::LogLevel;
 use crate::sandbox::HostState;
 
 /// Links it.
@@ -17,11 +17,11 @@ pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
 impl wire::Host for HostState {
     fn write(&mut self, level: wire::Level, message: String) -> wasmtime::Result<()> {
         let level = match level {
-            wire::Level::Trace => LogLevel::Trace,
-            wire::Level::Debug => LogLevel::Debug,
-            wire::Level::Info => LogLevel::Info,
-            wire::Level::Warn => LogLevel::Warn,
-            wire::Level::Error => LogLevel::Error,
+            wire::Level::Trace => Level::TRACE,
+            wire::Level::Debug => Level::DEBUG,
+            wire::Level::Info => Level::INFO,
+            wire::Level::Warn => Level::WARN,
+            wire::Level::Error => Level::ERROR,
         };
         self.write_log(level, &message)
     }
