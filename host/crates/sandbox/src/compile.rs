@@ -7,7 +7,6 @@
 
 mod cache;
 mod child;
-mod worker;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,7 +18,7 @@ use wasmtime::component::Component;
 
 pub(super) use cache::CodeCache;
 use child::ChildCompiler;
-pub use worker::{WorkerBounds, run_worker};
+pub use child::{WorkerBounds, run_worker};
 
 use super::fault::excerpt;
 use super::install::{InstallError, InstallStep};

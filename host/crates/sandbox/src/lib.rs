@@ -36,7 +36,6 @@ mod bindings;
 mod breaker;
 mod compile;
 mod contents;
-mod eligibility;
 mod engine;
 mod fault;
 mod files;
@@ -45,8 +44,6 @@ mod inspect;
 mod install;
 mod library;
 mod limits;
-mod look;
-mod open;
 mod package;
 mod pool;
 mod rule;
@@ -54,7 +51,6 @@ mod sandbox;
 pub mod section;
 mod signature;
 mod stats;
-mod watch;
 mod wit;
 
 #[cfg(any(test, feature = "testing"))]
@@ -69,11 +65,10 @@ use std::sync::Arc;
 use breaker::Admission;
 pub use breaker::BreakerState;
 pub use compile::{CompileBounds, CompileIn, WorkerBounds, run_worker};
-pub use eligibility::{
-    EligibilityEngine, EngineError, RuleRequest, RuleSession, RuleTask, run_rule, run_rule_in_background,
-};
+pub use contents::{CodeAnswer, ResolveError};
 pub use fault::{Blame, FaultKind, PluginFault};
 pub use files::FolderError;
+pub use inspect::{CodeState, FileState, PluginLook, look_at_installed, spoken_versions};
 pub use inspect::{Inspection, SignatureState};
 pub use install::{InstallError, InstallStep, LoadedPlugin};
 pub use library::{
@@ -82,17 +77,16 @@ pub use library::{
     WantedPlugin, is_in_use,
 };
 pub use limits::PluginLimits;
-pub use look::{CodeState, FileState, PluginLook, look_at_installed, spoken_versions};
-pub use open::{CodeAnswer, ResolveError};
 pub use package::{Digest, PACKAGE_BYTES_MAX, Surface};
 pub use pool::PoolUsage;
 pub use rule::is_suspicious;
+pub use rule::{EligibilityEngine, EngineError, RuleRequest, RuleSession, RuleTask, run_rule, run_rule_in_background};
 pub use signature::{
     PinnedDigests, PluginSignature, PrivateKey, PrivateKeyError, SIGNATURE_BYTES_MAX, SIGNATURE_SUFFIX,
     SignatureProblem, Signer, TrustPolicy, UnsignedPlugins, read_signature_of,
 };
+pub use stats::{CallRecorder, HostClock};
 pub use stats::{LastFault, PluginUsage, Usage};
-pub use watch::{CallRecorder, HostClock};
 
 use compile::{CodeCache, Compiler, Fresh, MachineCode};
 use daftar_domain::config::plugin_limits::PluginLimitsConfig;
@@ -103,7 +97,7 @@ use engine::SandboxEngine;
 use package::{Candidate, Package, check_size, manifest_of};
 use pool::{CallPool, Owner, PoolSize, Priority, THREADS_MIN};
 use rule::{Budget, Terms};
-use watch::Watch;
+use stats::Watch;
 use wit::Linked;
 
 /// How plugins are run.
@@ -191,10 +185,7 @@ impl PluginHost {
                 rule::report_own_fault(&plugin, &fault);
                 InstallError::of(&fault.plugin, InstallStep::Content, format_args!("{}: {}", fault.kind, fault.detail))
             }),
-            Linked::Engine(_) => {
-                let reason = "it is an eligibility engine and brings no codes";
-                Err(InstallError::of(&plugin.manifest().name, InstallStep::Content, reason))
-            }
+            Linked::Engine(_) => Err(no_codes(&plugin)),
         };
         let answer = self.pool.run(Priority::Background, &Owner::system(&name), read);
         answer.unwrap_or_else(|busy| Err(InstallError::of(&name, InstallStep::Content, busy)))
@@ -218,17 +209,9 @@ impl PluginHost {
     /// # Errors
     /// A refusal at any step of an install before `store`.
     pub fn read_pack(&self, bytes: Vec<u8>) -> Result<(PluginManifest, PackContents), InstallError> {
-        let package = Candidate::read(bytes)?.check()?;
-        let (loaded, _) = self.load_new(&package)?;
-        let plugin = Arc::new(loaded);
-        let manifest = package.manifest().clone();
-        match self.try_out(&plugin)? {
-            Some(contents) => Ok((manifest, contents)),
-            None => {
-                let reason = "it is an eligibility engine and brings no codes";
-                Err(InstallError::of(&manifest.name, InstallStep::Content, reason))
-            }
-        }
+        let (plugin, contents) = self.tried(bytes)?;
+        let manifest = plugin.manifest().clone();
+        contents.map(|contents| (manifest, contents)).ok_or_else(|| no_codes(&plugin))
     }
 
     /// Takes a plugin through every step of an install but the last: nothing is kept. A pack also gives its contents, not yet checked
@@ -237,9 +220,13 @@ impl PluginHost {
     /// # Errors
     /// The refusal that an install would end with.
     pub fn rehearse(&self, bytes: Vec<u8>) -> Result<Option<PackContents>, InstallError> {
-        let package = Candidate::read(bytes)?.check()?;
-        let (loaded, _) = self.load_new(&package)?;
-        self.try_out(&Arc::new(loaded))
+        Ok(self.tried(bytes)?.1)
+    }
+
+    fn tried(&self, bytes: Vec<u8>) -> Result<(Arc<LoadedPlugin>, Option<PackContents>), InstallError> {
+        let plugin = Arc::new(self.load_new(&Candidate::read(bytes)?.check()?)?.0);
+        let contents = self.try_out(&plugin)?;
+        Ok((plugin, contents))
     }
 
     /// Who vouches for a file.
@@ -365,6 +352,11 @@ impl PluginHost {
     pub fn pool_usage(&self) -> PoolUsage {
         self.pool.usage()
     }
+}
+
+fn no_codes(engine: &LoadedPlugin) -> InstallError {
+    let reason = "it is an eligibility engine and brings no codes";
+    InstallError::of(&engine.manifest().name, InstallStep::Content, reason)
 }
 
 impl std::fmt::Debug for PluginHost {

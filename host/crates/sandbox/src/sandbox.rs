@@ -13,7 +13,7 @@ use wasmtime::{Engine, Store};
 use super::engine::TICK;
 use super::fault::{FaultKind, PluginFault};
 use super::host::HostCalls;
-use super::host::log::PluginLog;
+use super::host::PluginLog;
 use super::limits::{Limiter, PluginLimits};
 use super::stats::{Counted, PluginStats, Usage};
 use daftar_domain::manifest::PluginName;

@@ -10,7 +10,7 @@ use crate::bindings::pack as generated;
 use crate::bindings::pack::exports::daftar::plugin::vocabulary as wire;
 use crate::sandbox::{CallError, HostState};
 use crate::wit::ConceptPage;
-use crate::wit::read::{filled, invalid, list, parsed, text};
+use crate::wit::{filled, invalid, list, parsed, text};
 use daftar_domain::code::{Code, CodeUri, Namespace};
 use daftar_domain::vocabulary::{
     Completeness, Concept, ConceptGroup, ConceptStatus, LocalizedText, Selection, VocabularyDescription,
