@@ -37,7 +37,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 pub use self::error::CliError;
 pub use self::version::Build;
 use crate::app::PinnedDigests;
-use daftar_domain::error::contained;
+use daftar_domain::error::tell_panics_shortly;
 
 /// daftar: a registry server for social protection.
 #[derive(Debug, Parser)]
@@ -140,7 +140,7 @@ enum Command {
 /// Runs the command that the arguments name. `pinned` has the digests of the plugins that the program was built with.
 #[must_use]
 pub fn main(pinned: &str, build: Build) -> ExitCode {
-    contained::tell_panics_shortly();
+    tell_panics_shortly();
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
     let parsed = command(&build).try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let mut cli = match parsed {

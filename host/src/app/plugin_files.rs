@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use daftar_domain::config::PluginsConfig;
-use daftar_domain::error::files::why_not_read;
+use daftar_domain::error::why_not_read;
 pub use daftar_sandbox::{
     CompileIn, Inspection, PinnedDigests, PluginSignature, PrivateKey, SIGNATURE_SUFFIX, SignatureState,
     UnsignedPlugins,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::app::StartError;
 use crate::app::restore::RestoreError;
 use daftar_domain::config::ConfigError;
-use daftar_domain::error::files::{why_not_read, why_not_written};
+use daftar_domain::error::{why_not_read, why_not_written};
 
 /// What kind of failure it is: each has an exit code of its own. Those from 64 on mean what `sysexits.h` says of them, but for 64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,33 +13,28 @@
 //!
 //! **Invariant:** memory is bounded: idle keys are dropped, and the number of keys has a cap (see `bucket.rs`).
 
-mod address;
 mod allowance;
 mod bucket;
 pub mod common;
 pub mod day;
-mod decision;
 #[cfg(test)]
 mod fixtures;
-mod kept;
-mod minute;
-mod refused;
 pub mod response_memory;
 
-use std::net::IpAddr;
+use std::fmt;
+use std::fmt::Display;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::ToSpan;
 use jiff::civil::Date;
 
-use self::address::AddressKey;
-use self::bucket::{Calls, Moment};
-use self::common::CommonCounts;
+use self::bucket::{Bucket, Calls, Moment};
+use self::common::{CommonBucket, CommonCounts};
 use self::day::DayCounts;
-pub use self::decision::{Decision, RateHeaders, Refusal};
-use self::kept::{Counts, Kept};
-pub use self::refused::BucketUsage;
-use self::refused::{Refused, RefusedByBucket};
 use daftar_domain::calendar;
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::context::Clock;
@@ -237,6 +232,271 @@ impl Limits {
         // 584 years of nanoseconds.
         let steady_ns = u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Moment { now, today: calendar::utc_day(now), steady_ns }
+    }
+}
+
+/// Whom an address stands for: one IPv4 address, or one IPv6 network of 64 bits, the least that a household is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum AddressKey {
+    V4([u8; 4]),
+    V6([u8; 8]),
+}
+
+impl AddressKey {
+    /// The key of an address; an IPv4 address written as IPv6 is the IPv4 address.
+    fn of(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self::V4(address.octets()),
+            IpAddr::V6(address) => {
+                let [a, b, c, d, e, f, g, h, ..] = address.octets();
+                Self::V6([a, b, c, d, e, f, g, h])
+            }
+        }
+    }
+}
+
+impl fmt::Display for AddressKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::V4(octets) => write!(formatter, "{}", Ipv4Addr::from(octets)),
+            Self::V6([a, b, c, d, e, f, g, h]) => {
+                let network = Ipv6Addr::from([a, b, c, d, e, f, g, h, 0, 0, 0, 0, 0, 0, 0, 0]);
+                write!(formatter, "{network}/64")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod address_tests {
+    use super::*;
+
+    fn key(text: &str) -> String {
+        AddressKey::of(text.parse().unwrap()).to_string()
+    }
+
+    #[test]
+    fn a_network_of_64_bits_is_one_key() {
+        assert_eq!(key("2001:db8:1:2::1"), "2001:db8:1:2::/64");
+        assert_eq!(key("2001:db8:1:2:ffff::"), key("2001:db8:1:2::1"));
+        assert_ne!(key("2001:db8:1:3::1"), key("2001:db8:1:2::1"));
+    }
+
+    #[test]
+    fn an_ipv4_address_is_the_same_in_both_writings() {
+        assert_eq!(key("203.0.113.9"), "203.0.113.9");
+        assert_eq!(key("::ffff:203.0.113.9"), "203.0.113.9");
+        assert_ne!(key("203.0.113.8"), key("203.0.113.9"));
+    }
+}
+
+/// Refusals of one bucket.
+#[derive(Debug, Default)]
+struct Refused([AtomicU64; Refusal::ALL.len()]);
+
+impl Refused {
+    /// Counts one.
+    pub fn note(&self, refusal: Refusal) {
+        if let Some(count) = self.0.get(refusal as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// What there is to tell of the bucket.
+    pub fn usage(&self, bucket: &'static str, keys: usize, keys_max: usize) -> BucketUsage {
+        let mut refused = Refusal::ALL.map(|refusal| (refusal.name(), 0));
+        for ((_, to), count) in refused.iter_mut().zip(&self.0) {
+            *to = count.load(Ordering::Relaxed);
+        }
+        BucketUsage { bucket, keys, keys_max, refused }
+    }
+}
+
+/// Refusals of the four buckets.
+#[derive(Debug, Default)]
+struct RefusedByBucket {
+    pub token: Refused,
+    pub client: Refused,
+    pub unauthenticated: Refused,
+    pub documentation: Refused,
+}
+
+/// What the metrics page tells of a bucket.
+#[derive(Debug, Clone, Copy)]
+pub struct BucketUsage {
+    /// Which one.
+    pub bucket: &'static str,
+    /// Addresses or clients that it keeps.
+    pub keys: usize,
+    /// How many it may.
+    pub keys_max: usize,
+    /// Calls that it refused, by why.
+    pub refused: [(&'static str, u64); Refusal::ALL.len()],
+}
+
+/// The three `X-RateLimit-` headers: of the window, minute or day, that has fewer calls left. Where both have the same
+/// the day is shown: it takes longer to come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateHeaders {
+    /// `X-RateLimit-Limit`: calls in the window.
+    pub limit: u32,
+    /// `X-RateLimit-Remaining`: how many could follow at once.
+    pub remaining: u32,
+    /// `X-RateLimit-Reset`: whole seconds, rounded up, until the window has all its calls again.
+    pub reset_s: u64,
+}
+
+/// Why a call is not let through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// Its minute is used up.
+    Minute,
+    /// Its day is used up.
+    Day,
+    /// More addresses call at once than the server keeps count of.
+    Crowded,
+}
+
+impl Refusal {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Minute, Self::Day, Self::Crowded];
+
+    /// Its name on the metrics page.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Minute => "minute",
+            Self::Day => "day",
+            Self::Crowded => "crowded",
+        }
+    }
+}
+
+/// Whether a call may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// It is counted and may go on.
+    Allowed {
+        /// What the answer says of the limits.
+        headers: RateHeaders,
+    },
+    /// It is not counted and must be answered with 429.
+    Refused {
+        /// Why.
+        refusal: Refusal,
+        /// How many calls the window that is used up has in all.
+        limit: u32,
+        /// What the answer says of the limits.
+        headers: RateHeaders,
+        /// `Retry-After`: whole seconds, at least 1. A call after that time is let through, unless others came before
+        /// it, and none a second earlier.
+        retry_after_s: u64,
+    },
+}
+
+impl Decision {
+    /// What the answer says of the limits.
+    #[must_use]
+    pub fn headers(&self) -> RateHeaders {
+        match self {
+            Self::Allowed { headers } | Self::Refused { headers, .. } => *headers,
+        }
+    }
+
+    /// Whether the call may go on.
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
+        matches!(self, Self::Allowed { .. })
+    }
+
+    /// A sentence for the `detail` of the 429; `None` when the call may go on.
+    #[must_use]
+    pub fn detail(&self) -> Option<String> {
+        let Self::Refused { refusal, limit, retry_after_s, .. } = self else { return None };
+        let reason = match refusal {
+            Refusal::Minute => format!("the limit of {limit} requests a minute is reached"),
+            Refusal::Day => format!("the limit of {limit} requests a day is reached"),
+            Refusal::Crowded => "requests come from too many addresses at once".to_owned(),
+        };
+        Some(format!("{reason}: retry in {retry_after_s} s"))
+    }
+}
+
+/// Whole seconds, rounded up.
+fn seconds_up(duration: Duration) -> u64 {
+    duration.as_secs().saturating_add(u64::from(duration.subsec_nanos() > 0))
+}
+
+/// Where counts are kept.
+#[derive(Clone)]
+enum Counts {
+    /// On a disk of this process's own.
+    Own(Arc<dyn DayCounts>),
+    /// In a store that several processes share.
+    Common(Arc<dyn CommonCounts>),
+}
+
+/// What each key has used or holds.
+enum Kept<K> {
+    Own(Bucket<K>),
+    Common(CommonBucket<K>),
+}
+
+impl<K: Clone + Eq + Hash + Display + Send + 'static> Kept<K> {
+    fn new(name: &'static str, keys_max: usize, counts: &Counts) -> Self {
+        match counts {
+            Counts::Own(counts) => Self::Own(Bucket::new(name, keys_max, Arc::clone(counts))),
+            Counts::Common(counts) => Self::Common(CommonBucket::new(name, keys_max, Arc::clone(counts))),
+        }
+    }
+
+    async fn charge(
+        &self,
+        key: &K,
+        quota: Quota,
+        calls: Calls,
+        moment: impl Fn() -> Moment,
+    ) -> Result<Decision, AppError> {
+        match self {
+            Self::Own(bucket) => bucket.charge(key, quota, calls, moment).await,
+            Self::Common(bucket) => bucket.charge(key, quota, calls, moment).await,
+        }
+    }
+
+    async fn prune(&self, moment: Moment) -> Result<(), AppError> {
+        match self {
+            Self::Own(bucket) => {
+                bucket.prune(moment);
+                Ok(())
+            }
+            Self::Common(bucket) => bucket.prune(moment).await,
+        }
+    }
+
+    /// Gives back what is held and not used; on a disk of one's own what was reserved stays so.
+    async fn give_back(&self, moment: Moment) -> Result<(), AppError> {
+        match self {
+            Self::Own(_) => Ok(()),
+            Self::Common(bucket) => bucket.give_back(moment).await,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Own(bucket) => bucket.len(),
+            Self::Common(bucket) => bucket.len(),
+        }
+    }
+}
+
+impl Counts {
+    /// Removes the counts of all days before that one.
+    async fn forget_before(&self, day: jiff::civil::Date) -> Result<(), AppError> {
+        let forgotten = match self {
+            Self::Own(counts) => counts.forget_before(day).await,
+            Self::Common(counts) => counts.forget_before(day).await,
+        };
+        forgotten.map_err(AppError::Unavailable)
     }
 }
 

@@ -3,7 +3,6 @@
 //! **Invariant:** the only module that reads the environment. An unknown key or a bad value refuses the start and names the
 //! key, the file and what would be right; all problems are told at once.
 
-pub mod connections;
 mod keys;
 mod otlp;
 pub mod plugin_limits;
@@ -18,11 +17,10 @@ use serde::Deserialize;
 
 use crate::idempotency::REMEMBERED_PER_CLIENT_CEILING;
 
-pub use connections::ConnectionsConfig;
 pub use otlp::{OTLP_ENDPOINT_DEFAULT, OtlpConfig, TraceparentFrom};
 pub use postgres::{PostgresConfig, StoreBackend, UrlFileError};
 pub use sections::{
-    AuditConfig, BODIES_MIB_DEFAULT, BODIES_MIB_MAX, CACHE_MIB_DEFAULT, CERTIFICATE_CHECK_S_DEFAULT,
+    AuditConfig, BODIES_MIB_DEFAULT, BODIES_MIB_MAX, CACHE_MIB_DEFAULT, CERTIFICATE_CHECK_S_DEFAULT, ConnectionsConfig,
     EXPIRY_WARNING_DAYS_DEFAULT, HANDSHAKE_TIMEOUT_MS_DEFAULT, LogConfig, LogFormat, LogLevel, PluginsConfig,
     REQUEST_TIMEOUT_MS_DEFAULT, RULE_COLUMNS_MIB_DEFAULT, RULE_COLUMNS_MIB_MAX, SECRET_AGE_WARNING_DAYS_DEFAULT,
     SECRET_AGE_WARNING_DAYS_MAX, ServerConfig, StoreConfig, TOKEN_LIFETIME_S_DEFAULT, TOKEN_LIFETIME_S_MAX, TlsConfig,
@@ -140,7 +138,7 @@ impl Config {
         if !(100..=600_000).contains(&server.request_timeout_ms) {
             problems.push("`server.request_timeout_ms` lies between 100 and 600000".to_owned());
         }
-        connections::collect_problems(server, &mut problems);
+        sections::collect_problems(server, &mut problems);
         if !(1..=REMEMBERED_PER_CLIENT_CEILING).contains(&server.idempotency_keys_max) {
             problems.push(format!("`server.idempotency_keys_max` lies between 1 and {REMEMBERED_PER_CLIENT_CEILING}"));
         }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use jiff::Timestamp;
+
 use super::calendar::Period;
 
 /// The longest identifier system, in bytes.
@@ -141,6 +143,18 @@ impl Identifier {
     pub fn is_open(&self) -> bool {
         self.period.is_none_or(|period| period.is_open())
     }
+}
+
+/// The most systems that a deployment registers.
+pub const IDENTIFIER_SYSTEMS_MAX: usize = 1_000;
+
+/// A system that identifiers may be of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdentifierSystem {
+    /// Its URI.
+    pub uri: SystemUri,
+    /// When it was registered.
+    pub created_at: Timestamp,
 }
 
 #[cfg(test)]

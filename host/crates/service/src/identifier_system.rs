@@ -10,7 +10,7 @@ use daftar_domain::deployment::{Deployment, Setting, SettingKey};
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::identifier::SystemUri;
-use daftar_domain::identifier_system::{IDENTIFIER_SYSTEMS_MAX, IdentifierSystem};
+use daftar_domain::identifier::{IDENTIFIER_SYSTEMS_MAX, IdentifierSystem};
 use daftar_domain::vocabulary::ID_TYPE_NAMESPACE;
 use daftar_vocabulary::Generation;
 

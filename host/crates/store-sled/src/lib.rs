@@ -44,7 +44,7 @@ use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::deployment::Setting;
-use daftar_domain::error::contained::{Panicked, contain};
+use daftar_domain::error::{Panicked, contain};
 use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::{PHOTO_BYTES_MAX, PhotoReference};

@@ -13,7 +13,7 @@ use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::deployment::Setting;
-use daftar_domain::error::contained::{Panicked, contain};
+use daftar_domain::error::{Panicked, contain};
 use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::PhotoReference;

@@ -31,7 +31,7 @@ use super::reader::Reader;
 use super::writer::Job;
 use super::{OpenError, SledStore, open};
 use daftar_domain::change::{ChangedRecord, Sequence};
-use daftar_domain::error::contained::contain;
+use daftar_domain::error::contain;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::verification::{Finding, Part, Remedy, VerificationEvent};
 use daftar_store::change_log::{CHANGES_MAX, HistoryMark, Touched};

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
-use daftar_domain::error::contained::{Panicked, contain};
+use daftar_domain::error::{Panicked, contain};
 use daftar_domain::idempotency::{RememberedRequest, RequestName};
 use daftar_store::audit_log::{AUDIT_DELAY, AuditBuffer};
 use daftar_store::audit_log::{AuditRemoval, AuditRemoved};

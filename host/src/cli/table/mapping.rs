@@ -13,7 +13,7 @@ use self::fitting::Fitting;
 use super::field::Form;
 use super::path::Path;
 use super::value::Writing;
-use daftar_domain::error::files::why_not_read;
+use daftar_domain::error::why_not_read;
 use daftar_domain::record::RecordKind;
 
 /// The biggest mapping file, in bytes.

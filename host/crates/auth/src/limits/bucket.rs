@@ -20,9 +20,9 @@ use jiff::civil::Date;
 
 use super::Quota;
 use super::allowance::Allowance;
+use super::allowance::MinuteOutcome;
 use super::day::{DayCount, DayCounts, DayPlan};
-use super::decision::{Decision, RateHeaders, Refusal, seconds_up};
-use super::minute::MinuteOutcome;
+use super::{Decision, RateHeaders, Refusal, seconds_up};
 use daftar_domain::error::AppError;
 
 /// Independent parts of the map, so that calls of different keys seldom wait for each other.

@@ -35,7 +35,7 @@ use tracing::Instrument as _;
 use self::entry::{Ask, Entry, nanoseconds};
 use super::Quota;
 use super::bucket::{Calls, Moment, SHARDS};
-use super::decision::{Decision, RateHeaders, Refusal};
+use super::{Decision, RateHeaders, Refusal};
 use daftar_domain::error::{AppError, Cause};
 
 /// How long what was taken of a minute may be used.

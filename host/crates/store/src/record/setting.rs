@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
 use daftar_domain::deployment::{Setting, SettingKey};
+use daftar_domain::identifier::IdentifierSystem;
 use daftar_domain::identifier::SystemUri;
-use daftar_domain::identifier_system::IdentifierSystem;
 use daftar_domain::local_code::LocalCode;
 
 use super::instant::{as_stored, instant, milliseconds};

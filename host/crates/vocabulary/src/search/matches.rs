@@ -2,8 +2,8 @@
 
 use super::edits::{Beginnings, one_edit};
 use super::index::SearchIndex;
-use super::query::{SearchQuery, Term};
 use super::{Grade, MatchedBy};
+use super::{SearchQuery, Term};
 use crate::compact::ConceptIndex;
 use crate::language::LanguagePreference;
 use crate::nearest::in_other_case;

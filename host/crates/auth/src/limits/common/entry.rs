@@ -8,7 +8,7 @@ use super::{OfWindow, Wanted};
 use crate::limits::allowance::Window;
 use crate::limits::bucket::{Calls, Moment, until_tomorrow};
 use crate::limits::day::block;
-use crate::limits::decision::{Decision, RateHeaders, Refusal, seconds_up};
+use crate::limits::{Decision, RateHeaders, Refusal, seconds_up};
 use crate::limits::{Quota, Refill};
 
 /// At most this part of a minute is taken at once.

@@ -15,8 +15,8 @@ use daftar_domain::calendar::format_instant;
 use daftar_domain::code::{CODE_BYTES_MAX, CodeUri, NAMESPACE_BYTES_MAX};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::identifier::IdentifierSystem;
 use daftar_domain::identifier::{SYSTEM_BYTES_MAX, SystemUri};
-use daftar_domain::identifier_system::IdentifierSystem;
 use daftar_domain::local_code::{
     IdTarget, LABEL_BYTES_MAX, LABELS_MAX, LocalOrigin, LocalStanding, PATTERN_BYTES_MAX,
     PATTERN_DESCRIPTION_BYTES_MAX, REFERENCE_BYTES_MAX, ValuePattern,
