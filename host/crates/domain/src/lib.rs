@@ -3,6 +3,9 @@
 //! **Invariant:** no other crate of ours, no network, no store; only [`config`] reads files. A value that exists is valid; text becomes one of
 //! these types at the edge and nowhere else.
 
+#[macro_use]
+mod named;
+
 pub mod address;
 pub mod audit;
 pub mod calendar;

@@ -201,51 +201,9 @@ impl fmt::Display for PluginVersion {
     }
 }
 
-impl TryFrom<String> for PluginVersion {
-    type Error = InvalidVersion;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::parse(&text)
-    }
-}
-
-impl std::str::FromStr for PluginVersion {
-    type Err = InvalidVersion;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::parse(text)
-    }
-}
-
 impl From<PluginVersion> for String {
     fn from(version: PluginVersion) -> Self {
         version.to_string()
-    }
-}
-
-#[cfg(test)]
-mod version_tests {
-    use super::*;
-
-    #[test]
-    fn reads_what_it_writes() {
-        for text in ["0.1.0", "1.0.0", "10.20.4294967295"] {
-            assert_eq!(PluginVersion::parse(text).unwrap().to_string(), text);
-        }
-    }
-
-    #[test]
-    fn refuses_other_texts() {
-        for text in
-            ["", "1", "1.0", "1.0.0.0", "01.0.0", "1.0.+1", "1.0.-1", "v1.0.0", "1.0.0-beta", "1.0.4294967296", "1..0"]
-        {
-            assert!(PluginVersion::parse(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn orders_by_number_and_not_by_letter() {
-        assert!(PluginVersion::parse("1.10.0").unwrap() > PluginVersion::parse("1.9.9").unwrap());
     }
 }
 
@@ -275,11 +233,6 @@ impl PluginName {
             return Err(InvalidPluginName { text: excerpt(text) });
         }
         Ok(Self(text.to_owned()))
-    }
-
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 
@@ -313,11 +266,6 @@ impl ExtensionPath {
         }
         Ok(Self(text.to_owned()))
     }
-
-    /// The path as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 /// As much of a text as an error message should repeat.
@@ -325,40 +273,50 @@ fn excerpt(text: &str) -> String {
     text.chars().take(80).collect()
 }
 
-macro_rules! text_conversions {
-    ($name:ident, $error:ident) => {
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str(&self.0)
-            }
-        }
+texts!(PluginName, ExtensionPath);
+read_by_parse!(
+    PluginName or InvalidPluginName,
+    ExtensionPath or InvalidExtensionPath,
+    PluginVersion or InvalidVersion
+);
 
-        impl TryFrom<String> for $name {
-            type Error = $error;
-
-            fn try_from(text: String) -> Result<Self, Self::Error> {
-                Self::parse(&text)
-            }
-        }
-
-        impl std::str::FromStr for $name {
-            type Err = $error;
-
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                Self::parse(text)
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(name: $name) -> Self {
-                name.0
-            }
-        }
-    };
+impl From<PluginName> for String {
+    fn from(name: PluginName) -> Self {
+        name.0
+    }
 }
 
-text_conversions!(PluginName, InvalidPluginName);
-text_conversions!(ExtensionPath, InvalidExtensionPath);
+impl From<ExtensionPath> for String {
+    fn from(path: ExtensionPath) -> Self {
+        path.0
+    }
+}
+
+#[cfg(test)]
+mod version_tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_it_writes() {
+        for text in ["0.1.0", "1.0.0", "10.20.4294967295"] {
+            assert_eq!(PluginVersion::parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn refuses_other_texts() {
+        for text in
+            ["", "1", "1.0", "1.0.0.0", "01.0.0", "1.0.+1", "1.0.-1", "v1.0.0", "1.0.0-beta", "1.0.4294967296", "1..0"]
+        {
+            assert!(PluginVersion::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn orders_by_number_and_not_by_letter() {
+        assert!(PluginVersion::parse("1.10.0").unwrap() > PluginVersion::parse("1.9.9").unwrap());
+    }
+}
 
 #[cfg(test)]
 mod name_tests {

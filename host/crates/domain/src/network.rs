@@ -6,15 +6,14 @@
 
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
-use core::str::FromStr;
 
 use ipnet::IpNet;
 use serde::Deserialize;
 
+use super::hidden::shown;
+
 /// How many bits of the IPv6 form of an IPv4 address are the same for all of them.
 const MAPPED_BITS: u8 = 96;
-/// How much of a text that is no network is repeated in the error.
-const SHOWN_CHARACTERS_MAX: usize = 60;
 
 /// All addresses that begin with the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
@@ -102,34 +101,9 @@ impl Network {
     }
 }
 
-fn shown(text: &str) -> String {
-    let mut shown: String =
-        text.chars().take(SHOWN_CHARACTERS_MAX).map(|one| if one.is_control() { ' ' } else { one }).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    shown
-}
-
 impl fmt::Display for Network {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
-    }
-}
-
-impl FromStr for Network {
-    type Err = InvalidNetwork;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::parse(text)
-    }
-}
-
-impl TryFrom<String> for Network {
-    type Error = InvalidNetwork;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::parse(&text)
     }
 }
 
@@ -163,6 +137,9 @@ pub enum InvalidWebOrigin {
     Form(String),
 }
 
+texts!(WebOrigin);
+read_by_parse!(Network or InvalidNetwork, WebOrigin or InvalidWebOrigin);
+
 impl WebOrigin {
     /// Reads an origin.
     ///
@@ -191,12 +168,6 @@ impl WebOrigin {
             _ => Err(form()),
         }
     }
-
-    /// As browsers write it.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 fn is_host(host: &str) -> bool {
@@ -205,20 +176,6 @@ fn is_host(host: &str) -> bool {
     }
     let is_of_host = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     host.split('.').all(|label| !label.is_empty() && label.len() <= 63 && label.bytes().all(is_of_host))
-}
-
-impl fmt::Display for WebOrigin {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl TryFrom<String> for WebOrigin {
-    type Error = InvalidWebOrigin;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::parse(&text)
-    }
 }
 
 #[cfg(test)]

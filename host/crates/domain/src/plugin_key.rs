@@ -17,14 +17,13 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use sha2::{Digest as _, Sha256};
 
+use super::hidden::shown;
 use super::manifest::{PluginKind, PluginName};
 
 /// What a key in one line begins with.
 const PREFIX: &str = "ed25519:";
 /// The longest name of a key, in bytes.
 const NAME_BYTES_MAX: usize = 64;
-/// How much of a text that is no key is repeated in the error.
-const SHOWN_CHARACTERS_MAX: usize = 60;
 
 /// Names a key: the first eight bytes of the SHA-256 of its 32 bytes, written as 16 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,6 +78,8 @@ pub struct InvalidPluginKey {
     shown: String,
     reason: &'static str,
 }
+
+read_by_parse!(PluginKey or InvalidPluginKey);
 
 impl PluginKey {
     /// A key without a name.
@@ -140,26 +141,6 @@ impl fmt::Display for PluginKey {
         write!(formatter, "{PREFIX}{}", STANDARD.encode(self.key.as_bytes()))?;
         self.name.iter().try_for_each(|name| write!(formatter, " {name}"))
     }
-}
-
-impl TryFrom<String> for PluginKey {
-    type Error = InvalidPluginKey;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::parse(&text)
-    }
-}
-
-fn shown(text: &str) -> String {
-    let mut shown: String = text
-        .chars()
-        .take(SHOWN_CHARACTERS_MAX)
-        .map(|character| if character.is_control() { ' ' } else { character })
-        .collect();
-    if text.chars().nth(SHOWN_CHARACTERS_MAX).is_some() {
-        shown.push('…');
-    }
-    shown
 }
 
 /// What is signed.

@@ -24,7 +24,7 @@ impl Generation {
     /// What is wrong with the code, and what would be right.
     pub fn resolve(&self, field: CodedField, uri: &CodeUri) -> Result<CodedValue, CodeProblem> {
         let (installed, concept) = self.usable(field.path(), field.namespaces(), uri)?;
-        if let Some(wanted) = kind_of(field)
+        if let Some(wanted) = field.relation_kind()
             && let Some(kind) = concept.property(KIND)
             && kind != wanted
         {
@@ -218,31 +218,6 @@ impl Generation {
             let module = self.module_of(&uri.namespace);
             Err(CodeProblem::UnknownVocabulary { uri, field, expected, module })
         }
-    }
-}
-
-/// The kind of relationship that a field takes.
-fn kind_of(field: CodedField) -> Option<&'static str> {
-    match field {
-        CodedField::MemberRole | CodedField::KinshipType => Some("individual"),
-        CodedField::RelationshipType => Some("group"),
-        CodedField::Gender
-        | CodedField::MaritalStatus
-        | CodedField::Country
-        | CodedField::Religion
-        | CodedField::EthnoculturalStatus
-        | CodedField::Education
-        | CodedField::Occupation
-        | CodedField::EconomicActivity
-        | CodedField::PregnancyStatus
-        | CodedField::Languages
-        | CodedField::DisabilityCodes
-        | CodedField::HealthConditions
-        | CodedField::AddressCountry
-        | CodedField::IncomeCurrency
-        | CodedField::GroupType
-        | CodedField::HousingType
-        | CodedField::BirthPlaceCountry => None,
     }
 }
 
