@@ -5,8 +5,6 @@
 //!
 //! **Invariant:** a replaced key continues to verify what it sealed: a decision may be repeated years later.
 
-use std::fmt;
-
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
@@ -26,12 +24,7 @@ pub type DecisionKeys = SigningKeys<DecisionMaterial>;
 /// What seals decisions and verifies seals.
 pub struct DecisionMaterial(Ed25519KeyPair);
 
-impl fmt::Debug for DecisionMaterial {
-    /// Keeps the key out of logs.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("DecisionMaterial(..)")
-    }
-}
+daftar_domain::opaque_debug!(DecisionMaterial);
 
 impl KeyMaterial for DecisionMaterial {
     const FILE: &'static str = DECISION_KEY_FILE;

@@ -15,6 +15,7 @@ use secrecy::{ExposeSecret, SecretSlice, SecretString};
 use serde::{Deserialize, Serialize};
 
 use super::entropy::{EntropyError, SECRET_BYTES};
+use super::keys::KEY_FOLDER;
 use super::secret_file::SecretFileError;
 use super::{entropy, secret_file};
 use daftar_domain::config::TOKEN_LIFETIME_S_MAX;
@@ -108,6 +109,21 @@ pub(super) fn load_or_create(path: &Path, lifetime_s: Option<u64>, now: Timestam
     }
     // Somebody else made it between the two looks.
     load(path)?.ok_or_else(|| refused(path, "it appears and vanishes".to_owned()))
+}
+
+/// Makes something of the only key of a file in the folder of keys; folder and key are made where they are missing.
+pub(super) fn load_single<T>(
+    data_folder: &Path,
+    file: &str,
+    now: Timestamp,
+    of_secret: impl FnOnce(&[u8]) -> Result<T, String>,
+) -> Result<T, KeyError> {
+    let folder = data_folder.join(KEY_FOLDER);
+    secret_file::prepare_folder(&folder)?;
+    let path = folder.join(file);
+    let stored = load_or_create(&path, None, now)?;
+    let [key] = stored.as_slice() else { return Err(refused(&path, "it must hold exactly one key".to_owned())) };
+    of_secret(key.secret.expose_secret()).map_err(|reason| refused(&path, reason))
 }
 
 /// Reads the keys of a file, newest first; none where there is no file.

@@ -54,12 +54,7 @@ pub struct TokenMaterial {
     decoding: DecodingKey,
 }
 
-impl fmt::Debug for TokenMaterial {
-    /// Keeps the key out of logs.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("TokenMaterial(..)")
-    }
-}
+daftar_domain::opaque_debug!(TokenMaterial);
 
 impl KeyMaterial for TokenMaterial {
     const FILE: &'static str = TOKEN_KEY_FILE;

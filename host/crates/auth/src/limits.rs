@@ -11,7 +11,7 @@
 //! **Invariant:** a call is counted on disk before it is let through: after a crash a day's count is at most one block
 //! of reserved calls too high and never too low (see [`day`]).
 //!
-//! **Invariant:** memory is bounded: idle keys are dropped, and the number of keys has a cap (see `bucket.rs`).
+//! **Invariant:** memory is bounded: idle keys are dropped, and the number of keys has a cap (see `shards.rs`).
 
 mod allowance;
 mod bucket;
@@ -20,6 +20,7 @@ pub mod day;
 #[cfg(test)]
 mod fixtures;
 pub mod response_memory;
+mod shards;
 
 use std::fmt;
 use std::fmt::Display;
@@ -32,7 +33,7 @@ use std::time::Duration;
 use jiff::ToSpan;
 use jiff::civil::Date;
 
-use self::bucket::{Bucket, Calls, Moment};
+use self::bucket::{Bucket, Calls, Moment, until_tomorrow};
 use self::common::{CommonBucket, CommonCounts};
 use self::day::DayCounts;
 use daftar_domain::calendar;
@@ -71,7 +72,7 @@ pub const DOCUMENTATION_QUOTA: Quota = Quota { per_minute: 300, per_day: 20_000,
 
 /// The most addresses or clients that one bucket keeps in memory. A shard's table of 2^14 slots holds 14,336 keys
 /// before it doubles, so that this many take about 110 MB and a few more would take twice that.
-const KEYS_MAX: usize = bucket::SHARDS * 14_000;
+const KEYS_MAX: usize = shards::SHARDS * 14_000;
 /// Counts of so many days before today are kept, in case the clock was wrong and is set back.
 const DAYS_KEPT: i64 = 2;
 
@@ -79,11 +80,10 @@ const DAYS_KEPT: i64 = 2;
 pub struct Limits {
     clock: Arc<dyn Clock>,
     counts: Counts,
-    token: Kept<AddressKey>,
-    client: Kept<ClientId>,
-    unauthenticated: Kept<AddressKey>,
-    documentation: Kept<AddressKey>,
-    refused: RefusedByBucket,
+    token: Limiter<AddressKey>,
+    client: Limiter<ClientId>,
+    unauthenticated: Limiter<AddressKey>,
+    documentation: Limiter<AddressKey>,
     cleared_on: Mutex<Option<Date>>,
 }
 
@@ -102,11 +102,10 @@ impl Limits {
 
     fn counting(clock: Arc<dyn Clock>, counts: Counts) -> Self {
         Self {
-            token: Kept::new("token", KEYS_MAX, &counts),
-            client: Kept::new("client", KEYS_MAX, &counts),
-            unauthenticated: Kept::new("unauthenticated", KEYS_MAX, &counts),
-            documentation: Kept::new("documentation", KEYS_MAX, &counts),
-            refused: RefusedByBucket::default(),
+            token: Limiter::new("token", &counts),
+            client: Limiter::new("client", &counts),
+            unauthenticated: Limiter::new("unauthenticated", &counts),
+            documentation: Limiter::new("documentation", &counts),
             cleared_on: Mutex::new(None),
             clock,
             counts,
@@ -118,8 +117,7 @@ impl Limits {
     /// # Errors
     /// When a day's count cannot be read or written: the request is then not let through.
     pub async fn charge_token_request(&self, address: IpAddr) -> Result<Decision, AppError> {
-        let charged = self.token.charge(&AddressKey::of(address), TOKEN_QUOTA, Calls::ONE, || self.moment()).await;
-        Self::noted(&self.refused.token, charged)
+        self.token.charge(&AddressKey::of(address), TOKEN_QUOTA, Calls::ONE, || self.moment()).await
     }
 
     /// Counts a call of an authenticated client, against its own limits where it has them. A change of them acts on the
@@ -128,8 +126,7 @@ impl Limits {
     /// # Errors
     /// When a day's count cannot be read or written: the call is then not let through.
     pub async fn charge_client(&self, client: &Client) -> Result<Decision, AppError> {
-        let charged = self.client.charge(&client.id, Self::quota_of(client), Calls::ONE, || self.moment()).await;
-        Self::noted(&self.refused.client, charged)
+        self.client.charge(&client.id, Self::quota_of(client), Calls::ONE, || self.moment()).await
     }
 
     /// Counts the rest of a call that costs `calls` in all, of which [`Self::charge_client`] counted the first: the whole of it or
@@ -139,8 +136,7 @@ impl Limits {
     /// As [`Self::charge_client`].
     pub async fn charge_client_rest(&self, client: &Client, calls: u32) -> Result<Decision, AppError> {
         let (quota, calls) = (Self::quota_of(client), Calls::rest_of(calls));
-        let charged = self.client.charge(&client.id, quota, calls, || self.moment()).await;
-        Self::noted(&self.refused.client, charged)
+        self.client.charge(&client.id, quota, calls, || self.moment()).await
     }
 
     /// What a client may do: its own limits, where it has them.
@@ -159,8 +155,7 @@ impl Limits {
     /// When a day's count cannot be read or written: the call is then not let through.
     pub async fn charge_unauthenticated(&self, address: IpAddr) -> Result<Decision, AppError> {
         let key = AddressKey::of(address);
-        let charged = self.unauthenticated.charge(&key, UNAUTHENTICATED_QUOTA, Calls::ONE, || self.moment()).await;
-        Self::noted(&self.refused.unauthenticated, charged)
+        self.unauthenticated.charge(&key, UNAUTHENTICATED_QUOTA, Calls::ONE, || self.moment()).await
     }
 
     /// Counts a read of a page of the documentation.
@@ -169,8 +164,7 @@ impl Limits {
     /// When a day's count cannot be read or written: the page is then not sent.
     pub async fn charge_documentation(&self, address: IpAddr) -> Result<Decision, AppError> {
         let key = AddressKey::of(address);
-        let charged = self.documentation.charge(&key, DOCUMENTATION_QUOTA, Calls::ONE, || self.moment()).await;
-        Self::noted(&self.refused.documentation, charged)
+        self.documentation.charge(&key, DOCUMENTATION_QUOTA, Calls::ONE, || self.moment()).await
     }
 
     /// Drops idle keys, and once a day the counts of past days. To be called each minute.
@@ -206,21 +200,7 @@ impl Limits {
     /// What each bucket holds and refused.
     #[must_use]
     pub fn usage(&self) -> [BucketUsage; 4] {
-        let RefusedByBucket { token, client, unauthenticated, documentation } = &self.refused;
-        [
-            token.usage("token", self.token.len(), KEYS_MAX),
-            client.usage("client", self.client.len(), KEYS_MAX),
-            unauthenticated.usage("unauthenticated", self.unauthenticated.len(), KEYS_MAX),
-            documentation.usage("documentation", self.documentation.len(), KEYS_MAX),
-        ]
-    }
-
-    /// Counts a refusal.
-    fn noted(refused: &Refused, charged: Result<Decision, AppError>) -> Result<Decision, AppError> {
-        if let Ok(Decision::Refused { refusal, .. }) = &charged {
-            refused.note(*refusal);
-        }
-        charged
+        [self.token.usage(), self.client.usage(), self.unauthenticated.usage(), self.documentation.usage()]
     }
 
     fn cleared_on(&self) -> std::sync::MutexGuard<'_, Option<Date>> {
@@ -267,60 +247,6 @@ impl fmt::Display for AddressKey {
     }
 }
 
-#[cfg(test)]
-mod address_tests {
-    use super::*;
-
-    fn key(text: &str) -> String {
-        AddressKey::of(text.parse().unwrap()).to_string()
-    }
-
-    #[test]
-    fn a_network_of_64_bits_is_one_key() {
-        assert_eq!(key("2001:db8:1:2::1"), "2001:db8:1:2::/64");
-        assert_eq!(key("2001:db8:1:2:ffff::"), key("2001:db8:1:2::1"));
-        assert_ne!(key("2001:db8:1:3::1"), key("2001:db8:1:2::1"));
-    }
-
-    #[test]
-    fn an_ipv4_address_is_the_same_in_both_writings() {
-        assert_eq!(key("203.0.113.9"), "203.0.113.9");
-        assert_eq!(key("::ffff:203.0.113.9"), "203.0.113.9");
-        assert_ne!(key("203.0.113.8"), key("203.0.113.9"));
-    }
-}
-
-/// Refusals of one bucket.
-#[derive(Debug, Default)]
-struct Refused([AtomicU64; Refusal::ALL.len()]);
-
-impl Refused {
-    /// Counts one.
-    pub fn note(&self, refusal: Refusal) {
-        if let Some(count) = self.0.get(refusal as usize) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// What there is to tell of the bucket.
-    pub fn usage(&self, bucket: &'static str, keys: usize, keys_max: usize) -> BucketUsage {
-        let mut refused = Refusal::ALL.map(|refusal| (refusal.name(), 0));
-        for ((_, to), count) in refused.iter_mut().zip(&self.0) {
-            *to = count.load(Ordering::Relaxed);
-        }
-        BucketUsage { bucket, keys, keys_max, refused }
-    }
-}
-
-/// Refusals of the four buckets.
-#[derive(Debug, Default)]
-struct RefusedByBucket {
-    pub token: Refused,
-    pub client: Refused,
-    pub unauthenticated: Refused,
-    pub documentation: Refused,
-}
-
 /// What the metrics page tells of a bucket.
 #[derive(Debug, Clone, Copy)]
 pub struct BucketUsage {
@@ -346,29 +272,16 @@ pub struct RateHeaders {
     pub reset_s: u64,
 }
 
-/// Why a call is not let through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    /// Its minute is used up.
-    Minute,
-    /// Its day is used up.
-    Day,
-    /// More addresses call at once than the server keeps count of.
-    Crowded,
-}
-
-impl Refusal {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Minute, Self::Day, Self::Crowded];
-
-    /// Its name on the metrics page.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Minute => "minute",
-            Self::Day => "day",
-            Self::Crowded => "crowded",
-        }
+daftar_domain::named_enum! {
+    /// Why a call is not let through.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Refusal {
+        /// Its minute is used up.
+        Minute = "minute",
+        /// Its day is used up.
+        Day = "day",
+        /// More addresses call at once than the server keeps count of.
+        Crowded = "crowded",
     }
 }
 
@@ -394,7 +307,29 @@ pub enum Decision {
     },
 }
 
+impl RateHeaders {
+    /// Of the window that has fewer calls left, of the day where both have the same.
+    fn of(
+        quota: Quota,
+        (day_left, minute_left): (u32, u32),
+        moment: Moment,
+        until_full: impl FnOnce() -> Duration,
+    ) -> Self {
+        if day_left <= minute_left {
+            let reset_s = seconds_up(until_tomorrow(moment)).max(1);
+            Self { limit: quota.per_day, remaining: day_left, reset_s }
+        } else {
+            Self { limit: quota.per_minute, remaining: minute_left, reset_s: seconds_up(until_full()) }
+        }
+    }
+}
+
 impl Decision {
+    fn refused(refusal: Refusal, quota: Quota, headers: RateHeaders, wait: Duration) -> Self {
+        let limit = if refusal == Refusal::Day { quota.per_day } else { quota.per_minute };
+        Self::Refused { refusal, limit, headers, retry_after_s: seconds_up(wait).max(1) }
+    }
+
     /// What the answer says of the limits.
     #[must_use]
     pub fn headers(&self) -> RateHeaders {
@@ -436,18 +371,26 @@ enum Counts {
     Common(Arc<dyn CommonCounts>),
 }
 
+/// One bucket, with its refusals.
+struct Limiter<K> {
+    name: &'static str,
+    keys: LimitedKeys<K>,
+    refused: [AtomicU64; Refusal::ALL.len()],
+}
+
 /// What each key has used or holds.
-enum Kept<K> {
+enum LimitedKeys<K> {
     Own(Bucket<K>),
     Common(CommonBucket<K>),
 }
 
-impl<K: Clone + Eq + Hash + Display + Send + 'static> Kept<K> {
-    fn new(name: &'static str, keys_max: usize, counts: &Counts) -> Self {
-        match counts {
-            Counts::Own(counts) => Self::Own(Bucket::new(name, keys_max, Arc::clone(counts))),
-            Counts::Common(counts) => Self::Common(CommonBucket::new(name, keys_max, Arc::clone(counts))),
-        }
+impl<K: Clone + Eq + Hash + Display + Send + 'static> Limiter<K> {
+    fn new(name: &'static str, counts: &Counts) -> Self {
+        let keys = match counts {
+            Counts::Own(counts) => LimitedKeys::Own(Bucket::new(name, KEYS_MAX, Arc::clone(counts))),
+            Counts::Common(counts) => LimitedKeys::Common(CommonBucket::new(name, KEYS_MAX, Arc::clone(counts))),
+        };
+        Self { name, keys, refused: Default::default() }
     }
 
     async fn charge(
@@ -457,35 +400,46 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> Kept<K> {
         calls: Calls,
         moment: impl Fn() -> Moment,
     ) -> Result<Decision, AppError> {
-        match self {
-            Self::Own(bucket) => bucket.charge(key, quota, calls, moment).await,
-            Self::Common(bucket) => bucket.charge(key, quota, calls, moment).await,
+        let charged = match &self.keys {
+            LimitedKeys::Own(bucket) => bucket.charge(key, quota, calls, moment).await,
+            LimitedKeys::Common(bucket) => bucket.charge(key, quota, calls, moment).await,
+        };
+        if let Ok(Decision::Refused { refusal, .. }) = &charged
+            && let Some(count) = self.refused.get(*refusal as usize)
+        {
+            count.fetch_add(1, Ordering::Relaxed);
         }
+        charged
     }
 
     async fn prune(&self, moment: Moment) -> Result<(), AppError> {
-        match self {
-            Self::Own(bucket) => {
+        match &self.keys {
+            LimitedKeys::Own(bucket) => {
                 bucket.prune(moment);
                 Ok(())
             }
-            Self::Common(bucket) => bucket.prune(moment).await,
+            LimitedKeys::Common(bucket) => bucket.prune(moment).await,
         }
     }
 
     /// Gives back what is held and not used; on a disk of one's own what was reserved stays so.
     async fn give_back(&self, moment: Moment) -> Result<(), AppError> {
-        match self {
-            Self::Own(_) => Ok(()),
-            Self::Common(bucket) => bucket.give_back(moment).await,
+        match &self.keys {
+            LimitedKeys::Own(_) => Ok(()),
+            LimitedKeys::Common(bucket) => bucket.give_back(moment).await,
         }
     }
 
-    fn len(&self) -> usize {
-        match self {
-            Self::Own(bucket) => bucket.len(),
-            Self::Common(bucket) => bucket.len(),
+    fn usage(&self) -> BucketUsage {
+        let keys = match &self.keys {
+            LimitedKeys::Own(bucket) => bucket.len(),
+            LimitedKeys::Common(bucket) => bucket.len(),
+        };
+        let mut refused = Refusal::NAMES.map(|name| (name, 0));
+        for ((_, to), count) in refused.iter_mut().zip(&self.refused) {
+            *to = count.load(Ordering::Relaxed);
         }
+        BucketUsage { bucket: self.name, keys, keys_max: KEYS_MAX, refused }
     }
 }
 
@@ -502,3 +456,26 @@ impl Counts {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod address_tests {
+    use super::*;
+
+    fn key(text: &str) -> String {
+        AddressKey::of(text.parse().unwrap()).to_string()
+    }
+
+    #[test]
+    fn a_network_of_64_bits_is_one_key() {
+        assert_eq!(key("2001:db8:1:2::1"), "2001:db8:1:2::/64");
+        assert_eq!(key("2001:db8:1:2:ffff::"), key("2001:db8:1:2::1"));
+        assert_ne!(key("2001:db8:1:3::1"), key("2001:db8:1:2::1"));
+    }
+
+    #[test]
+    fn an_ipv4_address_is_the_same_in_both_writings() {
+        assert_eq!(key("203.0.113.9"), "203.0.113.9");
+        assert_eq!(key("::ffff:203.0.113.9"), "203.0.113.9");
+        assert_ne!(key("203.0.113.8"), key("203.0.113.9"));
+    }
+}

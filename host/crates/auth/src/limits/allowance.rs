@@ -130,7 +130,12 @@ impl Window {
     }
 }
 
-fn nanoseconds(duration: Duration) -> u64 {
+/// How long one call takes to come back, of a minute with that limit.
+pub(super) fn cell_ns(limit: u32) -> u64 {
+    (60_000_000_000 / u64::from(limit.max(1))).max(1)
+}
+
+pub(super) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -239,7 +244,7 @@ impl Minute {
 
     /// The time in which one call comes back; at least a nanosecond.
     fn cell_ns(&self) -> u64 {
-        (60_000_000_000 / u64::from(self.limit.get())).max(1)
+        cell_ns(self.limit.get())
     }
 }
 
