@@ -6,14 +6,12 @@
 //! **Invariant:** the best come first: the exact code, then labels that begin with what was typed, then those with all its
 //! words, then those with all its words but for one slip. Equal ones stand in the order of namespace and code.
 
-mod edits;
 mod index;
 mod matches;
-mod words;
 
 pub(super) use self::index::SearchIndex;
+use self::index::{RUN_CHARS_MAX, folded, pieces};
 use self::matches::{Match, matches};
-use self::words::{RUN_CHARS_MAX, folded, pieces};
 use super::language::LanguagePreference;
 use super::vocabulary::{ConceptRef, Vocabulary};
 

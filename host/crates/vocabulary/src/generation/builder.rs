@@ -94,12 +94,10 @@ impl GenerationBuilder {
         let mut extension_fields = self.extension_fields.clone();
         for field in pack.extension_fields() {
             if let Err(fault) = extension_fields.add(field.clone()) {
-                let by = match &fault {
-                    ExtensionFieldFault::Clash { known, .. } => self.field_owners.get(known).map(|by| name_of(*by)),
-                    ExtensionFieldFault::NoVocabulary(_)
-                    | ExtensionFieldFault::Vocabulary(_)
-                    | ExtensionFieldFault::VocabularyOfUncoded(_)
-                    | ExtensionFieldFault::TooMany => None,
+                let by = if let ExtensionFieldFault::Clash { known, .. } = &fault {
+                    self.field_owners.get(known).map(|by| name_of(*by))
+                } else {
+                    None
                 };
                 push(PublishFault::ExtensionField { fault, by });
             }
