@@ -10,14 +10,16 @@ use super::bitmaps::RowSet;
 use super::codes::{ExtensionNumbers, postings_of};
 use super::cover::CoverIndex;
 use super::gather::{self, Gathered};
-use super::groups::Groups;
 use super::identifiers::IdentifierHasher;
-use super::individuals::Individuals;
 use super::limits::{RowLimits, SearchLimits};
+use super::members::Members;
 use super::places::Places;
 use super::search;
+use super::subjects::Subjects;
 use daftar_domain::code::CodeNumber;
 use daftar_domain::consent_filter::{ConsentFilter, Opened};
+use daftar_domain::group::GroupRecord;
+use daftar_domain::individual::IndividualRecord;
 use daftar_domain::program::Program;
 use daftar_domain::record::RecordId;
 use daftar_domain::scope::Resource;
@@ -32,8 +34,9 @@ use daftar_domain::subject::{Subject, SubjectReference};
 pub struct Snapshot {
     pub(super) hasher: IdentifierHasher,
     pub(super) extensions: ExtensionNumbers,
-    pub(super) individuals: Individuals,
-    pub(super) groups: Groups,
+    pub(super) individuals: Subjects<IndividualRecord>,
+    pub(super) groups: Subjects<GroupRecord>,
+    pub(super) members: Members,
     pub(super) places: Places,
     pub(super) about: About,
     pub(super) covers: CoverIndex,
@@ -78,7 +81,7 @@ impl Snapshot {
     /// Every group that names the person as a member, in use or not, in the order of their keys.
     #[must_use]
     pub fn groups_of(&self, individual: RecordId) -> Vec<RecordId> {
-        self.groups.of(individual)
+        self.members.groups_of(individual)
     }
 
     /// Every program, in the order of their keys.
@@ -145,18 +148,22 @@ impl Snapshot {
     /// How many records, individuals and groups, hold at least one of these codes now, in whatever field.
     #[must_use]
     pub fn records_using(&self, numbers: &[CodeNumber]) -> u64 {
-        let individuals = RowSet::union(postings_of(&self.individuals.codes, &self.extensions, numbers)).len();
-        let groups = RowSet::union(postings_of(&self.groups.codes, &self.extensions, numbers)).len();
-        individuals.saturating_add(groups)
+        let [individuals, groups] = self.rows_using(numbers);
+        individuals.len().saturating_add(groups.len())
+    }
+
+    /// The rows of individuals and of groups that hold at least one of these codes.
+    fn rows_using(&self, numbers: &[CodeNumber]) -> [RowSet; 2] {
+        let codes = [&self.individuals.codes, &self.groups.codes];
+        codes.map(|codes| RowSet::union(postings_of(codes, &self.extensions, numbers)))
     }
 
     /// Which individuals and which groups those are, each in the order of their keys, at most `limit` in all.
     #[must_use]
     pub fn holders_of(&self, numbers: &[CodeNumber], limit: usize) -> (Vec<RecordId>, Vec<RecordId>) {
-        let individuals = RowSet::union(postings_of(&self.individuals.codes, &self.extensions, numbers));
+        let [individuals, groups] = self.rows_using(numbers);
         let individuals = individuals.rows().filter_map(|row| self.individuals.rows.id(row)).take(limit);
         let individuals: Vec<RecordId> = individuals.collect();
-        let groups = RowSet::union(postings_of(&self.groups.codes, &self.extensions, numbers));
         let groups = groups.rows().filter_map(|row| self.groups.rows.id(row));
         let groups = groups.take(limit.saturating_sub(individuals.len())).collect();
         (individuals, groups)
@@ -189,10 +196,7 @@ impl Snapshot {
     /// The greatest key of a kind that has a row.
     #[must_use]
     pub fn last_of(&self, kind: Subject) -> Option<RecordId> {
-        let rows = match kind {
-            Subject::Individual => &self.individuals.rows,
-            Subject::Group => &self.groups.rows,
-        };
+        let rows = self.rows(kind.record_kind())?;
         rows.id(rows.count().checked_sub(1)?)
     }
 
