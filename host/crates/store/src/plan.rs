@@ -7,9 +7,6 @@
 //! fails leaves no trace, not even a key used up.
 
 mod draft;
-mod owners;
-mod pending;
-mod present;
 mod recent;
 
 use std::collections::BTreeMap;

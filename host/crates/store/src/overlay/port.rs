@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::Overlay;
-use super::gather::is_pending;
+use super::{Overlay, is_pending};
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
 use daftar_domain::change::{ChangedRecord, Sequence};
