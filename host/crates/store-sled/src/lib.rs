@@ -6,10 +6,8 @@
 //!
 //! **Invariant:** only this crate names the database crate.
 
-mod answers;
 mod archive;
 mod audit_log;
-mod change_log;
 mod disk;
 mod group;
 mod health;
