@@ -148,12 +148,11 @@ impl<'g> Group<'g> {
     }
 
     /// Works out a use case.
-    pub(super) fn commit(&mut self, write: Write, request: Option<RememberedRequest>) {
-        let outcome = self.committed(write, request);
-        self.outcomes.push(Outcome::Committed(outcome));
-    }
-
-    fn committed(&mut self, mut write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {
+    pub(super) fn commit(
+        &mut self,
+        mut write: Write,
+        request: Option<RememberedRequest>,
+    ) -> Result<Committed, StoreError> {
         // Begun while another database answered, it may hold numbers of codes that are others' here.
         if changes_records(&write) && !self.basis.carries(self.locked.history, write.at) {
             return Err(StoreError::Failed("another database answers than when this was begun".into()));
@@ -182,12 +181,7 @@ impl<'g> Group<'g> {
     }
 
     /// Numbers codes and editions.
-    pub(super) fn number(&mut self, codes: Vec<CodeUri>, editions: Vec<(Namespace, String)>) {
-        let outcome = self.numbered(codes, editions);
-        self.outcomes.push(Outcome::Numbered(outcome));
-    }
-
-    fn numbered(
+    pub(super) fn number(
         &mut self,
         codes: Vec<CodeUri>,
         editions: Vec<(Namespace, String)>,
@@ -214,17 +208,6 @@ impl<'g> Group<'g> {
         numbers: &[u64],
         removal: AuditRemoval,
         free: u64,
-    ) {
-        let outcome = self.removed(there, numbers, removal, free);
-        self.outcomes.push(Outcome::Removed(outcome));
-    }
-
-    fn removed(
-        &mut self,
-        there: &BTreeMap<u64, u64>,
-        numbers: &[u64],
-        removal: AuditRemoval,
-        free: u64,
     ) -> Result<Option<AuditRemoved>, StoreError> {
         let AuditRemoval { line, told, before: _ } = removal;
         let gone: Vec<u64> = numbers.iter().copied().filter(|number| there.contains_key(number)).collect();
@@ -240,6 +223,11 @@ impl<'g> Group<'g> {
         self.rows.audit_removals.insert(at, value);
         self.rows.audit_removed.extend(gone);
         Ok(Some(AuditRemoved { at, lines }))
+    }
+
+    /// Notes the outcome of the next job.
+    pub(super) fn note(&mut self, outcome: Outcome) {
+        self.outcomes.push(outcome);
     }
 
     /// Ends the group.

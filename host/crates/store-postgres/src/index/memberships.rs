@@ -3,11 +3,11 @@
 use super::PostgresIndex;
 use super::columns::MEMBERSHIPS;
 use super::filter::Filter;
+use super::filter::Parameters;
 use super::order::{Order, Ranks, SortColumn};
-use super::page::Search;
 use super::row::{key, subject_key};
 use super::sees::Sight;
-use super::sql::Parameters;
+use super::subjects::Search;
 use super::subjects::sight;
 use super::tally::{self, Kind};
 use super::term;
