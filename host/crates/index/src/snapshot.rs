@@ -11,10 +11,9 @@ use super::codes::{ExtensionNumbers, postings_of};
 use super::cover::CoverIndex;
 use super::gather::{self, Gathered};
 use super::identifiers::IdentifierHasher;
-use super::limits::{RowLimits, SearchLimits};
+use super::limits::RowLimits;
 use super::members::Members;
 use super::places::Places;
-use super::search;
 use super::subjects::Subjects;
 use daftar_domain::code::CodeNumber;
 use daftar_domain::consent_filter::{ConsentFilter, Opened};
@@ -23,10 +22,9 @@ use daftar_domain::individual::IndividualRecord;
 use daftar_domain::program::Program;
 use daftar_domain::record::RecordId;
 use daftar_domain::scope::Resource;
-use daftar_domain::search::found::{Found, Sorting};
-use daftar_domain::search::order::Window;
-use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
-use daftar_domain::search::{GroupQuery, IndividualQuery, Page};
+use daftar_domain::search::Page;
+use daftar_domain::search::found::Found;
+use daftar_domain::search::terms::{ConsentTerm, MembershipTerm};
 use daftar_domain::subject::{Subject, SubjectReference};
 
 /// The register at one moment.
@@ -54,30 +52,6 @@ impl fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    /// The individuals that meet every condition: how many, and those of the page.
-    #[must_use]
-    pub fn search(
-        &self,
-        query: &IndividualQuery,
-        limits: SearchLimits<'_>,
-        sorting: Sorting<'_>,
-        window: &Window,
-    ) -> Found {
-        search::individuals(self, query, limits, sorting, window)
-    }
-
-    /// The groups that meet every condition: how many, and those of the page.
-    #[must_use]
-    pub fn search_groups(
-        &self,
-        query: &GroupQuery,
-        limits: SearchLimits<'_>,
-        sorting: Sorting<'_>,
-        window: &Window,
-    ) -> Found {
-        search::groups(self, query, limits, sorting, window)
-    }
-
     /// Every group that names the person as a member, in use or not, in the order of their keys.
     #[must_use]
     pub fn groups_of(&self, individual: RecordId) -> Vec<RecordId> {
@@ -100,18 +74,6 @@ impl Snapshot {
     #[must_use]
     pub fn memberships(&self, conditions: &[Vec<MembershipTerm>], page: Page) -> Found {
         self.about.memberships.search(conditions, page)
-    }
-
-    /// The memberships that meet every condition: how many, and those of the page.
-    #[must_use]
-    pub fn search_memberships(
-        &self,
-        conditions: &MembershipConditions,
-        limits: SearchLimits<'_>,
-        sorting: Sorting<'_>,
-        window: &Window,
-    ) -> Found {
-        search::memberships(&self.about, conditions, limits, sorting, window)
     }
 
     /// The consents that hold one term of each list, as [`Snapshot::memberships`] does.

@@ -31,26 +31,45 @@ struct Conditions<'q> {
     last_updated: &'q [InstantCondition],
 }
 
-/// The people that match, counted, and those of the page.
-pub(crate) fn individuals(
-    snapshot: &Snapshot,
-    query: &IndividualQuery,
-    limits: SearchLimits<'_>,
-    sorting: Sorting<'_>,
-    window: &Window,
-) -> Found {
-    page(&snapshot.individuals, filter_of_individuals(snapshot, query, limits), limits, sorting, window)
-}
+impl Snapshot {
+    /// The individuals that meet every condition: how many, and those of the page.
+    #[must_use]
+    pub fn search(
+        &self,
+        query: &IndividualQuery,
+        limits: SearchLimits<'_>,
+        sorting: Sorting<'_>,
+        window: &Window,
+    ) -> Found {
+        page(&self.individuals, filter_of_individuals(self, query, limits), limits, sorting, window)
+    }
 
-/// The groups that match, counted, and those of the page.
-pub(crate) fn groups(
-    snapshot: &Snapshot,
-    query: &GroupQuery,
-    limits: SearchLimits<'_>,
-    sorting: Sorting<'_>,
-    window: &Window,
-) -> Found {
-    page(&snapshot.groups, filter_of_groups(snapshot, query, limits), limits, sorting, window)
+    /// The groups that meet every condition: how many, and those of the page.
+    #[must_use]
+    pub fn search_groups(
+        &self,
+        query: &GroupQuery,
+        limits: SearchLimits<'_>,
+        sorting: Sorting<'_>,
+        window: &Window,
+    ) -> Found {
+        page(&self.groups, filter_of_groups(self, query, limits), limits, sorting, window)
+    }
+
+    /// The memberships that meet every condition: how many, and those of the page.
+    #[must_use]
+    pub fn search_memberships(
+        &self,
+        conditions: &MembershipConditions,
+        limits: SearchLimits<'_>,
+        sorting: Sorting<'_>,
+        window: &Window,
+    ) -> Found {
+        let (about, of) = (&self.about, &self.about.of_memberships);
+        let columns = SortColumns { names: None, last_updated: &of.last_updated, fields: &of.fields };
+        let filter = filter_of_memberships(about, conditions, limits);
+        run(about.memberships.rows(), filter, columns.order(sorting, limits), window)
+    }
 }
 
 fn page<R: RecordType>(
@@ -197,25 +216,7 @@ fn rows_with_word<'a>(index: &'a WordIndex, kind: WordKind, beginning: &str) -> 
     (!postings.is_empty()).then(|| Rows::any_of(postings))
 }
 
-/// The memberships that match, counted, and those of the page.
-pub(crate) fn memberships(
-    about: &About,
-    conditions: &MembershipConditions,
-    limits: SearchLimits<'_>,
-    sorting: Sorting<'_>,
-    window: &Window,
-) -> Found {
-    let of = &about.of_memberships;
-    let columns = SortColumns { names: None, last_updated: &of.last_updated, fields: &of.fields };
-    run(
-        about.memberships.rows(),
-        filter_of_memberships(about, conditions, limits),
-        columns.order(sorting, limits),
-        window,
-    )
-}
-
-/// Absent where nothing can match.
+/// The filter of memberships; absent where nothing can match.
 fn filter_of_memberships<'a>(
     about: &'a About,
     conditions: &'a MembershipConditions,
