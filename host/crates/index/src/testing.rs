@@ -34,8 +34,10 @@ use daftar_domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId}
 use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::order::{Direction, SortField, SortKey};
 use daftar_domain::search::phrase::PhraseField;
-use daftar_domain::search::{CodeCondition, CodedPlace, DateCondition, DateConditions, DateOperator, IndividualQuery};
-use daftar_domain::search::{PlaceCondition, TextConditions};
+use daftar_domain::search::{
+    CodeCondition, CodedPlace, DateCondition, DateConditions, DateOperator, IndividualQuery, PlaceCondition,
+    TextConditions,
+};
 use daftar_domain::value::Values;
 use daftar_domain::vocabulary::CodedField;
 

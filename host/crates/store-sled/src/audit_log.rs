@@ -5,11 +5,10 @@ use std::ops::RangeInclusive;
 use jiff::Timestamp;
 
 use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
-use daftar_store::StoreError;
 use daftar_store::audit_log::{AuditSearch, REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX};
-use daftar_store::record;
 use daftar_store::record::audit_segment::AuditSegment;
 use daftar_store::segment::{self, OpenSegment};
+use daftar_store::{StoreError, record};
 
 use super::keys;
 use super::reader::{Reader, number};

@@ -10,8 +10,7 @@ use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::idempotency::{RememberedRequest, RequestName};
 use daftar_store::audit_log::{AuditRemoval, AuditRemoved};
 use daftar_store::plan::{Planned, Planner, Recent};
-use daftar_store::record;
-use daftar_store::{Committed, StoreError, StoredCodeTable, Write};
+use daftar_store::{Committed, StoreError, StoredCodeTable, Write, record};
 
 use super::archive::Start;
 use super::audit_log::OldAudit;

@@ -21,9 +21,8 @@ use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_store::change_log::{HistoryMark, RegisterId, Touched};
 use daftar_store::plan::{Last, Present};
-use daftar_store::record;
 use daftar_store::record::setting::SettingKind;
-use daftar_store::{IdentifierOwner, StoreError, StoredCodeTable};
+use daftar_store::{IdentifierOwner, StoreError, StoredCodeTable, record};
 
 use super::health::Health;
 use super::keys;

@@ -11,7 +11,6 @@ use jiff::civil::Date;
 use super::*;
 use crate::identifiers::IdentifierHasher;
 use crate::{Columns, Image, Unsound};
-use daftar_domain::address;
 use daftar_domain::change::{Change, ChangedRecord};
 use daftar_domain::code::{CodeNumber, CodedValue, EditionNumber};
 use daftar_domain::consent::{self, ConsentDetails, ConsentId};
@@ -20,11 +19,11 @@ use daftar_domain::group::{self, GroupDetails, Member};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::individual::{self, IndividualDetails};
 use daftar_domain::organization::LegalBasis;
-use daftar_domain::person_name;
 use daftar_domain::program_membership::{self, MembershipStatus, ProgramMembershipDetails};
 use daftar_domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
 use daftar_domain::scope::Resource;
 use daftar_domain::value::{Reference, Values};
+use daftar_domain::{address, person_name};
 
 const MARK: Mark = [7; 32];
 

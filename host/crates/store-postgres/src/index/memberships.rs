@@ -4,13 +4,11 @@ use tokio_postgres::types::ToSql;
 
 use super::PostgresIndex;
 use super::columns::MEMBERSHIPS;
-use super::filter::Filter;
-use super::filter::Parameters;
+use super::filter::{Filter, Parameters};
 use super::order::{Order, Ranks, SortColumn};
 use super::row::{key, subject_key};
 use super::sees::Sight;
-use super::subjects::Search;
-use super::subjects::sight;
+use super::subjects::{Search, sight};
 use super::tally::{self, Kind};
 use super::term;
 use daftar_domain::scope::Resource;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::term::Vector;
-use super::term::{self, WORD_BYTES_MAX, WORDS_BYTES_MAX};
+use super::term::{self, Vector, WORD_BYTES_MAX, WORDS_BYTES_MAX};
 use daftar_domain::address;
 use daftar_domain::group::{self, Group};
 use daftar_domain::identifier::Identifier;
