@@ -18,7 +18,7 @@ use daftar_store::record::setting::{SettingKind, key_bytes};
 use daftar_store::records::Records;
 use daftar_store::{Committed, IdentifierOwner, StoreError, StoredCodeTable, Write, changes_records, record};
 
-use super::failure::Failure;
+use super::failure::{Failure, Meaning};
 use super::index::Behind;
 use super::rows::{kind_number, signed};
 use super::state::{Basis, Locked, State};
@@ -30,6 +30,16 @@ pub(super) enum Broken {
     Database(Failure),
     /// Something that is stored cannot be read.
     Stored(StoreError),
+}
+
+impl Broken {
+    /// The failure that every job of the group is answered with.
+    pub(super) fn failure(&self) -> Failure {
+        match self {
+            Self::Database(failure) => failure.clone(),
+            Self::Stored(error) => Failure::new(Meaning::Refused, error.to_string()),
+        }
+    }
 }
 
 impl From<Failure> for Broken {
