@@ -83,18 +83,18 @@ impl Asked {
     /// Fetches all of it.
     pub(super) async fn fetch(mut self, transaction: &Transaction<'_>) -> Result<Records, Broken> {
         let mut found = Records::default();
-        let (by_kind, owned, slots, clients, remembered) = tokio::try_join!(
+        let (there, owned, slots, clients, remembered) = tokio::try_join!(
             records(transaction, &self.records),
             owners(transaction, &self.identifiers),
             open_memberships(transaction, &self.slots),
             clients(transaction, &self.clients),
             requests(transaction, &self.requests),
         )?;
-        (found.by_kind, found.owners, found.open_memberships) = (by_kind, owned, slots);
+        (found.records, found.owners, found.open_memberships) = (there, owned, slots);
         (found.clients, found.remembered) = (clients, remembered);
         // What the records are at present called, and where they are: mostly what they are to be.
         let (identifiers_before, slots_before) = (self.identifiers.clone(), self.slots.clone());
-        for record in found.by_kind.values() {
+        for record in found.records.values() {
             self.add_identifiers(record.place().0, &record.identifiers());
             if let ChangedRecord::ProgramMembership(membership) = record {
                 self.add_slot(membership.details.slot());

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
-use super::plan::{Last, Outcome, Planner};
+use super::plan::{Last, Planner};
 use super::records::Records;
 use super::{
     Committed, IDENTIFIER_OWNERS_MAX, IdentifierOwner, NewCodes, Operation, RecordDetails, RestsOn, Store, StoreError,
@@ -162,7 +162,7 @@ impl Overlay {
         let mut seen = HashSet::new();
         let places = state.written.iter().map(|(_, record)| (record.place().0, record.place().1));
         let places = places.filter(|place| seen.insert(*place));
-        places.filter_map(|place| state.records.by_kind.get(&place).cloned().and_then(&of)).collect()
+        places.filter_map(|place| state.records.records.get(&place).cloned().and_then(&of)).collect()
     }
 
     /// The part whose record has the identifier, or the open membership, that the last write to fail wanted for another record.
@@ -241,7 +241,7 @@ impl Overlay {
             let owners = self.identifier_owners(D::KIND, &key, IDENTIFIER_OWNERS_MAX).await?;
             found.owners.insert((D::KIND, key), owners);
         }
-        found.by_kind.extend(before.map(|before| ((before.place().0, before.place().1), before)));
+        found.records.extend(before.map(|before| ((before.place().0, before.place().1), before)));
         Ok(())
     }
 
@@ -265,7 +265,7 @@ impl Overlay {
         let planned = planner.plan(write, None)?;
         planner.accept(&planned);
         state.last = planner.last();
-        let Outcome { records, open_memberships, owners, clients, settings, .. } = planned.outcome;
+        let Records { records, open_memberships, owners, clients, settings, .. } = planned.outcome;
         if !clients.is_empty() || !settings.is_empty() {
             return Err(no_part("it changes something else than records"));
         }
@@ -275,7 +275,7 @@ impl Overlay {
         }
         state.records.open_memberships.extend(open_memberships);
         let programs = records.into_iter().filter(|((kind, _), _)| *kind == RecordKind::Program);
-        state.records.by_kind.extend(programs);
+        state.records.records.extend(programs);
         Err(StoreError::Rehearsed)
     }
 
@@ -305,7 +305,7 @@ impl Overlay {
         }
         let part = state.part;
         state.written.extend(planned.changes.iter().map(|change| (part, change.record.clone())));
-        drop(state.records.take_up(planned.outcome));
+        state.records.extend(planned.outcome);
         state.operations.extend(write.operations);
         state.new_codes.extend(new_codes);
         state.audit.extend(write.audit);

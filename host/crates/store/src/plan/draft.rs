@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Last, Outcome, Planned, Planner, Present};
+use super::{Last, Planned, Planner, Present};
 use crate::record::client::client_as_stored;
 use crate::record::instant::as_stored;
 use crate::record::setting::setting_as_stored;
+use crate::records::Records;
 use crate::{Committed, IDENTIFIER_OWNERS_MAX, IdentifierOwner, Operation, RecordDetails, StoreError, Written};
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::{Change, ChangedRecord, Details};
@@ -30,7 +31,7 @@ pub struct Draft<'d, 'p, P> {
     at: Timestamp,
     source: Option<ClientId>,
     pub last: Last,
-    pub outcome: Outcome,
+    pub outcome: Records,
     changes: Vec<Change>,
     replaced: Vec<ChangedRecord>,
 }
@@ -42,7 +43,7 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
             at,
             source,
             last: Last { sequence: planner.last.sequence.next(), ..planner.last },
-            outcome: Outcome::default(),
+            outcome: Records::default(),
             changes: Vec::with_capacity(operations),
             replaced: Vec::new(),
             planner,
