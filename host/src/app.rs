@@ -1,24 +1,18 @@
 //! Puts the server together: the one place that knows every module, and joins ports to adapters.
 
-pub mod about;
-mod access_upkeep;
-mod audit_upkeep;
-pub mod author;
+mod adapters;
 mod backend;
-mod checkpoints;
 pub mod doctor;
-mod limits;
 pub mod metrics;
 pub mod migrate;
 mod open;
-mod open_packs;
 pub mod packs;
 pub mod plugin_files;
 mod recovery;
 pub mod restore;
 mod room;
-pub mod running;
 pub mod serve;
+mod upkeep;
 pub mod verify;
 
 use std::net::SocketAddr;
@@ -35,11 +29,11 @@ pub use daftar_http::state::AppState;
 use daftar_http::state::{Program, StateParts};
 pub use daftar_sandbox::{CompileIn, PinnedDigests, WorkerBounds, run_worker};
 use jiff::Timestamp;
-use tokio::task::JoinHandle;
+use tokio::task::AbortHandle;
 
 use self::backend::Keeper;
-use self::checkpoints::Checkpoints;
 use self::metrics::Metrics;
+use self::upkeep::Checkpoints;
 use crate::telemetry::{MetricsSnapshot, Telemetry};
 
 /// The folder of installed plugins within the data folder.
@@ -53,6 +47,8 @@ const GIVE_BACK_MAX: Duration = Duration::from_secs(5);
 pub struct App {
     state: AppState,
     upkeep: Arc<Upkeep>,
+    /// What runs beside the requests; stopped with the server.
+    maintenance: AbortHandle,
 }
 
 impl Deref for App {
@@ -77,8 +73,6 @@ struct Upkeep {
     built_from: Option<Timestamp>,
     /// Keeps the register in memory on disk as well; absent where that cannot be done.
     checkpoints: Option<Arc<Checkpoints>>,
-    /// What runs beside the requests; stopped with the server.
-    maintenance: JoinHandle<()>,
 }
 
 #[async_trait]
@@ -106,15 +100,24 @@ impl Program for Upkeep {
 
 /// How a register is opened.
 pub struct AppOptions {
-    data_dir: PathBuf,
-    public_url: Option<String>,
-    plugins_dir: Option<PathBuf>,
-    clock: Arc<dyn Clock>,
-    ids: Arc<dyn IdSource>,
-    compile_in: CompileIn,
-    pinned: PinnedDigests,
-    built_from: Option<Timestamp>,
-    telemetry: Telemetry,
+    /// The folder of the register.
+    pub data_dir: PathBuf,
+    /// The URL by which clients know the server; where absent, by the address that it listens on.
+    pub public_url: Option<String>,
+    /// A folder of plugins to install when absent or newer than what is installed.
+    pub plugins_dir: Option<PathBuf>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Names requests, clients and tokens.
+    pub ids: Arc<dyn IdSource>,
+    /// Where plugins are compiled: by default in this very process, without any bound.
+    pub compile_in: CompileIn,
+    /// Digests of plugins that need no signature.
+    pub pinned: PinnedDigests,
+    /// When the program's sources were committed, where that is known.
+    pub built_from: Option<Timestamp>,
+    /// Where spans and series are sent: by default nowhere.
+    pub telemetry: Telemetry,
 }
 
 impl AppOptions {
@@ -132,55 +135,6 @@ impl AppOptions {
             built_from: None,
             telemetry: Telemetry::default(),
         }
-    }
-
-    /// The URL by which clients know the server.
-    #[must_use]
-    pub fn with_public_url(mut self, url: String) -> Self {
-        self.public_url = Some(url);
-        self
-    }
-
-    /// A folder of plugins to install when absent or newer than what is installed.
-    #[must_use]
-    pub fn with_plugins_dir(mut self, folder: Option<PathBuf>) -> Self {
-        self.plugins_dir = folder;
-        self
-    }
-
-    /// Plugins are compiled there; in this very process, without any bound, where nothing is said.
-    #[must_use]
-    pub fn with_compile_in(mut self, compile_in: CompileIn) -> Self {
-        self.compile_in = compile_in;
-        self
-    }
-
-    /// Plugins with these digests need no signature.
-    #[must_use]
-    pub fn with_pinned(mut self, pinned: PinnedDigests) -> Self {
-        self.pinned = pinned;
-        self
-    }
-
-    /// When the program's sources were committed.
-    #[must_use]
-    pub fn with_built_from(mut self, built_from: Option<Timestamp>) -> Self {
-        self.built_from = built_from;
-        self
-    }
-
-    /// Spans and series are sent that way; nowhere, where nothing is said.
-    #[must_use]
-    pub fn with_telemetry(mut self, telemetry: Telemetry) -> Self {
-        self.telemetry = telemetry;
-        self
-    }
-
-    /// Another clock.
-    #[must_use]
-    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
-        self
     }
 }
 
@@ -277,13 +231,13 @@ impl App {
             );
         }
         // From here on nothing asks the database any more.
-        self.upkeep.maintenance.abort();
+        self.maintenance.abort();
         self.upkeep.keeper.close().await;
     }
 
     /// Stops what runs beside the requests. The store brings everything to disk when the last handle to it is gone.
     pub fn close(&self) {
         self.plugins.stop_compiling();
-        self.upkeep.maintenance.abort();
+        self.maintenance.abort();
     }
 }

@@ -6,8 +6,6 @@ mod admin_client;
 mod audit;
 mod backup;
 mod client;
-mod compile_plugin;
-mod completions;
 mod consent;
 mod demo;
 mod deployment;
@@ -15,9 +13,8 @@ mod doctor;
 mod error;
 mod eval;
 mod export;
-mod health;
+mod files;
 mod import;
-mod key;
 mod migrate;
 mod output;
 mod pack;
@@ -36,8 +33,9 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use self::error::CliError;
 pub use self::version::Build;
-use crate::app::PinnedDigests;
-use daftar_domain::error::contained;
+use crate::app::{AppOptions, CompileIn, PinnedDigests};
+use daftar_domain::config::Config;
+use daftar_domain::error::tell_panics_shortly;
 
 /// daftar: a registry server for social protection.
 #[derive(Debug, Parser)]
@@ -78,6 +76,23 @@ pub struct GlobalArgs {
     build: Build,
 }
 
+impl GlobalArgs {
+    /// The settings of `--config`, or the defaults.
+    fn config(&self) -> Result<Config, CliError> {
+        Ok(self.config.as_deref().map(Config::load).transpose()?.unwrap_or_default())
+    }
+
+    /// How this program opens the register in a folder.
+    fn app_options(&self, data_dir: PathBuf) -> AppOptions {
+        AppOptions {
+            compile_in: CompileIn::this_program(),
+            pinned: self.pinned.clone(),
+            built_from: self.build.committed_at(),
+            ..AppOptions::new(data_dir)
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the server
@@ -112,7 +127,7 @@ enum Command {
     Deployment(deployment::DeploymentCommand),
     /// Replace the key that signs tokens, and list the keys
     #[command(subcommand)]
-    Key(key::KeyCommand),
+    Key(client::KeyCommand),
     /// Ask the server of the data folder whether it is ready to serve, for probes of containers
     Health,
     /// Look through the whole register, on disk and in memory, and tell what is wrong; changes nothing
@@ -129,18 +144,18 @@ enum Command {
     /// Say what this program is: version, commit, interfaces that it speaks, forms that it stores
     Version,
     /// Print what a shell needs to complete commands and options
-    Completions(completions::CompletionsArgs),
+    Completions(version::CompletionsArgs),
     /// Write manual pages for all commands into a folder
-    Manual(completions::ManualArgs),
+    Manual(version::ManualArgs),
     /// Compile the component on standard input; servers run this
     #[command(hide = true)]
-    CompilePlugin(compile_plugin::CompileArgs),
+    CompilePlugin(serve::CompileArgs),
 }
 
 /// Runs the command that the arguments name. `pinned` has the digests of the plugins that the program was built with.
 #[must_use]
 pub fn main(pinned: &str, build: Build) -> ExitCode {
-    contained::tell_panics_shortly();
+    tell_panics_shortly();
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
     let parsed = command(&build).try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let mut cli = match parsed {
@@ -162,17 +177,17 @@ pub fn main(pinned: &str, build: Build) -> ExitCode {
         Command::Import(args) => import::run(&cli.global, &args),
         Command::Pack(command) => pack::run(&cli.global, command),
         Command::Deployment(command) => deployment::run(&cli.global, command),
-        Command::Key(command) => key::run(&cli.global, command),
-        Command::Health => health::run(&cli.global),
+        Command::Key(command) => client::run_keys(&cli.global, command),
+        Command::Health => serve::health(&cli.global),
         Command::Verify(args) => verify::run(&cli.global, args),
         Command::Doctor(args) => doctor::run(&cli.global, &args),
         Command::Backup(args) => backup::run(&cli.global, &args),
         Command::Restore(args) => restore::run(&cli.global, &args),
         Command::Migrate(args) => migrate::run(&cli.global, &args),
         Command::Version => version::run(&cli.global),
-        Command::Completions(args) => completions::complete(&args),
-        Command::Manual(args) => completions::manual(&cli.global, &args),
-        Command::CompilePlugin(args) => return compile_plugin::run(args),
+        Command::Completions(args) => version::complete(&args),
+        Command::Manual(args) => version::manual(&cli.global, &args),
+        Command::CompilePlugin(args) => return serve::compile_plugin(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,6 +12,7 @@
 
 pub mod app;
 pub mod cli;
+mod client_tls;
 pub mod telemetry;
 
 // The paths by which the tests of the whole program reach the crates.

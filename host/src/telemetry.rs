@@ -86,38 +86,57 @@ impl Telemetry {
     }
 }
 
-/// The name of a metric, and its description.
-pub type Described = (&'static str, &'static str);
+/// A series with its value.
+#[derive(Debug)]
+pub struct Series<T> {
+    /// The name of the metric.
+    pub name: &'static str,
+    /// The description of the metric.
+    pub description: &'static str,
+    /// The name with the labels.
+    pub key: Key,
+    /// The value.
+    pub value: T,
+}
+
+impl<T> Series<T> {
+    fn new(name: &'static str, description: &'static str, labels: &[(&'static str, &str)], value: T) -> Self {
+        let labels: Vec<Label> = labels.iter().map(|(key, value)| Label::new(*key, (*value).to_owned())).collect();
+        Self { name, description, key: Key::from_parts(name, labels), value }
+    }
+}
 
 /// Gauges and counters as they are at one time, for the metrics page and for a collector. A series that the next snapshot
 /// lacks has ended, such as those of a plugin that was removed.
 #[derive(Debug, Default)]
 pub struct MetricsSnapshot {
-    /// The gauges that there may be.
-    pub described_gauges: Vec<Described>,
-    /// The counters that there may be.
-    pub described_counters: Vec<Described>,
-    /// Series of gauges with their values.
-    pub gauges: Vec<(Key, f64)>,
-    /// Series of counters with their values.
-    pub counters: Vec<(Key, u64)>,
+    /// Series of gauges.
+    pub gauges: Vec<Series<f64>>,
+    /// Series of counters.
+    pub counters: Vec<Series<u64>>,
 }
 
 impl MetricsSnapshot {
-    /// Adds descriptions.
-    pub fn describe_all(&mut self, gauges: &[Described], counters: &[Described]) {
-        self.described_gauges.extend_from_slice(gauges);
-        self.described_counters.extend_from_slice(counters);
-    }
-
     /// Adds a series of a gauge.
-    pub fn gauge(&mut self, name: &'static str, labels: &[(&'static str, &str)], value: f64) {
-        self.gauges.push((key(name, labels), value));
+    pub fn gauge(
+        &mut self,
+        name: &'static str,
+        description: &'static str,
+        labels: &[(&'static str, &str)],
+        value: f64,
+    ) {
+        self.gauges.push(Series::new(name, description, labels, value));
     }
 
     /// Adds a series of a counter.
-    pub fn counter(&mut self, name: &'static str, labels: &[(&'static str, &str)], value: u64) {
-        self.counters.push((key(name, labels), value));
+    pub fn counter(
+        &mut self,
+        name: &'static str,
+        description: &'static str,
+        labels: &[(&'static str, &str)],
+        value: u64,
+    ) {
+        self.counters.push(Series::new(name, description, labels, value));
     }
 }
 
@@ -161,8 +180,4 @@ fn lines(config: &LogConfig, writer: NonBlocking) -> BoxedLayer {
         }
         LogFormat::Json => fmt::layer().json().with_writer(writer).with_filter(filter).boxed(),
     }
-}
-
-fn key(name: &'static str, labels: &[(&'static str, &str)]) -> Key {
-    Key::from_parts(name, labels.iter().map(|(key, value)| Label::new(*key, (*value).to_owned())).collect::<Vec<_>>())
 }

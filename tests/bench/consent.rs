@@ -73,7 +73,8 @@ fn searches(setup: &Setup, report: &mut Report) -> Result<(), String> {
     let grantee = Organization::parse("Ministry of Health").map_err(|error| error.to_string())?;
     let columns = Columns::default();
     for first in (1..=people).step_by(PAGE as usize) {
-        columns.load_individuals(&(first..first + PAGE.min(people)).map(person).collect::<Vec<_>>());
+        let page = (first..first + PAGE.min(people)).map(|id| ChangedRecord::Individual(person(id)));
+        columns.load(&page.collect::<Vec<_>>());
     }
     let own = std::process::id();
     let before = resident_mib(own);

@@ -7,7 +7,7 @@ use daftar::domain::field::FieldSet;
 use daftar::domain::grant::Grants;
 use daftar::domain::scope::Scope;
 use daftar::plugin::CompileBounds;
-use daftar::service::client::NewClient;
+use daftar::service::client::ClientChanges;
 use secrecy::ExposeSecret;
 use tokio::runtime::Runtime;
 
@@ -41,8 +41,8 @@ pub fn open(register: &Register, change: impl FnOnce(&mut Config)) -> Result<Ope
     config.plugins.allow_unsigned = true;
     change(&mut config);
     let compile_in = CompileIn::Child { program: program()?, bounds: CompileBounds::default() };
-    let options = AppOptions::new(register.folder.join("data")).with_plugins_dir(Some(artifacts()?.join("plugins")));
-    let options = options.with_compile_in(compile_in);
+    let plugins_dir = Some(artifacts()?.join("plugins"));
+    let options = AppOptions { plugins_dir, compile_in, ..AppOptions::new(register.folder.join("data")) };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| error.to_string())?;
     let app = runtime.block_on(App::open(config, options)).map_err(|error| error.to_string())?;
@@ -57,16 +57,11 @@ pub fn token_of(opened: &Opened) -> Result<String, String> {
         grants.insert(Scope::parse(scope).map_err(|error| error.to_string())?, FieldSet::All);
     }
     let limit = RateLimit::parse(daftar::domain::client::RATE_LIMIT_MAX).map_err(|error| error.to_string())?;
-    let client = NewClient {
-        name: ClientName::parse("bench").map_err(|error| error.to_string())?,
-        organization: None,
-        legal_basis: None,
-        purpose: None,
-        grants: grants.clone(),
-        rate_limit_per_minute: Some(limit),
-        rate_limit_per_day: Some(limit),
-    };
-    let created = opened.runtime.block_on(app.clients.create(&app.system_context(), client));
+    let new = (ClientName::parse("bench").map_err(|error| error.to_string())?, grants.clone());
+    let limit = Some(Some(limit));
+    let settings =
+        ClientChanges { rate_limit_per_minute: limit, rate_limit_per_day: limit, ..ClientChanges::default() };
+    let created = opened.runtime.block_on(app.clients.create(&app.system_context(), new, settings));
     let (client, _) = created.map_err(|error| error.to_string())?;
     let (id, now) = (app.ids.next_id(), app.clock.now());
     let issued =

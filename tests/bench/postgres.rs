@@ -57,7 +57,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// A database with a copy of the register, moved into it by `daftar migrate`.
+    /// A database with a copy of the register, moved into it by `daftar migrate fill`.
     pub fn of(register: &Register, settings: &[(&str, &str)]) -> Result<Self, String> {
         crate::progress("move the register into PostgreSQL");
         let postgres = Postgres::start(settings);
@@ -69,7 +69,7 @@ impl Database {
         std::fs::create_dir(&moved).map_err(|error| error.to_string())?;
         copy(&register.folder.join("data"), &moved.join("data"))?;
         let started = Instant::now();
-        let told = run_command(&moved, Some(&config), &["migrate", "--from", "sled", "--to", "postgres"])?;
+        let told = run_command(&moved, Some(&config), &["migrate", "fill", "--to", "postgres"])?;
         let seconds = started.elapsed().as_secs_f64();
         std::fs::remove_dir_all(moved).map_err(|error| error.to_string())?;
         let same = told.get("same").and_then(Value::as_object).into_iter().flatten();
@@ -114,7 +114,7 @@ fn measure(setup: &Setup, report: &mut Report, people: u64) -> Result<(), String
     let database = Database::of(&register, &SETTINGS)?;
     let row = Row::new(
         "postgres.moved",
-        "`daftar migrate`, copied and compared",
+        "`daftar migrate fill`, copied and compared",
         "1/s",
         Spread::of([database.moved_per_second]),
     );

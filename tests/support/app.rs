@@ -213,10 +213,12 @@ impl TestApp {
         self.admin_port.store(port(&listeners.admin_url()), Ordering::Release);
         let metrics_port = listeners.metrics_address().map_or(0, |address| address.port());
         self.metrics_port.store(metrics_port, Ordering::Release);
-        let options = AppOptions::new(self.data_dir.clone())
-            .with_public_url(listeners.public_url(&self.config.server))
-            .with_plugins_dir(Some(self.plugins_dir.clone()))
-            .with_clock(Arc::new(self.clock.clone()));
+        let options = AppOptions {
+            public_url: Some(listeners.public_url(&self.config.server)),
+            plugins_dir: Some(self.plugins_dir.clone()),
+            clock: Arc::new(self.clock.clone()),
+            ..AppOptions::new(self.data_dir.clone())
+        };
         let config = self.config.clone();
         let (stop, stopped) = oneshot::channel();
         let (ready, is_ready) = std::sync::mpsc::channel();

@@ -64,7 +64,7 @@ fn make(folder: &Path, before: Option<&Path>) {
     }
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be started");
     runtime.block_on(async {
-        let options = AppOptions::new(folder.to_owned()).with_plugins_dir(Some(artifacts::plugins()));
+        let options = AppOptions { plugins_dir: Some(artifacts::plugins()), ..AppOptions::new(folder.to_owned()) };
         let mut config = Config::default();
         config.plugins.allow_unsigned = true;
         let app = App::open(config, options).await.expect("a register can be made with the default plugins");

@@ -8,18 +8,17 @@ use crate::files;
 use crate::steps::{Steps, shown};
 use crate::workspace::Workspace;
 
-/// The pages, from the project's folder, each with the example that prints it.
-const PAGES: [(&str, &str); 2] =
-    [("--example=fields", "host/docs/FIELDS.md"), ("--example=errors", "host/docs/ERRORS.md")];
+/// The pages by the names that the example knows, and from the project's folder.
+const PAGES: [(&str, &str); 2] = [("fields", "host/docs/FIELDS.md"), ("errors", "host/docs/ERRORS.md")];
 
 /// Compiles the tables and writes the pages.
 pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
-    PAGES.iter().try_for_each(|(example, page)| write(workspace, steps, example, page))
+    PAGES.iter().try_for_each(|(name, page)| write(workspace, steps, name, page))
 }
 
-fn write(workspace: &Workspace, steps: &Steps, example: &str, page: &str) -> Result<(), Failure> {
+fn write(workspace: &Workspace, steps: &Steps, name: &str, page: &str) -> Result<(), Failure> {
     steps.say("compile and render the table");
-    let mut render = workspace.cargo(&["run", "--quiet", "--package=daftar-domain", example]);
+    let mut render = workspace.cargo(&["run", "--quiet", "--package=daftar-domain", "--example=page", name]);
     let output = render.output().map_err(|error| Failure::new(format!("{}: {error}", shown(&render))))?;
     if !output.status.success() {
         let message = String::from_utf8_lossy(&output.stderr).into_owned();

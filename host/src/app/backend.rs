@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::StartError;
-use super::checkpoints::Checkpoints;
 use super::metrics::Metrics;
 use super::open::MIB;
 use super::recovery::{self, Recovered, store_error};
+use super::upkeep::Checkpoints;
 use daftar_domain::change::Change;
 use daftar_domain::config::{Config, StoreBackend, UrlFileError};
 use daftar_index::Columns;
@@ -32,8 +32,8 @@ pub(super) struct Backend {
     pub(super) store: Arc<dyn Store>,
     /// The whole of it, for backups.
     pub(super) archive: Arc<dyn Archive>,
-    /// Looks through it for damage; nothing where a database does that by itself.
-    pub(super) verification: Option<Arc<dyn Verification>>,
+    /// All its values, to be verified.
+    pub(super) verification: Arc<dyn Verification>,
     /// What is asked of it beyond single records.
     pub(super) index: Arc<dyn Index>,
     /// The register in memory.
@@ -73,7 +73,7 @@ impl Backend {
         Ok(Self {
             store: store.clone(),
             archive: store.clone(),
-            verification: Some(store.clone()),
+            verification: store.clone(),
             index: Arc::new(MemoryIndex(columns.clone())),
             columns,
             bodies,
@@ -83,9 +83,7 @@ impl Backend {
             keeper: Keeper::Embedded(store),
         })
     }
-}
 
-impl Backend {
     async fn postgres(config: &Config, metrics: &Metrics) -> Result<Self, StartError> {
         config.store.postgres.check_common_dir().map_err(StartError::Input)?;
         let store = Arc::new(PostgresStore::open(postgres_options(config)?).await?);
@@ -97,7 +95,7 @@ impl Backend {
         Ok(Self {
             store: store.clone(),
             archive: store.clone(),
-            verification: None,
+            verification: store.clone(),
             index: Arc::new(store.index()),
             columns: Arc::default(),
             // Another process may have changed the person.
@@ -178,27 +176,29 @@ impl Keeper {
         }
     }
 
+    fn postgres(&self) -> Option<&PostgresStore> {
+        match self {
+            Self::Embedded(_) => None,
+            Self::Postgres(store) => Some(store),
+        }
+    }
+
     /// Notes that a request failed by an outage of what it depends on.
     pub(super) fn note_request_failed(&self) {
-        match self {
-            Self::Embedded(_) => {}
-            Self::Postgres(store) => store.note_request_failed(),
+        if let Some(store) = self.postgres() {
+            store.note_request_failed();
         }
     }
 
     /// What it tells of its database, where it has one.
     pub(super) fn database(&self) -> Option<PostgresUsage> {
-        match self {
-            Self::Embedded(_) => None,
-            Self::Postgres(store) => Some(store.usage()),
-        }
+        self.postgres().map(PostgresStore::usage)
     }
 
     /// Writes what waits, and ends the connections to a database; a store in a folder does so by itself.
     pub(super) async fn close(&self) {
-        match self {
-            Self::Embedded(_) => {}
-            Self::Postgres(store) => store.close().await,
+        if let Some(store) = self.postgres() {
+            store.close().await;
         }
     }
 }

@@ -5,15 +5,9 @@
 //! **Invariant:** nothing is changed: no file is made that has a name, the database is not opened, no lock is taken for longer than it
 //! takes to see whether somebody has it.
 
-mod certificate;
-mod clock;
-mod disk;
 mod folder;
-mod keys;
-mod limits;
-mod listeners;
-mod memory;
-mod plugins;
+mod machine;
+mod network;
 pub(super) mod running;
 #[cfg(test)]
 mod tests;
@@ -26,6 +20,8 @@ use super::{PLUGINS_FOLDER, PinnedDigests};
 use daftar_domain::checkup::{Check, CheckArea};
 use daftar_domain::config::{Config, StoreBackend};
 
+/// Seconds of a day.
+const SECONDS_OF_A_DAY: i64 = 86_400;
 /// How many days there are in a warning's "old", for keys that sign tokens.
 const SIGNING_KEY_DAYS_MAX: i64 = 365;
 
@@ -104,15 +100,15 @@ pub fn settings(file: Option<&Path>) -> (Config, Vec<Check>) {
 /// Looks at everything that can be told without a server. Waits for disks: not for async code.
 #[must_use]
 pub fn examine(patient: &Patient) -> Vec<Check> {
-    let mut checks = folder::examine(patient);
-    checks.extend(keys::examine(patient));
-    checks.extend(certificate::examine(patient));
-    checks.extend(clock::examine(patient));
-    checks.extend(disk::examine(patient));
-    checks.extend(limits::examine(patient));
-    checks.extend(memory::examine(patient));
-    checks.extend(listeners::examine(patient));
-    checks.extend(plugins::examine(patient));
+    let mut checks = folder::data_folder(patient);
+    checks.extend(folder::keys(patient));
+    checks.extend(network::certificate(patient));
+    checks.extend(machine::clock(patient));
+    checks.extend(machine::disks(patient));
+    checks.extend(machine::open_files(patient));
+    checks.extend(machine::memory(patient));
+    checks.extend(network::listeners(patient));
+    checks.extend(folder::plugins(patient));
     if !patient.is_server() {
         let unknown =
             |area, name, what| Check::not_known(area, name, format_args!("{what} are known to a running server alone"));

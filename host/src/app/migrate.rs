@@ -12,34 +12,28 @@ use super::backend::postgres_options;
 use super::open::MIB;
 use super::recovery::open_error;
 use super::restore::cause_of;
-use daftar_domain::config::Config;
+use daftar_domain::config::{Config, StoreBackend};
 use daftar_service::backup::{BackupFile, BackupProblem};
 use daftar_service::migrate::{CatchUpError, CaughtUp, Comparison, Counts, catch_up, compare, compare_since, copy};
 use daftar_store::StoreError;
 use daftar_store::archive::{Archive, Held, Mark, Refill, Snapshot};
-use daftar_store_postgres::{OpenError as DatabaseError, PostgresCatchUp, PostgresRefill, PostgresStore};
+use daftar_store_postgres::{OpenError as DatabaseError, PostgresRefill, PostgresStore};
 use daftar_store_sled::{OpenError as FolderError, SledOptions, SledRefill, SledStore};
-
-/// One of two ends of a move.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// The data folder.
-    Sled,
-    /// The database of the settings `[store.postgres]`.
-    Postgres,
-}
 
 /// What is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Extent {
-    /// Everything is copied, then compared.
-    CopyAndCompare,
-    /// The new end is filled from a backup and compared with it; the old one is not looked at.
-    FromBackup(PathBuf),
-    /// What was written to the old end since the new one was filled from it is brought, and compared.
+pub enum Action {
+    /// An end without a register is filled with everything in the other end, or with a backup; then both are compared.
+    Fill {
+        /// The end that is filled.
+        to: StoreBackend,
+        /// What it is filled from; absent where that is the other end.
+        backup: Option<PathBuf>,
+    },
+    /// What was written to the folder since the database was filled from it is applied to the database, and compared.
     CatchUp,
-    /// Both hold a register already, which are compared.
-    CompareOnly,
+    /// The registers of both ends are compared whole.
+    Compare,
 }
 
 /// What is told meanwhile.
@@ -62,9 +56,6 @@ pub enum MigrateError {
     /// The new end cannot be filled.
     #[error("{0}")]
     Folder(#[from] FolderError),
-    /// Only what is written into a folder can be brought after it was moved.
-    #[error("only what was written to a folder since can be brought into a database that was filled from it")]
-    NoCatchUp,
     /// The backup cannot be trusted.
     #[error("`{}`: {problem}", .path.display())]
     Backup {
@@ -113,57 +104,62 @@ pub struct Migrated {
     pub comparison: Comparison,
 }
 
-/// Moves a register, or compares two. `heard` hears which step it is at, about how many things there are, and how many were read.
+/// Moves a register, or compares two. `heard` hears which step it is at, about how many items there are, and how many were read.
 ///
 /// # Errors
 /// See [`MigrateError`]. What was copied so far stays, and no server opens it as a register.
 pub async fn migrate(
     config: &Config,
     data_dir: &Path,
-    (from, to): (End, End),
-    extent: Extent,
+    action: Action,
     mut heard: impl FnMut(Step, u64, u64),
 ) -> Result<Migrated, MigrateError> {
-    let is_copied = extent != Extent::CompareOnly;
-    let source = match extent {
-        Extent::CatchUp => return caught_up(config, data_dir, (from, to), heard).await,
-        Extent::FromBackup(path) => Source::Backup(BackupFile(path)),
-        Extent::CopyAndCompare | Extent::CompareOnly => Source::Store(open(config, data_dir, from).await?),
+    let (source, to, is_filled) = match action {
+        Action::CatchUp => return caught_up(config, data_dir, heard).await,
+        Action::Fill { to, backup: Some(path) } => (Source::Backup(BackupFile(path)), to, true),
+        Action::Fill { to, backup: None } => (Source::Store(open(config, data_dir, other(to)).await?), to, true),
+        Action::Compare => {
+            (Source::Store(open(config, data_dir, StoreBackend::Sled).await?), StoreBackend::Postgres, false)
+        }
     };
     let wrong = |error: StoreError| source.problem(error);
-    let copied = if is_copied {
+    let copied = if is_filled {
         let refill = refill(config, data_dir, to).await?;
-        let copying = |mark: &Mark, things| heard(Step::Copying, about(mark), things);
+        let copying = |mark: &Mark, items| heard(Step::Copying, about(mark), items);
         Some(copy(source.snapshot().await.map_err(wrong)?, refill, copying).await.map_err(wrong)?)
     } else {
         None
     };
     let target = open(config, data_dir, to).await?;
-    let comparing = |mark: &Mark, things| heard(Step::Comparing, about(mark).saturating_mul(2), things);
+    let comparing = |mark: &Mark, items| heard(Step::Comparing, about(mark).saturating_mul(2), items);
     let (one, other) = (source.snapshot().await.map_err(wrong)?, target.snapshot().await?);
     let comparison = compare(one, other, comparing).await.map_err(wrong)?;
     Ok(Migrated { copied, caught_up: None, comparison })
 }
 
-/// Brings what was written to a folder since a database was filled from it, and compares that.
+/// Applies what was written to a folder since a database was filled from it, and compares that.
 async fn caught_up(
     config: &Config,
     data_dir: &Path,
-    ends: (End, End),
     mut heard: impl FnMut(Step, u64, u64),
 ) -> Result<Migrated, MigrateError> {
-    if ends != (End::Sled, End::Postgres) {
-        return Err(MigrateError::NoCatchUp);
-    }
     let source = open_folder(config, data_dir).await?;
-    let to = PostgresCatchUp::open(postgres_options(config)?).await?;
-    let catching = |held: &Held, mark: &Mark, things| heard(Step::CatchingUp, since(held, mark), things);
+    let to = PostgresRefill::catch_up(postgres_options(config)?).await?;
+    let catching = |held: &Held, mark: &Mark, items| heard(Step::CatchingUp, since(held, mark), items);
     let caught_up = catch_up(&source, to, catching).await?;
     let target = PostgresStore::open(postgres_options(config)?).await?;
     let held = &caught_up.held;
-    let comparing = |mark: &Mark, things| heard(Step::Comparing, since(held, mark).saturating_mul(2), things);
+    let comparing = |mark: &Mark, items| heard(Step::Comparing, since(held, mark).saturating_mul(2), items);
     let comparison = compare_since(&source, &target, held, comparing).await?;
     Ok(Migrated { copied: None, caught_up: Some(caught_up), comparison })
+}
+
+/// Where a register comes from that goes to this backend.
+fn other(backend: StoreBackend) -> StoreBackend {
+    match backend {
+        StoreBackend::Sled => StoreBackend::Postgres,
+        StoreBackend::Postgres => StoreBackend::Sled,
+    }
 }
 
 /// What a register is copied from.
@@ -206,10 +202,10 @@ fn about(mark: &Mark) -> u64 {
     records.saturating_add(mark.sequence.0)
 }
 
-async fn open(config: &Config, data_dir: &Path, end: End) -> Result<Arc<dyn Archive>, MigrateError> {
+async fn open(config: &Config, data_dir: &Path, end: StoreBackend) -> Result<Arc<dyn Archive>, MigrateError> {
     match end {
-        End::Sled => Ok(Arc::new(open_folder(config, data_dir).await?)),
-        End::Postgres => Ok(Arc::new(PostgresStore::open(postgres_options(config)?).await?)),
+        StoreBackend::Sled => Ok(Arc::new(open_folder(config, data_dir).await?)),
+        StoreBackend::Postgres => Ok(Arc::new(PostgresStore::open(postgres_options(config)?).await?)),
     }
 }
 
@@ -225,13 +221,14 @@ async fn open_folder(config: &Config, data_dir: &Path) -> Result<SledStore, Migr
     Ok(opened.map_err(|error| open_error(&error))?)
 }
 
-async fn refill(config: &Config, data_dir: &Path, end: End) -> Result<Box<dyn Refill>, MigrateError> {
+/// Opens a backend to be filled, which must not hold a register.
+async fn refill(config: &Config, data_dir: &Path, end: StoreBackend) -> Result<Box<dyn Refill>, MigrateError> {
     match end {
-        End::Sled => {
+        StoreBackend::Sled => {
             let (folder, cache_bytes) = (config.store.folder(data_dir), config.store.cache_mib.saturating_mul(MIB));
             let opened = tokio::task::spawn_blocking(move || SledRefill::open(&folder, cache_bytes)).await;
             Ok(Box::new(opened.map_err(|error| StartError::Store(error.to_string()))??))
         }
-        End::Postgres => Ok(Box::new(PostgresRefill::open(postgres_options(config)?).await?)),
+        StoreBackend::Postgres => Ok(Box::new(PostgresRefill::open(postgres_options(config)?).await?)),
     }
 }

@@ -3,19 +3,16 @@
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
-use super::access_upkeep::{AccessUpkeep, drop_expired};
-use super::audit_upkeep::AuditUpkeep;
+use super::adapters::{CommonStoredCounts, InstalledPacks, StoredDayCounts};
 use super::backend::Backend;
-use super::limits::{CommonStoredCounts, StoredDayCounts};
 use super::metrics::Metrics;
-use super::open_packs::InstalledPacks;
 use super::recovery::store_error;
-use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError, Upkeep, restore};
+use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError, Upkeep, restore, upkeep};
 use daftar_auth::admin_token::AdminToken;
 use daftar_auth::cursor_seal::CursorSeal;
 use daftar_auth::directory::ClientDirectory;
@@ -24,13 +21,10 @@ use daftar_auth::limits::Limits;
 use daftar_auth::limits::response_memory::ResponseMemory;
 use daftar_auth::secret::SecretHasher;
 use daftar_auth::{DecisionKeyRing, FailedSignIns, KeyRing, SigningKeyRings, TokenCache};
-use daftar_domain::audit::Actor;
 use daftar_domain::config::{Config, PluginsConfig};
-use daftar_domain::context::trail::Trail;
-use daftar_domain::context::{Clock, OpContext};
 use daftar_domain::manifest::PluginName;
 use daftar_http::api::lines::Spools;
-use daftar_http::api::openapi::served::ServedDescription;
+use daftar_http::api::openapi::document::ServedDescription;
 use daftar_http::api::router::route_table;
 use daftar_http::spans::milliseconds;
 use daftar_http::state::StateParts;
@@ -40,28 +34,20 @@ use daftar_sandbox::{
     UnsignedPlugins,
 };
 use daftar_service::audit::AuditLog;
-use daftar_service::audit::keeper::AuditKeeper;
 use daftar_service::backup::Backups;
-use daftar_service::bulk::desk::ImportDesk;
+use daftar_service::bulk::ImportDesk;
 use daftar_service::bulk::export::EXPORTS_MAX;
 use daftar_service::client::ClientAdministration;
-use daftar_service::eligibility::preview::desk::PreviewDesk;
-use daftar_service::eligibility::preview::{KeptColumns, Sharing};
+use daftar_service::eligibility::preview::{Previews, Sharing};
 use daftar_service::follow::Follower;
 use daftar_service::once::Requests;
 use daftar_service::plugin::PluginAdministration;
 use daftar_service::registry::Registry;
 use daftar_service::signing_key::SigningKeyAdministration;
 use daftar_service::verify::Verifier;
-use daftar_service::vocabulary;
-use daftar_store::Store;
 use daftar_store::shared::{Generation as StoredGeneration, Shared};
 use daftar_vocabulary::{CodeTable, Generation, GenerationBuilder, Vocabularies};
 
-/// How often the limits drop what is idle.
-const LIMITS_INTERVAL: Duration = Duration::from_secs(60);
-/// How often requests of past days are forgotten.
-const REQUESTS_INTERVAL: Duration = Duration::from_secs(600);
 /// Under what the store keeps the mark of the key that secrets of clients are kept with.
 const COMMON_KEY: &str = "keys/client-secrets";
 /// Bytes in a MiB.
@@ -132,7 +118,6 @@ impl App {
 
         let requests = Requests::new(config.server.idempotency_keys_max);
         let requests = Arc::new(if shared.is_some() { requests.among_others() } else { requests });
-        let forgetting = forget_requests(Arc::clone(&requests), Arc::downgrade(&store), clock.clone());
         let days = StoredDayCounts(store.clone());
         let limits = Arc::new(match &shared {
             Some(shared) => {
@@ -140,68 +125,22 @@ impl App {
             }
             None => Limits::new(clock.clone(), Arc::new(days)),
         });
-        let verifier = Verifier::new(verification, registry.columns.clone(), registry.audit.clone());
-        let audit = AuditKeeper::new(registry.store.clone(), registry.audit.clone());
+        let in_memory = registry.parted.is_none().then(|| registry.columns.clone());
+        let verifier = Verifier::new(verification, in_memory, registry.audit.clone());
+        let audit = registry.audit.clone();
         let backups = Backups::new(archive, plugins.clone(), registry.audit.clone(), keys_home);
         backups.recall().await.map_err(|error| StartError::Store(error.to_string()))?;
-        let upkeep = AuditUpkeep {
-            log: registry.audit.clone(),
-            keeper: audit.clone(),
-            clock: clock.clone(),
-            ids: ids.clone(),
-            retention_days: config.audit.retention(),
-        };
         let token_cache = Arc::new(TokenCache::default());
         let rings = SigningKeyRings { tokens: Arc::new(token_keys), decisions: Arc::new(decision_keys) };
         let signing_keys = SigningKeyAdministration::new(rings.clone(), registry.audit.clone(), clock.clone());
         let signing_keys = signing_keys.among(shared.clone());
-        let starting = OpContext::unbound(Actor::System, ids.next_id().into(), now, Trail::default());
-        drop_expired(&signing_keys, &starting).await;
-        let access = AccessUpkeep {
-            ring: rings.tokens.clone(),
-            signing_keys: signing_keys.clone(),
-            tokens: token_cache.clone(),
-            directory: directory.clone(),
-            clock: clock.clone(),
-            ids: ids.clone(),
-            warning_days: config.token.secret_age_warning(),
-        };
-        access.warn_of_old_secrets();
         let follower = shared.map(|shared| {
             let (directory, keys) = (directory.clone(), (rings.clone(), clock.clone()));
             Arc::new(Follower::new(shared, store.clone(), directory, plugins.clone(), keys, generation))
         });
-        let previews = Arc::new(PreviewDesk::new(library.background_threads()));
+        let rule_columns_bytes = config.store.rule_columns_mib.saturating_mul(MIB);
+        let previews = Arc::new(Previews::new(library.background_threads(), rule_columns_bytes));
         let sharing = Sharing::new(registry.clone(), library.clone(), previews.clone());
-        let (searched, kept, kept_up) = (registry.clone(), limits.clone(), metrics.clone());
-        let (checkpointing, following) = (checkpoints.clone(), follower.clone());
-        let maintenance = tokio::spawn(async move {
-            // The first search of each vocabulary would make its index while its client waits; nobody waits for this.
-            let indexing = async {
-                let indexed = tokio::task::spawn_blocking(move || vocabulary::prepare_all_searches(&searched)).await;
-                if let Err(error) = indexed {
-                    tracing::warn!(error = %error, "indexes for search could not be made; the first searches make them");
-                }
-            };
-            let checkpoints = async {
-                if let Some(checkpoints) = checkpointing {
-                    checkpoints.keep_up().await;
-                }
-            };
-            let following = async {
-                if let Some(follower) = following {
-                    follower.keep_up().await;
-                }
-            };
-            let sharing = async {
-                if let Some(sharing) = sharing {
-                    sharing.keep_up().await;
-                }
-            };
-            let upkeep =
-                async { tokio::join!(maintain(kept, kept_up), upkeep.keep_up(), access.keep_up(), forgetting) };
-            tokio::join!(indexing, upkeep, checkpoints, following, sharing);
-        });
         let clients = ClientAdministration {
             store,
             directory,
@@ -213,11 +152,9 @@ impl App {
         let requests_max = usize::try_from(config.server.connections.requests_max).unwrap_or(usize::MAX);
         let request_timeout = Duration::from_millis(config.server.request_timeout_ms);
         let failed_sign_ins = FailedSignIns::new(request_timeout, requests_max);
-        let rule_columns = Arc::new(KeptColumns::new(config.store.rule_columns_mib.saturating_mul(MIB)));
         let transport = Arc::new(Transport::new(&config.server.connections));
         let response_memory = ResponseMemory::new(&config.server.connections);
-        tracing::info!(duration_ms = milliseconds(started.elapsed()), "the register is open");
-        let upkeep = Arc::new(Upkeep { keeper, metrics, telemetry, pinned, built_from, checkpoints, maintenance });
+        let parts = Arc::new(Upkeep { keeper, metrics, telemetry, pinned, built_from, checkpoints });
         let state = AppState::new(StateParts {
             config,
             spools: Spools::new(data_dir.clone()),
@@ -225,7 +162,6 @@ impl App {
             imports: Arc::new(ImportDesk::new(clock.clone())),
             exports: Arc::new(Semaphore::new(EXPORTS_MAX)),
             previews,
-            rule_columns,
             description: ServedDescription::new(public_url.clone()),
             public_url,
             routes: route_table(),
@@ -251,9 +187,13 @@ impl App {
             cursors,
             admin_token,
             follower,
-            program: upkeep.clone(),
+            program: parts.clone(),
         });
-        Ok(Self { state, upkeep })
+        upkeep::drop_expired_keys(&state).await;
+        upkeep::warn_of_old_secrets(&state);
+        let maintenance = upkeep::start(&state, Arc::clone(&parts.metrics), parts.checkpoints.clone(), sharing);
+        tracing::info!(duration_ms = milliseconds(started.elapsed()), "the register is open");
+        Ok(Self { state, upkeep: parts, maintenance })
     }
 }
 
@@ -320,31 +260,5 @@ async fn open_plugins(
         Ok(Ok(opened)) => Ok(opened),
         Ok(Err(reason)) => Err(StartError::Plugins(reason)),
         Err(error) => Err(StartError::Plugins(error.to_string())),
-    }
-}
-
-/// Forgets requests that clients named more than a day ago, for as long as the store is there.
-async fn forget_requests(requests: Arc<Requests>, store: Weak<dyn Store>, clock: Arc<dyn Clock>) {
-    let mut ticks = tokio::time::interval(REQUESTS_INTERVAL);
-    loop {
-        ticks.tick().await;
-        let Some(store) = store.upgrade() else { return };
-        if let Err(error) = requests.forget(&*store, clock.now()).await {
-            tracing::warn!(error = %error, "requests of past days cannot be forgotten");
-        }
-    }
-}
-
-async fn maintain(limits: Arc<Limits>, metrics: Arc<Metrics>) {
-    tokio::join!(metrics.keep_up(), maintain_limits(limits));
-}
-
-async fn maintain_limits(limits: Arc<Limits>) {
-    let mut ticks = tokio::time::interval(LIMITS_INTERVAL);
-    loop {
-        ticks.tick().await;
-        if let Err(error) = limits.maintain().await {
-            tracing::warn!(error = %error, "counts of past days cannot be removed");
-        }
     }
 }

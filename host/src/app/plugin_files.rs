@@ -1,14 +1,21 @@
 //! Files of plugins outside of any register, for the command line: what is in them, who signed them.
+//!
+//! **Invariant:** nothing that exists is written over: the folder is made here, or the command stops.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
 
 use daftar_domain::config::PluginsConfig;
-use daftar_domain::error::files::why_not_read;
+use daftar_domain::error::why_not_read;
+use daftar_domain::manifest::{PluginKind, PluginManifest, PluginName};
+use daftar_sandbox;
 pub use daftar_sandbox::{
     CompileIn, Inspection, PinnedDigests, PluginSignature, PrivateKey, SIGNATURE_SUFFIX, SignatureState,
     UnsignedPlugins,
 };
-use daftar_sandbox::{PACKAGE_BYTES_MAX, TrustPolicy, read_signature_of};
+use daftar_sandbox::{PACKAGE_BYTES_MAX, PluginHost, PluginHostSettings, TrustPolicy, read_signature_of};
 
 /// A plugin's file with the signature that lies beside it.
 pub struct PluginFile {
@@ -63,4 +70,306 @@ pub fn sign(file: &Path, bytes: &[u8], key: &PrivateKey) -> Result<PluginSignatu
     super::packs::write_file(Path::new(&path), format!("{signature}\n").as_bytes())
         .map_err(|error| format!("cannot write `{}`: {error}", Path::new(&path).display()))?;
     Ok(signature)
+}
+
+/// What guests are compiled for.
+const TARGET: &str = "wasm32-unknown-unknown";
+
+/// The file with what a plugin says about itself.
+const MANIFEST_FILE: &str = "plugin.toml";
+
+/// A plugin that was built, and passed every step of an install but the last.
+#[derive(Debug)]
+pub struct BuiltPlugin {
+    /// What it says about itself.
+    pub manifest: PluginManifest,
+    /// The component.
+    pub bytes: Vec<u8>,
+    /// How many codes it lists, if it is a pack.
+    pub codes: Option<usize>,
+}
+
+/// Tests, compiles, wraps and tries out the plugin in a folder. The compiler is cargo's, which writes to standard error.
+///
+/// # Errors
+/// One sentence that says which step failed, and why.
+pub fn build(folder: &Path, runs_tests: bool) -> Result<BuiltPlugin, String> {
+    let manifest = read_manifest(&folder.join(MANIFEST_FILE))?;
+    if runs_tests {
+        // With the profile of the module, so that what both need is compiled once.
+        let mut test = cargo(folder, &["test", "--release", "--lib"]);
+        let status = test.stdout(std::io::stderr()).status().map_err(no_cargo)?;
+        if !status.success() {
+            return Err("the plugin's own tests failed; see above, or leave them out with --skip-tests".to_owned());
+        }
+    }
+    let module = compile(folder)?;
+    let core = std::fs::read(&module).map_err(|error| format!("cannot read `{}`: {error}", module.display()))?;
+    let bytes = daftar_pack_tools::author::wrap(&core, &manifest).map_err(|error| error.to_string())?;
+    let codes = rehearse(&bytes)?;
+    Ok(BuiltPlugin { manifest, bytes, codes })
+}
+
+/// Wraps a core module that was compiled otherwise, with the manifest in a file.
+///
+/// # Errors
+/// One sentence that says what is wrong.
+pub fn wrap(module: &Path, manifest: &Path) -> Result<Vec<u8>, String> {
+    let manifest = read_manifest(manifest)?;
+    let core = std::fs::read(module).map_err(|error| format!("cannot read `{}`: {error}", module.display()))?;
+    daftar_pack_tools::author::wrap(&core, &manifest).map_err(|error| format!("`{}`: {error}", module.display()))
+}
+
+fn read_manifest(file: &Path) -> Result<PluginManifest, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read `{}`: {error}", file.display()))?;
+    toml::from_str(&text).map_err(|error| format!("`{}` is not a plugin's manifest: {error}", file.display()))
+}
+
+fn cargo(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(folder).args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn no_cargo(error: std::io::Error) -> String {
+    format!("cargo cannot be run ({error}); install Rust from https://rustup.rs")
+}
+
+/// Compiles the folder's library for the sandbox; returns the core module's file.
+fn compile(folder: &Path) -> Result<PathBuf, String> {
+    let mut build = cargo(folder, &["build", "--release", "--lib", "--target", TARGET]);
+    let output = build.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit()).output();
+    let output = output.map_err(no_cargo)?;
+    if !output.status.success() {
+        return Err("the plugin does not compile for the sandbox; see above".to_owned());
+    }
+    let folder = folder.canonicalize().map_err(|error| format!("`{}`: {error}", folder.display()))?;
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let messages = stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut modules = messages.filter_map(|message| module_of(&message, &folder));
+    modules
+        .next_back()
+        .ok_or_else(|| "cargo left no module: `[lib]` needs `crate-type = [\"cdylib\", \"rlib\"]`".to_owned())
+}
+
+/// The module that a message of cargo tells of, if it is that of the folder's own library.
+fn module_of(message: &Value, folder: &Path) -> Option<PathBuf> {
+    let text = |name: &str| message.get(name).and_then(Value::as_str);
+    let is_own = text("reason")? == "compiler-artifact" && Path::new(text("manifest_path")?).parent()? == folder;
+    let files = message.get("filenames").filter(|_| is_own)?.as_array()?;
+    files.iter().filter_map(Value::as_str).find(|file| file.ends_with(".wasm")).map(PathBuf::from)
+}
+
+/// Takes the plugin through the steps of an install, and checks what a pack brings.
+fn rehearse(bytes: &[u8]) -> Result<Option<usize>, String> {
+    let settings = PluginHostSettings { compile_in: CompileIn::this_program(), ..PluginHostSettings::default() };
+    let host = PluginHost::start(settings).map_err(|error| error.to_string())?;
+    let Some(contents) = host.rehearse(bytes.to_vec()).map_err(|error| error.to_string())? else { return Ok(None) };
+    let pack = daftar_vocabulary::check(contents)
+        .map_err(|problems| format!("what the pack brings is not sound:\n{problems}"))?;
+    Ok(Some(pack.vocabularies().iter().map(|vocabulary| vocabulary.concept_count()).sum()))
+}
+
+/// A file of the folder: its path there, and its text.
+type File = (&'static str, &'static str);
+
+macro_rules! scaffold {
+    ($kind:literal) => {
+        [
+            ("Cargo.toml", include_str!(concat!("../../scaffold/", $kind, "/Cargo.toml"))),
+            ("README.md", include_str!(concat!("../../scaffold/", $kind, "/README.md"))),
+            ("plugin.toml", include_str!(concat!("../../scaffold/", $kind, "/plugin.toml"))),
+            ("rust-toolchain.toml", include_str!(concat!("../../scaffold/", $kind, "/rust-toolchain.toml"))),
+            (".gitignore", include_str!(concat!("../../scaffold/", $kind, "/gitignore"))),
+            ("src/lib.rs", include_str!(concat!("../../scaffold/", $kind, "/src/lib.rs"))),
+            ("src/logic.rs", include_str!(concat!("../../scaffold/", $kind, "/src/logic.rs"))),
+        ]
+    };
+}
+
+macro_rules! vendored {
+    ($($path:literal),+ $(,)?) => {
+        &[$((concat!("vendor/", $path), include_str!(concat!("../../../", $path)))),+]
+    };
+}
+
+const VOCABULARY_PACK: [File; 7] = scaffold!("vocabulary-pack");
+const ELIGIBILITY_ENGINE: [File; 7] = scaffold!("eligibility-engine");
+
+/// The sources of the SDK and the interface that it is made for, as they are.
+const VENDORED: &[File] = vendored![
+    "plugins/sdk/src/bindings.rs",
+    "plugins/sdk/src/eligibility.rs",
+    "plugins/sdk/src/eligibility/column.rs",
+    "plugins/sdk/src/eligibility/explanation.rs",
+    "plugins/sdk/src/eligibility/outcome.rs",
+    "plugins/sdk/src/lib.rs",
+    "plugins/sdk/src/log.rs",
+    "plugins/sdk/src/vocabulary.rs",
+    "plugins/sdk/src/vocabulary/build.rs",
+    "plugins/sdk/src/vocabulary/page.rs",
+    "wit/daftar-plugin/0.1.0/columns.wit",
+    "wit/daftar-plugin/0.1.0/eligibility.wit",
+    "wit/daftar-plugin/0.1.0/log.wit",
+    "wit/daftar-plugin/0.1.0/schema.wit",
+    "wit/daftar-plugin/0.1.0/vocabulary.wit",
+    "wit/daftar-plugin/0.1.0/worlds.wit",
+];
+
+/// The interface version of [`VENDORED`].
+const INTERFACE: &str = "0.1.0";
+
+/// The SDK's manifest outside of this project's workspace.
+const SDK_MANIFEST: &str = r#"[package]
+name = "daftar-sdk"
+version = "0.1.0"
+edition = "2024"
+license = "Apache-2.0"
+publish = false
+
+[dependencies]
+wit-bindgen = { version = "0.60", default-features = false, features = ["macros", "realloc"] }
+"#;
+
+/// The kind of that name.
+///
+/// # Errors
+/// There is none; says which there are.
+pub fn kind_of(name: &str) -> Result<PluginKind, String> {
+    let kinds = [PluginKind::VocabularyPack, PluginKind::EligibilityEngine];
+    kinds.into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| {
+        let known = kinds.map(PluginKind::as_str).join("`, `");
+        format!("`{name}` is no kind of plugin; there are `{known}`")
+    })
+}
+
+/// Every file of the folder for a new plugin: path and text.
+#[must_use]
+pub fn files(kind: PluginKind, name: &PluginName) -> Vec<(&'static str, String)> {
+    let own = match kind {
+        PluginKind::VocabularyPack => VOCABULARY_PACK,
+        PluginKind::EligibilityEngine => ELIGIBILITY_ENGINE,
+    };
+    let filled = |text: &str| text.replace("@name@", name.as_str()).replace("@interface@", INTERFACE);
+    let own = own.into_iter().map(|(path, text)| (path, filled(text)));
+    let vendored = VENDORED.iter().map(|(path, text)| (*path, (*text).to_owned()));
+    own.chain([("vendor/plugins/sdk/Cargo.toml", SDK_MANIFEST.to_owned())]).chain(vendored).collect()
+}
+
+/// Makes the folder for a new plugin.
+///
+/// # Errors
+/// The folder exists already, or a file cannot be written.
+pub fn write(folder: &Path, kind: PluginKind, name: &PluginName) -> Result<(), String> {
+    let failed = |path: &Path, error: std::io::Error| format!("cannot write `{}`: {error}", path.display());
+    match std::fs::create_dir(folder) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            return Err(format!("`{}` exists already; name another folder, or move it away", folder.display()));
+        }
+        Err(error) => return Err(failed(folder, error)),
+    }
+    for (path, text) in files(kind, name) {
+        let path = folder.join(path);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(|error| failed(parent, error))?;
+        }
+        std::fs::write(&path, text).map_err(|error| failed(&path, error))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_module_of_the_folder_itself() {
+        let message = |manifest: &str| {
+            serde_json::json!({"reason": "compiler-artifact", "manifest_path": manifest,
+                "filenames": ["/w/target/libx.rlib", "/w/target/x.wasm"]})
+        };
+        let found = module_of(&message("/w/Cargo.toml"), Path::new("/w"));
+        assert_eq!(found, Some(PathBuf::from("/w/target/x.wasm")));
+        assert_eq!(module_of(&message("/w/vendor/plugins/sdk/Cargo.toml"), Path::new("/w")), None);
+        assert_eq!(module_of(&serde_json::json!({"reason": "build-finished"}), Path::new("/w")), None);
+    }
+
+    #[test]
+    fn names_the_file_and_the_fault_of_a_manifest() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(build(folder.path(), false).unwrap_err().contains("plugin.toml"));
+        std::fs::write(folder.path().join(MANIFEST_FILE), "name = \"Water\"").unwrap();
+        let refused = build(folder.path(), false).unwrap_err();
+        assert!(refused.contains("is not a plugin's manifest") && refused.contains("lower-case"), "{refused}");
+    }
+}
+
+#[cfg(test)]
+mod scaffold_tests {
+    use super::*;
+
+    const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+    fn paths_below(folder: &Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                paths_below(&path, found);
+            } else {
+                found.push(path.strip_prefix(Path::new(PROJECT)).unwrap().display().to_string());
+            }
+        }
+    }
+
+    #[test]
+    fn the_whole_sdk_and_the_whole_interface_are_in_the_folder() {
+        let mut expected = Vec::new();
+        for folder in ["plugins/sdk/src", "wit/daftar-plugin/0.1.0"] {
+            paths_below(&Path::new(PROJECT).join(folder), &mut expected);
+        }
+        expected.sort();
+        let mut vendored: Vec<String> =
+            VENDORED.iter().map(|(path, _)| path.strip_prefix("vendor/").unwrap().to_owned()).collect();
+        vendored.sort();
+        assert_eq!(vendored, expected);
+    }
+
+    #[test]
+    fn the_sdk_asks_for_the_same_crates_as_here() {
+        let read = |text: &str| -> toml::Table { toml::from_str(text).unwrap() };
+        let workspace = read(&std::fs::read_to_string(Path::new(PROJECT).join("Cargo.toml")).unwrap());
+        let here = read(&std::fs::read_to_string(Path::new(PROJECT).join("plugins/sdk/Cargo.toml")).unwrap());
+        let there = read(SDK_MANIFEST);
+        let names = |table: &toml::Table| table["dependencies"].as_table().unwrap().keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&there), names(&here));
+        for (name, dependency) in there["dependencies"].as_table().unwrap() {
+            assert_eq!(dependency, &workspace["workspace"]["dependencies"][name], "{name}");
+        }
+        assert_eq!(there["package"]["version"], workspace["workspace"]["package"]["version"]);
+    }
+
+    #[test]
+    fn nothing_is_left_to_be_filled_in() {
+        let name = PluginName::parse("water").unwrap();
+        for kind in [PluginKind::VocabularyPack, PluginKind::EligibilityEngine] {
+            for (path, text) in files(kind, &name) {
+                assert!(!text.contains("@name@") && !text.contains("@interface@"), "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_folder_that_exists_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = write(folder.path(), PluginKind::VocabularyPack, &PluginName::parse("water").unwrap());
+        assert!(refused.unwrap_err().contains("exists already"));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn an_unknown_kind_is_told_the_known_ones() {
+        assert_eq!(kind_of("vocabulary-pack"), Ok(PluginKind::VocabularyPack));
+        assert!(kind_of("pack").unwrap_err().contains("`vocabulary-pack`, `eligibility-engine`"));
+    }
 }

@@ -1,21 +1,21 @@
-//! Puts a backup back: into an empty data folder that no server uses.
+//! Restores a backup: into an empty data folder that no server uses, or into an empty database, with its keys and plugins in the folder.
 //!
-//! **Invariant:** from before the first thing is written until everything is on disk and was looked at, a marker says that the
-//! folder holds a restore that was not finished. No server opens such a folder: there is never half a register.
+//! **Invariant:** from before the first item is written until everything is on disk, a marker says that the folder holds a restore that
+//! was not finished. No server opens such a folder: there is never half a register. A database has all of it in one transaction.
 
-mod room;
-
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write};
+use std::fs::{DirBuilder, File};
+use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use tokio::sync::mpsc;
 
-use self::room::PutBack;
+use super::backend::postgres_options;
 use super::open::{MIB, trust as trust_in_plugins};
 use super::verify::verify_stopped;
 use super::{PLUGINS_FOLDER, StartError};
+use crate::app::room::{bytes_in, free};
 use daftar_auth::key_folder;
 use daftar_auth::keys::KEY_FOLDER;
 use daftar_auth::secret_file::SecretFileError;
@@ -28,6 +28,7 @@ use daftar_service::backup::{
 };
 use daftar_store::StoreError;
 use daftar_store::archive::Refill;
+use daftar_store_postgres::PostgresRefill;
 use daftar_store_sled::{OpenError, SledRefill};
 
 /// The file that says that the folder holds a restore that was not finished.
@@ -42,11 +43,9 @@ const EVENTS_WAITING: usize = 64;
 /// Why a backup was not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// The settings name a database, and a backup is put back into a folder.
-    #[error(
-        "a backup is restored into a folder, and the settings name a database: restore it without `store.backend = \"postgres\"`, then copy the folder into an empty database with `daftar migrate`"
-    )]
-    IntoDatabase,
+    /// The database cannot be opened, or holds a register.
+    #[error("{0}")]
+    Database(#[from] StartError),
     /// The backup cannot be trusted.
     #[error("{0}")]
     Backup(#[from] BackupProblem),
@@ -75,7 +74,7 @@ pub enum RestoreError {
     },
     /// There is no room left on the disk.
     #[error(
-        "the disk of `{}` is full: {} MB were put back, which is {part}, and {needed} are needed: delete the folder, then restore to a disk with so much room", .folder.display(), room::megabytes(*.put_back)
+        "the disk of `{}` is full: {} MB were put back, which is {part}, and {needed} are needed: delete the folder, then restore to a disk with so much room", .folder.display(), megabytes(*.put_back)
     )]
     NoRoom {
         /// The folder on that disk.
@@ -146,8 +145,9 @@ pub struct Restored {
     pub findings: VerificationResult,
 }
 
-/// Restores a backup into a data folder, which is made where it does not exist. A backup without keys may be restored beside
-/// the folder `keys` of the old register, put there before. Its signature is judged before anything is written, its plugins by
+/// Restores a backup into a data folder, which is made where it does not exist; where the configuration names a database, records and what
+/// belongs to them go there, and the folder gets the plugins. A backup without keys may be restored beside the folder `keys` of the old
+/// register, put there before. Its signature is judged before anything is written, its plugins by
 /// `[plugins]` of the configuration. `heard` hears how many things were read. At the end the whole register is looked through.
 ///
 /// # Errors
@@ -159,9 +159,6 @@ pub async fn restore(
     trust: RestoreTrust,
     heard: impl FnMut(&Head, u64) + Send + 'static,
 ) -> Result<Restored, RestoreError> {
-    if config.store.backend == StoreBackend::Postgres {
-        return Err(RestoreError::IntoDatabase);
-    }
     let mut peeked = file.try_clone().map_err(BackupProblem::from)?;
     let head = daftar_service::backup::head_of(&mut peeked)?;
     io::Seek::rewind(&mut peeked).map_err(BackupProblem::from)?;
@@ -173,10 +170,15 @@ pub async fn restore(
     if !found.iter().all(may_stay) {
         return Err(RestoreError::Occupied { folder: data_dir.to_owned(), found });
     }
-    let has_keys = head.keys || !found.is_empty();
-    if !found.is_empty() {
-        key_folder::check_all(data_dir).map_err(RestoreError::KeysBeside)?;
+    let keys_home = config.store.keys_home(data_dir);
+    let has_keys_before = found_in(&keys_home)?.iter().any(|name| name == KEY_FOLDER);
+    if has_keys_before && head.keys {
+        return Err(RestoreError::Occupied { folder: keys_home, found: vec![KEY_FOLDER.to_owned()] });
     }
+    if has_keys_before {
+        key_folder::check_all(&keys_home).map_err(RestoreError::KeysBeside)?;
+    }
+    let has_keys = head.keys || has_keys_before;
     let RestoreTrust { backups, pinned } = trust;
     let judged = tokio::task::spawn_blocking(move || backups.judge_file(&mut peeked).map(|judged| (judged, peeked)));
     let judged = judged.await.unwrap_or_else(|error| Err(BackupProblem::Io(error.into())));
@@ -188,7 +190,7 @@ pub async fn restore(
     let is_authentic = matches!(authenticity, Authenticity::Signed(_));
     let source = Source { file, verified, plugins: (trust_in_plugins(&config.plugins, pinned), is_authentic) };
     let put = put_all(source, data_dir, config, heard, &mut put_back).await;
-    let put = put.map_err(|error| room::or_no_room(error, &put_back, data_dir, &config.store.folder(data_dir)));
+    let put = put.map_err(|error| or_no_room(error, &put_back, data_dir, &config.store.folder(data_dir)));
     let (contents, refused_plugins) = put?;
     let findings = looked_through(config, data_dir).await?;
     Ok(Restored { authenticity, refused_plugins, contents, has_keys, findings })
@@ -211,9 +213,16 @@ async fn put_all(
     heard: impl FnMut(&Head, u64) + Send + 'static,
     so_far: &mut PutBack,
 ) -> Result<(Contents, Vec<RefusedPlugin>), RestoreError> {
+    let database = match config.store.backend {
+        StoreBackend::Sled => None,
+        StoreBackend::Postgres => Some(open_database(config).await?),
+    };
     mark(data_dir)?;
-    let mut refill: Box<dyn Refill> =
-        Box::new(SledRefill::open(&config.store.folder(data_dir), config.store.cache_mib.saturating_mul(MIB))?);
+    let mut refill: Box<dyn Refill> = match database {
+        Some(refill) => Box::new(refill),
+        None => Box::new(SledRefill::open(&config.store.folder(data_dir), config.store.cache_mib.saturating_mul(MIB))?),
+    };
+    let keys_home = config.store.keys_home(data_dir);
     let folder = data_dir.join(PLUGINS_FOLDER);
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -224,7 +233,7 @@ async fn put_all(
     let mut put_back: Result<(), RestoreError> = Ok(());
     while put_back.is_ok() {
         let Some((items, unpacked)) = reading.next() else { break };
-        put_back = put(items, &mut *refill, &mut plugins, data_dir, &folder).await;
+        put_back = put(items, &mut *refill, &mut plugins, &keys_home, &folder).await;
         if put_back.is_ok() {
             so_far.put = unpacked;
         }
@@ -238,13 +247,20 @@ async fn put_all(
     if verified.is_some_and(|verified| verified != contents.checksum) {
         return Err(BackupProblem::Replaced.into());
     }
-    refill.finish().await?;
     let refused = plugins.finish(&trust, is_authentic).map_err(failed(&folder))?;
+    // A database is committed last: until then nothing has to be taken back.
+    refill.finish().await?;
     unmark(data_dir)?;
     Ok((contents, refused))
 }
 
-/// Looks through what was restored.
+/// Opens the database that the configuration names, which must not hold a register.
+async fn open_database(config: &Config) -> Result<PostgresRefill, StartError> {
+    config.store.postgres.check_common_dir().map_err(StartError::Input)?;
+    Ok(PostgresRefill::open(postgres_options(config)?).await?)
+}
+
+/// Verifies what was restored.
 async fn looked_through(config: &Config, data_dir: &Path) -> Result<VerificationResult, RestoreError> {
     let (events, mut told) = mpsc::channel(EVENTS_WAITING);
     let count = async {
@@ -263,7 +279,7 @@ async fn put(
     items: Vec<Item>,
     refill: &mut dyn Refill,
     plugins: &mut LibraryRefill,
-    data_dir: &Path,
+    keys_home: &Path,
     folder: &Path,
 ) -> Result<(), RestoreError> {
     let mut entries = Vec::with_capacity(items.len());
@@ -271,7 +287,7 @@ async fn put(
         match item {
             Item::Kept(entry) => entries.push(entry),
             Item::Key { name, text } => {
-                key_folder::put(data_dir, &name, &text)?;
+                key_folder::put(keys_home, &name, &text)?;
             }
             Item::PluginList { bytes } => plugins.put_list(bytes),
             Item::PluginPart { digest, bytes, .. } => {
@@ -346,4 +362,91 @@ pub(super) fn refuse_unfinished(data_dir: &Path) -> Result<(), StartError> {
         "`{}` holds a restore that was not finished, and half a register is not served: delete the folder, then restore again with `daftar restore`",
         data_dir.display()
     )))
+}
+
+/// What the system says of a full disk and of a used-up quota: ENOSPC and EDQUOT. A database tells it as text only.
+const FULL: [&str; 2] = ["os error 28)", "os error 122)"];
+/// Below this a disk counts as full, whatever was said: the database takes half of it at a time.
+const FREE_MIN: u64 = 1 << 20;
+
+/// How far a restore came, in bytes of the backup unpacked.
+#[derive(Debug, Clone, Copy)]
+struct PutBack {
+    /// All of it; 0 where that is not known.
+    pub unpacked: u64,
+    /// How much of it was put back.
+    pub put: u64,
+}
+
+/// The error, or that there is no room where that is what it comes of. `folders` may lie on disks of their own.
+fn or_no_room(error: RestoreError, put_back: &PutBack, data_dir: &Path, store: &Path) -> RestoreError {
+    if matches!(error, RestoreError::Backup(_)) {
+        return error;
+    }
+    let is_told = FULL.iter().any(|full| chain(&error).contains(full));
+    let full = [store, data_dir].into_iter().find(|folder| free(folder).is_some_and(|free| free < FREE_MIN));
+    let Some(folder) = full.or(is_told.then_some(store)) else { return error };
+    let written = bytes_in(data_dir).saturating_add(if store.starts_with(data_dir) { 0 } else { bytes_in(store) });
+    let (part, needed) = shortage(put_back, written);
+    RestoreError::NoRoom { folder: folder.to_owned(), put_back: written, part, needed }
+}
+
+/// Which part was put back and how much is needed, in words.
+fn shortage(put_back: &PutBack, written: u64) -> (String, String) {
+    let PutBack { unpacked, put } = *put_back;
+    let (all, done) = (u128::from(unpacked), u128::from(put));
+    let percent = done.saturating_mul(100).checked_div(all).unwrap_or_default();
+    // What was put last may not have been written.
+    let at_this_rate = u128::from(written).saturating_mul(all).checked_div(done).unwrap_or_default();
+    let needed = u64::try_from(at_this_rate).unwrap_or(u64::MAX).max(unpacked).max(written);
+    let at_least = if put == 0 { "more than" } else { "about" };
+    (format!("{percent} % of the register"), format!("{at_least} {} MB", megabytes(needed)))
+}
+
+/// Bytes in millions, rounded up.
+fn megabytes(bytes: u64) -> u64 {
+    bytes.div_ceil(1_000_000)
+}
+
+fn chain(error: &RestoreError) -> String {
+    let mut text = error.to_string();
+    let mut next = std::error::Error::source(error);
+    while let Some(cause) = next {
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn how_much_is_needed_is_worked_out_of_how_far_it_came() {
+        let million = 1_000_000;
+        let at = |put: u64| PutBack { unpacked: 10 * million, put: put * million };
+        assert_eq!(shortage(&at(5), 7 * million), ("50 % of the register".to_owned(), "about 14 MB".to_owned()));
+        assert_eq!(shortage(&at(5), 2 * million).1, "about 10 MB", "what was put last may not have been written");
+        assert_eq!(shortage(&at(10), 15 * million + 1).1, "about 16 MB");
+        assert_eq!(shortage(&at(0), 12 * million), ("0 % of the register".to_owned(), "more than 12 MB".to_owned()));
+        assert_eq!(shortage(&PutBack { unpacked: 0, put: 0 }, 3 * million).1, "more than 3 MB");
+    }
+
+    #[test]
+    fn other_errors_stay_as_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let put_back = PutBack { unpacked: 4, put: 2 };
+        let of = |source| RestoreError::Folder { path: path.to_owned(), source };
+        let store = path.join("store");
+        let denied = or_no_room(of(io::ErrorKind::PermissionDenied.into()), &put_back, path, &store);
+        assert!(matches!(denied, RestoreError::Folder { .. }), "{denied}");
+        let full = or_no_room(of(io::Error::from_raw_os_error(28)), &put_back, path, &store);
+        assert!(matches!(&full, RestoreError::NoRoom { folder, .. } if *folder == store), "{full}");
+        let quota = or_no_room(of(io::Error::from_raw_os_error(122)), &put_back, path, &store);
+        assert!(quota.to_string().contains("and about 1 MB are needed: delete the folder"), "{quota}");
+    }
 }

@@ -3,25 +3,22 @@
 //! Each connection has a task (`serve/connection.rs`) with a place among those of its listener (`serve/crowd.rs`); what it is doing
 //! (`serve/activity.rs`) bounds its time.
 
-mod accept;
+pub(super) mod accept;
 mod activity;
 pub(super) mod certificate;
 mod connection;
 mod crowd;
-pub(super) mod descriptors;
-mod expiry;
-mod request_body;
-mod response_body;
 mod service;
-mod socket;
 
+use std::fs;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
@@ -29,8 +26,7 @@ use self::accept::{Acceptor, Admission};
 use self::certificate::CertificateKeeper;
 use self::connection::{Connections, Phase, TlsAcceptors};
 use self::crowd::CrowdLimits;
-use super::running::RunningServer;
-use super::{App, AppState, StartError};
+use super::{App, AppState, PLUGINS_FOLDER, StartError};
 use daftar_domain::config::{ConnectionsConfig, HANDSHAKE_TIMEOUT_MS_DEFAULT, ServerConfig};
 
 /// How many connections a listener of the administrator has: places of its own, which no client can take.
@@ -192,7 +188,7 @@ fn acceptors(app: &AppState, listeners: Listeners, tls: Option<TlsAcceptors>) ->
     };
     acceptors.push(for_administrator(admin, admin_tls, router));
     let limits = CrowdLimits {
-        max: usize::try_from(descriptors::make_room(server.connections.max)).unwrap_or(usize::MAX),
+        max: usize::try_from(accept::make_room(server.connections.max)).unwrap_or(usize::MAX),
         per_address_max: usize::try_from(server.connections.per_address_max).unwrap_or(usize::MAX),
         slow_after: server.connections.write_timeout() / SLOW_PART,
     };
@@ -251,4 +247,53 @@ async fn heard(signal: std::io::Result<Signal>) {
 pub fn default_plugins_dir() -> Option<PathBuf> {
     let folder = std::env::current_exe().ok()?.parent()?.join("plugins");
     folder.is_dir().then_some(folder)
+}
+
+/// The file in the data folder that says where the server is.
+const FILE: &str = "server.json";
+
+/// A server that runs on a data folder.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunningServer {
+    /// Its admin API, without a path.
+    pub admin_url: String,
+    /// Its process.
+    pub process_id: u32,
+}
+
+/// Says where the server is for as long as this value lives.
+#[derive(Debug)]
+pub struct Announcement {
+    path: PathBuf,
+}
+
+impl RunningServer {
+    /// The server that uses the folder, if one does: the file alone proves nothing, since a server that was killed leaves it
+    /// behind and somebody else may listen at its address now. Who uses the folder holds the lock of its plugins.
+    #[must_use]
+    pub fn find(data_dir: &Path) -> Option<Self> {
+        let text = fs::read_to_string(data_dir.join(FILE)).ok()?;
+        let server = serde_json::from_str(&text).ok()?;
+        daftar_sandbox::is_in_use(&data_dir.join(PLUGINS_FOLDER)).then_some(server)
+    }
+
+    /// Writes down where the server is.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn announce(&self, data_dir: &Path) -> std::io::Result<Announcement> {
+        let path = data_dir.join(FILE);
+        let text = serde_json::to_string(self).map_err(std::io::Error::other)?;
+        // Written whole, and readable by its owner alone.
+        super::packs::write_file(&path, text.as_bytes())?;
+        Ok(Announcement { path })
+    }
+}
+
+impl Drop for Announcement {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.path) {
+            tracing::warn!(error = %error, "the file that says where the server is cannot be removed");
+        }
+    }
 }

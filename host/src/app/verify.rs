@@ -1,20 +1,33 @@
-//! Looks through the folder of a server that does not run.
-
-mod checkpoints;
+//! Verifies the register of a server that does not run.
+//!
+//! **Invariant:** changes nothing: a checkpoint that cannot be used is told, and set aside by the next start.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc::Sender;
 
-use super::recovery::open_error;
-use super::{StartError, open::MIB};
+use super::StartError;
+use super::backend::postgres_options;
+use super::open::MIB;
+use super::recovery::{CHECKPOINTS_FOLDER, KINDS, SCAN_RECORDS, not_of_this_history, open_error, pages, touched_after};
+use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::config::{Config, StoreBackend};
-use daftar_domain::verification::VerificationEvent;
-use daftar_service::verify::{IN_DATABASE, Pace, verify};
+use daftar_domain::error::AppError;
+use daftar_domain::record::{RecordId, RecordKind};
+use daftar_domain::verification::{Finding, Part, Remedy, VerificationEvent};
+use daftar_index::Columns;
+use daftar_index::checkpoint::{CheckpointFile, CheckpointFolder, is_of_another_version};
+use daftar_service::verify::{Held, Pace, hold, verify};
+use daftar_store::StoreError;
+use daftar_store::change_log::CHANGES_MAX;
+use daftar_store::verify::{Verification as _, readable_records, records_at_rest};
+use daftar_store_postgres::PostgresStore;
 use daftar_store_sled::StoppedStore;
 
-/// Looks through the register in a data folder that no server uses. There is nothing in memory then; the checkpoints, of which the
-/// next start would make it, are held against the records.
+/// Verifies the register in a data folder that no server uses, or in the database that the configuration names, whether servers use
+/// that or not. There is nothing in memory then; the checkpoints in the folder, of which the next start would load it, are compared with
+/// the records.
 ///
 /// # Errors
 /// When there is no register in the folder, another process uses it, or its database cannot be opened.
@@ -24,7 +37,10 @@ pub async fn verify_stopped(
     events: Sender<VerificationEvent>,
 ) -> Result<(), StartError> {
     if config.store.backend == StoreBackend::Postgres {
-        return Err(StartError::Store(IN_DATABASE.to_owned()));
+        let store = PostgresStore::open(postgres_options(config)?).await?;
+        let verified = verify(&store, None, Pace::Fast, events).await;
+        store.close().await;
+        return verified.map_err(|error| StartError::Store(error.to_string()));
     }
     let (folder, cache_bytes) = (config.store.folder(data_dir), config.store.cache_mib * MIB);
     let opened = tokio::task::spawn_blocking(move || StoppedStore::open(&folder, cache_bytes)).await;
@@ -35,6 +51,99 @@ pub async fn verify_stopped(
     };
     let looked = verify(&store, None, Pace::Fast, events.clone()).await;
     looked.map_err(|error| StartError::Store(error.to_string()))?;
-    let looked = checkpoints::verify_checkpoints(&store, data_dir, events).await;
+    let looked = verify_checkpoints(&store, data_dir, events).await;
     looked.map_err(|error| StartError::Store(error.to_string()))
+}
+
+/// Looks at every checkpoint in a data folder. One of another version of daftar, as an upgrade leaves them, is passed over.
+///
+/// # Errors
+/// When the store fails.
+async fn verify_checkpoints(
+    store: &StoppedStore,
+    data_dir: &Path,
+    events: Sender<VerificationEvent>,
+) -> Result<(), AppError> {
+    let Some(folder) = CheckpointFolder::existing(data_dir.join(CHECKPOINTS_FOLDER)) else { return Ok(()) };
+    let files = match folder.newest_first() {
+        Ok(files) => files,
+        Err(error) => {
+            let problem = format!("the folder cannot be read: {error}");
+            return tell(&events, CHECKPOINTS_FOLDER.to_owned(), &problem, Remedy::Restart).await;
+        }
+    };
+    for file in files {
+        match file {
+            Err((_, reason)) if is_of_another_version(reason) => {}
+            Err((path, reason)) => tell(&events, name_of(&path), &reason.to_string(), Remedy::RemoveFile).await?,
+            Ok(file) => verify_checkpoint(store, file, events.clone()).await?,
+        }
+    }
+    Ok(())
+}
+
+async fn verify_checkpoint(
+    store: &StoppedStore,
+    file: CheckpointFile,
+    events: Sender<VerificationEvent>,
+) -> Result<(), AppError> {
+    let (name, sequence) = (name_of(&file.path), file.sequence);
+    if let Some(reason) = not_of_this_history(store.history_mark(sequence).await?, &file) {
+        return tell(&events, name, reason, Remedy::RemoveFile).await;
+    }
+    let loaded = tokio::task::spawn_blocking(move || file.load()).await;
+    let columns = match loaded.map_err(|error| AppError::Internal(error.into()))? {
+        Ok(columns) => Arc::new(columns),
+        Err(reason) => return tell(&events, name, &reason.to_string(), Remedy::RemoveFile).await,
+    };
+    match take_up(store, &columns, sequence).await {
+        Ok(()) => {}
+        Err(StoreError::Corrupt { .. }) => {
+            let problem = "what was written after it cannot be told, as the order of writes is damaged";
+            return tell(&events, name, problem, Remedy::RemoveFile).await;
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let held = Held { columns, part: Part::Checkpoints, file: Some(name), remedy: Remedy::RemoveFile };
+    hold(store, held, Pace::Fast, events).await
+}
+
+/// Takes up what was written after a checkpoint, as far as it can be read.
+async fn take_up(store: &StoppedStore, columns: &Arc<Columns>, checkpoint: Sequence) -> Result<(), StoreError> {
+    let values = store.raw_values().await?;
+    let mut after = RecordId(0);
+    while let (programs, Some(last)) = readable_records(&values, RecordKind::Program, after, SCAN_RECORDS).await? {
+        columns.load(&programs);
+        after = last;
+    }
+    let mut touched = touched_after(|after| store.changes_after(after, CHANGES_MAX), checkpoint).await?;
+    for kind in KINDS {
+        for page in pages(touched.remove(&kind)) {
+            let read: Arc<Mutex<Vec<ChangedRecord>>> = Arc::default();
+            let into = Arc::clone(&read);
+            let look = move |records: &[ChangedRecord]| {
+                into.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(records);
+            };
+            records_at_rest(store, &values, kind, page, look).await?;
+            columns.load(&read.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+    Ok(())
+}
+
+fn name_of(path: &Path) -> String {
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    format!("`{CHECKPOINTS_FOLDER}/{file}`")
+}
+
+async fn tell(
+    events: &Sender<VerificationEvent>,
+    place: String,
+    problem: &str,
+    remedy: Remedy,
+) -> Result<(), AppError> {
+    let finding = Finding { part: Part::Checkpoints, place, problem: problem.to_owned(), remedy };
+    // Nobody who listens any more is no error.
+    let _is_heard = events.send(VerificationEvent::Finding(finding)).await;
+    Ok(())
 }

@@ -2,15 +2,13 @@
 //!
 //! Both ways go through the same router, so that a command does the same on either.
 
-mod download;
-mod trust;
-
-use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{Request, header};
+use http_body_util::BodyExt;
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,17 +16,18 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
-pub use self::download::Download;
 use super::{CliError, GlobalArgs};
+use crate::app::App;
+use crate::app::plugin_files::PluginFile;
 use crate::app::restore::is_unfinished;
-use crate::app::running::RunningServer;
-use crate::app::{App, AppOptions, CompileIn};
+use crate::app::serve::RunningServer;
+use crate::client_tls::{TrustError, trust};
 use daftar_api_types::admin::ListBody;
 use daftar_api_types::problem::Problem;
 use daftar_auth::admin_token::AdminToken;
 use daftar_domain::config::{Config, StoreBackend, admin_token_from_environment};
+use daftar_http::admin::plugin::SIGNATURE_HEADER;
 use daftar_http::admin::router::{BASE_PATH, router};
-use daftar_http::admin::routes::plugin::SIGNATURE_HEADER;
 
 /// How long a command waits for the server, which answers before that; of a long answer, for its next bytes.
 const TIMEOUT: Duration = Duration::from_secs(150);
@@ -86,12 +85,7 @@ pub enum Payload {
     /// Lines of JSON.
     Lines(Vec<u8>),
     /// A plugin.
-    Plugin {
-        /// Its file.
-        bytes: Vec<u8>,
-        /// The line of its `.sig` file.
-        signature: Option<String>,
-    },
+    Plugin(PluginFile),
     /// A body for a record that is at that version still.
     At {
         /// The version, as `meta.version_id` has it.
@@ -165,10 +159,7 @@ impl AdminClient {
         if let Some(running) = Self::connect_running(global)? {
             return Ok(running);
         }
-        let config = match &global.config {
-            Some(path) => Config::load(path)?,
-            None => Config::default(),
-        };
+        let config = global.config()?;
         if begin == Begin::Existing {
             expect_register(global, &config)?;
         }
@@ -201,18 +192,14 @@ impl AdminClient {
     fn remote(url: String, token: AdminToken, trusted: Option<&Path>) -> Result<Self, CliError> {
         let mut config = ureq::Agent::config_builder().http_status_as_error(false);
         if url.starts_with("https://") {
-            config = config.tls_config(trust::trust(trusted)?);
+            config = config.tls_config(trust(trusted).map_err(untrusted)?);
         }
         Ok(Self::Remote { url, token, agent: config.build().into() })
     }
 
     fn local(global: &GlobalArgs, config: Config) -> Result<Self, CliError> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
-        let options = AppOptions::new(global.data_dir.clone())
-            .with_compile_in(CompileIn::this_program())
-            .with_pinned(global.pinned.clone())
-            .with_built_from(global.build.committed_at());
-        let app = runtime.block_on(App::open(config, options))?;
+        let app = runtime.block_on(App::open(config, global.app_options(global.data_dir.clone())))?;
         Ok(Self::Local { runtime, app })
     }
 
@@ -221,8 +208,8 @@ impl AdminClient {
     /// # Errors
     /// The answer's `detail` when it is refused, or what is wrong with the connection.
     pub fn call(&self, method: &str, path: &str, payload: Payload) -> Result<Value, CliError> {
-        let (status, answer) = self.send(method, path, payload, Patience::ForAll)?;
-        read_answer(status, answer)
+        let body = read_whole(self.send(method, path, payload, Patience::ForAll)?)?;
+        Ok(serde_json::from_slice(&body).unwrap_or_default())
     }
 
     /// Reads what is at a path.
@@ -265,8 +252,7 @@ impl AdminClient {
     /// # Errors
     /// The answer's `detail` when it is refused, or what is wrong with the connection.
     pub fn download(&self, method: &str, path: &str, payload: Payload) -> Result<Download<'_>, CliError> {
-        let (status, answer) = self.send(method, path, payload, Patience::ForEachRead)?;
-        if is_success(status) { Ok(answer) } else { Err(refused(status, answer)?) }
+        self.send(method, path, payload, Patience::ForEachRead)
     }
 
     /// The lines of a response as they arrive.
@@ -287,14 +273,8 @@ impl AdminClient {
         }))
     }
 
-    /// Sends a request and waits for the head of its answer.
-    fn send(
-        &self,
-        method: &str,
-        path: &str,
-        payload: Payload,
-        patience: Patience,
-    ) -> Result<(u16, Download<'_>), CliError> {
+    /// Sends a request and waits for the head of its answer, which is no refusal.
+    fn send(&self, method: &str, path: &str, payload: Payload, patience: Patience) -> Result<Download<'_>, CliError> {
         let (headers, bytes) = headers_and_body(payload);
         let path = format!("{BASE_PATH}{path}");
         let (uri, token) = match self {
@@ -308,7 +288,7 @@ impl AdminClient {
         for (name, value) in &headers {
             request = request.header(*name, value);
         }
-        match self {
+        let (status, answer): (u16, Download<'_>) = match self {
             Self::Remote { url, agent, .. } => {
                 let request = request.body(bytes).map_err(CliError::failed)?;
                 let request = match patience {
@@ -321,14 +301,15 @@ impl AdminClient {
                         "cannot reach the server at {url}: {error}; is it running, and is this its admin address?"
                     ))
                 })?;
-                Ok((response.status().as_u16(), Download::of_server(response)))
+                (response.status().as_u16(), Box::new(response.into_body().into_reader()))
             }
             Self::Local { runtime, app } => {
                 let request = request.body(Body::from(bytes)).map_err(CliError::failed)?;
                 let Ok(response) = runtime.block_on(router(app.state()).oneshot(request));
-                Ok((response.status().as_u16(), Download::of_router(runtime, response.into_body())))
+                (response.status().as_u16(), Box::new(Frames::new(runtime, response.into_body())))
             }
-        }
+        };
+        if (200..300).contains(&status) { Ok(answer) } else { Err(refused(status, answer)?) }
     }
 
     /// Works by this way, and closes it.
@@ -386,7 +367,7 @@ fn headers_and_body(payload: Payload) -> (Vec<(&'static str, String)>, Vec<u8>) 
             (vec![content_type("application/json"), accept], bytes)
         }
         Payload::Lines(bytes) => (vec![content_type("application/x-ndjson")], bytes),
-        Payload::Plugin { bytes, signature } => {
+        Payload::Plugin(PluginFile { bytes, signature }) => {
             let signature = signature.map(|line| (SIGNATURE_HEADER, line.trim_end().to_owned()));
             ([content_type("application/wasm")].into_iter().chain(signature).collect(), bytes)
         }
@@ -398,16 +379,16 @@ fn headers_and_body(payload: Payload) -> (Vec<(&'static str, String)>, Vec<u8>) 
     }
 }
 
-fn is_success(status: u16) -> bool {
-    (200..300).contains(&status)
-}
-
-fn read_answer(status: u16, answer: Download<'_>) -> Result<Value, CliError> {
-    if !is_success(status) {
-        return Err(refused(status, answer)?);
+fn untrusted(error: TrustError) -> CliError {
+    match error {
+        TrustError::NoFile => {
+            CliError::usage("this system has no file of certificates that it trusts: name one with --admin-ca FILE")
+        }
+        TrustError::Unreadable(file, error) => CliError::cannot_read(&file, &error),
+        TrustError::NoCertificate(file) => {
+            CliError::input(format_args!("there is no certificate in `{}`; a PEM file is needed", file.display()))
+        }
     }
-    let body = read_whole(answer)?;
-    Ok(if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap_or(Value::Null) })
 }
 
 /// What an answer says that is a refusal.
@@ -415,10 +396,8 @@ fn refused(status: u16, answer: Download<'_>) -> Result<CliError, CliError> {
     let (message, code) = match serde_json::from_slice::<Problem<'_>>(&read_whole(answer)?) {
         Ok(Problem { detail, code, .. }) => (detail, Some(code)),
         Err(_) => {
-            let message = format!(
-                "the answer has status {status} and no explanation: is this the admin address of a server of daftar?"
-            );
-            (message, None)
+            let hint = "is this the admin address of a server of daftar?";
+            (format!("the answer has status {status} and no explanation: {hint}"), None)
         }
     };
     let refused = match status {
@@ -426,7 +405,7 @@ fn refused(status: u16, answer: Download<'_>) -> Result<CliError, CliError> {
         429 | 503 => CliError::unavailable(message),
         _ => CliError::failed(message),
     };
-    Ok(refused.with_code(code))
+    Ok(CliError { code, ..refused })
 }
 
 fn read_whole(answer: Download<'_>) -> Result<Vec<u8>, CliError> {
@@ -434,4 +413,59 @@ fn read_whole(answer: Download<'_>) -> Result<Vec<u8>, CliError> {
     let read = answer.take(ANSWER_BYTES_MAX).read_to_end(&mut body);
     read.map_err(|error| CliError::unavailable(format_args!("the answer was broken off: {error}; try again")))?;
     Ok(body)
+}
+
+/// The body of an answer. Reads block until bytes are there; a body that was broken off is an error, never an early end.
+pub type Download<'c> = Box<dyn Read + 'c>;
+
+/// The frames of a body, one after the other.
+struct Frames<'c> {
+    runtime: &'c Runtime,
+    body: Body,
+    left: Bytes,
+}
+
+impl<'c> Frames<'c> {
+    fn new(runtime: &'c Runtime, body: Body) -> Self {
+        Self { runtime, body, left: Bytes::new() }
+    }
+}
+
+impl Read for Frames<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.left.is_empty() {
+            match self.runtime.block_on(self.body.frame()) {
+                None => return Ok(0),
+                Some(Err(error)) => return Err(io::Error::other(error)),
+                Some(Ok(frame)) => self.left = frame.into_data().unwrap_or_default(),
+            }
+        }
+        let taken = self.left.split_to(self.left.len().min(buffer.len()));
+        if let Some(room) = buffer.get_mut(..taken.len()) {
+            room.copy_from_slice(&taken);
+        }
+        Ok(taken.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_of_the_router_is_read_to_its_end_in_pieces_of_any_size() {
+        let runtime = Runtime::new().unwrap();
+        for size in [1, 3, 64] {
+            let mut download = Frames::new(&runtime, Body::from("a body of some bytes"));
+            let mut text = Vec::new();
+            let mut buffer = vec![0; size];
+            loop {
+                match download.read(&mut buffer).unwrap() {
+                    0 => break,
+                    read => text.extend_from_slice(&buffer[..read]),
+                }
+            }
+            assert_eq!(text, b"a body of some bytes", "{size}");
+        }
+    }
 }

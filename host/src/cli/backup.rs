@@ -1,23 +1,21 @@
 //! `daftar backup`
 
-mod contents;
-mod progress;
-
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::json;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
 
-pub(super) use self::contents::{json_of, name_of, print, print_authenticity};
-pub(super) use self::progress::Progress;
 use super::admin_client::{AdminClient, Payload};
 use super::{CliError, GlobalArgs, output};
 use crate::app::plugin_files::PrivateKey;
 use daftar_domain::config::Config;
 use daftar_domain::plugin_key::PluginKey;
-use daftar_service::backup::{BackupProblem, BackupSignature, BackupTrust, Contents, Depth, inspect};
+use daftar_service::backup::{
+    Authenticity, BackupProblem, BackupSignature, BackupTrust, Contents, Depth, FORMAT, Head, inspect,
+};
 
 /// The largest file with a public key that is read, in bytes.
 const KEY_FILE_BYTES_MAX: u64 = 16 << 10;
@@ -262,4 +260,100 @@ fn taken(file: &Path) -> CliError {
 
 fn cannot_write(file: &Path, error: &io::Error) -> CliError {
     CliError::cannot_write(file, error).with("no backup was left under that name")
+}
+
+/// The contents as JSON.
+pub(in crate::cli) fn json_of(contents: &Contents, file: &Path) -> Value {
+    let Contents { head, counts, blocks, bytes, checksum, signature } = contents;
+    json!({
+        "file": file, "format": FORMAT, "daftar": head.daftar, "register": head.register, "sequence": head.sequence, "at": head.at, "keys": head.keys,
+        "counts": counts, "blocks": blocks, "bytes": bytes, "checksum": checksum.to_hex(),
+        "signed_by": signature.as_ref().map(|signature| signature.key().to_string()),
+    })
+}
+
+/// Prints the contents.
+pub(in crate::cli) fn print(contents: &Contents) {
+    let Contents { head, counts, bytes, checksum, .. } = contents;
+    output::line(format_args!(
+        "the register {} as of write {}, {}, by daftar {}",
+        head.register, head.sequence, head.at, head.daftar
+    ));
+    for (name, count) in counts {
+        output::line(format_args!("  {:<22} {count}", name.replace('_', " ")));
+    }
+    output::line(format_args!("{bytes} bytes, checksum {}", checksum.to_hex()));
+    output::line(if head.keys {
+        "the keys are in it: whoever has the file can make tokens and knows everything in the register; keep it as safe as the server"
+    } else {
+        "the keys are not in it: keep the folder `keys` of the server too, as no client's secret is good without it"
+    });
+}
+
+/// Who signed a backup, in a word for programs.
+pub(in crate::cli) const fn name_of(authenticity: Authenticity) -> &'static str {
+    match authenticity {
+        Authenticity::Signed(_) => "verified",
+        Authenticity::UnknownKey(_) => "not_verified",
+        Authenticity::Unsigned => "none",
+    }
+}
+
+/// Says who signed a backup.
+pub(in crate::cli) fn print_authenticity(authenticity: Authenticity) {
+    match authenticity {
+        Authenticity::Signed(key) => output::line(format_args!("signed by the trusted key {key}")),
+        Authenticity::UnknownKey(key) => output::line(format_args!(
+            "signed by the key {key}; the signature was NOT verified, as no key is trusted for backups: name one with --trusted-key, or in `[plugins] trusted_keys` with --config"
+        )),
+        Authenticity::Unsigned => output::line(
+            "there is NO signature: the checksums tell damage, not who made or changed the file (`daftar backup --sign KEY` signs)",
+        ),
+    }
+}
+
+/// Fewer things than this are over at once: nothing is said of how far it is.
+const TOLD_FROM: u64 = 10_000;
+
+/// Says how far it is.
+pub(in crate::cli) struct Progress {
+    bar: ProgressBar,
+    /// What is done, such as `backed up`.
+    done: &'static str,
+    says_lines: bool,
+    tenths: u64,
+}
+
+impl Progress {
+    /// Nothing yet. Nothing is ever said where the command writes JSON.
+    pub(in crate::cli) fn new(is_json: bool, done: &'static str) -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        let bar = if is_json || !is_terminal { ProgressBar::hidden() } else { ProgressBar::new(0) };
+        let style = ProgressStyle::with_template("{msg} [{wide_bar}] {human_pos}/~{human_len} {per_sec} {eta}");
+        let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())).with_message(done);
+        Self { bar, done, says_lines: !is_json && !is_terminal, tenths: 0 }
+    }
+
+    /// So many things are done.
+    pub(in crate::cli) fn at(&mut self, head: &Head, things: u64) {
+        self.at_about(head.about(), things);
+    }
+
+    /// So many things of about so many are done.
+    pub(in crate::cli) fn at_about(&mut self, about: u64, things: u64) {
+        let about = about.max(things);
+        self.bar.set_length(about);
+        self.bar.set_position(things);
+        let tenths = things.saturating_mul(10).checked_div(about).unwrap_or_default();
+        if self.says_lines && about >= TOLD_FROM && tenths > self.tenths {
+            self.tenths = tenths;
+            output::note(format_args!("{} {things} of about {about} things", self.done));
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
 }

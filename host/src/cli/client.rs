@@ -1,15 +1,19 @@
 //! `daftar client`
 
-pub(super) mod overlap;
-
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 
 use super::admin_client::{AdminClient, Payload, part, read};
 use super::{CliError, GlobalArgs, output};
 use daftar_api_types::admin::client::{
     ClientBody, ClientChange, Grant, NewClient, NewClientBody, NewGrant, RotatedSecretBody, SecretBody, SecretRotation,
+    SigningKeyBody, SigningKeyRotation,
 };
+use daftar_domain::config::TOKEN_LIFETIME_S_MAX;
+use daftar_service::client::OVERLAP_S_MAX;
+
+/// Follows a secret that is shown.
+const KEEP_SECRET: &str = "The secret is shown this once: keep it in a safe place.";
 
 /// What is done with clients.
 #[derive(Debug, Subcommand)]
@@ -61,7 +65,7 @@ pub enum ClientCommand {
         id: String,
         /// How long the older secrets stay good, such as `24h`, `90m` or `7d`; without it they, and the tokens that the client
         /// holds, are refused at once
-        #[arg(long, value_name = "TIME", value_parser = overlap::parse)]
+        #[arg(long, value_name = "TIME", value_parser = overlap_of_secret)]
         overlap: Option<u32>,
     },
     /// Change settings of a client
@@ -139,7 +143,7 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> 
                 rate_limit_per_minute,
                 rate_limit_per_day,
             };
-            return created(global, &read::<NewClientBody>(admin.send_json("POST", "/clients", &new)?)?);
+            return created(global, read(admin.send_json("POST", "/clients", &new)?)?);
         }
         ClientCommand::List => {
             let headings = ["client_id", "status", "name", "secret", "scopes"];
@@ -153,10 +157,7 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> 
         ClientCommand::Enable { id } => admin.call("POST", &path(&id, "/enable"), Payload::Empty)?,
         ClientCommand::RotateSecret { id, overlap } => {
             let rotation = SecretRotation { overlap_s: overlap };
-            return rotated(
-                global,
-                &read::<RotatedSecretBody>(admin.send_json("POST", &path(&id, "/rotate-secret"), &rotation)?)?,
-            );
+            return rotated(global, read(admin.send_json("POST", &path(&id, "/rotate-secret"), &rotation)?)?);
         }
         ClientCommand::Set {
             id,
@@ -195,38 +196,28 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> 
 }
 
 /// Shows a new client with its secret.
-fn created(global: &GlobalArgs, created: &NewClientBody) -> Result<(), CliError> {
-    let NewClientBody { client_secret, client } = created;
-    if global.json {
-        let (id, scopes) = (&client.client_id, &client.scopes);
-        output::json(&json!({"client_id": id, "client_secret": client_secret, "scopes": scopes}));
-        return Ok(());
-    }
-    output::line(format_args!("client_id      {}", client.client_id));
-    output::line(format_args!("client_secret  {client_secret}"));
-    output::line(format_args!("scopes         {}", scopes(client)));
-    output::line("The secret is shown this once: keep it in a safe place.");
+fn created(global: &GlobalArgs, NewClientBody { client_secret, client }: NewClientBody) -> Result<(), CliError> {
+    let id = &client.client_id;
+    let body = json!({"client_id": id, "client_secret": client_secret, "scopes": client.scopes});
+    let words = format_args!(
+        "client_id      {id}\nclient_secret  {client_secret}\nscopes         {}\n{KEEP_SECRET}",
+        scopes(&client)
+    );
+    output::done(global, &body, words);
     Ok(())
 }
 
 /// Shows the new secret of a client.
-fn rotated(global: &GlobalArgs, rotated: &RotatedSecretBody) -> Result<(), CliError> {
-    let RotatedSecretBody { client_secret, older_secrets_expire_at, client } = rotated;
-    if global.json {
-        output::json(&json!({
-            "client_id": client.client_id,
-            "client_secret": client_secret,
-            "older_secrets_expire_at": older_secrets_expire_at,
-        }));
-        return Ok(());
-    }
-    output::line(format_args!("client_id      {}", client.client_id));
-    output::line(format_args!("client_secret  {client_secret}"));
-    output::line(match older_secrets_expire_at {
+fn rotated(global: &GlobalArgs, rotated: RotatedSecretBody) -> Result<(), CliError> {
+    let RotatedSecretBody { client_secret, older_secrets_expire_at: until, client } = rotated;
+    let id = &client.client_id;
+    let body = json!({"client_id": id, "client_secret": client_secret, "older_secrets_expire_at": until});
+    let older = match &until {
         None => "The older secrets and the tokens got with them are refused from now on.".to_owned(),
         Some(until) => format!("The older secrets are good until {until}."),
-    });
-    output::line("The secret is shown this once: keep it in a safe place.");
+    };
+    let words = format_args!("client_id      {id}\nclient_secret  {client_secret}\n{older}\n{KEEP_SECRET}");
+    output::done(global, &body, words);
     Ok(())
 }
 
@@ -260,7 +251,7 @@ fn secret_line(secret: &SecretBody) -> String {
 }
 
 fn show(client: &ClientBody) {
-    for (label, value) in [
+    let rows = [
         ("client_id", client.client_id.as_str()),
         ("name", &client.name),
         ("belongs_to", client.organization.as_deref().unwrap_or_default()),
@@ -268,22 +259,113 @@ fn show(client: &ClientBody) {
         ("scopes", &scopes(client)),
         ("created_at", &client.created_at),
         ("updated_at", &client.updated_at),
-    ] {
-        output::line(format_args!("{label:<11} {value}"));
-    }
-    for secret in &client.secrets {
-        output::line(format_args!("{:<11} {}", "secret", secret_line(secret)));
-    }
-    for (name, text) in [("legal_basis", &client.legal_basis), ("purpose", &client.purpose)] {
-        if let Some(text) = text {
-            output::line(format_args!("{name:<11} {text}"));
-        }
-    }
+    ];
+    output::labelled(11, rows);
+    output::labelled(11, client.secrets.iter().map(|secret| ("secret", secret_line(secret))));
+    let bases = [("legal_basis", &client.legal_basis), ("purpose", &client.purpose)];
+    output::labelled(11, bases.into_iter().filter_map(|(name, text)| Some((name, text.as_ref()?))));
     for (name, own, effective) in [
         ("rate_limit_per_minute", client.rate_limit_per_minute, client.effective_rate_limit_per_minute),
         ("rate_limit_per_day", client.rate_limit_per_day, client.effective_rate_limit_per_day),
     ] {
         let default = if own.is_none() { " (default)" } else { "" };
         output::line(format_args!("{name} {effective}{default}"));
+    }
+}
+
+/// Reads a number and its unit, `s`, `m`, `h` or `d`, as the seconds that an old secret stays good.
+///
+/// # Errors
+/// One sentence that says what would be right.
+fn overlap_of_secret(text: &str) -> Result<u32, String> {
+    overlap_up_to(text, OVERLAP_S_MAX)
+}
+
+/// Reads the same for a key that signs tokens.
+///
+/// # Errors
+/// As [`overlap_of_secret`].
+fn overlap_of_key(text: &str) -> Result<u32, String> {
+    overlap_up_to(text, u32::try_from(TOKEN_LIFETIME_S_MAX).unwrap_or(u32::MAX))
+}
+
+fn overlap_up_to(text: &str, seconds_max: u32) -> Result<u32, String> {
+    let wrong = || {
+        let days = seconds_max / 86_400;
+        format!("it is a number with its unit, such as `24h`, `90m`, `3600s` or `7d`, and at most `{days}d`")
+    };
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit_s: u32 = match text.strip_prefix(digits) {
+        Some("s") => 1,
+        Some("m") => 60,
+        Some("h") => 3_600,
+        Some("d") => 86_400,
+        Some(_) | None => return Err(wrong()),
+    };
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(wrong());
+    }
+    let seconds = digits.parse::<u32>().ok().and_then(|number| number.checked_mul(unit_s));
+    seconds.filter(|seconds| *seconds <= seconds_max).ok_or_else(wrong)
+}
+
+/// What a key signs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum KeyUse {
+    /// Access tokens
+    Tokens,
+    /// Decisions of rules
+    Decisions,
+}
+
+/// What is done with the keys that sign tokens and seal decisions.
+#[derive(Debug, Subcommand)]
+pub enum KeyCommand {
+    /// Let a new key sign from now on; tokens and decisions of the old one stay valid
+    Rotate {
+        /// What the new key signs: a replaced key of decisions stays accepted, one of tokens as long as its tokens are good
+        #[arg(long = "use", value_name = "USE", value_enum, default_value = "tokens")]
+        usage: KeyUse,
+        /// How long tokens of the old key are accepted, such as `48h` or `7d`: at least as long as a token is good, which it is without it
+        #[arg(long, value_name = "TIME", value_parser = overlap_of_key)]
+        overlap: Option<u32>,
+    },
+    /// List the keys whose tokens and decisions are accepted
+    List,
+}
+
+/// Runs the command.
+pub fn run_keys(global: &GlobalArgs, command: KeyCommand) -> Result<(), CliError> {
+    let keys = AdminClient::connect(global)?.run(|admin| match command {
+        KeyCommand::Rotate { usage, overlap } => {
+            let usage = match usage {
+                KeyUse::Tokens => "tokens",
+                KeyUse::Decisions => "decisions",
+            };
+            let rotation = SigningKeyRotation { r#use: Some(usage.to_owned()), overlap_s: overlap };
+            admin.send_json("POST", "/signing-keys", &rotation)
+        }
+        KeyCommand::List => admin.get("/signing-keys"),
+    })?;
+    output::list(global, keys, &["kid", "use", "status", "created_at", "accepted_until"], |key: &SigningKeyBody| {
+        let accepted_until = key.accepted_until.clone().unwrap_or_default();
+        vec![key.kid.clone(), key.r#use.clone(), key.status.clone(), key.created_at.clone(), accepted_until]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_number_with_its_unit() {
+        for (text, seconds) in [("24h", 86_400), ("90m", 5_400), ("0s", 0), ("30d", 2_592_000), ("720h", 2_592_000)] {
+            assert_eq!(overlap_of_secret(text), Ok(seconds), "{text}");
+        }
+        for wrong in ["", "24", "h", "-1h", "+1h", "1 h", "1w", "31d", "721h", "1.5h", "99999999999s", "1hh"] {
+            assert!(overlap_of_secret(wrong).unwrap_err().contains("24h"), "{wrong}");
+        }
+        assert_eq!(overlap_of_key("31d"), Ok(2_678_400));
+        assert!(overlap_of_key("32d").unwrap_err().contains("at most `31d`"));
     }
 }

@@ -123,7 +123,7 @@ impl Consent {
     }
 
     fn print(&self) {
-        for (label, value) in [
+        let rows = [
             ("consent_id", self.consent_id.as_str()),
             ("status", &self.status),
             ("subject", &self.subject),
@@ -133,8 +133,7 @@ impl Consent {
             ("scopes", &self.scopes.join(", ")),
             ("fields", &self.fields.as_deref().unwrap_or_default().join(", ")),
             ("legal_basis", self.legal_basis.as_deref().unwrap_or_default()),
-        ] {
-            output::line(format_args!("{label:<11} {value}"));
-        }
+        ];
+        output::labelled(11, rows);
     }
 }

@@ -265,11 +265,8 @@ fn identifier_system(
         }
         IdentifierSystemCommand::Remove { uri } => {
             admin.call("DELETE", &format!("/identifier-systems/{}", part(&uri)), Payload::Empty)?;
-            if global.json {
-                output::json(&json!({"uri": uri, "removed": true}));
-            } else {
-                output::line(format_args!("removed {uri}: no new identifiers of it; those that records carry stay"));
-            }
+            let words = format_args!("removed {uri}: no new identifiers of it; those that records carry stay");
+            output::done(global, &json!({"uri": uri, "removed": true}), words);
             Ok(())
         }
         IdentifierSystemCommand::List => output::list(

@@ -10,7 +10,7 @@ use crate::app::doctor::{Patient, SeenBy, examine, settings};
 use daftar_api_types::admin::operation::{CheckBody, CheckupBody};
 use daftar_domain::checkup::{Check, CheckArea, CheckState};
 use daftar_domain::context::{Clock, SystemClock};
-use daftar_http::admin::routes::checkup::checkup_body;
+use daftar_http::admin::operation::checkup_body;
 
 /// What is looked at: the server that runs, or the folder of one that is stopped.
 #[derive(Debug, Args)]
@@ -84,25 +84,13 @@ fn ask_server(global: &GlobalArgs) -> Result<Option<Vec<Value>>, CliError> {
 /// A server uses the folder and cannot be asked.
 fn no_answer(global: &GlobalArgs, error: &CliError) -> Check {
     let message = format!("a server uses the folder, and cannot be asked: {error}");
-    match error.kind {
-        ErrorKind::Denied => {
-            let remedy = format!(
-                "`chmod 600 {}/admin.token`, and run this as the account of the server",
-                global.data_dir.display()
-            );
-            Check::problem(CheckArea::Keys, "admin_token", message, remedy)
-        }
-        ErrorKind::Failed
-        | ErrorKind::Usage
-        | ErrorKind::Findings
-        | ErrorKind::Settings
-        | ErrorKind::Input
-        | ErrorKind::Unavailable
-        | ErrorKind::Output => {
-            let remedy = "look into its log; where it hangs, stop it and start it again";
-            Check::problem(CheckArea::DataFolder, "answers", message, remedy)
-        }
+    if error.kind == ErrorKind::Denied {
+        let folder = global.data_dir.display();
+        let remedy = format!("`chmod 600 {folder}/admin.token`, and run this as the account of the server");
+        return Check::problem(CheckArea::Keys, "admin_token", message, remedy);
     }
+    let remedy = "look into its log; where it hangs, stop it and start it again";
+    Check::problem(CheckArea::DataFolder, "answers", message, remedy)
 }
 
 fn listed(checks: Vec<Check>) -> Result<Vec<Value>, CliError> {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::app::StartError;
 use crate::app::restore::RestoreError;
 use daftar_domain::config::ConfigError;
-use daftar_domain::error::files::{why_not_read, why_not_written};
+use daftar_domain::error::{why_not_read, why_not_written};
 
 /// What kind of failure it is: each has an exit code of its own. Those from 64 on mean what `sysexits.h` says of them, but for 64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,30 +48,25 @@ impl ErrorKind {
     /// The exit code.
     #[must_use]
     pub const fn exit_code(self) -> u8 {
-        match self {
-            Self::Failed => 1,
-            Self::Usage => 2,
-            Self::Findings => 3,
-            Self::Settings => 64,
-            Self::Input => 66,
-            Self::Unavailable => 69,
-            Self::Output => 73,
-            Self::Denied => 77,
-        }
+        self.facts().0
     }
 
     /// Its stable name.
     #[must_use]
     pub const fn name(self) -> &'static str {
+        self.facts().1
+    }
+
+    const fn facts(self) -> (u8, &'static str) {
         match self {
-            Self::Failed => "failed",
-            Self::Usage => "usage",
-            Self::Findings => "findings",
-            Self::Settings => "settings",
-            Self::Input => "input",
-            Self::Unavailable => "unavailable",
-            Self::Output => "output",
-            Self::Denied => "denied",
+            Self::Failed => (1, "failed"),
+            Self::Usage => (2, "usage"),
+            Self::Findings => (3, "findings"),
+            Self::Settings => (64, "settings"),
+            Self::Input => (66, "input"),
+            Self::Unavailable => (69, "unavailable"),
+            Self::Output => (73, "output"),
+            Self::Denied => (77, "denied"),
         }
     }
 }
@@ -151,12 +146,6 @@ impl CliError {
         self
     }
 
-    /// The same with the error code of the server that refused it.
-    #[must_use]
-    pub fn with_code(self, code: Option<String>) -> Self {
-        Self { code, ..self }
-    }
-
     /// As commands print it under `--json`, on one line of standard error.
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -196,7 +185,8 @@ impl From<StartError> for CliError {
 impl From<&RestoreError> for ErrorKind {
     fn from(error: &RestoreError) -> Self {
         match error {
-            RestoreError::Backup(_) | RestoreError::IntoDatabase => Self::Input,
+            RestoreError::Backup(_) => Self::Input,
+            RestoreError::Database(error) => error.into(),
             RestoreError::Occupied { .. } | RestoreError::Folder { .. } | RestoreError::NoRoom { .. } => Self::Output,
             RestoreError::Unfinished(_)
             | RestoreError::Keys(_)
@@ -239,7 +229,7 @@ mod tests {
             "kind": "input", "exit_code": 66, "message": "cannot read `a.wasm`: there is no such file; check the path\nmore"
         }});
         assert_eq!(error.to_json(), told);
-        let refused = CliError::failed("no").with_code(Some("not_found".to_owned()));
+        let refused = CliError { code: Some("not_found".to_owned()), ..CliError::failed("no") };
         let told = json!({"error": {"kind": "failed", "exit_code": 1, "message": "no", "code": "not_found"}});
         assert_eq!(refused.to_json(), told);
     }

@@ -4,9 +4,7 @@
 
 mod cases;
 pub mod drawing;
-pub mod paint;
 mod preview;
-mod tree;
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -19,7 +17,7 @@ use daftar_api_types::public::eligibility::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::paint::Paint;
+use self::drawing::Paint;
 use self::preview::PreviewArgs;
 use super::admin_client::{AdminClient, part, read};
 use super::{CliError, GlobalArgs, output};
@@ -68,52 +66,38 @@ pub struct EvalArgs {
     preview: PreviewArgs,
 }
 
-/// Runs the command.
+/// Runs the command. Files are read before the register is opened.
 pub fn run(global: &GlobalArgs, args: EvalArgs) -> Result<(), CliError> {
-    // What can be read is read before the register is opened.
-    let trial = Trial::read(&args)?;
-    let admin = AdminClient::connect(global)?;
-    admin.run(|admin| match trial {
-        Trial::Cases(files) => cases::run(global, admin, &files),
-        Trial::Rule { expression, subjects } => try_rule(global, admin, &args, expression, subjects),
-    })
+    if !args.cases.is_empty() {
+        let files = cases::read(&args.cases)?;
+        return AdminClient::connect(global)?.run(|admin| cases::run(global, admin, &files));
+    }
+    let expression = args.expression.as_deref().map(read_expression).transpose()?;
+    let subjects = Subjects::read(&args)?;
+    AdminClient::connect(global)?.run(|admin| try_rule(global, admin, &args, expression, subjects))
 }
 
-/// What the arguments ask for.
-enum Trial {
-    /// The cases of some rule files.
-    Cases(Vec<cases::RuleFile>),
-    /// One rule; no expression where it is a program's.
-    Rule { expression: Option<String>, subjects: Subjects },
+/// The subjects that a rule is tried on.
+struct Subjects {
+    /// References and records.
+    given: Vec<Value>,
+    /// How many are picked of the register.
+    sample: Option<u32>,
+    /// Whether there is one, whose answer is explained.
+    explain: Option<bool>,
 }
 
-/// About whom.
-enum Subjects {
-    /// These references and records.
-    These(Vec<Value>),
-    /// That many of the register.
-    Sample(u32),
-    /// The record whose answer is explained.
-    Explained(Box<Value>),
-}
-
-impl Trial {
+impl Subjects {
     fn read(args: &EvalArgs) -> Result<Self, CliError> {
-        if !args.cases.is_empty() {
-            return cases::read(&args.cases).map(Self::Cases);
-        }
-        let expression = args.expression.as_deref().map(read_expression).transpose()?;
-        let records = match &args.records {
-            Some(path) => read_records(path)?,
-            None => Vec::new(),
+        let records = args.records.as_deref().map(read_records).transpose()?;
+        let is_sample = args.of.is_empty() && records.is_none() && args.explain.is_none();
+        let given = match (&args.explain, records) {
+            (Some(id), Some(records)) => vec![numbered(id, records)?],
+            (Some(id), None) => vec![Value::String(id.clone())],
+            (None, records) => args.of.iter().cloned().map(Value::String).chain(records.unwrap_or_default()).collect(),
         };
-        let subjects = match &args.explain {
-            Some(id) if args.records.is_some() => Subjects::Explained(Box::new(numbered(id, records)?)),
-            Some(id) => Subjects::Explained(Box::new(Value::String(id.clone()))),
-            None if args.of.is_empty() && args.records.is_none() => Subjects::Sample(args.sample.unwrap_or(SAMPLE)),
-            None => Subjects::These(args.of.iter().cloned().map(Value::String).chain(records).collect()),
-        };
-        Ok(Self::Rule { expression, subjects })
+        let sample = is_sample.then(|| args.sample.unwrap_or(SAMPLE));
+        Ok(Self { given, sample, explain: args.explain.is_some().then_some(true) })
     }
 }
 
@@ -182,26 +166,17 @@ fn evaluate(
     rule: &Rule,
     subjects: Subjects,
 ) -> Result<(), CliError> {
+    let Subjects { given, sample, explain } = subjects;
     let mut evaluation = Evaluation {
         subject: Some(rule.subject),
         as_of: args.as_of.as_deref().map(Cow::Borrowed),
+        subjects: given.into_iter().map(|subject| referred(rule.subject, subject)).collect(),
+        explain,
         ..Evaluation::default()
     };
     match &rule.program {
         Some(program) => evaluation.program = Some(Cow::Borrowed(program)),
         None => evaluation.expression = Some(Cow::Borrowed(&rule.expression)),
-    }
-    let is_explained = matches!(subjects, Subjects::Explained(_));
-    let mut sample = None;
-    match subjects {
-        Subjects::Sample(count) => sample = Some(count),
-        Subjects::These(all) => {
-            evaluation.subjects = all.into_iter().map(|subject| referred(rule.subject, subject)).collect();
-        }
-        Subjects::Explained(one) => {
-            evaluation.explain = Some(true);
-            evaluation.subjects = vec![referred(rule.subject, *one)];
-        }
     }
     let answer = admin.send_json("POST", "/eligibility/evaluate", &Trying { evaluation, sample })?;
     if global.json {
@@ -210,7 +185,7 @@ fn evaluate(
     }
     let evaluated: Evaluated<'_> = read(answer)?;
     match evaluated.results.as_slice() {
-        [only] if is_explained => tree::show(&Paint::of_output(), only),
+        [only] if explain.is_some() => drawing::show(&Paint::of_output(), only),
         results => {
             show_results(results);
             Ok(())
@@ -322,7 +297,7 @@ fn show_checked(checked: &Validated<'_>) {
 fn show_results(results: &[SubjectResult<'_>]) {
     let rows: Vec<Vec<String>> = results
         .iter()
-        .map(|result| vec![result.subject.to_string(), outcome_of(result), tree::lacking(result)])
+        .map(|result| vec![result.subject.to_string(), outcome_of(result), drawing::lacking(result)])
         .collect();
     output::table(&["subject", "outcome", "missing or wrong"], &rows);
     let count = |outcome: Outcome| results.iter().filter(|result| result.outcome == Some(outcome)).count();

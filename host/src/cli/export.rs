@@ -4,21 +4,22 @@
 //! `FILE.progress.json` beside it that says where to go on.
 
 mod output_file;
-mod table;
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use self::output_file::OutputFile;
-use self::table::TableWriter;
 use super::admin_client::{AdminClient, Payload};
-use super::table::mapping::MappingText;
+use super::table::{Mapping, MappingText};
 use super::{CliError, GlobalArgs, output};
 use daftar_api_types::admin::operation::{ExportLine, ExportProgress};
+
+/// The types of records.
+const KINDS: [&str; 5] = ["Individual", "Group", "Program", "ProgramMembership", "Consent"];
 
 /// What is exported.
 #[derive(Debug, Args)]
@@ -27,8 +28,8 @@ pub struct ExportArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Only records of this type; several after one another
-    #[arg(long = "type", value_enum, num_args = 1..)]
-    kinds: Vec<Kind>,
+    #[arg(long = "type", value_parser = KINDS, num_args = 1..)]
+    kinds: Vec<String>,
     /// Only people whom a search finds, as its parameters: `gender=urn:iso:std:iso:5218#2`; several after one another
     #[arg(long, value_name = "NAME=VALUE", num_args = 1..)]
     filter: Vec<String>,
@@ -46,28 +47,6 @@ pub struct ExportArgs {
     resume: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-enum Kind {
-    Individual,
-    Group,
-    Program,
-    ProgramMembership,
-    Consent,
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Individual => "Individual",
-            Self::Group => "Group",
-            Self::Program => "Program",
-            Self::ProgramMembership => "ProgramMembership",
-            Self::Consent => "Consent",
-        }
-    }
-}
-
 /// Runs the command.
 pub fn run(global: &GlobalArgs, args: &ExportArgs) -> Result<(), CliError> {
     let table = table_of(args)?;
@@ -75,40 +54,30 @@ pub fn run(global: &GlobalArgs, args: &ExportArgs) -> Result<(), CliError> {
     // Two exports go on as one only where the same was asked.
     let asked = format!("{query}\n{}", table.as_ref().map(TableWriter::fingerprint).unwrap_or_default());
     // First: where nobody can be asked, nothing is begun.
-    let admin = AdminClient::connect(global)?;
-    let mut file = match OutputFile::open(&args.file, &asked, args.resume) {
-        Ok(file) => file,
-        Err(error) => {
-            admin.close();
-            return Err(error);
+    let (file, as_of) = AdminClient::connect(global)?.run(|admin| {
+        let mut file = OutputFile::open(&args.file, &asked, args.resume)?;
+        let bar = if global.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+        let received = receive(admin, &query, table.as_ref(), &mut file, &bar);
+        bar.finish_and_clear();
+        match received {
+            Ok(as_of) => Ok((file, as_of)),
+            Err(error) if file.has_begun() => {
+                let path = args.file.display();
+                Err(error.with(format_args!(
+                    "what was written is kept: `daftar export --resume {path}` goes on, with the other options as before"
+                )))
+            }
+            Err(error) => {
+                file.discard();
+                Err(error)
+            }
         }
-    };
-    let bar = if global.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
-    let outcome = receive(&admin, &query, table.as_ref(), &mut file, &bar);
-    bar.finish_and_clear();
-    admin.close();
-    let as_of = match outcome {
-        Ok(as_of) => as_of,
-        Err(error) if file.has_begun() => {
-            let path = args.file.display();
-            return Err(error.with(format_args!(
-                "what was written is kept: `daftar export --resume {path}` goes on, with the other options as before"
-            )));
-        }
-        Err(error) => {
-            file.discard();
-            return Err(error);
-        }
-    };
-    let records = file.records();
+    })?;
+    let records = file.progress.records;
     let digest = file.finish()?;
-    if global.json {
-        output::json(
-            &json!({"records": records, "as_of": as_of, "sha256": digest, "file": args.file.display().to_string()}),
-        );
-    } else {
-        output::line(format_args!("{records} records as of {as_of} in `{}`, sha256 {digest}", args.file.display()));
-    }
+    let path = args.file.display();
+    let body = json!({"records": records, "as_of": as_of, "sha256": digest, "file": path.to_string()});
+    output::done(global, &body, format_args!("{records} records as of {as_of} in `{path}`, sha256 {digest}"));
     Ok(())
 }
 
@@ -134,7 +103,7 @@ fn table_of(args: &ExportArgs) -> Result<Option<TableWriter>, CliError> {
 fn query(args: &ExportArgs, is_table: bool) -> Result<String, CliError> {
     let mut query = form_urlencoded::Serializer::new(String::new());
     for kind in &args.kinds {
-        query.append_pair("type", kind.name());
+        query.append_pair("type", kind);
     }
     if is_table {
         query.append_pair("codes", "object");
@@ -163,13 +132,13 @@ fn receive(
     bar: &ProgressBar,
 ) -> Result<String, CliError> {
     let mut path = format!("/export?{query}");
-    if let Some(cursor) = file.cursor() {
+    if let Some(cursor) = &file.progress.cursor {
         let cursor: String = form_urlencoded::Serializer::new(String::new()).append_pair("cursor", cursor).finish();
         path = format!("{path}&{cursor}");
     } else if let Some(table) = table {
         file.write(&table.header().map_err(CliError::failed)?)?;
     }
-    let before = file.records();
+    let before = file.progress.records;
     for line in BufReader::with_capacity(1 << 18, admin.download("GET", &path, Payload::Empty)?).lines() {
         let line = line.map_err(|error| CliError::unavailable(format!("the server went away: {error}")))?;
         if line.starts_with("{\"$export\":") {
@@ -204,4 +173,128 @@ fn receive(
 
 fn unexpected() -> CliError {
     CliError::failed("the server's answer is none to an export: is it an older one?")
+}
+
+/// Writes rows.
+pub struct TableWriter {
+    mapping: Mapping,
+    names: Vec<String>,
+    fingerprint: String,
+}
+
+impl TableWriter {
+    /// A table by a mapping.
+    ///
+    /// # Errors
+    /// What is wrong with the mapping.
+    pub fn new(text: &MappingText, bytes: Vec<u8>, is_tabs: bool) -> Result<Self, String> {
+        let names = text.header();
+        let delimiter = text.delimiter()?.unwrap_or(if is_tabs { b'\t' } else { b',' });
+        let mapping = text.written(&names, delimiter).map_err(|problems| problems.join("\n  "))?;
+        if mapping.household.is_some() {
+            return Err("a mapping with `[household]` reads tables and does not write them: export people and groups each by a mapping of their own".to_owned());
+        }
+        Ok(Self { mapping, names, fingerprint: String::from_utf8_lossy(&bytes).into_owned() })
+    }
+
+    /// What decides which table it is.
+    pub fn fingerprint(&self) -> String {
+        self.fingerprint.clone()
+    }
+
+    /// The first row.
+    ///
+    /// # Errors
+    /// When it cannot be written, which is a defect.
+    pub fn header(&self) -> Result<Vec<u8>, String> {
+        self.write(&self.names)
+    }
+
+    /// The row of a record; nothing where it is of another type.
+    ///
+    /// # Errors
+    /// When it cannot be written, which is a defect.
+    pub fn row(&self, record: &Value) -> Result<Vec<u8>, String> {
+        if record.get("type").and_then(Value::as_str) != Some(self.mapping.kind.name()) {
+            return Ok(Vec::new());
+        }
+        let mut cells = vec![String::new(); self.names.len()];
+        for column in &self.mapping.columns {
+            let Some(value) = column.path.get(record) else { continue };
+            let cell = if column.writing.label { label(value) } else { column.writing.write(column.form, value) };
+            if let Some(place) = cells.get_mut(column.at) {
+                *place = cell;
+            }
+        }
+        self.write(&cells)
+    }
+
+    fn write(&self, cells: &[String]) -> Result<Vec<u8>, String> {
+        let mut writer = csv::WriterBuilder::new().delimiter(self.mapping.delimiter).from_writer(Vec::new());
+        writer.write_record(cells).map_err(|error| error.to_string())?;
+        writer.into_inner().map_err(|error| error.to_string())
+    }
+}
+
+/// What codes are called.
+fn label(value: &Value) -> String {
+    let one = |value: &Value| value.get("display").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let labels = match value {
+        Value::Array(items) => items.iter().map(one).collect::<Vec<_>>().join("; "),
+        other => one(other),
+    };
+    crate::cli::table::value::guarded(&labels)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rows_are_written_by_the_mapping_that_reads_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.toml");
+        let toml = r#"
+            [[column]]
+            name = "id"
+            field = "identifier[urn:x:id]"
+            [[column]]
+            name = "name"
+            field = "name.given"
+            [[column]]
+            name = "born"
+            field = "birth_date"
+            date = ["%d/%m/%Y"]
+            [[column]]
+            name = "sex"
+            field = "gender"
+            codes = { F = "urn:iso:std:iso:5218#2" }
+            [[column]]
+            name = "sex_label"
+            field = "gender"
+            label = true
+            [[column]]
+            name = "languages"
+            field = "languages"
+            system = "urn:x:l"
+        "#;
+        std::fs::write(&path, toml).unwrap();
+        let (text, bytes) = MappingText::load(&path).unwrap();
+        let table = TableWriter::new(&text, bytes, false).unwrap();
+        let code = |uri: &str, display: &str| json!({"uri": uri, "code": "x", "display": display, "namespace": "n"});
+        let record = json!({
+            "type": "Individual", "identifier": [{"system": "urn:x:id", "value": "7"}], "name": {"given": "=A, \"b\""},
+            "birth_date": "1990-03-07", "gender": code("urn:iso:std:iso:5218#2", "Female"),
+            "languages": [code("urn:x:l#ne", "Nepali"), code("urn:y#en", "English")]
+        });
+        let written =
+            [table.header().unwrap(), table.row(&record).unwrap(), table.row(&json!({"type": "Group"})).unwrap()];
+        let text = String::from_utf8(written.concat()).unwrap();
+        assert_eq!(
+            text,
+            "id,name,born,sex,sex_label,languages\n7,\"'=A, \"\"b\"\"\",07/03/1990,F,Female,ne;urn:y#en\n"
+        );
+    }
 }

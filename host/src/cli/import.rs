@@ -7,9 +7,7 @@
 //! between.
 
 mod openspp;
-mod part;
 mod progress;
-mod rejects;
 mod send;
 mod sheet;
 mod source;
@@ -18,16 +16,15 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::json;
 
 use self::openspp::Translated;
-use self::part::PART_BYTES_MAX;
 use self::progress::{Identity, Progress, sentence};
-use self::rejects::Rejects;
-use self::send::Sender;
-use self::source::Source;
+use self::send::{Rejects, Sender};
+use self::source::{PART_BYTES_MAX, Source};
 use super::admin_client::AdminClient;
+use super::files::beside;
 use super::{CliError, GlobalArgs, output};
 use daftar_api_types::admin::operation::ImportCounts;
 use daftar_domain::context::{IdSource, RandomIds};
@@ -111,12 +108,12 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
     };
     let file = translated.as_ref().map_or(file, |translated| translated.lines.as_path());
     let mut source = Source::open(file, args.mapping.as_deref())?;
-    let identity = Identity { digest: source.digest()?, bytes: source.bytes(), on_existing: args.on_existing.name() };
+    let identity = Identity { digest: source.digest()?, bytes: source.bytes, on_existing: args.on_existing.name() };
     let progress_path = beside(file, ".progress.json");
     let suffix = if args.dry_run { ".dry-run.rejects.ndjson" } else { ".rejects.ndjson" };
     let rejects_path = args.rejects.clone().unwrap_or_else(|| beside(file, suffix));
     let (mut progress, resumes) = match (Progress::load(&progress_path)?, args.resume) {
-        (None, false) => (Progress::begin(RandomIds.next_id(), &identity, source.first()), false),
+        (None, false) => (Progress::begin(RandomIds.next_id(), &identity, source.mark), false),
         (Some(progress), true) => {
             progress.check(&identity, &progress_path)?;
             (progress, true)
@@ -135,45 +132,30 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
             )));
         }
     };
-    source.set_part_bytes(args.part_bytes);
-    source.seek(progress.mark());
-    let rows_path = rejects_path.with_extension("csv");
-    let table = source.header().map(|header| (rows_path.as_path(), header));
+    (source.part_bytes, source.mark) = (args.part_bytes, progress.mark());
     // First: where nobody can be asked, nothing is begun.
     let admin = AdminClient::connect_or_begin(global)?;
-    let opened = Rejects::open(&rejects_path, table, resumes.then_some(progress.rejects_bytes())).and_then(|rejects| {
+    let (started, before) = (Instant::now(), progress.counts);
+    let (rejects, counts) = admin.run(|admin| {
+        let rows_path = rejects_path.with_extension("csv");
+        let table = source.header().map(|header| (rows_path.as_path(), header));
+        let mut rejects = Rejects::open(&rejects_path, table, resumes.then_some(progress.rejects_bytes()))?;
         // Before anything is sent: what is written from now on is found by the name in it.
-        if args.dry_run { Ok(rejects) } else { progress.save(&progress_path).map(|()| rejects) }
-    });
-    let mut rejects = match opened {
-        Ok(rejects) => rejects,
-        Err(error) => {
-            admin.close();
-            return Err(error);
-        }
-    };
-    let started = Instant::now();
-    let before = progress.counts();
-    let sender = Sender {
-        admin: &admin,
-        on_existing: args.on_existing.name(),
-        id: progress.id().to_owned(),
-        is_rehearsal: args.dry_run,
-    };
-    let bar = bar(global, identity.bytes);
-    let outcome = write(&mut source, &sender, (&mut progress, &progress_path), &mut rejects, resumes, &bar);
-    bar.finish_and_clear();
-    let outcome = outcome.and_then(|()| {
-        let counts = progress.counts();
-        sender.end(&format!("file of sha256 {}: {}", identity.digest, sentence(&counts)))?;
-        source.check_unchanged(&identity.digest)?;
         if !args.dry_run {
-            progress::remove(&progress_path)?;
+            progress.save(&progress_path)?;
         }
-        Ok(counts)
-    });
-    admin.close();
-    let counts = outcome.map_err(|error| hint(error, file, &progress_path))?;
+        let on_existing = args.on_existing.name();
+        let sender = Sender { admin, on_existing, id: progress.import.clone(), is_rehearsal: args.dry_run };
+        let bar = output::bar(global.json, identity.bytes, "{bar:30} {bytes}/{total_bytes} {msg} {eta}");
+        let written = write(&mut source, &sender, (&mut progress, &progress_path), &mut rejects, resumes, &bar);
+        bar.finish_and_clear();
+        let ended = written.and_then(|()| {
+            sender.end(&format!("file of sha256 {}: {}", identity.digest, sentence(&progress.counts)))?;
+            source.check_unchanged(&identity.digest)?;
+            if args.dry_run { Ok(()) } else { progress::remove(&progress_path) }
+        });
+        ended.map(|()| (rejects, progress.counts)).map_err(|error| hint(error, file, &progress_path))
+    })?;
     if args.dry_run && !global.json {
         output::line("checked, nothing was written: this is what would be done");
     }
@@ -207,20 +189,11 @@ fn write(
         if !sender.is_rehearsal {
             progress.save(progress_path)?;
         }
-        let counts = progress.counts();
+        let counts = progress.counts;
         bar.set_position(part.next.offset);
         bar.set_message(format!("{} lines, {} refused", counts.read, counts.rejected));
         Ok(())
     })
-}
-
-fn bar(global: &GlobalArgs, bytes: u64) -> ProgressBar {
-    if global.json {
-        return ProgressBar::hidden();
-    }
-    let template = "{bar:30} {bytes}/{total_bytes} {msg} {eta}";
-    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(bytes).with_style(style)
 }
 
 /// Says how to go on.
@@ -261,11 +234,4 @@ fn summary(
     if let Some(sentence) = translated.and_then(Translated::sentence) {
         output::line(sentence);
     }
-}
-
-/// A file's name with something after it.
-fn beside(file: &Path, suffix: &str) -> PathBuf {
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(suffix);
-    file.with_file_name(name)
 }

@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::backup::{Progress, config_of, open, print_authenticity, trust_of};
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
-use crate::app::migrate::{End, Extent, MigrateError, Migrated, Step, migrate};
-use daftar_domain::config::Config;
+use crate::app::migrate::{Action, MigrateError, Migrated, Step, migrate};
+use daftar_domain::config::{Config, StoreBackend};
 use daftar_service::migrate::Counts;
 
 /// Where a register is kept.
@@ -21,92 +21,89 @@ enum Backend {
     Postgres,
 }
 
-/// From where to where.
+/// The steps of a move.
 #[derive(Debug, Args)]
 pub struct MigrateArgs {
-    /// Where the register is now
-    #[arg(long, value_enum)]
-    from: Backend,
-    /// Where it goes: there must be none yet, unless it is caught up or compared
+    #[command(subcommand)]
+    command: MigrateCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum MigrateCommand {
+    /// Fill an empty backend with the register of the other one, or with a backup, and compare both
+    Fill(FillArgs),
+    /// Apply what was written to the folder since the database was filled from it, and compare that; its server is stopped
+    CatchUp,
+    /// Compare the register in the folder with the one in the database, whole; nothing is written
+    Compare,
+}
+
+/// What is filled, and from what.
+#[derive(Debug, Args)]
+struct FillArgs {
+    /// Where the register goes: there must be none yet. Without --backup it comes from the other backend, whose servers are stopped
     #[arg(long, value_enum)]
     to: Backend,
-    /// Fill the database from this backup, while the server that it was made of goes on
+    /// Fill it from this backup, while the server that it was made of goes on
     #[arg(long, value_name = "FILE")]
     backup: Option<PathBuf>,
     /// With --backup: refuse one that this public key did not sign; `ed25519:…`, or a file with that line or a PEM
     #[arg(long, value_name = "KEY", requires = "backup")]
     trusted_key: Option<String>,
-    /// Bring what was written to the folder since the database was filled from it; its server is stopped
-    #[arg(long)]
-    catch_up: bool,
-    /// Copy nothing: compare the two registers that are there, whole
-    #[arg(long)]
-    compare: bool,
 }
 
-impl MigrateArgs {
-    /// What is to be done.
-    fn extent(&self) -> Result<Extent, CliError> {
-        if self.from == self.to {
-            return Err(CliError::usage(
-                "a register is moved from one backend into another: `--from` and `--to` are the same",
-            ));
+impl MigrateCommand {
+    fn action(&self) -> Result<Action, CliError> {
+        match self {
+            Self::Fill(FillArgs { to: Backend::Sled, backup: Some(_), .. }) => Err(CliError::usage(
+                "a backup is put into a folder, with its keys and plugins, by `daftar restore FILE`; `--backup` fills a database: `daftar migrate fill --to postgres --backup FILE`",
+            )),
+            Self::Fill(FillArgs { to, backup, .. }) => {
+                if let Some(file) = backup {
+                    open(file)?;
+                }
+                Ok(Action::Fill { to: to.end(), backup: backup.clone() })
+            }
+            Self::CatchUp => Ok(Action::CatchUp),
+            Self::Compare => Ok(Action::Compare),
         }
-        let is_into_database = self.to == Backend::Postgres;
-        let extent = match (&self.backup, self.catch_up, self.compare) {
-            (None, false, false) => Extent::CopyAndCompare,
-            (None, false, true) => Extent::CompareOnly,
-            (Some(file), false, false) if is_into_database => {
-                open(file)?;
-                Extent::FromBackup(file.clone())
-            }
-            (None, true, false) if is_into_database => Extent::CatchUp,
-            (Some(_), false, false) => {
-                return Err(CliError::usage(
-                    "a backup is put into a folder with `daftar restore FILE`; `--backup` fills a database: `--from sled --to postgres --backup FILE`",
-                ));
-            }
-            (None, true, false) => {
-                return Err(CliError::usage(
-                    "only a database is caught up with a folder: `--from sled --to postgres --catch-up`; out of a database a register is moved at once, while its servers are stopped: `--from postgres --to sled`",
-                ));
-            }
-            (Some(_), _, _) | (None, true, true) => {
-                return Err(CliError::usage(
-                    "`--backup`, `--catch-up` and `--compare` are steps of their own: first `--backup FILE` while the server goes on, then, once it is stopped, `--catch-up`; `--compare` afterwards, for who wants both compared whole",
-                ));
-            }
-        };
-        Ok(extent)
+    }
+
+    /// Whether a backup is copied.
+    fn is_from_backup(&self) -> bool {
+        matches!(self, Self::Fill(FillArgs { backup: Some(_), .. }))
     }
 }
 
 /// Runs the command.
-pub fn run(global: &GlobalArgs, args: &MigrateArgs) -> Result<(), CliError> {
+pub fn run(global: &GlobalArgs, MigrateArgs { command }: &MigrateArgs) -> Result<(), CliError> {
     if global.admin_url.is_some() {
         return Err(CliError::usage(
             "a register is moved by this command itself, and not by a server: name the data folder with --data-dir, on its own machine; or the backup of a server that goes on with --backup",
         ));
     }
-    let extent = args.extent()?;
+    let action = command.action()?;
     let config = config_of(global)?;
-    if let Some(file) = &args.backup {
-        verify(global, &config, file, args.trusted_key.as_deref())?;
+    if let MigrateCommand::Fill(FillArgs { backup: Some(file), trusted_key, .. }) = command {
+        verify(global, &config, file, trusted_key.as_deref())?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
     let mut copying = Progress::new(global.json, "copied");
     let mut catching_up = Progress::new(global.json, "caught up");
     let mut comparing = Progress::new(global.json, "compared");
-    let heard = |step: Step, about: u64, things: u64| match step {
-        Step::Copying => copying.at_about(about, things),
-        Step::CatchingUp => catching_up.at_about(about, things),
-        Step::Comparing => comparing.at_about(about, things),
+    let heard = |step: Step, about: u64, items: u64| match step {
+        Step::Copying => copying.at_about(about, items),
+        Step::CatchingUp => catching_up.at_about(about, items),
+        Step::Comparing => comparing.at_about(about, items),
     };
-    let ends = (args.from.end(), args.to.end());
-    let migrated = runtime.block_on(migrate(&config, &global.data_dir, ends, extent, heard));
+    let migrated = runtime.block_on(migrate(&config, &global.data_dir, action, heard));
     let migrated = migrated.map_err(|error| CliError::of(ErrorKind::from(&error), error))?;
     drop((copying, catching_up, comparing));
-    tell(global, args, &migrated);
+    if global.json {
+        tell_json(&migrated);
+    } else {
+        tell_text(command.is_from_backup(), &migrated);
+    }
     let differences = migrated.comparison.differences;
     if differences == 0 {
         return Ok(());
@@ -127,16 +124,12 @@ fn verify(global: &GlobalArgs, config: &Config, file: &Path, trusted_key: Option
 }
 
 impl Backend {
-    fn end(self) -> End {
+    fn end(self) -> StoreBackend {
         match self {
-            Self::Sled => End::Sled,
-            Self::Postgres => End::Postgres,
+            Self::Sled => StoreBackend::Sled,
+            Self::Postgres => StoreBackend::Postgres,
         }
     }
-}
-
-fn tell(global: &GlobalArgs, args: &MigrateArgs, migrated: &Migrated) {
-    if global.json { tell_json(migrated) } else { tell_text(args, migrated) }
 }
 
 fn tell_json(migrated: &Migrated) {
@@ -160,7 +153,7 @@ fn tell_json(migrated: &Migrated) {
     output::json(&told);
 }
 
-fn tell_text(args: &MigrateArgs, migrated: &Migrated) {
+fn tell_text(is_from_backup: bool, migrated: &Migrated) {
     let listed = |counts: &Counts| {
         for (kept, count) in counts {
             output::line(format_args!("  {count} {}", kept.name()));
@@ -187,7 +180,7 @@ fn tell_text(args: &MigrateArgs, migrated: &Migrated) {
         None => {}
     }
     let same: u64 = comparison.same.values().sum();
-    let what = match (args.backup.is_some(), caught_up.is_some()) {
+    let what = match (is_from_backup, caught_up.is_some()) {
         (true, _) => "the backup and the database",
         (false, true) => "what was written since, in both",
         (false, false) => "both",
@@ -196,10 +189,8 @@ fn tell_text(args: &MigrateArgs, migrated: &Migrated) {
     for told in &comparison.told {
         output::line(format_args!("  {told}"));
     }
-    if args.backup.is_some() && comparison.differences == 0 {
-        output::line(
-            "the old server goes on; once it is stopped, bring what it wrote since: daftar migrate --from sled --to postgres --catch-up",
-        );
+    if is_from_backup && comparison.differences == 0 {
+        output::line("the old server goes on; once it is stopped, bring what it wrote since: daftar migrate catch-up");
     }
 }
 
@@ -207,7 +198,6 @@ impl From<&MigrateError> for ErrorKind {
     fn from(error: &MigrateError) -> Self {
         match error {
             MigrateError::Backup { .. } => Self::Input,
-            MigrateError::NoCatchUp => Self::Usage,
             MigrateError::Open(error) => error.into(),
             MigrateError::Folder(_) | MigrateError::NotEarlier(_) | MigrateError::Store { .. } => Self::Failed,
         }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -62,6 +63,24 @@ pub fn list<T: DeserializeOwned>(
     row: impl Fn(&T) -> Vec<String>,
 ) -> Result<(), CliError> {
     body(global, list, |list: ListBody<T>| table(headings, &list.data.iter().map(row).collect::<Vec<_>>()))
+}
+
+/// Prints what was done: with `--json` as an object, else in words.
+pub fn done(global: &GlobalArgs, body: &Value, words: impl std::fmt::Display) {
+    if global.json { json(body) } else { line(words) }
+}
+
+/// Prints values with their labels, a line each; labels are padded to that width.
+pub fn labelled<V: std::fmt::Display>(width: usize, rows: impl IntoIterator<Item = (&'static str, V)>) {
+    for (label, value) in rows {
+        line(format_args!("{label:<width$} {value}"));
+    }
+}
+
+/// A progress bar on standard error, where that is a terminal.
+pub fn bar(is_hidden: bool, length: u64, template: &str) -> ProgressBar {
+    let bar = if is_hidden { ProgressBar::hidden() } else { ProgressBar::new(length) };
+    bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// Prints everything in a response body: with `--json` exactly as it came, else member by member.

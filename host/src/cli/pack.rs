@@ -1,15 +1,17 @@
 //! `daftar pack`
 
-mod import;
-
 use std::path::{Path, PathBuf};
 
-use clap::Subcommand;
+use clap::{Args, Subcommand, ValueEnum};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::plugin::say_signed;
 use super::{CliError, GlobalArgs, output};
-use crate::app::packs::{self, BuildError, PackErrors, PackProblem};
+use crate::app::packs::{
+    self, About, BuildError, ImportError, ImportFailure, ImportFormat, ImportOptions, ImportReport, PackErrors,
+    PackProblem, Progress, Refusal,
+};
 use crate::app::plugin_files::{self, PrivateKey};
 
 /// What is done with vocabulary packs.
@@ -31,7 +33,7 @@ pub enum PackCommand {
         sign: Option<PathBuf>,
     },
     /// Make a folder of plain files from a file that the owner of a list publishes
-    Import(Box<import::ImportArgs>),
+    Import(Box<ImportArgs>),
     /// Check a folder without making anything
     Check {
         /// Folder with `pack.toml`, codes and labels
@@ -63,15 +65,12 @@ pub fn run(global: &GlobalArgs, command: PackCommand) -> Result<(), CliError> {
                 }
             }
         }
-        PackCommand::Import(args) => import::run(global, *args)?,
+        PackCommand::Import(args) => import(global, *args)?,
         PackCommand::Check { dir } => {
             expect_folder(&dir)?;
             let codes = packs::check(&dir).map_err(|errors| told(global, &errors))?;
-            if global.json {
-                output::json(&json!({"codes": codes}));
-            } else {
-                output::line(format_args!("{} is in order: {codes} codes", dir.display()));
-            }
+            let words = format_args!("{} is in order: {codes} codes", dir.display());
+            output::done(global, &json!({"codes": codes}), words);
         }
     }
     Ok(())
@@ -93,10 +92,272 @@ fn told(global: &GlobalArgs, errors: &PackErrors) -> CliError {
     }
     let problem = |problem: &PackProblem| {
         let file = (!problem.file.is_empty()).then_some(&problem.file);
-        json!({"file": file, "line": problem.line, "code": problem.code, "message": problem.kind.to_string()})
+        json!({"file": file, "line": problem.line, "code": problem.code, "message": problem.reason})
     };
     let problems: Vec<Value> = errors.problems().iter().map(problem).collect();
     let count = problems.len().saturating_add(errors.left_out());
     output::json(&json!({"problems": problems, "left_out": errors.left_out()}));
     CliError::input(format!("{count} problems; `problems` on standard output lists them"))
+}
+
+/// What is read, and what is made of it.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// Layout of the file
+    #[arg(value_enum)]
+    format: Format,
+    /// The file, plain or packed with gzip
+    file: PathBuf,
+    /// Folder that is written; it does not exist yet, or is empty
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// Replace the source of a pack that is in the folder
+    #[arg(long)]
+    replace: bool,
+    /// SKOS: take this concept and what is below it; may be given several times
+    #[arg(long, value_name = "CODE", num_args = 1..)]
+    root: Vec<String>,
+    /// Take labels in this language, the default one first; may be given several times
+    #[arg(long, value_name = "TAG", num_args = 1..)]
+    language: Vec<String>,
+    /// Take this vocabulary only, of a file with several
+    #[arg(long, value_name = "NAMESPACE")]
+    only: Vec<String>,
+    /// ICD-11: leave the chapter of extension codes (X) out
+    #[arg(long)]
+    without_extension_codes: bool,
+    /// Go on without the rows that are refused, and list them
+    #[arg(long)]
+    leave_out_refused: bool,
+    /// The pack's name
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// The pack's version
+    #[arg(long, value_name = "VERSION")]
+    pack_version: Option<String>,
+    /// What the pack brings, in one sentence
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// The URI that the codes live under
+    #[arg(long, value_name = "URI")]
+    namespace: Option<String>,
+    /// The vocabulary's name
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// The field that the vocabulary belongs to, such as Health
+    #[arg(long, value_name = "TEXT")]
+    domain: Option<String>,
+    /// The version that records keep beside a code
+    #[arg(long, value_name = "TEXT")]
+    edition: Option<String>,
+    /// Which release of which publication
+    #[arg(long, value_name = "TEXT")]
+    source: Option<String>,
+    /// The licence of the data
+    #[arg(long, value_name = "TEXT")]
+    licence: Option<String>,
+    /// The acknowledgement that the owner asks for
+    #[arg(long, value_name = "TEXT")]
+    attribution: Option<String>,
+}
+
+/// A layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// WHO SimpleTabulation or LinearizationMiniOutput, of ICD-11 or ICF
+    WhoTabulation,
+    /// ILO ISCO-08, "ISCO-08 EN.csv" or the sheet "Structure and definitions" saved as CSV
+    IscoCsv,
+    /// SKOS or SKOS-XL; N-Triples or Turtle by the file's name
+    Skos,
+    /// SKOS or SKOS-XL as N-Triples
+    SkosNt,
+    /// SKOS or SKOS-XL as Turtle
+    SkosTtl,
+    /// SIX list one: the currencies of ISO 4217
+    SixXml,
+    /// A list of iso-codes: 3166-1, 639-2, 639-3 or 4217
+    IsoJson,
+    /// SIL's iso-639-3.tab
+    SilTab,
+    /// A FHIR CodeSystem, R4 or R5, as JSON
+    Fhir,
+    /// A table of our own: code, parents, labels by language, uri, status and more
+    Tsv,
+    /// The same table as a spreadsheet saves it: CSV, in UTF-8
+    Csv,
+}
+
+impl Format {
+    fn of_file(self, file: &Path) -> ImportFormat {
+        match self {
+            Self::WhoTabulation => ImportFormat::WhoTabulation,
+            Self::IscoCsv => ImportFormat::IscoCsv,
+            Self::Skos => {
+                let name = file.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+                let name = name.strip_suffix(".gz").unwrap_or(&name);
+                let is_turtle = name.ends_with(".ttl") || name.ends_with(".turtle");
+                if is_turtle { ImportFormat::SkosTurtle } else { ImportFormat::SkosNTriples }
+            }
+            Self::SkosNt => ImportFormat::SkosNTriples,
+            Self::SkosTtl => ImportFormat::SkosTurtle,
+            Self::SixXml => ImportFormat::SixXml,
+            Self::IsoJson => ImportFormat::IsoJson,
+            Self::SilTab => ImportFormat::SilTab,
+            Self::Fhir => ImportFormat::Fhir,
+            Self::Tsv => ImportFormat::Tsv,
+            Self::Csv => ImportFormat::Csv,
+        }
+    }
+}
+
+/// Runs the command.
+fn import(global: &GlobalArgs, args: ImportArgs) -> Result<(), CliError> {
+    let format = args.format.of_file(&args.file);
+    let options = ImportOptions {
+        about: About {
+            pack_name: args.name,
+            pack_version: args.pack_version,
+            description: args.description,
+            namespace: args.namespace,
+            title: args.title,
+            domain: args.domain,
+            edition: args.edition,
+            source: args.source,
+            licence: args.licence,
+            attribution: args.attribution,
+        },
+        languages: args.language,
+        roots: args.root,
+        only: args.only,
+        without_extension_codes: args.without_extension_codes,
+        leave_out_refused: args.leave_out_refused,
+    };
+    let mut bar = Bar::new(global.json);
+    let imported = packs::import(format, &args.file, &args.output, &options, args.replace, &mut bar);
+    bar.bar.finish_and_clear();
+    let report = imported.map_err(|failure| import_failed(global, failure))?;
+    if global.json {
+        output::json(&json_of(&report, &args.output));
+    } else {
+        print(&report, &args.output);
+    }
+    Ok(())
+}
+
+/// A progress bar on standard error, where that is a terminal.
+struct Bar {
+    bar: ProgressBar,
+    pass: u32,
+}
+
+impl Bar {
+    fn new(is_json: bool) -> Self {
+        let template = "{msg} [{wide_bar}] {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+        Self { bar: output::bar(is_json, 0, template), pass: 0 }
+    }
+}
+
+impl Progress for Bar {
+    fn begin(&mut self, bytes: u64) {
+        self.pass += 1;
+        self.bar.set_length(bytes);
+        self.bar.set_position(0);
+        self.bar.set_message(format!("pass {}", self.pass));
+    }
+
+    fn advance(&mut self, bytes: u64) {
+        self.bar.inc(bytes);
+    }
+}
+
+fn import_failed(global: &GlobalArgs, failure: ImportFailure) -> CliError {
+    match failure {
+        ImportFailure::Source(errors) => told(global, &errors),
+        ImportFailure::File(ImportError::Refused { file, refusals, left_out, ended }) if global.json => {
+            let refused: Vec<Value> = refusals.iter().map(refusal).collect();
+            let count = left_out.saturating_add(refusals.len() as u64);
+            let ended = ended.map(|ended| ended.to_string());
+            output::json(&json!({"file": file, "refused": refused, "left_out": left_out, "ended": ended}));
+            CliError::input(format!("{count} rows are refused; nothing was written"))
+        }
+        failure => {
+            let message = format!("{failure}\nnothing was written");
+            match failure {
+                ImportFailure::File(ImportError::Option { .. } | ImportError::Missing { .. }) => {
+                    CliError::usage(message)
+                }
+                ImportFailure::File(ImportError::Write { .. })
+                | ImportFailure::Taken(_)
+                | ImportFailure::WouldLose { .. }
+                | ImportFailure::Write { .. } => CliError::output(message),
+                ImportFailure::File(ImportError::Refused { .. } | ImportError::Unusable { .. })
+                | ImportFailure::Source(_) => CliError::input(message),
+            }
+        }
+    }
+}
+
+fn refusal(refusal: &Refusal) -> Value {
+    json!({"line": refusal.line, "code": refusal.code, "message": refusal.reason})
+}
+
+fn json_of(report: &ImportReport, folder: &Path) -> Value {
+    let vocabularies: Vec<Value> = report
+        .vocabularies
+        .iter()
+        .map(|vocabulary| {
+            let labels: serde_json::Map<String, Value> =
+                vocabulary.labels.iter().map(|(language, count)| (language.clone(), json!(count))).collect();
+            json!({
+                "namespace": vocabulary.namespace, "version": vocabulary.edition, "codes": vocabulary.codes,
+                "selectable": vocabulary.selectable, "tops": vocabulary.tops, "depth": vocabulary.depth, "labels": labels,
+            })
+        })
+        .collect();
+    let left_out: Vec<Value> =
+        report.left_out.iter().map(|rule| json!({"rule": rule.rule, "rows": rule.rows})).collect();
+    json!({
+        "folder": folder, "name": report.pack_name, "version": report.pack_version, "sha256": report.sha256, "rows_read": report.rows_read, "vocabularies": vocabularies,
+        "left_out": left_out, "refused": report.refused.iter().map(refusal).collect::<Vec<_>>(),
+        "refused_unlisted": report.refused_unlisted, "texts_changed": report.texts_changed, "notes": report.notes,
+    })
+}
+
+fn print(report: &ImportReport, folder: &Path) {
+    output::line(format_args!("read {} rows", report.rows_read));
+    for vocabulary in &report.vocabularies {
+        let languages: Vec<String> =
+            vocabulary.labels.iter().map(|(language, count)| format!("{language} {count}")).collect();
+        output::line(format_args!(
+            "kept {} codes of {} ({}), {} of them for records; {} at the top, {} levels below; labels: {}",
+            vocabulary.codes,
+            vocabulary.namespace,
+            vocabulary.edition,
+            vocabulary.selectable,
+            vocabulary.tops,
+            vocabulary.depth,
+            languages.join(", ")
+        ));
+    }
+    for rule in &report.left_out {
+        output::line(format_args!("left out {}: {}", rule.rows, rule.rule));
+    }
+    for refusal in &report.refused {
+        match refusal.line {
+            Some(line) => output::line(format_args!("refused, line {line}: {refusal}")),
+            None => output::line(format_args!("refused: {refusal}")),
+        }
+    }
+    if report.refused_unlisted > 0 {
+        output::line(format_args!("refused {} more", report.refused_unlisted));
+    }
+    if report.texts_changed > 0 {
+        output::line(format_args!("changed white space or Unicode form of {} texts", report.texts_changed));
+    }
+    for note in &report.notes {
+        output::line(format_args!("note: {note}"));
+    }
+    let (folder, name, version) = (folder.display(), &report.pack_name, &report.pack_version);
+    output::line(format_args!("wrote {folder}: {name} {version}; `daftar pack build {folder} -o FILE` makes the pack"));
 }

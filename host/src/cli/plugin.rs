@@ -2,22 +2,22 @@
 
 mod author;
 mod inspect;
-mod keys;
-mod list;
-mod upgrade_report;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde_json::json;
 
+pub use self::author::say_signed;
+use self::author::{KeygenArgs, SignArgs};
 use self::inspect::InspectArgs;
-pub use self::keys::say_signed;
-use self::keys::{KeygenArgs, SignArgs};
 use super::admin_client::{AdminClient, Payload, part};
 use super::{CliError, GlobalArgs, output};
 use crate::app::plugin_files;
-use daftar_api_types::admin::plugin::{PluginBody, PluginsBody};
+use daftar_api_types::admin::plugin::{
+    PluginBody, PluginsBody, TouchedCodeBody, TouchedRecordBody, UnloadedPluginBody, UpgradeReportBody, UseBody,
+};
 
 /// What is done with plugins.
 #[derive(Debug, Subcommand)]
@@ -77,18 +77,18 @@ pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> 
         PluginCommand::Build(args) => author::build(global, args),
         PluginCommand::Wrap(args) => author::wrap(global, args),
         PluginCommand::Inspect(args) => inspect::run(global, &args),
-        PluginCommand::Keygen(args) => keys::generate(global, &args),
-        PluginCommand::Sign(args) => keys::sign(global, &args),
+        PluginCommand::Keygen(args) => author::generate(global, &args),
+        PluginCommand::Sign(args) => author::sign(global, &args),
         PluginCommand::List => {
             let plugins = AdminClient::connect(global)?.run(|admin| admin.get("/plugins"))?;
-            output::body(global, plugins, |plugins: PluginsBody| list::print(&plugins))
+            output::body(global, plugins, |plugins: PluginsBody| print_list(&plugins))
         }
         PluginCommand::Show { name } => {
             let path = format!("/plugins/{}", part(&name));
             output::whole(global, &AdminClient::connect(global)?.run(|admin| admin.get(&path))?);
             Ok(())
         }
-        PluginCommand::Report { file, records } => upgrade_report::run(global, &file, records),
+        PluginCommand::Report { file, records } => report(global, &file, records),
         PluginCommand::Install { file, allow_unsigned, allow_downgrade } => {
             install(global, &file, [("allow_unsigned", allow_unsigned), ("allow_downgrade", allow_downgrade)])
         }
@@ -96,24 +96,137 @@ pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> 
             let query = if force { "?force=true" } else { "" };
             let path = format!("/plugins/{}{query}", part(&name));
             AdminClient::connect(global)?.run(|admin| admin.call("DELETE", &path, Payload::Empty))?;
-            if global.json {
-                output::json(&json!({"name": name, "removed": true}))
-            } else {
-                output::line(format_args!("removed {name}"))
-            }
+            output::done(global, &json!({"name": name, "removed": true}), format_args!("removed {name}"));
             Ok(())
         }
     }
 }
 
 fn install(global: &GlobalArgs, file: &Path, allowed: [(&str, bool); 2]) -> Result<(), CliError> {
-    let plugin = plugin_files::read(file).map_err(CliError::input)?;
+    let payload = Payload::Plugin(plugin_files::read(file).map_err(CliError::input)?);
     let allowed = allowed.into_iter().filter(|(_, is_allowed)| *is_allowed);
     let query: Vec<String> = allowed.map(|(parameter, _)| format!("{parameter}=true")).collect();
     let path = if query.is_empty() { "/plugins".to_owned() } else { format!("/plugins?{}", query.join("&")) };
-    let payload = Payload::Plugin { bytes: plugin.bytes, signature: plugin.signature };
     let installed = AdminClient::connect_or_begin(global)?.run(|admin| admin.call("POST", &path, payload))?;
     output::body(global, installed, |PluginBody { name, version, digest, signer, .. }| {
         output::line(format_args!("installed {name} {version} ({digest}, {signer})"));
     })
+}
+
+/// How much of a digest is shown: `sha256:` and twelve digits.
+const DIGEST_CHARACTERS: usize = 19;
+
+const HEADINGS: [&str; 9] =
+    ["name", "version", "kind", "digest", "signer", "state", "calls", "faults", "memory, fuel, time"];
+
+/// Prints the installed plugins by name, then why some of them are not active.
+fn print_list(plugins: &PluginsBody) {
+    let PluginsBody { data, unloaded } = plugins;
+    let reasons: BTreeMap<&str, &str> =
+        unloaded.iter().map(|plugin| (plugin.name.as_str(), plugin.reason.as_str())).collect();
+    // A plugin that is loaded and not active is in both lists; the one of the loaded ones says more.
+    let mut rows: BTreeMap<&str, Vec<String>> =
+        unloaded.iter().map(|plugin| (plugin.name.as_str(), unloaded_row(plugin))).collect();
+    rows.extend(
+        data.iter()
+            .map(|plugin| (plugin.name.as_str(), plugin_row(plugin, reasons.contains_key(plugin.name.as_str())))),
+    );
+    output::table(&HEADINGS, &rows.into_values().collect::<Vec<_>>());
+    for (name, reason) in reasons {
+        output::line(format_args!("{name} is not in force: {reason}"));
+    }
+}
+
+fn plugin_row(plugin: &PluginBody, is_inactive: bool) -> Vec<String> {
+    let state = match plugin.breaker.state.as_str() {
+        _ if is_inactive => "not in force",
+        "open" => "set aside",
+        "half_open" => "being tried",
+        _ => "in force",
+    };
+    // The highest use of memory, fuel and time.
+    let share = |of: &UseBody| of.peak / of.limit.max(1.0);
+    let shares = [share(&plugin.r#use.memory_bytes), plugin.r#use.fuel.peak_share, share(&plugin.r#use.call_ms)];
+    vec![
+        plugin.name.clone(),
+        plugin.version.clone(),
+        plugin.kind.clone(),
+        short(&plugin.digest),
+        plugin.signer.clone(),
+        state.to_owned(),
+        plugin.calls.to_string(),
+        plugin.faults.to_string(),
+        shares.map(|share| format!("{:.0} %", 100.0 * share)).join(", "),
+    ]
+}
+
+fn unloaded_row(plugin: &UnloadedPluginBody) -> Vec<String> {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    vec![
+        plugin.name.clone(),
+        text(&plugin.version),
+        text(&plugin.kind),
+        short(&text(&plugin.digest)),
+        text(&plugin.signer),
+        "not in force".to_owned(),
+        String::new(),
+        String::new(),
+        String::new(),
+    ]
+}
+
+fn short(digest: &str) -> String {
+    digest.chars().take(DIGEST_CHARACTERS).collect()
+}
+
+/// Says what installing a plugin would mean for the records there are; changes nothing.
+fn report(global: &GlobalArgs, file: &Path, records: u32) -> Result<(), CliError> {
+    let payload = Payload::Plugin(plugin_files::read(file).map_err(CliError::input)?);
+    let admin = AdminClient::connect(global)?;
+    let report = admin.run(|admin| admin.call("POST", &format!("/plugin-reports?records={records}"), payload))?;
+    output::body(global, report, |report: UpgradeReportBody| print_report(&report))
+}
+
+fn print_report(report: &UpgradeReportBody) {
+    let or_none = |version: &Option<String>| version.clone().unwrap_or_else(|| "nothing".to_owned());
+    let (plugin, from, to) = (&report.plugin, or_none(&report.from), &report.to);
+    output::line(format_args!("{plugin}: from {from} to {to}; nothing was changed"));
+    if let Some(reason) = &report.refused {
+        output::line(format_args!("it would be refused: {reason}"));
+    }
+    for vocabulary in &report.vocabularies {
+        output::line(format_args!(
+            "{} from {} to {}: {} codes new, {} gone, {} retired, {} relabelled; {} records hold a code that is gone or retired",
+            vocabulary.namespace,
+            or_none(&vocabulary.from),
+            or_none(&vocabulary.to),
+            vocabulary.codes_added,
+            vocabulary.codes_gone,
+            vocabulary.codes_retired,
+            vocabulary.codes_relabelled,
+            vocabulary.records_touched,
+        ));
+        if vocabulary.codes.is_empty() {
+            continue;
+        }
+        let rows: Vec<Vec<String>> = vocabulary.codes.iter().map(code_row).collect();
+        output::table(&["code", "display", "change", "records", "successor or new name"], &rows);
+        if vocabulary.codes_not_named > 0 {
+            output::line(format_args!("and {} more codes", vocabulary.codes_not_named));
+        }
+    }
+    let records: Vec<Vec<String>> = report.records.iter().flat_map(record_rows).collect();
+    if !records.is_empty() {
+        output::table(&["record", "field", "code"], &records);
+    }
+}
+
+fn code_row(code: &TouchedCodeBody) -> Vec<String> {
+    let successor = code.successor.as_ref().map(|successor| successor.uri.clone());
+    let becomes = code.new_display.clone().or(successor).unwrap_or_default();
+    vec![code.uri.clone(), code.display.clone(), code.change.clone(), code.records.to_string(), becomes]
+}
+
+fn record_rows(record: &TouchedRecordBody) -> Vec<Vec<String>> {
+    record.codes.iter().map(|code| vec![record.reference.clone(), code.field.clone(), code.uri.clone()]).collect()
 }

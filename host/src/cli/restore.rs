@@ -9,6 +9,7 @@ use super::backup::{Progress, check, config_of, json_of, name_of, open, print, p
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
 use crate::app::restore::{RefusedPlugin, RestoreError, RestoreTrust, Restored, is_unfinished, restore};
+use daftar_domain::config::StoreBackend;
 
 /// What is restored.
 #[derive(Debug, Args)]
@@ -27,7 +28,7 @@ pub struct RestoreArgs {
 pub fn run(global: &GlobalArgs, args: &RestoreArgs) -> Result<(), CliError> {
     if global.admin_url.is_some() {
         return Err(CliError::usage(
-            "a backup is restored into the data folder of a stopped server: name it with --data-dir, on its own machine",
+            "a backup is restored by this command itself, and not by a server: name the empty data folder with --data-dir, on its own machine",
         ));
     }
     if args.dry_run {
@@ -59,7 +60,11 @@ pub fn run(global: &GlobalArgs, args: &RestoreArgs) -> Result<(), CliError> {
         output::json(&summary);
         return sound(findings.findings());
     }
-    output::line(format_args!("restored `{}` into `{}`", args.file.display(), global.data_dir.display()));
+    let into = match config.store.backend {
+        StoreBackend::Sled => "",
+        StoreBackend::Postgres => "the database, its plugins into ",
+    };
+    output::line(format_args!("restored `{}` into {into}`{}`", args.file.display(), global.data_dir.display()));
     print(&contents);
     print_authenticity(authenticity);
     for RefusedPlugin { name, version, path, reason } in &refused_plugins {
@@ -71,7 +76,7 @@ pub fn run(global: &GlobalArgs, args: &RestoreArgs) -> Result<(), CliError> {
     if !has_keys {
         output::line(format_args!(
             "no keys are there: before the server is started, put the folder `keys` of the old one into `{}`",
-            global.data_dir.display()
+            config.store.keys_home(&global.data_dir).display()
         ));
     }
     output::line(format_args!("looked through {} things in it", findings.looked_at()));

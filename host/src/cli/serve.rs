@@ -2,15 +2,17 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
 
 use super::{CliError, GlobalArgs, output};
-use crate::app::serve::{Listeners, default_plugins_dir, serve, shutdown_signal};
-use crate::app::{App, AppOptions, CompileIn};
+use crate::app::serve::{Listeners, RunningServer, default_plugins_dir, serve, shutdown_signal};
+use crate::app::{App, AppOptions, WorkerBounds, run_worker};
 use crate::telemetry;
-use daftar_domain::config::Config;
+use daftar_api_types::problem::Problem;
 
 /// What the server is started with; each overrides the configuration file.
 #[derive(Debug, Args)]
@@ -28,10 +30,7 @@ pub struct ServeArgs {
 
 /// Runs the command until it is told to stop.
 pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
-    let mut config = match &global.config {
-        Some(path) => Config::load(path)?,
-        None => Config::default(),
-    };
+    let mut config = global.config()?;
     if let Some(listen) = args.listen {
         config.server.listen = listen;
     }
@@ -46,10 +45,8 @@ pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
         let listeners = Listeners::bind(&config.server)?;
         let url = listeners.public_url(&config.server);
         let plugins_dir = args.plugins.or_else(|| config.plugins.dir.clone()).or_else(default_plugins_dir);
-        let options =
-            AppOptions::new(global.data_dir.clone()).with_public_url(url.clone()).with_plugins_dir(plugins_dir);
-        let options = options.with_compile_in(CompileIn::this_program()).with_pinned(global.pinned.clone());
-        let options = options.with_built_from(global.build.committed_at()).with_telemetry(telemetry);
+        let public_url = Some(url.clone());
+        let options = AppOptions { public_url, plugins_dir, telemetry, ..global.app_options(global.data_dir.clone()) };
         let app = App::open(config, options).await?;
         let ready = if global.json {
             json!({"listening_on": url, "admin_on": listeners.offered_admin_url()}).to_string()
@@ -71,4 +68,60 @@ fn say(ready: &str) {
     if let Err(error) = output::line_if_heard(ready) {
         tracing::warn!(error = %error, "standard output cannot be written");
     }
+}
+
+/// How long the server may take: a probe that asks every few seconds gives up after about as long.
+const TIMEOUT: Duration = Duration::from_secs(4);
+/// The longest answer that is read.
+const ANSWER_BYTES_MAX: u64 = 64 << 10;
+/// Begins a line about a part of the service that is degraded.
+const DEGRADED: &str = "degraded: ";
+
+/// Asks the server of the data folder whether it is ready, as containers are probed: by the administrator's listener, so that neither
+/// the public one's certificate nor a client is needed.
+pub fn health(global: &GlobalArgs) -> Result<(), CliError> {
+    let folder = global.data_dir.display();
+    let Some(running) = RunningServer::find(&global.data_dir) else {
+        return Err(CliError::failed(format!(
+            "no server uses the data folder `{folder}`: start one, or name its folder"
+        )));
+    };
+    let agent = ureq::Agent::config_builder().proxy(None).timeout_global(Some(TIMEOUT)).http_status_as_error(false);
+    let agent: ureq::Agent = agent.build().into();
+    let silent = |error: ureq::Error| {
+        CliError::failed(format!(
+            "the server of the data folder `{folder}` does not answer: {error}; look into its log"
+        ))
+    };
+    let mut answer = agent.get(format!("{}/health/ready", running.admin_url)).call().map_err(silent)?;
+    let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string().map_err(silent)?;
+    if !answer.status().is_success() {
+        let problem = serde_json::from_str::<Problem<'_>>(&text);
+        let reason = problem.map_or_else(|_| "its log says why".to_owned(), |problem| problem.detail);
+        return Err(CliError::failed(format!("the server runs and cannot serve requests: {reason}")));
+    }
+    let degraded: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(DEGRADED)).collect();
+    match (global.json, degraded.as_slice()) {
+        (true, []) => output::json(&json!({"ready": true})),
+        (true, degraded) => output::json(&json!({"ready": true, "degraded": degraded})),
+        (false, degraded) => {
+            output::line("ready");
+            degraded.iter().for_each(|part| output::line(format!("{DEGRADED}{part}")));
+        }
+    }
+    Ok(())
+}
+
+/// What the process may take.
+#[derive(Debug, Args)]
+pub struct CompileArgs {
+    /// Address space, in bytes
+    memory_bytes: u64,
+    /// Processor time, in seconds
+    processor_s: u64,
+}
+
+/// Compiles standard input to standard output.
+pub fn compile_plugin(args: CompileArgs) -> ExitCode {
+    run_worker(WorkerBounds { memory_bytes: args.memory_bytes, processor_s: args.processor_s })
 }

@@ -13,7 +13,7 @@ use crate::app::verify::verify_stopped;
 use daftar_api_types::admin::operation::{FindingBody, VerificationBody, VerificationLine};
 use daftar_domain::config::Config;
 use daftar_domain::verification::VerificationResult;
-use daftar_http::admin::routes::checkup::{event_line, result_body};
+use daftar_http::admin::operation::{event_line, result_body};
 
 /// How many events of a look wait to be shown.
 const WAITING_MAX: usize = 64;

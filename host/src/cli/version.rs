@@ -1,10 +1,17 @@
 //! `daftar version`: what this program is, and what it speaks and stores.
 
+use std::io;
+use std::path::PathBuf;
+
+use clap::Args;
+use clap_complete::Shell;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{CliError, GlobalArgs, output};
-use crate::app::about;
+use super::{CliError, GlobalArgs, command, output};
+use daftar_http::api::middleware::answer::API_VERSION;
+use daftar_service::backup::FORMAT as BACKUP_FORMAT;
+use daftar_store_sled::FORMAT_VERSION;
 
 /// How much of a commit's name is enough to find it.
 const SHORT_COMMIT: usize = 12;
@@ -40,50 +47,90 @@ impl Build {
 
 /// Runs the command.
 pub fn run(global: &GlobalArgs) -> Result<(), CliError> {
-    let said = body(&global.build, global.pinned.count());
+    let rows = facts(&global.build, global.pinned.count());
     if global.json {
-        output::json(&said);
+        output::json(&Value::Object(rows.into_iter().map(|(key, _, value)| (key.to_owned(), value)).collect()));
         return Ok(());
     }
-    for (name, key) in [
-        ("version", "version"),
-        ("commit", "commit"),
-        ("of", "committed_at"),
-        ("built for", "target"),
-        ("by", "rustc"),
-        ("plugin interfaces", "plugin_interfaces"),
-        ("plugins pinned", "pinned_plugins"),
-        ("wasmtime", "wasmtime"),
-        ("store layout", "store_layout"),
-        ("backup format", "backup_format"),
-        ("HTTP API", "api"),
-    ] {
-        let value = said.get(key).unwrap_or(&Value::Null);
-        let text = match value {
-            Value::Null => "not recorded".to_owned(),
-            Value::String(text) => text.clone(),
-            Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
-            Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
-        };
-        output::line(format_args!("{name:<18} {text}"));
-    }
+    output::labelled(18, rows.map(|(_, label, value)| (label, text_of(&value))));
     Ok(())
 }
 
-fn body(build: &Build, pinned: usize) -> Value {
-    json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "commit": build.commit,
-        "committed_at": build.committed_at().map(|at| at.to_string()),
-        "target": about::TARGET,
-        "rustc": about::RUSTC,
-        "plugin_interfaces": about::plugin_interfaces(),
-        "pinned_plugins": pinned,
-        "wasmtime": about::WASMTIME,
-        "store_layout": about::STORE_LAYOUT,
-        "backup_format": about::BACKUP_FORMAT,
-        "api": about::API_VERSION,
-    })
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::Null => "not recorded".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+/// The member of the JSON object, the label and the value of each fact about the program.
+fn facts(build: &Build, pinned: usize) -> [(&'static str, &'static str, Value); 11] {
+    let interfaces = daftar_sandbox::spoken_versions();
+    let interfaces = interfaces.iter().map(|version| format!("daftar:plugin@{version}"));
+    [
+        ("version", "version", json!(env!("CARGO_PKG_VERSION"))),
+        ("commit", "commit", json!(build.commit)),
+        ("committed_at", "of", json!(build.committed_at().map(|at| at.to_string()))),
+        ("target", "built for", json!(env!("DAFTAR_TARGET"))),
+        ("rustc", "by", json!(env!("DAFTAR_RUSTC"))),
+        ("plugin_interfaces", "plugin interfaces", interfaces.collect()),
+        ("pinned_plugins", "plugins pinned", json!(pinned)),
+        ("wasmtime", "wasmtime", json!(env!("DAFTAR_WASMTIME"))),
+        ("store_layout", "store layout", json!(FORMAT_VERSION)),
+        ("backup_format", "backup format", json!(BACKUP_FORMAT)),
+        ("api", "HTTP API", json!(API_VERSION)),
+    ]
+}
+
+/// For which shell.
+#[derive(Debug, Args)]
+#[command(after_help = "bash: daftar completions bash > /usr/share/bash-completion/completions/daftar\n\
+    zsh:  daftar completions zsh > /usr/share/zsh/site-functions/_daftar\n\
+    fish: daftar completions fish > ~/.config/fish/completions/daftar.fish")]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Where to.
+#[derive(Debug, Args)]
+pub struct ManualArgs {
+    /// Folder of the pages; made where it is not there
+    dir: PathBuf,
+}
+
+/// Prints a script.
+pub fn complete(args: &CompletionsArgs) -> Result<(), CliError> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut described(), "daftar", &mut script);
+    output::line(String::from_utf8_lossy(&script).trim_end());
+    Ok(())
+}
+
+/// Writes a page for each command.
+pub fn manual(global: &GlobalArgs, args: &ManualArgs) -> Result<(), CliError> {
+    let failed = |error: io::Error| CliError::cannot_write(&args.dir, &error);
+    std::fs::create_dir_all(&args.dir).map_err(failed)?;
+    clap_mangen::generate_to(described(), &args.dir).map_err(failed)?;
+    let words = format_args!("wrote the manual pages to {}", args.dir.display());
+    output::done(global, &json!({"folder": args.dir}), words);
+    Ok(())
+}
+
+/// The commands that users type, without the day of their build, so that the same commands make the same pages.
+fn described() -> clap::Command {
+    let whole = command(&super::Build::default());
+    let typed = whole.get_subcommands().filter(|one| !one.is_hide_set()).cloned();
+    let about = whole.get_about().cloned().unwrap_or_default();
+    clap::Command::new("daftar")
+        .version(env!("CARGO_PKG_VERSION"))
+        .propagate_version(true)
+        .about(about)
+        .args(whole.get_arguments().cloned())
+        .subcommands(typed)
 }
 
 #[cfg(test)]
@@ -99,7 +146,8 @@ mod tests {
         let modified = Build { commit: Some("0123456789abcdef0123456789abcdef01234567-modified"), ..build };
         assert_eq!(modified.short(), format!("{version} (0123456789ab-modified 2026-03-01)"));
         assert_eq!(Build::default().short(), format!("{version} (commit not recorded)"));
-        assert_eq!(body(&build, 3)["committed_at"], "2026-03-01T12:00:00Z");
-        assert_eq!(body(&Build::default(), 0)["commit"], Value::Null);
+        let fact = |build: &Build, name: &str| facts(build, 3).into_iter().find(|(key, _, _)| *key == name).unwrap().2;
+        assert_eq!(fact(&build, "committed_at"), "2026-03-01T12:00:00Z");
+        assert_eq!(fact(&Build::default(), "commit"), Value::Null);
     }
 }

@@ -1,15 +1,13 @@
 //! Sends spans and metrics to a collector by OTLP: protobuf over HTTP.
 //!
-//! Finished spans wait in a queue (`queue.rs`) for the one thread that sends (`sender.rs`) by exporters of OpenTelemetry, which have
-//! the one client (`collector.rs`). Metrics are those of the metrics page (`meters.rs`).
+//! Finished spans wait in a queue for the one thread that sends (`sender.rs`) by exporters of OpenTelemetry, which have the one client
+//! (`collector.rs`). Metrics are those of the metrics page (`meters.rs`).
 //!
 //! **Invariant:** nobody but the thread that sends ever waits for the collector. What does not fit into the queue is dropped and
 //! counted.
 
 mod collector;
-mod headers;
 mod meters;
-mod queue;
 mod sender;
 
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -28,8 +26,7 @@ use self::collector::Collector;
 pub use self::collector::Signal;
 pub use self::meters::SentHistogram;
 use self::meters::{Meters, MetricsSource};
-use self::queue::{Outcome, Queue, QueueProcessor, Stop};
-use self::sender::{MetricsSender, Sender};
+use self::sender::{MetricsSender, Outcome, Queue, QueueProcessor, Sender, Stop};
 use super::{BoxedLayer, MetricsSnapshot};
 use daftar_domain::config::OtlpConfig;
 

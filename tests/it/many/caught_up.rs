@@ -162,7 +162,7 @@ fn version_of(admin: &Admin, name: &str) -> Option<String> {
 fn migrate(data_dir: &Path, more: &[&str]) -> Finished {
     let config = data_dir.with_extension("toml");
     let config = config.to_str().expect("a path is UTF-8");
-    process::run(data_dir, &[&["migrate", "--from", "sled", "--to", "postgres", "--config", config], more].concat())
+    process::run(data_dir, &[&["migrate"], more, &["--config", config]].concat())
 }
 
 #[test]
@@ -199,16 +199,16 @@ fn a_register_moves_while_it_is_served_and_answers_as_the_old_server_did_at_its_
     let whole = std::fs::read(&file).expect("the backup can be read");
     let cut = folder.path().join("cut.daftar");
     std::fs::write(&cut, &whole[..whole.len() * 2 / 3]).expect("a file can be written");
-    let refused = migrate(&data_dir, &["--backup", cut.to_str().expect("UTF-8")]);
+    let refused = migrate(&data_dir, &["fill", "--to", "postgres", "--backup", cut.to_str().expect("UTF-8")]);
     assert!(refused.code == 66 && refused.stderr.contains("cut.daftar"), "{refused:?}");
-    let early = migrate(&data_dir, &["--catch-up"]);
+    let early = migrate(&data_dir, &["catch-up"]);
     assert!(early.code != 0 && early.stderr.contains("in use by another process"), "{early:?}");
 
     // The database is filled while the old server is written to.
     let (mut rounds, is_over) = (vec!["a".to_owned(), "b".to_owned()], AtomicBool::new(false));
     std::thread::scope(|scope| {
         let migrating = scope.spawn(|| {
-            let moved = migrate(&data_dir, &["--backup", &file, "--json"]);
+            let moved = migrate(&data_dir, &["fill", "--to", "postgres", "--backup", &file, "--json"]);
             is_over.store(true, Ordering::Release);
             moved
         });
@@ -221,13 +221,13 @@ fn a_register_moves_while_it_is_served_and_answers_as_the_old_server_did_at_its_
         assert_eq!((&moved["differences"], &moved["told"]), (&json!(0), &json!([])));
         assert_eq!((&moved["copied"]["individuals"], &moved["same"]["individuals"]), (&json!(PEOPLE), &json!(PEOPLE)));
     });
-    let again = migrate(&data_dir, &["--backup", &file]);
+    let again = migrate(&data_dir, &["fill", "--to", "postgres", "--backup", &file]);
     assert!(again.code != 0 && again.stderr.contains("holds a register"), "{again:?}");
 
     // The old server's end.
     let (before, seen) = (answers(&client, &rounds), administered(&writing.admin, &writing.requests));
     assert_eq!(server.stop().code, 0);
-    let caught_up = migrate(&data_dir, &["--catch-up", "--json"]).expect_success().json();
+    let caught_up = migrate(&data_dir, &["catch-up", "--json"]).expect_success().json();
     assert_eq!((&caught_up["differences"], &caught_up["told"]), (&json!(0), &json!([])));
     let people = PEOPLE * (rounds.len() - 1) + 5;
     assert_eq!(
@@ -239,9 +239,9 @@ fn a_register_moves_while_it_is_served_and_answers_as_the_old_server_did_at_its_
     let changes = 6 * (rounds.len() - 1);
     assert_eq!(caught_up["same"]["individuals"], people + changes);
     assert!(caught_up["since"].as_u64() < caught_up["sequence"].as_u64(), "{caught_up}");
-    let again = migrate(&data_dir, &["--catch-up"]).expect_success();
+    let again = migrate(&data_dir, &["catch-up"]).expect_success();
     assert!(again.stdout.contains("there is nothing to bring"), "{again:?}");
-    let compared = migrate(&data_dir, &["--compare", "--json"]).expect_success().json();
+    let compared = migrate(&data_dir, &["compare", "--json"]).expect_success().json();
     assert_eq!(compared["same"]["individuals"], PEOPLE * rounds.len() + changes);
 
     // The first server starts on the old folder: its plugins become everybody's, as they are.
@@ -267,7 +267,7 @@ fn a_register_moves_while_it_is_served_and_answers_as_the_old_server_did_at_its_
     assert_eq!(processes.at(0, &client).get(&path("Individual", "new")).status, 200);
 
     // Now the database is further than the folder ever was.
-    let refused = migrate(&data_dir, &["--catch-up"]);
+    let refused = migrate(&data_dir, &["catch-up"]);
     assert!(refused.code != 0 && refused.stderr.contains("was written to since"), "{refused:?}");
     assert_eq!(first.stop().code, 0);
 }
@@ -283,21 +283,14 @@ fn steps_that_do_not_go_together_are_refused_with_what_would_be_right() {
     let file = folder.path().join("register.daftar");
     std::fs::write(&file, "daftar-backup").expect("a file can be written");
     let file = file.to_str().expect("a path is UTF-8");
-    let into = ["--from", "sled", "--to", "postgres"];
-    for more in [
-        &["--backup", file, "--catch-up"][..],
-        &["--backup", file, "--compare"],
-        &["--catch-up", "--compare"],
-        &["--backup", file, "--catch-up", "--compare"],
-    ] {
-        let told = refused(&[&into, more].concat());
-        assert!(told.contains("first `--backup FILE` while the server goes on"), "{told}");
+    let from_backup = ["fill", "--to", "postgres", "--backup", file];
+    for more in [&["catch-up", "--backup", file][..], &["compare", "--backup", file], &["catch-up", "--to", "sled"]] {
+        assert!(refused(more).contains("unexpected argument"), "{more:?}");
     }
-    let out_of = ["--from", "postgres", "--to", "sled"];
-    assert!(refused(&[&out_of[..], &["--catch-up"]].concat()).contains("--from sled --to postgres --catch-up"));
-    assert!(refused(&[&out_of[..], &["--backup", file]].concat()).contains("daftar restore"));
-    assert!(refused(&["--from", "postgres", "--to", "postgres", "--catch-up"]).contains("are the same"));
-    assert!(refused(&["--from", "sled", "--to", "postgres", "--admin-url", "http://127.0.0.1:1"]).contains("--backup"));
+    assert!(refused(&["fill"]).contains("--to"));
+    assert!(refused(&["fill", "--to", "postgres", "--trusted-key", file]).contains("--backup"));
+    assert!(refused(&["fill", "--to", "sled", "--backup", file]).contains("daftar restore"));
+    assert!(refused(&["fill", "--to", "postgres", "--admin-url", "http://127.0.0.1:1"]).contains("--backup"));
     // What is no backup, and a folder that is none.
     let config = folder.path().join("daftar.toml");
     let database = Database::shared();
@@ -305,11 +298,11 @@ fn steps_that_do_not_go_together_are_refused_with_what_would_be_right() {
     let config = ["--config", config.to_str().expect("UTF-8")];
     let nothing = folder.path().join("nothing");
     for (more, code, told) in [
-        (vec!["--backup", file], 66, "its first line"),
-        (vec!["--backup", nothing.to_str().expect("UTF-8")], 66, "nothing"),
-        (vec!["--catch-up"], 1, "there is no register in"),
+        (from_backup.to_vec(), 66, "its first line"),
+        (vec!["fill", "--to", "postgres", "--backup", nothing.to_str().expect("UTF-8")], 66, "nothing"),
+        (vec!["catch-up"], 1, "there is no register in"),
     ] {
-        let refused = process::run(&nothing, &[&["migrate"], &into[..], &more, &config].concat());
+        let refused = process::run(&nothing, &[&["migrate"], &more[..], &config].concat());
         assert!(refused.code == code && refused.stderr.contains(told), "{more:?}: {refused:?}");
     }
     assert!(!nothing.exists(), "nothing was made");

@@ -9,6 +9,9 @@ use daftar_tests::records::{FEMALE, MALE, household, path, person, with};
 use daftar_tests::{ApiClient, token};
 use serde_json::{Value, json};
 
+/// A rule over fields that no column of the register holds.
+const IN_NORTH: (&str, &str) = ("individual", "me.address.exists(a, a.region == 'North')");
+
 /// More than two partitions of the smallest size.
 const PEOPLE: usize = 2_600;
 /// Who may ask anything.
@@ -17,7 +20,7 @@ const SCOPES: [&str; 5] = ["individual:all", "group:all", "eligibility:read", "p
 const RULES: [(&str, &str); 7] = [
     ("individual", "is_female(me) && age_years(me.birth_date) >= 60"),
     ("individual", "members.exists(m, is_head(m) && age_years(m.birth_date) >= 60)"),
-    ("individual", "me.address.exists(a, a.region == 'North')"),
+    IN_NORTH,
     ("individual", "1 / me.languages.size() > 0"),
     ("individual", "programs.size() == 0"),
     ("group", "members.exists(m, is_head(m) && is_female(m))"),
@@ -125,15 +128,15 @@ fn a_register_moves_into_postgresql_and_back_and_answers_as_before() {
     let (data_dir, client, before) = embedded(folder.path());
     let database = Arc::new(Database::shared());
     let settings = postgres::settings(&data_dir, &database.url(), None, "");
-    let migrate = |from: &str, to: &str, data_dir: &Path, more: &[&str]| {
+    let migrate = |data_dir: &Path, arguments: &[&str]| {
         let config = settings.to_str().expect("a path is UTF-8");
-        process::run(data_dir, &[&["migrate", "--from", from, "--to", to, "--json", "--config", config], more].concat())
+        process::run(data_dir, &[&["migrate"], arguments, &["--json", "--config", config]].concat())
     };
-    let moved = migrate("sled", "postgres", &data_dir, &[]).expect_success().json();
+    let moved = migrate(&data_dir, &["fill", "--to", "postgres"]).expect_success().json();
     assert_eq!((&moved["differences"], &moved["told"]), (&json!(0), &json!([])));
     assert_eq!(moved["same"]["individuals"], PEOPLE);
     assert!(moved["same"]["audit_values"].as_u64().is_some_and(|values| values > 0), "{moved}");
-    let again = migrate("sled", "postgres", &data_dir, &[]);
+    let again = migrate(&data_dir, &["fill", "--to", "postgres"]);
     assert!(again.code != 0 && again.stderr.contains("holds a register"), "{again:?}");
 
     let mut processes = Processes::start_on(database, 0, "");
@@ -144,7 +147,7 @@ fn a_register_moves_into_postgresql_and_back_and_answers_as_before() {
     for number in 0..3 {
         assert_eq!(answers(&processes.at(number, &client)), before, "process {number}");
     }
-    assert!(migrate("sled", "postgres", &data_dir, &["--compare"]).code != 0, "clients' counts have gone on");
+    assert!(migrate(&data_dir, &["compare"]).code != 0, "clients' counts have gone on");
 
     // What is written now is in the next preview, whichever process makes it.
     let (first, second) = (processes.at(0, &client), processes.at(1, &client));
@@ -152,17 +155,27 @@ fn a_register_moves_into_postgresql_and_back_and_answers_as_before() {
     let old = eligible(&first);
     drop(second.create_individual(&person("new", json!({"gender": FEMALE, "birth_date": "1940-01-01"}))));
     assert_eq!((eligible(&first), eligible(&second)), (old + 1, old + 1));
-    let changed = second.get(&path("Individual", "0")).expect(200);
-    let request = second.request("PATCH", &path("Individual", "0")).header("If-Match", changed.header("etag").unwrap());
-    let patch = request.body("application/merge-patch+json", json!({"birth_date": "1935-01-01"}).to_string());
-    assert_eq!(patch.send().status, 200);
+    let change = |id: &str, change: Value| {
+        let changed = second.get(&path("Individual", id)).expect(200);
+        let request = second.request("PATCH", &path("Individual", id));
+        let request = request.header("If-Match", changed.header("etag").unwrap());
+        assert_eq!(request.body("application/merge-patch+json", change.to_string()).send().status, 200);
+    };
+    change("0", json!({"birth_date": "1935-01-01"}));
     assert_eq!((eligible(&first), eligible(&second)), (old + 2, old + 2));
+
+    // Fields of records that the servers have in memory by now are read again of the record that changed.
+    let in_north = |client: &ApiClient| preview(client, IN_NORTH, &json!({}))["eligible"].as_u64().unwrap();
+    let old = in_north(&first);
+    assert_eq!(in_north(&second), old);
+    change("1", json!({"address": [{"region": "North"}]}));
+    assert_eq!((in_north(&first), in_north(&second)), (old + 1, old + 1));
 
     for number in 0..3 {
         assert_eq!(processes.stop(number).0.code, 0);
     }
     let back = folder.path().join("back");
-    let returned = migrate("postgres", "sled", &back, &[]).expect_success().json();
+    let returned = migrate(&back, &["fill", "--to", "sled"]).expect_success().json();
     assert_eq!((&returned["differences"], &returned["same"]["individuals"]), (&json!(0), &json!(PEOPLE + 2)));
 }
 

@@ -200,7 +200,7 @@ fn what_a_newer_server_stored_outlives_every_way_in_which_older_ones_write() {
     drop(process::run(&restored, &["verify"]).expect_success());
     let database = Arc::new(Database::shared());
     let config = postgres::settings(&restored, &database.url(), None, "");
-    let migrate = ["migrate", "--from", "sled", "--to", "postgres", "--config", config.to_str().unwrap()];
+    let migrate = ["migrate", "fill", "--to", "postgres", "--config", config.to_str().unwrap()];
     drop(process::run(&restored, &migrate).expect_success());
     check::<IndividualRecord>(&database, 5);
     check::<GroupRecord>(&database, 3);

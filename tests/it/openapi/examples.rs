@@ -1,9 +1,9 @@
 //! The examples of the document, sent to a server.
 
 use daftar::api::endpoint::Endpoint;
-use daftar::api::openapi::consent::SAMPLE_CONSENT;
 use daftar::api::openapi::document::parameters;
-use daftar::api::openapi::example::Example;
+use daftar::api::openapi::operation::Example;
+use daftar::api::openapi::program::SAMPLE_CONSENT;
 use daftar::api::router::endpoints;
 use daftar_tests::{ApiClient, Response, TestApp, contract};
 use serde_json::{Value, json};

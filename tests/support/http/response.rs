@@ -183,6 +183,6 @@ fn unchunked(mut bytes: &[u8]) -> Vec<u8> {
 fn is_route(instance: &str) -> bool {
     static ROUTES: LazyLock<BTreeSet<String>> =
         LazyLock::new(|| daftar::api::router::endpoints().into_iter().flat_map(|endpoint| endpoint.paths).collect());
-    let of_admin = [daftar::admin::router::BASE_PATH, daftar::admin::access::METRICS_PATH];
+    let of_admin = [daftar::admin::router::BASE_PATH, daftar::admin::router::METRICS_PATH];
     ROUTES.contains(instance) || of_admin.into_iter().any(|path| instance.starts_with(path))
 }

@@ -3,7 +3,6 @@
 //! **Invariant:** what is sealed opens only under the same key and for the same purpose; a sealed text says nothing but how many
 //! blocks of [`BLOCK_BYTES`] it holds.
 
-use std::fmt;
 use std::path::Path;
 
 use base64::Engine;
@@ -14,8 +13,6 @@ use secrecy::ExposeSecret;
 
 use super::entropy::{self, EntropyError, SECRET_BYTES};
 use super::key_file::{self, KeyError};
-use super::keys::KEY_FOLDER;
-use super::secret_file;
 
 /// The file of the sealing key within the folder of keys.
 pub(super) const SEAL_KEY_FILE: &str = "cursors.json";
@@ -27,12 +24,7 @@ pub const SEALED_BYTES_MAX: usize = 2_000;
 /// Seals and opens cursors with the key of this data folder.
 pub struct CursorSeal(LessSafeKey);
 
-impl fmt::Debug for CursorSeal {
-    /// Keeps the key out of logs.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("CursorSeal(..)")
-    }
-}
+daftar_domain::opaque_debug!(CursorSeal);
 
 impl CursorSeal {
     /// Reads the sealing key of a data folder; makes the folder of keys and a key when there is none. With another key every
@@ -42,17 +34,10 @@ impl CursorSeal {
     /// When the file cannot be read or written, others may read it, or the key is malformed or weak. The message says
     /// what to do.
     pub fn load_or_create(data_folder: &Path, now: Timestamp) -> Result<Self, KeyError> {
-        let folder = data_folder.join(KEY_FOLDER);
-        secret_file::prepare_folder(&folder)?;
-        let path = folder.join(SEAL_KEY_FILE);
-        let stored = key_file::load_or_create(&path, None, now)?;
-        let [key] = stored.as_slice() else {
-            return Err(KeyError::Refused { path, reason: "it must hold exactly one key".to_owned() });
-        };
-        match UnboundKey::new(&CHACHA20_POLY1305, key.secret.expose_secret()) {
-            Ok(key) => Ok(Self(LessSafeKey::new(key))),
-            Err(_) => Err(KeyError::Refused { path, reason: format!("its key has not {SECRET_BYTES} bytes") }),
-        }
+        key_file::load_single(data_folder, SEAL_KEY_FILE, now, |secret| {
+            let key = UnboundKey::new(&CHACHA20_POLY1305, secret);
+            key.map(|key| Self(LessSafeKey::new(key))).map_err(|_| format!("its key has not {SECRET_BYTES} bytes"))
+        })
     }
 
     /// Seals what is said for a purpose: URL-safe text.

@@ -1,11 +1,9 @@
 //! The keys that seal decisions: Ed25519 (RFC 8032), kept and rotated as the keys that sign tokens are.
 //!
 //! A seal is `<key id>.<signature>`, the signature as URL-safe base64 without padding. The bytes that are signed are defined in
-//! `service/eligibility/seal.rs`.
+//! `service/eligibility/decision.rs`.
 //!
 //! **Invariant:** a replaced key continues to verify what it sealed: a decision may be repeated years later.
-
-use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -26,12 +24,7 @@ pub type DecisionKeys = SigningKeys<DecisionMaterial>;
 /// What seals decisions and verifies seals.
 pub struct DecisionMaterial(Ed25519KeyPair);
 
-impl fmt::Debug for DecisionMaterial {
-    /// Keeps the key out of logs.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("DecisionMaterial(..)")
-    }
-}
+daftar_domain::opaque_debug!(DecisionMaterial);
 
 impl KeyMaterial for DecisionMaterial {
     const FILE: &'static str = DECISION_KEY_FILE;

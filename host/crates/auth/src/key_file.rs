@@ -1,6 +1,8 @@
 //! The form in which keys lie on disk: JSON, newest key first, secrets as URL-safe base64 without padding.
 //!
 //! **Invariant:** a key that reads back has at least 256 bits, is not an obvious pattern, and has a name of its own.
+//!
+//! **Invariant:** a reason tells lengths and counts, never a byte of the key.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,9 +14,10 @@ use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
 use serde::{Deserialize, Serialize};
 
-use super::entropy::{self, EntropyError};
-use super::key_strength;
-use super::secret_file::{self, SecretFileError};
+use super::entropy::{EntropyError, SECRET_BYTES};
+use super::keys::KEY_FOLDER;
+use super::secret_file::SecretFileError;
+use super::{entropy, secret_file};
 use daftar_domain::config::TOKEN_LIFETIME_S_MAX;
 
 /// The form of the file. A released form stays readable; another one gets another number.
@@ -106,6 +109,21 @@ pub(super) fn load_or_create(path: &Path, lifetime_s: Option<u64>, now: Timestam
     }
     // Somebody else made it between the two looks.
     load(path)?.ok_or_else(|| refused(path, "it appears and vanishes".to_owned()))
+}
+
+/// Makes something of the only key of a file in the folder of keys; folder and key are made where they are missing.
+pub(super) fn load_single<T>(
+    data_folder: &Path,
+    file: &str,
+    now: Timestamp,
+    of_secret: impl FnOnce(&[u8]) -> Result<T, String>,
+) -> Result<T, KeyError> {
+    let folder = data_folder.join(KEY_FOLDER);
+    secret_file::prepare_folder(&folder)?;
+    let path = folder.join(file);
+    let stored = load_or_create(&path, None, now)?;
+    let [key] = stored.as_slice() else { return Err(refused(&path, "it must hold exactly one key".to_owned())) };
+    of_secret(key.secret.expose_secret()).map_err(|reason| refused(&path, reason))
 }
 
 /// Reads the keys of a file, newest first; none where there is no file.
@@ -207,9 +225,85 @@ fn parse_key(stored: &KeyForm<'_>) -> Result<StoredKey, String> {
         .decode(stored.secret)
         .map(SecretSlice::from)
         .map_err(|_| "its secret is not URL-safe base64 without padding".to_owned())?;
-    key_strength::check(secret.expose_secret())?;
+    check_strength(secret.expose_secret())?;
     let (id, lifetime_s) = (stored.kid.to_owned(), stored.lifetime_s);
     Ok(StoredKey { id, created_at, lifetime_s, accepted_until, secret })
+}
+
+/// The longest key, in bytes.
+const KEY_BYTES_MAX: usize = 1024;
+/// The bits that a key needs.
+const BITS_MIN: usize = SECRET_BYTES * 8;
+/// Fewer different bytes than this are a pattern: 32 random bytes have as few less than once in 10^30 draws.
+const DISTINCT_BYTES_MIN: usize = 8;
+
+/// Checks a key.
+///
+/// # Errors
+/// Why it is too weak, or too long.
+fn check_strength(secret: &[u8]) -> Result<(), String> {
+    if secret.len() < SECRET_BYTES {
+        return Err(format!("its secret has {} bits, at least {BITS_MIN} are needed", secret.len() * 8));
+    }
+    if secret.len() > KEY_BYTES_MAX {
+        return Err(format!("its secret is longer than {KEY_BYTES_MAX} bytes"));
+    }
+    let period = period(secret);
+    if period == 1 {
+        return Err("its secret is one byte repeated, not random bytes".to_owned());
+    }
+    if period < SECRET_BYTES {
+        return Err(format!("its secret is the same {period} bytes repeated, not random bytes"));
+    }
+    if counts(secret) {
+        return Err("the bytes of its secret go up or down in even steps, they are not random".to_owned());
+    }
+    let distinct = secret.iter().collect::<BTreeSet<_>>().len();
+    if distinct < DISTINCT_BYTES_MIN {
+        return Err(format!("its secret is a pattern of {distinct} different bytes, not random bytes"));
+    }
+    match bits_of_text(secret) {
+        Some(bits) if bits < BITS_MIN => Err(format!(
+            "its secret is text of {} characters, which has at most {bits} bits, and {BITS_MIN} are needed: use random bytes",
+            secret.len()
+        )),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The length of the shortest block that the bytes are repetitions of, the last perhaps cut; all of them where there is none. A block
+/// stands there twice at least: that a key ends as it begins, for a byte or two, is nothing but chance.
+fn period(secret: &[u8]) -> usize {
+    let repeats = |length: &usize| secret.iter().zip(secret.iter().skip(*length)).all(|(one, later)| one == later);
+    (1..=secret.len() / 2).find(repeats).unwrap_or(secret.len())
+}
+
+/// Whether each byte differs from the one before by the same step.
+fn counts(secret: &[u8]) -> bool {
+    let mut steps = secret.iter().zip(secret.iter().skip(1)).map(|(one, next)| next.wrapping_sub(*one));
+    let first = steps.next();
+    steps.all(|step| Some(step) == first)
+}
+
+/// How many bits printable text of that length and kind has at most; none where it is no such text.
+fn bits_of_text(secret: &[u8]) -> Option<usize> {
+    if !secret.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+        return None;
+    }
+    let holds = |is_of: fn(&u8) -> bool| secret.iter().any(is_of);
+    let is_hexadecimal = |letters: fn(&u8) -> bool| secret.iter().all(|byte| byte.is_ascii_digit() || letters(byte));
+    let hexadecimal =
+        is_hexadecimal(|byte| matches!(byte, b'a'..=b'f')) || is_hexadecimal(|byte| matches!(byte, b'A'..=b'F'));
+    let kinds = [
+        (holds(u8::is_ascii_digit), 10_u32),
+        (holds(u8::is_ascii_lowercase), 26),
+        (holds(u8::is_ascii_uppercase), 26),
+        (holds(|byte| !byte.is_ascii_alphanumeric()), 33),
+    ];
+    let characters: u32 = kinds.iter().filter(|(is_there, _)| *is_there).map(|(_, size)| size).sum();
+    let characters = if hexadecimal { characters.min(16) } else { characters };
+    // At most a thousand bytes of at most 7 bits each.
+    Some((secret.len() as f64 * f64::from(characters).log2()) as usize)
 }
 
 #[cfg(test)]
@@ -322,5 +416,50 @@ mod tests {
         let message = load_or_create(&path, None, now()).err().unwrap().to_string();
         assert!(message.contains("token.json") && message.contains("delete it"), "{message}");
         assert!(!message.contains(GOOD), "{message}");
+    }
+}
+
+#[cfg(test)]
+mod key_strength_tests {
+    use super::*;
+    use crate::entropy;
+    use secrecy::ExposeSecret;
+
+    #[test]
+    fn what_the_operating_system_draws_is_strong() {
+        for _ in 0..1_000 {
+            check_strength(entropy::random_bytes().unwrap().expose_secret()).unwrap();
+        }
+    }
+
+    #[test]
+    fn refuses_what_people_make_with_the_reason() {
+        let random = entropy::random_bytes().unwrap().expose_secret().to_vec();
+        let half = random[..16].to_vec();
+        let twice: Vec<u8> = [random.clone(), random.clone()].concat();
+        let two_bytes: Vec<u8> = (0..40).map(|place| if [3, 17, 18, 30].contains(&place) { 9 } else { 200 }).collect();
+        for (secret, reason) in [
+            (Vec::new(), "has 0 bits, at least 256"),
+            (random[..31].to_vec(), "has 248 bits, at least 256"),
+            (vec![0; 32], "one byte repeated"),
+            (vec![255; 1024], "one byte repeated"),
+            ([half.clone(), half].concat(), "the same 16 bytes repeated"),
+            (b"abcabcabcabcabcabcabcabcabcabcabca".to_vec(), "the same 3 bytes repeated"),
+            ((0..32).collect(), "in even steps"),
+            ((0..64).map(|place| 255 - 3 * place).collect(), "in even steps"),
+            (two_bytes, "a pattern of 2 different bytes"),
+            (b"correct horse battery staple and more".to_vec(), "text of 37 characters, which has at most 217 bits"),
+            (b"31415926535897932384626433832795028841".to_vec(), "at most 126 bits"),
+            (b"0123456789abcdef0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a697".to_vec(), "at most 252 bits"),
+            (vec![7; 1025], "longer than 1024"),
+        ] {
+            let told = check_strength(&secret).unwrap_err();
+            assert!(told.contains(reason), "{told} should say {reason}");
+        }
+        check_strength(&twice).unwrap();
+        // Ends as it begins, as one of 256 random keys does.
+        let same_ends = [&random[..31], &random[..1]].concat();
+        check_strength(&same_ends).unwrap();
+        check_strength(b"0123456789abcdef0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a6978").unwrap();
     }
 }

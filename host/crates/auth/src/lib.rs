@@ -23,7 +23,6 @@ pub mod issue;
 mod key_file;
 pub mod key_folder;
 pub mod key_ring;
-mod key_strength;
 pub mod keys;
 pub mod limits;
 pub mod oauth_error;
@@ -31,7 +30,6 @@ pub mod secret;
 pub mod secret_file;
 pub mod token;
 pub mod token_cache;
-mod token_crypto;
 pub mod token_request;
 
 pub use admin_token::AdminToken;

@@ -11,35 +11,31 @@
 //! **Invariant:** a call is counted on disk before it is let through: after a crash a day's count is at most one block
 //! of reserved calls too high and never too low (see [`day`]).
 //!
-//! **Invariant:** memory is bounded: idle keys are dropped, and the number of keys has a cap (see `bucket.rs`).
+//! **Invariant:** memory is bounded: idle keys are dropped, and the number of keys has a cap (see `shards.rs`).
 
-mod address;
 mod allowance;
 mod bucket;
 pub mod common;
 pub mod day;
-mod decision;
 #[cfg(test)]
 mod fixtures;
-mod kept;
-mod minute;
-mod refused;
 pub mod response_memory;
+mod shards;
 
-use std::net::IpAddr;
+use std::fmt;
+use std::fmt::Display;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::ToSpan;
 use jiff::civil::Date;
 
-use self::address::AddressKey;
-use self::bucket::{Calls, Moment};
-use self::common::CommonCounts;
+use self::bucket::{Bucket, Calls, Moment, until_tomorrow};
+use self::common::{CommonBucket, CommonCounts};
 use self::day::DayCounts;
-pub use self::decision::{Decision, RateHeaders, Refusal};
-use self::kept::{Counts, Kept};
-pub use self::refused::BucketUsage;
-use self::refused::{Refused, RefusedByBucket};
 use daftar_domain::calendar;
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::context::Clock;
@@ -76,7 +72,7 @@ pub const DOCUMENTATION_QUOTA: Quota = Quota { per_minute: 300, per_day: 20_000,
 
 /// The most addresses or clients that one bucket keeps in memory. A shard's table of 2^14 slots holds 14,336 keys
 /// before it doubles, so that this many take about 110 MB and a few more would take twice that.
-const KEYS_MAX: usize = bucket::SHARDS * 14_000;
+const KEYS_MAX: usize = shards::SHARDS * 14_000;
 /// Counts of so many days before today are kept, in case the clock was wrong and is set back.
 const DAYS_KEPT: i64 = 2;
 
@@ -84,11 +80,10 @@ const DAYS_KEPT: i64 = 2;
 pub struct Limits {
     clock: Arc<dyn Clock>,
     counts: Counts,
-    token: Kept<AddressKey>,
-    client: Kept<ClientId>,
-    unauthenticated: Kept<AddressKey>,
-    documentation: Kept<AddressKey>,
-    refused: RefusedByBucket,
+    token: Limiter<AddressKey>,
+    client: Limiter<ClientId>,
+    unauthenticated: Limiter<AddressKey>,
+    documentation: Limiter<AddressKey>,
     cleared_on: Mutex<Option<Date>>,
 }
 
@@ -107,11 +102,10 @@ impl Limits {
 
     fn counting(clock: Arc<dyn Clock>, counts: Counts) -> Self {
         Self {
-            token: Kept::new("token", KEYS_MAX, &counts),
-            client: Kept::new("client", KEYS_MAX, &counts),
-            unauthenticated: Kept::new("unauthenticated", KEYS_MAX, &counts),
-            documentation: Kept::new("documentation", KEYS_MAX, &counts),
-            refused: RefusedByBucket::default(),
+            token: Limiter::new("token", &counts),
+            client: Limiter::new("client", &counts),
+            unauthenticated: Limiter::new("unauthenticated", &counts),
+            documentation: Limiter::new("documentation", &counts),
             cleared_on: Mutex::new(None),
             clock,
             counts,
@@ -123,8 +117,7 @@ impl Limits {
     /// # Errors
     /// When a day's count cannot be read or written: the request is then not let through.
     pub async fn charge_token_request(&self, address: IpAddr) -> Result<Decision, AppError> {
-        let charged = self.token.charge(&AddressKey::of(address), TOKEN_QUOTA, Calls::ONE, || self.moment()).await;
-        Self::noted(&self.refused.token, charged)
+        self.token.charge(&AddressKey::of(address), TOKEN_QUOTA, Calls::ONE, || self.moment()).await
     }
 
     /// Counts a call of an authenticated client, against its own limits where it has them. A change of them acts on the
@@ -133,8 +126,7 @@ impl Limits {
     /// # Errors
     /// When a day's count cannot be read or written: the call is then not let through.
     pub async fn charge_client(&self, client: &Client) -> Result<Decision, AppError> {
-        let charged = self.client.charge(&client.id, Self::quota_of(client), Calls::ONE, || self.moment()).await;
-        Self::noted(&self.refused.client, charged)
+        self.client.charge(&client.id, Self::quota_of(client), Calls::ONE, || self.moment()).await
     }
 
     /// Counts the rest of a call that costs `calls` in all, of which [`Self::charge_client`] counted the first: the whole of it or
@@ -144,8 +136,7 @@ impl Limits {
     /// As [`Self::charge_client`].
     pub async fn charge_client_rest(&self, client: &Client, calls: u32) -> Result<Decision, AppError> {
         let (quota, calls) = (Self::quota_of(client), Calls::rest_of(calls));
-        let charged = self.client.charge(&client.id, quota, calls, || self.moment()).await;
-        Self::noted(&self.refused.client, charged)
+        self.client.charge(&client.id, quota, calls, || self.moment()).await
     }
 
     /// What a client may do: its own limits, where it has them.
@@ -164,8 +155,7 @@ impl Limits {
     /// When a day's count cannot be read or written: the call is then not let through.
     pub async fn charge_unauthenticated(&self, address: IpAddr) -> Result<Decision, AppError> {
         let key = AddressKey::of(address);
-        let charged = self.unauthenticated.charge(&key, UNAUTHENTICATED_QUOTA, Calls::ONE, || self.moment()).await;
-        Self::noted(&self.refused.unauthenticated, charged)
+        self.unauthenticated.charge(&key, UNAUTHENTICATED_QUOTA, Calls::ONE, || self.moment()).await
     }
 
     /// Counts a read of a page of the documentation.
@@ -174,8 +164,7 @@ impl Limits {
     /// When a day's count cannot be read or written: the page is then not sent.
     pub async fn charge_documentation(&self, address: IpAddr) -> Result<Decision, AppError> {
         let key = AddressKey::of(address);
-        let charged = self.documentation.charge(&key, DOCUMENTATION_QUOTA, Calls::ONE, || self.moment()).await;
-        Self::noted(&self.refused.documentation, charged)
+        self.documentation.charge(&key, DOCUMENTATION_QUOTA, Calls::ONE, || self.moment()).await
     }
 
     /// Drops idle keys, and once a day the counts of past days. To be called each minute.
@@ -211,21 +200,7 @@ impl Limits {
     /// What each bucket holds and refused.
     #[must_use]
     pub fn usage(&self) -> [BucketUsage; 4] {
-        let RefusedByBucket { token, client, unauthenticated, documentation } = &self.refused;
-        [
-            token.usage("token", self.token.len(), KEYS_MAX),
-            client.usage("client", self.client.len(), KEYS_MAX),
-            unauthenticated.usage("unauthenticated", self.unauthenticated.len(), KEYS_MAX),
-            documentation.usage("documentation", self.documentation.len(), KEYS_MAX),
-        ]
-    }
-
-    /// Counts a refusal.
-    fn noted(refused: &Refused, charged: Result<Decision, AppError>) -> Result<Decision, AppError> {
-        if let Ok(Decision::Refused { refusal, .. }) = &charged {
-            refused.note(*refusal);
-        }
-        charged
+        [self.token.usage(), self.client.usage(), self.unauthenticated.usage(), self.documentation.usage()]
     }
 
     fn cleared_on(&self) -> std::sync::MutexGuard<'_, Option<Date>> {
@@ -240,5 +215,267 @@ impl Limits {
     }
 }
 
+/// Whom an address stands for: one IPv4 address, or one IPv6 network of 64 bits, the least that a household is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum AddressKey {
+    V4([u8; 4]),
+    V6([u8; 8]),
+}
+
+impl AddressKey {
+    /// The key of an address; an IPv4 address written as IPv6 is the IPv4 address.
+    fn of(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self::V4(address.octets()),
+            IpAddr::V6(address) => {
+                let [a, b, c, d, e, f, g, h, ..] = address.octets();
+                Self::V6([a, b, c, d, e, f, g, h])
+            }
+        }
+    }
+}
+
+impl fmt::Display for AddressKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::V4(octets) => write!(formatter, "{}", Ipv4Addr::from(octets)),
+            Self::V6([a, b, c, d, e, f, g, h]) => {
+                let network = Ipv6Addr::from([a, b, c, d, e, f, g, h, 0, 0, 0, 0, 0, 0, 0, 0]);
+                write!(formatter, "{network}/64")
+            }
+        }
+    }
+}
+
+/// What the metrics page tells of a bucket.
+#[derive(Debug, Clone, Copy)]
+pub struct BucketUsage {
+    /// Which one.
+    pub bucket: &'static str,
+    /// Addresses or clients that it keeps.
+    pub keys: usize,
+    /// How many it may.
+    pub keys_max: usize,
+    /// Calls that it refused, by why.
+    pub refused: [(&'static str, u64); Refusal::ALL.len()],
+}
+
+/// The three `X-RateLimit-` headers: of the window, minute or day, that has fewer calls left. Where both have the same
+/// the day is shown: it takes longer to come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateHeaders {
+    /// `X-RateLimit-Limit`: calls in the window.
+    pub limit: u32,
+    /// `X-RateLimit-Remaining`: how many could follow at once.
+    pub remaining: u32,
+    /// `X-RateLimit-Reset`: whole seconds, rounded up, until the window has all its calls again.
+    pub reset_s: u64,
+}
+
+daftar_domain::named_enum! {
+    /// Why a call is not let through.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Refusal {
+        /// Its minute is used up.
+        Minute = "minute",
+        /// Its day is used up.
+        Day = "day",
+        /// More addresses call at once than the server keeps count of.
+        Crowded = "crowded",
+    }
+}
+
+/// Whether a call may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// It is counted and may go on.
+    Allowed {
+        /// What the answer says of the limits.
+        headers: RateHeaders,
+    },
+    /// It is not counted and must be answered with 429.
+    Refused {
+        /// Why.
+        refusal: Refusal,
+        /// How many calls the window that is used up has in all.
+        limit: u32,
+        /// What the answer says of the limits.
+        headers: RateHeaders,
+        /// `Retry-After`: whole seconds, at least 1. A call after that time is let through, unless others came before
+        /// it, and none a second earlier.
+        retry_after_s: u64,
+    },
+}
+
+impl RateHeaders {
+    /// Of the window that has fewer calls left, of the day where both have the same.
+    fn of(
+        quota: Quota,
+        (day_left, minute_left): (u32, u32),
+        moment: Moment,
+        until_full: impl FnOnce() -> Duration,
+    ) -> Self {
+        if day_left <= minute_left {
+            let reset_s = seconds_up(until_tomorrow(moment)).max(1);
+            Self { limit: quota.per_day, remaining: day_left, reset_s }
+        } else {
+            Self { limit: quota.per_minute, remaining: minute_left, reset_s: seconds_up(until_full()) }
+        }
+    }
+}
+
+impl Decision {
+    fn refused(refusal: Refusal, quota: Quota, headers: RateHeaders, wait: Duration) -> Self {
+        let limit = if refusal == Refusal::Day { quota.per_day } else { quota.per_minute };
+        Self::Refused { refusal, limit, headers, retry_after_s: seconds_up(wait).max(1) }
+    }
+
+    /// What the answer says of the limits.
+    #[must_use]
+    pub fn headers(&self) -> RateHeaders {
+        match self {
+            Self::Allowed { headers } | Self::Refused { headers, .. } => *headers,
+        }
+    }
+
+    /// Whether the call may go on.
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
+        matches!(self, Self::Allowed { .. })
+    }
+
+    /// A sentence for the `detail` of the 429; `None` when the call may go on.
+    #[must_use]
+    pub fn detail(&self) -> Option<String> {
+        let Self::Refused { refusal, limit, retry_after_s, .. } = self else { return None };
+        let reason = match refusal {
+            Refusal::Minute => format!("the limit of {limit} requests a minute is reached"),
+            Refusal::Day => format!("the limit of {limit} requests a day is reached"),
+            Refusal::Crowded => "requests come from too many addresses at once".to_owned(),
+        };
+        Some(format!("{reason}: retry in {retry_after_s} s"))
+    }
+}
+
+/// Whole seconds, rounded up.
+fn seconds_up(duration: Duration) -> u64 {
+    duration.as_secs().saturating_add(u64::from(duration.subsec_nanos() > 0))
+}
+
+/// Where counts are kept.
+#[derive(Clone)]
+enum Counts {
+    /// On a disk of this process's own.
+    Own(Arc<dyn DayCounts>),
+    /// In a store that several processes share.
+    Common(Arc<dyn CommonCounts>),
+}
+
+/// One bucket, with its refusals.
+struct Limiter<K> {
+    name: &'static str,
+    keys: LimitedKeys<K>,
+    refused: [AtomicU64; Refusal::ALL.len()],
+}
+
+/// What each key has used or holds.
+enum LimitedKeys<K> {
+    Own(Bucket<K>),
+    Common(CommonBucket<K>),
+}
+
+impl<K: Clone + Eq + Hash + Display + Send + 'static> Limiter<K> {
+    fn new(name: &'static str, counts: &Counts) -> Self {
+        let keys = match counts {
+            Counts::Own(counts) => LimitedKeys::Own(Bucket::new(name, KEYS_MAX, Arc::clone(counts))),
+            Counts::Common(counts) => LimitedKeys::Common(CommonBucket::new(name, KEYS_MAX, Arc::clone(counts))),
+        };
+        Self { name, keys, refused: Default::default() }
+    }
+
+    async fn charge(
+        &self,
+        key: &K,
+        quota: Quota,
+        calls: Calls,
+        moment: impl Fn() -> Moment,
+    ) -> Result<Decision, AppError> {
+        let charged = match &self.keys {
+            LimitedKeys::Own(bucket) => bucket.charge(key, quota, calls, moment).await,
+            LimitedKeys::Common(bucket) => bucket.charge(key, quota, calls, moment).await,
+        };
+        if let Ok(Decision::Refused { refusal, .. }) = &charged
+            && let Some(count) = self.refused.get(*refusal as usize)
+        {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        charged
+    }
+
+    async fn prune(&self, moment: Moment) -> Result<(), AppError> {
+        match &self.keys {
+            LimitedKeys::Own(bucket) => {
+                bucket.prune(moment);
+                Ok(())
+            }
+            LimitedKeys::Common(bucket) => bucket.prune(moment).await,
+        }
+    }
+
+    /// Gives back what is held and not used; on a disk of one's own what was reserved stays so.
+    async fn give_back(&self, moment: Moment) -> Result<(), AppError> {
+        match &self.keys {
+            LimitedKeys::Own(_) => Ok(()),
+            LimitedKeys::Common(bucket) => bucket.give_back(moment).await,
+        }
+    }
+
+    fn usage(&self) -> BucketUsage {
+        let keys = match &self.keys {
+            LimitedKeys::Own(bucket) => bucket.len(),
+            LimitedKeys::Common(bucket) => bucket.len(),
+        };
+        let mut refused = Refusal::NAMES.map(|name| (name, 0));
+        for ((_, to), count) in refused.iter_mut().zip(&self.refused) {
+            *to = count.load(Ordering::Relaxed);
+        }
+        BucketUsage { bucket: self.name, keys, keys_max: KEYS_MAX, refused }
+    }
+}
+
+impl Counts {
+    /// Removes the counts of all days before that one.
+    async fn forget_before(&self, day: jiff::civil::Date) -> Result<(), AppError> {
+        let forgotten = match self {
+            Self::Own(counts) => counts.forget_before(day).await,
+            Self::Common(counts) => counts.forget_before(day).await,
+        };
+        forgotten.map_err(AppError::Unavailable)
+    }
+}
+
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod address_tests {
+    use super::*;
+
+    fn key(text: &str) -> String {
+        AddressKey::of(text.parse().unwrap()).to_string()
+    }
+
+    #[test]
+    fn a_network_of_64_bits_is_one_key() {
+        assert_eq!(key("2001:db8:1:2::1"), "2001:db8:1:2::/64");
+        assert_eq!(key("2001:db8:1:2:ffff::"), key("2001:db8:1:2::1"));
+        assert_ne!(key("2001:db8:1:3::1"), key("2001:db8:1:2::1"));
+    }
+
+    #[test]
+    fn an_ipv4_address_is_the_same_in_both_writings() {
+        assert_eq!(key("203.0.113.9"), "203.0.113.9");
+        assert_eq!(key("::ffff:203.0.113.9"), "203.0.113.9");
+        assert_ne!(key("203.0.113.8"), key("203.0.113.9"));
+    }
+}

@@ -7,35 +7,22 @@ use std::borrow::Cow;
 /// What every refusal of an unsupported or unreadable request adds.
 const ONLY_CLIENT_CREDENTIALS: &str = "only grant_type=client_credentials is supported";
 
-/// The name of an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OAuthErrorCode {
-    /// The request cannot be understood.
-    InvalidRequest,
-    /// The client cannot be authenticated.
-    InvalidClient,
-    /// Another grant than client credentials.
-    UnsupportedGrantType,
-    /// A scope that does not exist or that the client does not hold.
-    InvalidScope,
-    /// Too many requests, or the server cannot answer now.
-    TemporarilyUnavailable,
-    /// A defect of ours.
-    ServerError,
-}
-
-impl OAuthErrorCode {
-    /// The name on the wire.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::InvalidRequest => "invalid_request",
-            Self::InvalidClient => "invalid_client",
-            Self::UnsupportedGrantType => "unsupported_grant_type",
-            Self::InvalidScope => "invalid_scope",
-            Self::TemporarilyUnavailable => "temporarily_unavailable",
-            Self::ServerError => "server_error",
-        }
+daftar_domain::named_enum! {
+    /// The name of an error.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum OAuthErrorCode {
+        /// The request cannot be understood.
+        InvalidRequest = "invalid_request",
+        /// The client cannot be authenticated.
+        InvalidClient = "invalid_client",
+        /// Another grant than client credentials.
+        UnsupportedGrantType = "unsupported_grant_type",
+        /// A scope that does not exist or that the client does not hold.
+        InvalidScope = "invalid_scope",
+        /// Too many requests, or the server cannot answer now.
+        TemporarilyUnavailable = "temporarily_unavailable",
+        /// A defect of ours.
+        ServerError = "server_error",
     }
 }
 

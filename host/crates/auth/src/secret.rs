@@ -4,7 +4,6 @@
 //!
 //! **Invariant:** checking a secret costs the same for an unknown client, a wrong secret and a right one.
 
-use std::fmt;
 use std::path::Path;
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -16,7 +15,6 @@ use subtle::{Choice, ConstantTimeEq};
 use super::entropy::{self, EntropyError};
 use super::key_file::{self, KeyError};
 use super::keys::KEY_FOLDER;
-use super::secret_file;
 use daftar_domain::client::{Client, SecretHash};
 
 /// How a client secret begins, so that leak scanners recognise it.
@@ -51,17 +49,10 @@ impl SecretHasher {
     /// When the file cannot be read or written, others may read it, or the key is malformed or weak. The message says
     /// what to do.
     pub fn load_or_create(data_folder: &Path, now: Timestamp) -> Result<Self, KeyError> {
-        let folder = data_folder.join(KEY_FOLDER);
-        secret_file::prepare_folder(&folder)?;
-        let path = folder.join(HASH_KEY_FILE);
-        let stored = key_file::load_or_create(&path, None, now)?;
-        let [key] = stored.as_slice() else {
-            return Err(KeyError::Refused { path, reason: "it must hold exactly one key".to_owned() });
-        };
-        match Hmac::new_from_slice(key.secret.expose_secret()) {
-            Ok(keyed) => Ok(Self { keyed }),
-            Err(_) => Err(KeyError::Refused { path, reason: "its key has a wrong length".to_owned() }),
-        }
+        key_file::load_single(data_folder, HASH_KEY_FILE, now, |secret| {
+            let keyed = Hmac::new_from_slice(secret).map_err(|_| "its key has a wrong length".to_owned())?;
+            Ok(Self { keyed })
+        })
     }
 
     /// The hash under which a client's secret is kept. The same secret of another client hashes differently.
@@ -137,12 +128,7 @@ pub(super) mod work {
     }
 }
 
-impl fmt::Debug for SecretHasher {
-    /// Keeps the key out of logs.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("SecretHasher(..)")
-    }
-}
+daftar_domain::opaque_debug!(SecretHasher);
 
 /// Makes a new client secret: shown once to whoever asked for it, kept as a hash.
 ///

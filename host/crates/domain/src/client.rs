@@ -1,7 +1,5 @@
 //! Registered API clients: systems that call the registry, never beneficiaries.
 
-use std::fmt;
-
 use jiff::{SignedDuration, Timestamp};
 
 use super::consent_filter::{ConsentFilter, Purpose};
@@ -33,6 +31,8 @@ pub enum ClientError {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(String);
 
+texts!(ClientId, ClientName);
+
 impl ClientId {
     /// Reads a client id.
     ///
@@ -43,18 +43,6 @@ impl ClientId {
             && text.len() <= CLIENT_ID_BYTES_MAX
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
         if is_valid { Ok(Self(text.to_owned())) } else { Err(ClientError::Id) }
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for ClientId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
     }
 }
 
@@ -73,12 +61,6 @@ impl ClientName {
             && trimmed.chars().count() <= CLIENT_NAME_CHARACTERS_MAX
             && !trimmed.chars().any(char::is_control);
         if is_valid { Ok(Self(trimmed.to_owned())) } else { Err(ClientError::Name) }
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 
@@ -115,12 +97,7 @@ pub enum ClientStatus {
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretHash(pub [u8; 32]);
 
-impl fmt::Debug for SecretHash {
-    /// Keeps the hash out of logs.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("SecretHash(..)")
-    }
-}
+opaque_debug!(SecretHash);
 
 /// One of a client's secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]

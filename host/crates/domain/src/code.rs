@@ -39,6 +39,8 @@ pub enum CodeError {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Namespace(String);
 
+texts!(Namespace, Code);
+
 impl Namespace {
     /// Reads a namespace.
     ///
@@ -49,18 +51,6 @@ impl Namespace {
             && text.len() <= NAMESPACE_BYTES_MAX
             && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#' && byte != b'|');
         if is_valid { Ok(Self(text.to_owned())) } else { Err(CodeError::Namespace) }
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Namespace {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
     }
 }
 
@@ -83,18 +73,6 @@ impl Code {
         }
         let is_valid = !text.is_empty() && !text.chars().any(|character| character.is_whitespace() || character == '#');
         if is_valid { Ok(Self(text.to_owned())) } else { Err(CodeError::Code) }
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
     }
 }
 

@@ -3,7 +3,6 @@
 //! **Invariant:** the only module that reads the environment. An unknown key or a bad value refuses the start and names the
 //! key, the file and what would be right; all problems are told at once.
 
-pub mod connections;
 mod keys;
 mod otlp;
 pub mod plugin_limits;
@@ -12,17 +11,17 @@ mod sections;
 #[cfg(test)]
 mod tests;
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use serde::Deserialize;
 
 use crate::idempotency::REMEMBERED_PER_CLIENT_CEILING;
 
-pub use connections::ConnectionsConfig;
 pub use otlp::{OTLP_ENDPOINT_DEFAULT, OtlpConfig, TraceparentFrom};
 pub use postgres::{PostgresConfig, StoreBackend, UrlFileError};
 pub use sections::{
-    AuditConfig, BODIES_MIB_DEFAULT, BODIES_MIB_MAX, CACHE_MIB_DEFAULT, CERTIFICATE_CHECK_S_DEFAULT,
+    AuditConfig, BODIES_MIB_DEFAULT, BODIES_MIB_MAX, CACHE_MIB_DEFAULT, CERTIFICATE_CHECK_S_DEFAULT, ConnectionsConfig,
     EXPIRY_WARNING_DAYS_DEFAULT, HANDSHAKE_TIMEOUT_MS_DEFAULT, LogConfig, LogFormat, LogLevel, PluginsConfig,
     REQUEST_TIMEOUT_MS_DEFAULT, RULE_COLUMNS_MIB_DEFAULT, RULE_COLUMNS_MIB_MAX, SECRET_AGE_WARNING_DAYS_DEFAULT,
     SECRET_AGE_WARNING_DAYS_MAX, ServerConfig, StoreConfig, TOKEN_LIFETIME_S_DEFAULT, TOKEN_LIFETIME_S_MAX, TlsConfig,
@@ -31,6 +30,9 @@ pub use sections::{
 
 /// The biggest configuration file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// A setting by its path, its value, and what it may be.
+type Bound = (&'static str, u64, RangeInclusive<u64>);
 
 /// All settings.
 #[derive(Debug, Clone, Deserialize, Default)]
@@ -137,13 +139,7 @@ impl Config {
                 }
             }
         }
-        if !(100..=600_000).contains(&server.request_timeout_ms) {
-            problems.push("`server.request_timeout_ms` lies between 100 and 600000".to_owned());
-        }
-        connections::collect_problems(server, &mut problems);
-        if !(1..=REMEMBERED_PER_CLIENT_CEILING).contains(&server.idempotency_keys_max) {
-            problems.push(format!("`server.idempotency_keys_max` lies between 1 and {REMEMBERED_PER_CLIENT_CEILING}"));
-        }
+        sections::collect_problems(server, &mut problems);
         if let Some(url) = &server.public_url
             && !is_base_url(url)
         {
@@ -159,20 +155,13 @@ impl Config {
                 problems.push(format!("`{key}` has 1 to 200 bytes"));
             }
         }
-        if self.token.secret_age_warning_days > SECRET_AGE_WARNING_DAYS_MAX {
-            problems.push(format!("`token.secret_age_warning_days` lies between 0 and {SECRET_AGE_WARNING_DAYS_MAX}"));
-        }
-        if !(8..=65_536).contains(&self.store.cache_mib) {
-            problems.push("`store.cache_mib` lies between 8 and 65536".to_owned());
-        }
-        if self.store.bodies_mib > BODIES_MIB_MAX {
-            problems.push(format!("`store.bodies_mib` lies between 0 and {BODIES_MIB_MAX}"));
-        }
-        if self.store.rule_columns_mib > RULE_COLUMNS_MIB_MAX {
-            problems.push(format!("`store.rule_columns_mib` lies between 0 and {RULE_COLUMNS_MIB_MAX}"));
-        }
         postgres::collect_problems(self.store.backend, &self.store.postgres, &mut problems);
         otlp::collect_problems(&self.otlp, &mut problems);
+        for (key, value, range) in self.bounds() {
+            if !range.contains(&value) {
+                problems.push(format!("`{key}` lies between {} and {}", range.start(), range.end()));
+            }
+        }
         let keys = &self.plugins.trusted_keys;
         for (place, key) in keys.iter().enumerate() {
             if keys.iter().take(place).any(|before| before.id() == key.id()) {
@@ -180,6 +169,52 @@ impl Config {
             }
         }
         if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
+    }
+
+    /// The numbers of the settings, with what each may be.
+    fn bounds(&self) -> Vec<Bound> {
+        let Self { server, token, store, otlp, .. } = self;
+        let (connections, postgres) = (&server.connections, &store.postgres);
+        let mut bounds: Vec<Bound> = vec![
+            ("server.request_timeout_ms", server.request_timeout_ms, 100..=600_000),
+            ("server.shutdown_timeout_ms", server.shutdown_timeout_ms, 100..=600_000),
+            ("server.idempotency_keys_max", server.idempotency_keys_max, 1..=REMEMBERED_PER_CLIENT_CEILING),
+            ("server.connections.max", connections.max, 1..=100_000),
+            ("server.connections.per_address_max", connections.per_address_max, 1..=100_000),
+            ("server.connections.requests_max", connections.requests_max, 1..=100_000),
+            ("server.connections.http2_streams_max", connections.http2_streams_max, 1..=1_000),
+            ("server.connections.header_timeout_ms", connections.header_timeout_ms, 100..=120_000),
+            ("server.connections.body_timeout_ms", connections.body_timeout_ms, 100..=600_000),
+            ("server.connections.body_stall_timeout_ms", connections.body_stall_timeout_ms, 100..=600_000),
+            ("server.connections.idle_timeout_ms", connections.idle_timeout_ms, 100..=3_600_000),
+            ("server.connections.write_timeout_ms", connections.write_timeout_ms, 100..=600_000),
+            ("server.connections.responses_per_client_mib", connections.responses_per_client_mib, 1..=65_536),
+            ("server.connections.responses_mib", connections.responses_mib, 1..=65_536),
+            (
+                "token.secret_age_warning_days",
+                token.secret_age_warning_days.into(),
+                0..=SECRET_AGE_WARNING_DAYS_MAX.into(),
+            ),
+            ("store.cache_mib", store.cache_mib, 8..=65_536),
+            ("store.bodies_mib", store.bodies_mib, 0..=BODIES_MIB_MAX),
+            ("store.rule_columns_mib", store.rule_columns_mib, 0..=RULE_COLUMNS_MIB_MAX),
+            ("store.postgres.pool_max", postgres.pool_max.into(), 2..=1_000),
+            ("store.postgres.connect_timeout_ms", postgres.connect_timeout_ms, 100..=60_000),
+            ("store.postgres.acquire_timeout_ms", postgres.acquire_timeout_ms, 100..=60_000),
+            ("store.postgres.statement_timeout_ms", postgres.statement_timeout_ms, 100..=600_000),
+            ("store.postgres.partition_keys", postgres.partition_keys.into(), 1_024..=1_048_576),
+            ("store.postgres.partitions_mib", postgres.partitions_mib, 0..=1_048_576),
+            ("otlp.metrics_interval_s", otlp.metrics_interval_s, 0..=3_600),
+            ("otlp.queue_spans_max", otlp.queue_spans_max, 1..=1_000_000),
+            ("otlp.timeout_ms", otlp.timeout_ms, 100..=60_000),
+            ("otlp.shutdown_timeout_ms", otlp.shutdown_timeout_ms, 100..=60_000),
+        ];
+        if let Some(tls) = &server.tls {
+            bounds.push(("server.tls.handshake_timeout_ms", tls.handshake_timeout_ms, 100..=120_000));
+            bounds.push(("server.tls.check_every_s", tls.check_every_s, 1..=86_400));
+            bounds.push(("server.tls.expiry_warning_days", tls.expiry_warning_days, 1..=365));
+        }
+        bounds
     }
 }
 

@@ -17,7 +17,7 @@ use super::record::{Fields, Record, RecordId, RecordKind, RecordType};
 use super::schema::{Field, Kind};
 use super::scope::Resource;
 use super::subject::{Subject, SubjectReference};
-use super::value::{Key, Link, List, Text, Word, WordOf};
+use super::value::{Key, Link, List, Text, WordOf};
 
 /// A stored consent.
 pub type Consent = Record<ConsentDetails>;
@@ -113,22 +113,6 @@ pub const LEGAL_BASIS: Key<WordOf<LegalBasis>> = Key::new(9);
 pub const WITHDRAWN: Key<bool> = Key::new(10);
 
 /// The words of [`SCOPES`] are those of [`CONSENT_RESOURCES`].
-impl Word for Resource {
-    const WORDS: &'static [Self] = &CONSENT_RESOURCES;
-
-    fn word(self) -> &'static str {
-        self.name()
-    }
-}
-
-impl Word for LegalBasis {
-    const WORDS: &'static [Self] = &Self::ALL;
-
-    fn word(self) -> &'static str {
-        self.name()
-    }
-}
-
 /// The fields of a consent.
 pub const FIELDS: &[Field] = &[
     Field::new(CONSENT_ID, "consent_id", Kind::ConsentId),
@@ -151,41 +135,20 @@ pub const FIELDS: &[Field] = &[
     ),
     Field::new(FIELD_NAMES, "fields", Kind::List { of: &Kind::FieldName, items_max: LIST_ITEMS_MAX })
         .about("The fields that it opens; all where absent."),
-    Field::new(
-        LEGAL_BASIS,
-        "legal_basis",
-        Kind::Word(&[
-            "consent",
-            "contract",
-            "legal_obligation",
-            "vital_interests",
-            "public_task",
-            "legitimate_interests",
-        ]),
-    ),
+    Field::new(LEGAL_BASIS, "legal_basis", Kind::Word(&LegalBasis::NAMES)),
     Field::new(WITHDRAWN, "withdrawn", Kind::Boolean).internal(),
 ];
 
-/// Where a consent stands on a day.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConsentStatus {
-    /// It was given and not taken back; whether it has begun its dates say.
-    Given,
-    /// It was taken back.
-    Withdrawn,
-    /// Its last day is past.
-    Expired,
-}
-
-impl ConsentStatus {
-    /// The name in bodies.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Given => "given",
-            Self::Withdrawn => "withdrawn",
-            Self::Expired => "expired",
-        }
+named_enum! {
+    /// Where a consent stands on a day.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum ConsentStatus {
+        /// It was given and not taken back; whether it has begun its dates say.
+        Given = "given",
+        /// It was taken back.
+        Withdrawn = "withdrawn",
+        /// Its last day is past.
+        Expired = "expired",
     }
 }
 

@@ -1,7 +1,5 @@
 //! Which consents open the register to a client whose legal basis is consent.
 
-use std::fmt;
-
 use super::consent::{ConsentId, PURPOSE_BYTES_MAX};
 use super::field::FieldSet;
 use super::hidden::hidden_character;
@@ -16,6 +14,8 @@ pub struct PurposeError;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Purpose(String);
 
+texts!(Purpose);
+
 impl Purpose {
     /// Reads a purpose; white space around it does not count.
     ///
@@ -25,18 +25,6 @@ impl Purpose {
         let trimmed = text.trim();
         let is_valid = !trimmed.is_empty() && trimmed.len() <= PURPOSE_BYTES_MAX && hidden_character(trimmed).is_none();
         if is_valid { Ok(Self(trimmed.to_owned())) } else { Err(PurposeError) }
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Purpose {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
     }
 }
 

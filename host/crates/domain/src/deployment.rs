@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::code::{CodeUri, Namespace};
+use super::identifier::IdentifierSystem;
 use super::identifier::SystemUri;
-use super::identifier_system::IdentifierSystem;
 use super::local_code::LocalCode;
 use super::vocabulary::{Concept, ConceptGroup, VocabularyDescription};
 

@@ -2,6 +2,8 @@
 //!
 //! The types say the same as `wit/daftar-plugin/0.1.0/{schema,columns,eligibility}.wit`, where each field is described.
 
+use serde::{Deserialize, Serialize};
+
 use super::code::CodeNumber;
 pub use super::subject::Subject;
 
@@ -71,6 +73,14 @@ pub struct Schema {
     pub subject: Subject,
     /// The fields.
     pub fields: Vec<Field>,
+}
+
+impl Schema {
+    /// The field that a rule refers to.
+    #[must_use]
+    pub fn field(&self, reference: &Reference) -> Option<&Field> {
+        self.fields.iter().find(|field| field.space == reference.space && field.path == reference.path)
+    }
 }
 
 /// The values of a column.
@@ -259,19 +269,32 @@ pub struct Bindings {
     pub texts: Vec<CodeTexts>,
 }
 
-/// What a rule says of one subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a rule says of one subject. The serialized form is for servers that share a preview, as are those of [`RowError`] and [`RowOutcome`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(u8)]
 pub enum Verdict {
     /// The rule does not hold.
-    NotEligible,
+    NotEligible = 0,
     /// The rule holds.
-    Eligible,
+    Eligible = 1,
     /// The facts do not decide.
-    Undetermined,
+    Undetermined = 2,
+}
+
+impl Verdict {
+    /// The name in responses and in the audit log.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotEligible => "not_eligible",
+            Self::Eligible => "eligible",
+            Self::Undetermined => "undetermined",
+        }
+    }
 }
 
 /// An error while one subject was evaluated.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowError {
     /// The subject's row.
     pub row: u32,
@@ -281,6 +304,17 @@ pub struct RowError {
     pub line: u32,
     /// Its column.
     pub column: u32,
+}
+
+/// What a rule says of one subject, and why it is not decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowOutcome {
+    /// The outcome.
+    pub verdict: Verdict,
+    /// The facts that would decide, sorted.
+    pub missing: Vec<String>,
+    /// What went wrong while it was evaluated.
+    pub errors: Vec<RowError>,
 }
 
 /// What a rule says of every subject of a batch, in order.
@@ -299,6 +333,16 @@ pub struct Outcomes {
 }
 
 impl Outcomes {
+    /// What the rule says of one row; undetermined where the batch has no such row.
+    #[must_use]
+    pub fn of(&self, row: usize) -> RowOutcome {
+        RowOutcome {
+            verdict: self.verdicts.get(row).copied().unwrap_or(Verdict::Undetermined),
+            missing: self.missing_of(row).into_iter().map(str::to_owned).collect(),
+            errors: self.errors.iter().filter(|error| error.row as usize == row).cloned().collect(),
+        }
+    }
+
     /// The missing facts of one row, sorted by name.
     #[must_use]
     pub fn missing_of(&self, row: usize) -> Vec<&str> {

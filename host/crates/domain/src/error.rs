@@ -2,9 +2,13 @@
 //!
 //! **Invariant:** `Display` may be shown to the client: no secret, no other record's data. The cause stays in `source()` and goes to the
 //! log. Statuses are in the table of [`crate::error_code`], and nowhere else.
+//!
+//! **Invariant:** the operator sees one line of any other panic, without what it was about: that may be data.
 
-pub mod contained;
-pub mod files;
+use std::cell::Cell;
+use std::io;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 
 use crate::client::ClientId;
 use crate::code::Namespace;
@@ -30,6 +34,14 @@ pub struct FieldProblem {
     pub code: &'static str,
     /// One sentence that says what is wrong and what would be right.
     pub message: String,
+}
+
+impl FieldProblem {
+    /// A problem of the field at that path.
+    #[must_use]
+    pub fn new(field: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
+        Self { field: field.into(), code, message: message.into() }
+    }
 }
 
 /// What a request would do with a field that it was not granted.
@@ -195,7 +207,15 @@ impl AppError {
     /// One problem with one field.
     #[must_use]
     pub fn invalid(field: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
-        Self::Invalid(vec![FieldProblem { field: field.into(), code, message: message.into() }])
+        Self::Invalid(vec![FieldProblem::new(field, code, message)])
+    }
+
+    /// Refuses what has problems.
+    ///
+    /// # Errors
+    /// [`AppError::Invalid`] with all of them, which are taken out.
+    pub fn check(problems: &mut Vec<FieldProblem>) -> Result<(), Self> {
+        if problems.is_empty() { Ok(()) } else { Err(Self::Invalid(std::mem::take(problems))) }
     }
 
     /// The present state does not allow it.
@@ -275,6 +295,95 @@ fn missing_text(missing: &[String]) -> String {
 
 fn granted_text(granted: &ScopeSet) -> String {
     if granted.is_empty() { "none".to_owned() } else { granted.to_string() }
+}
+
+/// Why a file cannot be read, and what to do.
+#[must_use]
+pub fn why_not_read(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file; check the path".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "this account may not read it; run the command as its owner, or change its permissions".to_owned()
+        }
+        io::ErrorKind::IsADirectory => "it is a folder; name a file".to_owned(),
+        io::ErrorKind::InvalidData => "it is not UTF-8 text; name another file".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// Why a file cannot be written, and what to do.
+#[must_use]
+pub fn why_not_written(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "its folder is not there; make the folder first, or name another".to_owned(),
+        io::ErrorKind::NotADirectory => "a part of its path is a file; name another path".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "this account may not write there; name another folder, or change its permissions".to_owned()
+        }
+        io::ErrorKind::IsADirectory => "it is a folder; name a file".to_owned(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "the disk is full; make room, or name a file on another disk".to_owned()
+        }
+        io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only; name a file on another disk".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+thread_local! {
+    /// How many calls of [`contain`] this thread is in.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Code panicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Panicked;
+
+/// Runs something whose panic is an answer like any other. What it changed must not be used after a panic.
+///
+/// # Errors
+/// [`Panicked`] when it did.
+pub fn contain<T>(run: impl FnOnce() -> T) -> Result<T, Panicked> {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            DEPTH.set(DEPTH.get().saturating_sub(1));
+        }
+    }
+    DEPTH.set(DEPTH.get().saturating_add(1));
+    let _leave = Leave;
+    catch_unwind(AssertUnwindSafe(run)).map_err(|_| Panicked)
+}
+
+/// Tells panics of this process in one line each, and those that are contained not at all.
+pub fn tell_panics_shortly() {
+    std::panic::set_hook(Box::new(tell));
+}
+
+fn tell(panic: &PanicHookInfo<'_>) {
+    if DEPTH.get() > 0 {
+        return;
+    }
+    let place = panic.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
+    // Only texts that stand in the program: others may be made of data.
+    let text = panic.payload().downcast_ref::<&'static str>().map(|text| format!(": {text}")).unwrap_or_default();
+    let thread = std::thread::current();
+    let name = thread.name().unwrap_or("without a name").to_owned();
+    let line = format!("error: a defect of daftar{place} in the thread `{name}`{text}; please report it\n");
+    // Nothing can be done where standard error is closed.
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+}
+
+#[cfg(test)]
+mod contained_tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_and_the_thread_goes_on() {
+        assert_eq!(contain(|| 7), Ok(7));
+        let inner = contain(|| contain(|| panic!("on purpose")).is_err());
+        assert_eq!(inner, Ok(true));
+        assert_eq!(DEPTH.get(), 0);
+    }
 }
 
 #[cfg(test)]

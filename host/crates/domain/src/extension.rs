@@ -115,14 +115,8 @@ impl<C> Extension<C> {
     /// Every code with the field that it stands in.
     pub fn coded(&self) -> impl Iterator<Item = (&ExtensionPath, &C)> {
         let values = self.0.iter().flat_map(|(path, content)| content.values().iter().map(move |value| (path, value)));
-        values.filter_map(|(path, value)| match value {
-            ExtensionValue::Code(code) => Some((path, code)),
-            ExtensionValue::Boolean(_)
-            | ExtensionValue::Integer(_)
-            | ExtensionValue::Number(_)
-            | ExtensionValue::Text(_)
-            | ExtensionValue::Date(_) => None,
-        })
+        values
+            .filter_map(|(path, value)| if let ExtensionValue::Code(code) = value { Some((path, code)) } else { None })
     }
 
     /// The same fields with every code put through `translate`, which is told the field and where in the record it stands.
@@ -239,7 +233,7 @@ impl ExtensionFields {
             (Some(_), _) => return Err(ExtensionFieldFault::VocabularyOfUncoded(path)),
             (None, _) => {}
         }
-        if let Some(known) = self.fields.iter().find(|known| overlap(&known.path, &path)) {
+        if let Some(known) = self.fields.iter().find(|known| overlap(known.path.as_str(), path.as_str())) {
             return Err(ExtensionFieldFault::Clash { path, known: known.path.clone() });
         }
         if self.fields.len() >= FIELDS_MAX {
@@ -276,11 +270,11 @@ impl ExtensionFields {
 }
 
 /// Whether two paths cannot both hold values: they are the same, or one lies below the other.
-fn overlap(one: &ExtensionPath, other: &ExtensionPath) -> bool {
+pub(super) fn overlap(one: &str, other: &str) -> bool {
     let is_above = |above: &str, below: &str| {
         below.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
-    is_above(one.as_str(), other.as_str()) || is_above(other.as_str(), one.as_str())
+    is_above(one, other) || is_above(other, one)
 }
 
 #[cfg(test)]

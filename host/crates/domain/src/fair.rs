@@ -3,12 +3,13 @@
 //! **Invariant:** of the keys that wait, the one with the fewest slots is served first, and among those the one served longest ago.
 //!
 //! **Invariant:** a key that neither waits nor holds a slot takes no memory.
-
-mod semaphore;
+//!
+//! **Invariant:** one key holds no more slots than it may, whether or not others are free.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub use self::semaphore::{FairSemaphore, Slot, SlotUsage};
+use tokio::sync::oneshot;
 
 /// The requests that wait under one key.
 pub trait Waiting: Default {
@@ -137,6 +138,206 @@ impl<K: Clone + PartialEq, W: Waiting> FairQueue<K, W> {
         let Some(mut entry) = self.entries.remove(at) else { return };
         change(&mut entry);
         self.entries.push_back(entry);
+    }
+}
+
+/// Hands out slots, by [`FairQueue`] where they are waited for.
+#[derive(Debug)]
+pub struct FairSemaphore<K: Clone + PartialEq> {
+    slots: usize,
+    of_key_max: usize,
+    state: Mutex<State<K>>,
+}
+
+#[derive(Debug)]
+struct State<K: Clone + PartialEq> {
+    held: usize,
+    queue: FairQueue<K, VecDeque<oneshot::Sender<Slot<K>>>>,
+}
+
+/// A slot of a key; it is free again when this is dropped.
+#[derive(Debug)]
+pub struct Slot<K: Clone + PartialEq> {
+    semaphore: Arc<FairSemaphore<K>>,
+    key: K,
+}
+
+/// How many slots are held, and how many are waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotUsage {
+    /// Slots that are held.
+    pub held: usize,
+    /// Slots that are waited for.
+    pub waiting: usize,
+}
+
+impl<K: Clone + PartialEq> FairSemaphore<K> {
+    /// So many slots, of which one key may hold `of_key_max`; one at least.
+    #[must_use]
+    pub fn new(slots: usize, of_key_max: usize) -> Arc<Self> {
+        let state = Mutex::new(State { held: 0, queue: FairQueue::default() });
+        Arc::new(Self { slots: slots.max(1), of_key_max: of_key_max.max(1), state })
+    }
+
+    /// How many slots there are.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// How many slots are held and waited for.
+    #[must_use]
+    pub fn usage(&self) -> SlotUsage {
+        let mut state = self.lock();
+        state.forget_abandoned();
+        let waiting = state.queue.iter().map(|(_, waiting)| waiting.len()).sum();
+        SlotUsage { held: state.held, waiting }
+    }
+
+    /// A slot, where one is free that the key may hold.
+    #[must_use]
+    pub fn try_acquire(self: &Arc<Self>, key: &K) -> Option<Slot<K>> {
+        let mut state = self.lock();
+        if state.held >= self.slots || state.queue.running(key) >= self.of_key_max {
+            return None;
+        }
+        state.held = state.held.saturating_add(1);
+        state.queue.begin(key);
+        Some(Slot { semaphore: Arc::clone(self), key: key.clone() })
+    }
+
+    /// Waits for a slot.
+    pub async fn acquire(self: &Arc<Self>, key: &K) -> Slot<K> {
+        loop {
+            if let Some(slot) = self.try_acquire(key) {
+                return slot;
+            }
+            let (sender, receiver) = oneshot::channel();
+            self.lock().queue.update(key, |waiting| waiting.push_back(sender));
+            // It is never sent away without a slot: this holds the semaphore, and with it what waits.
+            if let Ok(slot) = receiver.await {
+                return slot;
+            }
+        }
+    }
+
+    /// Takes a slot back, and gives it to the next key.
+    fn release(self: &Arc<Self>, key: &K) {
+        let mut state = self.lock();
+        state.held = state.held.saturating_sub(1);
+        state.queue.ended(key, |_| ());
+        state.forget_abandoned();
+        let next = state.queue.next(|_, _, running| running < self.of_key_max, VecDeque::pop_front);
+        let Some((next, sender)) = next else { return };
+        state.held = state.held.saturating_add(1);
+        drop(state);
+        // A request that gave up in between sends the slot back here by dropping it.
+        drop(sender.send(Slot { semaphore: Arc::clone(self), key: next }));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<K>> {
+        // Each change leaves it valid.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Clone + PartialEq> State<K> {
+    /// Forgets the requests that gave up waiting.
+    fn forget_abandoned(&mut self) {
+        for (_, waiting) in self.queue.iter_mut() {
+            waiting.retain(|sender| !sender.is_closed());
+        }
+        self.queue.forget_idle();
+    }
+}
+
+impl<K: Clone + PartialEq> Drop for Slot<K> {
+    fn drop(&mut self) {
+        let semaphore = Arc::clone(&self.semaphore);
+        semaphore.release(&self.key);
+    }
+}
+
+#[cfg(test)]
+mod semaphore_tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn now(semaphore: &Arc<FairSemaphore<&'static str>>, key: &'static str) -> Option<Slot<&'static str>> {
+        semaphore.acquire(&key).now_or_never()
+    }
+
+    #[test]
+    fn a_key_holds_its_share_and_all_keys_no_more_than_there_are() {
+        let semaphore = FairSemaphore::new(8, 2);
+        let mut held: Vec<_> = (0..2).filter_map(|_| now(&semaphore, "greedy")).collect();
+        assert!(now(&semaphore, "greedy").is_none(), "six are free, and none of them for this key");
+        for key in ["a", "b", "c"] {
+            held.extend((0..2).filter_map(|_| now(&semaphore, key)));
+        }
+        assert_eq!((held.len(), semaphore.usage()), (8, SlotUsage { held: 8, waiting: 0 }));
+        assert!(now(&semaphore, "late").is_none());
+        drop(held.remove(0));
+        let late = now(&semaphore, "late");
+        assert!(late.is_some() && semaphore.try_acquire(&"greedy").is_none());
+        drop((held, late));
+        assert_eq!(semaphore.usage(), SlotUsage { held: 0, waiting: 0 });
+    }
+
+    #[test]
+    fn the_key_with_the_fewest_slots_is_next_and_then_the_one_served_longest_ago() {
+        let semaphore = FairSemaphore::new(2, 2);
+        let (first, second) = (now(&semaphore, "busy"), now(&semaphore, "busy"));
+        let mut third = Box::pin(semaphore.acquire(&"busy"));
+        assert!((&mut third).now_or_never().is_none());
+        let mut other = Box::pin(semaphore.acquire(&"quiet"));
+        assert!((&mut other).now_or_never().is_none());
+        drop(first);
+        assert!((&mut third).now_or_never().is_none(), "the key that has none is served first");
+        let other = other.now_or_never();
+        assert!(other.is_some());
+        drop(second);
+        assert!(third.now_or_never().is_some());
+    }
+
+    #[test]
+    fn with_one_slot_keys_alternate_however_much_one_of_them_asks() {
+        let semaphore = FairSemaphore::new(1, 1);
+        let mut held = now(&semaphore, "busy");
+        let keys = ["busy", "busy", "busy", "busy", "busy", "quiet", "quiet"];
+        let mut waiting: Vec<_> = keys.iter().map(|key| Box::pin(semaphore.acquire(key))).collect();
+        assert!(waiting.iter_mut().all(|waits| waits.now_or_never().is_none()));
+        let mut order = Vec::new();
+        for _ in 0..4 {
+            drop(held.take());
+            let polled = waiting.iter_mut().map(FutureExt::now_or_never).enumerate();
+            let (at, slot) = polled.filter_map(|(at, slot)| Some((at, slot?))).next().unwrap();
+            drop(waiting.remove(at));
+            order.push(slot.key);
+            held = Some(slot);
+        }
+        assert_eq!(order, ["quiet", "busy", "quiet", "busy"]);
+    }
+
+    #[test]
+    fn a_request_that_gives_up_waiting_leaves_the_slot_to_others() {
+        let semaphore = FairSemaphore::new(1, 1);
+        let first = now(&semaphore, "one");
+        let mut gone = Box::pin(semaphore.acquire(&"two"));
+        assert!((&mut gone).now_or_never().is_none());
+        let mut late = Box::pin(semaphore.acquire(&"one"));
+        assert!((&mut late).now_or_never().is_none());
+        drop(gone);
+        drop(first);
+        let late = late.now_or_never();
+        assert!(late.is_some());
+        // A slot that was given and never taken is passed on as well.
+        let mut next = Box::pin(semaphore.acquire(&"two"));
+        assert!((&mut next).now_or_never().is_none());
+        drop(late);
+        drop(next);
+        assert!(now(&semaphore, "one").is_some());
     }
 }
 

@@ -5,7 +5,6 @@
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use super::extension::EXTENSION;
@@ -60,6 +59,8 @@ pub struct FieldNameError {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldName(String);
 
+texts!(FieldName);
+
 impl FieldName {
     /// Reads the name of a field of a resource.
     ///
@@ -81,23 +82,11 @@ impl FieldName {
     pub fn of_newer(text: &str) -> Option<Self> {
         is_key(text).then(|| Self(text.to_owned()))
     }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 impl Borrow<str> for FieldName {
     fn borrow(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Display for FieldName {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
     }
 }
 

@@ -30,6 +30,8 @@ const HIDDEN: [RangeInclusive<char>; 21] = [
 ];
 /// The first character of the scripts that need joiners; Latin, Greek and Cyrillic letters come before it.
 const JOINED_FROM: char = '\u{590}';
+/// How much of a text an error repeats.
+const SHOWN_CHARACTERS_MAX: usize = 60;
 
 /// The first control or format character of a text. A joiner (U+200C, U+200D) is none between two characters of a script that
 /// is written with it, such as Persian or Sinhala.
@@ -46,6 +48,20 @@ pub fn hidden_character(text: &str) -> Option<char> {
         before = Some(character);
     }
     None
+}
+
+/// As much of a text as an error repeats, in one line.
+#[must_use]
+pub(super) fn shown(text: &str) -> String {
+    let mut shown: String = text
+        .chars()
+        .take(SHOWN_CHARACTERS_MAX)
+        .map(|character| if character.is_control() { ' ' } else { character })
+        .collect();
+    if text.chars().nth(SHOWN_CHARACTERS_MAX).is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 fn is_hidden(character: char) -> bool {

@@ -2,8 +2,6 @@
 //!
 //! The header is `Idempotency-Key` of draft-ietf-httpapi-idempotency-key-header.
 
-use std::fmt;
-
 use jiff::{SignedDuration, Timestamp};
 
 use super::client::ClientId;
@@ -51,12 +49,8 @@ impl IdempotencyKey {
     }
 }
 
-/// Not shown: some clients put identifiers into it.
-impl fmt::Debug for IdempotencyKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("IdempotencyKey(…)")
-    }
-}
+// Not shown: some clients put identifiers into it.
+opaque_debug!(IdempotencyKey);
 
 /// Which request is remembered.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -114,7 +108,7 @@ mod tests {
         for text in ["", "\"\"", "\"", "\"a", "a\"", "a b", "a\\b", "\u{e9}", "a\u{7f}", "\ta", too_long.as_str()] {
             assert_eq!(IdempotencyKey::parse(text), Err(KeyError), "{text}");
         }
-        assert_eq!(format!("{:?}", IdempotencyKey::parse("secret").unwrap()), "IdempotencyKey(…)");
+        assert_eq!(format!("{:?}", IdempotencyKey::parse("secret").unwrap()), "IdempotencyKey(..)");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! How a record is addressed from outside: `<system>|<value>`.
 
-use std::fmt;
+use jiff::Timestamp;
 
 use super::calendar::Period;
 
@@ -33,34 +33,28 @@ pub enum IdentifierError {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SystemUri(String);
 
+texts!(SystemUri);
+
 impl SystemUri {
     /// Reads a system.
     ///
     /// # Errors
     /// [`IdentifierError::System`] when it is empty, too long, has no scheme, or holds anything but visible ASCII without `|`.
     pub fn parse(text: &str) -> Result<Self, IdentifierError> {
-        let has_scheme = text.split_once(':').is_some_and(|(scheme, rest)| {
-            !rest.is_empty()
-                && scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-                && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
-        });
-        let is_valid = has_scheme
+        let is_valid = has_scheme(text)
             && text.len() <= SYSTEM_BYTES_MAX
             && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'|');
         if is_valid { Ok(Self(text.to_owned())) } else { Err(IdentifierError::System) }
     }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-impl fmt::Display for SystemUri {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
+/// Whether a text begins with the scheme of a URI, and has more behind it.
+pub(super) fn has_scheme(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(scheme, rest)| {
+        !rest.is_empty()
+            && scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    })
 }
 
 /// What the system calls the record.
@@ -87,12 +81,7 @@ impl IdentifierValue {
     }
 }
 
-impl fmt::Debug for IdentifierValue {
-    /// Keeps the value out of logs.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("IdentifierValue(..)")
-    }
-}
+opaque_debug!(IdentifierValue);
 
 /// An address: system and value, without the time it holds for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -141,6 +130,18 @@ impl Identifier {
     pub fn is_open(&self) -> bool {
         self.period.is_none_or(|period| period.is_open())
     }
+}
+
+/// The most systems that a deployment registers.
+pub const IDENTIFIER_SYSTEMS_MAX: usize = 1_000;
+
+/// A system that identifiers may be of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdentifierSystem {
+    /// Its URI.
+    pub uri: SystemUri,
+    /// When it was registered.
+    pub created_at: Timestamp,
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::photo::PhotoReference;
 use super::record::{Fields, Record, RecordId, RecordKind, RecordType};
 use super::relationship::KINSHIPS;
 use super::schema::{ADDRESSES, Field, Kind, Struct};
-use super::value::{Code, Key, List, Part, Text, Word, WordOf};
+use super::value::{Code, Key, List, Part, Text, WordOf};
 use super::vocabulary::CodedField;
 
 pub use super::address::TEXT_BYTES_MAX;
@@ -142,29 +142,18 @@ pub const BIRTH_PLACES: Struct = Struct {
     ],
 };
 
-/// The kinds of telecom.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TelecomSystem {
-    /// Telephone.
-    Phone,
-    /// Mail address.
-    Email,
-    /// Text messages.
-    Sms,
-    /// A web address.
-    Url,
-}
-
-impl Word for TelecomSystem {
-    const WORDS: &'static [Self] = &[Self::Phone, Self::Email, Self::Sms, Self::Url];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Phone => "phone",
-            Self::Email => "email",
-            Self::Sms => "sms",
-            Self::Url => "url",
-        }
+named_enum! {
+    /// The kinds of telecom.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum TelecomSystem {
+        /// Telephone.
+        Phone = "phone",
+        /// Mail address.
+        Email = "email",
+        /// Text messages.
+        Sms = "sms",
+        /// A web address.
+        Url = "url",
     }
 }
 
@@ -182,9 +171,7 @@ pub const TELECOMS: Struct = Struct {
     name: "Telecom",
     about: "A way to reach a person.",
     fields: &[
-        Field::new(TELECOM_SYSTEM, "system", Kind::Word(&["phone", "email", "sms", "url"]))
-            .required(TELECOM_NEEDS)
-            .not_tabular(),
+        Field::new(TELECOM_SYSTEM, "system", Kind::Word(&TelecomSystem::NAMES)).required(TELECOM_NEEDS).not_tabular(),
         Field::new(TELECOM_VALUE, "value", Kind::Text(TEXT_BYTES_MAX)).required(TELECOM_NEEDS),
         Field::new(TELECOM_USE, "use", Kind::Text(100)),
         Field::new(TELECOM_RANK, "rank", Kind::Count),
@@ -192,23 +179,14 @@ pub const TELECOMS: Struct = Struct {
 };
 const TELECOM_NEEDS: &str = "a telecom has a system and a value";
 
-/// How often an income comes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IncomePeriod {
-    /// Each month.
-    Month,
-    /// Each year.
-    Year,
-}
-
-impl Word for IncomePeriod {
-    const WORDS: &'static [Self] = &[Self::Month, Self::Year];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Month => "month",
-            Self::Year => "year",
-        }
+named_enum! {
+    /// How often an income comes.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum IncomePeriod {
+        /// Each month.
+        Month = "month",
+        /// Each year.
+        Year = "year",
     }
 }
 
@@ -226,6 +204,6 @@ pub const INCOMES: Struct = Struct {
     fields: &[
         Field::new(INCOME_AMOUNT, "amount", Kind::Amount).required("an income has an amount").in_rules().column(),
         Field::new(INCOME_CURRENCY, "currency", Kind::Code(CodedField::IncomeCurrency)).in_rules().column().filter(),
-        Field::new(INCOME_PERIOD, "period", Kind::Word(&["month", "year"])).in_rules(),
+        Field::new(INCOME_PERIOD, "period", Kind::Word(&IncomePeriod::NAMES)).in_rules(),
     ],
 };

@@ -3,6 +3,9 @@
 //! **Invariant:** no other crate of ours, no network, no store; only [`config`] reads files. A value that exists is valid; text becomes one of
 //! these types at the edge and nowhere else.
 
+#[macro_use]
+mod named;
+
 pub mod address;
 pub mod audit;
 pub mod calendar;
@@ -28,7 +31,6 @@ pub mod group;
 pub mod hidden;
 pub mod idempotency;
 pub mod identifier;
-pub mod identifier_system;
 pub mod individual;
 pub mod local_code;
 pub mod manifest;
@@ -47,8 +49,6 @@ pub mod scope;
 pub mod search;
 pub mod subject;
 pub mod trace_parent;
-pub mod trusted_key;
 pub mod value;
 pub mod verification;
 pub mod vocabulary;
-pub mod web_origin;

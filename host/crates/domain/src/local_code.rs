@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::code::{Code, CodeUri};
 use super::hidden::hidden_character;
+use super::identifier::has_scheme;
 use super::record::RecordKind;
 use super::vocabulary::{ID_TYPE_NAMESPACE, LocalizedText};
 
@@ -160,13 +161,10 @@ impl IdTarget {
     /// Whether a record of that kind may carry such an identifier.
     #[must_use]
     pub fn includes(self, kind: RecordKind) -> bool {
-        match (self, kind) {
-            (Self::Both, _) | (Self::Individual, RecordKind::Individual) | (Self::Group, RecordKind::Group) => true,
-            (Self::Individual, RecordKind::Group) | (Self::Group, RecordKind::Individual) => false,
-            (
-                Self::Individual | Self::Group,
-                RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent,
-            ) => false,
+        match self {
+            Self::Both => true,
+            Self::Individual => kind == RecordKind::Individual,
+            Self::Group => kind == RecordKind::Group,
         }
     }
 }
@@ -175,10 +173,7 @@ impl LocalCode {
     /// Whether new records may hold it.
     #[must_use]
     pub fn is_active(&self) -> bool {
-        match self.standing {
-            LocalStanding::Active => true,
-            LocalStanding::Deprecated { .. } => false,
-        }
+        self.standing == LocalStanding::Active
     }
 
     /// The code to use in place of a deprecated one.
@@ -235,12 +230,8 @@ pub fn check_labels(labels: &[LocalizedText]) -> Result<(), LocalCodeError> {
 /// # Errors
 /// [`LocalCodeError::Reference`].
 pub fn check_reference(text: &str) -> Result<(), LocalCodeError> {
-    let has_scheme = text.split_once(':').is_some_and(|(scheme, rest)| {
-        !rest.is_empty()
-            && scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
-    });
-    let is_valid = has_scheme && text.len() <= REFERENCE_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_valid =
+        has_scheme(text) && text.len() <= REFERENCE_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic());
     if is_valid { Ok(()) } else { Err(LocalCodeError::Reference) }
 }
 

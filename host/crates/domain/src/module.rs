@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use super::extension::overlap;
 use super::manifest::PluginName;
 
 /// The packs of this project: name, namespaces, extension fields. A test compares them with their sources.
@@ -83,11 +84,8 @@ impl KnownModules {
     /// The module of a path below `extension` that no active one declares, nor a field above or below it.
     #[must_use]
     pub fn of_field(&self, path: &str) -> Option<InactiveModule> {
-        let is_above = |above: &str, below: &str| {
-            below.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
         let mut fields = self.by_field.iter();
-        let found = fields.find(|(field, _)| is_above(field, path) || is_above(path, field));
+        let found = fields.find(|(field, _)| overlap(field, path));
         found.map(|(_, name)| self.named(name))
     }
 

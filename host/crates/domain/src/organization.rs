@@ -1,7 +1,5 @@
 //! Who clients belong to and to whom consents are given.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// The longest name of an organization, in characters.
@@ -18,6 +16,9 @@ pub struct OrganizationError;
 #[serde(try_from = "String")]
 pub struct Organization(String);
 
+texts!(Organization);
+read_by_parse!(Organization or OrganizationError);
+
 impl Organization {
     /// Reads a name; white space around it does not count.
     ///
@@ -30,69 +31,28 @@ impl Organization {
             && !trimmed.chars().any(char::is_control);
         if is_valid { Ok(Self(trimmed.to_owned())) } else { Err(OrganizationError) }
     }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-impl TryFrom<String> for Organization {
-    type Error = OrganizationError;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::parse(&text)
+named_enum! {
+    /// On what ground personal data may be looked at; the six of GDPR article 6(1), in its order.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum LegalBasis {
+        /// The person agreed.
+        Consent = "consent",
+        /// A contract with the person needs it.
+        Contract = "contract",
+        /// The law demands it.
+        LegalObligation = "legal_obligation",
+        /// Somebody's life depends on it.
+        VitalInterests = "vital_interests",
+        /// A task in the public interest needs it.
+        PublicTask = "public_task",
+        /// A legitimate interest that outweighs the person's.
+        LegitimateInterests = "legitimate_interests",
     }
-}
-
-impl fmt::Display for Organization {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-/// On what ground personal data may be looked at; the six of GDPR article 6(1), in its order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum LegalBasis {
-    /// The person agreed.
-    Consent,
-    /// A contract with the person needs it.
-    Contract,
-    /// The law demands it.
-    LegalObligation,
-    /// Somebody's life depends on it.
-    VitalInterests,
-    /// A task in the public interest needs it.
-    PublicTask,
-    /// A legitimate interest that outweighs the person's.
-    LegitimateInterests,
 }
 
 impl LegalBasis {
-    /// Every one.
-    pub const ALL: [Self; 6] = [
-        Self::Consent,
-        Self::Contract,
-        Self::LegalObligation,
-        Self::VitalInterests,
-        Self::PublicTask,
-        Self::LegitimateInterests,
-    ];
-
-    /// The name on the wire and in the store.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Consent => "consent",
-            Self::Contract => "contract",
-            Self::LegalObligation => "legal_obligation",
-            Self::VitalInterests => "vital_interests",
-            Self::PublicTask => "public_task",
-            Self::LegitimateInterests => "legitimate_interests",
-        }
-    }
-
     /// The one of that name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

@@ -52,7 +52,7 @@ pub const FIELDS: &[Field] = &[
     Field::new(NAME, "name", Kind::Text(PROGRAM_NAME_BYTES_MAX)).required("a program has a name").sort().filter(),
     Field::new(DESCRIPTION, "description", Kind::Text(PROGRAM_DESCRIPTION_BYTES_MAX)),
     Field::new(PROGRAM_TYPE, "program_type", Kind::Text(PROGRAM_NAME_BYTES_MAX)),
-    Field::new(TARGET_TYPE, "target_type", Kind::Word(&["individual", "group"]))
+    Field::new(TARGET_TYPE, "target_type", Kind::Word(&Subject::NAMES))
         .required("whom the program enrols is needed: `individual` or `group`")
         .filter(),
     Field::new(ELIGIBILITY, "eligibility", Kind::Expression).about("The expression that decides who is eligible."),

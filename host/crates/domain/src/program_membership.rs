@@ -22,7 +22,7 @@ use super::code::CodedValue;
 use super::record::{Fields, Record, RecordId, RecordKind, RecordType};
 use super::schema::{Field, Kind, Struct};
 use super::subject::{Subject, SubjectReference};
-use super::value::{Key, Link, Part, Text, Word, WordOf};
+use super::value::{Key, Link, Part, Text, WordOf};
 
 /// A stored membership.
 pub type ProgramMembership = Record<ProgramMembershipDetails>;
@@ -30,41 +30,26 @@ pub type ProgramMembership = Record<ProgramMembershipDetails>;
 /// The longest reason for leaving or for an exception, in bytes.
 pub const REASON_BYTES_MAX: usize = 1_000;
 
-/// The status of a membership. Its serialized form is for checkpoints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum MembershipStatus {
-    /// Applied for, not decided.
-    Draft,
-    /// The beneficiary takes part.
-    Enrolled,
-    /// It takes part, and receives nothing for the time being.
-    Paused,
-    /// It took part.
-    Exited,
-    /// It was found not to be eligible.
-    NotEligible,
-    /// It is the same as another membership.
-    Duplicated,
+named_enum! {
+    /// The status of a membership. Its serialized form is for checkpoints.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum MembershipStatus {
+        /// Applied for, not decided.
+        Draft = "draft",
+        /// The beneficiary takes part.
+        Enrolled = "enrolled",
+        /// It takes part, and receives nothing for the time being.
+        Paused = "paused",
+        /// It took part.
+        Exited = "exited",
+        /// It was found not to be eligible.
+        NotEligible = "not_eligible",
+        /// It is the same as another membership.
+        Duplicated = "duplicated",
+    }
 }
 
 impl MembershipStatus {
-    /// Every status.
-    pub const ALL: [Self; 6] =
-        [Self::Draft, Self::Enrolled, Self::Paused, Self::Exited, Self::NotEligible, Self::Duplicated];
-
-    /// The name in bodies.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Draft => "draft",
-            Self::Enrolled => "enrolled",
-            Self::Paused => "paused",
-            Self::Exited => "exited",
-            Self::NotEligible => "not_eligible",
-            Self::Duplicated => "duplicated",
-        }
-    }
-
     /// The place among all statuses by name, counted from 0.
     #[must_use]
     pub fn place(self) -> u8 {
@@ -92,14 +77,6 @@ impl MembershipStatus {
             Self::Duplicated => &[Self::Draft],
             Self::Exited => &[],
         }
-    }
-}
-
-impl Word for MembershipStatus {
-    const WORDS: &'static [Self] = &Self::ALL;
-
-    fn word(self) -> &'static str {
-        self.name()
     }
 }
 
@@ -145,7 +122,7 @@ pub const FIELDS: &[Field] = &[
     Field::new(BENEFICIARY, "beneficiary", Kind::Reference(&[RecordKind::Individual, RecordKind::Group]))
         .required("a reference is needed: `Individual/<system>|<value>` or `Group/<system>|<value>`")
         .filter(),
-    Field::new(STATUS, "status", Kind::Word(&["draft", "enrolled", "paused", "exited", "not_eligible", "duplicated"]))
+    Field::new(STATUS, "status", Kind::Word(&MembershipStatus::NAMES))
         .about("Where the membership stands; `draft` where a new one leaves it out.")
         .in_rules()
         .column()
@@ -180,12 +157,6 @@ impl<I: Clone> ProgramMembershipDetails<I> {
     #[must_use]
     pub fn status(&self) -> MembershipStatus {
         self.get(STATUS).unwrap_or(MembershipStatus::Draft)
-    }
-
-    /// Why it is enrolled against the result of the program's expression.
-    #[must_use]
-    pub fn override_reason(&self) -> Option<&str> {
-        self.get(OVERRIDE)?.get(OVERRIDE_REASON)
     }
 }
 

@@ -81,37 +81,24 @@ impl VersionCondition {
     }
 }
 
-/// The kinds of record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RecordKind {
-    /// A person.
-    Individual,
-    /// A household or another group.
-    Group,
-    /// A program.
-    Program,
-    /// A place in a program.
-    ProgramMembership,
-    /// A consent.
-    Consent,
+named_enum! {
+    /// The kinds of record, each before those whose records name its records: so they are exported, and an import takes them.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum RecordKind {
+        /// A person.
+        Individual = "Individual",
+        /// A household or another group.
+        Group = "Group",
+        /// A program.
+        Program = "Program",
+        /// A place in a program.
+        ProgramMembership = "ProgramMembership",
+        /// A consent.
+        Consent = "Consent",
+    }
 }
 
 impl RecordKind {
-    /// Every kind, each before those whose records name its records: so they are exported, and an import takes them.
-    pub const ALL: [Self; 5] = [Self::Individual, Self::Group, Self::Program, Self::ProgramMembership, Self::Consent];
-
-    /// The name in URLs and references.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Individual => "Individual",
-            Self::Group => "Group",
-            Self::Program => "Program",
-            Self::ProgramMembership => "ProgramMembership",
-            Self::Consent => "Consent",
-        }
-    }
-
     /// Its place in [`RecordKind::ALL`].
     #[must_use]
     pub fn place(self) -> usize {

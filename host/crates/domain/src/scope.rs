@@ -3,88 +3,45 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// What a scope is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Resource {
-    /// People.
-    Individual,
-    /// Households and other groups.
-    Group,
-    /// Programs.
-    Program,
-    /// Memberships in programs.
-    ProgramMembership,
-    /// Consents.
-    Consent,
-    /// Vocabularies and concept groups.
-    Vocabulary,
-    /// Rules.
-    Eligibility,
-    /// Identifiers; may be granted and has no effect.
-    Identifier,
-}
-
-impl Resource {
-    /// Every resource.
-    pub const ALL: [Self; 8] = [
-        Self::Individual,
-        Self::Group,
-        Self::Program,
-        Self::ProgramMembership,
-        Self::Consent,
-        Self::Vocabulary,
-        Self::Eligibility,
-        Self::Identifier,
-    ];
-
-    /// The name on the wire.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Individual => "individual",
-            Self::Group => "group",
-            Self::Program => "program",
-            Self::ProgramMembership => "program_membership",
-            Self::Consent => "consent",
-            Self::Vocabulary => "vocabulary",
-            Self::Eligibility => "eligibility",
-            Self::Identifier => "identifier",
-        }
+named_enum! {
+    /// What a scope is about.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Resource {
+        /// People.
+        Individual = "individual",
+        /// Households and other groups.
+        Group = "group",
+        /// Programs.
+        Program = "program",
+        /// Memberships in programs.
+        ProgramMembership = "program_membership",
+        /// Consents.
+        Consent = "consent",
+        /// Vocabularies and concept groups.
+        Vocabulary = "vocabulary",
+        /// Rules.
+        Eligibility = "eligibility",
+        /// Identifiers; may be granted and has no effect.
+        Identifier = "identifier",
     }
 }
 
-/// What a scope allows on its resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Action {
-    /// Read one.
-    Read,
-    /// Search.
-    Search,
-    /// Create.
-    Create,
-    /// Change.
-    Update,
-    /// Delete or withdraw.
-    Delete,
-    /// All of the others.
-    All,
-}
-
-impl Action {
-    /// Every action.
-    pub const ALL: [Self; 6] = [Self::Read, Self::Search, Self::Create, Self::Update, Self::Delete, Self::All];
-
-    /// The name on the wire.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Search => "search",
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Delete => "delete",
-            Self::All => "all",
-        }
+named_enum! {
+    /// What a scope allows on its resource.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Action {
+        /// Read one.
+        Read = "read",
+        /// Search.
+        Search = "search",
+        /// Create.
+        Create = "create",
+        /// Change.
+        Update = "update",
+        /// Delete or withdraw.
+        Delete = "delete",
+        /// All of the others.
+        All = "all",
     }
 }
 

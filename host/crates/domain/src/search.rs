@@ -45,6 +45,20 @@ pub enum DateOperator {
     OnOrBefore,
 }
 
+impl DateOperator {
+    /// Whether it holds between something and all that lies from `first` to `last`.
+    fn holds<T: PartialOrd>(self, at: T, first: T, last: T) -> bool {
+        match self {
+            Self::Equal => first <= at && at <= last,
+            Self::NotEqual => at < first || last < at,
+            Self::After => last < at,
+            Self::OnOrAfter => first <= at,
+            Self::Before => at < first,
+            Self::OnOrBefore => at <= last,
+        }
+    }
+}
+
 /// One condition on a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DateCondition {
@@ -58,14 +72,7 @@ impl DateCondition {
     /// Whether a day meets the condition.
     #[must_use]
     pub fn holds(&self, day: Date) -> bool {
-        match self.operator {
-            DateOperator::Equal => day == self.date,
-            DateOperator::NotEqual => day != self.date,
-            DateOperator::After => day > self.date,
-            DateOperator::OnOrAfter => day >= self.date,
-            DateOperator::Before => day < self.date,
-            DateOperator::OnOrBefore => day <= self.date,
-        }
+        self.operator.holds(day, self.date, self.date)
     }
 }
 

@@ -3,30 +3,20 @@
 use serde::{Deserialize, Serialize};
 
 use super::record::{RecordId, RecordKind};
-use super::value::{Reference, Word};
+use super::value::Reference;
 
-/// The two kinds of records that programs, rules and consents are about. The serialized form is for checkpoints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Subject {
-    /// A person.
-    Individual,
-    /// A household or another group.
-    Group,
+named_enum! {
+    /// The two kinds of records that programs, rules and consents are about. The serialized form is for checkpoints.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum Subject {
+        /// A person.
+        Individual = "individual",
+        /// A household or another group.
+        Group = "group",
+    }
 }
 
 impl Subject {
-    /// Every kind.
-    pub const ALL: [Self; 2] = [Self::Individual, Self::Group];
-
-    /// The name in bodies.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Individual => "individual",
-            Self::Group => "group",
-        }
-    }
-
     /// The kind of its records.
     #[must_use]
     pub fn record_kind(self) -> RecordKind {
@@ -34,14 +24,6 @@ impl Subject {
             Self::Individual => RecordKind::Individual,
             Self::Group => RecordKind::Group,
         }
-    }
-}
-
-impl Word for Subject {
-    const WORDS: &'static [Self] = &Self::ALL;
-
-    fn word(self) -> &'static str {
-        self.name()
     }
 }
 

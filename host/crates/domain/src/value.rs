@@ -12,10 +12,15 @@ use jiff::civil::Date;
 
 use super::calendar::Period;
 use super::code::CodedValue;
-use super::consent::ConsentId;
+use super::consent::{CONSENT_RESOURCES, ConsentId};
+use super::individual::{IncomePeriod, TelecomSystem};
+use super::organization::LegalBasis;
 use super::photo::PhotoReference;
+use super::program_membership::MembershipStatus;
 use super::record::{RecordId, RecordKind};
 use super::schema::{self, Field, Kind, Shape, Tag};
+use super::scope::Resource;
+use super::subject::Subject;
 use super::vocabulary::CodedField;
 
 pub use self::later::Later;
@@ -157,18 +162,19 @@ pub struct List<T>(PhantomData<fn() -> T>);
 #[derive(Debug)]
 pub struct Part;
 
+/// Declares how the values of types are read and made: the shape, what code reads, and what it gives.
 macro_rules! typed {
-    ($($type:ty, $shape:ident: $value:pat => $read:expr, $owned:ty as $given:ident => $make:expr;)+) => {$(
+    ($($type:ty, $shape:ident: $value:pat => $read:expr, as $read_type:ty; $given:ident as $owned:ty => $make:expr;)+) => {$(
         impl Shaped for $type {
             const SHAPE: Shape = Shape::$shape;
         }
 
         impl<C, I> Typed<C, I> for $type {
-            type Ref<'v> = $owned where C: 'v, I: 'v;
+            type Ref<'v> = $read_type where C: 'v, I: 'v;
             type Owned = $owned;
 
-            fn read(value: &Value<C, I>) -> Option<$owned> {
-                if let $value = value { $read } else { None }
+            fn read(value: &Value<C, I>) -> Option<Self::Ref<'_>> {
+                if let $value = value { Some($read) } else { None }
             }
 
             fn make($given: $owned) -> Value<C, I> {
@@ -179,12 +185,21 @@ macro_rules! typed {
 }
 
 typed! {
-    bool, Boolean: Value::Boolean(value) => Some(*value), bool as value => Value::Boolean(value);
-    i64, Integer: Value::Integer(value) => Some(*value), i64 as value => Value::Integer(value);
-    f64, Number: Value::Number(value) => Some(*value), f64 as value => Value::Number(value);
-    Date, Date: Value::Date(value) => Some(*value), Date as value => Value::Date(value);
-    ConsentId, ConsentId: Value::ConsentId(value) => Some(*value), ConsentId as value => Value::ConsentId(value);
-    PhotoReference, Photo: Value::Photo(value) => Some(**value), PhotoReference as value => Value::Photo(Box::new(value));
+    bool, Boolean: Value::Boolean(value) => *value, as bool; value as bool => Value::Boolean(value);
+    i64, Integer: Value::Integer(value) => *value, as i64; value as i64 => Value::Integer(value);
+    f64, Number: Value::Number(value) => *value, as f64; value as f64 => Value::Number(value);
+    Date, Date: Value::Date(value) => *value, as Date; value as Date => Value::Date(value);
+    ConsentId, ConsentId: Value::ConsentId(value) => *value, as ConsentId; value as ConsentId => Value::ConsentId(value);
+    PhotoReference, Photo: Value::Photo(value) => **value, as PhotoReference;
+        value as PhotoReference => Value::Photo(Box::new(value));
+    Text, Text: Value::Text(text) => text, as &'v str; text as String => Value::Text(text.into());
+    Code, Code: Value::Code(code) => code, as &'v C; code as C => Value::Code(code);
+    Link, Reference: Value::Reference(reference) => reference, as &'v Reference<I>;
+        reference as Reference<I> => Value::Reference(reference);
+    Part, Struct: Value::Struct(values) => values, as &'v Values<C, I>;
+        values as Values<C, I> => Value::Struct(values);
+    Period, Struct: Value::Struct(values) => Self { start: values.get(START), end: values.get(END) }, as Self;
+        period as Self => Value::Struct(Values::default().with(START, period.start).with(END, period.end));
 }
 
 /// One of a few words, as an enum. The place of a word is its stored number: words are added at the end and never reordered.
@@ -194,6 +209,28 @@ pub trait Word: Copy + Sized + 'static {
 
     /// The word in bodies.
     fn word(self) -> &'static str;
+}
+
+/// Lets enums be words: with the variants that a field has, in the order of their stored numbers.
+macro_rules! words {
+    ($($type:ty: $words:expr;)+) => {$(
+        impl Word for $type {
+            const WORDS: &'static [Self] = $words;
+
+            fn word(self) -> &'static str {
+                self.name()
+            }
+        }
+    )+};
+}
+
+words! {
+    Subject: &Self::ALL;
+    Resource: &CONSENT_RESOURCES;
+    LegalBasis: &Self::ALL;
+    MembershipStatus: &Self::ALL;
+    TelecomSystem: &Self::ALL;
+    IncomePeriod: &Self::ALL;
 }
 
 /// A field whose values are the words of an enum.
@@ -223,69 +260,6 @@ impl<C, I, W: Word + PartialEq> Typed<C, I> for WordOf<W> {
     }
 }
 
-impl Shaped for Text {
-    const SHAPE: Shape = Shape::Text;
-}
-
-impl<C, I> Typed<C, I> for Text {
-    type Ref<'v>
-        = &'v str
-    where
-        C: 'v,
-        I: 'v;
-    type Owned = String;
-
-    fn read(value: &Value<C, I>) -> Option<&str> {
-        if let Value::Text(text) = value { Some(text) } else { None }
-    }
-
-    fn make(text: String) -> Value<C, I> {
-        Value::Text(text.into())
-    }
-}
-
-impl Shaped for Code {
-    const SHAPE: Shape = Shape::Code;
-}
-
-impl<C, I> Typed<C, I> for Code {
-    type Ref<'v>
-        = &'v C
-    where
-        C: 'v,
-        I: 'v;
-    type Owned = C;
-
-    fn read(value: &Value<C, I>) -> Option<&C> {
-        if let Value::Code(code) = value { Some(code) } else { None }
-    }
-
-    fn make(code: C) -> Value<C, I> {
-        Value::Code(code)
-    }
-}
-
-impl Shaped for Link {
-    const SHAPE: Shape = Shape::Reference;
-}
-
-impl<C, I> Typed<C, I> for Link {
-    type Ref<'v>
-        = &'v Reference<I>
-    where
-        C: 'v,
-        I: 'v;
-    type Owned = Reference<I>;
-
-    fn read(value: &Value<C, I>) -> Option<&Reference<I>> {
-        if let Value::Reference(reference) = value { Some(reference) } else { None }
-    }
-
-    fn make(reference: Reference<I>) -> Value<C, I> {
-        Value::Reference(reference)
-    }
-}
-
 impl<T> Shaped for List<T> {
     const SHAPE: Shape = Shape::List;
 }
@@ -307,53 +281,10 @@ impl<C, I, T: Typed<C, I>> Typed<C, I> for List<T> {
     }
 }
 
-impl Shaped for Part {
-    const SHAPE: Shape = Shape::Struct;
-}
-
-impl<C, I> Typed<C, I> for Part {
-    type Ref<'v>
-        = &'v Values<C, I>
-    where
-        C: 'v,
-        I: 'v;
-    type Owned = Values<C, I>;
-
-    fn read(value: &Value<C, I>) -> Option<&Values<C, I>> {
-        if let Value::Struct(values) = value { Some(values) } else { None }
-    }
-
-    fn make(values: Values<C, I>) -> Value<C, I> {
-        Value::Struct(values)
-    }
-}
-
 /// The first day of a period.
 pub const START: Key<Date> = Key::new(1);
 /// The last day of a period.
 pub const END: Key<Date> = Key::new(2);
-
-impl Shaped for Period {
-    const SHAPE: Shape = Shape::Struct;
-}
-
-impl<C, I> Typed<C, I> for Period {
-    type Ref<'v>
-        = Self
-    where
-        C: 'v,
-        I: 'v;
-    type Owned = Self;
-
-    fn read(value: &Value<C, I>) -> Option<Self> {
-        let Value::Struct(values) = value else { return None };
-        Some(Self { start: values.get(START), end: values.get(END) })
-    }
-
-    fn make(period: Self) -> Value<C, I> {
-        Value::Struct(Values::default().with(START, period.start).with(END, period.end))
-    }
-}
 
 impl<C, I> Values<C, I> {
     /// Whether nothing is recorded.

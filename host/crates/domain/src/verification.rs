@@ -49,27 +49,6 @@ pub enum Part {
 }
 
 impl Part {
-    /// Every part, in the order in which they are looked through.
-    pub const ALL: [Self; 17] = [
-        Self::Files,
-        Self::Codes,
-        Self::Changes,
-        Self::Records,
-        Self::History,
-        Self::Identifiers,
-        Self::References,
-        Self::OpenMemberships,
-        Self::Photos,
-        Self::Requests,
-        Self::Audit,
-        Self::AuditSummaries,
-        Self::Settings,
-        Self::Clients,
-        Self::Counters,
-        Self::Indexes,
-        Self::Checkpoints,
-    ];
-
     /// The word for it in reports.
     #[must_use]
     pub fn name(self) -> &'static str {

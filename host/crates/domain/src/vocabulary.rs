@@ -4,124 +4,88 @@ use serde::{Deserialize, Serialize};
 
 use super::code::{Code, CodeUri, Namespace};
 
-/// A field of a record that holds a code, or a list of codes. Its serialized form is for checkpoints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum CodedField {
-    /// `gender` of an individual.
-    Gender,
-    /// `marital_status` of an individual.
-    MaritalStatus,
-    /// `country` of an individual: nationality.
-    Country,
-    /// `religion` of an individual.
-    Religion,
-    /// `ethnocultural_status` of an individual.
-    EthnoculturalStatus,
-    /// `education` of an individual.
-    Education,
-    /// `occupation` of an individual.
-    Occupation,
-    /// `economic_activity` of an individual.
-    EconomicActivity,
-    /// `pregnancy_status` of an individual.
-    PregnancyStatus,
-    /// `languages` of an individual, a list.
-    Languages,
-    /// `disability_codes` of an individual, a list.
-    DisabilityCodes,
-    /// `health_conditions` of an individual, a list.
-    HealthConditions,
-    /// `address.country` of an individual or a group.
-    AddressCountry,
-    /// `income.currency` of an individual.
-    IncomeCurrency,
-    /// `member.role` of a group.
-    MemberRole,
-    /// `group_type` of a group.
-    GroupType,
-    /// `housing_type` of a group.
-    HousingType,
-    /// `relationship.type` of a group.
-    RelationshipType,
-    /// `relationship.type` of an individual.
-    KinshipType,
-    /// `birth_place.country` of an individual.
-    BirthPlaceCountry,
+/// Declares the coded fields: the name of each, its path in the API, the vocabularies that it takes codes of, and of which kind of relation
+/// these are.
+macro_rules! coded_fields {
+    ($($(#[$about:meta])* $field:ident: $path:literal, $namespaces:expr $(, $kind:literal)?;)+) => {
+        /// A field of a record that holds a code, or a list of codes. Its serialized form is for checkpoints.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum CodedField {
+            $($(#[$about])* $field,)+
+        }
+
+        impl CodedField {
+            /// Every coded field, in the order of their stored numbers.
+            pub const ALL: [Self; [$($path),+].len()] = [$(Self::$field),+];
+
+            /// The field's path in the API.
+            #[must_use]
+            pub const fn path(self) -> &'static str {
+                match self {
+                    $(Self::$field => $path,)+
+                }
+            }
+
+            /// The vocabularies that the field takes codes of.
+            #[must_use]
+            pub const fn namespaces(self) -> &'static [&'static str] {
+                match self {
+                    $(Self::$field => $namespaces,)+
+                }
+            }
+
+            /// The kind of relation that its codes are of, where the vocabulary has several.
+            #[must_use]
+            pub fn relation_kind(self) -> Option<&'static str> {
+                match self {
+                    $(Self::$field => [$($kind)?].first().copied(),)+
+                }
+            }
+        }
+    };
 }
 
-impl CodedField {
-    /// Every coded field, in the order of their stored numbers.
-    pub const ALL: [Self; 20] = [
-        Self::Gender,
-        Self::MaritalStatus,
-        Self::Country,
-        Self::Religion,
-        Self::EthnoculturalStatus,
-        Self::Education,
-        Self::Occupation,
-        Self::EconomicActivity,
-        Self::PregnancyStatus,
-        Self::Languages,
-        Self::DisabilityCodes,
-        Self::HealthConditions,
-        Self::AddressCountry,
-        Self::IncomeCurrency,
-        Self::MemberRole,
-        Self::GroupType,
-        Self::HousingType,
-        Self::RelationshipType,
-        Self::KinshipType,
-        Self::BirthPlaceCountry,
-    ];
-
-    /// The field's path in the API.
-    #[must_use]
-    pub fn path(self) -> &'static str {
-        match self {
-            Self::Gender => "gender",
-            Self::MaritalStatus => "marital_status",
-            Self::Country => "country",
-            Self::Religion => "religion",
-            Self::EthnoculturalStatus => "ethnocultural_status",
-            Self::Education => "education",
-            Self::Occupation => "occupation",
-            Self::EconomicActivity => "economic_activity",
-            Self::PregnancyStatus => "pregnancy_status",
-            Self::Languages => "languages",
-            Self::DisabilityCodes => "disability_codes",
-            Self::HealthConditions => "health_conditions",
-            Self::AddressCountry => "address.country",
-            Self::IncomeCurrency => "income.currency",
-            Self::MemberRole => "member.role",
-            Self::GroupType => "group_type",
-            Self::HousingType => "housing_type",
-            Self::RelationshipType | Self::KinshipType => "relationship.type",
-            Self::BirthPlaceCountry => "birth_place.country",
-        }
-    }
-
-    /// The vocabularies that the field takes codes of.
-    #[must_use]
-    pub fn namespaces(self) -> &'static [&'static str] {
-        match self {
-            Self::Gender => &["urn:iso:std:iso:5218"],
-            Self::MaritalStatus => &["urn:un:unsd:pop-census:marital-status"],
-            Self::Country | Self::AddressCountry | Self::BirthPlaceCountry => &["urn:iso:std:iso:3166-1"],
-            Self::Religion => &["urn:un:unsd:pop-census:religion"],
-            Self::EthnoculturalStatus => &["urn:svc:vocab:ethnocultural"],
-            Self::Education => &["urn:unesco:isced:2011"],
-            Self::Occupation => &["urn:ilo:isco-08"],
-            Self::EconomicActivity => &["urn:ilo:icse-93"],
-            Self::PregnancyStatus => &["urn:svc:vocab:pregnancy-status"],
-            Self::Languages => &["urn:iso:std:iso:639"],
-            Self::DisabilityCodes => &["urn:who:icf:b", "urn:who:icf:d"],
-            Self::HealthConditions => &["urn:who:icd-11"],
-            Self::IncomeCurrency => &["urn:iso:std:iso:4217"],
-            Self::MemberRole | Self::RelationshipType | Self::KinshipType => &["urn:svc:vocab:relationship"],
-            Self::GroupType => &["urn:svc:vocab:group-type"],
-            Self::HousingType => &["urn:un:unsd:pop-census:housing-type"],
-        }
-    }
+coded_fields! {
+    /// `gender` of an individual.
+    Gender: "gender", &["urn:iso:std:iso:5218"];
+    /// `marital_status` of an individual.
+    MaritalStatus: "marital_status", &["urn:un:unsd:pop-census:marital-status"];
+    /// `country` of an individual: nationality.
+    Country: "country", &["urn:iso:std:iso:3166-1"];
+    /// `religion` of an individual.
+    Religion: "religion", &["urn:un:unsd:pop-census:religion"];
+    /// `ethnocultural_status` of an individual.
+    EthnoculturalStatus: "ethnocultural_status", &["urn:svc:vocab:ethnocultural"];
+    /// `education` of an individual.
+    Education: "education", &["urn:unesco:isced:2011"];
+    /// `occupation` of an individual.
+    Occupation: "occupation", &["urn:ilo:isco-08"];
+    /// `economic_activity` of an individual.
+    EconomicActivity: "economic_activity", &["urn:ilo:icse-93"];
+    /// `pregnancy_status` of an individual.
+    PregnancyStatus: "pregnancy_status", &["urn:svc:vocab:pregnancy-status"];
+    /// `languages` of an individual, a list.
+    Languages: "languages", &["urn:iso:std:iso:639"];
+    /// `disability_codes` of an individual, a list.
+    DisabilityCodes: "disability_codes", &["urn:who:icf:b", "urn:who:icf:d"];
+    /// `health_conditions` of an individual, a list.
+    HealthConditions: "health_conditions", &["urn:who:icd-11"];
+    /// `address.country` of an individual or a group.
+    AddressCountry: "address.country", &["urn:iso:std:iso:3166-1"];
+    /// `income.currency` of an individual.
+    IncomeCurrency: "income.currency", &["urn:iso:std:iso:4217"];
+    /// `member.role` of a group.
+    MemberRole: "member.role", &["urn:svc:vocab:relationship"], "individual";
+    /// `group_type` of a group.
+    GroupType: "group_type", &["urn:svc:vocab:group-type"];
+    /// `housing_type` of a group.
+    HousingType: "housing_type", &["urn:un:unsd:pop-census:housing-type"];
+    /// `relationship.type` of a group.
+    RelationshipType: "relationship.type", &["urn:svc:vocab:relationship"], "group";
+    /// `relationship.type` of an individual.
+    KinshipType: "relationship.type", &["urn:svc:vocab:relationship"], "individual";
+    /// `birth_place.country` of an individual.
+    BirthPlaceCountry: "birth_place.country", &["urn:iso:std:iso:3166-1"];
 }
 
 /// The vocabulary whose codes are identifier systems: `<namespace>#<code>`.

@@ -2,10 +2,14 @@
 //!
 //! **Invariant:** nothing of it is on the public listener, and nothing of it answers without the admin token.
 
-pub mod access;
+pub mod client;
+pub mod consent;
+pub mod deployment;
 pub mod export;
-mod grant;
 pub mod import;
+pub mod import_lines;
+pub mod operation;
+pub mod plugin;
+pub mod program;
 pub mod resource;
 pub mod router;
-pub mod routes;

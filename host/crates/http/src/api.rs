@@ -5,9 +5,8 @@
 //! **Invariant:** a handler that does not say who may call it does not compile; see [`access`].
 
 pub mod access;
-mod batch;
+pub mod batch;
 pub mod conditional;
-pub mod cursor;
 pub mod dto;
 pub mod elements;
 pub mod endpoint;
@@ -19,4 +18,3 @@ mod once;
 pub mod openapi;
 pub mod router;
 pub mod routes;
-mod workbench;

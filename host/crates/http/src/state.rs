@@ -8,6 +8,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
+use tokio::sync::Semaphore;
+
+use crate::api::endpoint::RouteTable;
+use crate::api::lines::Spools;
+use crate::api::openapi::document::ServedDescription;
+use crate::transport::Transport;
 use daftar_auth::admin_token::AdminToken;
 use daftar_auth::cursor_seal::CursorSeal;
 use daftar_auth::issue::TokenDesk;
@@ -21,12 +28,11 @@ use daftar_domain::context::trail::Trail;
 use daftar_domain::context::{Clock, IdSource, OpContext};
 use daftar_domain::error::AppError;
 use daftar_sandbox::EligibilityEngine;
-use daftar_service::audit::keeper::AuditKeeper;
+use daftar_service::audit::AuditLog;
 use daftar_service::backup::Backups;
-use daftar_service::bulk::desk::ImportDesk;
+use daftar_service::bulk::ImportDesk;
 use daftar_service::client::ClientAdministration;
-use daftar_service::eligibility::preview::KeptColumns;
-use daftar_service::eligibility::preview::desk::PreviewDesk;
+use daftar_service::eligibility::preview::Previews;
 use daftar_service::follow::{ClockDifference, Follower};
 use daftar_service::once::Requests;
 use daftar_service::plugin::PluginAdministration;
@@ -34,13 +40,6 @@ use daftar_service::registry::Registry;
 use daftar_service::signing_key::SigningKeyAdministration;
 use daftar_service::verify::Verifier;
 use daftar_service::vocabulary_publisher::VocabularyPublisher;
-use jiff::Timestamp;
-use tokio::sync::Semaphore;
-
-use crate::api::endpoint::RouteTable;
-use crate::api::lines::Spools;
-use crate::api::openapi::served::ServedDescription;
-use crate::transport::Transport;
 
 /// Everything that handlers work with.
 pub struct StateParts {
@@ -63,7 +62,7 @@ pub struct StateParts {
     /// Decides eligibility.
     pub engine: Arc<dyn EligibilityEngine>,
     /// Looks through the audit log.
-    pub audit: AuditKeeper,
+    pub audit: AuditLog,
     /// Looks through the register for damage.
     pub verifier: Verifier,
     /// Makes backups.
@@ -80,12 +79,10 @@ pub struct StateParts {
     pub imports: Arc<ImportDesk>,
     /// How many exports may be sent at once: each holds a page in memory for as long as its reader takes nothing.
     pub exports: Arc<Semaphore>,
-    /// Whose turn it is to look through the register.
-    pub previews: Arc<PreviewDesk>,
+    /// Admits previews, schedules them and caches what they read of records.
+    pub previews: Arc<Previews>,
     /// Where lines of responses wait for their readers.
     pub spools: Arc<Spools>,
-    /// What previews read of records, kept for those that come.
-    pub rule_columns: Arc<KeptColumns>,
     /// The four buckets.
     pub limits: Arc<Limits>,
     /// What the listeners count, and how many requests they let in.
@@ -278,11 +275,6 @@ impl StateParts {
     #[must_use]
     pub fn clock_difference(&self) -> Option<ClockDifference> {
         self.follower.as_ref()?.clock_difference()
-    }
-
-    /// Notes that a request failed by an outage of what the store depends on.
-    pub fn note_outage(&self) {
-        self.program.note_outage();
     }
 
     /// Looks whether another process made a signing key that is not known here; whether one may have been found.

@@ -19,15 +19,14 @@
 mod folder;
 mod layout;
 mod read;
-mod section;
 #[cfg(test)]
 mod tests;
 mod write;
 
 pub use folder::{CheckpointFile, CheckpointFolder};
+pub(super) use layout::Section;
 pub use read::is_of_another_version;
 pub(super) use read::{FramesOf, Loading, join};
-pub(super) use section::Section;
 pub(super) use write::CheckpointWriter;
 
 use serde::{Deserialize, Serialize};

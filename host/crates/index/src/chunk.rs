@@ -29,35 +29,27 @@ pub(super) trait Cell: Number {
     fn is_same(self, other: Self) -> bool;
 }
 
-impl Cell for u32 {
-    const MISSING: Self = Self::MAX;
-    fn is_missing(self) -> bool {
-        self == Self::MISSING
-    }
-    fn is_same(self, other: Self) -> bool {
-        self == other
-    }
+macro_rules! cells {
+    ($($cell:ty: $missing:expr;)+) => {$(
+        impl Cell for $cell {
+            const MISSING: Self = $missing;
+            fn is_missing(self) -> bool {
+                self == Self::MISSING
+            }
+            fn is_same(self, other: Self) -> bool {
+                self == other
+            }
+        }
+    )+};
 }
 
-impl Cell for i32 {
-    const MISSING: Self = Self::MIN;
-    fn is_missing(self) -> bool {
-        self == Self::MISSING
-    }
-    fn is_same(self, other: Self) -> bool {
-        self == other
-    }
-}
-
-/// Truth values: 0, 1 and 2 for nothing recorded. Words: their places from 3 on.
-impl Cell for u8 {
-    const MISSING: Self = 2;
-    fn is_missing(self) -> bool {
-        self == Self::MISSING
-    }
-    fn is_same(self, other: Self) -> bool {
-        self == other
-    }
+cells! {
+    // Truth values: 0, 1 and 2 for nothing recorded. Words: their places from 3 on.
+    u8: 2;
+    u32: Self::MAX;
+    u64: Self::MAX;
+    i32: Self::MIN;
+    i64: Self::MIN;
 }
 
 impl Cell for f64 {
@@ -67,26 +59,6 @@ impl Cell for f64 {
     }
     fn is_same(self, other: Self) -> bool {
         self.to_bits() == other.to_bits()
-    }
-}
-
-impl Cell for i64 {
-    const MISSING: Self = Self::MIN;
-    fn is_missing(self) -> bool {
-        self == Self::MISSING
-    }
-    fn is_same(self, other: Self) -> bool {
-        self == other
-    }
-}
-
-impl Cell for u64 {
-    const MISSING: Self = Self::MAX;
-    fn is_missing(self) -> bool {
-        self == Self::MISSING
-    }
-    fn is_same(self, other: Self) -> bool {
-        self == other
     }
 }
 
@@ -125,9 +97,7 @@ impl<T: Cell> Cells<T> {
             *old = cell;
         }
     }
-}
 
-impl<T: Cell> Cells<T> {
     /// A column of those values.
     pub(super) fn of(values: &[Option<T>]) -> Self {
         let used = values.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
@@ -232,17 +202,15 @@ pub(super) enum ChunkColumn {
 
 impl ChunkColumn {
     fn set(&mut self, slot: usize, value: Option<CellValue>) {
-        match self {
-            Self::Codes(cells) => {
-                cells.set(slot, if let Some(CellValue::Code(number)) = value { Some(number) } else { None });
-            }
-            Self::Days(days) => days.set(slot, if let Some(CellValue::Day(day)) = value { Some(day) } else { None }),
-            Self::Small(cells) => {
-                cells.set(slot, if let Some(CellValue::Small(cell)) = value { Some(cell) } else { None });
-            }
-            Self::Numbers(cells) => {
-                cells.set(slot, if let Some(CellValue::Number(number)) = value { Some(number) } else { None });
-            }
+        match (self, value) {
+            (Self::Codes(cells), Some(CellValue::Code(number))) => cells.set(slot, Some(number)),
+            (Self::Codes(cells), _) => cells.set(slot, None),
+            (Self::Days(days), Some(CellValue::Day(day))) => days.set(slot, Some(day)),
+            (Self::Days(days), _) => days.set(slot, None),
+            (Self::Small(cells), Some(CellValue::Small(cell))) => cells.set(slot, Some(cell)),
+            (Self::Small(cells), _) => cells.set(slot, None),
+            (Self::Numbers(cells), Some(CellValue::Number(number))) => cells.set(slot, Some(number)),
+            (Self::Numbers(cells), _) => cells.set(slot, None),
         }
     }
 

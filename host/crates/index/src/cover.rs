@@ -9,17 +9,20 @@
 //! **Invariant:** a withdrawn consent leaves no trace here, so what a snapshot shows is what is consented to at that moment.
 
 mod asked;
-mod days;
-mod kept;
 mod names;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
 use super::bitmaps::Posting;
+use super::checkpoint::{CheckpointWriter, Loading, Section};
 use super::codes::{Edit, Edits, apply_edits, count_entries, note_edits, sorted_once};
+use super::image::Teller;
 use super::rows::Rows;
+use super::stored::{Unsound, bytes_of};
 use super::terms::TermIndex;
 use super::tree::SharedTree;
 use asked::Answers;
@@ -29,10 +32,9 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
 use daftar_domain::search::terms::MembershipTerm;
 use daftar_domain::subject::{Subject, SubjectReference};
-use days::{Day, Stretch};
 use jiff::civil::Date;
-use names::{ANY_PURPOSE, Names};
-use serde::{Deserialize, Serialize};
+use names::{ANY_PURPOSE, Day, Names, Stretch};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What consents of one kind have in common: to whom, what for, which fields; by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -51,7 +53,7 @@ type Covers = SharedTree<Cover, Posting>;
 /// A consent that was given and not withdrawn.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Given {
-    #[serde(serialize_with = "kept::put_id", deserialize_with = "kept::take_id")]
+    #[serde(serialize_with = "put_id", deserialize_with = "take_id")]
     id: ConsentId,
     organization: u32,
     purpose: u32,
@@ -291,5 +293,84 @@ fn own_resource(kind: Subject) -> Resource {
     match kind {
         Subject::Individual => Resource::Individual,
         Subject::Group => Resource::Group,
+    }
+}
+
+/// Writes a consent's id as its bytes.
+fn put_id<S: Serializer>(id: &ConsentId, to: S) -> Result<S::Ok, S::Error> {
+    id.to_bytes().serialize(to)
+}
+
+/// Reads a consent's id.
+fn take_id<'de, D: Deserializer<'de>>(from: D) -> Result<ConsentId, D::Error> {
+    <[u8; 16]>::deserialize(from).map(ConsentId::from_bytes)
+}
+
+impl CoverIndex {
+    /// Writes it to a checkpoint.
+    pub(crate) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
+        let Self { names, given, classes, individuals, groups, memberships, beneficiaries, answers: _ } = self;
+        checkpoint.section(Section::CoverNames)?.add(&names.texts())?;
+        given.store(checkpoint.section(Section::CoverGiven)?)?;
+        classes.store(checkpoint.section(Section::CoverClasses)?)?;
+        individuals.store(checkpoint.section(Section::CoveredIndividuals)?)?;
+        groups.store(checkpoint.section(Section::CoveredGroups)?)?;
+        memberships.store(checkpoint.section(Section::CoveredMemberships)?)?;
+        beneficiaries.store(checkpoint.section(Section::Beneficiaries)?)
+    }
+
+    /// Reads it from a checkpoint.
+    pub(crate) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
+        Ok(Self {
+            names: checkpoint.read(Section::CoverNames, |frames| frames.one().map(Names::of_texts))?,
+            given: checkpoint.read(Section::CoverGiven, SharedTree::load)?,
+            classes: checkpoint.read(Section::CoverClasses, SharedTree::load)?,
+            individuals: checkpoint.read(Section::CoveredIndividuals, SharedTree::load)?,
+            groups: checkpoint.read(Section::CoveredGroups, SharedTree::load)?,
+            memberships: checkpoint.read(Section::CoveredMemberships, SharedTree::load)?,
+            beneficiaries: checkpoint.read(Section::Beneficiaries, SharedTree::load)?,
+            answers: Arc::default(),
+        })
+    }
+
+    /// Tells what it holds, so that two can be compared. Numbers of names do not count, nor do names that nothing uses any more.
+    pub(crate) fn tell(&self, teller: &mut Teller) {
+        let texts = self.names.texts();
+        teller.values(
+            "consents given",
+            self.given.iter().map(|(key, given)| {
+                let class = Class { organization: given.organization, purpose: given.purpose, fields: given.fields };
+                let bare = Given { organization: 0, purpose: 0, fields: 0, ..*given };
+                (*key, texts.bytes_of_class(class), bytes_of(&bare))
+            }),
+        );
+        for (what, covers) in [
+            ("individuals covered", &self.individuals),
+            ("groups covered", &self.groups),
+            ("memberships covered", &self.memberships),
+        ] {
+            teller.postings(what, by_name(&texts, covers).iter().map(|(key, rows)| (key, *rows)));
+        }
+        teller.values("beneficiaries", self.beneficiaries.iter().map(|(id, subject)| (*id, *subject)));
+    }
+}
+
+/// Rows by what they are covered by, told in words.
+fn by_name<'c>(texts: &Texts, covers: &'c Covers) -> BTreeMap<(Vec<u8>, Stretch), &'c Posting> {
+    covers.iter().map(|((class, stretch), rows)| ((texts.bytes_of_class(*class), *stretch), rows)).collect()
+}
+
+/// What the numbers of names stand for.
+#[derive(Serialize, Deserialize)]
+struct Texts {
+    organizations: BTreeMap<u32, String>,
+    purposes: BTreeMap<u32, String>,
+    fields: BTreeMap<u32, Option<Vec<String>>>,
+}
+
+impl Texts {
+    fn bytes_of_class(&self, class: Class) -> Vec<u8> {
+        let (organization, purpose) = (self.organizations.get(&class.organization), self.purposes.get(&class.purpose));
+        bytes_of(&(organization, purpose, self.fields.get(&class.fields)))
     }
 }

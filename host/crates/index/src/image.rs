@@ -11,12 +11,12 @@ use super::bitmaps::Posting;
 use super::blobs::Blobs;
 use super::checkpoint::{CheckpointWriter, Loading, Section, join};
 use super::codes::ExtensionNumbers;
-use super::groups::Groups;
 use super::identifiers::IdentifierHasher;
-use super::individuals::Individuals;
+use super::members::Members;
 use super::places::Places;
 use super::rows::Rows;
 use super::stored::{self, Unsound, bytes_of};
+use super::subjects::Subjects;
 use super::{Snapshot, about, cover};
 use daftar_domain::change::Sequence;
 use daftar_domain::manifest::ExtensionPath;
@@ -26,6 +26,8 @@ use daftar_domain::manifest::ExtensionPath;
 pub(super) struct Terms {
     pub(super) individuals: Blobs,
     pub(super) groups: Blobs,
+    /// Whom each group names.
+    pub(super) members: Blobs,
     pub(super) about: about::Terms,
 }
 
@@ -66,11 +68,13 @@ impl Image {
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         let mut teller = Teller::default();
-        let Snapshot { hasher: _, extensions: _, individuals, groups, places, about, covers } = &self.snapshot;
-        individuals.tell(&mut teller);
+        let Snapshot { hasher: _, extensions: _, individuals, groups, members, places, about, covers } = &self.snapshot;
+        individuals.tell(&mut teller, "individuals");
         teller.of_rows("terms of individuals", &individuals.rows, |row| self.terms.individuals.get(row).to_vec());
-        groups.tell(&mut teller);
+        groups.tell(&mut teller, "groups");
         teller.of_rows("terms of groups", &groups.rows, |row| self.terms.groups.get(row).to_vec());
+        members.tell(&mut teller, &groups.rows);
+        teller.of_rows("whom groups name", &groups.rows, |row| self.terms.members.get(row).to_vec());
         places.tell(&mut teller, &individuals.rows);
         about.tell(&mut teller);
         let of_memberships = |row| self.terms.about.memberships.get(row).to_vec();
@@ -83,17 +87,19 @@ impl Image {
 
     /// Writes everything but the programs to a checkpoint.
     pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
-        let Snapshot { hasher, extensions, individuals, groups, places, about, covers } = &self.snapshot;
+        let Snapshot { hasher, extensions, individuals, groups, members, places, about, covers } = &self.snapshot;
         checkpoint.section(Section::Secret)?.add(&hasher.key())?;
         let paths: Vec<String> = extensions.paths().into_iter().map(String::from).collect();
         checkpoint.section(Section::Extensions)?.add(&paths)?;
-        individuals.store(checkpoint)?;
-        groups.store(checkpoint)?;
+        individuals.store(checkpoint, Section::PEOPLE)?;
+        groups.store(checkpoint, Section::GROUPS)?;
+        members.store(checkpoint)?;
         places.store(checkpoint)?;
         about.store(checkpoint)?;
         covers.store(checkpoint)?;
         self.terms.individuals.store(checkpoint.section(Section::IndividualTermsSet)?)?;
         self.terms.groups.store(checkpoint.section(Section::GroupTermsSet)?)?;
+        self.terms.members.store(checkpoint.section(Section::GroupNamesSet)?)?;
         self.terms.about.memberships.store(checkpoint.section(Section::MembershipTermsSet)?)?;
         self.terms.about.consents.store(checkpoint.section(Section::ConsentTermsSet)?)
     }
@@ -101,71 +107,74 @@ impl Image {
     /// Reads it from a checkpoint, up to that write. Programs have to be read from the store.
     pub(super) fn load(checkpoint: &Loading<'_>, sequence: Sequence) -> Result<Self, Unsound> {
         let (individuals, others) = join(
-            || Individuals::load(checkpoint),
+            || Subjects::load(checkpoint, Section::PEOPLE),
             || {
                 let terms = Terms {
                     individuals: checkpoint.read(Section::IndividualTermsSet, Blobs::load)?,
                     groups: checkpoint.read(Section::GroupTermsSet, Blobs::load)?,
+                    members: checkpoint.read(Section::GroupNamesSet, Blobs::load)?,
                     about: about::Terms {
                         memberships: checkpoint.read(Section::MembershipTermsSet, Blobs::load)?,
                         consents: checkpoint.read(Section::ConsentTermsSet, Blobs::load)?,
                     },
                 };
-                let (groups, places) = (Groups::load(checkpoint)?, Places::load(checkpoint)?);
-                Ok((terms, groups, places, about::About::load(checkpoint)?, cover::CoverIndex::load(checkpoint)?))
+                let groups = Subjects::load(checkpoint, Section::GROUPS)?;
+                let (members, places) = (Members::load(checkpoint)?, Places::load(checkpoint)?);
+                let (about, covers) = (about::About::load(checkpoint)?, cover::CoverIndex::load(checkpoint)?);
+                Ok((terms, groups, members, places, about, covers))
             },
         )?;
-        let (terms, groups, places, about, covers) = others;
+        let (terms, groups, members, places, about, covers) = others;
         let hasher = IdentifierHasher::of_key(checkpoint.read(Section::Secret, |frames| frames.one())?);
         let paths: Vec<String> = checkpoint.read(Section::Extensions, |frames| frames.one())?;
         let paths: Result<Vec<_>, _> = paths.iter().map(|path| ExtensionPath::parse(path)).collect();
         let extensions = ExtensionNumbers::of_paths(paths.map_err(|_| Unsound("a field of a module has no name"))?)?;
-        let snapshot = Snapshot { hasher, extensions, individuals, groups, places, about, covers };
+        let snapshot = Snapshot { hasher, extensions, individuals, groups, members, places, about, covers };
         Ok(Self { snapshot, terms, sequence })
     }
 }
 
 /// What a register holds, as one number for each of its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fingerprint(Vec<(&'static str, u128)>);
+pub struct Fingerprint(Vec<(String, u128)>);
 
 impl Fingerprint {
     /// The parts in which two registers differ, in words; none, where they hold the same.
     #[must_use]
-    pub fn differs_in(&self, other: &Self) -> Vec<&'static str> {
+    pub fn differs_in(&self, other: &Self) -> Vec<&str> {
         let pairs = self.0.iter().zip(&other.0);
-        pairs.filter(|(one, other)| one != other).map(|((part, _), _)| *part).collect()
+        pairs.filter(|(one, other)| one != other).map(|((part, _), _)| part.as_str()).collect()
     }
 }
 
 /// Takes down what the parts of a register hold.
 #[derive(Default)]
 pub(super) struct Teller {
-    parts: Vec<(&'static str, u128)>,
+    parts: Vec<(String, u128)>,
 }
 
 impl Teller {
     /// Which record stands where.
-    pub(super) fn rows(&mut self, part: &'static str, rows: &Rows) {
+    pub(super) fn rows(&mut self, part: &str, rows: &Rows) {
         self.of_rows(part, rows, |row| rows.id(row));
     }
 
     /// One value for each row.
-    pub(super) fn of_rows<T: Serialize>(&mut self, part: &'static str, rows: &Rows, value: impl Fn(u32) -> T) {
+    pub(super) fn of_rows<T: Serialize>(&mut self, part: impl Into<String>, rows: &Rows, value: impl Fn(u32) -> T) {
         self.values(part, (0..rows.count()).map(value));
     }
 
     /// Rows by key.
     pub(super) fn postings<'p, K: Serialize + ?Sized + 'p>(
         &mut self,
-        part: &'static str,
+        part: impl Into<String>,
         postings: impl IntoIterator<Item = (&'p K, &'p Posting)>,
     ) {
         self.values(part, postings.into_iter().map(|(key, rows)| (bytes_of(key), rows.rows())));
     }
 
     /// Some values in their order.
-    pub(super) fn values<T: Serialize>(&mut self, part: &'static str, values: impl IntoIterator<Item = T>) {
+    pub(super) fn values<T: Serialize>(&mut self, part: impl Into<String>, values: impl IntoIterator<Item = T>) {
         // No secret is needed: nobody gains by two registers that differ and look alike.
         let mut hasher = SipHasher24::new();
         let mut bytes = Vec::new();
@@ -177,6 +186,6 @@ impl Teller {
             }
         }
         hasher.write(&bytes);
-        self.parts.push((part, hasher.finish128().as_u128()));
+        self.parts.push((part.into(), hasher.finish128().as_u128()));
     }
 }

@@ -21,19 +21,18 @@ mod column;
 mod cover;
 mod field_columns;
 mod gather;
-mod groups;
 mod identifiers;
 mod image;
-mod individuals;
 mod limits;
 mod matches;
+mod members;
 mod places;
 mod prepared;
 mod rows;
 mod search;
-mod seats;
 mod snapshot;
 mod stored;
+mod subjects;
 mod terms;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -52,20 +51,18 @@ pub use gather::Gathered;
 pub use image::{Fingerprint, Image};
 pub use limits::{RowLimits, SearchLimits};
 pub use matches::{RegionCount, RowMarks};
-pub use seats::Seat;
+pub use members::Seat;
 pub use snapshot::Snapshot;
 pub use stored::Unsound;
 
 use codes::ExtensionNumbers;
 use daftar_domain::change::{Change, ChangedRecord, Sequence};
-use daftar_domain::group::Group;
-use daftar_domain::individual::Individual;
-use groups::Groups;
 use identifiers::IdentifierHasher;
-use individuals::Individuals;
+use members::Members;
 use places::Places;
 use prepared::Prepared;
 pub use prepared::{PreparedRecords, Preparer};
+use subjects::Subjects;
 
 /// The register in memory.
 pub struct Columns {
@@ -102,8 +99,9 @@ impl Columns {
         let snapshot = Snapshot {
             hasher,
             extensions,
-            individuals: Individuals::default(),
-            groups: Groups::default(),
+            individuals: Subjects::default(),
+            groups: Subjects::default(),
+            members: Members::default(),
             places: Places::default(),
             about: about::About::default(),
             covers: cover::CoverIndex::default(),
@@ -148,20 +146,6 @@ impl Columns {
     pub fn reach(&self, sequence: Sequence) {
         let mut writer = self.lock();
         writer.sequence = writer.sequence.max(sequence);
-    }
-
-    /// Takes up individuals as they are stored, in the order of their keys.
-    pub fn load_individuals(&self, page: &[Arc<Individual>]) {
-        let prepare = |record: &Arc<Individual>| individuals::Prepared::new(record, &self.hasher, &self.extensions);
-        let individuals = page.iter().map(prepare).collect();
-        self.write(Prepared { individuals, ..Prepared::default() });
-    }
-
-    /// Takes up groups as they are stored, in the order of their keys.
-    pub fn load_groups(&self, page: &[Arc<Group>]) {
-        let prepare = |record: &Arc<Group>| groups::Prepared::new(record, &self.hasher, &self.extensions);
-        let groups = page.iter().map(prepare).collect();
-        self.write(Prepared { groups, ..Prepared::default() });
     }
 
     /// Takes up records of one kind as they are stored, in the order of their keys.
@@ -213,7 +197,9 @@ impl Columns {
         *sequence = prepared.sequence.max(*sequence);
         next.individuals.write(&mut terms.individuals, prepared.individuals);
         next.places.reach(next.individuals.rows.count());
-        next.groups.write(&mut terms.groups, prepared.groups, (&next.individuals.rows, &mut next.places));
+        next.groups.write(&mut terms.groups, prepared.groups);
+        let rows = (&next.individuals.rows, &next.groups.rows);
+        next.members.write(&mut terms.members, rows, &mut next.places, prepared.members);
         next.about.write(&mut terms.about, prepared.about);
         let places = cover::Places {
             individuals: &next.individuals.rows,

@@ -10,10 +10,10 @@ use super::chunk;
 use super::column::Column;
 use super::gather::{self, Gathered};
 use super::limits::{RowLimits, SearchLimits};
+use super::members::Seat;
 use super::places::Place;
 use super::search;
 use super::search::filter::Filter;
-use super::seats::{self, Seat};
 use daftar_domain::group::GROUP_TYPE;
 use daftar_domain::record::{RecordId, VersionId};
 use daftar_domain::search::phrase::PhraseField;
@@ -109,10 +109,7 @@ impl Snapshot {
     /// The record of a row.
     #[must_use]
     pub fn id_at(&self, kind: Subject, row: u32) -> Option<RecordId> {
-        match kind {
-            Subject::Individual => self.individuals.rows.id(row),
-            Subject::Group => self.groups.rows.id(row),
-        }
+        self.record_at(kind.record_kind(), row)
     }
 
     /// At which version the record of a row is.
@@ -169,7 +166,7 @@ impl Snapshot {
 
     /// Who belongs to the group of a row on a day, in the order of its record.
     pub fn seats_of(&self, group: u32, day: i32) -> impl Iterator<Item = Seat> + '_ {
-        seats::on_day(&self.groups.seats, group, day)
+        self.members.on_day(group, day)
     }
 
     /// How many of some rows have an address in each region, and how many of those each of the marks holds. A row with addresses in

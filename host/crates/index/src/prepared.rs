@@ -2,7 +2,8 @@
 
 use super::codes::ExtensionNumbers;
 use super::identifiers::IdentifierHasher;
-use super::{about, cover, groups, individuals};
+use super::subjects::Numbers;
+use super::{about, cover, members, subjects};
 use daftar_domain::change::{ChangedRecord, Sequence};
 
 /// Takes records apart for one register.
@@ -34,8 +35,9 @@ impl Preparer {
 /// Records taken apart before the register is locked.
 #[derive(Default)]
 pub(super) struct Prepared {
-    pub(super) individuals: Vec<individuals::Prepared>,
-    pub(super) groups: Vec<groups::Prepared>,
+    pub(super) individuals: Vec<subjects::Prepared>,
+    pub(super) groups: Vec<subjects::Prepared>,
+    pub(super) members: Vec<members::Prepared>,
     pub(super) about: about::Prepared,
     pub(super) covers: cover::Prepared,
     /// The last of the writes that they are of; none, where they are read from the store.
@@ -44,12 +46,15 @@ pub(super) struct Prepared {
 
 impl Prepared {
     /// Takes a record apart.
-    pub(super) fn add(&mut self, record: &ChangedRecord, (hasher, extensions): (&IdentifierHasher, &ExtensionNumbers)) {
+    pub(super) fn add(&mut self, record: &ChangedRecord, numbers: Numbers<'_>) {
         match record {
             ChangedRecord::Individual(record) => {
-                self.individuals.push(individuals::Prepared::new(record, hasher, extensions));
+                self.individuals.push(subjects::Prepared::of_individual(record, numbers));
             }
-            ChangedRecord::Group(record) => self.groups.push(groups::Prepared::new(record, hasher, extensions)),
+            ChangedRecord::Group(record) => {
+                self.groups.push(subjects::Prepared::of_group(record, numbers));
+                self.members.push((record.id, record.details.members().collect()));
+            }
             ChangedRecord::Program(_) | ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => {
                 self.about.add(record);
                 self.covers.add(record);

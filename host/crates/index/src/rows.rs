@@ -17,17 +17,6 @@ pub(super) struct Rows {
     count: u32,
 }
 
-/// Where a record belongs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// It has that row already.
-    Known(u32),
-    /// It has just been given that row.
-    New(u32),
-    /// It cannot have a row: its key is smaller than one that was seen before, or the rows are used up.
-    Refused,
-}
-
 impl Rows {
     /// How many rows there are.
     pub(super) fn count(&self) -> u32 {
@@ -59,27 +48,32 @@ impl Rows {
         u32::try_from(chunk * CHUNK_ROWS + slot).unwrap_or(u32::MAX).min(self.count)
     }
 
-    /// The row of a record, a new one where it has none yet.
-    pub(super) fn place(&mut self, id: RecordId) -> Place {
+    /// The row of a record, a new one where it has none yet; none, which is logged, where its key is smaller than one that was seen before,
+    /// or the rows are used up.
+    pub(super) fn place(&mut self, id: RecordId) -> Option<u32> {
         let last = self.count.checked_sub(1).and_then(|row| self.id(row));
-        if last.is_some_and(|last| last >= id) {
-            return self.find(id).map_or(Place::Refused, Place::Known);
+        let known = if last.is_some_and(|last| last >= id) { self.find(id) } else { self.add(id) };
+        if known.is_none() {
+            tracing::error!(
+                record.id = id.0,
+                "a record came out of the order of creation; searches do not find it until the next start"
+            );
         }
-        if self.count == u32::MAX {
-            return Place::Refused;
-        }
+        known
+    }
+
+    /// Gives a record the next row.
+    fn add(&mut self, id: RecordId) -> Option<u32> {
+        let row = Some(self.count).filter(|count| *count < u32::MAX)?;
         let chunks = Arc::make_mut(&mut self.chunks);
         match chunks.last_mut().filter(|chunk| chunk.len() < CHUNK_ROWS) {
             Some(chunk) => Arc::make_mut(chunk).push(id),
             None => chunks.push(Arc::new(vec![id])),
         }
-        let row = self.count;
         self.count += 1;
-        Place::New(row)
+        Some(row)
     }
-}
 
-impl Rows {
     /// Writes it to a checkpoint.
     pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
         let keys = |chunk: &Arc<Vec<RecordId>>| chunk.iter().map(|id| id.0).collect::<Vec<u64>>();
@@ -116,12 +110,12 @@ mod tests {
         for step in [1, 3] {
             let mut rows = Rows::default();
             for index in 0..10_000_u32 {
-                assert_eq!(rows.place(RecordId(u64::from(index) * step + 1)), Place::New(index));
+                assert_eq!(rows.place(RecordId(u64::from(index) * step + 1)), Some(index));
             }
             for index in [0, 1, 4_095, 4_096, 9_999] {
                 let id = RecordId(u64::from(index) * step + 1);
                 assert_eq!(rows.find(id), Some(index));
-                assert_eq!(rows.place(id), Place::Known(index));
+                assert_eq!(rows.place(id), Some(index));
                 assert_eq!(rows.id(index), Some(id));
             }
             assert_eq!(rows.find(RecordId(0)), None);
@@ -138,7 +132,7 @@ mod tests {
     fn refuses_a_key_out_of_order() {
         let mut rows = Rows::default();
         rows.place(RecordId(5));
-        assert_eq!(rows.place(RecordId(4)), Place::Refused);
+        assert_eq!(rows.place(RecordId(4)), None);
         assert_eq!(rows.count(), 1);
     }
 

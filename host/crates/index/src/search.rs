@@ -2,16 +2,11 @@
 
 mod best;
 pub(super) mod filter;
-mod groups;
-mod individuals;
-pub(super) mod marks;
-mod memberships;
 pub(super) mod order;
 mod scans;
+mod subjects;
 
-pub(super) use groups::{filter as filter_of_groups, groups};
-pub(super) use individuals::{filter as filter_of_individuals, individuals};
-pub(super) use memberships::memberships;
+pub(super) use subjects::{filter_of_groups, filter_of_individuals};
 
 use best::Best;
 use filter::Filter;

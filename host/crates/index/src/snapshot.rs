@@ -10,21 +10,21 @@ use super::bitmaps::RowSet;
 use super::codes::{ExtensionNumbers, postings_of};
 use super::cover::CoverIndex;
 use super::gather::{self, Gathered};
-use super::groups::Groups;
 use super::identifiers::IdentifierHasher;
-use super::individuals::Individuals;
-use super::limits::{RowLimits, SearchLimits};
+use super::limits::RowLimits;
+use super::members::Members;
 use super::places::Places;
-use super::search;
+use super::subjects::Subjects;
 use daftar_domain::code::CodeNumber;
 use daftar_domain::consent_filter::{ConsentFilter, Opened};
+use daftar_domain::group::GroupRecord;
+use daftar_domain::individual::IndividualRecord;
 use daftar_domain::program::Program;
 use daftar_domain::record::RecordId;
 use daftar_domain::scope::Resource;
-use daftar_domain::search::found::{Found, Sorting};
-use daftar_domain::search::order::Window;
-use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
-use daftar_domain::search::{GroupQuery, IndividualQuery, Page};
+use daftar_domain::search::Page;
+use daftar_domain::search::found::Found;
+use daftar_domain::search::terms::{ConsentTerm, MembershipTerm};
 use daftar_domain::subject::{Subject, SubjectReference};
 
 /// The register at one moment.
@@ -32,8 +32,9 @@ use daftar_domain::subject::{Subject, SubjectReference};
 pub struct Snapshot {
     pub(super) hasher: IdentifierHasher,
     pub(super) extensions: ExtensionNumbers,
-    pub(super) individuals: Individuals,
-    pub(super) groups: Groups,
+    pub(super) individuals: Subjects<IndividualRecord>,
+    pub(super) groups: Subjects<GroupRecord>,
+    pub(super) members: Members,
     pub(super) places: Places,
     pub(super) about: About,
     pub(super) covers: CoverIndex,
@@ -51,34 +52,10 @@ impl fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    /// The individuals that meet every condition: how many, and those of the page.
-    #[must_use]
-    pub fn search(
-        &self,
-        query: &IndividualQuery,
-        limits: SearchLimits<'_>,
-        sorting: Sorting<'_>,
-        window: &Window,
-    ) -> Found {
-        search::individuals(self, query, limits, sorting, window)
-    }
-
-    /// The groups that meet every condition: how many, and those of the page.
-    #[must_use]
-    pub fn search_groups(
-        &self,
-        query: &GroupQuery,
-        limits: SearchLimits<'_>,
-        sorting: Sorting<'_>,
-        window: &Window,
-    ) -> Found {
-        search::groups(self, query, limits, sorting, window)
-    }
-
     /// Every group that names the person as a member, in use or not, in the order of their keys.
     #[must_use]
     pub fn groups_of(&self, individual: RecordId) -> Vec<RecordId> {
-        self.groups.of(individual)
+        self.members.groups_of(individual)
     }
 
     /// Every program, in the order of their keys.
@@ -97,18 +74,6 @@ impl Snapshot {
     #[must_use]
     pub fn memberships(&self, conditions: &[Vec<MembershipTerm>], page: Page) -> Found {
         self.about.memberships.search(conditions, page)
-    }
-
-    /// The memberships that meet every condition: how many, and those of the page.
-    #[must_use]
-    pub fn search_memberships(
-        &self,
-        conditions: &MembershipConditions,
-        limits: SearchLimits<'_>,
-        sorting: Sorting<'_>,
-        window: &Window,
-    ) -> Found {
-        search::memberships(&self.about, conditions, limits, sorting, window)
     }
 
     /// The consents that hold one term of each list, as [`Snapshot::memberships`] does.
@@ -145,18 +110,22 @@ impl Snapshot {
     /// How many records, individuals and groups, hold at least one of these codes now, in whatever field.
     #[must_use]
     pub fn records_using(&self, numbers: &[CodeNumber]) -> u64 {
-        let individuals = RowSet::union(postings_of(&self.individuals.codes, &self.extensions, numbers)).len();
-        let groups = RowSet::union(postings_of(&self.groups.codes, &self.extensions, numbers)).len();
-        individuals.saturating_add(groups)
+        let [individuals, groups] = self.rows_using(numbers);
+        individuals.len().saturating_add(groups.len())
+    }
+
+    /// The rows of individuals and of groups that hold at least one of these codes.
+    fn rows_using(&self, numbers: &[CodeNumber]) -> [RowSet; 2] {
+        let codes = [&self.individuals.codes, &self.groups.codes];
+        codes.map(|codes| RowSet::union(postings_of(codes, &self.extensions, numbers)))
     }
 
     /// Which individuals and which groups those are, each in the order of their keys, at most `limit` in all.
     #[must_use]
     pub fn holders_of(&self, numbers: &[CodeNumber], limit: usize) -> (Vec<RecordId>, Vec<RecordId>) {
-        let individuals = RowSet::union(postings_of(&self.individuals.codes, &self.extensions, numbers));
+        let [individuals, groups] = self.rows_using(numbers);
         let individuals = individuals.rows().filter_map(|row| self.individuals.rows.id(row)).take(limit);
         let individuals: Vec<RecordId> = individuals.collect();
-        let groups = RowSet::union(postings_of(&self.groups.codes, &self.extensions, numbers));
         let groups = groups.rows().filter_map(|row| self.groups.rows.id(row));
         let groups = groups.take(limit.saturating_sub(individuals.len())).collect();
         (individuals, groups)
@@ -189,10 +158,7 @@ impl Snapshot {
     /// The greatest key of a kind that has a row.
     #[must_use]
     pub fn last_of(&self, kind: Subject) -> Option<RecordId> {
-        let rows = match kind {
-            Subject::Individual => &self.individuals.rows,
-            Subject::Group => &self.groups.rows,
-        };
+        let rows = self.rows(kind.record_kind())?;
         rows.id(rows.count().checked_sub(1)?)
     }
 

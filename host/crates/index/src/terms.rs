@@ -10,7 +10,7 @@ use super::blobs::Blobs;
 use super::checkpoint::{CheckpointWriter, Loading, Section};
 use super::codes::{Edits, apply_edits, note_edits, sorted_once};
 use super::image::Teller;
-use super::rows::{Place, Rows};
+use super::rows::Rows;
 use super::search;
 use super::search::filter::{Condition, Filter, Rows as MatchingRows, Test};
 use super::stored::{self, Unsound};
@@ -58,16 +58,7 @@ impl<K: Ord + Clone + Serialize + DeserializeOwned> TermIndex<K> {
     pub(super) fn write(&mut self, all_terms: &mut Blobs, records: Vec<Prepared<K>>) {
         let mut edits = Edits::new();
         for (id, terms) in records {
-            let row = match self.rows.place(id) {
-                Place::Known(row) | Place::New(row) => row,
-                Place::Refused => {
-                    tracing::error!(
-                        record.id = id.0,
-                        "a record came out of the order of creation; searches do not find it until the next start"
-                    );
-                    continue;
-                }
-            };
+            let Some(row) = self.rows.place(id) else { continue };
             let before: Vec<K> = of_row(all_terms, row);
             let terms = sorted_once(terms);
             note_edits(&mut edits, row, &before, &terms, K::clone);

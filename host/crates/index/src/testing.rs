@@ -20,22 +20,38 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
+use super::Columns;
 use daftar_domain::address;
 use daftar_domain::calendar::{Period, date_from_days, days_since_epoch};
+use daftar_domain::change::ChangedRecord;
 use daftar_domain::code::{CodeNumber, CodedValue, EditionNumber};
 use daftar_domain::extension::Extension;
-use daftar_domain::group::{self, GroupDetails, Member};
+use daftar_domain::group::{self, Group, GroupDetails, Member};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
-use daftar_domain::individual::{self, IndividualDetails};
+use daftar_domain::individual::{self, Individual, IndividualDetails};
 use daftar_domain::person_name::{self, name_words, search_phrase, search_words, sort_text};
 use daftar_domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
 use daftar_domain::search::instant::InstantCondition;
 use daftar_domain::search::order::{Direction, SortField, SortKey};
 use daftar_domain::search::phrase::PhraseField;
-use daftar_domain::search::{CodeCondition, CodedPlace, DateCondition, DateConditions, DateOperator, IndividualQuery};
-use daftar_domain::search::{PlaceCondition, TextConditions};
+use daftar_domain::search::{
+    CodeCondition, CodedPlace, DateCondition, DateConditions, DateOperator, IndividualQuery, PlaceCondition,
+    TextConditions,
+};
 use daftar_domain::value::Values;
 use daftar_domain::vocabulary::CodedField;
+
+impl Columns {
+    /// Takes up individuals as they are stored, in the order of their keys.
+    pub fn load_individuals(&self, page: &[Arc<Individual>]) {
+        self.load(&page.iter().cloned().map(ChangedRecord::Individual).collect::<Vec<_>>());
+    }
+
+    /// Takes up groups as they are stored, in the order of their keys.
+    pub fn load_groups(&self, page: &[Arc<Group>]) {
+        self.load(&page.iter().cloned().map(ChangedRecord::Group).collect::<Vec<_>>());
+    }
+}
 
 pub fn record<D>(id: u64, details: D) -> Arc<Record<D>> {
     let meta = RecordMeta { version: VersionId::FIRST, last_updated: jiff::Timestamp::UNIX_EPOCH, source: None };

@@ -5,21 +5,24 @@
 //!
 //! **Invariant:** a check takes memory for one stretch of rows, however large the register is.
 
+use std::borrow::Borrow;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::about::{MembershipFields, terms_of_consent, terms_of_membership};
-use super::bitmaps::{SEGMENT_ROWS, join};
-use super::codes::{CodeIndex, CodeKey, count_entries, sorted_once};
-use super::individuals::{self, WordIndex, version_cell, words_of};
+use super::bitmaps::{Posting, SEGMENT_ROWS, join};
+use super::codes::{count_entries, sorted_once};
 use super::places::Place;
-use super::{Snapshot, groups, seats};
+use super::rows::Rows;
+use super::subjects::{Prepared, Subjects, version_cell};
+use super::tree::SharedTree;
+use super::{Snapshot, members};
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::consent::Consent;
-use daftar_domain::group::Group;
+use daftar_domain::group::{Group, Member};
 use daftar_domain::individual::Individual;
 use daftar_domain::program_membership::ProgramMembership;
-use daftar_domain::record::{RecordId, RecordKind};
+use daftar_domain::record::{RecordId, RecordKind, RecordType};
 use daftar_domain::search::order::sortable;
 use daftar_domain::subject::{Subject, SubjectReference};
 
@@ -64,36 +67,34 @@ impl Snapshot {
     /// How many rows there are of a kind; programs, which are few, have none and are compared by themselves.
     #[must_use]
     pub fn row_count(&self, kind: RecordKind) -> u32 {
+        let programs = || u32::try_from(self.about.programs.len()).unwrap_or(u32::MAX);
+        self.rows(kind).map_or_else(programs, Rows::count)
+    }
+
+    /// Which record of a kind stands where; absent of programs, which have no rows.
+    pub(super) fn rows(&self, kind: RecordKind) -> Option<&Rows> {
         match kind {
-            RecordKind::Individual => self.individuals.rows.count(),
-            RecordKind::Group => self.groups.rows.count(),
-            RecordKind::Program => u32::try_from(self.about.programs.len()).unwrap_or(u32::MAX),
-            RecordKind::ProgramMembership => self.about.memberships.rows().count(),
-            RecordKind::Consent => self.about.consents.rows().count(),
+            RecordKind::Individual => Some(&self.individuals.rows),
+            RecordKind::Group => Some(&self.groups.rows),
+            RecordKind::Program => None,
+            RecordKind::ProgramMembership => Some(self.about.memberships.rows()),
+            RecordKind::Consent => Some(self.about.consents.rows()),
         }
     }
 
     fn row(&self, kind: RecordKind, id: RecordId) -> Option<u32> {
-        match kind {
-            RecordKind::Individual => self.individuals.rows.find(id),
-            RecordKind::Group => self.groups.rows.find(id),
-            RecordKind::Program => {
-                self.about.programs.keys().position(|known| *known == id).and_then(|row| u32::try_from(row).ok())
-            }
-            RecordKind::ProgramMembership => self.about.memberships.row(id),
-            RecordKind::Consent => self.about.consents.row(id),
+        match self.rows(kind) {
+            Some(rows) => rows.find(id),
+            None => u32::try_from(self.about.programs.keys().position(|known| *known == id)?).ok(),
         }
     }
 
     /// The record of a row.
     #[must_use]
     pub fn record_at(&self, kind: RecordKind, row: u32) -> Option<RecordId> {
-        match kind {
-            RecordKind::Individual => self.individuals.rows.id(row),
-            RecordKind::Group => self.groups.rows.id(row),
-            RecordKind::Program => self.about.programs.keys().nth(row as usize).copied(),
-            RecordKind::ProgramMembership => self.about.memberships.rows().id(row),
-            RecordKind::Consent => self.about.consents.rows().id(row),
+        match self.rows(kind) {
+            Some(rows) => rows.id(row),
+            None => self.about.programs.keys().nth(row as usize).copied(),
         }
     }
 
@@ -121,9 +122,9 @@ fn rows_of(segment: u16, count: u32) -> Range<u32> {
 }
 
 impl RowCheck {
-    fn add(&mut self, each: impl FnOnce(&Snapshot, u16, &mut [u32]), into: fn(&mut Counts) -> &mut u32) {
+    fn add(&mut self, each: impl FnOnce(&mut [u32]), into: fn(&mut Counts) -> &mut u32) {
         let mut counts = vec![0; self.counted.len()];
-        each(&self.snapshot, self.segment, &mut counts);
+        each(&mut counts);
         for (counted, count) in self.counted.iter_mut().zip(counts) {
             *into(counted) = count;
         }
@@ -131,61 +132,37 @@ impl RowCheck {
 
     /// Counts everything that leads to the rows.
     fn count(&mut self) {
-        let kind = self.kind;
+        let (snapshot, kind, at) = (Arc::clone(&self.snapshot), self.kind, self.segment);
         match kind {
-            RecordKind::Individual => {
-                self.add(
-                    |snapshot, at, counts| count_entries(&snapshot.individuals.codes, at, counts),
-                    |row| &mut row.codes,
-                );
-                self.add(
-                    |snapshot, at, counts| count_entries(&snapshot.individuals.words, at, counts),
-                    |row| &mut row.words,
-                );
-                let identifiers = |snapshot: &Snapshot, at, counts: &mut [u32]| {
-                    count_rows(snapshot.individuals.identifiers.every_row(), at, counts);
-                };
-                self.add(identifiers, |row| &mut row.identifiers);
-            }
+            RecordKind::Individual => self.count_subjects(&snapshot.individuals),
             RecordKind::Group => {
-                self.add(
-                    |snapshot, at, counts| count_entries(&snapshot.groups.codes, at, counts),
-                    |row| &mut row.codes,
-                );
-                self.add(
-                    |snapshot, at, counts| count_entries(&snapshot.groups.words, at, counts),
-                    |row| &mut row.words,
-                );
-                let identifiers = |snapshot: &Snapshot, at, counts: &mut [u32]| {
-                    count_rows(snapshot.groups.identifiers.every_row(), at, counts);
-                };
-                self.add(identifiers, |row| &mut row.identifiers);
-                let members = |snapshot: &Snapshot, at, counts: &mut [u32]| {
-                    let groups = snapshot.groups.memberships.iter().map(|((_, group), ())| *group);
-                    count_rows(groups.filter_map(|group| snapshot.groups.rows.find(group)), at, counts);
-                };
-                self.add(members, |row| &mut row.members);
-                let places = |snapshot: &Snapshot, at, counts: &mut [u32]| {
-                    let people = 0..snapshot.places.row_count();
-                    count_rows(people.flat_map(|row| snapshot.places.of(row)).map(|place| place.group), at, counts);
-                };
-                self.add(places, |row| &mut row.places);
+                self.count_subjects(&snapshot.groups);
+                let named = snapshot.members.named.iter().map(|((_, group), ())| *group);
+                let rows = named.filter_map(|group| snapshot.groups.rows.find(group));
+                self.add(|counts| count_rows(rows, at, counts), |row| &mut row.members);
+                let people = 0..snapshot.places.row_count();
+                let rows = people.flat_map(|row| snapshot.places.of(row)).map(|place| place.group);
+                self.add(|counts| count_rows(rows, at, counts), |row| &mut row.places);
             }
             RecordKind::ProgramMembership => {
-                let terms = |snapshot: &Snapshot, at, counts: &mut [u32]| {
-                    count_entries(snapshot.about.memberships.postings(), at, counts);
-                };
-                self.add(terms, |row| &mut row.words);
+                let terms = snapshot.about.memberships.postings();
+                self.add(|counts| count_entries(terms, at, counts), |row| &mut row.words);
             }
             RecordKind::Consent => {
-                let terms = |snapshot: &Snapshot, at, counts: &mut [u32]| {
-                    count_entries(snapshot.about.consents.postings(), at, counts)
-                };
-                self.add(terms, |row| &mut row.words);
+                let terms = snapshot.about.consents.postings();
+                self.add(|counts| count_entries(terms, at, counts), |row| &mut row.words);
             }
             RecordKind::Program => {}
         }
-        self.add(|snapshot, at, counts| snapshot.covers.count(kind, at, counts), |row| &mut row.covers);
+        self.add(|counts| snapshot.covers.count(kind, at, counts), |row| &mut row.covers);
+    }
+
+    fn count_subjects<R>(&mut self, subjects: &Subjects<R>) {
+        let at = self.segment;
+        self.add(|counts| count_entries(&subjects.codes, at, counts), |row| &mut row.codes);
+        self.add(|counts| count_entries(&subjects.words, at, counts), |row| &mut row.words);
+        let rows = subjects.identifiers.every_row();
+        self.add(|counts| count_rows(rows, at, counts), |row| &mut row.identifiers);
     }
 
     /// Holds a record against its row. One whose row is none of these is passed over.
@@ -254,21 +231,31 @@ fn length(list: usize) -> u32 {
     u32::try_from(list).unwrap_or(u32::MAX)
 }
 
-fn holds_words(index: &WordIndex, words: &str, row: u32) -> Result<u32, RowProblem> {
-    let is_found = |word: &str| index.get(word).is_some_and(|posting| posting.contains(row));
-    if words_of(words).all(is_found) { Ok(length(words_of(words).count())) } else { Err(WORDS) }
-}
-
-fn holds_codes(index: &CodeIndex, codes: &[CodeKey], row: u32) -> Result<u32, RowProblem> {
-    let is_found = |code: &CodeKey| index.get(code).is_some_and(|posting| posting.contains(row));
-    if codes.iter().all(is_found) { Ok(length(codes.len())) } else { Err(CODES) }
+/// How many these are, where the row holds all of them.
+fn holds_all<K, Q>(index: &SharedTree<K, Posting>, wanted: &[&Q], row: u32) -> Option<u32>
+where
+    K: Ord + Clone + Borrow<Q>,
+    Q: Ord + ?Sized,
+{
+    let is_found = |key: &&Q| index.get(*key).is_some_and(|posting| posting.contains(row));
+    wanted.iter().all(is_found).then(|| length(wanted.len()))
 }
 
 /// What leads to a row where it agrees with its record, and otherwise what is wrong.
 impl Snapshot {
     fn individual_counts(&self, record: &Individual, row: u32) -> Result<Counts, RowProblem> {
-        let prepared = individuals::Prepared::new(record, &self.hasher, &self.extensions);
-        let index = &self.individuals;
+        let prepared = Prepared::of_individual(record, (&self.hasher, &self.extensions));
+        let subject = SubjectReference { kind: Subject::Individual, id: record.id };
+        self.subject_counts(&self.individuals, &prepared, subject, row)
+    }
+
+    fn subject_counts<R: RecordType>(
+        &self,
+        index: &Subjects<R>,
+        prepared: &Prepared,
+        subject: SubjectReference,
+        row: u32,
+    ) -> Result<Counts, RowProblem> {
         let is_same = index.columns.get(row) == prepared.values
             && index.names.get(row) == sortable(&prepared.name).map(str::as_bytes)
             && index.last_updated.get(row) == Some(prepared.last_updated)
@@ -281,41 +268,31 @@ impl Snapshot {
         if !hashes.iter().all(|hash| index.identifiers.has(*hash, row)) {
             return Err(IDENTIFIERS);
         }
+        let (codes, words) = (prepared.codes::<R>(), prepared.terms.words.lines().collect::<Vec<_>>());
         Ok(Counts {
-            codes: holds_codes(&index.codes, &prepared.codes(), row)?,
-            words: holds_words(&index.words, &prepared.terms.words, row)?,
+            codes: holds_all(&index.codes, &codes.iter().collect::<Vec<_>>(), row).ok_or(CODES)?,
+            words: holds_all(&index.words, &words, row).ok_or(WORDS)?,
             identifiers: length(hashes.len()),
-            covers: self.covered(RecordKind::Individual, Subject::Individual, record.id, row)?,
+            covers: self.covered(R::KIND, subject, row)?,
             ..Counts::default()
         })
     }
 
-    fn covered(&self, kind: RecordKind, subject: Subject, id: RecordId, row: u32) -> Result<u32, RowProblem> {
-        let covers = self.covers.expected(kind, SubjectReference { kind: subject, id }, row);
-        covers.map(length).ok_or(COVERS)
+    fn covered(&self, kind: RecordKind, subject: SubjectReference, row: u32) -> Result<u32, RowProblem> {
+        self.covers.expected(kind, subject, row).map(length).ok_or(COVERS)
     }
 
     fn group_counts(&self, record: &Group, row: u32) -> Result<Counts, RowProblem> {
-        let prepared = groups::Prepared::new(record, &self.hasher, &self.extensions);
-        let index = &self.groups;
-        let is_same = index.names.get(row) == sortable(&prepared.name).map(str::as_bytes)
-            && index.last_updated.get(row) == Some(prepared.last_updated)
-            && index.versions.get(row) == Some(prepared.version)
-            && index.columns.get(row) == prepared.values
-            && index.inactive.contains(row) == prepared.is_inactive;
-        if !is_same {
-            return Err(VALUES);
-        }
-        let hashes = &prepared.terms.identifiers;
-        if !hashes.iter().all(|hash| index.identifiers.has(*hash, row)) {
-            return Err(IDENTIFIERS);
-        }
-        let members = &prepared.terms.members;
-        if !members.iter().all(|member| index.memberships.get(&(*member, record.id)).is_some()) {
+        let prepared = Prepared::of_group(record, (&self.hasher, &self.extensions));
+        let subject = SubjectReference { kind: Subject::Group, id: record.id };
+        let counts = self.subject_counts(&self.groups, &prepared, subject, row)?;
+        let members: Vec<Member> = record.details.members().collect();
+        let named = members::named_by(&members);
+        if !named.iter().all(|member| self.members.named.get(&(*member, record.id)).is_some()) {
             return Err(MEMBERS);
         }
         let mut places = 0_usize;
-        for member in &prepared.members {
+        for member in &members {
             let person = self.individuals.rows.find(member.individual);
             let Some((person, place)) = person.zip(Place::of(member, row)) else { continue };
             if !self.places.of(person).any(|known| known == place) {
@@ -323,17 +300,10 @@ impl Snapshot {
             }
             places = places.saturating_add(1);
         }
-        if index.seats.get(row) != seats::of_members(&self.individuals.rows, &prepared.members) {
+        if self.members.seats.get(row) != members::seats_of(&self.individuals.rows, &members) {
             return Err(MEMBERS);
         }
-        Ok(Counts {
-            codes: holds_codes(&index.codes, &prepared.terms.codes, row)?,
-            words: holds_words(&index.words, &prepared.terms.words, row)?,
-            identifiers: length(hashes.len()),
-            members: length(members.len()),
-            places: length(places),
-            covers: self.covered(RecordKind::Group, Subject::Group, record.id, row)?,
-        })
+        Ok(Counts { members: length(named.len()), places: length(places), ..counts })
     }
 
     fn membership_counts(&self, record: &ProgramMembership, row: u32) -> Result<Counts, RowProblem> {
@@ -347,12 +317,9 @@ impl Snapshot {
             return Err(VALUES);
         }
         let terms = sorted_once(terms_of_membership(record));
-        let postings = self.about.memberships.postings();
-        if !terms.iter().all(|term| postings.get(term).is_some_and(|posting| posting.contains(row))) {
-            return Err(TERMS);
-        }
-        let covers = self.covered(RecordKind::ProgramMembership, beneficiary.kind, beneficiary.id, row)?;
-        Ok(Counts { words: length(terms.len()), covers, ..Counts::default() })
+        let words = holds_all(self.about.memberships.postings(), &terms.iter().collect::<Vec<_>>(), row);
+        let covers = self.covered(RecordKind::ProgramMembership, beneficiary, row);
+        Ok(Counts { words: words.ok_or(TERMS)?, covers: covers?, ..Counts::default() })
     }
 
     fn consent_counts(&self, record: &Consent, row: u32) -> Result<Counts, RowProblem> {
@@ -360,10 +327,7 @@ impl Snapshot {
             return Err(COVERS);
         }
         let terms = sorted_once(terms_of_consent(record));
-        let postings = self.about.consents.postings();
-        if !terms.iter().all(|term| postings.get(term).is_some_and(|posting| posting.contains(row))) {
-            return Err(TERMS);
-        }
-        Ok(Counts { words: length(terms.len()), ..Counts::default() })
+        let words = holds_all(self.about.consents.postings(), &terms.iter().collect::<Vec<_>>(), row);
+        Ok(Counts { words: words.ok_or(TERMS)?, ..Counts::default() })
     }
 }

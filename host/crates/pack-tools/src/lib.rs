@@ -5,3 +5,4 @@
 pub mod author;
 pub mod owner_files;
 pub mod pack;
+mod source_rules;

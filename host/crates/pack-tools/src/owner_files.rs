@@ -12,22 +12,17 @@
 //! **Invariant:** the same file and options give the same bytes: no clock, no file name, no order of a hash map.
 //! **Invariant:** all that is wrong is told at once, with line and code, up to a bound; nothing is written then.
 
-mod about;
 mod cells;
 mod draft;
 mod fhir;
 mod input;
 mod isco;
-mod iso_json;
+mod iso;
 mod json_items;
-mod limits;
-mod owner;
 mod plain_tsv;
 mod problem;
-mod progress;
+mod publications;
 mod rdf;
-mod report;
-mod sil_tab;
 mod six_xml;
 mod skos;
 mod tally;
@@ -39,14 +34,41 @@ mod tests;
 
 use std::path::Path;
 
-pub use about::About;
 pub use problem::{ImportError, Refusal};
-pub use progress::{NoProgress, Progress};
-pub use report::{ImportReport, LeftOut, VocabularyReport};
+pub use tally::{ImportReport, LeftOut, VocabularyReport};
 
+use crate::source_rules::{is_language_tag, is_text};
+use daftar_domain::code::Namespace;
+use daftar_domain::manifest::{PluginName, PluginVersion};
 use draft::DraftPack;
 use input::Input;
 use tally::Tally;
+
+/// A file of RDF, in bytes after unpacking. AGROVOC has 1 GB. It is streamed, so only time grows with it.
+const RDF_BYTES_MAX: u64 = 16 << 30;
+
+/// A table, in bytes after unpacking. ICD-11 has 7 MB.
+const TABLE_BYTES_MAX: u64 = 256 << 20;
+
+/// A JSON or XML document, in bytes after unpacking; it is kept whole while it is read. The largest known has 30 MB.
+const DOCUMENT_BYTES_MAX: u64 = 128 << 20;
+
+/// Receives how far the reading of a file is.
+pub trait Progress {
+    /// The file is read from its beginning; `bytes` of it will be read, as they are on disk.
+    fn begin(&mut self, bytes: u64);
+    /// So many more bytes were read.
+    fn advance(&mut self, bytes: u64);
+}
+
+/// Shows nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoProgress;
+
+impl Progress for NoProgress {
+    fn begin(&mut self, _bytes: u64) {}
+    fn advance(&mut self, _bytes: u64) {}
+}
 
 /// A layout in which an owner publishes codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +93,31 @@ pub enum ImportFormat {
     Tsv,
     /// The same, as a spreadsheet saves it as CSV.
     Csv,
+}
+
+/// What a pack says about itself; each where it differs from what its owner's format says.
+#[derive(Debug, Clone, Default)]
+pub struct About {
+    /// The pack's name.
+    pub pack_name: Option<String>,
+    /// The pack's version.
+    pub pack_version: Option<String>,
+    /// What the pack brings, in one sentence.
+    pub description: Option<String>,
+    /// The URI that the codes live under.
+    pub namespace: Option<String>,
+    /// The vocabulary's name.
+    pub title: Option<String>,
+    /// The field it belongs to, such as `Health`.
+    pub domain: Option<String>,
+    /// The version that records keep beside a code.
+    pub edition: Option<String>,
+    /// Which release of which publication.
+    pub source: Option<String>,
+    /// The licence of the data.
+    pub licence: Option<String>,
+    /// The acknowledgement its owner asks for.
+    pub attribution: Option<String>,
 }
 
 /// What is asked of an import beside its file.
@@ -118,18 +165,13 @@ pub fn read(
     options: &ImportOptions,
     progress: &mut dyn Progress,
 ) -> Result<Import, ImportError> {
-    let options = options.checked()?;
-    let mut input = Input::open(file, format.bytes_max(), progress)?;
+    options.check()?;
+    let input = Input::open(file, format.bytes_max(), progress)?;
     let mut tally = Tally::of(&input, options.leave_out_refused);
-    let read = format.read(&mut input, &options, &mut tally);
-    let draft = match read {
-        Ok(draft) => draft,
-        // What was refused before is told together with what ended the reading.
-        Err(error) => return Err(tally.with(error)),
-    };
-    let draft = draft.finish(&options, &mut tally)?;
-    let digest = input.digest()?;
-    let report = report::of(&draft, digest, tally);
+    // What was refused before is reported together with what ended the reading.
+    let draft = format.read(&input, options, &mut tally).map_err(|error| tally.with(error))?;
+    let draft = draft.finish(options, &mut tally)?;
+    let report = tally.report(&draft, input.digest()?);
     Ok(Import { draft, report })
 }
 
@@ -137,21 +179,21 @@ impl ImportFormat {
     /// The largest file that is read, in bytes after unpacking.
     fn bytes_max(self) -> u64 {
         match self {
-            Self::SkosNTriples | Self::SkosTurtle => limits::RDF_BYTES_MAX,
-            Self::WhoTabulation | Self::IscoCsv | Self::SilTab | Self::Tsv | Self::Csv => limits::TABLE_BYTES_MAX,
-            Self::SixXml | Self::IsoJson | Self::Fhir => limits::DOCUMENT_BYTES_MAX,
+            Self::SkosNTriples | Self::SkosTurtle => RDF_BYTES_MAX,
+            Self::WhoTabulation | Self::IscoCsv | Self::SilTab | Self::Tsv | Self::Csv => TABLE_BYTES_MAX,
+            Self::SixXml | Self::IsoJson | Self::Fhir => DOCUMENT_BYTES_MAX,
         }
     }
 
-    fn read(self, input: &mut Input<'_>, options: &ImportOptions, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+    fn read(self, input: &Input<'_>, options: &ImportOptions, tally: &mut Tally) -> Result<DraftPack, ImportError> {
         match self {
             Self::WhoTabulation => who::read(input, options, tally),
             Self::IscoCsv => isco::read(input, tally),
             Self::SkosNTriples => skos::read(input, rdf::Syntax::NTriples, options, tally),
             Self::SkosTurtle => skos::read(input, rdf::Syntax::Turtle, options, tally),
             Self::SixXml => six_xml::read(input, tally),
-            Self::IsoJson => iso_json::read(input, tally),
-            Self::SilTab => sil_tab::read(input, tally),
+            Self::IsoJson => iso::read_iso_codes(input, tally),
+            Self::SilTab => iso::read_sil(input, tally),
             Self::Fhir => fhir::read(input, options, tally),
             Self::Tsv => plain_tsv::read(input, plain_tsv::Separated::Tabs, options, tally),
             Self::Csv => plain_tsv::read(input, plain_tsv::Separated::Csv, options, tally),
@@ -159,15 +201,53 @@ impl ImportFormat {
     }
 }
 
+impl About {
+    /// Whether everything that was said can be used.
+    ///
+    /// # Errors
+    /// The first option that cannot.
+    fn check(&self) -> Result<(), ImportError> {
+        if let Some(name) = &self.pack_name {
+            PluginName::parse(name).map_err(|_| {
+                ImportError::option("--name", name, "a pack's name: lower-case letters, digits and hyphens")
+            })?;
+        }
+        if let Some(version) = &self.pack_version {
+            PluginVersion::parse(version)
+                .map_err(|_| ImportError::option("--pack-version", version, "a version, such as 1.0.0"))?;
+        }
+        if let Some(namespace) = &self.namespace {
+            Namespace::parse(namespace).map_err(|error| ImportError::option("--namespace", namespace, error))?;
+        }
+        for (option, value) in [
+            ("--description", &self.description),
+            ("--title", &self.title),
+            ("--domain", &self.domain),
+            ("--edition", &self.edition),
+            ("--source", &self.source),
+            ("--licence", &self.licence),
+            ("--attribution", &self.attribution),
+        ] {
+            if let Some(value) = value
+                && !is_text(value)
+            {
+                let wanted = "a trimmed text of one line in Unicode normal form C, at most 2,048 bytes";
+                return Err(ImportError::option(option, value, wanted));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl ImportOptions {
-    /// The options, when each of them can be used.
-    fn checked(&self) -> Result<Self, ImportError> {
+    /// Whether each of the options can be used.
+    fn check(&self) -> Result<(), ImportError> {
         self.about.check()?;
         for language in &self.languages {
-            if !about::is_language_tag(language) {
+            if !is_language_tag(language) {
                 return Err(ImportError::option("--language", language, "a BCP 47 tag, such as en or pt-BR"));
             }
         }
-        Ok(self.clone())
+        Ok(())
     }
 }

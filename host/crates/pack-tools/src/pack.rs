@@ -3,24 +3,38 @@
 //! The builder needs no compiler on the machine: the generic pack is shipped inside this binary, and a pack is that module
 //! with its codes put into its memory.
 //!
+//! `daftar pack build --base` makes an existing pack with other data:
+//!
+//! | from the base | from the folder |
+//! |---|---|
+//! | name and description; wanted limits but for memory, which follows from the codes | version, greater than the base's |
+//! | vocabularies that the folder does not have | each of its vocabularies, whole: codes, labels, version, source, licence, completeness |
+//! | concept groups and extension fields | those that it has itself, in place of the base's of the same name or path |
+//! | licence, acknowledgement and source of the pack, when some of its vocabularies stay | the same, when none stays |
+//!
+//! What a pack answers is read from the base in the sandbox, so it is all that a base without an open vocabulary can do; the
+//! code of the rebuilt pack is the generic pack's.
+//!
 //! **Invariant:** the same source gives the same bytes, on every machine.
 
-mod base;
 mod blob;
 mod build;
-mod limits;
 mod problem;
-pub(super) mod snapshot;
 mod source;
 
+use std::fmt::Display;
 use std::io::Read;
 use std::path::Path;
 
-pub use self::snapshot::INITIALISE_EXPORT;
-pub use build::{PackBuildError, build};
+pub use build::{INITIALISE_EXPORT, PackBuildError, build};
+pub(crate) use build::{component, initialised};
 use daftar_sandbox::{PACKAGE_BYTES_MAX, PluginHost};
-pub use problem::{PackErrors, PackProblem, PackProblemKind};
+pub use problem::{PackErrors, PackProblem};
 pub use source::{PackSource, check};
+
+use daftar_domain::manifest::PluginManifest;
+use daftar_domain::vocabulary::{PackContents, Selection};
+use source::PackCodes;
 
 /// The generic pack's core module, without codes. `host/build.rs` puts it here.
 pub const CODELIST_MODULE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/codelist.wasm"));
@@ -41,11 +55,10 @@ pub fn build_folder(folder: &Path) -> Result<Vec<u8>, PackErrors> {
 pub fn rebuild_folder(folder: &Path, base: &Path, host: &PluginHost) -> Result<Vec<u8>, PackErrors> {
     let source = check(folder)?;
     let file = base.display().to_string();
-    let bytes = read_bounded(base).map_err(|error| PackErrors::one(&file, PackProblemKind::Unreadable(error)))?;
-    let read = host.read_pack(bytes);
-    let (manifest, contents) =
-        read.map_err(|error| PackErrors::one(&file, PackProblemKind::Base(format!("it is no usable base: {error}"))))?;
-    Ok(build(&base::rebuild(&file, manifest, contents, source)?, CODELIST_MODULE)?)
+    let refused = |what: &str, error: &dyn Display| PackErrors::one(&file, format_args!("{what}: {error}"));
+    let bytes = read_bounded(base).map_err(|error| refused("it cannot be read", &error))?;
+    let (manifest, contents) = host.read_pack(bytes).map_err(|error| refused("it is no usable base", &error))?;
+    Ok(build(&rebuild(&file, manifest, contents, source)?, CODELIST_MODULE)?)
 }
 
 /// The bytes of a file, at most one more than plugins may have.
@@ -53,6 +66,108 @@ fn read_bounded(file: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     std::fs::File::open(file)?.take(PACKAGE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// The base with the folder's data in it.
+///
+/// # Errors
+/// Everything that does not go together; `file` names the base in it.
+fn rebuild(
+    file: &str,
+    manifest: PluginManifest,
+    contents: PackContents,
+    source: PackSource,
+) -> Result<PackSource, PackErrors> {
+    let mut errors = PackErrors::default();
+    let mut push = |reason: String| errors.push(file, None, None, reason);
+    check_version(&manifest, &source.manifest, &mut push);
+    check_vocabularies(&contents, &source.contents, &mut push);
+    let is_whole = contents.vocabularies.len() == source.contents.vocabularies.len();
+    let contents = merged(contents, source.contents);
+    check_groups(&contents, &mut push);
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let mut merged = manifest;
+    merged.version = source.manifest.version;
+    merged.interface = source.manifest.interface;
+    merged.limits.memory_bytes = None;
+    replace(&mut merged.extension_fields, source.manifest.extension_fields, |one, other| one.path == other.path);
+    if is_whole {
+        merged.licence = source.manifest.licence;
+        merged.attribution = source.manifest.attribution;
+        merged.source = source.manifest.source;
+    }
+    Ok(PackSource { manifest: merged, is_default: source.is_default, contents })
+}
+
+fn check_version(base: &PluginManifest, folder: &PluginManifest, push: &mut impl FnMut(String)) {
+    if folder.version <= base.version {
+        push(format!(
+            "`{}` is at version {}, and the folder's is {}: give a greater `version` in pack.toml, so that servers take \
+             the rebuilt pack for the newer one",
+            base.name, base.version, folder.version
+        ));
+    }
+}
+
+fn check_vocabularies(base: &PackContents, folder: &PackContents, push: &mut impl FnMut(String)) {
+    let known: Vec<&str> = base.vocabularies.iter().map(|(known, _)| known.namespace.as_str()).collect();
+    for (vocabulary, _) in &folder.vocabularies {
+        if !known.contains(&vocabulary.namespace.as_str()) {
+            push(format!(
+                "it has no vocabulary `{}` whose data could be replaced; it has {}",
+                vocabulary.namespace,
+                known.join(", ")
+            ));
+        }
+    }
+    for (vocabulary, _) in base.vocabularies.iter().filter(|(vocabulary, _)| vocabulary.is_open) {
+        push(format!(
+            "its vocabulary `{}` is open: it decides about codes by code of its own, which cannot be carried over",
+            vocabulary.namespace
+        ));
+    }
+}
+
+/// Vocabularies in the order of the base.
+fn merged(base: PackContents, folder: PackContents) -> PackContents {
+    let mut replacing = folder.vocabularies;
+    let vocabularies = base.vocabularies.into_iter().map(|kept| {
+        let found = replacing.iter().position(|(vocabulary, _)| vocabulary.namespace == kept.0.namespace);
+        found.map_or(kept, |index| replacing.swap_remove(index))
+    });
+    let vocabularies = vocabularies.collect();
+    let mut concept_groups = base.concept_groups;
+    replace(&mut concept_groups, folder.concept_groups, |one, other| one.name == other.name);
+    PackContents { vocabularies, concept_groups }
+}
+
+/// Puts items in place of those that are the same by `is_same`; new ones come last.
+fn replace<T>(items: &mut Vec<T>, by: Vec<T>, is_same: impl Fn(&T, &T) -> bool) {
+    for item in by {
+        match items.iter_mut().find(|known| is_same(known, &item)) {
+            Some(known) => *known = item,
+            None => items.push(item),
+        }
+    }
+}
+
+/// Whether the codes that the groups name exist. The host checks those of other packs.
+fn check_groups(contents: &PackContents, push: &mut impl FnMut(String)) {
+    let codes = PackCodes::of(&contents.vocabularies);
+    for group in &contents.concept_groups {
+        for selection in group.includes.iter().chain(&group.excludes) {
+            let (Selection::Code(uri) | Selection::DescendantsOf(uri)) = selection;
+            if codes.lack(uri) {
+                push(format!(
+                    "its concept group `{}` speaks of `{uri}`, which the folder's data do not have: define the group anew \
+                     in the folder's pack.toml",
+                    group.name
+                ));
+            }
+        }
+    }
 }
 
 #[cfg(test)]

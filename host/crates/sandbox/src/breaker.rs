@@ -28,9 +28,10 @@ const BACK_OFF_MAX: SignedDuration = SignedDuration::from_secs(300);
 const CHECK_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 
 /// Whether a plugin is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BreakerState {
     /// It is.
+    #[default]
     Closed,
     /// It is set aside.
     Open {

@@ -7,7 +7,6 @@
 
 mod cache;
 mod child;
-mod worker;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,7 +18,7 @@ use wasmtime::component::Component;
 
 pub(super) use cache::CodeCache;
 use child::ChildCompiler;
-pub use worker::{WorkerBounds, run_worker};
+pub use child::{WorkerBounds, run_worker};
 
 use super::fault::excerpt;
 use super::install::{InstallError, InstallStep};
@@ -148,9 +147,9 @@ impl Compiler {
         Ok(Fresh { compiled, code: self.cache.is_some().then_some(code) })
     }
 
-    /// Keeps the code of an installed plugin.
-    pub fn keep(&self, engine: &Engine, digest: Digest, code: &MachineCode) {
-        if let Some(cache) = &self.cache {
+    /// Keeps the code of an installed plugin, if it is not kept yet.
+    pub fn keep(&self, engine: &Engine, digest: Digest, code: Option<&MachineCode>) {
+        if let (Some(cache), Some(code)) = (&self.cache, code) {
             cache.put(engine, digest, &code.0);
         }
     }

@@ -3,79 +3,43 @@
 //! **Invariant:** a fault says which limit tripped and how high it was; text that came out of the sandbox is shortened and
 //! stripped of control characters before it is repeated.
 
-use std::fmt;
-
 use wasmtime::{PoolConcurrencyLimitError, Trap};
 
 use super::host::HostCallRefusal;
 use super::limits::{HostRefusal, PluginLimits, Refusal, Resource, STACK_BYTES};
 use daftar_domain::manifest::PluginName;
 
-/// The kinds of fault. The names are stable: they appear in `plugin list` and in metrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FaultKind {
-    /// It ran past the wall clock's back-stop.
-    Timeout,
-    /// It burnt its fuel.
-    Fuel,
-    /// It wanted more memory than it may have.
-    Memory,
-    /// It wanted larger tables than it may have.
-    Table,
-    /// It wanted more core instances, tables or memories than it may have.
-    Instances,
-    /// It called itself too deeply.
-    Stack,
-    /// It stopped itself: a panic, or an illegal operation.
-    Trap,
-    /// Its answer is larger than the host takes.
-    OutputTooLarge,
-    /// It called the host more often, or gave it more, than one call may.
-    HostCalls,
-    /// Its answer breaks the interface: wrong types, lengths, texts or promises.
-    InvalidAnswer,
-    /// It refused what the host gave it.
-    RefusedInput,
-    /// The host could not run it.
-    Unavailable,
+named! {
+    /// The kinds of fault. The names are stable: they appear in `plugin list` and in metrics.
+    pub enum FaultKind {
+        /// It ran past the wall clock's back-stop.
+        Timeout = "timeout",
+        /// It burnt its fuel.
+        Fuel = "fuel",
+        /// It wanted more memory than it may have.
+        Memory = "memory",
+        /// It wanted larger tables than it may have.
+        Table = "table",
+        /// It wanted more core instances, tables or memories than it may have.
+        Instances = "instances",
+        /// It called itself too deeply.
+        Stack = "stack",
+        /// It stopped itself: a panic, or an illegal operation.
+        Trap = "trap",
+        /// Its answer is larger than the host takes.
+        OutputTooLarge = "output_too_large",
+        /// It called the host more often, or gave it more, than one call may.
+        HostCalls = "host_calls",
+        /// Its answer breaks the interface: wrong types, lengths, texts or promises.
+        InvalidAnswer = "invalid_answer",
+        /// It refused what the host gave it.
+        RefusedInput = "refused_input",
+        /// The host could not run it.
+        Unavailable = "unavailable",
+    }
 }
 
 impl FaultKind {
-    /// Every kind.
-    pub const ALL: [Self; 12] = [
-        Self::Timeout,
-        Self::Fuel,
-        Self::Memory,
-        Self::Table,
-        Self::Instances,
-        Self::Stack,
-        Self::Trap,
-        Self::OutputTooLarge,
-        Self::HostCalls,
-        Self::InvalidAnswer,
-        Self::RefusedInput,
-        Self::Unavailable,
-    ];
-
-    /// Its stable name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Timeout => "timeout",
-            Self::Fuel => "fuel",
-            Self::Memory => "memory",
-            Self::Table => "table",
-            Self::Instances => "instances",
-            Self::Stack => "stack",
-            Self::Trap => "trap",
-            Self::OutputTooLarge => "output_too_large",
-            Self::HostCalls => "host_calls",
-            Self::InvalidAnswer => "invalid_answer",
-            Self::RefusedInput => "refused_input",
-            Self::Unavailable => "unavailable",
-        }
-    }
-
     /// Whose doing it is.
     #[must_use]
     pub const fn blame(self) -> Blame {
@@ -92,12 +56,6 @@ impl FaultKind {
             | Self::InvalidAnswer => Blame::Guest,
             Self::RefusedInput | Self::Unavailable => Blame::Host,
         }
-    }
-}
-
-impl fmt::Display for FaultKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
     }
 }
 
@@ -220,7 +178,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_a_name_of_its_own() {
-        let names: BTreeSet<_> = FaultKind::ALL.into_iter().map(FaultKind::name).collect();
+        let names: BTreeSet<_> = FaultKind::ALL.iter().map(|kind| kind.name()).collect();
         assert_eq!(names.len(), FaultKind::ALL.len());
     }
 

@@ -1,10 +1,19 @@
-//! What a plugin can call of the host, and how much of it.
+//! What a plugin can call of the host, and how much of it: `log`, whose lines go to the server's log.
 //!
 //! **Invariant:** every call from a guest is charged to the budget of the call that it belongs to, before anything is done.
+//! **Invariant:** a line of a plugin is one line of the log, of bounded length, without characters that act on a terminal.
+//! **Invariant:** a plugin that was given rules or facts about people writes nothing: its lines could hold them.
+//! **Invariant:** however chatty a plugin is, a bounded number of its lines a second is written; the others are counted.
 
-pub(super) mod log;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use tracing::Level;
 
 use super::limits::PluginLimits;
+use crate::HostClock;
+use daftar_domain::manifest::{PluginManifest, PluginName, PluginVersion};
 
 /// More calls to the host, or more bytes given to it, than one call may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -51,6 +60,135 @@ impl HostCalls {
     }
 }
 
+/// How many lines may be written at once.
+const BURST: i64 = 20;
+
+/// How many lines a second may be written in the long run.
+const LINES_PER_S: i64 = 2;
+
+/// The longest message that is written, in bytes.
+const MESSAGE_BYTES_MAX: usize = 1_000;
+
+/// Writes the lines of one plugin.
+#[derive(Debug)]
+pub(crate) struct PluginLog {
+    name: PluginName,
+    version: PluginVersion,
+    clock: HostClock,
+    allowance: Mutex<Allowance>,
+    written: AtomicU64,
+    suppressed: AtomicU64,
+}
+
+impl PluginLog {
+    /// The log of that plugin.
+    pub fn new(manifest: &PluginManifest, clock: HostClock) -> Self {
+        let allowance = Mutex::new(Allowance::new(clock.now()));
+        let (written, suppressed) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { name: manifest.name.clone(), version: manifest.version, clock, allowance, written, suppressed }
+    }
+
+    /// Writes a line, or counts it.
+    pub fn write(&self, level: Level, message: &str) {
+        if !is_wanted(level) {
+            return;
+        }
+        let taken = self.allowance.lock().unwrap_or_else(PoisonError::into_inner).take(self.clock.now());
+        let Some(suppressed) = taken else {
+            self.suppressed.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        self.written.fetch_add(1, Ordering::Relaxed);
+        if suppressed > 0 {
+            tracing::warn!(
+                plugin.name = %self.name, plugin.version = %self.version, plugin.suppressed = suppressed,
+                "a plugin wrote more lines than it may, those before the next were dropped"
+            );
+        }
+        let line = fit_to_log(message);
+        macro_rules! written_as {
+            ($event:ident) => {
+                tracing::$event!(
+                    plugin.name = %self.name, plugin.version = %self.version, plugin.line = %line, "a plugin wrote a line"
+                )
+            };
+        }
+        match level {
+            Level::TRACE => written_as!(trace),
+            Level::DEBUG => written_as!(debug),
+            Level::INFO => written_as!(info),
+            Level::WARN => written_as!(warn),
+            Level::ERROR => written_as!(error),
+        }
+    }
+
+    /// Counts a line that may hold what a caller sent.
+    pub fn withhold(&self) {
+        self.suppressed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Lines written, and lines dropped because they came too fast or could hold what a caller sent.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.written.load(Ordering::Relaxed), self.suppressed.load(Ordering::Relaxed))
+    }
+}
+
+/// Whether the operator wants lines of that level at all; others cost a plugin nothing.
+fn is_wanted(level: Level) -> bool {
+    match level {
+        Level::TRACE => tracing::enabled!(Level::TRACE),
+        Level::DEBUG => tracing::enabled!(Level::DEBUG),
+        Level::INFO => tracing::enabled!(Level::INFO),
+        Level::WARN => tracing::enabled!(Level::WARN),
+        Level::ERROR => tracing::enabled!(Level::ERROR),
+    }
+}
+
+/// How many lines may still be written, in thousandths.
+#[derive(Debug)]
+struct Allowance {
+    thousandths: i64,
+    since: Timestamp,
+    /// Dropped since the last line that was written.
+    suppressed: u64,
+}
+
+impl Allowance {
+    fn new(now: Timestamp) -> Self {
+        Self { thousandths: BURST * 1_000, since: now, suppressed: 0 }
+    }
+
+    /// Takes one line. What comes back is how many were dropped before it; none when this one is to be dropped too.
+    fn take(&mut self, now: Timestamp) -> Option<u64> {
+        // A clock that was set back gives nothing, and takes nothing away.
+        let passed_ms = now.as_millisecond().saturating_sub(self.since.as_millisecond()).max(0);
+        self.since = now;
+        let refilled = self.thousandths.saturating_add(passed_ms.saturating_mul(LINES_PER_S));
+        self.thousandths = refilled.min(BURST * 1_000);
+        if self.thousandths < 1_000 {
+            self.suppressed = self.suppressed.saturating_add(1);
+            return None;
+        }
+        self.thousandths -= 1_000;
+        Some(std::mem::take(&mut self.suppressed))
+    }
+}
+
+/// A message as it is written: on one line, shortened, without characters that control a terminal or turn text around.
+fn fit_to_log(message: &str) -> String {
+    let mut line = String::with_capacity(message.len().min(MESSAGE_BYTES_MAX));
+    for character in message.chars() {
+        if line.len() + character.len_utf8() > MESSAGE_BYTES_MAX {
+            line.push('…');
+            break;
+        }
+        let acts = character.is_control()
+            || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+        line.push(if acts { ' ' } else { character });
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,5 +221,53 @@ mod tests {
             assert_eq!(calls.charge(60), Ok(()));
             assert_eq!(calls.charge(last), expected);
         }
+    }
+}
+
+#[cfg(test)]
+mod log_tests {
+    use jiff::SignedDuration;
+
+    use super::*;
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_millisecond(1_800_000_000_000 + ms).unwrap()
+    }
+
+    #[test]
+    fn a_burst_is_written_and_what_follows_too_fast_is_counted() {
+        let mut allowance = Allowance::new(at(0));
+        let taken: Vec<_> = (0..25).map(|_| allowance.take(at(0))).collect();
+        assert_eq!(taken[..20], [Some(0); 20]);
+        assert_eq!(taken[20..], [None; 5]);
+        assert_eq!(allowance.take(at(499)), None);
+        assert_eq!(allowance.take(at(500)), Some(6), "half a second gives one line");
+        assert_eq!(allowance.take(at(500)), None);
+        let later: Vec<_> = (0..21).filter_map(|_| allowance.take(at(60_000))).collect();
+        assert_eq!((later.len(), later[0]), (20, 1), "a minute gives no more than a burst");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_gives_no_lines() {
+        let mut allowance = Allowance::new(at(0));
+        while allowance.take(at(0)).is_some() {}
+        let earlier = at(0).checked_sub(SignedDuration::from_hours(1)).unwrap();
+        assert_eq!(allowance.take(earlier), None);
+        assert!(allowance.take(earlier.checked_add(SignedDuration::from_millis(500)).unwrap()).is_some());
+    }
+
+    #[test]
+    fn a_line_stays_one_line_and_does_nothing_to_a_terminal() {
+        assert_eq!(fit_to_log("a\r\nb\u{1b}[2Jc\u{202e}d\u{85}e\u{2028}f"), "a  b [2Jc d e f");
+        assert_eq!(fit_to_log("Ça marche: ٣"), "Ça marche: ٣");
+    }
+
+    #[test]
+    fn a_message_is_written_up_to_its_length() {
+        for (length, written) in [(999, 999), (1_000, 1_000), (1_001, 1_000 + '…'.len_utf8())] {
+            assert_eq!(fit_to_log(&"x".repeat(length)).len(), written);
+        }
+        // A character that does not fit is left out whole.
+        assert_eq!(fit_to_log(&format!("{}é", "x".repeat(999))), format!("{}…", "x".repeat(999)));
     }
 }

@@ -11,73 +11,46 @@ use super::compile::Compiled;
 use super::contents;
 use super::engine::SandboxEngine;
 use super::fault::{PluginFault, excerpt};
-use super::host::log::PluginLog;
+use super::host::PluginLog;
 use super::limits::PluginLimits;
 use super::package::{Digest, Package};
 use super::rule;
 use super::sandbox::SandboxOf;
+use super::stats::Watch;
 use super::stats::{PluginStats, PluginUsage};
-use super::watch::Watch;
 use super::wit::{self, Linked};
 use daftar_domain::manifest::{PluginManifest, PluginName};
 use daftar_domain::vocabulary::PackContents;
 
-/// A step of an install. The names are stable: scripts and tests match on them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum InstallStep {
-    /// Reading the bytes: a missing, cut or damaged file.
-    Unreadable,
-    /// Telling a component from other WebAssembly.
-    NotAComponent,
-    /// Reading the manifest.
-    Manifest,
-    /// Finding somebody trusted who vouches for the file.
-    Signature,
-    /// Comparing the version with that of the installed one.
-    Downgrade,
-    /// Matching the interface version, and the exports that it asks for.
-    InterfaceVersion,
-    /// Matching the imports with what is granted.
-    Imports,
-    /// Bounding the size of the file, its code, its memories and tables.
-    TooLarge,
-    /// Compiling within bounds of time, memory and size.
-    CompileBudget,
-    /// Compiling at all: this machine could not, whatever the plugin.
-    Compile,
-    /// The first call.
-    Smoke,
-    /// Reading and checking what a pack brings.
-    Content,
-    /// Keeping the file and the list of what is installed.
-    Store,
-}
-
-impl InstallStep {
-    /// Its stable name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unreadable => "unreadable",
-            Self::NotAComponent => "not_a_component",
-            Self::Manifest => "manifest",
-            Self::Signature => "signature",
-            Self::Downgrade => "downgrade",
-            Self::InterfaceVersion => "interface_version",
-            Self::Imports => "imports",
-            Self::TooLarge => "too_large",
-            Self::CompileBudget => "compile_budget",
-            Self::Compile => "compile",
-            Self::Smoke => "smoke",
-            Self::Content => "content",
-            Self::Store => "store",
-        }
-    }
-}
-
-impl fmt::Display for InstallStep {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
+named! {
+    /// A step of an install. The names are stable: scripts and tests match on them.
+    pub enum InstallStep {
+        /// Reading the bytes: a missing, cut or damaged file.
+        Unreadable = "unreadable",
+        /// Telling a component from other WebAssembly.
+        NotAComponent = "not_a_component",
+        /// Reading the manifest.
+        Manifest = "manifest",
+        /// Finding somebody trusted who vouches for the file.
+        Signature = "signature",
+        /// Comparing the version with that of the installed one.
+        Downgrade = "downgrade",
+        /// Matching the interface version, and the exports that it asks for.
+        InterfaceVersion = "interface_version",
+        /// Matching the imports with what is granted.
+        Imports = "imports",
+        /// Bounding the size of the file, its code, its memories and tables.
+        TooLarge = "too_large",
+        /// Compiling within bounds of time, memory and size.
+        CompileBudget = "compile_budget",
+        /// Compiling at all: this machine could not, whatever the plugin.
+        Compile = "compile",
+        /// The first call.
+        Smoke = "smoke",
+        /// Reading and checking what a pack brings.
+        Content = "content",
+        /// Keeping the file and the list of what is installed.
+        Store = "store",
     }
 }
 
@@ -126,10 +99,11 @@ pub struct LoadedPlugin {
     size_bytes: usize,
     compiled_bytes: usize,
     limits: PluginLimits,
-    stats: Arc<PluginStats>,
+    pub(super) stats: Arc<PluginStats>,
     log: Arc<PluginLog>,
-    breaker: Arc<Breaker>,
-    linked: Linked,
+    /// Sets it aside when it keeps failing by itself.
+    pub(super) breaker: Arc<Breaker>,
+    pub(super) linked: Linked,
 }
 
 impl LoadedPlugin {
@@ -173,19 +147,6 @@ impl LoadedPlugin {
     #[must_use]
     pub fn reference(&self) -> String {
         format!("{}@{} {}", self.manifest.name, self.manifest.version, self.digest)
-    }
-
-    pub(super) fn stats(&self) -> &Arc<PluginStats> {
-        &self.stats
-    }
-
-    /// Sets it aside when it keeps failing by itself.
-    pub(super) fn breaker(&self) -> &Arc<Breaker> {
-        &self.breaker
-    }
-
-    pub(super) fn linked(&self) -> &Linked {
-        &self.linked
     }
 
     /// What its instances are made from.
@@ -242,7 +203,7 @@ pub(super) fn link(
 /// # Errors
 /// A refusal at `smoke` or at `content`.
 pub(super) fn try_out(plugin: &LoadedPlugin, engine: &SandboxEngine) -> Result<Option<PackContents>, InstallError> {
-    match plugin.linked() {
+    match &plugin.linked {
         Linked::Pack(pack) => {
             contents::describe(plugin, pack, engine)
                 .map_err(|fault| InstallError::from_fault(InstallStep::Smoke, fault))?;

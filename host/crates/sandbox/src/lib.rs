@@ -6,11 +6,36 @@
 //! **Invariant:** beside `daftar-pack-tools`, this is the only crate that names wasmtime; everyone else sees traits over domain types.
 //! **Invariant:** a plugin can call what is linked for its kind and nothing else, and that is `log`.
 
+/// Makes an enumeration whose cases have stable names: they appear in scripts, metrics and messages.
+macro_rules! named {
+    ($(#[$of:meta])* pub enum $kind:ident { $($(#[$about:meta])* $case:ident = $name:literal),+ $(,)? }) => {
+        $(#[$of])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $kind { $($(#[$about])* $case),+ }
+
+        impl $kind {
+            /// Every case, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$case),+];
+
+            /// Its stable name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$case => $name),+ }
+            }
+        }
+
+        impl std::fmt::Display for $kind {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str(self.name())
+            }
+        }
+    };
+}
+
 mod bindings;
 mod breaker;
 mod compile;
 mod contents;
-mod eligibility;
 mod engine;
 mod fault;
 mod files;
@@ -19,8 +44,6 @@ mod inspect;
 mod install;
 mod library;
 mod limits;
-mod look;
-mod open;
 mod package;
 mod pool;
 mod rule;
@@ -28,7 +51,6 @@ mod sandbox;
 pub mod section;
 mod signature;
 mod stats;
-mod watch;
 mod wit;
 
 #[cfg(any(test, feature = "testing"))]
@@ -36,18 +58,17 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use breaker::Admission;
 pub use breaker::BreakerState;
 pub use compile::{CompileBounds, CompileIn, WorkerBounds, run_worker};
-pub use eligibility::{
-    EligibilityEngine, EngineError, RuleRequest, RuleSession, RuleTask, run_rule, run_rule_in_background,
-};
+pub use contents::{CodeAnswer, ResolveError};
 pub use fault::{Blame, FaultKind, PluginFault};
 pub use files::FolderError;
+pub use inspect::{CodeState, FileState, PluginLook, look_at_installed, spoken_versions};
 pub use inspect::{Inspection, SignatureState};
 pub use install::{InstallError, InstallStep, LoadedPlugin};
 pub use library::{
@@ -56,17 +77,16 @@ pub use library::{
     WantedPlugin, is_in_use,
 };
 pub use limits::PluginLimits;
-pub use look::{CodeState, FileState, PluginLook, look_at_installed, spoken_versions};
-pub use open::{CodeAnswer, ResolveError};
 pub use package::{Digest, PACKAGE_BYTES_MAX, Surface};
 pub use pool::PoolUsage;
 pub use rule::is_suspicious;
+pub use rule::{EligibilityEngine, EngineError, RuleRequest, RuleSession, RuleTask, run_rule, run_rule_in_background};
 pub use signature::{
     PinnedDigests, PluginSignature, PrivateKey, PrivateKeyError, SIGNATURE_BYTES_MAX, SIGNATURE_SUFFIX,
     SignatureProblem, Signer, TrustPolicy, UnsignedPlugins, read_signature_of,
 };
+pub use stats::{CallRecorder, HostClock};
 pub use stats::{LastFault, PluginUsage, Usage};
-pub use watch::{CallRecorder, HostClock};
 
 use compile::{CodeCache, Compiler, Fresh, MachineCode};
 use daftar_domain::config::plugin_limits::PluginLimitsConfig;
@@ -77,7 +97,7 @@ use engine::SandboxEngine;
 use package::{Candidate, Package, check_size, manifest_of};
 use pool::{CallPool, Owner, PoolSize, Priority, THREADS_MIN};
 use rule::{Budget, Terms};
-use watch::Watch;
+use stats::Watch;
 use wit::Linked;
 
 /// How plugins are run.
@@ -159,16 +179,13 @@ impl PluginHost {
         let plugin = installed.loaded().clone();
         let name = plugin.manifest().name.clone();
         let engine = self.engine.clone();
-        let read = move || match plugin.linked() {
+        let read = move || match &plugin.linked {
             Linked::Pack(pack) => contents::read(&plugin, pack, &engine).map_err(|fault| {
                 // Nothing of this comes from a caller.
                 rule::report_own_fault(&plugin, &fault);
                 InstallError::of(&fault.plugin, InstallStep::Content, format_args!("{}: {}", fault.kind, fault.detail))
             }),
-            Linked::Engine(_) => {
-                let reason = "it is an eligibility engine and brings no codes";
-                Err(InstallError::of(&plugin.manifest().name, InstallStep::Content, reason))
-            }
+            Linked::Engine(_) => Err(no_codes(&plugin)),
         };
         let answer = self.pool.run(Priority::Background, &Owner::system(&name), read);
         answer.unwrap_or_else(|busy| Err(InstallError::of(&name, InstallStep::Content, busy)))
@@ -192,17 +209,9 @@ impl PluginHost {
     /// # Errors
     /// A refusal at any step of an install before `store`.
     pub fn read_pack(&self, bytes: Vec<u8>) -> Result<(PluginManifest, PackContents), InstallError> {
-        let package = Candidate::read(bytes)?.check()?;
-        let (loaded, _) = self.load_new(&package)?;
-        let plugin = Arc::new(loaded);
-        let manifest = package.manifest().clone();
-        match self.try_out(&plugin)? {
-            Some(contents) => Ok((manifest, contents)),
-            None => {
-                let reason = "it is an eligibility engine and brings no codes";
-                Err(InstallError::of(&manifest.name, InstallStep::Content, reason))
-            }
-        }
+        let (plugin, contents) = self.tried(bytes)?;
+        let manifest = plugin.manifest().clone();
+        contents.map(|contents| (manifest, contents)).ok_or_else(|| no_codes(&plugin))
     }
 
     /// Takes a plugin through every step of an install but the last: nothing is kept. A pack also gives its contents, not yet checked
@@ -211,9 +220,13 @@ impl PluginHost {
     /// # Errors
     /// The refusal that an install would end with.
     pub fn rehearse(&self, bytes: Vec<u8>) -> Result<Option<PackContents>, InstallError> {
-        let package = Candidate::read(bytes)?.check()?;
-        let (loaded, _) = self.load_new(&package)?;
-        self.try_out(&Arc::new(loaded))
+        Ok(self.tried(bytes)?.1)
+    }
+
+    fn tried(&self, bytes: Vec<u8>) -> Result<(Arc<LoadedPlugin>, Option<PackContents>), InstallError> {
+        let plugin = Arc::new(self.load_new(&Candidate::read(bytes)?.check()?)?.0);
+        let contents = self.try_out(&plugin)?;
+        Ok((plugin, contents))
     }
 
     /// Who vouches for a file.
@@ -241,7 +254,7 @@ impl PluginHost {
     /// Compiles and links a package that is installed.
     fn load(&self, package: &Package) -> Result<LoadedPlugin, InstallError> {
         let (loaded, code) = self.load_new(package)?;
-        self.keep_code_of(package.digest(), code.as_ref());
+        self.compiler.keep(self.engine.wasmtime(), package.digest(), code.as_ref());
         Ok(loaded)
     }
 
@@ -270,11 +283,6 @@ impl PluginHost {
         Watch { clock: self.settings.clock.clone(), durations: self.settings.recorder.of(&manifest.name) }
     }
 
-    /// Ends a compilation that is going on, and lets none begin.
-    fn stop_compiling(&self) {
-        self.compiler.stop();
-    }
-
     /// Calls a plugin for the first time, on a plugin thread.
     fn try_out(&self, plugin: &Arc<LoadedPlugin>) -> Result<Option<PackContents>, InstallError> {
         let (tried, engine) = (plugin.clone(), self.engine.clone());
@@ -293,8 +301,8 @@ impl PluginHost {
         cancellation: Cancellation,
         task: RuleTask,
     ) -> Result<(), EngineError> {
-        let (stats, name) = (plugin.stats().clone(), plugin.manifest().name.clone());
-        let admission = plugin.breaker().admit().map_err(|aside| {
+        let (stats, name) = (plugin.stats.clone(), plugin.manifest().name.clone());
+        let admission = plugin.breaker.admit().map_err(|aside| {
             stats.record_rejected();
             EngineError::set_aside(&name, aside)
         })?;
@@ -310,7 +318,7 @@ impl PluginHost {
         };
         let job = move || {
             let _admitted = admitted;
-            let Linked::Engine(linked) = plugin.linked() else { return task(Err(EngineError::NoEngine)) };
+            let Linked::Engine(linked) = &plugin.linked else { return task(Err(EngineError::NoEngine)) };
             if let Admission::Trial(trial) = admission
                 && let Err(aside) = rule::tried_again(trial, &plugin, || rule::try_out(&plugin, linked, &engine))
             {
@@ -344,23 +352,11 @@ impl PluginHost {
     pub fn pool_usage(&self) -> PoolUsage {
         self.pool.usage()
     }
+}
 
-    /// Keeps the compiled code of an installed plugin, if it is not kept yet.
-    fn keep_code_of(&self, digest: Digest, code: Option<&MachineCode>) {
-        if let Some(code) = code {
-            self.compiler.keep(self.engine.wasmtime(), digest, code);
-        }
-    }
-
-    /// Forgets the compiled code of all plugins but those with these digests. Only for whoever holds the folders alone.
-    fn keep_code_only_of(&self, digests: &BTreeSet<Digest>) {
-        self.compiler.keep_only(digests);
-    }
-
-    /// Forgets the compiled code of a plugin that is no longer installed.
-    fn forget_code_of(&self, digest: Digest) {
-        self.compiler.forget(digest);
-    }
+fn no_codes(engine: &LoadedPlugin) -> InstallError {
+    let reason = "it is an eligibility engine and brings no codes";
+    InstallError::of(&engine.manifest().name, InstallStep::Content, reason)
 }
 
 impl std::fmt::Debug for PluginHost {

@@ -1,4 +1,4 @@
-//! The set of installed plugins, on disk and in memory.
+//! The set of installed plugins, on disk and in memory, and how a plugin gets into it.
 //!
 //! The folder holds a file `<digest>.wasm` for each plugin, and `installed.json`, which says which of them count.
 //!
@@ -6,59 +6,39 @@
 //! and the list is replaced whole.
 //! **Invariant:** whoever took the current set keeps it: a plugin that is replaced or removed ends with the last call in it.
 //! **Invariant:** a plugin that fails an install leaves the installed one in place.
+//! **Invariant:** a set never changes; whoever took it keeps the plugins that it had.
 
 mod archive;
-mod common;
-mod folder;
-mod offer;
 mod records;
-mod set;
 mod sync;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{fs, io};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
 pub use self::archive::{ArchivedPlugins, LibraryRefill, RefusedPlugin};
-pub use self::common::{CommonPlugins, WantedPlugin};
-pub use self::folder::is_in_use;
-pub(super) use self::folder::{InstalledFile, installed_files};
-use self::folder::{file_of, load_recorded, locked};
-pub use self::offer::{Accept, Downgrade, PluginOffer, Prepared};
-use self::records::{Record, Records};
-pub use self::set::{InstalledPlugin, PluginSet};
-pub use self::sync::{SyncReport, SyncedFile};
+pub(super) use self::records::{InstalledFile, installed_files};
+pub use self::records::{RecordedPlugin, is_in_use};
+use self::records::{Records, file_of, load_recorded, locked};
+pub use self::sync::{CommonPlugins, SyncReport, SyncedFile, WantedPlugin};
 use super::PluginHost;
-use super::eligibility::{EligibilityEngine, EngineError, RuleRequest, RuleTask};
 use super::files::{FolderError, crash_point, private_folder, remove_unfinished, write_whole};
 use super::install::{InstallError, InstallStep};
 use super::package::{Candidate, Digest};
 use super::pool::Priority;
+use super::rule::{EligibilityEngine, EngineError, RuleRequest, RuleTask};
 use super::signature::{Signer, UnsignedPlugins};
+use crate::install::LoadedPlugin;
+use crate::{MachineCode, PackContents};
 use daftar_domain::context::Cancellation;
-use daftar_domain::manifest::{PluginKind, PluginManifest, PluginName, PluginVersion};
+use daftar_domain::manifest::{PluginKind, PluginManifest, PluginName};
 
 const LIST_FILE: &str = "installed.json";
-
-/// What the list of installed plugins says of one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordedPlugin {
-    /// Its version.
-    pub version: PluginVersion,
-    /// What it is for.
-    pub kind: PluginKind,
-    /// Digest of its file.
-    pub digest: Digest,
-    /// Who vouched for it.
-    pub signer: Signer,
-    /// When it was installed.
-    pub installed_at: Timestamp,
-}
 
 /// Why the folder of installed plugins cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -129,7 +109,7 @@ impl PluginLibrary {
     /// Removes the compiled code of plugins that are not installed. Done once those of a folder are: their code may be there already, as after
     /// a restore.
     pub fn forget_unused_code(&self) {
-        self.host.keep_code_only_of(&self.lock().installed.values().map(|record| record.digest).collect());
+        self.host.compiler.keep_only(&self.lock().installed.values().map(|record| record.digest).collect());
     }
 
     /// The plugins installed now. The set never changes; ask again to see changes.
@@ -161,20 +141,12 @@ impl PluginLibrary {
     /// What the list says of an installed plugin, also of one that could not be loaded.
     #[must_use]
     pub fn recorded(&self, name: &PluginName) -> Option<RecordedPlugin> {
-        let records = self.lock();
-        let record = records.installed.get(name)?;
-        Some(RecordedPlugin {
-            version: record.version,
-            kind: record.kind,
-            digest: record.digest,
-            signer: record.signer,
-            installed_at: record.installed_at,
-        })
+        self.lock().installed.get(name).cloned()
     }
 
     /// Ends a compilation that is going on, and lets none begin: the server stops.
     pub fn stop_compiling(&self) {
-        self.host.stop_compiling();
+        self.host.compiler.stop();
     }
 
     /// The plugins removed by hand.
@@ -234,7 +206,7 @@ impl PluginLibrary {
     pub fn commit(&self, mut prepared: Prepared, now: Timestamp) -> Result<InstalledPlugin, InstallError> {
         let code = prepared.code.take();
         let installed = self.record(prepared, now)?;
-        self.host.keep_code_of(installed.loaded().digest(), code.as_ref());
+        self.host.compiler.keep(self.host.engine.wasmtime(), installed.loaded().digest(), code.as_ref());
         Ok(installed)
     }
 
@@ -268,7 +240,7 @@ impl PluginLibrary {
         for (name, record) in &records.installed {
             if self.current().get(name).is_some()
                 && record.signer != Signer::Pinned
-                && let Err(error) = folder::judged(&self.host, &self.folder, name, record)
+                && let Err(error) = records::judged(&self.host, &self.folder, name, record)
             {
                 self.publish(|plugins| drop(plugins.remove(name)));
                 refused.push(error);
@@ -318,7 +290,7 @@ impl PluginLibrary {
     }
 
     /// Removes files that the list does not name: of the plugin that has just gone, and of installs that a crash ended.
-    fn sweep(&self, records: &Records, gone: Option<Record>) {
+    fn sweep(&self, records: &Records, gone: Option<RecordedPlugin>) {
         let kept: Vec<_> = records.installed.values().map(|record| self.path_of(record.digest)).collect();
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
@@ -329,7 +301,7 @@ impl PluginLibrary {
             }
         }
         if let Some(gone) = gone.filter(|gone| !kept.contains(&self.path_of(gone.digest))) {
-            self.host.forget_code_of(gone.digest);
+            self.host.compiler.forget(gone.digest);
         }
     }
 
@@ -375,3 +347,192 @@ impl std::fmt::Debug for PluginLibrary {
         formatter.debug_struct("PluginLibrary").field("folder", &self.folder).finish_non_exhaustive()
     }
 }
+
+/// An installed plugin.
+#[derive(Debug, Clone)]
+pub struct InstalledPlugin {
+    loaded: Arc<LoadedPlugin>,
+    signer: Signer,
+    installed_at: Timestamp,
+}
+
+impl InstalledPlugin {
+    /// The plugin, ready to be called.
+    #[must_use]
+    pub fn loaded(&self) -> &Arc<LoadedPlugin> {
+        &self.loaded
+    }
+
+    /// What it says about itself.
+    #[must_use]
+    pub fn manifest(&self) -> &PluginManifest {
+        self.loaded.manifest()
+    }
+
+    /// Who vouched for it when it was installed.
+    #[must_use]
+    pub fn signer(&self) -> Signer {
+        self.signer
+    }
+
+    /// When it was installed.
+    #[must_use]
+    pub fn installed_at(&self) -> Timestamp {
+        self.installed_at
+    }
+}
+
+/// The plugins installed at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct PluginSet {
+    plugins: BTreeMap<PluginName, InstalledPlugin>,
+    /// The engine that the configuration names, if it names one.
+    wanted_engine: Option<PluginName>,
+}
+
+impl PluginSet {
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &InstalledPlugin> {
+        self.plugins.values()
+    }
+
+    /// The one of that name.
+    #[must_use]
+    pub fn get(&self, name: &PluginName) -> Option<&InstalledPlugin> {
+        self.plugins.get(name)
+    }
+
+    /// The vocabulary packs, by name.
+    pub fn packs(&self) -> impl Iterator<Item = &InstalledPlugin> {
+        self.iter().filter(|plugin| plugin.manifest().kind == PluginKind::VocabularyPack)
+    }
+
+    /// The engine that serves as the only one, and would not beside a plugin of that manifest.
+    fn engine_put_aside_by(&self, manifest: &PluginManifest) -> Option<&PluginName> {
+        let is_unnamed_engine = manifest.kind == PluginKind::EligibilityEngine && self.wanted_engine.is_none();
+        let serving = &self.engine()?.manifest().name;
+        (is_unnamed_engine && *serving != manifest.name).then_some(serving)
+    }
+
+    /// The active eligibility engine: the one that the configuration names, else the only one.
+    #[must_use]
+    pub fn engine(&self) -> Option<&InstalledPlugin> {
+        let mut engines = self.iter().filter(|plugin| plugin.manifest().kind == PluginKind::EligibilityEngine);
+        if let Some(wanted) = &self.wanted_engine {
+            return engines.find(|plugin| plugin.manifest().name == *wanted);
+        }
+        let first = engines.next();
+        if engines.next().is_some() { None } else { first }
+    }
+}
+
+/// Whether an older version than the installed one is installed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Downgrade {
+    /// It is refused.
+    #[default]
+    Refused,
+    /// It is installed.
+    Allowed,
+}
+
+/// A plugin's file as it is handed in.
+#[derive(Debug, Clone)]
+pub struct PluginOffer {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// The line of its `.sig` file, if there is one.
+    pub signature: Option<String>,
+    /// Whether it is installed when nobody vouches for it, whatever the configuration says.
+    pub unsigned: UnsignedPlugins,
+    /// Whether it is installed when it is older than the installed version.
+    pub downgrade: Downgrade,
+}
+
+impl From<Vec<u8>> for PluginOffer {
+    /// A file without a signature.
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes, signature: None, unsigned: UnsignedPlugins::Refused, downgrade: Downgrade::Refused }
+    }
+}
+
+/// A plugin that passed every step and is not installed yet.
+#[derive(Debug)]
+pub struct Prepared {
+    loaded: Arc<LoadedPlugin>,
+    signer: Signer,
+    signature: Option<String>,
+    /// Whether it is unsigned, and was handed in with the permission for that.
+    is_excused: bool,
+    contents: Option<PackContents>,
+    bytes: Vec<u8>,
+    /// Its machine code, where it is to be kept once the plugin is installed.
+    code: Option<MachineCode>,
+}
+
+impl Prepared {
+    /// What it says about itself.
+    #[must_use]
+    pub fn manifest(&self) -> &PluginManifest {
+        self.loaded.manifest()
+    }
+
+    /// Digest of its file.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.loaded.digest()
+    }
+
+    /// Its name, version and digest, as the audit log names it.
+    #[must_use]
+    pub fn reference(&self) -> String {
+        self.loaded.reference()
+    }
+
+    /// Who vouches for it.
+    #[must_use]
+    pub fn signer(&self) -> Signer {
+        self.signer
+    }
+
+    /// What the list of installed plugins records of it.
+    fn record(&self, now: Timestamp) -> RecordedPlugin {
+        let manifest = self.manifest();
+        RecordedPlugin {
+            version: manifest.version,
+            kind: manifest.kind,
+            digest: self.digest(),
+            signer: self.signer,
+            signature: self.signature.clone(),
+            is_excused: self.is_excused,
+            installed_at: now,
+        }
+    }
+
+    /// Its file.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What it brings, if it is a pack: read from it, not yet checked against anything.
+    #[must_use]
+    pub fn contents(&self) -> Option<&PackContents> {
+        self.contents.as_ref()
+    }
+
+    /// Refuses it for being older than what is installed.
+    #[must_use]
+    pub fn refuse_downgrade(&self, reason: impl std::fmt::Display) -> InstallError {
+        InstallError::of(&self.manifest().name, InstallStep::Downgrade, reason)
+    }
+
+    /// Refuses it for what it brings.
+    #[must_use]
+    pub fn refuse(&self, reason: impl std::fmt::Display) -> InstallError {
+        InstallError::of(&self.manifest().name, InstallStep::Content, reason)
+    }
+}
+
+/// Has its say on what a plugin brings before it is installed; the error is the reason for a refusal.
+pub type Accept<'a> = dyn Fn(&Prepared) -> Result<(), String> + 'a;

@@ -44,43 +44,40 @@ pub struct PluginLimits {
     pub concurrent_requests: usize,
 }
 
-impl From<PluginLimits> for PluginLimitsConfig {
-    fn from(limits: PluginLimits) -> Self {
-        Self {
-            memory_bytes: Some(limits.memory_bytes),
-            table_elements: Some(limits.table_elements),
-            core_instances: Some(limits.core_instances),
-            fuel_base: Some(limits.fuel_base),
-            fuel_per_row: Some(limits.fuel_per_row),
-            call_ms: Some(limits.call_ms),
-            input_bytes: Some(limits.input_bytes),
-            output_bytes: Some(limits.output_bytes),
-            host_calls: Some(limits.host_calls),
-            host_call_bytes: Some(limits.host_call_bytes),
-            concurrent_requests: Some(limits.concurrent_requests),
+/// Converts between the limits and their configuration, field by field.
+macro_rules! configured {
+    ($($limit:ident),+ $(,)?) => {
+        impl From<PluginLimits> for PluginLimitsConfig {
+            fn from(limits: PluginLimits) -> Self {
+                Self { $($limit: Some(limits.$limit)),+ }
+            }
         }
-    }
+
+        impl PluginLimits {
+            /// These limits with what the configuration says otherwise. What a manifest wants is shown, never granted by itself.
+            #[must_use]
+            pub fn with(self, config: &PluginLimitsConfig) -> Self {
+                Self { $($limit: config.$limit.unwrap_or(self.$limit)),+ }
+            }
+        }
+    };
 }
 
-impl PluginLimits {
-    /// These limits with what the configuration says otherwise. What a manifest wants is shown, never granted by itself.
-    #[must_use]
-    pub fn with(self, config: &PluginLimitsConfig) -> Self {
-        Self {
-            memory_bytes: config.memory_bytes.unwrap_or(self.memory_bytes),
-            table_elements: config.table_elements.unwrap_or(self.table_elements),
-            core_instances: config.core_instances.unwrap_or(self.core_instances),
-            fuel_base: config.fuel_base.unwrap_or(self.fuel_base),
-            fuel_per_row: config.fuel_per_row.unwrap_or(self.fuel_per_row),
-            call_ms: config.call_ms.unwrap_or(self.call_ms),
-            input_bytes: config.input_bytes.unwrap_or(self.input_bytes),
-            output_bytes: config.output_bytes.unwrap_or(self.output_bytes),
-            host_calls: config.host_calls.unwrap_or(self.host_calls),
-            host_call_bytes: config.host_call_bytes.unwrap_or(self.host_call_bytes),
-            concurrent_requests: config.concurrent_requests.unwrap_or(self.concurrent_requests),
-        }
-    }
+configured![
+    memory_bytes,
+    table_elements,
+    core_instances,
+    fuel_base,
+    fuel_per_row,
+    call_ms,
+    input_bytes,
+    output_bytes,
+    host_calls,
+    host_call_bytes,
+    concurrent_requests,
+];
 
+impl PluginLimits {
     /// The limits of a plugin of that kind, unless the configuration says otherwise.
     #[must_use]
     pub fn for_kind(kind: PluginKind) -> Self {

@@ -6,14 +6,13 @@
 //! **Invariant:** a package that exists is a valid component with a manifest, speaks a version of the interface that this
 //! host speaks, imports nothing that is not granted, and exports what its kind must.
 
-mod digest;
-
 use std::fmt;
+use std::ops::Deref;
 
+use sha2::{Digest as _, Sha256};
 use wasmparser::component_types::ComponentEntityType;
-use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures, types::Types};
-
-pub use self::digest::Digest;
+use wasmparser::types::Types;
+use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures};
 
 use super::fault::excerpt;
 use super::install::{InstallError, InstallStep};
@@ -66,14 +65,9 @@ impl Candidate {
 
     /// The names that it imports and exports, as it says itself; none where its frames cannot be read.
     pub fn surface(&self) -> Option<Surface> {
-        let outline = Outline::of(&self.bytes).ok()?;
+        let surface = Surface::of(&self.bytes).ok()?;
         let shown = |names: &[String]| names.iter().map(|name| excerpt(name)).collect();
-        Some(Surface {
-            imports: shown(&outline.imports),
-            exports: shown(&outline.exports),
-            functions: outline.functions,
-            code_bytes: outline.code_bytes,
-        })
+        Some(Surface { imports: shown(&surface.imports), exports: shown(&surface.exports), ..surface })
     }
 
     /// Checks everything that needs no running.
@@ -81,20 +75,20 @@ impl Candidate {
     /// # Errors
     /// A refusal at `unreadable`, `interface_version`, `imports` or `too_large`.
     pub fn check(self) -> Result<Package, InstallError> {
-        let Self { bytes, manifest, digest } = self;
+        let Self { bytes, manifest, .. } = &self;
         let refuse = |step, reason: &dyn fmt::Display| InstallError::of(&manifest.name, step, reason);
-        let types = Validator::new_with_features(features()).validate_all(&bytes).map_err(|error| {
+        let types = Validator::new_with_features(features()).validate_all(bytes).map_err(|error| {
             refuse(
                 InstallStep::Unreadable,
                 &format_args!("it is damaged or uses what is not allowed: {}", excerpt(&error.to_string())),
             )
         })?;
-        let version = spoken(&manifest)?;
-        let outline = Outline::of(&bytes).map_err(|reason| refuse(InstallStep::Unreadable, &reason))?;
-        check_imports(&outline, &types, &manifest, version)?;
-        check_export(&outline, &types, &manifest, version)?;
-        check_code(&outline, &manifest.name)?;
-        Ok(Package { bytes, manifest, digest, version })
+        let version = spoken(manifest)?;
+        let surface = Surface::of(bytes).map_err(|reason| refuse(InstallStep::Unreadable, &reason))?;
+        check_imports(&surface, &types, manifest, version)?;
+        check_export(&surface, &types, manifest, version)?;
+        check_code(&surface, &manifest.name)?;
+        Ok(Package { candidate: self, version })
     }
 
     /// Takes the file as checked, because this version of the program has checked the very same bytes before. Whoever calls
@@ -103,18 +97,15 @@ impl Candidate {
     /// # Errors
     /// A refusal at `interface_version`.
     pub fn checked_before(self) -> Result<Package, InstallError> {
-        let Self { bytes, manifest, digest } = self;
-        let version = spoken(&manifest)?;
-        Ok(Package { bytes, manifest, digest, version })
+        let version = spoken(&self.manifest)?;
+        Ok(Package { candidate: self, version })
     }
 }
 
 /// A plugin's file that passed every check that needs no running.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Package {
-    bytes: Vec<u8>,
-    manifest: PluginManifest,
-    digest: Digest,
+    candidate: Candidate,
     version: InterfaceVersion,
 }
 
@@ -128,24 +119,9 @@ impl Package {
         Candidate::read(bytes)?.check()
     }
 
-    /// The file.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
     /// The file, without the rest.
     pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
-    }
-
-    /// What it says about itself.
-    pub fn manifest(&self) -> &PluginManifest {
-        &self.manifest
-    }
-
-    /// The digest of the file.
-    pub fn digest(&self) -> Digest {
-        self.digest
+        self.candidate.bytes
     }
 
     /// The version of the interface that it speaks.
@@ -154,8 +130,17 @@ impl Package {
     }
 }
 
-/// What a component shows to its host, and how much code it holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+impl Deref for Package {
+    type Target = Candidate;
+
+    /// The file that was checked.
+    fn deref(&self) -> &Candidate {
+        &self.candidate
+    }
+}
+
+/// What the frames of a component show: the names at its surface, and how much code it holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Surface {
     /// The names that it imports.
     pub imports: Vec<String>,
@@ -220,18 +205,9 @@ fn features() -> WasmFeatures {
         | WasmFeatures::COMPONENT_MODEL
 }
 
-/// What the frames of a component show: the names at its surface, and how much code it holds.
-#[derive(Debug, Default)]
-struct Outline {
-    imports: Vec<String>,
-    exports: Vec<String>,
-    functions: usize,
-    code_bytes: usize,
-}
-
-impl Outline {
+impl Surface {
     fn of(bytes: &[u8]) -> Result<Self, String> {
-        let mut outline = Self::default();
+        let mut surface = Self::default();
         let mut depth = 0usize;
         for payload in Parser::new(0).parse_all(bytes) {
             match payload.map_err(|error| error.to_string())? {
@@ -240,23 +216,23 @@ impl Outline {
                 Payload::End(_) => depth = depth.saturating_sub(1),
                 Payload::ComponentImportSection(section) if depth == 0 => {
                     for import in section {
-                        outline.imports.push(import.map_err(|error| error.to_string())?.name.name.to_owned());
+                        surface.imports.push(import.map_err(|error| error.to_string())?.name.name.to_owned());
                     }
                 }
                 Payload::ComponentExportSection(section) if depth == 0 => {
                     for export in section {
-                        outline.exports.push(export.map_err(|error| error.to_string())?.name.name.to_owned());
+                        surface.exports.push(export.map_err(|error| error.to_string())?.name.name.to_owned());
                     }
                 }
                 Payload::CodeSectionStart { count, size, .. } => {
-                    outline.functions = outline.functions.saturating_add(usize::try_from(count).unwrap_or(usize::MAX));
-                    outline.code_bytes = outline.code_bytes.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
+                    surface.functions = surface.functions.saturating_add(usize::try_from(count).unwrap_or(usize::MAX));
+                    surface.code_bytes = surface.code_bytes.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
                 }
                 // The validator has looked at everything else.
                 _ => {}
             }
         }
-        Ok(outline)
+        Ok(surface)
     }
 }
 
@@ -265,7 +241,7 @@ const NAMES_TOLD_MAX: usize = 20;
 
 /// Lists every import that gives a plugin something to call and is not granted to its kind.
 fn check_imports(
-    outline: &Outline,
+    surface: &Surface,
     types: &Types,
     manifest: &PluginManifest,
     version: InterfaceVersion,
@@ -274,7 +250,7 @@ fn check_imports(
     let is_allowed = |name: &str| {
         granted.contains(&name) || (version.type_imports().contains(&name) && holds_types_only(types, name))
     };
-    let refused: Vec<&str> = outline.imports.iter().map(String::as_str).filter(|name| !is_allowed(name)).collect();
+    let refused: Vec<&str> = surface.imports.iter().map(String::as_str).filter(|name| !is_allowed(name)).collect();
     if refused.is_empty() {
         return Ok(());
     }
@@ -304,7 +280,7 @@ fn holds_types_only(types: &Types, import: &str) -> bool {
 }
 
 fn check_export(
-    outline: &Outline,
+    surface: &Surface,
     types: &Types,
     manifest: &PluginManifest,
     version: InterfaceVersion,
@@ -314,15 +290,15 @@ fn check_export(
     if item.is_some_and(|item| matches!(item.ty, ComponentEntityType::Instance(_))) {
         return Ok(());
     }
-    let exported = outline.exports.iter().map(String::as_str).collect();
-    let exported = if outline.exports.is_empty() { "nothing".to_owned() } else { named(exported) };
+    let exported = surface.exports.iter().map(String::as_str).collect();
+    let exported = if surface.exports.is_empty() { "nothing".to_owned() } else { named(exported) };
     let kind = manifest.kind;
     let reason = format!("a {kind} for interface {} must export `{wanted}`; it exports {exported}", manifest.interface);
     Err(InstallError::of(&manifest.name, InstallStep::InterfaceVersion, reason))
 }
 
-fn check_code(outline: &Outline, plugin: &PluginName) -> Result<(), InstallError> {
-    let Outline { functions, code_bytes, .. } = outline;
+fn check_code(surface: &Surface, plugin: &PluginName) -> Result<(), InstallError> {
+    let Surface { functions, code_bytes, .. } = surface;
     if *code_bytes > CODE_BYTES_MAX {
         let reason = format!("it holds {code_bytes} bytes of code; at most {CODE_BYTES_MAX} are compiled");
         return Err(InstallError::of(plugin, InstallStep::TooLarge, reason));
@@ -332,6 +308,70 @@ fn check_code(outline: &Outline, plugin: &PluginName) -> Result<(), InstallError
         return Err(InstallError::of(plugin, InstallStep::TooLarge, reason));
     }
     Ok(())
+}
+
+/// The SHA-256 of a plugin's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest of these bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// The digest that these 32 bytes are.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The 32 bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// 64 lower-case hexadecimal digits.
+    #[must_use]
+    pub fn to_hex(self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Reads 64 lower-case hexadecimal digits.
+    #[must_use]
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let mut bytes = [0u8; 32];
+        let is_plain = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        if text.len() != 2 * bytes.len() || !is_plain {
+            return None;
+        }
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "sha256:{}", self.to_hex())
+    }
+}
+
+#[cfg(test)]
+mod digest_tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_reads_what_it_writes() {
+        let digest = Digest::of(b"abc");
+        assert_eq!(digest.to_string(), "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(Digest::from_hex(&digest.to_hex()), Some(digest));
+        assert_eq!(Digest::from_hex(&digest.to_hex().to_uppercase()), None);
+        assert_eq!(Digest::from_hex("ba78"), None);
+    }
 }
 
 #[cfg(test)]

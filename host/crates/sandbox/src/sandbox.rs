@@ -6,13 +6,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tracing::Level;
 use tracing::field::Empty;
 use wasmtime::{Engine, Store};
 
 use super::engine::TICK;
 use super::fault::{FaultKind, PluginFault};
 use super::host::HostCalls;
-use super::host::log::{LogLevel, PluginLog};
+use super::host::PluginLog;
 use super::limits::{Limiter, PluginLimits};
 use super::stats::{Counted, PluginStats, Usage};
 use daftar_domain::manifest::PluginName;
@@ -49,7 +50,7 @@ impl HostState {
     ///
     /// # Errors
     /// The call has written more than it may, and is stopped.
-    pub fn write_log(&mut self, level: LogLevel, message: &str) -> wasmtime::Result<()> {
+    pub fn write_log(&mut self, level: Level, message: &str) -> wasmtime::Result<()> {
         self.host_calls.charge(message.len())?;
         if self.is_silent {
             self.log.withhold();

@@ -1,14 +1,15 @@
-//! What a plugin has used, for `plugin list` and the metrics page.
+//! What a plugin has used, for `plugin list` and the metrics page, and the clock and histogram that it is measured with.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::HostClock;
 use super::breaker::{Breaker, BreakerState};
 use super::fault::FaultKind;
+use daftar_domain::context::{Clock, SystemClock};
+use daftar_domain::manifest::PluginName;
 
 /// What one session in the sandbox has used so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,11 +32,11 @@ pub struct LastFault {
 }
 
 /// What a plugin has used since it was loaded.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct PluginUsage {
     /// Calls into the plugin, those with a fault included.
     pub calls: u64,
-    /// Faults by kind; kinds that never occurred are left out.
+    /// Faults by kind, in order; kinds that never occurred are left out.
     pub faults: Vec<(FaultKind, u64)>,
     /// The last of them.
     pub last_fault: Option<LastFault>,
@@ -79,21 +80,8 @@ pub(super) struct PluginStats {
     clock: HostClock,
     /// How long calls take, for the metrics page.
     durations: metrics::Histogram,
-    last_fault: Mutex<Option<LastFault>>,
-    peak_requests: AtomicU64,
-    rejected: AtomicU64,
-    peak_input_bytes: AtomicUsize,
-    peak_output_bytes: AtomicUsize,
-    calls: AtomicU64,
-    faults: [AtomicU64; FaultKind::ALL.len()],
-    instances: AtomicU64,
-    requests: AtomicU64,
-    peak_memory_bytes: AtomicU64,
-    fuel: AtomicU64,
-    peak_fuel: AtomicU64,
-    peak_fuel_millionths: AtomicU64,
-    time_us: AtomicU64,
-    peak_time_us: AtomicU64,
+    /// What is counted here; the log and the breaker count the rest.
+    usage: Mutex<PluginUsage>,
 }
 
 impl Default for PluginStats {
@@ -105,113 +93,78 @@ impl Default for PluginStats {
 impl PluginStats {
     /// Nothing used yet.
     pub fn new(clock: HostClock, durations: metrics::Histogram) -> Self {
-        Self {
-            clock,
-            durations,
-            last_fault: Mutex::new(None),
-            peak_requests: AtomicU64::new(0),
-            rejected: AtomicU64::new(0),
-            peak_input_bytes: AtomicUsize::new(0),
-            peak_output_bytes: AtomicUsize::new(0),
-            calls: AtomicU64::new(0),
-            faults: Default::default(),
-            instances: AtomicU64::new(0),
-            requests: AtomicU64::new(0),
-            peak_memory_bytes: AtomicU64::new(0),
-            fuel: AtomicU64::new(0),
-            peak_fuel: AtomicU64::new(0),
-            peak_fuel_millionths: AtomicU64::new(0),
-            time_us: AtomicU64::new(0),
-            peak_time_us: AtomicU64::new(0),
-        }
+        Self { clock, durations, usage: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PluginUsage> {
+        // Nothing panics while it is held.
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a call that burnt so much of the fuel it was given.
     pub fn record_call(&self, fuel: u64, allowed: u64, time: Duration, memory_bytes: u64) {
-        let millionths = u128::from(fuel).saturating_mul(1_000_000) / u128::from(allowed.max(1));
-        self.peak_fuel_millionths.fetch_max(u64::try_from(millionths).unwrap_or(u64::MAX), Ordering::Relaxed);
-        let time_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        self.calls.fetch_add(1, Ordering::Relaxed);
         self.durations.record(time.as_secs_f64());
-        self.fuel.fetch_add(fuel, Ordering::Relaxed);
-        self.peak_fuel.fetch_max(fuel, Ordering::Relaxed);
-        self.time_us.fetch_add(time_us, Ordering::Relaxed);
-        self.peak_time_us.fetch_max(time_us, Ordering::Relaxed);
-        self.peak_memory_bytes.fetch_max(memory_bytes, Ordering::Relaxed);
+        let mut usage = self.lock();
+        usage.calls += 1;
+        usage.fuel = usage.fuel.saturating_add(fuel);
+        usage.peak_fuel = usage.peak_fuel.max(fuel);
+        usage.peak_fuel_share = usage.peak_fuel_share.max(fuel as f64 / allowed.max(1) as f64);
+        usage.time = usage.time.saturating_add(time);
+        usage.peak_time = usage.peak_time.max(time);
+        usage.peak_memory_bytes = usage.peak_memory_bytes.max(memory_bytes);
     }
 
     /// Counts a fault.
     pub fn record_fault(&self, kind: FaultKind) {
-        for (counted, faults) in FaultKind::ALL.into_iter().zip(&self.faults) {
-            if counted == kind {
-                faults.fetch_add(1, Ordering::Relaxed);
-            }
+        let at = self.clock.now();
+        let mut usage = self.lock();
+        usage.last_fault = Some(LastFault { kind, at });
+        let place = usage.faults.partition_point(|(other, _)| *other < kind);
+        match usage.faults.get_mut(place) {
+            Some((other, count)) if *other == kind => *count += 1,
+            _ => usage.faults.insert(place, (kind, 1)),
         }
-        let last = LastFault { kind, at: self.clock.now() };
-        *self.last_fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
     }
 
     /// Counts a request that was refused.
     pub fn record_rejected(&self) {
-        self.rejected.fetch_add(1, Ordering::Relaxed);
+        self.lock().rejected += 1;
     }
 
     /// Notes how many bytes a call was given.
     pub fn record_input(&self, bytes: usize) {
-        self.peak_input_bytes.fetch_max(bytes, Ordering::Relaxed);
+        let mut usage = self.lock();
+        usage.peak_input_bytes = usage.peak_input_bytes.max(u64::try_from(bytes).unwrap_or(u64::MAX));
     }
 
     /// Notes about how many bytes an answer took.
     pub fn record_output(&self, bytes: usize) {
-        self.peak_output_bytes.fetch_max(bytes, Ordering::Relaxed);
+        let mut usage = self.lock();
+        usage.peak_output_bytes = usage.peak_output_bytes.max(u64::try_from(bytes).unwrap_or(u64::MAX));
     }
 
     /// Counts an instance for as long as the guard lives.
     pub fn count_instance(self: &Arc<Self>) -> Counted {
-        Counted::one_more(self, |stats| &stats.instances)
+        self.lock().instances += 1;
+        Counted { stats: self.clone(), counter: |usage| &mut usage.instances }
     }
 
     /// Counts a request for as long as the guard lives, unless there are `most` already.
     pub fn admit_request(self: &Arc<Self>, most: usize) -> Option<Counted> {
-        let most = u64::try_from(most).unwrap_or(u64::MAX);
-        let counted = Counted::one_more(self, |stats| &stats.requests);
-        // The guard that goes too far takes itself back when it is dropped here.
-        if counted.level > most {
-            self.record_rejected();
+        let mut usage = self.lock();
+        if usage.requests >= u64::try_from(most).unwrap_or(u64::MAX) {
+            usage.rejected += 1;
             return None;
         }
-        self.peak_requests.fetch_max(counted.level, Ordering::Relaxed);
-        Some(counted)
+        usage.requests += 1;
+        usage.peak_requests = usage.peak_requests.max(usage.requests);
+        Some(Counted { stats: self.clone(), counter: |usage| &mut usage.requests })
     }
 
     /// The figures as they are now.
     pub fn snapshot(&self, (log_lines, log_lines_suppressed): (u64, u64), breaker: &Breaker) -> PluginUsage {
-        let bytes = |bytes: &AtomicUsize| u64::try_from(bytes.load(Ordering::Relaxed)).unwrap_or(u64::MAX);
-        let faults = FaultKind::ALL.into_iter().zip(&self.faults);
-        PluginUsage {
-            calls: self.calls.load(Ordering::Relaxed),
-            faults: faults
-                .map(|(kind, count)| (kind, count.load(Ordering::Relaxed)))
-                .filter(|(_, count)| *count > 0)
-                .collect(),
-            last_fault: *self.last_fault.lock().unwrap_or_else(PoisonError::into_inner),
-            peak_requests: self.peak_requests.load(Ordering::Relaxed),
-            rejected: self.rejected.load(Ordering::Relaxed),
-            peak_input_bytes: bytes(&self.peak_input_bytes),
-            peak_output_bytes: bytes(&self.peak_output_bytes),
-            log_lines,
-            log_lines_suppressed,
-            breaker: breaker.state(),
-            set_aside: breaker.opened_in_all(),
-            instances: self.instances.load(Ordering::Relaxed),
-            requests: self.requests.load(Ordering::Relaxed),
-            peak_memory_bytes: self.peak_memory_bytes.load(Ordering::Relaxed),
-            fuel: self.fuel.load(Ordering::Relaxed),
-            peak_fuel: self.peak_fuel.load(Ordering::Relaxed),
-            peak_fuel_share: self.peak_fuel_millionths.load(Ordering::Relaxed) as f64 / 1e6,
-            time: Duration::from_micros(self.time_us.load(Ordering::Relaxed)),
-            peak_time: Duration::from_micros(self.peak_time_us.load(Ordering::Relaxed)),
-        }
+        let (state, set_aside) = (breaker.state(), breaker.opened_in_all());
+        PluginUsage { log_lines, log_lines_suppressed, breaker: state, set_aside, ..self.lock().clone() }
     }
 }
 
@@ -219,22 +172,85 @@ impl PluginStats {
 #[derive(Debug)]
 pub(super) struct Counted {
     stats: Arc<PluginStats>,
-    counter: fn(&PluginStats) -> &AtomicU64,
-    /// The count with this one.
-    level: u64,
-}
-
-impl Counted {
-    fn one_more(stats: &Arc<PluginStats>, counter: fn(&PluginStats) -> &AtomicU64) -> Self {
-        let level = counter(stats).fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        Self { stats: stats.clone(), counter, level }
-    }
+    counter: fn(&mut PluginUsage) -> &mut u64,
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        (self.counter)(&self.stats).fetch_sub(1, Ordering::Relaxed);
+        let mut usage = self.stats.lock();
+        let count = (self.counter)(&mut usage);
+        *count = count.saturating_sub(1);
     }
+}
+
+/// Tells the time to breakers and logs; the machine's clock unless a test sets another.
+#[derive(Clone)]
+pub struct HostClock(Arc<dyn Clock>);
+
+impl HostClock {
+    /// That clock.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self(clock)
+    }
+
+    /// Now.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+}
+
+impl Default for HostClock {
+    fn default() -> Self {
+        Self(Arc::new(SystemClock))
+    }
+}
+
+impl fmt::Debug for HostClock {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("HostClock").field(&self.now()).finish()
+    }
+}
+
+/// Gives each plugin something to record how long its calls take, in seconds.
+#[derive(Clone)]
+pub struct CallRecorder(Arc<CallHistogram>);
+
+/// The histogram of a plugin's calls.
+type CallHistogram = dyn Fn(&PluginName) -> metrics::Histogram + Send + Sync;
+
+impl CallRecorder {
+    /// What `histogram` gives for a plugin's name.
+    #[must_use]
+    pub fn new(histogram: impl Fn(&PluginName) -> metrics::Histogram + Send + Sync + 'static) -> Self {
+        Self(Arc::new(histogram))
+    }
+
+    /// Takes how long the calls of that plugin take.
+    pub(super) fn of(&self, plugin: &PluginName) -> metrics::Histogram {
+        (self.0)(plugin)
+    }
+}
+
+impl Default for CallRecorder {
+    fn default() -> Self {
+        Self::new(|_| metrics::Histogram::noop())
+    }
+}
+
+impl fmt::Debug for CallRecorder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("CallRecorder")
+    }
+}
+
+/// What a plugin is watched with.
+pub(super) struct Watch {
+    /// Tells the time.
+    pub clock: HostClock,
+    /// Takes how long its calls take.
+    pub durations: metrics::Histogram,
 }
 
 #[cfg(test)]

@@ -2,22 +2,27 @@
 //!
 //! Changes are audited in the same write as the change. What changes nothing is collected until the request's answer is known
 //! (`context/trail.rs`) and then handed to the store, which packs such lines together and brings them to disk shortly after,
-//! without making the reader wait for it. Refusals of unknown callers are counted together (`tally`), so that nobody can fill
+//! without making the reader wait for it. Refusals of unknown callers are counted together (`Tally`), so that nobody can fill
 //! the disk with them.
+//!
+//! **Invariant:** whatever comes from outside, these refusals make at most `2 * (KEYS_MAX + 1)` lines a minute: the first of
+//! each kind is written at once, its repetitions as one line with their count when the minute is over, and beyond
+//! [`KEYS_MAX`] kinds all are one line. Counts that wait are lost in a crash, the first line of each kind is not.
 
-pub mod keeper;
-mod tally;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use std::sync::Arc;
+use jiff::{SignedDuration, Timestamp};
 
-use jiff::Timestamp;
-
-use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
+use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
+use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome, REMOVAL_NOTE};
 use daftar_domain::context::OpContext;
+use daftar_domain::context::trail::Trail;
 use daftar_domain::error::AppError;
+use daftar_store::audit_log::AuditRemoval;
 use daftar_store::{Store, StoreError, Write};
-
-use self::tally::Tally;
 
 /// The most targets that one line names: what names more becomes several lines, so that none is left out.
 const TARGETS_MAX: usize = 1_000;
@@ -46,6 +51,36 @@ impl AuditLog {
             Ok(()) => Ok(()),
             Err(entry) => self.record_now(vec![*entry]).await,
         }
+    }
+
+    /// Writes down that something was read, or that reading it was refused.
+    ///
+    /// # Errors
+    /// As [`Self::record`].
+    pub async fn record_read<T>(
+        &self,
+        ctx: &OpContext,
+        read: &Result<T, AppError>,
+        targets: Vec<String>,
+        note: Option<&str>,
+    ) -> Result<(), AppError> {
+        let outcome = if read.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
+        let entry = entry(ctx, AuditAction::Read, outcome, targets);
+        self.record(ctx, AuditEntry { note: note.map(str::to_owned), ..entry }).await
+    }
+
+    /// Writes down a search that found these records.
+    ///
+    /// # Errors
+    /// As [`Self::record`].
+    pub async fn record_search(
+        &self,
+        ctx: &OpContext,
+        found: Vec<String>,
+        note: impl Into<String>,
+    ) -> Result<(), AppError> {
+        let entry = entry(ctx, AuditAction::Search, AuditOutcome::Allowed, found);
+        self.record(ctx, entry.with_note(note)).await
     }
 
     /// Writes lines down at once: of what must not begin before, and of a request that ends.
@@ -80,6 +115,63 @@ impl AuditLog {
             if is_counted(&entry) { lines.extend(self.refusals.add(entry)) } else { lines.push(entry) }
         }
         self.record_now(lines).await
+    }
+
+    /// Looks through the lines before a place, newest first, for `lines_max` at most. That it was asked, and for whom, is
+    /// written down.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn query(
+        &self,
+        ctx: &OpContext,
+        query: AuditQuery,
+        before: AuditPosition,
+        lines_max: usize,
+    ) -> Result<AuditPage, AppError> {
+        let asked = asked(&query);
+        let targets = query.target.iter().cloned().collect();
+        let bounds = AuditBounds { lines_max, examined_max: EXAMINED_MAX };
+        let page = self.store.audit_page(query, before, bounds).await?;
+        let entry = entry(ctx, AuditAction::Audit, AuditOutcome::Allowed, targets);
+        self.record(ctx, entry.with_note(format!("{asked}; {} lines were shown", page.entries.len()))).await?;
+        Ok(page)
+    }
+
+    /// Looks through the lines before a place, as [`Self::query`], for what the server has to know itself.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn look(
+        &self,
+        query: AuditQuery,
+        before: AuditPosition,
+        lines_max: usize,
+    ) -> Result<AuditPage, AppError> {
+        let bounds = AuditBounds { lines_max, examined_max: EXAMINED_MAX };
+        Ok(self.store.audit_page(query, before, bounds).await?)
+    }
+
+    /// Removes lines of more than so many days ago; says how many. What is on disk together goes together, once all of it is
+    /// old enough.
+    ///
+    /// # Errors
+    /// When the store fails. What was removed before is told of.
+    pub async fn remove_old(&self, now: Timestamp, retention_days: u32, request_id: &str) -> Result<u64, AppError> {
+        let kept = SignedDuration::from_hours(24_i64.saturating_mul(i64::from(retention_days)));
+        let Ok(before) = now.checked_sub(kept) else { return Ok(0) };
+        let ctx = OpContext::unbound(Actor::System, request_id.into(), now, Trail::default());
+        let line = entry(&ctx, AuditAction::Audit, AuditOutcome::Allowed, Vec::new());
+        let note = format!("{REMOVAL_NOTE} {before}, as `[audit] retention_days` is {retention_days}");
+        let line = AuditEntry { count: 0, ..line.with_note(note) };
+        let mut told = None;
+        let removal = |told| AuditRemoval { before, line: line.clone(), told };
+        while let Some(removed) = self.store.remove_audit(removal(told)).await? {
+            told = Some(removed);
+            // Requests go first.
+            tokio::task::yield_now().await;
+        }
+        Ok(told.map_or(0, |told| told.lines))
     }
 
     /// Writes down the counts of refusals whose minute is over.
@@ -172,6 +264,269 @@ fn status_at_once(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome) -
         | AuditAction::Audit => false,
     };
     if is_change && outcome == AuditOutcome::Allowed { ctx.trail.success_status() } else { None }
+}
+
+/// How long alike refusals are counted together.
+const WINDOW: SignedDuration = SignedDuration::from_secs(60);
+/// How many kinds of refusals are told apart in that time. With lines of some 100 bytes the log grows by no more than about
+/// 10 MB a day.
+const KEYS_MAX: usize = 32;
+
+/// What makes refusals alike.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Kind {
+    actor: Actor,
+    address: Option<IpAddr>,
+    operation: Option<Arc<str>>,
+    action: AuditAction,
+    status: Option<u16>,
+    reason: Option<String>,
+    targets: Vec<String>,
+}
+
+/// Refusals of the present minute.
+#[derive(Debug, Default)]
+struct Tally(Mutex<Minute>);
+
+#[derive(Debug, Default)]
+struct Minute {
+    since: Option<Timestamp>,
+    /// Each with the latest of its kind and how often it came after the first.
+    kinds: HashMap<Kind, (AuditEntry, u64)>,
+    /// The latest of those that are not told apart, and their number.
+    others: Option<(AuditEntry, u64)>,
+}
+
+impl Tally {
+    /// Takes a refusal; gives the lines to write now.
+    fn add(&self, entry: AuditEntry) -> Vec<AuditEntry> {
+        let mut minute = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = minute.end_if_over(entry.at);
+        minute.since.get_or_insert(entry.at);
+        let has_room = minute.kinds.len() < KEYS_MAX;
+        match minute.kinds.entry(kind_of(&entry)) {
+            Entry::Occupied(mut counted) => {
+                let (latest, again) = counted.get_mut();
+                *again = again.saturating_add(1);
+                *latest = entry;
+            }
+            Entry::Vacant(free) if has_room => {
+                free.insert((entry.clone(), 0));
+                lines.push(entry);
+            }
+            Entry::Vacant(_) => {
+                let before = minute.others.take().map_or(0, |(_, count)| count);
+                minute.others = Some((entry, before.saturating_add(1)));
+            }
+        }
+        lines
+    }
+
+    /// The counts of a minute that is over at that instant.
+    fn over(&self, now: Timestamp) -> Vec<AuditEntry> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).end_if_over(now)
+    }
+
+    /// All counts that wait: the server stops.
+    fn all(&self) -> Vec<AuditEntry> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).end()
+    }
+}
+
+impl Minute {
+    fn end_if_over(&mut self, now: Timestamp) -> Vec<AuditEntry> {
+        // A clock that was set back ends it too.
+        let is_over = self.since.is_some_and(|since| now < since || now.duration_since(since) >= WINDOW);
+        if is_over { self.end() } else { Vec::new() }
+    }
+
+    fn end(&mut self) -> Vec<AuditEntry> {
+        let Self { since, kinds, others } = std::mem::take(self);
+        let since = since.map(|since| since.to_string()).unwrap_or_default();
+        let repeated = kinds.into_values().filter(|(_, again)| *again > 0);
+        let mut lines: Vec<AuditEntry> = repeated
+            .map(|(latest, again)| {
+                AuditEntry { count: again, ..latest }.with_note(format!("as often again since {since}"))
+            })
+            .collect();
+        lines.sort_by_key(|line| line.at);
+        lines.extend(others.map(|(latest, count)| {
+            // Of various callers, and of nothing else that the latest one would be blamed for.
+            let (actor, action, status) = (Actor::Unknown, AuditAction::Authenticate, None);
+            let request_id = String::new();
+            let nothing = AuditEntry { address: None, operation: None, request_id, targets: Vec::new(), ..latest };
+            let line = AuditEntry { count, actor, action, status, ..nothing };
+            line.with_reason("various").with_note(format!("more kinds than are told apart in a minute, since {since}"))
+        }));
+        lines
+    }
+}
+
+fn kind_of(entry: &AuditEntry) -> Kind {
+    Kind {
+        actor: entry.actor.clone(),
+        address: entry.address,
+        operation: entry.operation.clone(),
+        action: entry.action,
+        status: entry.status,
+        reason: entry.reason.clone(),
+        targets: entry.targets.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tally_tests {
+    use super::*;
+    use daftar_domain::audit::AuditOutcome;
+    use daftar_domain::client::ClientId;
+
+    fn refusal(address: u8, second: i64) -> AuditEntry {
+        let start: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
+        AuditEntry {
+            at: start + SignedDuration::from_secs(second),
+            actor: Actor::Unknown,
+            address: Some(IpAddr::from([203, 0, 113, address])),
+            request_id: second.to_string(),
+            operation: Some("GET /api/v2/Individual".into()),
+            action: AuditAction::Authenticate,
+            outcome: AuditOutcome::Refused,
+            status: Some(401),
+            targets: Vec::new(),
+            fields: Arc::default(),
+            consents: Vec::new(),
+            reason: Some("the token is malformed".to_owned()),
+            note: None,
+            count: 1,
+        }
+    }
+
+    fn counts(lines: &[AuditEntry]) -> Vec<u64> {
+        lines.iter().map(|line| line.count).collect()
+    }
+
+    #[test]
+    fn the_first_is_told_at_once_and_the_rest_with_their_count() {
+        let tally = Tally::default();
+        assert_eq!(tally.add(refusal(1, 0)), [refusal(1, 0)]);
+        for second in 1..60 {
+            assert_eq!(tally.add(refusal(1, second)), []);
+        }
+        assert_eq!(tally.add(refusal(2, 59)), [refusal(2, 59)], "from elsewhere");
+        assert_eq!(tally.over(refusal(1, 59).at), []);
+        let lines = tally.over(refusal(1, 60).at);
+        assert_eq!(counts(&lines), [59]);
+        assert_eq!(lines[0].note.as_deref(), Some("as often again since 2026-03-01T12:00:00Z"));
+        assert_eq!(tally.over(refusal(1, 600).at), []);
+        assert_eq!(tally.all(), []);
+    }
+
+    #[test]
+    fn more_kinds_than_are_told_apart_are_one_line() {
+        let tally = Tally::default();
+        let told = (0..=255).map(|address| tally.add(refusal(address, 0)).len()).sum::<usize>();
+        assert_eq!(told, KEYS_MAX);
+        let lines = tally.all();
+        assert_eq!(counts(&lines), [256 - KEYS_MAX as u64]);
+        assert_eq!((lines[0].address, lines[0].reason.as_deref()), (None, Some("various")));
+        for round in 1..1_000 {
+            let lines = (0..=255).map(|address| tally.add(refusal(address, 60 * round)).len()).sum::<usize>();
+            assert!(lines <= 2 * (KEYS_MAX + 1), "{lines}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_told_apart_is_nobodys() {
+        let tally = Tally::default();
+        let of_client = |number: usize| AuditEntry {
+            actor: Actor::Client(ClientId::parse(&format!("client-{number}")).unwrap()),
+            action: AuditAction::Search,
+            status: Some(429),
+            ..refusal(1, 0)
+        };
+        for number in 0..KEYS_MAX + 2 {
+            tally.add(of_client(number));
+        }
+        let lines = tally.all();
+        assert_eq!(counts(&lines), [2]);
+        let AuditEntry { actor, action, status, request_id, .. } = &lines[0];
+        assert_eq!((actor, *action, *status), (&Actor::Unknown, AuditAction::Authenticate, None));
+        assert_eq!(request_id, "");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_begins_anew() {
+        let tally = Tally::default();
+        tally.add(refusal(1, 100));
+        tally.add(refusal(1, 100));
+        assert_eq!(counts(&tally.add(refusal(1, 0))), [1, 1], "the repetition, and a first one");
+    }
+}
+
+/// About how many lines one look goes through: some tenths of a second.
+const EXAMINED_MAX: usize = 200_000;
+
+/// Which conditions a query has, never their values: they may be of a person, and whoever was looked for is a target.
+fn asked(query: &AuditQuery) -> String {
+    let named = [
+        ("from", query.from.is_some()),
+        ("to", query.to.is_some()),
+        ("actor", query.actor.is_some()),
+        ("action", !query.actions.is_empty()),
+        ("outcome", query.outcome.is_some()),
+        ("record", query.target.is_some()),
+        ("request_id", query.request_id.is_some()),
+        ("text", query.text.is_some()),
+    ];
+    let names: Vec<&str> = named.iter().filter(|(_, is_named)| *is_named).map(|(name, _)| *name).collect();
+    format!("looked through by {}", if names.is_empty() { "nothing".to_owned() } else { names.join(", ") })
+}
+
+#[cfg(test)]
+mod keeper_tests {
+    use super::*;
+    use daftar_domain::context::{Clock, FakeClock};
+    use daftar_store::Write;
+    use daftar_store_sled::SledStore;
+
+    fn keeper() -> (AuditLog, Arc<SledStore>) {
+        let store = Arc::new(SledStore::temporary());
+        (AuditLog::new(store.clone()), store)
+    }
+
+    fn line(at: Timestamp) -> AuditEntry {
+        AuditEntry { at, ..daftar_store::record::samples::audit_entries().remove(0) }
+    }
+
+    #[tokio::test]
+    async fn what_is_older_than_the_setting_goes_and_a_line_says_how_much() {
+        let (keeper, store) = keeper();
+        let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
+        let first = clock.now();
+        for _ in 0..500 {
+            // A write of its own: each line is a stored value, and removed by itself.
+            let (at, audit) = (clock.now(), vec![line(clock.now())]);
+            let write = Write { at, source: None, operations: Vec::new(), audit, rests_on: Vec::new() };
+            store.commit(write).await.unwrap();
+            clock.advance(SignedDuration::from_hours(1));
+        }
+        clock.set(first + SignedDuration::from_hours(24 * 10));
+        assert_eq!(keeper.remove_old(clock.now(), 10, "r").await.unwrap(), 0, "exactly as old as allowed");
+        clock.advance(SignedDuration::from_hours(300));
+        assert_eq!(keeper.remove_old(clock.now(), 10, "r").await.unwrap(), 300);
+        let left = store.audit(usize::MAX).await.unwrap();
+        assert_eq!(left.len(), 201);
+        assert_eq!((left[0].count, left[0].actor.clone(), left[0].action), (300, Actor::System, AuditAction::Audit));
+        let note = "removed lines older than 2026-03-14T00:00:00Z, as `[audit] retention_days` is 10";
+        assert_eq!(left[0].note.as_deref(), Some(note));
+        assert_eq!(keeper.remove_old(clock.now(), 10, "r").await.unwrap(), 0, "and nothing the second time");
+    }
+
+    #[tokio::test]
+    async fn more_days_than_the_calendar_has_remove_nothing() {
+        let (keeper, store) = keeper();
+        store.append_audit(vec![line(Timestamp::UNIX_EPOCH)]).await.unwrap();
+        assert_eq!(keeper.remove_old(Timestamp::UNIX_EPOCH, u32::MAX, "r").await.unwrap(), 0);
+    }
 }
 
 #[cfg(test)]

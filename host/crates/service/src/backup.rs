@@ -7,22 +7,19 @@
 //! only when these are taken.
 //!
 //! **Invariant:** a backup is made for one reader at a time, and whoever stops reading ends it.
+//!
+//! **Invariant:** the end is told only when everything was read and nothing is wrong with it.
 
-mod archive;
 mod examine;
 mod format;
 mod item;
-mod problem;
 mod reader;
 mod restore;
 mod signature;
-#[cfg(test)]
-mod tests;
-mod writer;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, BufReader, Read, Seek};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,10 +29,8 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 
-pub use self::archive::BackupFile;
 pub use self::format::{Chain, FORMAT, Head};
 pub use self::item::Item;
-pub use self::problem::BackupProblem;
 pub use self::reader::extent_of;
 pub use self::restore::{Contents, Depth, ReadAhead, head_of, inspect};
 pub use self::signature::{Authenticity, BackupSignature, BackupTrust};
@@ -45,12 +40,183 @@ use super::plugin::PluginAdministration;
 use daftar_auth::key_folder;
 use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::calendar::format_instant;
+use daftar_domain::change::Sequence;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
+use daftar_domain::plugin_key::PluginKeyId;
+use daftar_domain::record::RecordKind;
 use daftar_sandbox::ArchivedPlugins;
-use daftar_store::StoreError;
-use daftar_store::archive::{Archive, Kept, Mark, Snapshot};
+use daftar_store::archive::{Archive, Entry, Kept, Mark, Snapshot};
+use daftar_store::change_log::RegisterId;
+use daftar_store::{BEFORE_FIRST_RELEASE, StoreError};
+
+/// Why a backup cannot be read, or not be trusted.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupProblem {
+    /// It is something else.
+    #[error("this is no backup of daftar's: its first line does not begin with `daftar-backup-file`")]
+    Foreign,
+    /// A daftar from before the first release made it.
+    #[error("the backup {BEFORE_FIRST_RELEASE}")]
+    BeforeFirstRelease,
+    /// A newer daftar made it.
+    #[error(
+        "the backup is of format {found}, and this daftar reads formats up to {FORMAT}: use the daftar that made it, or a newer one"
+    )]
+    Newer {
+        /// Its format.
+        found: u64,
+    },
+    /// Its first line says nothing that can be understood.
+    #[error("the first line of the backup is damaged: {0}; use another backup")]
+    Head(String),
+    /// It ends too early.
+    #[error(
+        "the backup ends after {bytes} bytes, and its end is missing: it was cut off, or making it was broken off; use another backup"
+    )]
+    CutOff {
+        /// How much there is.
+        bytes: u64,
+    },
+    /// It was changed.
+    #[error("block {block} of the backup, {at} bytes after its beginning, is damaged: {reason}; use another backup")]
+    Damaged {
+        /// Which block, counted from 1.
+        block: u64,
+        /// Where it begins.
+        at: u64,
+        /// What shows it.
+        reason: String,
+    },
+    /// Something stands after the end.
+    #[error("the backup goes on after its end: something was added to the file; use another backup")]
+    Longer,
+    /// What stands after the end begins like a signature and is none.
+    #[error("the signature of the backup cannot be read: {0}; use another backup")]
+    Signature(&'static str),
+    /// It has no signature, and one is asked for.
+    #[error(
+        "the backup is not signed, and one that a trusted key signed is asked for; `daftar backup --sign KEY` signs one"
+    )]
+    Unsigned,
+    /// A trusted key did not sign this.
+    #[error(
+        "the signature by the key {key} is not of this backup: the file was changed after it was signed, or the signature was; use another backup"
+    )]
+    SignatureMismatch {
+        /// The trusted key whose signature it claims to be.
+        key: PluginKeyId,
+    },
+    /// A key signed it that is not trusted for backups.
+    #[error(
+        "the backup is signed by the key {key}, which is not trusted for backups ({trusted} are); add it to `[plugins] trusted_keys` if you trust its owner"
+    )]
+    UnknownKey {
+        /// The key, as the signature names it.
+        key: PluginKeyId,
+        /// The ids of those that are.
+        trusted: String,
+    },
+    /// The file is another one than was verified.
+    #[error("the backup was changed while it was read: it is not the one whose signature was verified")]
+    Replaced,
+    /// What it holds does not fit together, or cannot be read.
+    #[error("block {block} of the backup holds what cannot be restored: {reason}")]
+    Content {
+        /// Which block, counted from 1.
+        block: u64,
+        /// What.
+        reason: String,
+    },
+    /// It does not hold what it says it holds.
+    #[error("the backup says that it holds {told} {name}, and holds {found}; use another backup")]
+    Count {
+        /// Of what.
+        name: String,
+        /// What it says.
+        told: u64,
+        /// What there is.
+        found: u64,
+    },
+    /// It cannot be read.
+    #[error("the backup cannot be read: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl BackupProblem {
+    /// What a stored value that cannot be read says.
+    fn content(block: u64, error: &StoreError) -> Self {
+        Self::Content { block, reason: error.to_string() }
+    }
+}
+
+/// A backup in a file.
+#[derive(Debug, Clone)]
+pub struct BackupFile(pub PathBuf);
+
+impl BackupFile {
+    /// What the store kept. Everything was read, and it was sound, where the snapshot comes to its end.
+    ///
+    /// # Errors
+    /// When it cannot be read. What is wrong with it stays to be asked for: [`BackupProblem`] is the cause.
+    pub async fn snapshot(&self) -> Result<Snapshot, StoreError> {
+        let path = self.0.clone();
+        let begun = tokio::task::spawn_blocking(move || begin(path)).await;
+        let begun = begun.unwrap_or_else(|error| Err(BackupProblem::Io(error.into())));
+        let (mark, reading) = begun.map_err(wrong)?;
+        Ok(Snapshot::new(mark, Some(reading), |reading| async move {
+            let Some(reading) = reading else { return Ok((None, Vec::new())) };
+            let read = tokio::task::spawn_blocking(move || next(reading)).await;
+            let read = read.unwrap_or_else(|error| Err(BackupProblem::Io(error.into())));
+            Ok(read.map_err(wrong)?.map_or((None, Vec::new()), |(reading, entries)| (Some(reading), entries)))
+        }))
+    }
+}
+
+fn begin(path: PathBuf) -> Result<(Mark, ReadAhead), BackupProblem> {
+    let mut file = File::open(path)?;
+    let mark = mark_of(&head_of(&mut file)?)?;
+    file.rewind()?;
+    Ok((mark, ReadAhead::start(BufReader::new(file), |_, _| ())?))
+}
+
+fn mark_of(head: &Head) -> Result<Mark, BackupProblem> {
+    let register = RegisterId::parse(&head.register);
+    let register = register.ok_or_else(|| BackupProblem::Head("the id of its register is none".to_owned()))?;
+    let count = |kind| head.records.get(Kept::of_kind(kind).name()).copied().unwrap_or_default();
+    let records = RecordKind::ALL.map(|kind| (kind, count(kind)));
+    Ok(Mark { register, sequence: Sequence(head.sequence), records })
+}
+
+/// The problem is the cause of the error.
+fn wrong(problem: BackupProblem) -> StoreError {
+    StoreError::Failed(problem.into())
+}
+
+/// The next things that a store kept; none at the end of a backup with which nothing is wrong.
+fn next(reading: ReadAhead) -> Result<Option<(ReadAhead, Vec<Entry>)>, BackupProblem> {
+    loop {
+        let Some((items, _)) = reading.next() else {
+            reading.finish()?;
+            return Ok(None);
+        };
+        let mut entries = Vec::with_capacity(items.len());
+        for item in items {
+            match item {
+                Item::Kept(entry) => entries.push(entry),
+                Item::Key { .. } | Item::PluginList { .. } | Item::PluginPart { .. } => {}
+            }
+        }
+        if !entries.is_empty() {
+            return Ok(Some((reading, entries)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
+mod writer;
 
 /// How many blocks wait for whoever reads.
 const BLOCKS_WAITING: usize = 2;

@@ -1,35 +1,36 @@
 //! Bodies of people as they were sent, kept for the next who asks for the same.
 //!
 //! A body is kept under everything that decides what it says beside the records: the identifier that was asked for, the fields that may
-//! be shown, the languages, and the digest of the vocabularies and of the declared extension fields. Which records it says something of, it rests on (`stamps`).
+//! be shown, the languages, and the digest of the vocabularies and of the declared extension fields. Which records it says something of, it rests on (`Stamps`).
 //!
 //! **Invariant:** what is found here is what would be made now: once a write is acknowledged, nothing is found any more that was made
 //! of what it changed. Who may ask is decided before on every call, and the call is audited as any other.
 //!
 //! **Invariant:** nothing is kept for clients whose legal basis is consent, whose view of a record changes with the day.
+//!
+//! **Invariant:** whatever changes has another stamp afterwards. That something has another stamp does not mean that it changed: what
+//! shares its place may have.
 
-mod stamps;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
-use std::hash::RandomState;
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 
-use self::stamps::{Seen, Stamps};
-use super::individual::IndividualView;
-use super::registry::Registry;
-use super::visibility;
-use daftar_domain::change::Change;
+use crate::individual::IndividualView;
+use crate::registry::Registry;
+use crate::visibility;
+use daftar_domain::change::{Change, ChangedRecord};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::FieldUse;
 use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::IdentifierKey;
-use daftar_domain::record::{RecordKind, VersionId};
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::scope::{Action, Resource};
 use daftar_vocabulary::{ContentDigest, LanguagePreference};
 
@@ -211,5 +212,91 @@ impl Bodies {
             entries: bodies.len(),
             bytes: bodies.weight(),
         })
+    }
+}
+
+/// How many places there are: a mebibyte.
+const PLACES: usize = 1 << 18;
+
+/// A place with the stamp that it had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    place: u32,
+    stamp: u32,
+}
+
+/// How often what a body rests on was changed: a table of fixed size, in which many records share a place.
+struct Stamps {
+    hasher: RandomState,
+    /// How many changes there were in all.
+    changes: AtomicU64,
+    places: Box<[AtomicU32]>,
+}
+
+impl Stamps {
+    fn new() -> Self {
+        let places = (0..PLACES).map(|_| AtomicU32::new(0)).collect();
+        Self { hasher: RandomState::new(), changes: AtomicU64::new(0), places }
+    }
+
+    /// How many changes there were.
+    fn changes(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
+    /// The stamp of a record.
+    fn of_record(&self, kind: RecordKind, id: RecordId) -> Seen {
+        self.seen((kind, id))
+    }
+
+    /// The stamp of whom an identifier addresses.
+    fn of_identifier(&self, key: &IdentifierKey) -> Seen {
+        self.seen(key)
+    }
+
+    /// Whether all have the stamps that they had.
+    fn are_unchanged(&self, seen: &[Seen]) -> bool {
+        seen.iter().all(|seen| self.place(seen.place).is_some_and(|place| place.load(Ordering::SeqCst) == seen.stamp))
+    }
+
+    /// Gives new stamps to what changed, and to whom it says something of.
+    fn change(&self, changes: &[Change]) {
+        for change in changes {
+            match &change.record {
+                ChangedRecord::Individual(person) => {
+                    self.changes.fetch_add(1, Ordering::SeqCst);
+                    self.stamp((RecordKind::Individual, person.id));
+                    // Who else was addressed by one of them, until it was given to this one.
+                    person.details.identifiers.iter().for_each(|identifier| self.stamp(&identifier.key));
+                }
+                ChangedRecord::Group(group) => {
+                    self.changes.fetch_add(1, Ordering::SeqCst);
+                    self.stamp((RecordKind::Group, group.id));
+                    // Whoever is a member now may not have been; whoever was rests on the group already.
+                    group.details.members().for_each(|member| self.stamp((RecordKind::Individual, member.individual)));
+                }
+                ChangedRecord::Program(_) | ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => {}
+            }
+        }
+    }
+
+    fn stamp(&self, of: impl Hash) {
+        if let Some(place) = self.place(self.place_of(of)) {
+            place.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn seen(&self, of: impl Hash) -> Seen {
+        let place = self.place_of(of);
+        Seen { place, stamp: self.place(place).map_or(0, |place| place.load(Ordering::SeqCst)) }
+    }
+
+    fn place_of(&self, of: impl Hash) -> u32 {
+        // Below the number of places, which fits.
+        u32::try_from(self.hasher.hash_one(of) % PLACES as u64).unwrap_or_default()
+    }
+
+    fn place(&self, place: u32) -> Option<&AtomicU32> {
+        self.places.get(place as usize)
     }
 }

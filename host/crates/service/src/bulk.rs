@@ -1,37 +1,45 @@
 //! Many records at once, as the administrator brings them: each line by the use case of a single call.
 //!
 //! **Invariant:** a line is written whole or not at all, with a line of the audit log that names the import and the number of the
-//! line. What an import has done is therefore known after any crash: the audit log says it (`earlier`).
+//! line. What an import has done is therefore known after any crash: the audit log says it ([`written_before`]).
 //!
 //! **Invariant:** lines of one kind are written in their order, and a line that refers to a record of an earlier line is written
-//! after it (`window`). What becomes of a line does not depend on how fast others are written.
+//! after it (`run`). What becomes of a line does not depend on how fast others are written.
+//!
+//! **Invariant:** an import that waits for its next part keeps its turn for [`KEPT_FOR`]: parts of two imports never mix.
 
-pub mod desk;
-pub mod earlier;
 pub mod export;
-mod names;
-mod prepare;
 pub mod run;
-mod window;
 mod write;
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::consent::ConsentDraft;
-use super::group::GroupDraft;
-use super::individual::IndividualDraft;
-use super::program_membership::MembershipDraft;
-use super::registry::Registry;
-use daftar_domain::context::OpContext;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::audit::AuditLog;
+use crate::consent::ConsentDraft;
+use crate::edit;
+use crate::group::GroupDraft;
+use crate::individual::IndividualDraft;
+use crate::program_membership::MembershipDraft;
+use crate::registry::Registry;
+use daftar_domain::audit::query::{AuditPosition, AuditQuery};
+use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::context::trail::{Trail, TrailOf};
+use daftar_domain::context::{Clock, OpContext};
 use daftar_domain::error::AppError;
-use daftar_domain::identifier::Identifier;
+use daftar_domain::error_code::ErrorCode;
+use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::program::ProgramDetails;
+use daftar_domain::program_membership::{BENEFICIARY, PROGRAM};
 use daftar_domain::record::{RecordKind, VersionCondition};
+use daftar_domain::value::Reference;
 use daftar_sandbox::EligibilityEngine;
-
-pub use self::prepare::{PreparedLine, Preparer};
+use daftar_store::overlay::Overlay;
+use daftar_store::{Store, Write};
 
 /// What becomes of a line whose record is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,34 +203,340 @@ impl Importer {
     }
 }
 
-/// Whether an error is no fault of the line: the import stops then, and goes on later.
+/// Whether an error is no fault of the line, but the server's: the import stops then, and continues later.
 #[must_use]
 pub fn is_no_fault_of_the_line(error: &AppError) -> bool {
-    match error {
-        AppError::NoEngine
-        | AppError::VocabularyUnavailable(_)
-        | AppError::PluginSetAside { .. }
-        | AppError::Busy
-        | AppError::Unavailable(_)
-        | AppError::Internal(_) => true,
-        AppError::Malformed(_)
-        | AppError::InvalidCursor(_)
-        | AppError::Invalid(_)
-        | AppError::InvalidValue(..)
-        | AppError::NotFound(_)
-        | AppError::NotThere(_)
-        | AppError::Ambiguous
-        | AppError::IdentifierInUse { .. }
-        | AppError::VersionMismatch { .. }
-        | AppError::MissingScope { .. }
-        | AppError::FieldNotGranted { .. }
-        | AppError::UnknownClient(_)
-        | AppError::UnknownPlugin(_)
-        | AppError::Plugin(_)
-        | AppError::Overtaken
-        | AppError::DryRun
-        | AppError::Conflict(..)
-        | AppError::NotEligible { .. }
-        | AppError::Expression(_) => false,
+    const SERVER_ERROR: u16 = 500;
+    !matches!(error, AppError::DryRun) && error.code().entry().status >= SERVER_ERROR
+}
+
+/// How many lines of the audit log are looked at together.
+const PAGE_LINES: usize = 1_000;
+
+/// The lines from `first_line` on that the import of that name has written. Its parts came in order, so that what was written
+/// before an earlier line is not looked at.
+///
+/// # Errors
+/// When the store fails.
+pub async fn written_before(audit: &AuditLog, id: &ImportId, first_line: u64) -> Result<HashMap<u64, Done>, AppError> {
+    let query = AuditQuery { request_id: Some(id.as_str().to_owned()), ..AuditQuery::default() };
+    let mut written = HashMap::new();
+    let mut before = AuditPosition::END;
+    loop {
+        let page = audit.look(query.clone(), before, PAGE_LINES).await?;
+        for entry in page.entries.iter().filter(|entry| entry.outcome == AuditOutcome::Allowed) {
+            let Some((line, done)) = line_of(entry) else { continue };
+            if line < first_line {
+                return Ok(written);
+            }
+            // Of a line that changed a group several times the oldest counts: it may have made it.
+            written.insert(line, done);
+        }
+        match page.next {
+            Some(next) => before = next,
+            None => return Ok(written),
+        }
+    }
+}
+
+fn line_of(entry: &AuditEntry) -> Option<(u64, Done)> {
+    let done = match entry.action {
+        AuditAction::Create => Done::Created,
+        AuditAction::Update => Done::Updated,
+        AuditAction::Read
+        | AuditAction::Search
+        | AuditAction::Evaluate
+        | AuditAction::Administer
+        | AuditAction::Plugin
+        | AuditAction::Authenticate
+        | AuditAction::Audit => return None,
+    };
+    let (_, line) = entry.operation.as_deref()?.rsplit_once(LINE_MARK)?;
+    Some((line.parse().ok()?, done))
+}
+
+/// A name, hashed by secret keys to 128 bits: two different ones never meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Name(u128);
+
+/// Hashes names.
+#[derive(Debug, Clone, Default)]
+struct Naming {
+    high: RandomState,
+    low: RandomState,
+}
+
+/// What a line calls its own record, and which records it refers to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Names {
+    pub own: Vec<Name>,
+    pub needs: Vec<Name>,
+}
+
+impl Naming {
+    fn name(&self, kind: RecordKind, key: &IdentifierKey) -> Name {
+        self.hash((kind, key))
+    }
+
+    fn hash<T: std::hash::Hash>(&self, of: T) -> Name {
+        Name(u128::from(self.high.hash_one(&of)) << 64 | u128::from(self.low.hash_one(&of)))
+    }
+
+    #[cfg(test)]
+    fn numbered(&self, number: usize) -> Name {
+        self.hash(number)
+    }
+
+    /// The names of a record.
+    fn of(&self, record: &BulkRecord) -> Names {
+        let kind = record.kind();
+        let mut names = Names::default();
+        let needs = |references: Vec<&Reference<IdentifierKey>>| {
+            references.into_iter().map(|other| self.name(other.kind, &other.id)).collect()
+        };
+        match record {
+            BulkRecord::Individual(draft) => names.needs = needs(draft.details.references()),
+            BulkRecord::Group(draft) => names.needs = needs(draft.details.references()),
+            BulkRecord::Program(_) => {}
+            BulkRecord::ProgramMembership(draft) => {
+                names.needs = needs(draft.references());
+                // Of one beneficiary in one program at most one is open.
+                names.own.push(self.hash((draft.get(PROGRAM), draft.get(BENEFICIARY))));
+            }
+            BulkRecord::Consent(draft) => {
+                names.needs = needs(draft.references());
+                names.own.push(self.name(kind, &draft.id().key()));
+            }
+        }
+        names.own.extend(record.identifiers().iter().map(|identifier| self.name(kind, &identifier.key)));
+        names
+    }
+}
+
+/// A line whose turn may come.
+pub struct PreparedLine {
+    /// Its number in the input.
+    pub line: u64,
+    bytes: usize,
+    work: Result<PreparedWork, AppError>,
+}
+
+struct PreparedWork {
+    pub kind: RecordKind,
+    pub names: Names,
+    pub work: Work,
+}
+
+/// What is left to do for a line.
+enum Work {
+    /// Nothing but to write.
+    Write(Box<Write>),
+    /// Everything.
+    Line(Box<BulkLine>),
+}
+
+impl PreparedWork {
+    /// Whether the line looks for its own record before it writes.
+    fn looks(&self) -> bool {
+        match &self.work {
+            Work::Write(_) => false,
+            Work::Line(line) => line.on_existing != OnExisting::Refuse,
+        }
+    }
+
+    /// Whether the line adds to a group, which may be done again.
+    fn adds_members(&self) -> bool {
+        matches!(&self.work, Work::Line(line) if line.on_existing == OnExisting::AddMembers)
+    }
+}
+
+/// Prepares lines of one import.
+#[derive(Clone)]
+pub struct Preparer {
+    importer: Importer,
+    naming: Naming,
+}
+
+impl Preparer {
+    /// A preparer of lines that this importer will write.
+    #[must_use]
+    pub fn new(importer: Importer) -> Self {
+        Self { importer, naming: Naming::default() }
+    }
+
+    /// The same at another instant.
+    #[must_use]
+    pub fn at(&self, now: jiff::Timestamp) -> Self {
+        let mut later = self.clone();
+        later.importer.ctx.now = now;
+        later
+    }
+
+    /// Prepares a line of so many bytes, as it was read.
+    pub async fn prepare(&self, line: u64, bytes: usize, read: Result<BulkLine, AppError>) -> PreparedLine {
+        let work = match read {
+            Ok(read) => self.work(line, read).await,
+            Err(error) => Err(error),
+        };
+        PreparedLine { line, bytes, work }
+    }
+
+    async fn work(&self, line: u64, read: BulkLine) -> Result<PreparedWork, AppError> {
+        let kind = read.record.kind();
+        let names = self.naming.of(&read.record);
+        // What replaces a record is checked against what that holds, and what refers to others finds them, and so in its turn.
+        let work = match read {
+            BulkLine { record: BulkRecord::Individual(draft), on_existing: OnExisting::Refuse, .. }
+                if names.needs.is_empty() && !edit::must_ask(&self.importer.registry, &draft) =>
+            {
+                let ctx = self.importer.context(line, STATUS_CREATED);
+                Work::Write(Box::new(edit::prepare(&ctx, &self.importer.registry, *draft).await?.write))
+            }
+            other => Work::Line(Box::new(other)),
+        };
+        Ok(PreparedWork { kind, names, work })
+    }
+}
+
+/// How long an import may be silent before another one may begin.
+pub const KEPT_FOR: SignedDuration = SignedDuration::from_secs(30);
+
+/// How a refusal begins that says that it is another's turn.
+pub const TAKEN: &str = "another import, or another part of this one, is being written";
+
+/// Whose turn it is.
+pub struct ImportDesk {
+    clock: Arc<dyn Clock>,
+    current: Mutex<Option<Current>>,
+}
+
+struct Current {
+    id: ImportId,
+    is_running: bool,
+    since: Timestamp,
+    dry_run: Option<Arc<Overlay>>,
+}
+
+/// The turn of one request; ends when it is dropped.
+pub struct Turn {
+    desk: Arc<ImportDesk>,
+}
+
+impl ImportDesk {
+    /// Nobody's turn yet.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, current: Mutex::new(None) }
+    }
+
+    /// Takes the turn for a part of an import.
+    ///
+    /// # Errors
+    /// [`AppError::Conflict`] while it is another's, or while a part of the same import is being written.
+    pub fn begin(self: &Arc<Self>, id: &ImportId) -> Result<Turn, AppError> {
+        let now = self.clock.now();
+        let mut current = self.lock();
+        let is_taken = current.as_ref().is_some_and(|current| {
+            current.is_running || (current.id != *id && now.duration_since(current.since).abs() < KEPT_FOR)
+        });
+        if is_taken {
+            let detail = format!(
+                "{TAKEN}: one at a time; retry when it has ended, or {} seconds after it was interrupted",
+                KEPT_FOR.as_secs()
+            );
+            return Err(AppError::conflict(ErrorCode::OperationInProgress, detail));
+        }
+        let dry_run = current.take().filter(|current| current.id == *id).and_then(|current| current.dry_run);
+        *current = Some(Current { id: id.clone(), is_running: true, since: now, dry_run });
+        Ok(Turn { desk: Arc::clone(self) })
+    }
+
+    /// Since when an import that has not ended was silent, if it was for so long that it was broken off.
+    #[must_use]
+    pub fn interrupted(&self, now: Timestamp) -> Option<Timestamp> {
+        let current = self.lock();
+        let silent = current.as_ref().filter(|current| !current.is_running && current.dry_run.is_none())?;
+        (now.duration_since(silent.since) >= KEPT_FOR).then_some(silent.since)
+    }
+
+    /// Says that an import has ended: another may begin at once.
+    pub fn end(&self, id: &ImportId) {
+        let mut current = self.lock();
+        if current.as_ref().is_some_and(|current| current.id == *id && !current.is_running) {
+            *current = None;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Current>> {
+        // Each change is one assignment.
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turn {
+    /// The register as an import meets it that is only checked: the same for all its parts.
+    #[must_use]
+    pub fn rehearsed(&self, registry: &Registry) -> Registry {
+        let mut current = self.desk.lock();
+        let made = || Arc::new(Overlay::dry_run(Arc::clone(&registry.store)));
+        let dry_run = match current.as_mut() {
+            Some(current) => Arc::clone(current.dry_run.get_or_insert_with(made)),
+            None => made(),
+        };
+        drop(current);
+        let store: Arc<dyn Store> = dry_run;
+        Registry { audit: AuditLog::new(Arc::clone(&store)), store, bodies: Arc::default(), ..registry.clone() }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let now = self.desk.clock.now();
+        if let Some(current) = self.desk.lock().as_mut() {
+            current.is_running = false;
+            current.since = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use daftar_domain::context::FakeClock;
+
+    #[test]
+    fn one_import_has_the_turn_until_it_ends_or_is_silent() {
+        let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
+        let desk = Arc::new(ImportDesk::new(Arc::new(clock.clone())));
+        let [one, two] = ["import-one", "import-two"].map(|id| ImportId::parse(id).unwrap());
+        let turn = desk.begin(&one).unwrap();
+        assert!(desk.begin(&one).is_err() && desk.begin(&two).is_err());
+        clock.advance(SignedDuration::from_secs(60));
+        assert_eq!(desk.interrupted(clock.now()), None, "a part of it is being written");
+        drop(turn);
+        drop(desk.begin(&one).unwrap());
+        clock.advance(KEPT_FOR - SignedDuration::from_millis(1));
+        assert!(desk.begin(&two).is_err());
+        clock.advance(SignedDuration::from_millis(1));
+        drop(desk.begin(&two).unwrap());
+        desk.end(&one);
+        assert!(desk.begin(&one).is_err(), "it is the turn of the other one");
+        desk.end(&two);
+        assert!(desk.begin(&one).is_ok());
+    }
+
+    #[test]
+    fn an_import_that_was_silent_for_long_and_has_not_ended_was_broken_off() {
+        let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
+        let desk = Arc::new(ImportDesk::new(Arc::new(clock.clone())));
+        let id = ImportId::parse("import-one").unwrap();
+        drop(desk.begin(&id).unwrap());
+        let silent_since = clock.now();
+        clock.advance(KEPT_FOR - SignedDuration::from_secs(1));
+        assert_eq!(desk.interrupted(clock.now()), None);
+        clock.advance(SignedDuration::from_secs(1));
+        assert_eq!(desk.interrupted(clock.now()), Some(silent_since));
+        desk.end(&id);
+        assert_eq!(desk.interrupted(clock.now()), None);
     }
 }

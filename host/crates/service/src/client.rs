@@ -3,16 +3,14 @@
 //! **Invariant:** a change that has begun runs to its end, whoever stops waiting for it: the store and the directory never
 //! part.
 
-pub mod secret;
-
 use std::sync::Arc;
 
-use jiff::{Timestamp, ToSpan};
+use jiff::{SignedDuration, Timestamp, ToSpan};
 use secrecy::SecretString;
 use tokio::sync::Mutex as AsyncMutex;
 use tracing::Instrument as _;
 
-use crate::audit;
+use crate::{audit, records};
 use daftar_auth::directory::ClientDirectory;
 use daftar_auth::secret::{SecretHasher, new_client_secret};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
@@ -25,7 +23,7 @@ use daftar_domain::field::{FieldName, FieldSet};
 use daftar_domain::grant::Grants;
 use daftar_domain::organization::{LegalBasis, Organization};
 use daftar_domain::scope::Scope;
-use daftar_store::{Operation, Store, StoreError, Write};
+use daftar_store::{Operation, Store, StoreError, Written};
 
 /// How often a change is tried anew that another process was quicker than.
 const ATTEMPTS_MAX: usize = 8;
@@ -48,26 +46,7 @@ pub struct ClientAdministration {
     pub changing: Arc<AsyncMutex<()>>,
 }
 
-/// A client to be registered.
-#[derive(Debug, Clone)]
-pub struct NewClient {
-    /// What people call it.
-    pub name: ClientName,
-    /// Whose it is.
-    pub organization: Option<Organization>,
-    /// On what ground it looks at personal data.
-    pub legal_basis: Option<LegalBasis>,
-    /// What for, where its legal basis is consent.
-    pub purpose: Option<Purpose>,
-    /// What it may do, and on which fields.
-    pub grants: Grants,
-    /// Its own limit a minute.
-    pub rate_limit_per_minute: Option<RateLimit>,
-    /// Its own limit a day.
-    pub rate_limit_per_day: Option<RateLimit>,
-}
-
-/// What is to be changed of a client; what is absent stays, and `Some(None)` takes a setting out.
+/// What is to be set or changed of a client; what is absent stays, and `Some(None)` takes a setting out.
 #[derive(Debug, Clone, Default)]
 pub struct ClientChanges {
     /// What people call it.
@@ -114,35 +93,40 @@ impl ClientAdministration {
     ///
     /// # Errors
     /// [`AppError::Invalid`] where legal basis, organization and purpose do not go together; when no random bytes are had or the store fails.
-    pub async fn create(&self, ctx: &OpContext, new: NewClient) -> Result<(Arc<Client>, SecretString), AppError> {
+    pub async fn create(
+        &self,
+        ctx: &OpContext,
+        (name, grants): (ClientName, Grants),
+        settings: ClientChanges,
+    ) -> Result<(Arc<Client>, SecretString), AppError> {
         let (this, ctx) = (self.clone(), ctx.clone());
-        to_the_end(async move { this.create_alone(&ctx, new).await }).await
-    }
-
-    async fn create_alone(&self, ctx: &OpContext, new: NewClient) -> Result<(Arc<Client>, SecretString), AppError> {
-        let _changing = self.changing.lock().await;
-        let id = ClientId::parse(&format!("client-{}", self.ids.next_id()))
-            .map_err(|error| AppError::internal(error.to_string()))?;
-        let secret = new_client_secret().map_err(|error| AppError::Unavailable(error.into()))?;
-        let hash = self.hasher.hash(id.as_str(), &secret);
-        let client = Client {
-            id,
-            name: new.name,
-            organization: new.organization,
-            legal_basis: new.legal_basis,
-            purpose: new.purpose,
-            status: ClientStatus::Active,
-            grants: new.grants,
-            secrets: vec![ClientSecret { hash, created_at: ctx.now, expires_at: None }],
-            not_before: None,
-            rate_limit_per_minute: new.rate_limit_per_minute,
-            rate_limit_per_day: new.rate_limit_per_day,
-            created_at: ctx.now,
-            updated_at: ctx.now,
+        let create = async move {
+            let _changing = this.changing.lock().await;
+            let id = ClientId::parse(&format!("client-{}", this.ids.next_id()))
+                .map_err(|error| AppError::internal(error.to_string()))?;
+            let secret = new_client_secret().map_err(|error| AppError::Unavailable(error.into()))?;
+            let hash = this.hasher.hash(id.as_str(), &secret);
+            let mut client = Client {
+                id,
+                name,
+                organization: None,
+                legal_basis: None,
+                purpose: None,
+                status: ClientStatus::Active,
+                grants,
+                secrets: vec![ClientSecret { hash, created_at: ctx.now, expires_at: None }],
+                not_before: None,
+                rate_limit_per_minute: None,
+                rate_limit_per_day: None,
+                created_at: ctx.now,
+                updated_at: ctx.now,
+            };
+            settings.apply(&mut client);
+            check_consent(&client)?;
+            let stored = this.write(&ctx, Operation::CreateClient(client.clone()), client, "created").await?;
+            Ok((stored, secret))
         };
-        check_consent(&client)?;
-        let stored = self.write(ctx, Operation::CreateClient(client.clone()), client, "created").await?;
-        Ok((stored, secret))
+        to_the_end(create).await
     }
 
     /// Every client, by id.
@@ -252,29 +236,25 @@ impl ClientAdministration {
         ctx: &OpContext,
         id: &ClientId,
         note: String,
-        change: (Tokens, impl FnOnce(&mut Client, Timestamp) -> Result<(), AppError> + Clone + Send + 'static),
+        (tokens, change): (
+            Tokens,
+            impl FnOnce(&mut Client, Timestamp) -> Result<(), AppError> + Clone + Send + 'static,
+        ),
     ) -> Result<Arc<Client>, AppError> {
         let (this, ctx, id) = (self.clone(), ctx.clone(), id.clone());
-        to_the_end(async move { this.change_alone(&ctx, &id, &note, change).await }).await
-    }
-
-    async fn change_alone(
-        &self,
-        ctx: &OpContext,
-        id: &ClientId,
-        note: &str,
-        (tokens, change): (Tokens, impl FnOnce(&mut Client, Timestamp) -> Result<(), AppError> + Clone + Send),
-    ) -> Result<Arc<Client>, AppError> {
-        let _changing = self.changing.lock().await;
-        for _ in 0..ATTEMPTS_MAX {
-            match self.change_once(ctx, id, note, (tokens, change.clone())).await? {
-                Ok(stored) => return Ok(stored),
-                // Another process changed it: from what that left.
-                Err(StoreError::ClientChanged(_)) => self.directory.take_up(self.store.clients().await?),
-                Err(error) => return Err(error.into()),
+        let changing = async move {
+            let _changing = this.changing.lock().await;
+            for _ in 0..ATTEMPTS_MAX {
+                match this.change_once(&ctx, &id, &note, (tokens, change.clone())).await? {
+                    Ok(stored) => return Ok(stored),
+                    // Another process changed it: from what that left.
+                    Err(StoreError::ClientChanged(_)) => this.directory.take_up(this.store.clients().await?),
+                    Err(error) => return Err(error.into()),
+                }
             }
-        }
-        Err(StoreError::ClientChanged(id.clone()).into())
+            Err(StoreError::ClientChanged(id).into())
+        };
+        to_the_end(changing).await
     }
 
     /// Makes a change from the client as it is known here; what the store says of it, or what refused it.
@@ -312,17 +292,11 @@ impl ClientAdministration {
         client: Client,
         note: &str,
     ) -> Result<Arc<Client>, StoreError> {
-        let mut entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, vec![client.id.to_string()]);
-        entry.note = Some(format!("client {note}"));
-        let write =
-            Write { at: ctx.now, source: None, operations: vec![operation], audit: vec![entry], rests_on: Vec::new() };
+        let entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, vec![client.id.to_string()]);
+        let write = records::write(ctx, vec![operation], entry.with_note(format!("client {note}")));
         let committed = self.store.commit(write).await?;
-        let stored = committed.written.into_iter().find_map(|written| match written {
-            daftar_store::Written::Client(client) => Some(client),
-            daftar_store::Written::Record(_) | daftar_store::Written::Photo(_) | daftar_store::Written::Setting(_) => {
-                None
-            }
-        });
+        let client = |written| if let Written::Client(client) = written { Some(client) } else { None };
+        let stored = committed.written.into_iter().find_map(client);
         let stored = stored.ok_or_else(|| StoreError::Corrupt {
             what: "client",
             reason: "the store answered the change of a client with something else".to_owned(),
@@ -360,7 +334,7 @@ fn check_consent(client: &Client) -> Result<(), AppError> {
     let is_by_consent = client.legal_basis == Some(LegalBasis::Consent);
     let mut problems = Vec::new();
     let mut add = |field: &str, code, message: &str| {
-        problems.push(FieldProblem { field: field.to_owned(), code, message: message.to_owned() });
+        problems.push(FieldProblem::new(field, code, message));
     };
     if is_by_consent && client.organization.is_none() {
         let message =
@@ -371,7 +345,7 @@ fn check_consent(client: &Client) -> Result<(), AppError> {
         let message = "a purpose chooses among consents: it goes with the legal basis `consent` alone";
         add("purpose", "contradiction", message);
     }
-    if problems.is_empty() { Ok(()) } else { Err(AppError::Invalid(problems)) }
+    AppError::check(&mut problems)
 }
 
 /// Runs an administrative change in a task of its own and waits for it. A request whose client left is dropped in the middle;
@@ -387,6 +361,74 @@ pub(super) async fn to_the_end<T: Send + 'static>(
 fn after(last: Timestamp, now: Timestamp) -> Timestamp {
     let earliest = last.checked_add(1.millisecond()).unwrap_or(last);
     now.max(earliest)
+}
+
+/// The most secrets that a client has at a time: as many as a check compares for any client.
+pub const SECRETS_MAX: usize = 4;
+/// The longest that an old secret stays good beside a new one, in seconds: a month.
+pub const OVERLAP_S_MAX: u32 = 30 * 86_400;
+
+/// A client with its new secret.
+pub struct RotatedSecret {
+    /// The client.
+    pub client: Arc<Client>,
+    /// Its new secret, told here and never again.
+    pub secret: SecretString,
+    /// Until when its older secrets are good; absent where it has none.
+    pub older_expire_at: Option<Timestamp>,
+}
+
+impl ClientAdministration {
+    /// Gives a client another secret. The older ones stay good for so many seconds; with 0 they are refused at once, and so are
+    /// the tokens that the client holds.
+    ///
+    /// # Errors
+    /// [`AppError::UnknownClient`]; [`AppError::Conflict`] when it has so many secrets that are still good that there is no room
+    /// for another; when no random bytes are had or the store fails.
+    pub async fn rotate_secret(
+        &self,
+        ctx: &OpContext,
+        id: &ClientId,
+        overlap_s: u32,
+    ) -> Result<RotatedSecret, AppError> {
+        self.show(id)?;
+        let secret = new_client_secret().map_err(|error| AppError::Unavailable(error.into()))?;
+        let hash = self.hasher.hash(id.as_str(), &secret);
+        let rotate = move |client: &mut Client, now: Timestamp| {
+            let until = now.saturating_add(SignedDuration::from_secs(i64::from(overlap_s))).unwrap_or(now);
+            client.secrets.retain(|old| old.expires_at.is_none_or(|expires_at| now < expires_at));
+            if overlap_s == 0 {
+                client.secrets.clear();
+                refuse_tokens_until(client, now);
+            }
+            if client.secrets.len() >= SECRETS_MAX {
+                return Err(AppError::Conflict(ErrorCode::LimitReached, too_many(client)));
+            }
+            for old in &mut client.secrets {
+                old.expires_at = Some(old.expires_at.map_or(until, |expires_at| expires_at.min(until)));
+            }
+            client.secrets.push(ClientSecret { hash, created_at: now, expires_at: None });
+            Ok(())
+        };
+        let note = match overlap_s {
+            0 => "got another secret; the older ones and its tokens are refused from now on".to_owned(),
+            seconds => format!("got another secret; the older ones are good for {seconds} s more"),
+        };
+        let tokens = if overlap_s == 0 { Tokens::Ended } else { Tokens::Kept };
+        let client = self.change(ctx, id, note, (tokens, rotate)).await?;
+        let older_expire_at = client.secrets.iter().filter_map(|old| old.expires_at).max();
+        Ok(RotatedSecret { client, secret, older_expire_at })
+    }
+}
+
+fn too_many(client: &Client) -> String {
+    let next = client.secrets.iter().filter_map(|old| old.expires_at).min();
+    let next = next.map(|at| format!("wait until {at}, when the first of them ends, or ")).unwrap_or_default();
+    format!(
+        "`{}` has {} secrets that are good: {next}rotate without an overlap, which ends them all",
+        client.id,
+        client.secrets.len()
+    )
 }
 
 #[cfg(test)]

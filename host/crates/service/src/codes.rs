@@ -137,13 +137,8 @@ pub fn resolve(
     problems: &mut Vec<FieldProblem>,
 ) -> Option<CodedValue> {
     let absent = without_search(generation, field.namespaces(), code, problems);
-    match absent.map_or_else(|| generation.resolve(field, code), Err) {
-        Ok(value) => Some(value),
-        Err(problem) => {
-            problems.push(problem.at(path));
-            None
-        }
-    }
+    let resolved = absent.map_or_else(|| generation.resolve(field, code), Err);
+    resolved.map_err(|problem| problems.push(problem.at(path))).ok()
 }
 
 /// How many wrong codes of one request are told with what was probably meant. One with more is a mistake of another kind, and
@@ -180,16 +175,10 @@ fn resolve_extension(
         let module = generation.extension_fields().modules().of_field(field.as_str());
         let module = module.map(|module| format!("; {module}")).unwrap_or_default();
         let message = format!("no installed module declares such a field{module}");
-        problems.push(FieldProblem { field: path.to_owned(), code: "unknown_field", message });
+        problems.push(FieldProblem::new(path, "unknown_field", message));
         return None;
     };
     let absent = without_search(generation, &[namespace], code, problems);
     let resolve = || generation.resolve_in(&format!("{EXTENSION}.{field}"), &[namespace], code);
-    match absent.map_or_else(resolve, Err) {
-        Ok(value) => Some(value),
-        Err(problem) => {
-            problems.push(problem.at(path));
-            None
-        }
-    }
+    absent.map_or_else(resolve, Err).map_err(|problem| problems.push(problem.at(path))).ok()
 }

@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
-use super::edit::references;
-use super::registry::Registry;
-use super::{audit, identifiers, records, subjects, visibility};
+use crate::edit::To;
+use crate::registry::Registry;
+use crate::{audit, identifiers, records, subjects, visibility};
 use daftar_domain::audit::{Actor, AuditAction, AuditOutcome};
 use daftar_domain::calendar::utc_day;
 use daftar_domain::consent::{Consent, ConsentDetails, ConsentId, ConsentStatus, SUBJECT, WITHDRAWN};
@@ -58,7 +58,7 @@ pub async fn create(ctx: &OpContext, registry: &Registry, draft: ConsentDraft) -
     let given = given.ok_or_else(|| AppError::internal("a consent was read without its subject"))?;
     let subject = subjects::resolve(ctx, registry, "subject", &given, &mut problems).await?;
     let Some(subject) = subject else { return Err(AppError::Invalid(problems)) };
-    let details = draft.translate(&mut references::To(|_: RecordKind| subject.id));
+    let details = draft.translate(&mut To(|_: RecordKind| subject.id));
     let targets = vec![reference(details.id()), records::reference(subject.kind.record_kind(), &given.id)];
     let operation = Operation::create(details);
     let entry = audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets);
@@ -74,10 +74,9 @@ pub async fn read(ctx: &OpContext, registry: &Registry, id: ConsentId) -> Result
         Ok(consent) => view(ctx, registry, consent).await,
         Err(error) => Err(error),
     };
-    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     let mut targets = vec![reference(id)];
     targets.extend(found.as_ref().ok().map(|view| view.subject.clone()));
-    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
+    registry.audit.record_read(ctx, &found, targets, None).await?;
     found
 }
 
@@ -167,9 +166,7 @@ pub async fn search(
         consents.push(view(ctx, registry, records::by_id(&*registry.store, id).await?).await?);
     }
     let targets = consents.iter().map(|view| view.subject.clone()).collect();
-    let mut entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
-    entry.note = Some("searched consents".to_owned());
-    registry.audit.record(ctx, entry).await?;
+    registry.audit.record_search(ctx, targets, "searched consents").await?;
     Ok(ConsentPage { total: found.total, consents })
 }
 

@@ -2,31 +2,32 @@
 //!
 //! **Invariant:** a field that the client may not write stays as it is, and what it may not see does not decide whether its change is
 //! accepted.
+//!
+//! **Invariant:** what was received may be sent back. A record whose identifiers have all ended is still shown by one of them; the record
+//! that has taken that identifier up since is not put in the place of the one that is referred to.
 
-pub(crate) mod hidden;
-pub(crate) mod references;
-pub(crate) mod relationship;
-
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use self::hidden::Hidden;
-use self::references::{Found, Shown, resolve};
-use super::codes::{self, Held, with_undeclared};
-use super::registry::Registry;
-use super::visibility::{self, Seen};
-use super::written::{self, Spoken};
-use super::{audit, changed, identifiers, open, records};
+use crate::codes::{self, Held, resolve_at, with_undeclared};
+use crate::registry::Registry;
+use crate::visibility::{self, Seen};
+use crate::written::{self, Spoken};
+use crate::{audit, identifiers, open, records, subjects};
 use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
-use daftar_domain::calendar::utc_day;
+use daftar_domain::calendar::{Period, utc_day};
 use daftar_domain::change::Details;
-use daftar_domain::code::CodeUri;
+use daftar_domain::code::{CodeNumber, CodeUri, CodedValue, EditionNumber};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::field::FieldSet;
-use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::photo::{Photo, PhotoReference};
-use daftar_domain::record::{Fields, Record, RecordType, VersionCondition};
-use daftar_domain::value::Value;
+use daftar_domain::record::{Fields, Record, RecordId, RecordKind, RecordType, VersionCondition};
+use daftar_domain::relationship::{RELATIONSHIP_PERIOD, RELATIONSHIP_TARGET, RELATIONSHIP_TYPE};
+use daftar_domain::schema::{self, Field, Kind, Tag};
+use daftar_domain::value::{CodePlace, Key, List, Part, Reference, Translate, Value, Values};
 use daftar_store::{Operation, RecordDetails, Write};
 use daftar_vocabulary::{Generation, LanguagePreference};
 
@@ -47,7 +48,7 @@ impl<T> From<Fields<T, CodeUri, IdentifierKey>> for Draft<T> {
 }
 
 /// A type of record that clients register and change, with what is particular to it.
-pub(crate) trait Editable: RecordType + Clone {
+pub trait Editable: RecordType + Clone {
     /// A record as it is shown to a client.
     type View: Send + Sync;
 
@@ -82,14 +83,14 @@ pub(crate) trait Editable: RecordType + Clone {
 }
 
 /// Says what a record is to be, given what the client knows of it and what it writes.
-pub(crate) type Make<'m, T> = dyn Fn(&<T as Editable>::View) -> Result<Draft<T>, AppError> + Send + Sync + 'm;
+pub type Make<'m, T> = dyn Fn(&<T as Editable>::View) -> Result<Draft<T>, AppError> + Send + Sync + 'm;
 
 /// Registers a record.
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every field that is not right, references that lead nowhere among them;
 /// [`AppError::IdentifierInUse`].
-pub(crate) async fn create<T: Editable>(
+pub async fn create<T: Editable>(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
@@ -99,7 +100,8 @@ where
     Fields<T>: Details + Into<RecordDetails>,
 {
     let record = register(ctx, registry, draft).await?;
-    let fields = visibility::of_written(ctx, registry, T::KIND, record.id).await?;
+    // Nothing but what always stays, where it is not there for the client.
+    let fields = visibility::of(ctx, registry, T::KIND, record.id).await?.unwrap_or_else(FieldSet::none);
     T::answer(ctx, registry, languages, Seen { record, fields }).await
 }
 
@@ -162,16 +164,14 @@ where
     let found = Found::of(ctx, registry, &Shown::default(), &draft).await?;
     let details = resolve(&generation, &Held::default(), Some((&found, None)), draft, &mut problems);
     T::check(ctx, &generation, &details, &Hidden::default(), &mut problems);
-    if !problems.is_empty() {
-        return Err(AppError::Invalid(problems));
-    }
+    AppError::check(&mut problems)?;
     let (details, kept) = consulted.finalise(ctx, registry, details).await?;
     let targets = records::references(T::KIND, &details.identifiers);
     let operations = std::iter::once(Operation::create(details))
         .chain(photo.map(Operation::PutPhoto))
         .chain(kept.as_ref().and_then(open::Kept::operation));
     let entry = audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets);
-    let write = records::write(ctx, operations.collect(), entry.with_fields(changed::of_new(&named)));
+    let write = records::write(ctx, operations.collect(), entry.with_fields(written::names_of_new(&named)));
     Ok(Prepared { write, kept })
 }
 
@@ -180,7 +180,7 @@ where
 /// # Errors
 /// [`AppError::FieldNotGranted`], those of `make` and of [`create`], [`AppError::NotFound`], [`AppError::Ambiguous`], and
 /// [`AppError::VersionMismatch`] when the condition is not met.
-pub(crate) async fn change<T: Editable>(
+pub async fn change<T: Editable>(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
@@ -228,9 +228,7 @@ where
         let seen = T::present(ctx, registry, languages.clone(), seen, &written).await?;
         drop(resolve(&generation, &held.seen(&fields), None, make(&seen)?.details, &mut problems));
     }
-    if !problems.is_empty() {
-        return Err(AppError::Invalid(problems));
-    }
+    AppError::check(&mut problems)?;
     let found = Found::of(ctx, registry, &T::shown(&present, &fields), &draft).await?;
     let details = resolve(&generation, &held, Some((&found, Some(before.id))), draft, &mut problems);
     if hidden.is_empty() {
@@ -239,9 +237,7 @@ where
         let whole = hidden.kept(&before.details, details.clone(), &mut problems);
         T::check(ctx, &generation, &whole, &hidden, &mut problems);
     }
-    if !problems.is_empty() {
-        return Err(AppError::Invalid(problems));
-    }
+    AppError::check(&mut problems)?;
     // Before what the record holds is joined to it, in which a number that was good for the request only may be another code's.
     let (details, kept) = consulted.finalise(ctx, registry, details).await?;
     let details = hidden.kept(&before.details, details, &mut problems);
@@ -269,7 +265,7 @@ pub(crate) async fn write<T: Editable>(
 where
     Fields<T>: Details + Into<RecordDetails>,
 {
-    let entry = audit::with_changes(ctx, entry, changed::fields(Some(&before.details), &details));
+    let entry = audit::with_changes(ctx, entry, written::changed_fields(Some(&before.details), &details));
     let operations = std::iter::once(Operation::update(before.id, before.meta.version, details))
         .chain(photo.map(Operation::PutPhoto))
         .chain(kept.as_ref().and_then(open::Kept::operation));
@@ -294,4 +290,337 @@ fn check_identifiers<T: RecordType>(
 
 fn has_photo<T>(details: &Fields<T>, reference: PhotoReference) -> bool {
     details.iter().any(|(_, value)| matches!(value, Value::Photo(photo) if **photo == reference))
+}
+
+/// The other records that a record has a relationship to.
+pub(crate) fn relationship_targets(details: &Values, relationship: Key<List<Part>>) -> Vec<RecordId> {
+    let targets = details.items(relationship).filter_map(|relationship| relationship.get(RELATIONSHIP_TARGET));
+    targets.map(|target| target.id).collect()
+}
+
+/// No relationship twice: the same other record of that kind, as the same, at the same time. Problems name places as the client sees them.
+pub(crate) fn check_relationships(
+    details: &Values,
+    (kind, relationship): (RecordKind, Key<List<Part>>),
+    hidden: &Hidden,
+    problems: &mut Vec<FieldProblem>,
+) {
+    type Relationship = (RecordId, Option<CodedValue>, Period);
+    let all = details.items(relationship).filter_map(|relationship| {
+        let target = relationship.get(RELATIONSHIP_TARGET)?.id;
+        let period = relationship.get(RELATIONSHIP_PERIOD).unwrap_or_default();
+        Some((target, relationship.get(RELATIONSHIP_TYPE).copied(), period))
+    });
+    let all: Vec<Relationship> = all.filter(|(target, ..)| !hidden.holds(kind, *target)).collect();
+    for (at, (target, kind, period)) in all.iter().enumerate() {
+        let is_same = |earlier: &Relationship| {
+            earlier.0 == *target && earlier.1 == *kind && earlier.2.overlaps(period) && *target != UNRESOLVED
+        };
+        if let Some(earlier) = all.iter().take(at).position(is_same) {
+            problems.push(FieldProblem::new(
+                format!("relationship[{at}]"),
+                "duplicate",
+                format!("the same relationship is relationship[{earlier}] already"),
+            ));
+        }
+    }
+}
+
+/// The records that a record refers to and that are not there for the client: the parts of it that refer to these stay as they are, whatever the
+/// client changes.
+#[derive(Debug, Default)]
+pub struct Hidden(HashSet<Reference>);
+
+impl Hidden {
+    /// Of a record as it is.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(crate) async fn of<T: RecordType>(
+        ctx: &OpContext,
+        registry: &Registry,
+        details: &Fields<T>,
+    ) -> Result<Self, AppError> {
+        let mut by_kind: BTreeMap<RecordKind, Vec<RecordId>> = BTreeMap::new();
+        for Reference { kind, id } in details.references() {
+            by_kind.entry(*kind).or_default().push(*id);
+        }
+        let mut hidden = HashSet::new();
+        for (kind, ids) in by_kind {
+            let there = visibility::there(ctx, registry, kind, &ids).await?;
+            let absent = ids.into_iter().filter(|id| !there.contains(id));
+            hidden.extend(absent.map(|id| Reference { kind, id }));
+        }
+        Ok(Self(hidden))
+    }
+
+    /// Whether every record that is referred to is there.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a record is not there.
+    pub(crate) fn holds(&self, kind: RecordKind, id: RecordId) -> bool {
+        self.0.contains(&Reference { kind, id })
+    }
+
+    /// Whether a value refers to a record that is not there.
+    pub(crate) fn is_in(&self, value: &Value) -> bool {
+        value.references().into_iter().any(|reference| self.0.contains(reference))
+    }
+
+    /// A record without its hidden parts.
+    pub(crate) fn without<'d, T: RecordType>(&self, details: &'d Fields<T>) -> Cow<'d, Fields<T>> {
+        if self.is_empty() {
+            return Cow::Borrowed(details);
+        }
+        let mut seen = details.clone();
+        for (tag, value) in details.iter().filter(|(_, value)| self.is_in(value)) {
+            let rest = if let Value::List(items) = value { items.as_slice() } else { &[] };
+            let rest: Vec<Value> = rest.iter().filter(|item| !self.is_in(item)).cloned().collect();
+            seen.put(tag, matches!(value, Value::List(_)).then_some(Value::List(rest)));
+        }
+        Cow::Owned(seen)
+    }
+
+    /// What a client wants instead of what it sees, with the rest in the places where it was.
+    pub(crate) fn kept<T: RecordType>(
+        &self,
+        before: &Fields<T>,
+        mut now: Fields<T>,
+        problems: &mut Vec<FieldProblem>,
+    ) -> Fields<T> {
+        for (tag, value) in before.iter().filter(|(_, value)| self.is_in(value)) {
+            let Value::List(items) = value else {
+                now.put(tag, Some(value.clone()));
+                continue;
+            };
+            let wanted = if let Some(Value::List(wanted)) = now.take(tag) { wanted } else { Vec::new() };
+            let merged = self.merged(items, wanted);
+            if let Some(Field { name, kind: Kind::List { items_max, .. }, .. }) =
+                schema::row(Fields::<T>::schema(), tag)
+                && merged.len() > *items_max
+            {
+                let message = format!("`{name}` has at most {items_max} items, those that have ended included");
+                problems.push(FieldProblem::new(*name, "too_many", message));
+            }
+            now.put(tag, Some(Value::List(merged)));
+        }
+        now
+    }
+
+    /// A list with what is wanted instead of what is seen of it, and the hidden rest in its places.
+    fn merged(&self, before: &[Value], wanted: Vec<Value>) -> Vec<Value> {
+        let mut wanted = wanted.into_iter();
+        let mut all = Vec::new();
+        for item in before {
+            if self.is_in(item) {
+                all.push(item.clone());
+            } else {
+                all.extend(wanted.next());
+            }
+        }
+        all.extend(wanted);
+        all
+    }
+
+    /// The place of an item of a list among those that are there: where the client sees it.
+    pub(crate) fn shown_place<T: RecordType>(&self, details: &Fields<T>, list: Tag, at: usize) -> usize {
+        let Some(Value::List(items)) = details.value(list) else { return at };
+        items.iter().take(at).filter(|item| !self.is_in(item)).count()
+    }
+}
+
+/// Stands where a refused code stood until the whole record is refused, a few lines later; never stored.
+const REFUSED: CodedValue = CodedValue { number: CodeNumber(u32::MAX), edition: EditionNumber(u32::MAX) };
+
+/// Stands in the same way where a reference leads nowhere; no record has that key.
+pub(crate) const UNRESOLVED: RecordId = RecordId(u64::MAX);
+
+/// How the records that a record refers to are shown now.
+#[derive(Debug, Default)]
+pub struct Shown(HashMap<Reference<IdentifierKey>, Option<RecordId>>);
+
+impl Shown {
+    /// As records of these identifiers are called.
+    pub(crate) fn of<'a>(others: impl Iterator<Item = (Reference, &'a [Identifier])>) -> Self {
+        let mut shown: HashMap<Reference<IdentifierKey>, Option<RecordId>> = HashMap::new();
+        for (Reference { kind, id }, identifiers) in others {
+            let Some(called) = records::called(identifiers) else { continue };
+            let called = Reference { kind, id: called.clone() };
+            // Two that are called the same cannot be told apart.
+            shown.entry(called).and_modify(|one| *one = None).or_insert(Some(id));
+        }
+        Self(shown)
+    }
+
+    /// The record that is shown so.
+    pub(crate) fn find(&self, reference: &Reference<IdentifierKey>) -> Option<RecordId> {
+        self.0.get(reference).copied().flatten()
+    }
+}
+
+/// Puts the key of a record in the place of each reference, by its kind.
+pub(crate) struct To<F>(pub F);
+
+impl<I, F: FnMut(RecordKind) -> RecordId> Translate<CodedValue, I> for To<F> {
+    type Code = CodedValue;
+    type Id = RecordId;
+
+    fn code(&mut self, _: CodePlace<'_>, _: &str, code: CodedValue) -> CodedValue {
+        code
+    }
+
+    fn reference(&mut self, _: &str, reference: Reference<I>) -> Reference {
+        Reference { kind: reference.kind, id: (self.0)(reference.kind) }
+    }
+}
+
+/// The records that the references of a draft mean, or why they mean none.
+pub(crate) struct Found(HashMap<Reference<IdentifierKey>, Result<RecordId, FieldProblem>>);
+
+impl Found {
+    /// Looks for those that are not shown already.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(crate) async fn of<T: RecordType>(
+        ctx: &OpContext,
+        registry: &Registry,
+        shown: &Shown,
+        draft: &Fields<T, CodeUri, IdentifierKey>,
+    ) -> Result<Self, AppError> {
+        let mut found = HashMap::new();
+        for reference in draft.references() {
+            if found.contains_key(reference) {
+                continue;
+            }
+            let meant = match shown.find(reference) {
+                Some(present) => Ok(present),
+                None => match visibility::find(ctx, registry, reference.kind, &reference.id).await {
+                    Ok((id, _)) => Ok(id),
+                    Err(error) => Err(subjects::leads_nowhere("", error)?),
+                },
+            };
+            found.insert(reference.clone(), meant);
+        }
+        Ok(Self(found))
+    }
+}
+
+/// Checks every code of a draft against its field's vocabularies, save those that are held already, and puts the records that were found in
+/// the places of references; `references` has them with the record that is changed, or is absent where codes alone are checked. Where that
+/// adds problems, the record is none.
+pub(crate) fn resolve<T: RecordType>(
+    generation: &Generation,
+    held: &Held,
+    references: Option<(&Found, Option<RecordId>)>,
+    draft: Fields<T, CodeUri, IdentifierKey>,
+    problems: &mut Vec<FieldProblem>,
+) -> Fields<T> {
+    let own = draft.identifiers.iter().filter(|identifier| identifier.is_open());
+    let own = own.map(|identifier| Reference { kind: T::KIND, id: identifier.key.clone() }).collect();
+    let of_references = Vec::new();
+    let mut resolving = Resolving { generation, held, references, kind: T::KIND, own, problems, of_references };
+    let details = draft.translate(&mut resolving);
+    let Resolving { problems, of_references, .. } = resolving;
+    problems.extend(of_references);
+    details
+}
+
+struct Resolving<'r, 'p> {
+    generation: &'r Generation,
+    held: &'r Held,
+    references: Option<(&'r Found, Option<RecordId>)>,
+    kind: RecordKind,
+    /// How others can refer to the record itself.
+    own: Vec<Reference<IdentifierKey>>,
+    problems: &'p mut Vec<FieldProblem>,
+    /// Told after the problems of codes.
+    of_references: Vec<FieldProblem>,
+}
+
+impl Translate<CodeUri, IdentifierKey> for Resolving<'_, '_> {
+    type Code = CodedValue;
+    type Id = RecordId;
+
+    fn code(&mut self, place: CodePlace<'_>, path: &str, code: CodeUri) -> CodedValue {
+        resolve_at(self.generation, self.held, (place, path), &code, self.problems).unwrap_or(REFUSED)
+    }
+
+    fn reference(&mut self, path: &str, reference: Reference<IdentifierKey>) -> Reference {
+        let id = self.meant(path, &reference).unwrap_or(UNRESOLVED);
+        Reference { kind: reference.kind, id }
+    }
+}
+
+impl Resolving<'_, '_> {
+    fn meant(&mut self, path: &str, reference: &Reference<IdentifierKey>) -> Option<RecordId> {
+        let (found, own) = self.references?;
+        let found = found.0.get(reference)?;
+        // In a part a reference is an object.
+        let field = if path.contains('.') { format!("{path}.reference") } else { path.to_owned() };
+        let is_own = |id: RecordId| reference.kind == self.kind && own == Some(id);
+        match found {
+            Ok(id) if !is_own(*id) && !self.own.contains(reference) => return Some(*id),
+            Err(problem) if !self.own.contains(reference) => {
+                self.of_references.push(FieldProblem { field, ..problem.clone() });
+            }
+            Ok(_) | Err(_) => {
+                let message = "a record has no relationship to itself".to_owned();
+                self.of_references.push(FieldProblem::new(field, "self_reference", message));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use daftar_domain::group::{GroupDetails, MEMBER, MEMBERS_MAX, Member};
+
+    fn details(members: Option<&[u64]>) -> GroupDetails {
+        let place = |id: &u64| Member { individual: RecordId(*id), role: None, period: None, is_inactive: false };
+        GroupDetails::default().with(MEMBER, members.map(|ids| ids.iter().map(place).collect::<Vec<Member>>()))
+    }
+
+    fn hidden(individuals: &[u64]) -> Hidden {
+        let person = |id: &u64| Reference { kind: RecordKind::Individual, id: RecordId(*id) };
+        Hidden(individuals.iter().map(person).collect())
+    }
+
+    #[test]
+    fn hidden_members_stay_in_their_places() {
+        let hidden = hidden(&[8, 9]);
+        for (before, wanted, after) in [
+            (&[8, 1, 9, 2][..], Some(&[3, 1][..]), Some(&[8, 3, 9, 1][..])),
+            (&[8, 1, 9, 2], Some(&[1, 2, 3]), Some(&[8, 1, 9, 2, 3])),
+            (&[1, 8, 2], Some(&[2]), Some(&[2, 8])),
+            (&[8], None, Some(&[8])),
+            (&[1, 9], Some(&[]), Some(&[9])),
+            (&[1], None, None),
+            (&[1], Some(&[]), Some(&[])),
+        ] {
+            let mut problems = Vec::new();
+            let merged = hidden.kept(&details(Some(before)), details(wanted), &mut problems);
+            assert_eq!(merged.get(MEMBER), details(after).get(MEMBER), "{before:?} {wanted:?}");
+            assert!(problems.is_empty());
+        }
+        let group = details(Some(&[8, 1, 9, 2]));
+        assert_eq!(hidden.shown_place(&group, MEMBER.tag(), 3), 1);
+        assert_eq!(hidden.without(&group).get(MEMBER), details(Some(&[1, 2])).get(MEMBER));
+    }
+
+    #[test]
+    fn hidden_members_count_towards_the_most_there_can_be() {
+        let hidden = hidden(&[1_000]);
+        let wanted: Vec<u64> = (0..MEMBERS_MAX as u64).collect();
+        for (count, is_refused) in [(MEMBERS_MAX - 1, false), (MEMBERS_MAX, true)] {
+            let mut problems = Vec::new();
+            let wanted = details(Some(&wanted[..count]));
+            drop(hidden.kept(&details(Some(&[1_000])), wanted, &mut problems));
+            assert_eq!(!problems.is_empty(), is_refused, "{count}");
+        }
+    }
 }

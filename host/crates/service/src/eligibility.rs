@@ -3,19 +3,14 @@
 //! The engine lives in the sandbox and reads columns; this module knows which facts a rule reads, fetches them as the
 //! client that asks, lays them out, and says what is needed to repeat the answer.
 
-pub mod access;
 pub mod check;
 pub mod decision;
 pub mod evaluate;
-pub mod exhausted;
-pub mod explained;
 pub mod facts;
 mod failure;
 mod layout;
 mod load;
 pub mod preview;
-pub mod program_rule;
-mod questions;
-pub mod sample;
 pub mod schema;
-pub mod seal;
+
+pub use failure::ExhaustedExpressions;

@@ -9,17 +9,14 @@
 //! **Invariant:** where another database answers than before, as after a copy took over that had not all writes, everything is read anew and
 //! nothing is kept for being newer.
 
-mod clock;
-mod keys;
-
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Mutex as AsyncMutex, Notify};
+use jiff::SignedDuration;
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard, Notify};
 use tokio::time::Instant;
 
-pub use self::clock::ClockDifference;
 use crate::plugin::PluginAdministration;
 use crate::vocabulary_publisher::SyncOutcome;
 use daftar_auth::{ClientDirectory, SigningKeyRings};
@@ -332,6 +329,130 @@ impl Follower {
     fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The least time between two searches for an unknown key, or two refreshes of clients.
+const LOOKS_APART: Duration = Duration::from_millis(100);
+
+impl Follower {
+    /// Looks whether another process wrote a signing key that is not known here. For tokens and decisions of unknown keys: whoever sends many of them
+    /// does not make this process read its disk for each, as one look is for all that wait for it.
+    pub async fn look_for_key(&self) {
+        let Some(mut looked) = next_look(&self.looked_for_key).await else { return };
+        *looked = Some(Instant::now());
+        self.take_up_keys().await;
+    }
+
+    /// Refreshes clients for requests with a valid token whose client is unknown here, or seems to be disabled. As with [`Self::look_for_key`]
+    /// all requests that wait share one refresh: refused requests do not cost a query each.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn refresh_clients(&self) -> Result<(), AppError> {
+        let Some(mut looked) = next_look(&self.clients_refreshed).await else { return Ok(()) };
+        let began = Instant::now();
+        self.compare().await?;
+        *looked = Some(began);
+        Ok(())
+    }
+
+    async fn take_up_keys(&self) {
+        let rings = self.rings.clone();
+        let taken_up = match tokio::task::spawn_blocking(move || rings.take_up()).await {
+            Ok(taken_up) => taken_up.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match taken_up {
+            Ok(true) => tracing::info!("signing keys that another process wrote are in force"),
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(
+                    error,
+                    "the signing keys cannot be read anew; those that were read before stay in force"
+                );
+            }
+        }
+    }
+}
+
+/// How often the clocks are compared.
+const CLOCK_INTERVAL: Duration = Duration::from_secs(10);
+/// A greater difference is reported.
+const DIFFERENCE_MAX: SignedDuration = SignedDuration::from_secs(2);
+
+/// By how much the clock of this server differs from the database's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockDifference {
+    /// How far this server's clock is ahead; below zero where it is behind.
+    pub ahead: SignedDuration,
+    /// How far that may be off: half the time that asking took.
+    pub within: SignedDuration,
+}
+
+impl ClockDifference {
+    /// Whether the clocks differ by more than is harmless, however long asking took.
+    pub fn is_large(&self) -> bool {
+        self.ahead.abs().saturating_sub(self.within) > DIFFERENCE_MAX
+    }
+
+    /// In seconds.
+    pub fn seconds(&self) -> f64 {
+        self.ahead.as_secs_f64()
+    }
+}
+
+impl Follower {
+    /// The difference when the clocks were compared last; nothing before that.
+    pub fn clock_difference(&self) -> Option<ClockDifference> {
+        *self.clocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Compares the clock of this server with the database's now and then. Servers whose clocks agree with that one agree with each other: tokens,
+    /// `not_before` of clients and the times of writes go by the clock of the server that makes them.
+    async fn follow_clock(&self) {
+        loop {
+            self.compare_clocks().await;
+            tokio::time::sleep(CLOCK_INTERVAL).await;
+        }
+    }
+
+    async fn compare_clocks(&self) {
+        let (asked_at, begun) = (self.clock.now(), self.clock.elapsed());
+        // An outage is logged by itself; what was found before stays.
+        let Ok(there) = self.shared.time().await else { return };
+        let taken = self.clock.elapsed().saturating_sub(begun);
+        let within = SignedDuration::try_from(taken / 2).unwrap_or(SignedDuration::MAX);
+        // The database read its clock between the request and the response.
+        let ahead = asked_at.duration_since(there).saturating_add(within);
+        let difference = ClockDifference { ahead, within };
+        let before = self.clocks.lock().unwrap_or_else(PoisonError::into_inner).replace(difference);
+        let was_large = before.is_some_and(|before| before.is_large());
+        if difference.is_large() && !was_large {
+            tracing::warn!(
+                clock.ahead_s = difference.seconds(),
+                clock.within_s = within.as_secs_f64(),
+                "the clock of this server and the database's differ: tokens of other servers may be refused here, and those of this one there; set the clocks by NTP"
+            );
+        } else if was_large && !difference.is_large() {
+            tracing::info!(
+                clock.ahead_s = difference.seconds(),
+                "the clock of this server and the database's agree again"
+            );
+        }
+    }
+}
+
+/// Waits for its turn to look; nothing, where a look began after it was asked for, which is good for this request too.
+async fn next_look(looks: &AsyncMutex<Option<Instant>>) -> Option<AsyncMutexGuard<'_, Option<Instant>>> {
+    let asked = Instant::now();
+    let last = looks.lock().await;
+    if last.is_some_and(|began| began >= asked) {
+        return None;
+    }
+    if let Some(pause) = last.and_then(|began| LOOKS_APART.checked_sub(began.elapsed())) {
+        tokio::time::sleep(pause).await;
+    }
+    Some(last)
 }
 
 #[cfg(test)]

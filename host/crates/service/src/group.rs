@@ -1,35 +1,30 @@
-//! What is done with groups: create, change, read, search, their members and history; the latter three in a file each.
+//! What is done with groups: create, change, read, search; their members and history in a file each.
 
-mod check;
 pub mod history;
 pub mod members;
-mod search;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub use search::{GroupSearchRequest, asked, check_search, search};
-
-use self::check::check_members;
-use super::codes::CodeView;
-use super::edit::hidden::Hidden;
-use super::edit::references::Shown;
-use super::edit::{self, Draft, Editable, relationship};
-use super::individual::people_there;
-use super::registry::Registry;
-use super::visibility::{self, Seen};
-use super::written::Spoken;
-use super::{audit, records};
-use daftar_domain::audit::{AuditAction, AuditOutcome};
-use daftar_domain::calendar::utc_day;
+use crate::codes::CodeView;
+use crate::edit::{self, Draft, Editable, Hidden, Shown, UNRESOLVED};
+pub use crate::edit::{change, create};
+use crate::registry::Registry;
+use crate::search::{self, CodeFilter, FoundPage, Paging};
+use crate::visibility::{self, Seen};
+use crate::{identifiers, open, records};
+use daftar_domain::calendar::{Period, days_since_epoch, utc_day};
+use daftar_domain::code::CodedValue;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::field::FieldSet;
 use daftar_domain::group::{Group, GroupDetails, GroupRecord, MEMBER, RELATIONSHIP};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::individual::IndividualDetails;
-use daftar_domain::record::{RecordId, RecordKind, VersionCondition};
+use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
+use daftar_domain::search::instant::InstantCondition;
+use daftar_domain::search::{DateConditions, GroupQuery, TextConditions};
 use daftar_domain::value::Reference;
 use daftar_vocabulary::{Generation, LanguagePreference};
 
@@ -101,40 +96,8 @@ pub async fn read(
     wanted: Wanted,
 ) -> Result<GroupView, AppError> {
     let found = visibility::find_record(ctx, registry, key).await;
-    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
-    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)])).await?;
+    registry.audit.record_read(ctx, &found, vec![reference(key)], None).await?;
     answer(ctx, registry, languages, found?, wanted).await
-}
-
-/// Registers a group.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every field that is not right, members that do not resolve among them;
-/// [`AppError::IdentifierInUse`].
-pub async fn create(
-    ctx: &OpContext,
-    registry: &Registry,
-    languages: LanguagePreference,
-    draft: GroupDraft,
-) -> Result<GroupView, AppError> {
-    edit::create(ctx, registry, languages, draft).await
-}
-
-/// Changes what is said of a group: `make` says what it is to be, given what the client knows of it and what it writes. What
-/// the client may not write stays as it is.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`], those of `make` and of [`create`], [`AppError::NotFound`], [`AppError::Ambiguous`], and
-/// [`AppError::VersionMismatch`] when the condition is not met.
-pub async fn change(
-    ctx: &OpContext,
-    registry: &Registry,
-    languages: LanguagePreference,
-    (key, condition): (&IdentifierKey, &VersionCondition),
-    spoken: &Spoken,
-    make: &(dyn Fn(&GroupView) -> Result<GroupDraft, AppError> + Send + Sync),
-) -> Result<GroupView, AppError> {
-    edit::change::<GroupRecord>(ctx, registry, languages, (key, condition), spoken, make).await
 }
 
 impl Editable for GroupRecord {
@@ -171,7 +134,7 @@ impl Editable for GroupRecord {
         hidden: &Hidden,
         problems: &mut Vec<FieldProblem>,
     ) {
-        relationship::check(details, (RecordKind::Group, RELATIONSHIP), hidden, problems);
+        edit::check_relationships(details, (RecordKind::Group, RELATIONSHIP), hidden, problems);
         check_members(ctx, generation, details, hidden, problems);
     }
 
@@ -201,9 +164,9 @@ async fn view(
 ) -> Result<GroupView, AppError> {
     let details = &group.details;
     let members = if wanted.members { members_of(details) } else { Vec::new() };
-    let members = people_there(ctx, registry, members).await?;
-    let related = if wanted.related { relationship::targets(details, RELATIONSHIP) } else { Vec::new() };
-    let related = seen_groups(ctx, registry, related).await?;
+    let members = visibility::seen(ctx, registry, members).await?;
+    let related = if wanted.related { edit::relationship_targets(details, RELATIONSHIP) } else { Vec::new() };
+    let related = visibility::seen(ctx, registry, related).await?;
     let quantity = if wanted.quantity && details.has(MEMBER) {
         let active = details.active_members(utc_day(ctx.now)).map(|member| member.individual);
         let active: Vec<RecordId> = active.collect();
@@ -232,8 +195,7 @@ pub(super) async fn answer(
         name_members(ctx, &view.members);
     }
     let related = view.related.values().filter(|_| wanted.names_related);
-    let related = related.filter_map(|group| records::called(&group.record.details.identifiers));
-    ctx.trail.names(related.map(|key| records::reference(RecordKind::Group, key)));
+    ctx.trail.names(related.filter_map(|group| records::name_of(&group.record)));
     Ok(view)
 }
 
@@ -254,7 +216,7 @@ async fn hide_who_is_hidden(
     if !visibility::any_is_there(ctx, registry, RecordKind::Individual, &members).await? {
         fields = visibility::without(Resource::Group, &fields, &["member", "quantity"]);
     }
-    let related = relationship::targets(&group.details, RELATIONSHIP);
+    let related = edit::relationship_targets(&group.details, RELATIONSHIP);
     if !visibility::any_is_there(ctx, registry, RecordKind::Group, &related).await? {
         fields = visibility::without(Resource::Group, &fields, &["relationship"]);
     }
@@ -263,8 +225,7 @@ async fn hide_who_is_hidden(
 
 /// Names people whom the answer shows as members.
 fn name_members(ctx: &OpContext, members: &HashMap<RecordId, Seen<IndividualDetails>>) {
-    let called = members.values().filter_map(|person| records::called(&person.record.details.identifiers));
-    ctx.trail.names(called.map(|key| records::reference(RecordKind::Individual, key)));
+    ctx.trail.names(members.values().filter_map(|person| records::name_of(&person.record)));
 }
 
 /// The members of a group, the former ones too.
@@ -272,17 +233,177 @@ fn members_of(details: &GroupDetails) -> Vec<RecordId> {
     details.members().map(|member| member.individual).collect()
 }
 
-/// Some groups, as far as they are there for the client.
-async fn seen_groups(
+/// The concept group whose codes make a member the head.
+const HEAD_GROUP: &str = "head_of_household";
+
+/// Nobody twice, and at most one head, today and on every day to come: a group that is right today stays right by itself. Problems
+/// name places as the client sees them; whom it does not see they do not name.
+fn check_members(
+    ctx: &OpContext,
+    generation: &Generation,
+    details: &GroupDetails,
+    hidden: &Hidden,
+    problems: &mut Vec<FieldProblem>,
+) {
+    let today = utc_day(ctx.now);
+    let mut places: HashMap<RecordId, Vec<(usize, Period)>> = HashMap::new();
+    let mut heads = Vec::new();
+    let mut hidden_heads = Vec::new();
+    let mut next_place = 0;
+    for member in details.members() {
+        let still = member.still_active(today).filter(|_| member.individual != UNRESOLVED);
+        let as_head = still.filter(|_| member.role.is_some_and(|role| is_head(generation, role)));
+        if hidden.holds(RecordKind::Individual, member.individual) {
+            hidden_heads.extend(as_head);
+            continue;
+        }
+        let at = next_place;
+        next_place += 1;
+        heads.extend(as_head.map(|period| (at, period)));
+        let Some(period) = still else { continue };
+        let earlier = places.entry(member.individual).or_default();
+        if let Some(earlier) = at_the_same_time(earlier, &period) {
+            problems.push(FieldProblem::new(
+                format!("member[{at}].entity"),
+                "duplicate",
+                format!("the same person is member[{earlier}] already"),
+            ));
+        }
+        earlier.push((at, period));
+    }
+    for (before, (at, period)) in heads.iter().enumerate() {
+        let is_beside_hidden = hidden_heads.iter().any(|hidden| hidden.overlaps(period));
+        let earlier = at_the_same_time(heads.get(..before).unwrap_or_default(), period);
+        let who = match earlier {
+            None if !is_beside_hidden => continue,
+            Some(earlier) if !is_beside_hidden => format!(", and member[{earlier}] is one already"),
+            None | Some(_) => String::new(),
+        };
+        problems.push(FieldProblem::new(
+            format!("member[{at}].role"),
+            "second_head",
+            format!("a group has at most one active head{who}"),
+        ));
+    }
+}
+
+/// The first of those places that has a day in common with a period.
+fn at_the_same_time(places: &[(usize, Period)], period: &Period) -> Option<usize> {
+    places.iter().find(|(_, earlier)| earlier.overlaps(period)).map(|(at, _)| *at)
+}
+
+fn is_head(generation: &Generation, role: CodedValue) -> bool {
+    generation.concept_group(HEAD_GROUP).is_some_and(|heads| heads.members().any(|number| number == role.number))
+}
+
+/// Conditions of a search as a client names them, all of which must hold.
+#[derive(Debug, Clone, Default)]
+pub struct GroupSearchRequest {
+    /// Has that identifier.
+    pub identifiers: Vec<IdentifierKey>,
+    /// Conditions on names and addresses.
+    pub texts: TextConditions,
+    /// Conditions on days.
+    pub dates: DateConditions,
+    /// Holds that code.
+    pub codes: Vec<CodeFilter>,
+    /// Whether the record is in use.
+    pub active: Option<bool>,
+    /// Whoever has or had that identifier belongs to it today.
+    pub members: Vec<IdentifierKey>,
+    /// When the record was last written.
+    pub last_updated: Vec<InstantCondition>,
+}
+
+/// Checks that the client may look at every field that a search filters or sorts by. `filtered` are fields of the API.
+///
+/// # Errors
+/// [`AppError::FieldNotGranted`].
+pub fn check_search(ctx: &OpContext, filtered: &[String], paging: &Paging) -> Result<(), AppError> {
+    search::check_fields(ctx, Resource::Group, filtered, &paging.sort)
+}
+
+/// Searches groups. What it looks at was checked by [`check_search`].
+///
+/// # Errors
+/// [`AppError::Malformed`] when a code is of the wrong vocabulary for its field.
+pub async fn search(
     ctx: &OpContext,
     registry: &Registry,
-    named: Vec<RecordId>,
-) -> Result<HashMap<RecordId, Seen<GroupDetails>>, AppError> {
-    let mut seen = HashMap::new();
-    for id in named {
-        let Some(fields) = visibility::of(ctx, registry, RecordKind::Group, id).await? else { continue };
-        let Some(record) = registry.store.find::<GroupDetails>(id).await? else { continue };
-        seen.insert(id, Seen { record, fields });
+    languages: LanguagePreference,
+    request: GroupSearchRequest,
+    (paging, wanted): (&Paging, Wanted),
+) -> Result<FoundPage<GroupView>, AppError> {
+    let fields = searched_fields(&request);
+    let (query, generation) = resolve(ctx, registry, request).await?;
+    let ranks = search::code_ranks(&generation, &paging.sort);
+    let sorting = search::sorting(paging, &ranks);
+    let found = registry.index.search_groups(&query, visibility::sees(ctx), sorting, &paging.window).await?;
+    let seen = visibility::of_each_found(ctx, registry, RecordKind::Group, &found.ids).await?;
+    let mut views = Vec::with_capacity(found.ids.len());
+    for (id, fields) in found.ids.into_iter().zip(seen) {
+        let Some(fields) = fields else { continue };
+        let record = registry.store.find::<GroupDetails>(id).await?;
+        let record = record.ok_or_else(|| AppError::internal("a search found a group that is not there"))?;
+        views.push(answer(ctx, registry, languages.clone(), Seen { record, fields }, wanted).await?);
     }
-    Ok(seen)
+    let targets = views.iter().filter_map(|view| records::name_of(&view.group)).collect();
+    registry.audit.record_search(ctx, targets, search::note(fields, &paging.sort)).await?;
+    Ok(FoundPage { total: found.total, records: views, next: found.next })
+}
+
+/// What a search asks for in terms of the register, and the fields that it looks at.
+///
+/// # Errors
+/// As [`search()`].
+pub async fn asked(
+    ctx: &OpContext,
+    registry: &Registry,
+    request: GroupSearchRequest,
+) -> Result<(GroupQuery, Vec<String>), AppError> {
+    let fields = searched_fields(&request);
+    let (query, _) = resolve(ctx, registry, request).await?;
+    Ok((query, fields))
+}
+
+/// What a client asks for in terms of the register.
+async fn resolve(
+    ctx: &OpContext,
+    registry: &Registry,
+    request: GroupSearchRequest,
+) -> Result<(GroupQuery, Arc<Generation>), AppError> {
+    let codes = || request.codes.iter().map(|filter| filter.code.clone()).collect();
+    let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
+    let codes: Result<Vec<_>, _> = request.codes.iter().map(|filter| filter.resolve(&generation)).collect();
+    visibility::check_systems(ctx, registry, ("identifier", RecordKind::Group), &request.identifiers).await?;
+    let mut members = Vec::with_capacity(request.members.len());
+    for key in &request.members {
+        let mut people = identifiers::carriers(registry, RecordKind::Individual, key).await?;
+        let there = visibility::there(ctx, registry, RecordKind::Individual, &people).await?;
+        people.retain(|person| there.contains(person));
+        identifiers::check_filter(registry, "member", key, !people.is_empty())?;
+        members.push(people);
+    }
+    let query = GroupQuery {
+        identifiers: request.identifiers,
+        texts: request.texts,
+        dates: request.dates,
+        codes: codes?,
+        active: request.active,
+        members,
+        day: days_since_epoch(utc_day(ctx.now)),
+        last_updated: request.last_updated,
+    };
+    Ok((query, generation))
+}
+
+/// Which fields a search looks at, never for what.
+fn searched_fields(request: &GroupSearchRequest) -> Vec<String> {
+    let named = [
+        ("identifier", request.identifiers.is_empty()),
+        ("active", request.active.is_none()),
+        ("member", request.members.is_empty()),
+        ("_last_updated", request.last_updated.is_empty()),
+    ];
+    search::searched_fields(&named, (&request.texts, &request.dates), request.codes.iter().map(|filter| &filter.place))
 }

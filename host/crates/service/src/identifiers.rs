@@ -2,11 +2,11 @@
 
 use jiff::civil::Date;
 
-use super::registry::Registry;
+use crate::registry::Registry;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::record::{RecordId, RecordKind};
-use daftar_store::{IdentifierOwner, Store};
+use daftar_store::{IDENTIFIER_OWNERS_MAX, IdentifierOwner, Store};
 use daftar_vocabulary::Generation;
 
 /// How many former holders of one identifier are looked at: more than one is ambiguous already.
@@ -18,6 +18,15 @@ pub(super) const OWNERS_MAX: usize = 16;
 /// [`AppError::NotFound`] when nobody ever did, [`AppError::Ambiguous`] when several did and none does now.
 pub async fn find(store: &dyn Store, kind: RecordKind, key: &IdentifierKey) -> Result<RecordId, AppError> {
     choose(kind, &store.identifier_owners(kind, key, OWNERS_MAX).await?)
+}
+
+/// Every record of a kind that has or had an identifier: what a search by it means.
+///
+/// # Errors
+/// When the store fails.
+pub async fn carriers(registry: &Registry, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<RecordId>, AppError> {
+    let owners = registry.store.identifier_owners(kind, key, IDENTIFIER_OWNERS_MAX).await?;
+    Ok(owners.into_iter().map(|owner| owner.id).collect())
 }
 
 /// Which of its owners an identifier addresses.
@@ -39,7 +48,7 @@ pub fn choose(kind: RecordKind, owners: &[IdentifierOwner]) -> Result<RecordId, 
 #[must_use]
 pub fn unknown_system(generation: &Generation, key: &IdentifierKey, field: &str) -> Option<FieldProblem> {
     let problem = generation.check_system(&key.system).err()?;
-    Some(FieldProblem { field: field.to_owned(), code: problem.code(), message: problem.to_string() })
+    Some(FieldProblem::new(field, problem.code(), problem.to_string()))
 }
 
 /// Why an identifier leads to no record: perhaps since its system is not known. Depends on the identifier alone, never on records.
@@ -80,20 +89,17 @@ pub fn check(
         let end = |identifier: &Identifier| identifier.period.and_then(|period| period.end);
         let ends_now = end(identifier).filter(|_| former.and_then(end) != end(identifier));
         if ends_now.is_some_and(|end| end > today) {
-            problems.push(FieldProblem {
-                field: format!("identifier[{at}].period.end"),
-                code: "future_end",
-                message: format!(
-                    "an identifier ends when others may take it up, and a day after today ({today}) has not come: leave `end` out until then"
-                ),
-            });
+            let message = format!(
+                "an identifier ends when others may take it up, and a day after today ({today}) has not come: leave `end` out until then"
+            );
+            problems.push(FieldProblem::new(format!("identifier[{at}].period.end"), "future_end", message));
         }
         if former.is_some() {
             continue;
         }
         if let Err(problem) = generation.check_identifier(kind, identifier) {
             let field = format!("identifier[{at}].{}", problem.member());
-            problems.push(FieldProblem { field, code: problem.code(), message: problem.to_string() });
+            problems.push(FieldProblem::new(field, problem.code(), problem.to_string()));
         }
     }
 }
@@ -107,14 +113,14 @@ pub fn check_kept(before: &[Identifier], now: &[Identifier], problems: &mut Vec<
                 "an identifier of system `{}` is gone; an identifier is ended with `period.end`, never taken away",
                 former.key.system
             );
-            problems.push(FieldProblem { field: "identifier".to_owned(), code: "immutable", message });
+            problems.push(FieldProblem::new("identifier", "immutable", message));
             continue;
         };
         let (was, is) =
             (former.period.unwrap_or_default(), now.get(at).and_then(|same| same.period).unwrap_or_default());
         if was.start != is.start || (was.end.is_some() && was.end != is.end) {
-            let message = "the period of an identifier is altered; it can only be given an end".to_owned();
-            problems.push(FieldProblem { field: format!("identifier[{at}].period"), code: "immutable", message });
+            let message = "the period of an identifier is altered; it can only be given an end";
+            problems.push(FieldProblem::new(format!("identifier[{at}].period"), "immutable", message));
         }
     }
 }

@@ -1,34 +1,33 @@
-//! What is done with people: create, change, read, search; the latter two in a file each.
-
-mod read;
-mod search;
+//! What is done with people: create, change, read, search.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub use read::{read, read_body};
-pub(super) use search::carriers;
-pub use search::{FoundPeople, GroupFilter, SearchRequest, asked, check_search, find_all, search};
-
-use super::codes::CodeView;
-use super::edit::hidden::Hidden;
-use super::edit::references::Shown;
-use super::edit::{self, Draft, Editable, relationship};
-use super::group::members::{GroupPlace, Until, places_in_groups};
-use super::registry::Registry;
-use super::visibility::{self, Seen};
-use super::written::Spoken;
-use super::{photo, records};
+use crate::bodies::{BodyKey, SentBody};
+use crate::codes::CodeView;
+use crate::edit::{self, Draft, Editable, Hidden, Shown};
+pub use crate::edit::{change, create};
+use crate::group::members::{GroupPlace, Until, places_in_groups};
+use crate::registry::Registry;
+use crate::search::{self, CodeFilter, FoundPage, Paging, Reach};
+use crate::visibility::{self, Seen};
+use crate::{audit, identifiers, open, photo, records};
+use daftar_domain::audit::{AuditAction, AuditOutcome};
+use daftar_domain::calendar::{days_since_epoch, utc_day};
+use daftar_domain::code::CodeUri;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldProblem, FieldUse};
 use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::individual::{Individual, IndividualDetails, IndividualRecord, PHOTO, RELATIONSHIP};
 use daftar_domain::photo::PhotoReference;
-use daftar_domain::record::{RecordId, RecordKind, VersionCondition};
+use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::scope::Resource;
-use daftar_domain::search::Page;
+use daftar_domain::search::found::Sorting;
+use daftar_domain::search::instant::InstantCondition;
+use daftar_domain::search::{CodedPlace, DateConditions, IndividualQuery, Page, PlaceCondition, TextConditions};
 use daftar_domain::value::Reference;
+use daftar_domain::vocabulary::CodedField;
 use daftar_vocabulary::{Generation, LanguagePreference};
 
 /// A person as a request gives it.
@@ -87,36 +86,6 @@ pub fn reference(key: &IdentifierKey) -> String {
     records::reference(RecordKind::Individual, key)
 }
 
-/// Registers a person.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every field that is not right, [`AppError::IdentifierInUse`].
-pub async fn create(
-    ctx: &OpContext,
-    registry: &Registry,
-    languages: LanguagePreference,
-    draft: IndividualDraft,
-) -> Result<IndividualView, AppError> {
-    edit::create(ctx, registry, languages, draft).await
-}
-
-/// Changes what is said of a person: `make` says what it is to be, given what the client knows of it and what it writes. What
-/// the client may not write stays as it is.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`], those of `make` and of [`create`], [`AppError::NotFound`], [`AppError::Ambiguous`], and
-/// [`AppError::VersionMismatch`] when the condition is not met.
-pub async fn change(
-    ctx: &OpContext,
-    registry: &Registry,
-    languages: LanguagePreference,
-    (key, condition): (&IdentifierKey, &VersionCondition),
-    spoken: &Spoken,
-    make: &(dyn Fn(&IndividualView) -> Result<IndividualDraft, AppError> + Send + Sync),
-) -> Result<IndividualView, AppError> {
-    edit::change::<IndividualRecord>(ctx, registry, languages, (key, condition), spoken, make).await
-}
-
 impl Editable for IndividualRecord {
     type View = IndividualView;
 
@@ -129,8 +98,8 @@ impl Editable for IndividualRecord {
     ) -> Result<IndividualView, AppError> {
         // Whom it names is compared with what is sent back.
         let is_written = written.allows("relationship");
-        let named = if is_written { relationship::targets(&individual.details, RELATIONSHIP) } else { Vec::new() };
-        let beside = Beside { related: people_there(ctx, registry, named).await?, ..Beside::default() };
+        let named = if is_written { edit::relationship_targets(&individual.details, RELATIONSHIP) } else { Vec::new() };
+        let beside = Beside { related: visibility::seen(ctx, registry, named).await?, ..Beside::default() };
         let codes = CodeView::new(registry.vocabularies.current(), languages);
         Ok(IndividualView { individual, fields, beside, codes })
     }
@@ -149,7 +118,7 @@ impl Editable for IndividualRecord {
         hidden: &Hidden,
         problems: &mut Vec<FieldProblem>,
     ) {
-        relationship::check(details, (RecordKind::Individual, RELATIONSHIP), hidden, problems);
+        edit::check_relationships(details, (RecordKind::Individual, RELATIONSHIP), hidden, problems);
     }
 
     async fn answer(
@@ -192,42 +161,24 @@ async fn related(
     }
     let are_seen = shown.iter().filter(|person| person.fields.allows("relationship"));
     let mut named: Vec<RecordId> =
-        are_seen.flat_map(|person| relationship::targets(&person.record.details, RELATIONSHIP)).collect();
+        are_seen.flat_map(|person| edit::relationship_targets(&person.record.details, RELATIONSHIP)).collect();
     named.sort_unstable();
     named.dedup();
-    let people = people_there(ctx, registry, named).await?;
+    let people: People = visibility::seen(ctx, registry, named).await?;
     if ctx.consent.is_some() {
         for Seen { record, fields } in shown {
-            if !relationship::targets(&record.details, RELATIONSHIP).iter().any(|target| people.contains_key(target)) {
+            if !edit::relationship_targets(&record.details, RELATIONSHIP)
+                .iter()
+                .any(|target| people.contains_key(target))
+            {
                 *fields = visibility::without(Resource::Individual, fields, &["relationship"]);
             }
         }
     }
     if are_named {
-        let called = people.values().filter_map(|person| records::called(&person.record.details.identifiers));
-        ctx.trail.names(called.map(reference));
+        ctx.trail.names(people.values().filter_map(|person| records::name_of(&person.record)));
     }
     Ok(people)
-}
-
-/// Some people, as far as they are there for the client.
-///
-/// # Errors
-/// When the store fails.
-pub(super) async fn people_there(
-    ctx: &OpContext,
-    registry: &Registry,
-    named: Vec<RecordId>,
-) -> Result<People, AppError> {
-    if named.is_empty() {
-        return Ok(People::new());
-    }
-    let fields = visibility::of_each(ctx, registry, RecordKind::Individual, &named).await?;
-    let seen = named.into_iter().zip(fields).filter_map(|(id, fields)| Some((id, fields?)));
-    let mut seen: HashMap<RecordId, FieldSet> = seen.collect();
-    let ids: Vec<RecordId> = seen.keys().copied().collect();
-    let people = registry.store.find_all::<IndividualDetails>(&ids).await?.into_iter();
-    Ok(people.filter_map(|record| Some((record.id, Seen { fields: seen.remove(&record.id)?, record }))).collect())
 }
 
 /// The photo of a person, where it is wanted and may be shown.
@@ -251,4 +202,231 @@ async fn beside(
     let first = (Page { offset: 0, count: PLACES_MAX }, Until::PageIsFull);
     let places = if may_see { Some(places_in_groups(ctx, registry, individual.id, first).await?.places) } else { None };
     Ok(Beside { photo, places, ..Beside::default() })
+}
+
+/// Reads a person by identifier, with what is `wanted` of what lies beside the record, as the body that `write` makes. Large photos
+/// take turns until then: the body is what takes memory, and it is counted from when it is finished.
+///
+/// # Errors
+/// [`AppError::NotFound`] and [`AppError::Ambiguous`], and those of `write`.
+pub async fn read<T, E: From<AppError>>(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    (key, wanted): (&IdentifierKey, Wanted),
+    write: impl FnOnce(&IndividualView) -> Result<T, E>,
+) -> Result<T, E> {
+    let found = visibility::find_record::<IndividualDetails>(ctx, registry, key).await;
+    registry.audit.record_read(ctx, &found, vec![reference(key)], None).await?;
+    let seen = found?;
+    let _permit = match shown_photo(&seen.record, &seen.fields, wanted) {
+        Some(photo) => registry.photo_reads.begin(photo).await?,
+        None => None,
+    };
+    write(&view(ctx, registry, languages, seen, wanted).await?)
+}
+
+/// Reads a person by identifier as a whole body: one that is kept, if nothing changed since it was made, or one that `write` makes.
+///
+/// # Errors
+/// As [`read`], and those of `write`.
+pub async fn read_body<E: From<AppError>>(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    key: &IdentifierKey,
+    write: impl FnOnce(&IndividualView) -> Result<SentBody, E>,
+) -> Result<SentBody, E> {
+    let kept_under = BodyKey::of(ctx, registry, &languages, key);
+    if let Some(body) = kept_under.as_ref().and_then(|key| registry.bodies.find(key)) {
+        ctx.trail.names(body.named.iter().cloned());
+        let entry = audit::entry(ctx, AuditAction::Read, AuditOutcome::Allowed, vec![reference(key)]);
+        registry.audit.record(ctx, entry).await?;
+        return Ok(body);
+    }
+    let making = registry.bodies.begin(kept_under);
+    let make = |view: &IndividualView| -> Result<SentBody, E> {
+        let body = SentBody { named: named(view), ..write(view)? };
+        registry.bodies.keep(making, view, &body);
+        Ok(body)
+    };
+    read(ctx, registry, languages, (key, Wanted::ALL), make).await
+}
+
+/// The groups and the other people that the body of a person names, as the audit log tells of them.
+fn named(view: &IndividualView) -> Arc<[String]> {
+    let places = view.beside.places.iter().flatten();
+    let groups = places.filter_map(|place| records::name_of(&place.group.record));
+    let related = view.beside.related.values().filter_map(|person| records::name_of(&person.record));
+    groups.chain(related).collect()
+}
+
+/// Which groups a person is asked to belong to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GroupFilter {
+    /// To none at all.
+    None,
+    /// To the one that has or had that identifier.
+    Identifier(IdentifierKey),
+}
+
+impl GroupFilter {
+    fn identifier(&self) -> Option<&IdentifierKey> {
+        match self {
+            Self::None => None,
+            Self::Identifier(key) => Some(key),
+        }
+    }
+}
+
+/// Conditions of a search as a client names them, all of which must hold.
+#[derive(Debug, Clone, Default)]
+pub struct SearchRequest {
+    /// Has that identifier.
+    pub identifiers: Vec<IdentifierKey>,
+    /// Conditions on names and addresses.
+    pub texts: TextConditions,
+    /// Conditions on days.
+    pub dates: DateConditions,
+    /// Holds that code.
+    pub codes: Vec<CodeFilter>,
+    /// Whether the record is in use.
+    pub active: Option<bool>,
+    /// Belongs to that group, or to none.
+    pub groups: Vec<GroupFilter>,
+    /// Belongs to a group in that role; to those named, where any are.
+    pub roles: Vec<(CodeUri, Reach)>,
+    /// When the record was last written.
+    pub last_updated: Vec<InstantCondition>,
+}
+
+/// What a search found.
+pub struct FoundPeople {
+    /// A page of them.
+    pub page: FoundPage<Seen<IndividualDetails>>,
+    /// The other people that these have relationships to, where they are wanted.
+    pub related: People,
+    /// How codes are shown.
+    pub codes: CodeView,
+}
+
+/// Checks that the client may look at every field that a search filters or sorts by. `filtered` are fields of the API.
+///
+/// # Errors
+/// [`AppError::FieldNotGranted`], and [`AppError::MissingScope`] where groups are looked at without the scope to read them.
+pub fn check_search(ctx: &OpContext, filtered: &[String], by_groups: bool, paging: &Paging) -> Result<(), AppError> {
+    if by_groups {
+        visibility::check_membership(ctx, FieldUse::Filter)?;
+    }
+    search::check_fields(ctx, Resource::Individual, filtered, &paging.sort)
+}
+
+/// Searches people; `are_related_wanted` says whether their relationships are wanted, and who the other people are. What it looks at was
+/// checked by [`check_search`].
+///
+/// # Errors
+/// [`AppError::FieldNotGranted`], [`AppError::Malformed`] when a code is of the wrong vocabulary for its field, [`AppError::Invalid`] when the
+/// system of an identifier is not known.
+pub async fn search(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    request: SearchRequest,
+    (paging, are_related_wanted): (&Paging, (bool, bool)),
+) -> Result<FoundPeople, AppError> {
+    let (query, generation) = resolve(ctx, registry, request).await?;
+    let ranks = search::code_ranks(&generation, &paging.sort);
+    let sorting = search::sorting(paging, &ranks);
+    let found = registry.index.search_individuals(&query, visibility::sees(ctx), sorting, &paging.window).await?;
+    let individuals = registry.store.find_all::<IndividualDetails>(&found.ids).await?;
+    let targets = individuals.iter().filter_map(|individual| records::name_of(individual)).collect();
+    let note = search::note(searched_fields(&query), &paging.sort);
+    registry.audit.record_search(ctx, targets, note).await?;
+    let ids: Vec<RecordId> = individuals.iter().map(|record| record.id).collect();
+    let fields = visibility::of_each_found(ctx, registry, RecordKind::Individual, &ids).await?;
+    let seen = individuals.into_iter().zip(fields);
+    let seen = seen.filter_map(|(record, fields)| Some(Seen { record, fields: fields? }));
+    let mut records: Vec<Seen<IndividualDetails>> = seen.collect();
+    let related = related(ctx, registry, &mut records, are_related_wanted).await?;
+    let page = FoundPage { total: found.total, records, next: found.next };
+    // Taken after the records, so that a code published meanwhile has its name.
+    Ok(FoundPeople { page, related, codes: CodeView::new(registry.vocabularies.current(), languages) })
+}
+
+/// Everybody whom a search finds, by their keys, for the administrator.
+///
+/// # Errors
+/// As [`search()`].
+pub async fn find_all(ctx: &OpContext, registry: &Registry, request: SearchRequest) -> Result<Vec<RecordId>, AppError> {
+    let (query, _) = resolve(ctx, registry, request).await?;
+    let all = Page { offset: 0, count: u32::MAX }.into();
+    let found = registry.index.search_individuals(&query, visibility::sees(ctx), Sorting::REGISTERED, &all).await?;
+    let mut ids = found.ids;
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// What a search asks for in terms of the register, and the fields that it looks at.
+///
+/// # Errors
+/// As [`search()`].
+pub async fn asked(
+    ctx: &OpContext,
+    registry: &Registry,
+    request: SearchRequest,
+) -> Result<(IndividualQuery, Vec<String>), AppError> {
+    let (query, _) = resolve(ctx, registry, request).await?;
+    let fields = searched_fields(&query);
+    Ok((query, fields))
+}
+
+/// What a client asks for in terms of the register.
+async fn resolve(
+    ctx: &OpContext,
+    registry: &Registry,
+    request: SearchRequest,
+) -> Result<(IndividualQuery, Arc<Generation>), AppError> {
+    let roles = request.roles.iter().map(|(code, _)| code);
+    let codes = || request.codes.iter().map(|filter| &filter.code).chain(roles).cloned().collect();
+    let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
+    visibility::check_systems(ctx, registry, ("identifier", RecordKind::Individual), &request.identifiers).await?;
+    let groups = request.groups.iter().filter_map(GroupFilter::identifier);
+    visibility::check_systems(ctx, registry, ("group", RecordKind::Group), groups).await?;
+    let codes: Result<Vec<_>, _> = request.codes.iter().map(|filter| filter.resolve(&generation)).collect();
+    let mut roles = Vec::with_capacity(request.roles.len());
+    for (code, reach) in request.roles {
+        let place = CodedPlace::Field(CodedField::MemberRole);
+        roles.push(CodeFilter { place, code, reach }.resolve(&generation)?.any_of);
+    }
+    let mut place = PlaceCondition { day: days_since_epoch(utc_day(ctx.now)), roles, ..PlaceCondition::default() };
+    let is_by_place = !request.groups.is_empty() || !place.roles.is_empty();
+    for filter in request.groups {
+        match filter {
+            GroupFilter::None => place.is_none = true,
+            GroupFilter::Identifier(key) => {
+                place.groups.push(identifiers::carriers(registry, RecordKind::Group, &key).await?)
+            }
+        }
+    }
+    let query = IndividualQuery {
+        identifiers: request.identifiers,
+        texts: request.texts,
+        dates: request.dates,
+        codes: codes?,
+        active: request.active,
+        place: is_by_place.then_some(place),
+        last_updated: request.last_updated,
+    };
+    Ok((query, generation))
+}
+
+/// Which fields a search looked at, never for what.
+fn searched_fields(query: &IndividualQuery) -> Vec<String> {
+    let named = [
+        ("identifier", query.identifiers.is_empty()),
+        ("active", query.active.is_none()),
+        ("group_membership", query.place.is_none()),
+        ("_last_updated", query.last_updated.is_empty()),
+    ];
+    search::searched_fields(&named, (&query.texts, &query.dates), query.codes.iter().map(|condition| &condition.field))
 }

@@ -1,4 +1,4 @@
-//! Requests that a client may send twice and that are done once.
+//! Requests that a client may send twice and that are done once, and records as such a request wrote them.
 //!
 //! **Invariant:** what was done is remembered in the same write, so that whoever was answered finds it remembered, and whoever
 //! finds nothing remembered can be sure that nothing was done.
@@ -6,6 +6,9 @@
 //! **Invariant:** a request that was refused is not remembered: sent again, it is looked at again.
 //!
 //! **Invariant:** of one client no more is remembered than its bound: a request that is begun has room for all that it may leave.
+//!
+//! **Invariant:** records that are shown again are shown by what the client may see now. Of one that the request made and that is not there for the client
+//! any more only what it sent itself is left: type, identifiers and meta. One that it changed is not there, as for any other call.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,11 +16,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::codes::LanguagePreference;
+use crate::group::{self, GroupView};
+use crate::individual::{self, IndividualView};
+use crate::program_membership::{self, MembershipView};
+use crate::records;
+use crate::registry::Registry;
+use crate::visibility::{self, Seen};
 use daftar_domain::client::ClientId;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::error_code::ErrorCode;
+use daftar_domain::field::FieldSet;
 use daftar_domain::idempotency::{IdempotencyKey, RememberedAnswer, RememberedRequest, RequestName};
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_store::Store;
 
 /// How long it takes at least from one look for requests that are kept no longer to the next, where a client is at its bound:
@@ -104,9 +116,8 @@ impl Requests {
         let earlier = store.remembered(&once.client, &once.key).await?;
         once.earlier = earlier.into_iter().filter(|request| request.is_kept_at(ctx.now)).collect();
         if once.earlier.iter().any(|request| request.digest != digest) {
-            let (field, message) =
-                ("Idempotency-Key", "it was given to another request: take a new key for each request");
-            let problem = FieldProblem { field: field.to_owned(), code: "reused_key", message: message.to_owned() };
+            let message = "it was given to another request: take a new key for each request";
+            let problem = FieldProblem::new("Idempotency-Key", "reused_key", message);
             return Err(AppError::InvalidValue(ErrorCode::IdempotencyKeyReused, problem));
         }
         let more = parts.saturating_sub(once.earlier.len() as u64);
@@ -231,6 +242,58 @@ impl Drop for Once {
 /// A panic elsewhere leaves what it guards whole: each change is one insertion or removal.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A record as it was written.
+pub enum ShownAgain {
+    /// A person.
+    Individual(IndividualView),
+    /// A group.
+    Group(GroupView),
+    /// A membership in a program.
+    ProgramMembership(MembershipView),
+    /// Of nothing else an answer shows anything.
+    Nothing,
+}
+
+/// Shows a record at a version.
+///
+/// # Errors
+/// [`AppError::NotFound`] for one that was changed, not made, and is not there any more for the client. When the store fails; a
+/// version that is not there is a defect.
+pub async fn shown_again(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    (kind, id, version): (RecordKind, RecordId, VersionId),
+) -> Result<ShownAgain, AppError> {
+    let gone = || AppError::internal("a request is remembered to have written what is not there");
+    let fields = match visibility::of(ctx, registry, kind, id).await? {
+        Some(fields) => fields,
+        None if version == VersionId::FIRST => FieldSet::none(),
+        None => {
+            let changed = registry.store.record_version(kind, id, version).await?.ok_or_else(gone)?;
+            ctx.trail.about(records::references(kind, &changed.identifiers()));
+            return Err(AppError::NotFound(kind));
+        }
+    };
+    Ok(match kind {
+        RecordKind::Individual => {
+            let record = registry.store.find_version(id, version).await?.ok_or_else(gone)?;
+            let seen = Seen { record, fields };
+            ShownAgain::Individual(individual::view(ctx, registry, languages, seen, individual::Wanted::ALL).await?)
+        }
+        RecordKind::Group => {
+            let record = registry.store.find_version(id, version).await?.ok_or_else(gone)?;
+            let seen = Seen { record, fields };
+            ShownAgain::Group(group::answer(ctx, registry, languages, seen, group::Wanted::ALL).await?)
+        }
+        RecordKind::ProgramMembership => {
+            let membership = registry.store.find_version(id, version).await?.ok_or_else(gone)?;
+            ShownAgain::ProgramMembership(program_membership::view(registry, membership, fields).await?)
+        }
+        RecordKind::Program | RecordKind::Consent => ShownAgain::Nothing,
+    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use tokio::sync::OwnedMutexGuard;
 
-use super::registry::Registry;
+use crate::registry::Registry;
+use crate::vocabulary_publisher::code_table;
 use daftar_domain::code::{CodeNumber, CodeUri, CodedValue, Namespace};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
@@ -73,7 +74,7 @@ impl Consulted {
         };
         let current = registry.vocabularies.current();
         let stored = registry.store.code_table().await?;
-        let table = self::table(&stored)?;
+        let table = code_table(&stored.codes, &stored.editions)?;
         let mut unnumbered: BTreeSet<CodeUri> = BTreeSet::new();
         for asked in &self.asked {
             let Ok(resolved) = &asked.answer else { continue };
@@ -285,10 +286,6 @@ fn check_room(current: &Generation, table: &CodeTable, namespace: &Namespace, mo
         "records hold {kept} codes of the open vocabulary `{namespace}` beside those that it lists, and no more than {KEPT_MAX} are taken; use a listed code, or one that records hold already"
     );
     Err(AppError::invalid("", "open_vocabulary_full", message))
-}
-
-fn table(stored: &daftar_store::StoredCodeTable) -> Result<CodeTable, AppError> {
-    CodeTable::new(&stored.codes, &stored.editions).map_err(|error| AppError::Internal(error.into()))
 }
 
 fn unavailable(error: OpenUnavailable) -> AppError {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::registry::Registry;
+use crate::registry::Registry;
 use daftar_domain::error::AppError;
 use daftar_domain::photo::{PHOTO_BYTES_MAX, Photo, PhotoError, PhotoReference};
 

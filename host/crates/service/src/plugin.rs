@@ -1,36 +1,43 @@
 //! What the administrator does with plugins.
 //!
 //! **Invariant:** a change that has begun runs to its end, whoever stops waiting for it: disk, packs and generation never part.
+//!
+//! **Invariant:** a plugin is installed only after everything it brings was checked and a generation could be made with it;
+//! until then what ran before runs on.
+//! **Invariant:** who vouches for it is in the audit log before it is on disk.
 
-mod archive;
-mod dropped;
 mod follow;
-mod install;
-mod kept;
-mod packs;
 mod remove;
 mod report;
-mod start;
 #[cfg(test)]
 mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
+
 use self::follow::Common;
 pub use self::report::{CodeChange, RECORDS_TOLD_MAX, TouchedCode, TouchedRecord, UpgradeReport, VocabularyChange};
-use super::audit;
-use super::registry::Registry;
-use super::vocabulary_publisher::{VocabularyPublisher, blocking};
+use crate::audit;
+use crate::client::to_the_end;
+use crate::registry::Registry;
+use crate::vocabulary_publisher::{
+    PROBLEMS_SHOWN_MAX, Packs, Reasons, VocabularyPublisher, blocking, gather, in_one_line,
+};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::context::OpContext;
+use daftar_domain::deployment::{Deployment, Setting};
 use daftar_domain::error::AppError;
-use daftar_domain::manifest::PluginName;
+use daftar_domain::manifest::{PluginManifest, PluginName};
+use daftar_domain::vocabulary::PackContents;
+use daftar_sandbox::{ArchivedPlugins, Digest, InstallError, InstallStep, PluginHost, PluginLibrary, Prepared};
 pub use daftar_sandbox::{
     Downgrade, InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, PoolUsage, RecordedPlugin, SIGNATURE_BYTES_MAX, Signer,
     UnsignedPlugins,
 };
-use daftar_sandbox::{PluginHost, PluginLibrary};
 use daftar_store::shared::Shared;
+use daftar_vocabulary::{CheckedPack, PackOrigin, check};
 
 /// What plugins are administered with.
 #[derive(Clone)]
@@ -82,12 +89,6 @@ impl PluginAdministration {
         &self.publisher
     }
 
-    /// What runs plugins.
-    #[must_use]
-    pub fn host(&self) -> &PluginHost {
-        &self.host
-    }
-
     /// What the threads that plugins run on have to do now.
     #[must_use]
     pub fn pool_usage(&self) -> PoolUsage {
@@ -126,6 +127,116 @@ impl PluginAdministration {
         self.library.stop_compiling();
     }
 
+    /// The files of what is installed, and what `fix` fixes, at one moment: no plugin is installed or removed in between, so that
+    /// the codes of one fit to the other. Waits for a change of plugins that is going on.
+    ///
+    /// # Errors
+    /// When the files cannot be opened, and those of `fix`.
+    pub async fn archived_with<T>(
+        &self,
+        fix: impl Future<Output = Result<T, AppError>>,
+    ) -> Result<(ArchivedPlugins, T), AppError> {
+        let _still = self.publisher.exclusive().await;
+        let library = self.library.clone();
+        let archived = blocking(move || library.archived()).await?;
+        let archived = archived.map_err(|error| AppError::Internal(error.into()))?;
+        Ok((archived, fix.await?))
+    }
+
+    /// Installs a plugin, or replaces the one of its name. Calls in flight end on the old one.
+    ///
+    /// # Errors
+    /// [`AppError::Plugin`] with the step that refused it and why; what was installed is as before.
+    pub async fn install(&self, ctx: &OpContext, offer: impl Into<PluginOffer>) -> Result<InstalledPlugin, AppError> {
+        let (this, ctx, offer) = (self.clone(), ctx.clone(), offer.into());
+        let span = tracing::info_span!("plugin.install", otel.status_code = Empty);
+        let installing = async move {
+            let installed = this.install_audited(&ctx, offer).await;
+            if installed.is_err() {
+                Span::current().record("otel.status_code", "ERROR");
+            }
+            installed
+        };
+        to_the_end(installing.instrument(span)).await
+    }
+
+    async fn install_audited(&self, ctx: &OpContext, offer: PluginOffer) -> Result<InstalledPlugin, AppError> {
+        let _changing = self.publisher.exclusive().await;
+        let _lock = self.publisher.cluster_lock(ctx.now).await?;
+        let allowed_by = match offer.unsigned {
+            UnsignedPlugins::Allowed => "--allow-unsigned",
+            UnsignedPlugins::Refused => "[plugins] allow_unsigned",
+        };
+        let library = self.library.clone();
+        let installed = match blocking(move || library.prepare(offer)).await? {
+            Ok(prepared) => self.install_prepared(ctx, prepared, allowed_by).await?.map_err(|(error, _)| error),
+            Err(error) => Err(error),
+        };
+        match installed {
+            Ok(plugin) => {
+                self.publisher.retry_excluded_packs_or_log().await;
+                Ok(plugin)
+            }
+            Err(error) => {
+                let target = error.plugin.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
+                self.audit(ctx, AuditOutcome::Refused, target, error.to_string()).await?;
+                Err(refusal(error))
+            }
+        }
+    }
+
+    /// Takes a prepared plugin through the steps that are left: a generation is tried with it, its codes are numbered, then
+    /// disk, packs and generation change.
+    async fn install_prepared(
+        &self,
+        ctx: &OpContext,
+        prepared: Prepared,
+        unsigned_allowed_by: &str,
+    ) -> Result<Result<InstalledPlugin, NotInstalled>, AppError> {
+        let now = ctx.now;
+        let (packs, deployment) = self.publisher.decided();
+        let changed = match with(&packs, &deployment, &prepared) {
+            Ok(None) => None,
+            Ok(Some((packs, mut kept))) => {
+                let dropped = self.dropped(&prepared.manifest().name, &packs);
+                if let Some(reason) = self.why_still_needed(&prepared.manifest().name, &dropped, &deployment).await? {
+                    return Ok(Err((prepared.refuse(reason), Some(Box::new(prepared)))));
+                }
+                let (generation, held) = (self.registry.vocabularies.current(), self.held_codes(&dropped).await?);
+                kept.extend(remove::of_removed(&dropped, &deployment, &generation, &held));
+                let deployment = remove::joined(&deployment, &kept);
+                match self.publisher.numbered(packs, &deployment).await? {
+                    Ok(changed) => {
+                        // Before the plugin: what it no longer has must be there when the server stops in between.
+                        self.publisher.store_settings(now, kept, deployment).await?;
+                        Some(changed)
+                    }
+                    Err(problems) => return Ok(Err((prepared.refuse(problems), Some(Box::new(prepared))))),
+                }
+            }
+            Err(error) => return Ok(Err((error, Some(Box::new(prepared))))),
+        };
+        // Before it is on disk: no plugin runs of which the audit log knows nothing. That the disk failed is a line of its own.
+        let note = format!("installs it; {}", vouched_for(&prepared, unsigned_allowed_by));
+        self.audit(ctx, AuditOutcome::Allowed, prepared.reference(), note).await?;
+        self.tell_installed(&prepared, now).await?;
+        let (library, name) = (self.library.clone(), prepared.manifest().name.clone());
+        let installed = match blocking(move || library.commit(prepared, now)).await? {
+            Ok(installed) => installed,
+            Err(error) => {
+                // The others have heard of it: this process must not be the one that never has it.
+                self.note_out_of_line(&name, error.to_string());
+                return Ok(Err((error, None)));
+            }
+        };
+        self.publisher.forget_reasons(&name);
+        self.common().failed.remove(&name);
+        if let Some((packs, generation)) = changed {
+            self.publisher.publish(packs, generation).await?;
+        }
+        Ok(Ok(installed))
+    }
+
     async fn audit(
         &self,
         ctx: &OpContext,
@@ -141,5 +252,105 @@ impl PluginAdministration {
     fn common(&self) -> MutexGuard<'_, Common> {
         // Replaced whole or by single entries, so a panic leaves it valid.
         self.common.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads and checks every installed pack; one that is not sound is logged and left out.
+fn load_packs(host: &PluginHost, library: &PluginLibrary, deployment: &Deployment) -> (Packs, Reasons) {
+    let (mut packs, mut reasons) = (Packs::new(), Reasons::new());
+    for installed in library.current().packs() {
+        let name = installed.manifest().name.clone();
+        let checked = match host.load_pack(installed) {
+            Ok(contents) => checked(contents, installed.manifest(), deployment),
+            Err(error) => Err(error.to_string()),
+        };
+        match checked {
+            Ok(checked) => {
+                drop(packs.insert(name, (origin(installed.manifest(), installed.loaded().digest()), checked)))
+            }
+            Err(reason) => {
+                tracing::error!(plugin = %name, reason, "an installed pack is not sound, the rest is served");
+                reasons.insert(name, reason);
+            }
+        }
+    }
+    (packs, reasons)
+}
+
+/// The packs as they would be with a prepared plugin, if what it brings is sound and clashes with none of them; with them what
+/// is to be kept of the versions that it replaces. None if nothing about the packs changes.
+fn with(
+    packs: &Packs,
+    deployment: &Deployment,
+    prepared: &Prepared,
+) -> Result<Option<(Packs, Vec<Setting>)>, InstallError> {
+    let manifest = prepared.manifest();
+    let mut changed = packs.clone();
+    let Some(contents) = prepared.contents() else {
+        if !manifest.extension_fields.is_empty() {
+            return Err(prepared.refuse("only a vocabulary pack adds fields to records".to_owned()));
+        }
+        let has_replaced_a_pack = changed.remove(&manifest.name).is_some();
+        return Ok(has_replaced_a_pack.then_some((changed, Vec::new())));
+    };
+    let checked = checked(contents.clone(), manifest, deployment).map_err(|reason| prepared.refuse(reason))?;
+    let (kept, deployment) = remove::of_replaced(packs, &checked, deployment);
+    let checked = Arc::new(CheckedPack::clone(&checked).with_kept(&deployment));
+    changed.insert(manifest.name.clone(), (origin(manifest, prepared.digest()), checked));
+    let (_, problems) = gather(&changed, &deployment);
+    if problems.is_empty() { Ok(Some((changed, kept))) } else { Err(prepared.refuse(in_one_line(&problems))) }
+}
+
+fn origin(manifest: &PluginManifest, digest: Digest) -> PackOrigin {
+    let (plugin, version) = (manifest.name.to_string(), manifest.version.to_string());
+    PackOrigin { plugin, version, digest: digest.to_string() }
+}
+
+/// A pack as it would be taken up, with what is kept of earlier versions; the reason where it is not sound.
+fn checked(
+    contents: PackContents,
+    manifest: &PluginManifest,
+    deployment: &Deployment,
+) -> Result<Arc<CheckedPack>, String> {
+    let checked = check(contents).map(|pack| pack.with_extension_fields(&manifest.extension_fields));
+    checked.map(|pack| Arc::new(pack.with_kept(deployment))).map_err(|problems| {
+        let mut lines: Vec<String> =
+            problems.problems().iter().take(PROBLEMS_SHOWN_MAX).map(ToString::to_string).collect();
+        let untold = problems.count().saturating_sub(lines.len());
+        if untold > 0 {
+            lines.push(format!("and {untold} more"));
+        }
+        lines.join("; ")
+    })
+}
+
+/// Why a prepared plugin was not installed; with it, where another try may end otherwise.
+type NotInstalled = (InstallError, Option<Box<Prepared>>);
+
+/// Who vouches for a plugin, for the audit log.
+fn vouched_for(prepared: &Prepared, unsigned_allowed_by: &str) -> String {
+    match prepared.signer() {
+        Signer::Key(key) => format!("signed by key {key}"),
+        Signer::Pinned => "this program was built with it".to_owned(),
+        Signer::Unsigned | Signer::Unrecorded => format!("nobody vouches for it, allowed by {unsigned_allowed_by}"),
+    }
+}
+
+fn refusal(error: InstallError) -> AppError {
+    match error.step {
+        // The disk's failing, not the plugin's.
+        InstallStep::Store => AppError::Unavailable(error.into()),
+        InstallStep::Unreadable
+        | InstallStep::NotAComponent
+        | InstallStep::Manifest
+        | InstallStep::Signature
+        | InstallStep::Downgrade
+        | InstallStep::InterfaceVersion
+        | InstallStep::Imports
+        | InstallStep::TooLarge
+        | InstallStep::Compile
+        | InstallStep::CompileBudget
+        | InstallStep::Smoke
+        | InstallStep::Content => AppError::Plugin(error.to_string()),
     }
 }

@@ -1,16 +1,19 @@
-//! What is done with programs: written by the administrator, read and searched by clients.
+//! What is done with programs: written by the administrator, read and searched by clients. There are few, and all of them are in memory, so
+//! that a search looks at each.
+//!
+//! Their rules are checked again after changes: one that was right when it was stored can break when a pack, a module, a concept group or the
+//! engine changes.
 
-pub mod rules;
-mod search;
-
+use std::cmp::Ordering;
 use std::sync::Arc;
 
-pub use search::{ProgramQuery, check_search, search};
+use jiff::civil::Date;
 
-use super::eligibility::check::check_expression;
-use super::registry::Registry;
-use super::visibility::{self, Seen};
-use super::{audit, changed, identifiers, records, subjects, written};
+use crate::eligibility::check::check_expression;
+use crate::registry::Registry;
+use crate::search::{self, FoundPage, Paging};
+use crate::visibility::{self, Seen};
+use crate::{audit, identifiers, records, subjects, written};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::calendar::utc_day;
 use daftar_domain::change::Details;
@@ -20,9 +23,12 @@ use daftar_domain::error::{AppError, FieldProblem, FieldUse};
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::{Identifier, IdentifierKey};
-use daftar_domain::program::{ELIGIBILITY, Program, ProgramDetails};
-use daftar_domain::record::{RecordKind, VersionId};
+use daftar_domain::person_name::{search_phrase, search_words};
+use daftar_domain::program::{ELIGIBILITY, Program, ProgramDetails, ProgramPhase};
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::scope::Resource;
+use daftar_domain::search::instant::InstantCondition;
+use daftar_domain::search::order::{Direction, Position, SortField, SortKey, SortValue, Start};
 use daftar_domain::subject::Subject;
 use daftar_sandbox::EligibilityEngine;
 use daftar_store::Operation;
@@ -48,9 +54,7 @@ pub async fn create(
 ) -> Result<WrittenProgram, AppError> {
     let mut problems = Vec::new();
     check_details((ctx, registry), &[], &details, &mut problems);
-    if !problems.is_empty() {
-        return Err(AppError::Invalid(problems));
-    }
+    AppError::check(&mut problems)?;
     let warnings = check_eligibility(ctx, registry, engine, &details).await?;
     let program = write(ctx, registry, None, details).await?;
     Ok(WrittenProgram { program, warnings })
@@ -71,18 +75,16 @@ pub async fn replace(
     check_details((ctx, registry), &before.details.identifiers, &details, &mut problems);
     identifiers::check_kept(&before.details.identifiers, &details.identifiers, &mut problems);
     if details.target_type() != before.details.target_type() {
-        problems.push(FieldProblem {
-            field: "target_type".to_owned(),
-            code: "immutable",
-            message: format!(
+        problems.push(FieldProblem::new(
+            "target_type",
+            "immutable",
+            format!(
                 "the program enrols beneficiaries of type `{}`, and that never changes; create another program",
                 before.details.target_type().name()
             ),
-        });
+        ));
     }
-    if !problems.is_empty() {
-        return Err(AppError::Invalid(problems));
-    }
+    AppError::check(&mut problems)?;
     // An expression that stays as it is was checked when it was written: a program can be ended without an engine.
     let warnings = if details.get(ELIGIBILITY) == before.details.get(ELIGIBILITY) {
         Vec::new()
@@ -104,12 +106,11 @@ fn check_details(
     let (kind, identifiers) = (RecordKind::Program, &details.identifiers);
     identifiers::check((&generation, utc_day(ctx.now)), kind, before, identifiers, problems);
     if details.enforces_eligibility() && !details.has(ELIGIBILITY) {
-        problems.push(FieldProblem {
-            field: "enforce_eligibility".to_owned(),
-            code: "contradiction",
-            message: "there is no expression to enforce: give `eligibility`, or leave `enforce_eligibility` out"
-                .to_owned(),
-        });
+        problems.push(FieldProblem::new(
+            "enforce_eligibility",
+            "contradiction",
+            "there is no expression to enforce: give `eligibility`, or leave `enforce_eligibility` out",
+        ));
     }
 }
 
@@ -132,7 +133,7 @@ async fn write(
     details: ProgramDetails,
 ) -> Result<Arc<Program>, AppError> {
     let targets = records::references(RecordKind::Program, &details.identifiers);
-    let fields = changed::fields(before.map(|before| &before.details), &details);
+    let fields = written::changed_fields(before.map(|before| &before.details), &details);
     let (action, operation) = match before {
         None => (AuditAction::Create, Operation::create(details)),
         Some(before) => (AuditAction::Update, Operation::update(before.id, before.meta.version, details)),
@@ -147,9 +148,8 @@ async fn write(
 /// [`AppError::NotFound`] and [`AppError::Ambiguous`].
 pub async fn read(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<Seen<ProgramDetails>, AppError> {
     let found = visibility::find_record(ctx, registry, key).await;
-    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     let targets = vec![records::reference(RecordKind::Program, key)];
-    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
+    registry.audit.record_read(ctx, &found, targets, None).await?;
     found
 }
 
@@ -203,4 +203,187 @@ async fn as_it_stood(registry: &Registry, program: &Program, then: VersionId) ->
         let detail = format!("the decision names version {then} of the program, and there is no such version");
         AppError::Conflict(ErrorCode::DecisionNotRepeatable, detail)
     })
+}
+
+/// The rule of a program that cannot be evaluated any more.
+#[derive(Debug)]
+pub struct BrokenRule {
+    /// `Program/<system>|<value>`
+    pub program: String,
+    /// Its expression.
+    pub expression: String,
+    /// What is wrong, in one sentence.
+    pub message: String,
+    /// Everything that is wrong with it; nothing, where it exhausts a budget.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Checks the rule of every program, and returns those that are wrong now.
+///
+/// # Errors
+/// [`AppError::NoEngine`] and [`AppError::Busy`]: then nothing can be said of any.
+pub async fn broken_rules(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+) -> Result<Vec<BrokenRule>, AppError> {
+    let mut broken = Vec::new();
+    for program in registry.index.programs().await? {
+        let Some(expression) = program.details.get(ELIGIBILITY) else { continue };
+        match check_expression(ctx, registry, engine, expression, program.details.target_type()).await {
+            Ok(_) => {}
+            Err(AppError::Expression(problem)) => {
+                broken.push(BrokenRule {
+                    program: records::name_of(&program).unwrap_or_default(),
+                    expression: expression.to_owned(),
+                    message: problem.message,
+                    diagnostics: problem.diagnostics,
+                });
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(broken)
+}
+
+/// Writes into the log how many programs have rules that a change has broken, where any has.
+pub async fn log_broken_rules(ctx: &OpContext, registry: &Registry, engine: &Arc<dyn EligibilityEngine>) {
+    match broken_rules(ctx, registry, engine).await {
+        Ok(broken) if broken.is_empty() => {}
+        Ok(broken) => tracing::warn!(
+            programs.count = broken.len(),
+            "the eligibility rules of some programs are not valid any more, `daftar program check` names them"
+        ),
+        Err(error) => {
+            tracing::warn!(error = %error, "the eligibility rules of programs could not be checked after the change");
+        }
+    }
+}
+
+/// Conditions on programs, all of which must hold. Empty: every program.
+#[derive(Debug, Clone, Default)]
+pub struct ProgramQuery {
+    /// Has that identifier, open or ended; each of them.
+    pub identifiers: Vec<IdentifierKey>,
+    /// Words, each of which begins a word of the name.
+    pub name_words: Vec<String>,
+    /// Whether it is in use; a program that does not say is.
+    pub active: Option<bool>,
+    /// Whom it enrols.
+    pub target_type: Option<Subject>,
+    /// Where it stands today.
+    pub phase: Option<ProgramPhase>,
+    /// When the record was last written.
+    pub last_updated: Vec<InstantCondition>,
+}
+
+/// Checks that the client may look at every field that a search filters or sorts by. `filtered` are fields of the API.
+///
+/// # Errors
+/// [`AppError::FieldNotGranted`].
+pub fn check_search(ctx: &OpContext, filtered: &[String], paging: &Paging) -> Result<(), AppError> {
+    search::check_fields(ctx, Resource::Program, filtered, &paging.sort)
+}
+
+/// Searches programs. What it looks at was checked by [`check_search`].
+///
+/// # Errors
+/// [`AppError::Invalid`] when the system of an identifier is not known, and when the search cannot be written into the audit log.
+pub async fn search(
+    ctx: &OpContext,
+    registry: &Registry,
+    query: ProgramQuery,
+    paging: &Paging,
+) -> Result<FoundPage<Seen<ProgramDetails>>, AppError> {
+    visibility::check_systems(ctx, registry, ("identifier", RecordKind::Program), &query.identifiers).await?;
+    let today = utc_day(ctx.now);
+    let mut programs = registry.index.programs().await?;
+    programs.retain(|program| query.holds(program, today));
+    let ids: Vec<RecordId> = programs.iter().map(|program| program.id).collect();
+    let seen = visibility::of_each_found(ctx, registry, RecordKind::Program, &ids).await?;
+    let mut found: Vec<Candidate> = Vec::new();
+    for (record, fields) in programs.into_iter().zip(seen) {
+        let Some(fields) = fields else { continue };
+        let values = paging.sort.iter().map(|key| value(key.field, &record)).collect();
+        found.push((values, Seen { record, fields }));
+    }
+    found.sort_by(|one, other| compare(&paging.sort, &one.0, &other.0).then(one.1.record.id.cmp(&other.1.record.id)));
+    let page = cut(found, paging);
+    let targets = page.records.iter().filter_map(|program| records::name_of(&program.record)).collect();
+    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets)).await?;
+    Ok(page)
+}
+
+/// What a program has to show, key by key, and the program.
+type Candidate = (Vec<SortValue>, Seen<ProgramDetails>);
+
+fn cut(found: Vec<Candidate>, paging: &Paging) -> FoundPage<Seen<ProgramDetails>> {
+    let total = found.len() as u64;
+    let begin = match &paging.window.start {
+        Start::Offset(offset) => usize::try_from(*offset).unwrap_or(usize::MAX),
+        Start::After(position) => found.partition_point(|(values, program)| {
+            let order = compare(&paging.sort, values, &position.values);
+            order.then(program.record.id.cmp(&position.record)).is_le()
+        }),
+    };
+    let mut page: Vec<Candidate> = found.into_iter().skip(begin).collect();
+    let has_more = page.len() > paging.window.count as usize;
+    page.truncate(paging.window.count as usize);
+    let passed = paging.window.passed().saturating_add(page.len() as u64);
+    let next = page.last().filter(|_| has_more).map(|(values, program)| Position {
+        values: values.clone(),
+        record: program.record.id,
+        passed,
+    });
+    FoundPage { total, records: page.into_iter().map(|(_, program)| program).collect(), next }
+}
+
+fn value(field: SortField, program: &Program) -> SortValue {
+    match field {
+        SortField::Name => SortValue::Text(search_phrase(program.details.name())),
+        SortField::LastUpdated => {
+            SortValue::Number(program.meta.last_updated.as_millisecond().cast_unsigned() ^ (1 << 63))
+        }
+        SortField::Date(_) | SortField::Word(_) | SortField::Code(_) => SortValue::Missing,
+    }
+}
+
+fn compare(keys: &[SortKey], one: &[SortValue], other: &[SortValue]) -> Ordering {
+    let mut pairs = keys.iter().zip(one.iter().zip(other));
+    let by_key = pairs.find_map(|(key, (one, other))| {
+        let order = match (one, other) {
+            (SortValue::Missing, SortValue::Missing) => Ordering::Equal,
+            (SortValue::Missing, _) => return Some(Ordering::Greater),
+            (_, SortValue::Missing) => return Some(Ordering::Less),
+            (SortValue::Number(one), SortValue::Number(other)) => one.cmp(other),
+            (SortValue::Text(one), SortValue::Text(other)) => one.cmp(other),
+            (SortValue::Number(_), SortValue::Text(_)) => Ordering::Less,
+            (SortValue::Text(_), SortValue::Number(_)) => Ordering::Greater,
+        };
+        let directed = if key.direction == Direction::Ascending { order } else { order.reverse() };
+        directed.is_ne().then_some(directed)
+    });
+    by_key.unwrap_or(Ordering::Equal)
+}
+
+impl ProgramQuery {
+    fn holds(&self, program: &Program, today: Date) -> bool {
+        let details = &program.details;
+        let carries = |key: &IdentifierKey| details.identifiers.iter().any(|identifier| identifier.key == *key);
+        let at_ms = program.meta.last_updated.as_millisecond();
+        self.identifiers.iter().all(carries)
+            && self.active.is_none_or(|active| active == details.is_active())
+            && self.target_type.is_none_or(|target| target == details.target_type())
+            && self.phase.is_none_or(|phase| phase == details.phase(today))
+            && self.last_updated.iter().all(|condition| condition.holds(at_ms))
+            && self.name_holds(details.name())
+    }
+
+    fn name_holds(&self, name: &str) -> bool {
+        if self.name_words.is_empty() {
+            return true;
+        }
+        let words = search_words(name);
+        self.name_words.iter().all(|beginning| words.iter().any(|word| word.starts_with(beginning)))
+    }
 }

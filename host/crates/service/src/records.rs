@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::identifiers;
-use super::registry::Registry;
+use crate::identifiers;
+use crate::registry::Registry;
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::Details;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::identifier::{Identifier, IdentifierKey};
-use daftar_domain::record::{Record, RecordId, RecordKind, VersionCondition, VersionId};
+use daftar_domain::record::{Fields, Record, RecordId, RecordKind, RecordType, VersionCondition, VersionId};
 use daftar_store::{Committed, Operation, Store, Write};
 
 /// How often a change that names no version is tried in all.
@@ -128,6 +128,12 @@ pub fn reference(kind: RecordKind, key: &IdentifierKey) -> String {
 pub fn called(identifiers: &[Identifier]) -> Option<&IdentifierKey> {
     let open = identifiers.iter().find(|identifier| identifier.is_open());
     open.or(identifiers.first()).map(|identifier| &identifier.key)
+}
+
+/// What a record is called: `<kind>/<system>|<value>`. Personal data where the kind is.
+#[must_use]
+pub fn name_of<T: RecordType>(record: &Record<Fields<T>>) -> Option<String> {
+    called(&record.details.identifiers).map(|key| reference(T::KIND, key))
 }
 
 /// The identifier under which a record is found: the first that still holds, or else the first that leads to it all the same.

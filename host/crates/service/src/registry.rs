@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::audit::AuditLog;
-use super::bodies::Bodies;
-use super::eligibility::exhausted::ExhaustedExpressions;
-use super::eligibility::preview::PartedRegister;
-use super::photo::PhotoReads;
+use crate::audit::AuditLog;
+use crate::bodies::Bodies;
+use crate::eligibility::ExhaustedExpressions;
+use crate::eligibility::preview::PartedRegister;
+use crate::photo::PhotoReads;
 use daftar_index::Columns;
 use daftar_store::Store;
 use daftar_store::index::Index;

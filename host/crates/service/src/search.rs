@@ -3,12 +3,12 @@
 use crate::visibility;
 use daftar_domain::code::{CodeNumber, CodeUri};
 use daftar_domain::context::OpContext;
-use daftar_domain::error::AppError;
+use daftar_domain::error::{AppError, FieldUse};
 use daftar_domain::extension::EXTENSION;
 use daftar_domain::scope::Resource;
 use daftar_domain::search::found::Sorting;
 use daftar_domain::search::order::{Position, SortField, SortKey, Window};
-use daftar_domain::search::{CodeCondition, CodedPlace, Page};
+use daftar_domain::search::{CodeCondition, CodedPlace, DateConditions, Page, TextConditions};
 use daftar_domain::vocabulary::CodedField;
 use daftar_vocabulary::Generation;
 
@@ -97,11 +97,12 @@ pub fn check_fields(
     filtered: &[String],
     sort: &[SortKey],
 ) -> Result<(), AppError> {
+    let searchable = visibility::searchable(ctx, resource);
     for field in filtered {
-        visibility::check_filter(ctx, resource, field)?;
+        visibility::check(&searchable, resource, field, FieldUse::Filter)?;
     }
     for field in sort.iter().filter_map(|key| key.field.field()) {
-        visibility::check_sort(ctx, resource, field)?;
+        visibility::check(&searchable, resource, field, FieldUse::Sort)?;
     }
     Ok(())
 }
@@ -122,6 +123,17 @@ pub fn code_ranks(generation: &Generation, sort: &[SortKey]) -> Vec<u32> {
 #[must_use]
 pub fn sorting<'a>(paging: &'a Paging, code_ranks: &'a [u32]) -> Sorting<'a> {
     Sorting { keys: &paging.sort, code_ranks }
+}
+
+/// Which fields a search looks at, never for what: of those with a name, each with whether it is unused, and by its other conditions.
+pub(crate) fn searched_fields<'c>(
+    named: &[(&str, bool)],
+    (texts, dates): (&TextConditions, &DateConditions),
+    codes: impl Iterator<Item = &'c CodedPlace>,
+) -> Vec<String> {
+    let named = named.iter().filter(|(_, is_unused)| !is_unused).map(|(name, _)| *name);
+    let named = named.chain(texts.fields()).chain(dates.keys().copied()).map(str::to_owned);
+    named.chain(codes.map(|place| place.field().into_owned())).collect()
 }
 
 /// What the audit log says of a search: by which fields, never for what.

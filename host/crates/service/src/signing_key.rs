@@ -8,8 +8,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::client::to_the_end;
 use crate::audit::{self, AuditLog};
+use crate::client::to_the_end;
 use daftar_auth::key_ring::SigningKeyRing;
 use daftar_auth::keys::{KeyError, KeyMaterial};
 use daftar_auth::{RotationError, SigningKeyRings};
@@ -122,25 +122,19 @@ impl SigningKeyAdministration {
         overlap_s: Option<u32>,
     ) -> Result<Vec<SigningKey>, AppError> {
         let (this, ctx) = (self.clone(), ctx.clone());
-        to_the_end(async move { this.rotate_alone(&ctx, usage, overlap_s).await }).await
-    }
-
-    async fn rotate_alone(
-        &self,
-        ctx: &OpContext,
-        usage: KeyUse,
-        overlap_s: Option<u32>,
-    ) -> Result<Vec<SigningKey>, AppError> {
-        let _changing = self.changing.lock().await;
-        let _turn = self.turn().await?;
-        ctx.trail.about([TARGET.to_owned()]);
-        let now = self.clock.now();
-        self.drop_alone(ctx, now).await?;
-        match usage {
-            KeyUse::Tokens => self.rotate_ring(ctx, &self.rings.tokens, (usage, overlap_s), now).await?,
-            KeyUse::Decisions => self.rotate_ring(ctx, &self.rings.decisions, (usage, overlap_s), now).await?,
-        }
-        Ok(self.list_of(usage))
+        let rotating = async move {
+            let _changing = this.changing.lock().await;
+            let _turn = this.turn().await?;
+            ctx.trail.about([TARGET.to_owned()]);
+            let now = this.clock.now();
+            this.drop_alone(&ctx, now).await?;
+            match usage {
+                KeyUse::Tokens => this.rotate_ring(&ctx, &this.rings.tokens, (usage, overlap_s), now).await?,
+                KeyUse::Decisions => this.rotate_ring(&ctx, &this.rings.decisions, (usage, overlap_s), now).await?,
+            }
+            Ok(this.list_of(usage))
+        };
+        to_the_end(rotating).await
     }
 
     async fn rotate_ring<M: KeyMaterial>(

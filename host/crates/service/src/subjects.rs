@@ -1,14 +1,20 @@
-//! People and groups as other records refer to them.
+//! People and groups as other records refer to them, and to which groups and programs they belong, the writes of a transaction included that no
+//! index knows yet.
 
+use std::collections::HashSet;
+
+use crate::registry::Registry;
+use crate::{records, visibility};
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::record::RecordId;
+use daftar_domain::search::Page;
+use daftar_domain::search::terms::MembershipTerm;
 use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_domain::value::Reference;
 use daftar_store::{IDENTIFIER_OWNERS_MAX, Store};
-
-use super::registry::Registry;
-use super::{records, visibility};
 
 /// Who a reference means; a reference that leads nowhere is a problem of its field.
 ///
@@ -46,7 +52,7 @@ pub fn leads_nowhere(field: &str, error: AppError) -> Result<FieldProblem, AppEr
         AppError::NotThere(FieldProblem { code, message, .. }) => (code, message),
         other => return Err(other),
     };
-    Ok(FieldProblem { field: field.to_owned(), code, message })
+    Ok(FieldProblem::new(field, code, message))
 }
 
 /// Everybody of these kinds who carries or carried an identifier: what a search by it means.
@@ -66,15 +72,56 @@ pub async fn carriers(
     Ok(found)
 }
 
-/// What a person or a group that another record holds is called now: `Individual/<system>|<value>`.
+/// What a record that another one holds is called now: `<kind>/<system>|<value>`.
 ///
 /// # Errors
 /// When the store fails; one that is not there is a defect.
-pub async fn called(store: &dyn Store, subject: SubjectReference) -> Result<String, AppError> {
-    let kind = subject.kind.record_kind();
-    let found = store.record(kind, subject.id).await?;
+pub async fn called(store: &dyn Store, other: impl Into<Reference>) -> Result<String, AppError> {
+    let Reference { kind, id } = other.into();
+    let found = store.record(kind, id).await?;
     let identifiers = found.as_ref().map(ChangedRecord::identifiers).unwrap_or_default();
     let key = records::called(&identifiers)
         .ok_or_else(|| AppError::internal(format!("a reference leads to no {kind} that has an identifier")))?;
     Ok(records::reference(kind, key))
+}
+
+/// The groups that name a person as a member, be it a former one, in the order in which they were registered. Of those that the
+/// transaction changed one or the other may not name it any more: what they say themselves counts.
+///
+/// # Errors
+/// When the store fails.
+pub async fn groups_of(registry: &Registry, individual: RecordId) -> Result<Vec<RecordId>, AppError> {
+    let mut groups = registry.index.groups_of(individual).await?;
+    if let Some(staged) = registry.store.kept_back() {
+        add(&mut groups, staged.groups_of(individual));
+    }
+    Ok(groups)
+}
+
+/// The memberships of a subject, whatever their status: how many there are, and the first so many of them.
+///
+/// # Errors
+/// When the store fails.
+pub async fn memberships_of(
+    registry: &Registry,
+    subject: SubjectReference,
+    count: u32,
+) -> Result<(u64, Vec<RecordId>), AppError> {
+    let of_subject = [vec![MembershipTerm::Beneficiary(subject)]];
+    let found = registry.index.memberships(&of_subject, Page { offset: 0, count }).await?;
+    let (mut total, mut ids) = (found.total, found.ids);
+    if let Some(staged) = registry.store.kept_back() {
+        // A membership never changes its beneficiary: those that the indexes know are counted already.
+        let new: Vec<RecordId> =
+            staged.memberships_of(subject).into_iter().filter(|id| id.pending_number().is_some()).collect();
+        total = total.saturating_add(new.len() as u64);
+        add(&mut ids, new);
+        ids.truncate(count as usize);
+    }
+    Ok((total, ids))
+}
+
+fn add(known: &mut Vec<RecordId>, more: Vec<RecordId>) {
+    let already: HashSet<RecordId> = known.iter().copied().collect();
+    known.extend(more.into_iter().filter(|id| !already.contains(id)));
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use tokio::sync::OwnedMutexGuard;
 
-use super::records;
-use super::registry::Registry;
+use crate::records;
+use crate::registry::Registry;
 use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::context::OpContext;

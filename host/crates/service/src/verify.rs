@@ -17,24 +17,20 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::verification::{Finding, Part, Remedy, VerificationEvent, number_name, record_name};
 use daftar_index::verify::{ROWS_PER_CHECK, RowProblem};
 use daftar_index::{Columns, Snapshot};
-use daftar_store::StoreError;
 pub use daftar_store::verify::Pace;
-use daftar_store::verify::Verification;
+use daftar_store::verify::{RawValues, Verification, blocking, readable_records, records_at_rest};
 
 /// How many records are read at a time to be held against the register in memory.
 const PAGE_RECORDS: usize = 1_024;
 /// The most rows that are looked at again at once while nothing is written.
 const AGAIN_MAX: usize = 2_048;
 
-/// What is said where the records are in a database.
-pub const IN_DATABASE: &str = "the records are in PostgreSQL, which looks for damage by itself: switch its data checksums on, and run `pg_amcheck` on the database";
-
 /// Looks through a register that is served, one look at a time.
 #[derive(Clone)]
 pub struct Verifier {
-    /// What is looked through; nothing where the records are in a database that looks after itself.
-    store: Option<Arc<dyn Verification>>,
-    columns: Arc<Columns>,
+    store: Arc<dyn Verification>,
+    /// The register in memory, where there is one.
+    columns: Option<Arc<Columns>>,
     log: AuditLog,
     is_running: Arc<AtomicBool>,
 }
@@ -51,23 +47,22 @@ impl Drop for Running {
 /// A look that may begin: the one at a time that a server takes.
 pub struct Look {
     store: Arc<dyn Verification>,
-    columns: Arc<Columns>,
+    columns: Option<Arc<Columns>>,
     _running: Running,
 }
 
 impl Verifier {
     /// Looks through that store and what is kept of it in memory.
     #[must_use]
-    pub fn new(store: Option<Arc<dyn Verification>>, columns: Arc<Columns>, log: AuditLog) -> Self {
+    pub fn new(store: Arc<dyn Verification>, columns: Option<Arc<Columns>>, log: AuditLog) -> Self {
         Self { store, columns, log, is_running: Arc::default() }
     }
 
     /// Lets a look begin, and writes down as whom.
     ///
     /// # Errors
-    /// [`AppError::Conflict`] while another one goes on, and where there is nothing to look through; when the store fails.
+    /// [`AppError::Conflict`] while another one goes on; when the store fails.
     pub async fn begin(&self, ctx: &OpContext) -> Result<Look, AppError> {
-        let store = self.store.clone().ok_or_else(|| AppError::conflict(ErrorCode::Conflict, IN_DATABASE))?;
         if self.is_running.swap(true, Ordering::AcqRel) {
             let detail = "the register is being looked through already: wait for that to end, or stop it";
             return Err(AppError::conflict(ErrorCode::OperationInProgress, detail));
@@ -75,7 +70,7 @@ impl Verifier {
         let running = Running(Arc::clone(&self.is_running));
         let entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, Vec::new());
         self.log.record(ctx, entry.with_note("looked through the whole register for damage")).await?;
-        Ok(Look { store, columns: Arc::clone(&self.columns), _running: running })
+        Ok(Look { store: Arc::clone(&self.store), columns: self.columns.clone(), _running: running })
     }
 }
 
@@ -85,7 +80,7 @@ impl Look {
     /// # Errors
     /// As [`verify`].
     pub async fn run(self, events: Sender<VerificationEvent>) -> Result<(), AppError> {
-        verify(&*self.store, Some(&self.columns), Pace::Yielding, events).await
+        verify(&*self.store, self.columns.as_ref(), Pace::Yielding, events).await
     }
 }
 
@@ -99,7 +94,7 @@ pub async fn verify(
     pace: Pace,
     events: Sender<VerificationEvent>,
 ) -> Result<(), AppError> {
-    store.verify(pace, events.clone()).await?;
+    daftar_store::verify::verify(store, pace, events.clone()).await?;
     let Some(columns) = columns else { return Ok(()) };
     let held = Held { columns: Arc::clone(columns), part: Part::Indexes, file: None, remedy: Remedy::Restart };
     hold(store, held, pace, events).await
@@ -127,7 +122,8 @@ pub async fn hold(
     pace: Pace,
     events: Sender<VerificationEvent>,
 ) -> Result<(), AppError> {
-    let mut check = IndexCheck { store, held: &held, pace, events, done: 0 };
+    let values = store.raw_values().await?;
+    let mut check = IndexCheck { store, values, held: &held, pace, events, done: 0 };
     for kind in RecordKind::ALL {
         check.kind(kind).await?;
     }
@@ -137,6 +133,7 @@ pub async fn hold(
 /// Holds the register in memory against the records on disk.
 struct IndexCheck<'c> {
     store: &'c dyn Verification,
+    values: Arc<dyn RawValues>,
     held: &'c Held,
     pace: Pace,
     events: Sender<VerificationEvent>,
@@ -178,7 +175,7 @@ impl IndexCheck<'_> {
         let (mut after, last) = keys.into_inner();
         while after < last {
             let started = tokio::time::Instant::now();
-            let (records, passed) = self.store.readable_records(kind, after, PAGE_RECORDS).await?;
+            let (records, passed) = readable_records(&self.values, kind, after, PAGE_RECORDS).await?;
             let Some(passed) = passed else { break };
             let (checked, seen) = blocking(move || {
                 let mut seen = 0_u64;
@@ -224,7 +221,7 @@ impl IndexCheck<'_> {
                 });
                 into.lock().unwrap_or_else(PoisonError::into_inner).extend(named);
             };
-            self.store.look_at_rest(kind, ids.to_vec(), Box::new(look)).await?;
+            records_at_rest(self.store, &self.values, kind, ids.to_vec(), look).await?;
             let found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
             for (place, problem) in found {
                 let Held { part, remedy, file, columns: _ } = self.held;
@@ -237,8 +234,4 @@ impl IndexCheck<'_> {
         }
         Ok(())
     }
-}
-
-async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
-    tokio::task::spawn_blocking(run).await.map_err(|error| StoreError::Failed(error.into()))
 }

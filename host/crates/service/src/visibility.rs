@@ -1,31 +1,44 @@
 //! What a client may see of which record, and what it may look for and write: the one place that says it.
 //!
+//! What consents open to a client whose legal basis is consent is decided here too; to all others they open everything.
+//!
 //! **Invariant:** what a client may not see it cannot infer. A record that it may not see is absent for it; a field that it may
 //! not see is left out of every answer, and a request that filters, sorts, writes or decides by it is refused naming the field,
 //! whatever the field says.
 //!
 //! **Invariant:** a refusal depends on the request and the client's grants alone, never on what a record says.
 //!
-//! **Invariant:** to a client whose legal basis is consent only those records and fields are there that consents open
-//! (`visibility/consented.rs`), whatever it was granted.
+//! **Invariant:** to a client whose legal basis is consent only those records and fields are there that consents open,
+//! whatever it was granted.
+//!
+//! **Invariant:** whether a record is there is decided in memory, before the store is asked for it: one that is hidden takes no longer
+//! than one that does not exist.
+//!
+//! **Invariant:** each consent that opens something is noted in the trail of the call, and so named in the audit log.
+//!
+//! **Invariant:** which record an identifier means is decided among the records that are there, so that a hidden one neither takes a
+//! visible one's place nor makes it ambiguous.
 
-mod consented;
-
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::hint::black_box;
 use std::sync::Arc;
 
-pub use consented::{beneficiaries, beneficiary, limits, sees, without};
-
-use super::registry::Registry;
-use super::{identifiers, records};
+use crate::registry::Registry;
+use crate::{identifiers, records, subjects};
+use daftar_domain::calendar::utc_day;
 use daftar_domain::change::Details;
+use daftar_domain::consent_filter::Opened;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldUse};
-use daftar_domain::field::{FieldSet, field_of_path};
+use daftar_domain::field::{FieldName, FieldSet, field_of_path, fields_of};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::program_membership::ProgramMembershipDetails;
 use daftar_domain::record::{Record, RecordId, RecordKind};
 use daftar_domain::scope::{Action, Resource, Scope};
+use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_index::{RowLimits, Snapshot};
+use daftar_store::index::Sees;
+use daftar_store::{IDENTIFIER_OWNERS_MAX, IdentifierOwner};
 
 /// A record with the fields of it that the client may see.
 #[derive(Debug, Clone)]
@@ -47,7 +60,7 @@ pub async fn of(
     kind: RecordKind,
     id: RecordId,
 ) -> Result<Option<FieldSet>, AppError> {
-    let consented = consented::fields(ctx, registry, kind, id).await?;
+    let consented = fields(ctx, registry, kind, id).await?;
     Ok(consented.map(|consented| consented.intersection(&ctx.fields(kind.resource(), Action::Read))))
 }
 
@@ -62,7 +75,7 @@ pub async fn of_each(
     ids: &[RecordId],
 ) -> Result<Vec<Option<FieldSet>>, AppError> {
     let granted = ctx.fields(kind.resource(), Action::Read);
-    let consented = consented::fields_of_each(ctx, registry, kind, ids).await?;
+    let consented = fields_of_each(ctx, registry, kind, ids).await?;
     Ok(consented.into_iter().map(|fields| Some(fields?.intersection(&granted))).collect())
 }
 
@@ -76,24 +89,32 @@ pub async fn there(
     kind: RecordKind,
     ids: &[RecordId],
 ) -> Result<HashSet<RecordId>, AppError> {
-    let consented = consented::fields_of_each(ctx, registry, kind, ids).await?;
+    let consented = fields_of_each(ctx, registry, kind, ids).await?;
     Ok(ids.iter().zip(consented).filter(|(_, fields)| fields.is_some()).map(|(id, _)| *id).collect())
 }
 
-/// What the client may see of a record that it has just written: nothing but what always stays, where it is not there for it.
+/// Some records, as far as they are there for the client, with what of each may be shown.
 ///
 /// # Errors
 /// When the store fails.
-pub async fn of_written(
+pub async fn seen<D: Details>(
     ctx: &OpContext,
     registry: &Registry,
-    kind: RecordKind,
-    id: RecordId,
-) -> Result<FieldSet, AppError> {
-    Ok(of(ctx, registry, kind, id).await?.unwrap_or_else(FieldSet::none))
+    named: Vec<RecordId>,
+) -> Result<HashMap<RecordId, Seen<D>>, AppError> {
+    if named.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let fields = of_each(ctx, registry, D::KIND, &named).await?;
+    let mut seen: HashMap<RecordId, FieldSet> =
+        named.into_iter().zip(fields).filter_map(|(id, fields)| Some((id, fields?))).collect();
+    let ids: Vec<RecordId> = seen.keys().copied().collect();
+    let records = registry.store.find_all::<D>(&ids).await?.into_iter();
+    Ok(records.filter_map(|record| Some((record.id, Seen { fields: seen.remove(&record.id)?, record }))).collect())
 }
 
-/// The same of a membership, whose beneficiary decides whether it is there: one that is just written is in no index yet.
+/// What the client may see of a membership that it has just written, which is in no index yet: its beneficiary decides whether it is there.
+/// Nothing but what always stays, where it is not there for the client.
 ///
 /// # Errors
 /// When the store fails.
@@ -103,7 +124,7 @@ pub async fn of_written_membership(
     details: &ProgramMembershipDetails,
 ) -> Result<FieldSet, AppError> {
     let resource = Resource::ProgramMembership;
-    let consented = consented::fields_about(ctx, registry, resource, details.beneficiary()).await?;
+    let consented = fields_about(ctx, registry, resource, details.beneficiary()).await?;
     let consented = consented.unwrap_or_else(FieldSet::none);
     Ok(consented.intersection(&ctx.fields(resource, Action::Read)))
 }
@@ -113,7 +134,7 @@ pub async fn of_written_membership(
 #[must_use]
 pub fn of_rules(ctx: &OpContext, kind: RecordKind, fields: FieldSet) -> FieldSet {
     match (kind, &ctx.consent) {
-        (RecordKind::Individual, Some(_)) => consented::without(Resource::Individual, &fields, &["relationship"]),
+        (RecordKind::Individual, Some(_)) => without(Resource::Individual, &fields, &["relationship"]),
         _ => fields,
     }
 }
@@ -142,21 +163,8 @@ pub async fn of_each_found(
     ids: &[RecordId],
 ) -> Result<Vec<Option<FieldSet>>, AppError> {
     let granted = searchable(ctx, kind.resource());
-    let consented = consented::fields_of_each(ctx, registry, kind, ids).await?;
+    let consented = fields_of_each(ctx, registry, kind, ids).await?;
     Ok(consented.into_iter().map(|fields| Some(fields?.intersection(&granted))).collect())
-}
-
-/// Whether one at least of some records of a kind exists for the client; what opens the first of them is noted.
-///
-/// # Errors
-/// When the store fails.
-pub async fn any_is_there(
-    ctx: &OpContext,
-    registry: &Registry,
-    kind: RecordKind,
-    ids: &[RecordId],
-) -> Result<bool, AppError> {
-    consented::any_is_there(ctx, registry, kind, ids).await
 }
 
 /// What the scope to search a resource opens by itself: of people and groups nothing.
@@ -183,7 +191,7 @@ pub async fn find(
     kind: RecordKind,
     key: &IdentifierKey,
 ) -> Result<(RecordId, FieldSet), AppError> {
-    let found = match identifiers::choose(kind, &consented::owners(ctx, registry, kind, key).await?) {
+    let found = match identifiers::choose(kind, &owners(ctx, registry, kind, key).await?) {
         Ok(id) => of(ctx, registry, kind, id).await?.map(|fields| (id, fields)).ok_or(AppError::NotFound(kind)),
         Err(error) => Err(error),
     };
@@ -203,7 +211,7 @@ pub async fn check_systems<'k>(
     for key in keys {
         // Records are looked for only where the system is not known.
         let is_known = registry.vocabularies.current().knows_system(&key.system);
-        let is_carried = is_known || !consented::owners(ctx, registry, kind, key).await?.is_empty();
+        let is_carried = is_known || !owners(ctx, registry, kind, key).await?.is_empty();
         identifiers::check_filter(registry, filter, key, is_carried)?;
     }
     Ok(())
@@ -223,7 +231,8 @@ pub async fn find_record<D: Details>(
 }
 
 /// The fields that searches of a resource may look at.
-fn searchable(ctx: &OpContext, resource: Resource) -> FieldSet {
+#[must_use]
+pub fn searchable(ctx: &OpContext, resource: Resource) -> FieldSet {
     ctx.fields(resource, Action::Read).union(&by_searching(ctx, resource))
 }
 
@@ -231,22 +240,6 @@ fn searchable(ctx: &OpContext, resource: Resource) -> FieldSet {
 fn is_seen(ctx: &OpContext, resource: Resource) -> bool {
     let searches = matches!(resource, Resource::Program | Resource::ProgramMembership);
     ctx.holds(resource, Action::Read) || (searches && ctx.holds(resource, Action::Search))
-}
-
-/// Whether a search may have a condition on a field, given by its path in the API.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`].
-pub fn check_filter(ctx: &OpContext, resource: Resource, path: &str) -> Result<(), AppError> {
-    check(&searchable(ctx, resource), resource, path, FieldUse::Filter)
-}
-
-/// Whether a search may be sorted by a field, given by its path in the API.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`].
-pub fn check_sort(ctx: &OpContext, resource: Resource, path: &str) -> Result<(), AppError> {
-    check(&searchable(ctx, resource), resource, path, FieldUse::Sort)
 }
 
 /// Whether the client may read a field, where that is all that a call is about.
@@ -294,4 +287,201 @@ pub fn check(fields: &FieldSet, resource: Resource, path: &str, usage: FieldUse)
         return Ok(());
     }
     Err(AppError::FieldNotGranted { resource, field: field_of_path(path).to_owned(), usage })
+}
+
+/// What consents open of each of some records of a kind, in the order asked; nothing of one that is not there for the client.
+///
+/// # Errors
+/// When the store fails.
+async fn fields_of_each(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    ids: &[RecordId],
+) -> Result<Vec<Option<FieldSet>>, AppError> {
+    let opened = opened_of_each(ctx, registry, kind, ids).await?;
+    let Some(opened) = opened else { return Ok(vec![Some(FieldSet::All); ids.len()]) };
+    Ok(opened.into_iter().map(|opened| noted(ctx, opened)).collect())
+}
+
+/// What consents open of a record; nothing, where it is not there for the client.
+///
+/// # Errors
+/// When the store fails.
+async fn fields(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    id: RecordId,
+) -> Result<Option<FieldSet>, AppError> {
+    if ctx.consent.is_none() {
+        return Ok(Some(FieldSet::All));
+    }
+    Ok(fields_of_each(ctx, registry, kind, &[id]).await?.pop().flatten())
+}
+
+/// Whether one at least of some records of a kind is there for the client; what opens the first of them is noted.
+///
+/// # Errors
+/// When the store fails.
+pub async fn any_is_there(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    ids: &[RecordId],
+) -> Result<bool, AppError> {
+    let opened = opened_of_each(ctx, registry, kind, ids).await?;
+    let Some(opened) = opened else { return Ok(!ids.is_empty()) };
+    Ok(noted(ctx, opened.into_iter().flatten().next()).is_some())
+}
+
+/// What consents open of a record of a resource that is about somebody.
+///
+/// # Errors
+/// When the store fails.
+async fn fields_about(
+    ctx: &OpContext,
+    registry: &Registry,
+    resource: Resource,
+    subject: SubjectReference,
+) -> Result<Option<FieldSet>, AppError> {
+    let Some(sees) = sees(ctx) else { return Ok(Some(FieldSet::All)) };
+    let opened = registry.index.opened(resource, &[subject], sees).await?;
+    Ok(noted(ctx, opened.into_iter().next().flatten()))
+}
+
+/// What a client sees of the register; all of it, where absent.
+#[must_use]
+pub fn sees(ctx: &OpContext) -> Option<Sees<'_>> {
+    ctx.consent.as_ref().map(|filter| Sees { filter, day: utc_day(ctx.now) })
+}
+
+/// What opens each of some records; absent where the client needs no consents, or where nothing of the kind is about anybody.
+async fn opened_of_each(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    ids: &[RecordId],
+) -> Result<Option<Vec<Option<Opened>>>, AppError> {
+    let Some(sees) = sees(ctx) else { return Ok(None) };
+    let about = |kind| move |id: &RecordId| Some(SubjectReference { kind, id: *id });
+    let subjects: Vec<Option<SubjectReference>> = match kind {
+        RecordKind::Individual => ids.iter().map(about(Subject::Individual)).collect(),
+        RecordKind::Group => ids.iter().map(about(Subject::Group)).collect(),
+        RecordKind::ProgramMembership => {
+            let known = registry.index.beneficiaries(ids).await?;
+            let staged = |id: &RecordId| registry.store.kept_back()?.beneficiary_of(*id);
+            known.into_iter().zip(ids).map(|(known, id)| known.or_else(|| staged(id))).collect()
+        }
+        // About nobody, or told by its organization who sees it.
+        RecordKind::Program | RecordKind::Consent => return Ok(None),
+    };
+    let asked: Vec<SubjectReference> = subjects.iter().copied().flatten().collect();
+    let mut opened = registry.index.opened(kind.resource(), &asked, sees).await?.into_iter();
+    Ok(Some(subjects.into_iter().map(|subject| subject.and_then(|_| opened.next().flatten())).collect()))
+}
+
+/// The fields that consents open, which are noted.
+fn noted(ctx: &OpContext, opened: Option<Opened>) -> Option<FieldSet> {
+    let opened = opened?;
+    ctx.trail.relies_on(&opened.consents);
+    Some(opened.fields)
+}
+
+/// The limits of a search of a kind of record; absent where the client needs no consents.
+#[must_use]
+pub fn limits(ctx: &OpContext, snapshot: &Snapshot, kind: RecordKind) -> Option<Arc<RowLimits>> {
+    let filter = ctx.consent.as_ref()?;
+    Some(snapshot.consented(kind.resource(), filter, utc_day(ctx.now)))
+}
+
+/// Who carries or carried an identifier, as far as they are there for the client.
+async fn owners(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    key: &IdentifierKey,
+) -> Result<Vec<IdentifierOwner>, AppError> {
+    let limit = if ctx.consent.is_some() { IDENTIFIER_OWNERS_MAX } else { identifiers::OWNERS_MAX };
+    let mut owners = registry.store.identifier_owners(kind, key, limit).await?;
+    if owners.is_empty() {
+        // The same look-up as for one who is not seen.
+        black_box(fields(ctx, registry, kind, RecordId(0)).await?);
+        return Ok(owners);
+    }
+    if ctx.consent.is_some() {
+        let ids: Vec<RecordId> = owners.iter().map(|owner| owner.id).collect();
+        let mut seen = fields_of_each(ctx, registry, kind, &ids).await?.into_iter();
+        owners.retain(|_| seen.next().flatten().is_some());
+    }
+    Ok(owners)
+}
+
+/// Everybody of these kinds who is meant by an identifier as a beneficiary: who carries or carried it; to a client that needs
+/// consents those alone whose memberships are opened, by what a membership calls them where they themselves are not there.
+///
+/// # Errors
+/// When the store fails.
+pub async fn beneficiaries(
+    ctx: &OpContext,
+    registry: &Registry,
+    kinds: &[Subject],
+    key: &IdentifierKey,
+) -> Result<Vec<SubjectReference>, AppError> {
+    let mut found = Vec::new();
+    for kind in kinds {
+        let owners = beneficiary_owners(ctx, registry, *kind, key).await?;
+        found.extend(owners.into_iter().map(|owner| SubjectReference { kind: *kind, id: owner.id }));
+    }
+    Ok(found)
+}
+
+/// The one that is meant by an identifier as a beneficiary.
+///
+/// # Errors
+/// As [`find`].
+pub async fn beneficiary(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: Subject,
+    key: &IdentifierKey,
+) -> Result<SubjectReference, AppError> {
+    let owners = beneficiary_owners(ctx, registry, kind, key).await?;
+    match identifiers::choose(kind.record_kind(), &owners) {
+        Ok(id) => Ok(SubjectReference { kind, id }),
+        Err(error) => Err(identifiers::explained(registry, key, error)),
+    }
+}
+
+async fn beneficiary_owners(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: Subject,
+    key: &IdentifierKey,
+) -> Result<Vec<IdentifierOwner>, AppError> {
+    let owners = registry.store.identifier_owners(kind.record_kind(), key, IDENTIFIER_OWNERS_MAX).await?;
+    let Some(sees) = sees(ctx) else { return Ok(owners) };
+    let subjects: Vec<SubjectReference> = owners.iter().map(|owner| SubjectReference { kind, id: owner.id }).collect();
+    let memberships = registry.index.opened(Resource::ProgramMembership, &subjects, sees).await?;
+    let own = registry.index.opened(kind.record_kind().resource(), &subjects, sees).await?;
+    let mut found = Vec::with_capacity(owners.len());
+    for (((owner, subject), memberships), own) in owners.into_iter().zip(subjects).zip(memberships).zip(own) {
+        let Some(opened) = memberships else { continue };
+        ctx.trail.relies_on(&opened.consents);
+        let is_meant = own.is_some() || {
+            let called = subjects::called(&*registry.store, subject).await?;
+            called == records::reference(kind.record_kind(), key)
+        };
+        if is_meant {
+            found.push(owner);
+        }
+    }
+    Ok(found)
+}
+
+/// A set of a resource's fields without some of them.
+#[must_use]
+pub fn without(resource: Resource, fields: &FieldSet, others: &[&str]) -> FieldSet {
+    let kept = fields_of(resource).iter().filter(|name| !others.contains(name));
+    fields.intersection(&FieldSet::only(kept.filter_map(|name| FieldName::parse(resource, name).ok())))
 }

@@ -4,17 +4,12 @@
 //!
 //! **Invariant:** a request is answered from one generation: what it counts, pages through and shows fits together.
 
-mod batch;
-mod concept_group;
-mod fingerprint;
-
 use std::sync::Arc;
 
-pub use self::batch::{Answer, Asked, LookedUp, lookup, readable, validate};
-pub use self::concept_group::{GroupPage, concept_group, concept_groups};
-pub use self::fingerprint::Fingerprint;
+use sha2::{Digest as _, Sha256};
+
 use crate::registry::Registry;
-use daftar_domain::code::{Code, CodeError, CodeUri, Namespace};
+use daftar_domain::code::{CODE_BYTES_MAX, Code, CodeError, CodeUri, NAMESPACE_BYTES_MAX, Namespace};
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::search::Page;
@@ -106,7 +101,7 @@ pub fn vocabulary<'g>(
         let before = earlier.map(|earlier| format!(" and, before it, {}", version_of(earlier))).unwrap_or_default();
         let message =
             format!("`{}` is not here in that version, but in {}{before}", edition.namespace, version_of(in_force));
-        AppError::NotThere(FieldProblem { field: "version".to_owned(), code: "unknown_version", message })
+        AppError::NotThere(FieldProblem::new("version", "unknown_version", message))
     })
 }
 
@@ -314,7 +309,7 @@ fn concept_in_use_or_not<'g>(
 }
 
 fn not_there(field: &str, problem: &LookUpProblem) -> AppError {
-    AppError::NotThere(FieldProblem { field: field.to_owned(), code: problem.reason(), message: problem.to_string() })
+    AppError::NotThere(FieldProblem::new(field, problem.reason(), problem.to_string()))
 }
 
 /// A page of items of which there are `total`.
@@ -335,4 +330,241 @@ fn filtered<T>(items: impl Iterator<Item = T>, is_wanted: impl Fn(&T) -> bool, p
         found.total += 1;
     }
     found
+}
+
+/// For how many wrong codes of one request it is searched what was meant: each search takes up to a millisecond, and a batch of
+/// nothing but wrong codes is a mapping that went wrong, of which a hundred examples tell enough.
+const SEARCHES_MAX: usize = 100;
+/// How much of a text that is no code is repeated in the answer, in bytes.
+const SHOWN_BYTES_MAX: usize = NAMESPACE_BYTES_MAX + CODE_BYTES_MAX + 1;
+
+/// A code as somebody wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// In one text.
+    Uri(String),
+    /// In two.
+    Parts {
+        /// The namespace.
+        namespace: String,
+        /// The code.
+        code: String,
+    },
+}
+
+impl Asked {
+    /// What is in the place of the code.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        self.parts().1
+    }
+
+    fn parts(&self) -> (&str, &str) {
+        match self {
+            Self::Uri(text) => text.split_once(['#', '|']).unwrap_or((text, "")),
+            Self::Parts { namespace, code } => (namespace, code),
+        }
+    }
+
+    fn parse(&self) -> Result<CodeUri, CodeError> {
+        match self {
+            Self::Uri(text) => CodeUri::parse(text),
+            Self::Parts { namespace, code } => CodeUri::from_parts(namespace, code),
+        }
+    }
+}
+
+/// Why a code is refused, or what it is.
+#[derive(Debug)]
+pub struct Answer<T> {
+    /// The code's URI, or the beginning of what stands in its place.
+    pub uri: String,
+    /// What it is.
+    pub outcome: Result<T, Refused>,
+}
+
+/// Why a code is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The stable name of the reason.
+    pub reason: &'static str,
+    /// One sentence that says what would be right.
+    pub message: String,
+    /// The nearest code that is right.
+    pub suggestion: Option<String>,
+}
+
+/// A code that is there.
+#[derive(Debug, Clone, Copy)]
+pub struct LookedUp<'g> {
+    /// The code.
+    pub concept: ConceptRef<'g>,
+    /// Whether it was asked for by another name, or in another spelling of an open vocabulary.
+    pub is_alias: bool,
+}
+
+/// Those of the codes that can be read.
+#[must_use]
+pub fn readable(asked: &[Asked]) -> Vec<CodeUri> {
+    asked.iter().filter_map(|asked| asked.parse().ok()).collect()
+}
+
+/// Whether new records may hold the codes, in their order.
+pub fn validate<'g>(_: &OpContext, generation: &'g Generation, asked: &[Asked]) -> Vec<Answer<ConceptRef<'g>>> {
+    answers(generation, asked, |uri| generation.check_code(uri))
+}
+
+/// What the codes are, in their order.
+pub fn lookup<'g>(_: &OpContext, generation: &'g Generation, asked: &[Asked]) -> Vec<Answer<LookedUp<'g>>> {
+    answers(generation, asked, |uri| {
+        let (concept, _) = generation.look_up_by_any_name(uri)?;
+        Ok(LookedUp { concept, is_alias: concept.code() != uri.code.as_str() })
+    })
+}
+
+fn answers<T>(
+    generation: &Generation,
+    asked: &[Asked],
+    decide: impl Fn(&CodeUri) -> Result<T, LookUpProblem>,
+) -> Vec<Answer<T>> {
+    let mut searches_left = SEARCHES_MAX;
+    let mut decide_within = |uri: &CodeUri| {
+        let absent = generation.plainly_absent(uri);
+        match absent {
+            Some(problem) if searches_left == 0 => return Err(problem),
+            Some(_) => searches_left -= 1,
+            None => {}
+        }
+        decide(uri)
+    };
+    asked.iter().map(|asked| answer(asked, &mut decide_within)).collect()
+}
+
+fn answer<T>(asked: &Asked, decide: impl FnOnce(&CodeUri) -> Result<T, LookUpProblem>) -> Answer<T> {
+    match asked.parse() {
+        Ok(uri) => Answer { outcome: decide(&uri).map_err(Refused::from), uri: uri.to_string() },
+        Err(error) => {
+            let (namespace, code) = asked.parts();
+            let is_too_long = namespace.len() > NAMESPACE_BYTES_MAX || code.len() > CODE_BYTES_MAX;
+            let reason = if is_too_long { "too_long" } else { "malformed" };
+            let written = match asked {
+                Asked::Uri(text) => shown(text),
+                Asked::Parts { namespace, code } => shown(&format!("{namespace}#{code}")),
+            };
+            Answer { uri: written, outcome: Err(Refused { reason, message: error.to_string(), suggestion: None }) }
+        }
+    }
+}
+
+impl From<LookUpProblem> for Refused {
+    fn from(problem: LookUpProblem) -> Self {
+        Self {
+            reason: problem.reason(),
+            message: problem.to_string(),
+            suggestion: problem.suggestion().map(str::to_owned),
+        }
+    }
+}
+
+/// The beginning of a text that was refused.
+fn shown(text: &str) -> String {
+    let end = text.floor_char_boundary(SHOWN_BYTES_MAX);
+    let beginning = text.get(..end).unwrap_or_default();
+    if end < text.len() { format!("{beginning}…") } else { beginning.to_owned() }
+}
+
+/// A concept group with a page of its codes.
+#[derive(Debug)]
+pub struct GroupPage<'g> {
+    /// The group.
+    pub group: &'g PublishedGroup,
+    /// Codes that certainly belong to it.
+    pub members: PageOf<CodeUri>,
+    /// Of how many codes it cannot be said, because their vocabulary is not here whole; none of an unset group.
+    pub undecided: usize,
+}
+
+/// The concept groups, by name.
+#[must_use]
+pub fn concept_groups<'g>(_: &OpContext, generation: &'g Generation, page: Page) -> PageOf<&'g PublishedGroup> {
+    let groups = generation.concept_groups();
+    paged(groups.len(), groups, page)
+}
+
+/// The concept group of a name, with a page of its codes.
+///
+/// # Errors
+/// [`AppError::NotThere`] with the name that was probably meant.
+pub fn concept_group<'g>(
+    _: &OpContext,
+    generation: &'g Generation,
+    name: &str,
+    page: Page,
+) -> Result<GroupPage<'g>, AppError> {
+    let group = generation.concept_group(name).ok_or_else(|| {
+        let problem = generation.unknown_group(name);
+        AppError::NotThere(FieldProblem::new("name", problem.code(), problem.to_string()))
+    })?;
+    let members = group.members().filter_map(|number| generation.table().uri(number));
+    // A set is counted by its pieces; numbers past the page are never looked at.
+    let total = group.member_count();
+    Ok(GroupPage { group, members: paged(total, members, page), undecided: group.undecided_count() })
+}
+
+/// Changed when the same codes are answered in another form.
+const FORM: &str = concat!("daftar codes 1 ", env!("CARGO_PKG_VERSION"));
+/// How many bytes of the digest are told.
+const TOLD_BYTES: usize = 16;
+
+/// Takes one part after another of what an answer depends on.
+pub struct Fingerprint(Sha256);
+
+impl Fingerprint {
+    /// Begins with what is published and the languages that are wanted.
+    #[must_use]
+    pub fn of(generation: &Generation, languages: &LanguagePreference) -> Self {
+        let mut fingerprint = Self(Sha256::new());
+        fingerprint.text(FORM);
+        fingerprint.bytes(generation.digest().as_bytes());
+        for pack in generation.packs() {
+            fingerprint.text(&pack.plugin);
+            fingerprint.text(&pack.version);
+            // What an open vocabulary's pack says of a code is no part of the generation.
+            fingerprint.text(&pack.digest);
+        }
+        // Who defined a group is no part of what it means, and what an absent vocabulary's codes are called is known only
+        // while somebody numbered them.
+        for group in generation.concept_groups() {
+            fingerprint.text(match group.defined_by() {
+                DefinedBy::Nobody => "",
+                DefinedBy::Deployment => "deployment",
+                DefinedBy::Plugin(plugin) => plugin,
+            });
+        }
+        for version in generation.earlier_versions() {
+            fingerprint.bytes(version.digest().as_bytes());
+        }
+        fingerprint.bytes(&generation.code_count().to_be_bytes());
+        for range in languages.ranges() {
+            fingerprint.text(range);
+        }
+        fingerprint
+    }
+
+    /// Adds a part. Each is preceded by its length, so that no two run together.
+    pub fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    /// What was taken, as hexadecimal digits.
+    #[must_use]
+    pub fn finish(self) -> String {
+        let digest = self.0.finalize();
+        digest.iter().take(TOLD_BYTES).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_be_bytes());
+        self.0.update(bytes);
+    }
 }

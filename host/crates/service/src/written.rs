@@ -1,13 +1,18 @@
 //! Which fields a write speaks for, and what becomes of the others: a field that the client may not write stays as it is.
 //!
+//! Which fields a write changes is said here too, by their names in the API: for the audit log, which never says from what to what.
+//!
 //! **Invariant:** what stays is put back after everything else was checked, so that no refusal tells what it says.
 
-use super::visibility;
+use std::collections::BTreeSet;
+
+use crate::visibility;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldUse};
 use daftar_domain::extension::{EXTENSION, Extension};
 use daftar_domain::field::{FieldName, FieldSet, computed, field_of_path};
 use daftar_domain::identifier::Identifier;
+use daftar_domain::program_membership::{HAS_NO_IDENTIFIER, ProgramMembershipDetails};
 use daftar_domain::record::{Fields, RecordKind, RecordType};
 use daftar_domain::schema::{self, Field};
 use daftar_domain::scope::{Action, Resource};
@@ -132,6 +137,82 @@ fn kept_extension(before: &Extension, now: &Extension, written: &FieldSet) -> Ex
     let kept = before.iter().filter(|(path, _)| !is_written(path.as_str()));
     let now = now.iter().filter(|(path, _)| is_written(path.as_str()));
     Extension::new(kept.chain(now).map(|(path, content)| (path.clone(), content.clone())).collect())
+}
+
+/// The names of fields that are not all, the identifiers first: those of a new record.
+#[must_use]
+pub fn names_of_new(fields: &FieldSet) -> Vec<String> {
+    let named = match fields {
+        FieldSet::All => Vec::new(),
+        FieldSet::Only(names) => names.iter().map(ToString::to_string).collect(),
+    };
+    ["identifier".to_owned()].into_iter().chain(named).collect()
+}
+
+/// The fields that differ; all that a new record has.
+#[must_use]
+pub fn changed_fields<T: RecordType>(before: Option<&Fields<T>>, now: &Fields<T>) -> BTreeSet<String> {
+    match before {
+        None => Fields::<T>::default().differences(now),
+        Some(before) => before.differences(now),
+    }
+}
+
+/// The fields of a membership that differ; all that a new one has. That it has no identifier is said of its identifiers.
+#[must_use]
+pub fn changed_of_membership(
+    before: Option<&ProgramMembershipDetails>,
+    now: &ProgramMembershipDetails,
+) -> BTreeSet<String> {
+    let mut fields = changed_fields(before, now);
+    if before.and_then(|before| before.get(HAS_NO_IDENTIFIER)) != now.get(HAS_NO_IDENTIFIER) {
+        fields.insert("identifier".to_owned());
+    }
+    fields
+}
+
+#[cfg(test)]
+mod changed_tests {
+    use super::*;
+    use daftar_domain::extension::Extension;
+    use daftar_domain::individual::{ACTIVE, IndividualDetails};
+    use daftar_domain::value::Values;
+    use daftar_store::record::samples;
+
+    #[test]
+    fn what_is_the_same_is_not_named() {
+        fn check<T: RecordType>(details: &Fields<T>) {
+            assert!(changed_fields(Some(details), details).is_empty());
+        }
+        check(&samples::full_individual().details);
+        check(&samples::full_group().details);
+        check(&samples::full_program().details);
+        let membership = samples::full_membership().details;
+        assert!(changed_of_membership(Some(&membership), &membership).is_empty());
+    }
+
+    #[test]
+    fn every_field_that_differs_is_named() {
+        let person = samples::full_individual().details;
+        let bare = IndividualDetails::new(person.identifiers.clone(), Values::default(), Extension::default());
+        let changed = changed_fields(Some(&person), &bare);
+        assert_eq!(changed, changed_fields(Some(&bare), &person), "either way");
+        for field in ["name", "birth_date", "gender", "languages", "address", "income", "telecom"] {
+            assert!(changed.contains(field), "{field} in {changed:?}");
+        }
+        assert!(changed.iter().any(|name| name.starts_with("extension.")), "{changed:?}");
+        assert!(!changed.contains("identifier"));
+        let only = person.clone().with(ACTIVE, person.get(ACTIVE).map(|active| !active));
+        assert!(changed_fields(Some(&person), &only).iter().eq(["active"]));
+    }
+
+    #[test]
+    fn whether_a_membership_has_no_identifier_is_said_of_its_identifiers() {
+        let unknown = ProgramMembershipDetails::default();
+        let none = ProgramMembershipDetails::default().with(HAS_NO_IDENTIFIER, true);
+        assert!(changed_of_membership(Some(&unknown), &none).iter().eq(["identifier"]));
+        assert!(changed_of_membership(None, &none).iter().eq(["identifier"]));
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Taking the database as it stood after one write: one read-only transaction that sees nothing newer, read in pieces.
 
 mod refill;
-mod walk;
+
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use tokio_postgres::Row;
@@ -9,19 +10,20 @@ use tokio_postgres::Row;
 use daftar_domain::change::Sequence;
 use daftar_domain::record::RecordKind;
 use daftar_store::StoreError;
-use daftar_store::archive::{Archive, Ends, Held, Mark, Snapshot};
+use daftar_store::archive::{self, Archive, Ends, Fixed, Held, Mark, Snapshot, present_only};
 use daftar_store::change_log::RegisterId;
+use daftar_store::verify::{RawValues, blocking};
 
-pub use self::refill::{PostgresCatchUp, PostgresRefill};
-use self::walk::Walk;
+pub use self::refill::PostgresRefill;
 use super::PostgresStore;
-use super::database::{Link, Values};
+use super::database::Values;
 use super::failure::{Failure, corrupt};
 use super::rows::{column, number, signed};
+use super::verify::{PostgresValues, SAVE};
 
 /// The transaction may wait an hour for who takes things slowly; then the database ends it, as it keeps old rows from being cleared
 /// away. One statement is short.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
                      SET LOCAL idle_in_transaction_session_timeout = '1h'; SET LOCAL enable_seqscan = off";
 const LAST: &str = "SELECT register, sequence, code_table_parts, individual, \"group\", program, membership, consent \
                     FROM daftar.last";
@@ -30,18 +32,13 @@ const ENDS: &str = "SELECT register, sequence, code_table_parts, COALESCE((SELEC
                     (SELECT value FROM daftar.change WHERE sequence = $1), \
                     (SELECT value FROM daftar.audit WHERE number = $2) FROM daftar.last";
 
-/// A transaction that sees the database as it stands now.
-struct Begun {
-    link: Link,
-    mark: Mark,
-    code_table_parts: u64,
-}
-
 impl PostgresStore {
-    async fn begin(&self) -> Result<Begun, StoreError> {
+    /// Begins a transaction that sees the database as it is now.
+    async fn begin(&self) -> Result<(Arc<dyn RawValues>, Fixed), StoreError> {
         let link = self.database.link("daftar (snapshot)").await?;
         let begun = async {
             link.client.batch_execute(BEGIN).await?;
+            link.client.batch_execute(SAVE).await?;
             Ok::<_, Failure>(link.client.query_opt(LAST, &[]).await?)
         };
         let row = tokio::time::timeout(self.database.answer_timeout(), begun).await;
@@ -51,16 +48,18 @@ impl PostgresStore {
         let mut records = RecordKind::ALL.map(|kind| (kind, 0));
         records.iter_mut().zip(counts).for_each(|((_, to), count)| *to = count);
         let mark = Mark { register: register_of(&row)?, sequence: Sequence(number(&row, 1)?), records };
-        Ok(Begun { link, mark, code_table_parts: number(&row, 2)? })
+        let values: Arc<dyn RawValues> = Arc::new(PostgresValues::new(link, self.database.answer_timeout(), false));
+        let reading = Arc::clone(&values);
+        let present = blocking(move || present_only(&*reading)).await??;
+        Ok((values, Fixed { mark, code_table_parts: number(&row, 2)?, last_audit: u64::MAX, present }))
     }
 }
 
 #[async_trait::async_trait]
 impl Archive for PostgresStore {
     async fn snapshot(&self) -> Result<Snapshot, StoreError> {
-        let Begun { link, mark, code_table_parts } = self.begin().await?;
-        let walk = Walk::new(link, self.database.answer_timeout(), mark.clone(), code_table_parts);
-        Ok(snapshot_of(mark, walk))
+        let (values, fixed) = self.begin().await?;
+        Ok(archive::snapshot(values, fixed))
     }
 
     async fn ends(&self, held: &Held) -> Result<Ends, StoreError> {
@@ -70,19 +69,9 @@ impl Archive for PostgresStore {
     }
 
     async fn since(&self, held: &Held) -> Result<Snapshot, StoreError> {
-        let Begun { link, mark, code_table_parts } = self.begin().await?;
-        let answer_timeout = self.database.answer_timeout();
-        let walk = Walk::since(link, answer_timeout, mark.clone(), code_table_parts, held.clone()).await?;
-        Ok(snapshot_of(mark, walk))
+        let (values, fixed) = self.begin().await?;
+        archive::since(values, fixed, held).await
     }
-}
-
-/// The database as it stood after that write.
-fn snapshot_of(mark: Mark, walk: Walk) -> Snapshot {
-    Snapshot::new(mark, walk, |mut walk| async move {
-        let entries = walk.next().await?;
-        Ok((walk, entries))
-    })
 }
 
 /// The id in the first column.

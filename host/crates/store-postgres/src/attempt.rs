@@ -14,7 +14,7 @@ use daftar_store::{Write, record};
 use super::database::{Connection, Database};
 use super::failure::{Failure, Meaning, corrupt};
 use super::gather::Asked;
-use super::group::{Broken, Finished, Group, Rows};
+use super::group::{Broken, Finished, Group, Outcome, Rows};
 use super::index;
 use super::lock_waits::LOCK_TIMEOUT;
 use super::put::put;
@@ -163,14 +163,17 @@ impl Writer {
         let mut audit_numbers = audit_numbers.into_iter();
         let mut group = Group::new(&present, locked, &mut self.state);
         for job in jobs {
-            match job {
-                Job::Commit(write, request, _) => group.commit(Write::clone(write), request.as_deref().cloned()),
-                Job::Number(codes, editions, _) => group.number(codes.clone(), editions.clone()),
+            let outcome = match job {
+                Job::Commit(write, request, _) => {
+                    Outcome::Committed(group.commit(Write::clone(write), request.as_deref().cloned()))
+                }
+                Job::Number(codes, editions, _) => Outcome::Numbered(group.number(codes.clone(), editions.clone())),
                 Job::RemoveAudit(removal, _) => {
                     let free = audit_numbers.next().ok_or_else(|| corrupt("audit log", "it has no number left"))?;
-                    group.remove_audit(&audit_there, &removal.0, removal.1.clone(), free);
+                    Outcome::Removed(group.remove_audit(&audit_there, &removal.0, removal.1.clone(), free))
                 }
-            }
+            };
+            group.note(outcome);
         }
         let finished = group.finish();
         if !finished.is_empty() {

@@ -9,11 +9,10 @@ use deadpool_postgres::Transaction;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use daftar_domain::audit::AuditEntry;
 use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
-use daftar_store::audit_log::{AuditRemoval, REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX};
+use daftar_store::audit_log::{AuditRemoval, AuditSearch, REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX};
 use daftar_store::record::audit_segment::AuditSegment;
-use daftar_store::segment::{self, OpenSegment, SEGMENT_LINES};
+use daftar_store::segment::{OpenSegment, SEGMENT_LINES};
 use daftar_store::{StoreError, record};
 
 use super::database::Database;
@@ -22,8 +21,6 @@ use super::group::Broken;
 use super::locks;
 use super::rows::{column, number, signed};
 
-/// What passing over a stretch costs, in lines looked at.
-const PASSED_OVER_COST: usize = 16;
 /// How many values are read at once.
 const VALUES_AT_ONCE: i64 = 64;
 /// How many summaries are read at once.
@@ -33,23 +30,6 @@ const SUMMED_VALUES_MAX: i64 = 16_384;
 /// How often, and how long apart, it is asked whether transactions that add to the log have ended: five seconds.
 const SETTLED_ASKED_MAX: u32 = 100;
 const SETTLED_PAUSE: Duration = Duration::from_millis(50);
-
-/// One look through the log.
-struct Look<'q> {
-    query: &'q AuditQuery,
-    before: AuditPosition,
-    bounds: AuditBounds,
-    entries: Vec<AuditEntry>,
-    examined: usize,
-    /// The last place that was looked at.
-    at: AuditPosition,
-}
-
-impl Look<'_> {
-    fn is_over(&self) -> bool {
-        self.entries.len() >= self.bounds.lines_max || self.examined >= self.bounds.examined_max
-    }
-}
 
 /// Summaries, newest first, read some at a time.
 struct Newest<'d> {
@@ -83,7 +63,7 @@ impl Database {
         before: AuditPosition,
         bounds: AuditBounds,
     ) -> Result<AuditPage, StoreError> {
-        let mut look = Look { query, before, bounds, entries: Vec::new(), examined: 0, at: before };
+        let mut search = AuditSearch::new(query, before, bounds);
         let mut newest = before.value;
         // A summary stands under the last number of its stretch: the one that holds the place is the first from there on.
         let statement = "SELECT value FROM daftar.audit_segment WHERE last_value >= $1 ORDER BY last_value LIMIT 1";
@@ -94,33 +74,29 @@ impl Database {
         let mut summaries = Newest { database: self, found, before: Some(signed(before.value)) };
         while let Some(segment) = summaries.next().await? {
             if let Some(after) = segment.last.checked_add(1).filter(|after| *after <= newest) {
-                self.look_at(&mut look, after, newest).await?;
+                self.examine(&mut search, after, newest).await?;
             }
-            if look.is_over() {
+            if search.is_over() {
                 break;
             }
-            if segment::may_hold(&segment, query) {
-                self.look_at(&mut look, segment.first, newest.min(segment.last)).await?;
-            } else {
-                look.examined = look.examined.saturating_add(PASSED_OVER_COST);
-                look.at = AuditPosition { value: segment.first, line: 0 };
+            if search.may_hold(&segment) {
+                self.examine(&mut search, segment.first, newest.min(segment.last)).await?;
             }
             newest = segment.first.saturating_sub(1);
-            if look.is_over() {
+            if search.is_over() {
                 break;
             }
         }
-        if !look.is_over() {
-            self.look_at(&mut look, 0, newest).await?;
+        if !search.is_over() {
+            self.examine(&mut search, 0, newest).await?;
         }
         let oldest = self.query_opt("SELECT min(number) FROM daftar.audit", &[]).await?;
         let oldest = oldest.map(|row| column::<Option<i64>>(&row, 0)).transpose()?.flatten();
-        let next = oldest.and_then(|oldest| look_on(look.at, oldest.unsigned_abs()));
-        Ok(AuditPage { entries: look.entries, next })
+        Ok(search.page(oldest.map(i64::unsigned_abs)))
     }
 
-    /// Looks at the values of those numbers, newest first, until the look is over.
-    async fn look_at(&self, look: &mut Look<'_>, first: u64, last: u64) -> Result<(), StoreError> {
+    /// Examines the values of those numbers, newest first, until the search is over.
+    async fn examine(&self, search: &mut AuditSearch<'_>, first: u64, last: u64) -> Result<(), StoreError> {
         let statement = "SELECT number, value FROM daftar.audit WHERE number >= $1 AND number <= $2 \
                          ORDER BY number DESC LIMIT $3";
         let mut upper = signed(last);
@@ -129,21 +105,8 @@ impl Database {
             let Some(oldest) = rows.last() else { return Ok(()) };
             upper = column::<i64>(oldest, 0)?.saturating_sub(1);
             for row in &rows {
-                let number = number(row, 0)?;
-                let lines = (0_u32..).zip(record::audit::decode(column(row, 1)?)?);
-                for (line, entry) in lines.collect::<Vec<_>>().into_iter().rev() {
-                    let at = AuditPosition { value: number, line };
-                    if at >= look.before {
-                        continue;
-                    }
-                    if look.is_over() {
-                        return Ok(());
-                    }
-                    look.examined = look.examined.saturating_add(1);
-                    look.at = at;
-                    if look.query.holds(&entry) {
-                        look.entries.push(entry);
-                    }
+                if !search.examine(number(row, 0)?, record::audit::decode(column(row, 1)?)?) {
+                    return Ok(());
                 }
             }
         }
@@ -297,10 +260,4 @@ pub(super) async fn put_summary(transaction: &Transaction<'_>, summary: &AuditSe
     let statement = "INSERT INTO daftar.audit_segment (last_value, value) VALUES ($1, $2) ON CONFLICT DO NOTHING";
     transaction.execute(statement, &[&signed(summary.last), &value]).await?;
     Ok(())
-}
-
-/// Where to go on; nowhere when the first line of the oldest value was looked at.
-fn look_on(at: AuditPosition, oldest: u64) -> Option<AuditPosition> {
-    let end = AuditPosition { value: oldest, line: 0 };
-    if at > end { Some(at) } else { None }
 }

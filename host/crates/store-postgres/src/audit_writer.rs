@@ -240,9 +240,6 @@ impl From<Failure> for Tried {
 
 impl From<Broken> for Tried {
     fn from(broken: Broken) -> Self {
-        Self::Broken(match broken {
-            Broken::Database(failure) => failure,
-            Broken::Stored(error) => Failure::new(Meaning::Refused, error.to_string()),
-        })
+        Self::Broken(broken.failure())
     }
 }

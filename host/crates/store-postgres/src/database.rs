@@ -15,14 +15,13 @@ use tracing::{Instrument, info_span};
 use daftar_store::StoreError;
 use daftar_store::change_log::RegisterId;
 
-use super::connection::Canceller;
+use super::OpenError;
+use super::connection::{Canceller, tls_connector};
 pub(super) use super::connection::{Connection, Link};
 use super::failure::{Failure, Meaning};
 use super::lock_waits::{LOCK_TIMEOUT, LockWaits};
-use super::meters::Outages;
+use super::meters::{Outage, Outages};
 use super::options::{BulkLimits, PostgresOptions, Target};
-use super::outage::Outage;
-use super::{OpenError, tls};
 
 /// How much longer than its statement may take there an answer is waited for here.
 const ANSWER_GRACE: Duration = Duration::from_secs(2);
@@ -56,7 +55,7 @@ impl Database {
     pub(super) fn new(options: &PostgresOptions) -> Result<Self, OpenError> {
         let target = options.target()?;
         let tls = if target.is_tls {
-            let connector = tls::connector(options.ca_file.as_deref());
+            let connector = tls_connector(options.ca_file.as_deref());
             Some(connector.map_err(|reason| OpenError::Tls { place: target.place.clone(), reason })?)
         } else {
             None

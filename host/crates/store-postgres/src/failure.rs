@@ -60,27 +60,18 @@ impl Failure {
 
     /// Whether the same may go well when it is done again at once, on a new connection.
     pub(super) fn is_passing(&self) -> bool {
-        match self.meaning {
-            Meaning::Unreachable | Meaning::Conflict | Meaning::ReadOnly => true,
-            Meaning::Slow | Meaning::BrokenOff | Meaning::Locked | Meaning::Exhausted | Meaning::Refused => false,
-        }
+        matches!(self.meaning, Meaning::Unreachable | Meaning::Conflict | Meaning::ReadOnly)
     }
 
-    /// Whether the database was unavailable: that is one thing for all that ask, and no failure of what was asked.
+    /// Whether the database was unavailable: that is one thing for all that ask, and no failure of what was asked. In every other case it is
+    /// there, and what else is asked of it may be done.
     pub(super) fn is_outage(&self) -> bool {
-        match self.meaning {
-            Meaning::Unreachable | Meaning::Slow | Meaning::ReadOnly => true,
-            // It is there, and what else is asked of it may be done.
-            Meaning::BrokenOff | Meaning::Locked | Meaning::Exhausted | Meaning::Conflict | Meaning::Refused => false,
-        }
+        matches!(self.meaning, Meaning::Unreachable | Meaning::Slow | Meaning::ReadOnly)
     }
 
     /// Whether the connection is of no more use.
     pub(super) fn is_of_connection(&self) -> bool {
-        match self.meaning {
-            Meaning::Unreachable | Meaning::Slow | Meaning::ReadOnly => true,
-            Meaning::BrokenOff | Meaning::Locked | Meaning::Exhausted | Meaning::Conflict | Meaning::Refused => false,
-        }
+        self.is_outage()
     }
 }
 

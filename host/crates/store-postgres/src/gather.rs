@@ -4,19 +4,22 @@
 //! exist. What earlier writes of the same group make is known to the planner itself.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use deadpool_postgres::Transaction;
+use tokio_postgres::Row;
 
 use daftar_domain::change::{ChangedRecord, Details};
-use daftar_domain::client::ClientId;
+use daftar_domain::client::{Client, ClientId};
 use daftar_domain::idempotency::{RememberedRequest, RequestName};
 use daftar_domain::identifier::{Identifier, IdentifierKey, IdentifierValue, SystemUri};
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_store::records::Records;
-use daftar_store::{IdentifierOwner, Operation, RecordDetails, StoreError, record};
+use daftar_store::{IdentifierOwner, Operation, RecordDetails, record};
 
-use super::failure::{Failure, corrupt};
+use super::database::Values;
+use super::failure::corrupt;
 use super::group::Broken;
 use super::rows::{column, kind_number, kind_of, number, request_of, signed};
 
@@ -40,10 +43,7 @@ impl Asked {
                 Operation::CreateClient(client) | Operation::UpdateClient(client, _) => {
                     self.clients.insert(client.id.clone());
                 }
-                Operation::PutPhoto(_)
-                | Operation::PutSetting(_)
-                | Operation::RemoveSetting(_)
-                | Operation::NumberCodes(_) => {}
+                _ => {}
             }
         }
         self.requests.extend(request.map(|request| request.name.clone()));
@@ -83,18 +83,18 @@ impl Asked {
     /// Fetches all of it.
     pub(super) async fn fetch(mut self, transaction: &Transaction<'_>) -> Result<Records, Broken> {
         let mut found = Records::default();
-        let (by_kind, owned, slots, clients, remembered) = tokio::try_join!(
+        let (there, owned, slots, clients, remembered) = tokio::try_join!(
             records(transaction, &self.records),
             owners(transaction, &self.identifiers),
             open_memberships(transaction, &self.slots),
             clients(transaction, &self.clients),
             requests(transaction, &self.requests),
         )?;
-        (found.by_kind, found.owners, found.open_memberships) = (by_kind, owned, slots);
+        (found.records, found.owners, found.open_memberships) = (there, owned, slots);
         (found.clients, found.remembered) = (clients, remembered);
         // What the records are at present called, and where they are: mostly what they are to be.
         let (identifiers_before, slots_before) = (self.identifiers.clone(), self.slots.clone());
-        for record in found.by_kind.values() {
+        for record in found.records.values() {
             self.add_identifiers(record.place().0, &record.identifiers());
             if let ChangedRecord::ProgramMembership(membership) = record {
                 self.add_slot(membership.details.slot());
@@ -111,6 +111,11 @@ impl Asked {
 
 type Found<K, V> = Result<BTreeMap<K, V>, Broken>;
 
+async fn rows(transaction: &Transaction<'_>, statement: &str, values: Values<'_>) -> Result<Vec<Row>, Broken> {
+    let statement = transaction.prepare_cached(statement).await?;
+    Ok(transaction.query(&statement, values).await?)
+}
+
 async fn records(
     transaction: &Transaction<'_>,
     asked: &BTreeSet<(RecordKind, RecordId)>,
@@ -121,9 +126,8 @@ async fn records(
     let (kinds, ids): (Vec<i16>, Vec<i64>) = asked.iter().map(|(kind, id)| (kind_number(*kind), signed(id.0))).unzip();
     let statement = "SELECT record.kind, record.id, record.value FROM unnest($1::smallint[], $2::bigint[]) AS asked (kind, id) \
                      JOIN daftar.record AS record ON record.kind = asked.kind AND record.id = asked.id";
-    let statement = transaction.prepare_cached(statement).await?;
     let mut found = BTreeMap::new();
-    for row in transaction.query(&statement, &[&kinds, &ids]).await? {
+    for row in rows(transaction, statement, &[&kinds, &ids]).await? {
         let (kind, id) = (kind_of(column(&row, 0)?)?, RecordId(number(&row, 1)?));
         found.insert((kind, id), record::decode_any(kind, id, column(&row, 2)?)?);
     }
@@ -144,11 +148,9 @@ async fn owners(
                      FROM unnest($1::smallint[], $2::text[], $3::text[]) AS asked (kind, system, value) \
                      JOIN daftar.identifier AS identifier ON identifier.kind = asked.kind \
                      AND identifier.system = asked.system AND identifier.value = asked.value";
-    let statement = transaction.prepare_cached(statement).await?;
     let mut found: BTreeMap<_, Vec<IdentifierOwner>> = BTreeMap::new();
-    for row in transaction.query(&statement, &[&kinds, &systems, &values]).await? {
-        let unreadable =
-            || StoreError::from(Failure::new(super::failure::Meaning::Refused, "a stored identifier is none"));
+    for row in rows(transaction, statement, &[&kinds, &systems, &values]).await? {
+        let unreadable = || corrupt("identifier", "it is none");
         let system = SystemUri::parse(column(&row, 1)?).map_err(|_| unreadable())?;
         let value = IdentifierValue::parse(column(&row, 2)?).map_err(|_| unreadable())?;
         let owner = IdentifierOwner { id: RecordId(number(&row, 3)?), is_open: column(&row, 4)? };
@@ -175,10 +177,9 @@ async fn open_memberships(
                      FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[]) AS asked (program, kind, id, place) \
                      JOIN daftar.open_membership AS slot ON slot.program = asked.program \
                      AND slot.beneficiary_kind = asked.kind AND slot.beneficiary = asked.id";
-    let statement = transaction.prepare_cached(statement).await?;
     let slots: Vec<MembershipSlot> = asked.iter().copied().collect();
     let mut found = BTreeMap::new();
-    for row in transaction.query(&statement, &[&programs, &kinds, &beneficiaries, &places]).await? {
+    for row in rows(transaction, statement, &[&programs, &kinds, &beneficiaries, &places]).await? {
         let slot = usize::try_from(number(&row, 0)?).ok().and_then(|place| slots.get(place));
         let slot = slot.ok_or_else(|| corrupt("open membership", "it is of a place that was not asked for"))?;
         found.insert(*slot, Some(RecordId(number(&row, 1)?)));
@@ -186,19 +187,16 @@ async fn open_memberships(
     Ok(found)
 }
 
-async fn clients(
-    transaction: &Transaction<'_>,
-    asked: &BTreeSet<ClientId>,
-) -> Found<ClientId, std::sync::Arc<daftar_domain::client::Client>> {
+async fn clients(transaction: &Transaction<'_>, asked: &BTreeSet<ClientId>) -> Found<ClientId, Arc<Client>> {
     if asked.is_empty() {
         return Ok(BTreeMap::new());
     }
     let ids: Vec<&str> = asked.iter().map(ClientId::as_str).collect();
-    let statement = transaction.prepare_cached("SELECT value FROM daftar.client WHERE id = ANY($1)").await?;
+    let statement = "SELECT value FROM daftar.client WHERE id = ANY($1)";
     let mut found = BTreeMap::new();
-    for row in transaction.query(&statement, &[&ids]).await? {
+    for row in rows(transaction, statement, &[&ids]).await? {
         let client = record::client::decode(column(&row, 0)?)?;
-        found.insert(client.id.clone(), std::sync::Arc::new(client));
+        found.insert(client.id.clone(), Arc::new(client));
     }
     Ok(found)
 }
@@ -206,7 +204,7 @@ async fn clients(
 async fn requests(
     transaction: &Transaction<'_>,
     asked: &BTreeSet<RequestName>,
-) -> Found<RequestName, std::sync::Arc<RememberedRequest>> {
+) -> Found<RequestName, Arc<RememberedRequest>> {
     if asked.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -217,9 +215,8 @@ async fn requests(
                      FROM unnest($1::text[], $2::text[], $3::integer[]) AS asked (client, key, part) \
                      JOIN daftar.request AS request ON request.client = asked.client \
                      AND request.key = asked.key AND request.part = asked.part";
-    let statement = transaction.prepare_cached(statement).await?;
     let mut found = BTreeMap::new();
-    for row in transaction.query(&statement, &[&clients, &keys, &parts]).await? {
+    for row in rows(transaction, statement, &[&clients, &keys, &parts]).await? {
         let request = request_of(&row)?;
         found.insert(request.name.clone(), request);
     }

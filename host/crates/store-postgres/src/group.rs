@@ -18,7 +18,7 @@ use daftar_store::record::setting::{SettingKind, key_bytes};
 use daftar_store::records::Records;
 use daftar_store::{Committed, IdentifierOwner, StoreError, StoredCodeTable, Write, changes_records, record};
 
-use super::failure::Failure;
+use super::failure::{Failure, Meaning};
 use super::index::Behind;
 use super::rows::{kind_number, signed};
 use super::state::{Basis, Locked, State};
@@ -30,6 +30,16 @@ pub(super) enum Broken {
     Database(Failure),
     /// Something that is stored cannot be read.
     Stored(StoreError),
+}
+
+impl Broken {
+    /// The failure that every job of the group is answered with.
+    pub(super) fn failure(&self) -> Failure {
+        match self {
+            Self::Database(failure) => failure.clone(),
+            Self::Stored(error) => Failure::new(Meaning::Refused, error.to_string()),
+        }
+    }
 }
 
 impl From<Failure> for Broken {
@@ -148,12 +158,11 @@ impl<'g> Group<'g> {
     }
 
     /// Works out a use case.
-    pub(super) fn commit(&mut self, write: Write, request: Option<RememberedRequest>) {
-        let outcome = self.committed(write, request);
-        self.outcomes.push(Outcome::Committed(outcome));
-    }
-
-    fn committed(&mut self, mut write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {
+    pub(super) fn commit(
+        &mut self,
+        mut write: Write,
+        request: Option<RememberedRequest>,
+    ) -> Result<Committed, StoreError> {
         // Begun while another database answered, it may hold numbers of codes that are others' here.
         if changes_records(&write) && !self.basis.carries(self.locked.history, write.at) {
             return Err(StoreError::Failed("another database answers than when this was begun".into()));
@@ -182,12 +191,7 @@ impl<'g> Group<'g> {
     }
 
     /// Numbers codes and editions.
-    pub(super) fn number(&mut self, codes: Vec<CodeUri>, editions: Vec<(Namespace, String)>) {
-        let outcome = self.numbered(codes, editions);
-        self.outcomes.push(Outcome::Numbered(outcome));
-    }
-
-    fn numbered(
+    pub(super) fn number(
         &mut self,
         codes: Vec<CodeUri>,
         editions: Vec<(Namespace, String)>,
@@ -214,17 +218,6 @@ impl<'g> Group<'g> {
         numbers: &[u64],
         removal: AuditRemoval,
         free: u64,
-    ) {
-        let outcome = self.removed(there, numbers, removal, free);
-        self.outcomes.push(Outcome::Removed(outcome));
-    }
-
-    fn removed(
-        &mut self,
-        there: &BTreeMap<u64, u64>,
-        numbers: &[u64],
-        removal: AuditRemoval,
-        free: u64,
     ) -> Result<Option<AuditRemoved>, StoreError> {
         let AuditRemoval { line, told, before: _ } = removal;
         let gone: Vec<u64> = numbers.iter().copied().filter(|number| there.contains_key(number)).collect();
@@ -240,6 +233,11 @@ impl<'g> Group<'g> {
         self.rows.audit_removals.insert(at, value);
         self.rows.audit_removed.extend(gone);
         Ok(Some(AuditRemoved { at, lines }))
+    }
+
+    /// Notes the outcome of the next job.
+    pub(super) fn note(&mut self, outcome: Outcome) {
+        self.outcomes.push(outcome);
     }
 
     /// Ends the group.

@@ -4,26 +4,21 @@
 //!
 //! **Invariant:** an answer is one statement's: its total and its page are of one state of the register.
 
-mod apart;
 mod behind;
 mod bulk;
-mod codes;
 mod columns;
+mod compare;
 mod entry;
 mod filter;
 mod memberships;
 mod order;
-mod page;
 mod row;
 mod sees;
-mod sql;
-mod statements;
 mod subjects;
 mod tally;
 mod term;
 #[cfg(test)]
 mod tests;
-mod vector;
 mod write;
 
 use std::collections::BTreeMap;
@@ -31,14 +26,17 @@ use std::sync::Arc;
 
 use tokio_postgres::{Client, Row};
 
-pub(super) use self::apart::Apart;
 pub(super) use self::behind::{Behind, Mending};
-use self::row::{key, subject_of, unreadable};
+pub(super) use self::compare::{TABLES, differing, rows_and_records};
+pub(super) use self::entry::Apart;
+use self::filter::Parameters;
+use self::row::{key, subject_of};
 use self::sees::Sight;
-use self::sql::Parameters;
+use self::subjects::Query;
 use self::tally::Kind;
 pub(super) use self::write::write;
 use super::database::Database;
+use super::rows::{column, number};
 use daftar_domain::change::Sequence;
 use daftar_domain::code::CodeNumber;
 use daftar_domain::consent_filter::Opened;
@@ -93,23 +91,14 @@ pub async fn matching(
     query: &SubjectQuery,
     sees: Option<Sees<'_>>,
 ) -> Result<Vec<RecordId>, StoreError> {
-    subjects::matching(client, query, sees).await
-}
-
-fn told(error: tokio_postgres::Error) -> StoreError {
-    unreadable("answer of the index", &error)
-}
-
-fn number(row: &Row, column: usize) -> Result<i64, StoreError> {
-    row.try_get(column).map_err(told)
+    subjects::matching(client, query.into(), sees).await
 }
 
 #[async_trait::async_trait]
 impl Index for PostgresIndex {
     async fn sequence(&self) -> Result<Sequence, StoreError> {
         let rows = self.query("SELECT sequence FROM daftar.last", &Parameters::default()).await?;
-        let sequence = rows.first().map_or(Ok(0), |row| number(row, 0))?;
-        Ok(Sequence(sequence.unsigned_abs()))
+        rows.first().map_or(Ok(0), |row| number(row, 0)).map(Sequence)
     }
 
     async fn search_individuals(
@@ -119,7 +108,7 @@ impl Index for PostgresIndex {
         sorting: Sorting<'_>,
         window: &Window,
     ) -> Result<Found, StoreError> {
-        subjects::search_individuals(self, query, sees, sorting, window).await
+        subjects::search(self, Query::Individuals(query), sees, sorting, window).await
     }
 
     async fn search_groups(
@@ -129,7 +118,7 @@ impl Index for PostgresIndex {
         sorting: Sorting<'_>,
         window: &Window,
     ) -> Result<Found, StoreError> {
-        subjects::search_groups(self, query, sees, sorting, window).await
+        subjects::search(self, Query::Groups(query), sees, sorting, window).await
     }
 
     async fn search_memberships(
@@ -157,16 +146,13 @@ impl Index for PostgresIndex {
             "SELECT DISTINCT group_id FROM daftar.search_member WHERE individual = {individual} ORDER BY group_id"
         );
         let rows = self.query(&statement, &parameters).await?;
-        rows.iter().map(|row| number(row, 0).map(|id| RecordId(id.unsigned_abs()))).collect()
+        rows.iter().map(|row| number(row, 0).map(RecordId)).collect()
     }
 
     async fn programs(&self) -> Result<Vec<Arc<Program>>, StoreError> {
         let statement = "SELECT id, value FROM daftar.record WHERE kind = 3 ORDER BY id";
         let rows = self.query(statement, &Parameters::default()).await?;
-        let program = |row: &Row| {
-            let value: &[u8] = row.try_get(1).map_err(told)?;
-            record::fields::decode(RecordId(number(row, 0)?.unsigned_abs()), value).map(Arc::new)
-        };
+        let program = |row: &Row| record::fields::decode(RecordId(number(row, 0)?), column(row, 1)?).map(Arc::new);
         rows.iter().map(program).collect()
     }
 
@@ -188,17 +174,17 @@ impl Index for PostgresIndex {
         let keys = parameters.bind(memberships.iter().map(|id| key(*id)).collect::<Vec<_>>(), "bigint[]");
         let statement = format!("SELECT id, beneficiary FROM daftar.search_membership WHERE id = ANY({keys})");
         let rows = self.query(&statement, &parameters).await?;
-        let pair = |row: &Row| Ok((number(row, 0)?, subject_of(number(row, 1)?)));
+        let pair = |row: &Row| Ok((column(row, 0)?, subject_of(column(row, 1)?)));
         let found: BTreeMap<i64, SubjectReference> = rows.iter().map(pair).collect::<Result<_, StoreError>>()?;
         Ok(memberships.iter().map(|id| found.get(&key(*id)).copied()).collect())
     }
 
     async fn records_using(&self, numbers: &[CodeNumber]) -> Result<u64, StoreError> {
-        codes::records_using(self, numbers).await
+        tally::records_using(self, numbers).await
     }
 
     async fn records_by_code(&self, numbers: &[CodeNumber]) -> Result<BTreeMap<CodeNumber, u64>, StoreError> {
-        codes::records_by_code(self, numbers).await
+        tally::records_by_code(self, numbers).await
     }
 
     async fn holders_of(
@@ -206,7 +192,7 @@ impl Index for PostgresIndex {
         numbers: &[CodeNumber],
         limit: usize,
     ) -> Result<(Vec<RecordId>, Vec<RecordId>), StoreError> {
-        codes::holders_of(self, numbers, limit).await
+        tally::holders_of(self, numbers, limit).await
     }
 
     async fn record_counts(&self) -> Result<RecordCounts, StoreError> {
@@ -219,7 +205,6 @@ impl Index for PostgresIndex {
         );
         let rows = self.query(&statement, &Parameters::default()).await?;
         let Some(row) = rows.first() else { return Ok(RecordCounts::default()) };
-        let counts = (number(row, 0)?.unsigned_abs(), number(row, 1)?.unsigned_abs());
-        Ok(RecordCounts { individuals: counts.0, groups: counts.1 })
+        Ok(RecordCounts { individuals: number(row, 0)?, groups: number(row, 1)? })
     }
 }

@@ -13,7 +13,6 @@ mod archive;
 mod attempt;
 mod audit_log;
 mod audit_writer;
-mod change_log;
 mod connection;
 mod copy;
 mod database;
@@ -23,12 +22,10 @@ mod gather;
 mod group;
 pub mod index;
 mod lock_waits;
-mod locks;
 mod lookups;
 mod meters;
 mod open;
 mod options;
-mod outage;
 mod partitions;
 mod put;
 mod reader;
@@ -37,7 +34,7 @@ mod shared;
 mod state;
 #[cfg(test)]
 mod tests;
-mod tls;
+mod verify;
 mod writer;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -62,7 +59,7 @@ use daftar_domain::photo::PhotoReference;
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
-pub use self::archive::{PostgresCatchUp, PostgresRefill};
+pub use self::archive::PostgresRefill;
 use self::audit_log::{Summaries, SummaryTask};
 use self::audit_writer::{AuditJob, AuditWriter};
 use self::database::Database;
@@ -83,6 +80,16 @@ use daftar_store::meters::Meters;
 use daftar_store::{
     ChangeSink, Committed, IdentifierOwner, Store, StoreError, StoredCodeTable, Write, changes_records,
 };
+
+/// The numbers of advisory locks, each of which stands for one thing over all processes of a database.
+mod locks {
+    /// Held while tables are changed: `daftar` in ASCII. The others count on from it.
+    pub(super) const TABLES: i64 = 0x6461_6674_6172;
+    /// Held while plugins or settings are changed.
+    pub(super) const TURN: i64 = TABLES + 1;
+    /// Held by who sums up the audit log.
+    pub(super) const AUDIT_SUMS: i64 = TABLES + 2;
+}
 
 /// What the tasks that write are asked by.
 #[derive(Clone)]

@@ -123,7 +123,7 @@ pub enum OpenError {
     },
     /// It was not filled from another store, which could be caught up with.
     #[error(
-        "no register was moved into the {place} from a folder: name the database that was filled by `daftar migrate --from sled --to postgres --backup FILE`, or fill an empty one so first"
+        "no register was moved into the {place} from a folder: name the database that was filled by `daftar migrate fill --to postgres --backup FILE`, or fill an empty one so first"
     )]
     NotFilled {
         /// Which database.

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use daftar_domain::audit::AuditEntry;
-use daftar_domain::change::ChangedRecord;
+use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::deployment::Setting;
 use daftar_domain::idempotency::{IdempotencyKey, REMEMBERED_FOR, RememberedRequest};
 use daftar_domain::photo::PhotoReference;
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_store::change_log::{HistoryMark, RegisterId, Touched};
 use daftar_store::record::instant::milliseconds;
 use daftar_store::record::setting::SettingKind;
 use daftar_store::{SCAN_RECORDS_MAX, StoreError, StoredCodeTable, record};
@@ -193,6 +194,41 @@ impl Database {
                 return Ok(forgotten);
             }
         }
+    }
+
+    /// The last write.
+    pub(super) async fn last_sequence(&self) -> Result<Sequence, StoreError> {
+        let row = self.query_opt("SELECT sequence FROM daftar.last", &[]).await?;
+        let row = row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?;
+        number(&row, 0).map(Sequence)
+    }
+
+    /// What up to `limit` writes after that one touched, in their order.
+    pub(super) async fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {
+        let statement = "SELECT sequence, value FROM daftar.change WHERE sequence > $1 ORDER BY sequence LIMIT $2";
+        let mut changes = Vec::new();
+        let mut expected = after.next();
+        for row in self.query(statement, &[&signed(after.0), &signed(limit as u64)]).await? {
+            if number(&row, 0)? != expected.0 {
+                return Err(corrupt("order of writes", "a write is missing"));
+            }
+            changes.push(Touched { sequence: expected, records: record::change::touched(column(&row, 1)?)? });
+            expected = expected.next();
+        }
+        Ok(changes)
+    }
+
+    /// The mark of the history of a register up to that write.
+    pub(super) async fn history_mark(
+        &self,
+        register: RegisterId,
+        at: Sequence,
+    ) -> Result<Option<HistoryMark>, StoreError> {
+        if at == Sequence::default() {
+            return Ok(Some(HistoryMark::new(register, at, &[])));
+        }
+        let row = self.query_opt("SELECT value FROM daftar.change WHERE sequence = $1", &[&signed(at.0)]).await?;
+        row.map(|row| Ok(HistoryMark::new(register, at, column(&row, 0)?))).transpose()
     }
 }
 

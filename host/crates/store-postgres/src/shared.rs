@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::database::Database;
 use super::failure::{Failure, Meaning};
 use super::feed::raise_deployment;
-use super::rows::signed;
+use super::rows::{self, column, signed};
 use super::{Channel, PostgresStore, locks};
 use daftar_store::StoreError;
 use daftar_store::shared::limits::{WINDOW, cell_ns};
@@ -143,15 +143,14 @@ impl Shared for PostgresShared {
         self.database().query(kept, &[&name, &value]).await?;
         let row = self.database().query_opt("SELECT value FROM daftar.kept_once WHERE name = $1", &[&name]).await?;
         let row = row.ok_or_else(|| StoreError::Failed("what was kept once is gone".into()))?;
-        row.try_get(0).map_err(|error| Failure::from(&error).into())
+        column(&row, 0)
     }
 
     async fn time(&self) -> Result<Timestamp, StoreError> {
         let statement = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
         let row = self.database().query_opt(statement, &[]).await?;
         let row = row.ok_or_else(|| StoreError::Failed("the database did not return its time".into()))?;
-        let time: i64 = row.try_get(0).map_err(|error| Failure::from(&error))?;
-        Timestamp::from_microsecond(time).map_err(|error| StoreError::Failed(error.into()))
+        Timestamp::from_microsecond(column(&row, 0)?).map_err(|error| StoreError::Failed(error.into()))
     }
 
     async fn take(&self, name: &str, take: Take) -> Result<Taken, StoreError> {
@@ -187,24 +186,20 @@ impl Shared for PostgresShared {
     async fn window(&self, name: &str, calls: u32, limit: u32) -> Result<Windowed, StoreError> {
         let row = self.database().query_opt(IN_WINDOW, &[&name, &number(calls), &number(limit)]).await?;
         let row = row.ok_or_else(nothing)?;
-        let read = || Ok((row.try_get::<_, bool>(0)?, row.try_get::<_, Vec<i64>>(1)?));
-        let (is_taken, until_left_ns) = read().map_err(|error: tokio_postgres::Error| Failure::from(&error))?;
         let until_left = |ns: &i64| Duration::from_nanos(u64::try_from(*ns).unwrap_or(0)).min(WINDOW);
-        Ok(Windowed { is_taken, until_left: until_left_ns.iter().map(until_left).collect() })
+        let until_left = column::<Vec<i64>>(&row, 1)?.iter().map(until_left).collect();
+        Ok(Windowed { is_taken: column(&row, 0)?, until_left })
     }
 
     async fn forget_full_minutes(&self) -> Result<u64, StoreError> {
         let row = self.database().query_opt(FORGET, &[]).await?;
-        let row = row.ok_or_else(nothing)?;
-        Ok(row.try_get::<_, i64>(0).map_err(|error| Failure::from(&error))?.unsigned_abs())
+        rows::number(&row.ok_or_else(nothing)?, 0)
     }
 
     async fn plugin_list(&self) -> Result<StoredList, StoreError> {
         let row = self.database().query_opt("SELECT revision, list FROM daftar.plugin_list", &[]).await?;
         let Some(row) = row else { return Ok(StoredList::default()) };
-        let failed = |error: tokio_postgres::Error| Failure::from(&error);
-        let revision = row.try_get::<_, i64>(0).map_err(failed)?.unsigned_abs();
-        Ok(StoredList { revision, bytes: row.try_get(1).map_err(failed)? })
+        Ok(StoredList { revision: rows::number(&row, 0)?, bytes: column(&row, 1)? })
     }
 
     async fn replace_plugin_list(&self, seen: u64, list: &[u8], named: &[[u8; 32]]) -> Result<u64, StoreError> {
@@ -234,9 +229,8 @@ impl Shared for PostgresShared {
             let asked = "SELECT parts, bytes FROM daftar.plugin_file WHERE digest = $1 AND part = $2";
             let row = self.database().query_opt(asked, &[&digest.as_slice(), &part]).await?;
             let Some(row) = row else { return Ok(None) };
-            let failed = |error: tokio_postgres::Error| Failure::from(&error);
-            bytes.extend(row.try_get::<_, Vec<u8>>(1).map_err(failed)?);
-            if part.saturating_add(1) >= row.try_get::<_, i32>(0).map_err(failed)? {
+            bytes.extend_from_slice(column(&row, 1)?);
+            if part.saturating_add(1) >= column::<i32>(&row, 0)? {
                 break;
             }
         }
@@ -256,9 +250,8 @@ impl Shared for PostgresShared {
 
 fn pair(row: Option<tokio_postgres::Row>) -> Result<(u64, u64), StoreError> {
     let row = row.ok_or_else(nothing)?;
-    let number = |index| row.try_get::<_, i64>(index).map(|number| u64::try_from(number).unwrap_or(0));
-    let pair = number(0).and_then(|first| Ok((first, number(1)?)));
-    pair.map_err(|error| Failure::from(&error).into())
+    let number = |at| column::<i64>(&row, at).map(|number| u64::try_from(number).unwrap_or(0));
+    Ok((number(0)?, number(1)?))
 }
 
 fn nothing() -> StoreError {

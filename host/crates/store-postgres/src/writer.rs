@@ -25,7 +25,7 @@ use daftar_store::{ChangeSink, Committed, Operation, StoreError, Write};
 use super::attempt::Failed;
 use super::audit_log::Summaries;
 use super::database::Database;
-use super::failure::Failure;
+use super::failure::{Failure, Meaning};
 use super::group::{Broken, Finished, Outcome};
 use super::state::State;
 
@@ -195,19 +195,12 @@ impl Writer {
                 held_up
             }
             Err(Failed { broken, .. }) => {
+                let said = broken.failure();
                 let mut broken = Some(broken);
-                let said = broken.as_ref().map(|broken| match broken {
-                    Broken::Database(failure) => failure.clone(),
-                    Broken::Stored(error) => Failure::new(super::failure::Meaning::Refused, error.to_string()),
-                });
                 for job in jobs {
-                    match (broken.take(), &said) {
-                        (Some(broken), _) => job.fail(broken.into()),
-                        (None, Some(said)) => job.fail(said.clone().into()),
-                        (None, None) => drop(job),
-                    }
+                    job.fail(broken.take().map_or_else(|| said.clone().into(), StoreError::from));
                 }
-                said.filter(|failure| failure.meaning == super::failure::Meaning::Locked)
+                (said.meaning == Meaning::Locked).then_some(said)
             }
         }
     }

@@ -5,37 +5,17 @@ use std::ops::RangeInclusive;
 use jiff::Timestamp;
 
 use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
-use daftar_store::StoreError;
-use daftar_store::audit_log::{REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX};
-use daftar_store::record;
+use daftar_store::audit_log::{AuditSearch, REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX};
 use daftar_store::record::audit_segment::AuditSegment;
 use daftar_store::segment::{self, OpenSegment};
+use daftar_store::{StoreError, record};
 
 use super::keys;
 use super::reader::{Reader, number};
 
-/// What passing over a stretch costs, in lines looked at.
-const PASSED_OVER_COST: usize = 16;
 /// At start, at most this many values are read to sum up the stretch that is being written. A log that has more without a
 /// summary was written before there were any: it is read when it is searched.
 const UNSUMMED_VALUES_MAX: u64 = 2 * segment::SEGMENT_LINES;
-
-/// One look through the log.
-struct Look<'q> {
-    query: &'q AuditQuery,
-    before: AuditPosition,
-    bounds: AuditBounds,
-    entries: Vec<daftar_domain::audit::AuditEntry>,
-    examined: usize,
-    /// The last place that was looked at.
-    at: AuditPosition,
-}
-
-impl Look<'_> {
-    fn is_over(&self) -> bool {
-        self.entries.len() >= self.bounds.lines_max || self.examined >= self.bounds.examined_max
-    }
-}
 
 impl Reader {
     /// Looks through the lines before a place.
@@ -45,56 +25,38 @@ impl Reader {
         before: AuditPosition,
         bounds: AuditBounds,
     ) -> Result<AuditPage, StoreError> {
-        let mut look = Look { query, before, bounds, entries: Vec::new(), examined: 0, at: before };
+        let mut search = AuditSearch::new(query, before, bounds);
         let mut newest = before.value;
         for segment in self.segments_down_from(before.value) {
             let segment = segment?;
             if let Some(after) = segment.last.checked_add(1).filter(|after| *after <= newest) {
-                self.look_at(&mut look, after..=newest)?;
+                self.examine(&mut search, after..=newest)?;
             }
-            if look.is_over() {
+            if search.is_over() {
                 break;
             }
-            let upper = newest.min(segment.last);
-            if segment::may_hold(&segment, query) {
-                self.look_at(&mut look, segment.first..=upper)?;
-            } else {
-                look.examined = look.examined.saturating_add(PASSED_OVER_COST);
-                look.at = AuditPosition { value: segment.first, line: 0 };
+            if search.may_hold(&segment) {
+                self.examine(&mut search, segment.first..=newest.min(segment.last))?;
             }
             newest = segment.first.saturating_sub(1);
-            if look.is_over() {
+            if search.is_over() {
                 break;
             }
         }
-        if !look.is_over() {
-            self.look_at(&mut look, 0..=newest)?;
+        if !search.is_over() {
+            self.examine(&mut search, 0..=newest)?;
         }
-        let oldest = self.first_audit()?;
-        Ok(AuditPage { entries: look.entries, next: oldest.and_then(|oldest| look_on(look.at, oldest)) })
+        Ok(search.page(self.first_audit()?))
     }
 
-    /// Looks at the values of those numbers, newest first, until the look is over.
-    fn look_at(&self, look: &mut Look<'_>, numbers: RangeInclusive<u64>) -> Result<(), StoreError> {
+    /// Examines the values of those numbers, newest first, until the search is over.
+    fn examine(&self, search: &mut AuditSearch<'_>, numbers: RangeInclusive<u64>) -> Result<(), StoreError> {
         let (first, last) = numbers.into_inner();
         let range = keys::by_number(keys::AUDIT, first)..=keys::by_number(keys::AUDIT, last);
         for item in self.database.range(range).rev() {
             let (key, value) = self.next(item)?;
-            let number = number(&key)?;
-            let lines = (0_u32..).zip(record::audit::decode(&value)?);
-            for (line, entry) in lines.collect::<Vec<_>>().into_iter().rev() {
-                let at = AuditPosition { value: number, line };
-                if at >= look.before {
-                    continue;
-                }
-                if look.is_over() {
-                    return Ok(());
-                }
-                look.examined = look.examined.saturating_add(1);
-                look.at = at;
-                if look.query.holds(&entry) {
-                    look.entries.push(entry);
-                }
+            if !search.examine(number(&key)?, record::audit::decode(&value)?) {
+                break;
             }
         }
         Ok(())
@@ -178,10 +140,4 @@ pub(super) struct OldAudit {
     pub(super) summaries: Vec<u64>,
     /// How many lines they hold.
     pub(super) lines: u64,
-}
-
-/// Where to go on; nowhere when the first line of the oldest value was looked at.
-fn look_on(at: AuditPosition, oldest: u64) -> Option<AuditPosition> {
-    let end = AuditPosition { value: oldest, line: 0 };
-    if at > end { Some(at) } else { None }
 }

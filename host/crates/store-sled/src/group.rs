@@ -8,14 +8,13 @@ use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::Change;
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::idempotency::{RememberedRequest, RequestName};
+use daftar_store::archive::Fixed;
 use daftar_store::audit_log::{AuditRemoval, AuditRemoved};
 use daftar_store::plan::{Planned, Planner, Recent};
-use daftar_store::record;
-use daftar_store::{Committed, StoreError, StoredCodeTable, Write};
+use daftar_store::{Committed, StoreError, StoredCodeTable, Write, record};
 
-use super::answers::Answers;
-use super::archive::Start;
 use super::audit_log::OldAudit;
+use super::health::Health;
 use super::keys;
 use super::reader::Reader;
 use super::writer::{Answer, Job, KEYS_PER_BATCH_MAX, State};
@@ -32,7 +31,7 @@ pub(super) struct Group<'g> {
     batches: Batches,
     changes: Vec<Change>,
     answers: Answers,
-    snapshots: Vec<Answer<Start>>,
+    snapshots: Vec<Answer<Fixed>>,
 }
 
 /// A counter as the group leaves it.
@@ -47,7 +46,7 @@ pub(super) struct Finished {
     pub(super) changes: Vec<Change>,
     pub(super) answers: Answers,
     /// Who waits for a snapshot of what stands when the group is written.
-    pub(super) snapshots: Vec<Answer<Start>>,
+    pub(super) snapshots: Vec<Answer<Fixed>>,
 }
 
 impl<'g> Group<'g> {
@@ -101,30 +100,16 @@ impl<'g> Group<'g> {
     pub(super) fn add(&mut self, job: Job) {
         match job {
             Job::Commit(write, request, answer) => {
-                let outcome = self.commit(*write, request.map(|request| *request));
-                self.answers.add(answer, outcome);
+                self.answer(answer, |group| group.commit(*write, request.map(|request| *request)));
             }
-            Job::Number(codes, editions, answer) => {
-                let outcome = self.number(codes, editions);
-                self.answers.add(answer, outcome);
-            }
-            Job::RaiseCounter(name, value, answer) => {
-                let outcome = self.raise_counter(name, value);
-                self.answers.add(answer, outcome);
-            }
-            Job::RemoveCounters(prefix, answer) => {
-                let outcome = self.remove_counters(&prefix);
-                self.answers.add(answer, outcome);
-            }
+            Job::Number(codes, editions, answer) => self.answer(answer, |group| group.number(codes, editions)),
+            Job::RaiseCounter(name, value, answer) => self.answer(answer, |group| group.raise_counter(name, value)),
+            Job::RemoveCounters(prefix, answer) => self.answer(answer, |group| group.remove_counters(&prefix)),
             Job::RemoveAudit(job, answer) => {
                 let (old, removal) = *job;
-                let outcome = self.remove_audit(&old, removal);
-                self.answers.add(answer, outcome);
+                self.answer(answer, |group| group.remove_audit(&old, removal));
             }
-            Job::Forget(names, now, answer) => {
-                let outcome = self.forget(names, now);
-                self.answers.add(answer, outcome);
-            }
+            Job::Forget(names, now, answer) => self.answer(answer, |group| group.forget(names, now)),
             // What the group does is not applied yet: the database is between two groups.
             Job::Look(look) => look(),
             Job::Snapshot(answer) => self.snapshots.push(answer),
@@ -132,6 +117,12 @@ impl<'g> Group<'g> {
             Job::WriteAudit(Some(answer)) => self.answers.add(answer, Ok(())),
             Job::WriteAudit(None) | Job::AuditWaits => {}
         }
+    }
+
+    /// Does some work whose outcome is answered when the group is on disk.
+    fn answer<T: Send + 'static>(&mut self, answer: Answer<T>, work: impl FnOnce(&mut Self) -> Result<T, StoreError>) {
+        let outcome = work(self);
+        self.answers.add(answer, outcome);
     }
 
     /// Ends the group.
@@ -330,6 +321,41 @@ impl Batches {
             self.full.push(self.open);
         }
         self.full
+    }
+}
+
+/// Gives one answer, when told how the group went.
+type Held = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+
+/// Answers that wait, in the order of the jobs.
+#[derive(Default)]
+pub(super) struct Answers {
+    waiting: Vec<Held>,
+}
+
+impl Answers {
+    /// Holds an answer back. It is given as it is when the group is on disk; otherwise the group's failure is.
+    pub(super) fn add<T: Send + 'static>(&mut self, answer: Answer<T>, outcome: Result<T, StoreError>) {
+        self.waiting.push(Box::new(move |group| {
+            // Whoever asked may have stopped waiting; what was written stays written.
+            let _ = answer.send(group.and(outcome));
+        }));
+    }
+
+    /// Gives the answers.
+    pub(super) fn send(self) {
+        for answer in self.waiting {
+            answer(Ok(()));
+        }
+    }
+
+    /// Answers everybody with the failure.
+    pub(super) fn fail(self, health: &Health, failure: StoreError) {
+        let mut failure = Some(failure);
+        for answer in self.waiting {
+            let failure = failure.take().map_or_else(|| health.check(), Err);
+            answer(failure);
+        }
     }
 }
 

@@ -6,10 +6,8 @@
 //!
 //! **Invariant:** only this crate names the database crate.
 
-mod answers;
 mod archive;
 mod audit_log;
-mod change_log;
 mod disk;
 mod group;
 mod health;
@@ -44,7 +42,7 @@ use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use daftar_domain::deployment::Setting;
-use daftar_domain::error::contained::{Panicked, contain};
+use daftar_domain::error::{Panicked, contain};
 use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::{PHOTO_BYTES_MAX, PhotoReference};

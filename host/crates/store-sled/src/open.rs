@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 
-use daftar_domain::error::contained::{Panicked, contain};
+use daftar_domain::error::{Panicked, contain};
 
 use super::disk::{Disk, sync_folder};
 use super::keys;

@@ -10,19 +10,19 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use daftar_domain::audit::AuditEntry;
-use daftar_domain::change::ChangedRecord;
+use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::deployment::Setting;
-use daftar_domain::error::contained::{Panicked, contain};
+use daftar_domain::error::{Panicked, contain};
 use daftar_domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::PhotoReference;
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_store::change_log::{HistoryMark, RegisterId, Touched};
 use daftar_store::plan::{Last, Present};
-use daftar_store::record;
 use daftar_store::record::setting::SettingKind;
-use daftar_store::{IdentifierOwner, StoreError, StoredCodeTable};
+use daftar_store::{IdentifierOwner, StoreError, StoredCodeTable, record};
 
 use super::health::Health;
 use super::keys;
@@ -210,14 +210,11 @@ impl Reader {
 
     /// The last keys that were given.
     pub(super) fn last(&self) -> Result<Last, StoreError> {
-        Ok(Last {
-            individual: self.last_number(&keys::record_prefix(RecordKind::Individual))?,
-            group: self.last_number(&keys::record_prefix(RecordKind::Group))?,
-            program: self.last_number(&keys::record_prefix(RecordKind::Program))?,
-            membership: self.last_number(&keys::record_prefix(RecordKind::ProgramMembership))?,
-            consent: self.last_number(&keys::record_prefix(RecordKind::Consent))?,
-            sequence: daftar_domain::change::Sequence(self.last_number(&[keys::CHANGE])?),
-        })
+        let mut last = Last { sequence: Sequence(self.last_number(&[keys::CHANGE])?), ..Last::default() };
+        for kind in RecordKind::ALL {
+            last.raise(kind, RecordId(self.last_number(&keys::record_prefix(kind))?));
+        }
+        Ok(last)
     }
 
     /// The greatest number of the keys that begin so; 0 where there is none.
@@ -227,12 +224,42 @@ impl Reader {
             Some(item) => number(&self.next(item)?.0),
         }
     }
+
+    /// The register's own id.
+    pub(super) fn register_id(&self) -> Result<RegisterId, StoreError> {
+        let bytes = self.get(keys::REGISTER)?.ok_or_else(|| corrupt("id of the register", "it is not there"))?;
+        record::register::decode(&bytes).map(RegisterId)
+    }
+
+    pub(super) fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {
+        let (first, last) = (keys::by_number(keys::CHANGE, after.0), keys::by_number(keys::CHANGE, u64::MAX));
+        let mut changes = Vec::new();
+        let mut expected = after.next();
+        for item in self.database.range((Bound::Excluded(first), Bound::Included(last))).take(limit) {
+            let (key, value) = self.next(item)?;
+            if number(&key)? != expected.0 {
+                return Err(corrupt("order of writes", "a write is missing"));
+            }
+            changes.push(Touched { sequence: expected, records: record::change::touched(&value)? });
+            expected = expected.next();
+        }
+        Ok(changes)
+    }
+
+    pub(super) fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError> {
+        let register = self.register_id()?;
+        if at == Sequence::default() {
+            return Ok(Some(HistoryMark::new(register, at, &[])));
+        }
+        let stored = self.get(&keys::by_number(keys::CHANGE, at.0))?;
+        Ok(stored.map(|stored| HistoryMark::new(register, at, &stored)))
+    }
 }
 
 impl Present for Reader {
     fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
-        let Some(bytes) = self.get(&keys::record(kind, id))? else { return Ok(None) };
-        record::decode_any(kind, id, &bytes).map(Some)
+        let stored = self.get(&keys::record(kind, id))?;
+        stored.map(|bytes| record::decode_any(kind, id, &bytes)).transpose()
     }
 
     fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {

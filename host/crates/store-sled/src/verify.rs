@@ -1,51 +1,44 @@
-//! Looks through the database value by value, in the order of the keys.
+//! The values of the database as they are, key by key, for [`daftar_store::verify`].
 //!
 //! **Invariant:** reads past [`Health`](super::health::Health): what cannot be read here is a finding, and stops nothing.
 //!
-//! **Invariant:** what looks wrong while a server writes is looked at again by the writer's own thread, between two groups.
+//! **Invariant:** what looks wrong while a server writes is checked again by the writer's own thread, between two groups.
 
-mod changes;
-mod look;
-mod photos;
-mod records;
-mod segments;
 #[cfg(test)]
 mod tests;
-mod values;
-mod walk;
 
 use std::fs::File;
+use std::ops::Bound;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc::Sender;
+use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
-use self::look::Look;
-use self::walk::Walk;
-use super::keys;
 use super::mark::Acknowledged;
 use super::reader::Reader;
 use super::writer::Job;
-use super::{OpenError, SledStore, open};
-use daftar_domain::change::{ChangedRecord, Sequence};
-use daftar_domain::error::contained::contain;
-use daftar_domain::record::{RecordId, RecordKind};
-use daftar_domain::verification::{Finding, Part, Remedy, VerificationEvent};
+use super::{OpenError, SledStore, keys, open};
+use daftar_domain::change::Sequence;
+use daftar_domain::client::ClientId;
+use daftar_domain::error::contain;
+use daftar_domain::identifier::IdentifierKey;
+use daftar_domain::photo::{PhotoDigest, PhotoReference};
+use daftar_domain::program_membership::MembershipSlot;
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_domain::verification::{Finding, Part, Remedy};
 use daftar_store::change_log::{CHANGES_MAX, HistoryMark, Touched};
-use daftar_store::verify::{LookAtRest, Pace, Verification};
-use daftar_store::{SCAN_RECORDS_MAX, StoreError};
+use daftar_store::record::setting::SettingKind;
+use daftar_store::verify::{
+    AtRest, RawHolder, RawOwners, RawPage, RawValue, RawValues, Table, Verification, blocking, finding, undecodable,
+    unreadable,
+};
+use daftar_store::{StoreError, record};
 
-/// The longest pause between two pages.
-const PAUSE_MAX: Duration = Duration::from_millis(250);
-
-/// A folder that no server uses, opened to be looked through and for nothing else.
+/// A folder that no server uses, opened to be verified and for nothing else.
 pub struct StoppedStore {
-    database: ::sled::Db,
-    /// That something that was acknowledged is gone.
-    lost: Option<Finding>,
+    values: RawKeys,
     /// Released last: fields are dropped in this order.
     _lock: File,
 }
@@ -57,176 +50,29 @@ impl StoppedStore {
     /// See [`OpenError`]; also when there is none.
     pub fn open(path: &Path, cache_bytes: u64) -> Result<Self, OpenError> {
         let (database, lock) = open::open_existing(path, cache_bytes)?;
-        let look = Look::new(&database);
+        let mut values = RawKeys { database, lost: None };
         let held = contain(|| Acknowledged {
-            sequence: look.last_number(&[keys::CHANGE]).unwrap_or_default(),
-            audit: look.last_number(&[keys::AUDIT]).unwrap_or_default(),
-            code_table_parts: look.last_number(&[keys::CODE_TABLE]).map_or(0, |last| last.saturating_add(1)),
+            sequence: values.last_number(Table::Changes).unwrap_or_default(),
+            audit: values.last_number(Table::Audit).unwrap_or_default(),
+            code_table_parts: values.last_number(Table::Codes).map_or(0, |last| last.saturating_add(1)),
         });
         let lost = open::check_acknowledged(path, &held.unwrap_or_default()).err();
-        let lost = lost.map(|lost| finding(Part::Files, "the end of the database", lost.to_string(), Remedy::Restore));
-        Ok(Self { database, lost, _lock: lock })
-    }
-}
-
-/// Runs something while nothing is written, or right away where nothing is.
-async fn at_rest(
-    database: &::sled::Db,
-    jobs: Option<&SyncSender<Job>>,
-    run: impl FnOnce(&Look) + Send + 'static,
-) -> Result<(), StoreError> {
-    let look = Look::new(database);
-    let guarded = move || {
-        // The database is known to panic on files that it does not understand. Whoever asked hears nothing then.
-        let _ = contain(|| run(&look));
-    };
-    let Some(jobs) = jobs else { return blocking(guarded).await };
-    let (done, is_done) = oneshot::channel();
-    let job = Job::Look(Box::new(move || {
-        guarded();
-        let _ = done.send(());
-    }));
-    let jobs = jobs.clone();
-    // Waits for room in the queue like everybody who writes.
-    if blocking(move || jobs.send(job).is_ok()).await? && is_done.await.is_ok() {
-        return Ok(());
-    }
-    Err(StoreError::Failed("the thread that writes has stopped".into()))
-}
-
-async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
-    tokio::task::spawn_blocking(run).await.map_err(|error| StoreError::Failed(error.into()))
-}
-
-async fn walk(
-    database: &::sled::Db,
-    jobs: Option<&SyncSender<Job>>,
-    pace: Pace,
-    events: Sender<VerificationEvent>,
-) -> Result<(), StoreError> {
-    let shared = Arc::new(Mutex::new(Walk::default()));
-    loop {
-        let started = Instant::now();
-        let (look, walk) = (Look::new(database), Arc::clone(&shared));
-        let mut page = blocking(move || {
-            let mut walk = walk.lock().unwrap_or_else(PoisonError::into_inner);
-            let turned = contain(|| walk.page(&look));
-            turned.unwrap_or_else(|_| walk.give_up_part("the database does not understand its own files there"))
-        })
-        .await?;
-        let suspects = std::mem::take(&mut page.suspects);
-        if !suspects.is_empty() {
-            let (walk, found) = (Arc::clone(&shared), Arc::new(Mutex::new(Vec::new())));
-            let into = Arc::clone(&found);
-            at_rest(database, jobs, move |look| {
-                let mut walk = walk.lock().unwrap_or_else(PoisonError::into_inner);
-                let again = walk.look_again(look, &suspects);
-                into.lock().unwrap_or_else(PoisonError::into_inner).extend(again);
-            })
-            .await?;
-            page.findings.append(&mut found.lock().unwrap_or_else(PoisonError::into_inner));
-        }
-        let progress = VerificationEvent::Progress { part: page.part, done: page.done, total: page.total };
-        for event in page.findings.into_iter().map(VerificationEvent::Finding).chain([progress]) {
-            if events.send(event).await.is_err() {
-                return Ok(());
-            }
-        }
-        if page.is_last {
-            return Ok(());
-        }
-        match pace {
-            Pace::Fast => {}
-            Pace::Yielding => tokio::time::sleep(started.elapsed().min(PAUSE_MAX)).await,
-        }
-    }
-}
-
-async fn readable(
-    database: &::sled::Db,
-    kind: RecordKind,
-    after: RecordId,
-    limit: usize,
-) -> Result<(Vec<ChangedRecord>, Option<RecordId>), StoreError> {
-    let look = Look::new(database);
-    let read = move || contain(|| look.readable(kind, after, limit.min(SCAN_RECORDS_MAX)));
-    blocking(read).await?.map_err(|_| StoreError::Failed("the database does not understand its own files".into()))
-}
-
-async fn records_at_rest(
-    database: &::sled::Db,
-    jobs: Option<&SyncSender<Job>>,
-    kind: RecordKind,
-    ids: Vec<RecordId>,
-    look: LookAtRest,
-) -> Result<(), StoreError> {
-    at_rest(database, jobs, move |at| {
-        let records: Vec<ChangedRecord> = ids.iter().filter_map(|id| at.readable_record(kind, *id)).collect();
-        look(&records);
-    })
-    .await
-}
-
-#[async_trait::async_trait]
-impl Verification for SledStore {
-    async fn verify(&self, pace: Pace, events: Sender<VerificationEvent>) -> Result<(), StoreError> {
-        walk(&self.reader.database, self.jobs.as_ref(), pace, events).await
+        values.lost =
+            lost.map(|lost| finding(Part::Files, "the end of the database", lost.to_string(), Remedy::Restore));
+        Ok(Self { values, _lock: lock })
     }
 
-    async fn readable_records(
-        &self,
-        kind: RecordKind,
-        after: RecordId,
-        limit: usize,
-    ) -> Result<(Vec<ChangedRecord>, Option<RecordId>), StoreError> {
-        readable(&self.reader.database, kind, after, limit).await
-    }
-
-    async fn look_at_rest(&self, kind: RecordKind, ids: Vec<RecordId>, look: LookAtRest) -> Result<(), StoreError> {
-        records_at_rest(&self.reader.database, self.jobs.as_ref(), kind, ids, look).await
-    }
-}
-
-#[async_trait::async_trait]
-impl Verification for StoppedStore {
-    async fn verify(&self, pace: Pace, events: Sender<VerificationEvent>) -> Result<(), StoreError> {
-        if let Some(lost) = self.lost.clone()
-            && events.send(VerificationEvent::Finding(lost)).await.is_err()
-        {
-            return Ok(());
-        }
-        walk(&self.database, None, pace, events).await
-    }
-
-    async fn readable_records(
-        &self,
-        kind: RecordKind,
-        after: RecordId,
-        limit: usize,
-    ) -> Result<(Vec<ChangedRecord>, Option<RecordId>), StoreError> {
-        readable(&self.database, kind, after, limit).await
-    }
-
-    async fn look_at_rest(&self, kind: RecordKind, ids: Vec<RecordId>, look: LookAtRest) -> Result<(), StoreError> {
-        records_at_rest(&self.database, None, kind, ids, look).await
-    }
-}
-
-impl StoppedStore {
     /// Reads what the database says of its writes. Its health is its own: what cannot be read stops nothing.
     async fn follow<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let reader = Reader { database: self.database.clone(), health: Arc::default() };
+        let reader = Reader { database: self.values.database.clone(), health: Arc::default() };
         let contained = blocking(move || contain(|| read(&reader))).await?;
         contained.map_err(|_| StoreError::Failed("the database does not understand its own files".into()))?
     }
-}
 
-/// The order of writes, as [`daftar_store::Store`] tells it.
-impl StoppedStore {
-    /// What up to `limit` writes after that one touched, in their order.
+    /// What up to `limit` writes after that one touched, in their order, as [`daftar_store::Store`] gives it.
     ///
     /// # Errors
     /// When the database fails, a value cannot be read, or a write is missing.
@@ -243,7 +89,283 @@ impl StoppedStore {
     }
 }
 
-/// A finding.
-fn finding(part: Part, place: impl Into<String>, problem: impl Into<String>, remedy: Remedy) -> Finding {
-    Finding { part, place: place.into(), problem: problem.into(), remedy }
+#[async_trait::async_trait]
+impl Verification for StoppedStore {
+    async fn raw_values(&self) -> Result<Arc<dyn RawValues>, StoreError> {
+        Ok(Arc::new(self.values.clone()))
+    }
+
+    async fn at_rest(&self, values: &Arc<dyn RawValues>, check: AtRest) -> Result<(), StoreError> {
+        let values = Arc::clone(values);
+        // Where the database panics the check ends early.
+        blocking(move || {
+            let _ = contain(|| check(&*values));
+        })
+        .await
+    }
+}
+
+#[async_trait::async_trait]
+impl Verification for SledStore {
+    async fn raw_values(&self) -> Result<Arc<dyn RawValues>, StoreError> {
+        Ok(Arc::new(RawKeys { database: self.reader.database.clone(), lost: None }))
+    }
+
+    async fn at_rest(&self, values: &Arc<dyn RawValues>, check: AtRest) -> Result<(), StoreError> {
+        let stopped = || StoreError::Failed("the thread that writes has stopped".into());
+        let jobs: SyncSender<Job> = self.jobs.clone().ok_or_else(stopped)?;
+        let (done, is_done) = oneshot::channel();
+        let values = Arc::clone(values);
+        let job = Job::Look(Box::new(move || {
+            // Where the database panics the check ends early.
+            let _ = contain(|| check(&*values));
+            let _ = done.send(());
+        }));
+        // Waits for a slot in the queue as every write does.
+        if blocking(move || jobs.send(job).is_ok()).await? && is_done.await.is_ok() { Ok(()) } else { Err(stopped()) }
+    }
+}
+
+/// The keys of a database and their values.
+#[derive(Clone)]
+pub(super) struct RawKeys {
+    pub(super) database: ::sled::Db,
+    /// That something that was acknowledged is missing.
+    pub(super) lost: Option<Finding>,
+}
+
+type KeyAndValue = (::sled::IVec, ::sled::IVec);
+
+impl RawKeys {
+    fn get(&self, key: &[u8]) -> Result<Option<::sled::IVec>, Finding> {
+        self.database.get(key).map_err(|error| unreadable(&error))
+    }
+
+    fn has(&self, key: &[u8]) -> Result<bool, Finding> {
+        self.database.contains_key(key).map_err(|error| unreadable(&error))
+    }
+
+    /// The entries whose keys begin so, after a key.
+    fn after(&self, prefix: &[u8], after: Option<&[u8]>) -> impl Iterator<Item = Result<KeyAndValue, Finding>> + use<> {
+        let prefix = prefix.to_vec();
+        let from =
+            after.map_or_else(|| Bound::Included(prefix.clone()), |after| Bound::Excluded([&prefix, after].concat()));
+        let entries =
+            self.database.range((from, Bound::Unbounded)).map(|item| item.map_err(|error| unreadable(&error)));
+        entries.take_while(move |item| item.as_ref().map_or(true, |(key, _)| key.starts_with(&prefix)))
+    }
+}
+
+impl RawValues for RawKeys {
+    fn beforehand(&self) -> Vec<Finding> {
+        self.lost.clone().into_iter().collect()
+    }
+
+    fn page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> RawPage {
+        let mut page = RawPage::default();
+        if table == Table::SearchRows {
+            return page;
+        }
+        let prefix = prefix(table);
+        for entry in self.after(&prefix, after).take(limit) {
+            match entry {
+                Ok((key, value)) => {
+                    page.next = key.get(prefix.len()..).map(<[u8]>::to_vec);
+                    page.values.push(raw_value(table, &key, &value));
+                }
+                Err(unreadable) => {
+                    page.unreadable = Some(unreadable);
+                    return page;
+                }
+            }
+        }
+        if page.values.len() < limit {
+            page.next = None;
+        }
+        page
+    }
+
+    fn last_number(&self, table: Table) -> Option<u64> {
+        let last = self.database.scan_prefix(prefix(table)).next_back()?.ok()?;
+        keys::number_of(&last.0)
+    }
+
+    fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<Vec<u8>>, Finding> {
+        Ok(self.get(&keys::record(kind, id))?.map(|value| value.to_vec()))
+    }
+
+    fn has_record(&self, kind: RecordKind, id: RecordId) -> Result<bool, Finding> {
+        self.has(&keys::record(kind, id))
+    }
+
+    fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<(RecordId, Vec<u8>)>, Finding> {
+        let found = ids.iter().map(|id| self.record(kind, *id).map(|value| value.map(|value| (*id, value))));
+        found.filter_map(Result::transpose).collect()
+    }
+
+    fn versions(
+        &self,
+        kind: RecordKind,
+        id: RecordId,
+        after: VersionId,
+        limit: usize,
+    ) -> Result<Vec<(VersionId, Vec<u8>)>, Finding> {
+        let mut versions = Vec::new();
+        for entry in self.after(&keys::history_prefix(kind, id), Some(&after.0.to_be_bytes())).take(limit) {
+            let (key, value) = entry?;
+            // A key that is none is reported where older versions are read.
+            versions.extend(keys::read::version_of(&key).map(|(_, _, version)| (version, value.to_vec())));
+        }
+        Ok(versions)
+    }
+
+    fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Option<RawOwners>, Finding> {
+        Ok(self.get(&keys::identifier(kind, key))?.map(|bytes| record::identifier::decode(&bytes)))
+    }
+
+    fn holder(&self, slot: MembershipSlot) -> Result<Option<RawHolder>, Finding> {
+        Ok(self.get(&keys::open_membership(slot))?.map(|bytes| record::open_membership::decode(&bytes)))
+    }
+
+    fn has_length(&self, photo: PhotoReference) -> Result<Option<bool>, Finding> {
+        let first = self.get(&keys::photo_part(photo.digest, 0))?;
+        let parts = first.and_then(|first| record::photo::decode_part(&first).ok()).map(|(parts, _)| parts);
+        Ok(parts.map(|parts| record::photo::can_be_kept_in(parts, photo.length)))
+    }
+
+    fn photo(&self, digest: PhotoDigest) -> Result<Option<Vec<u8>>, Finding> {
+        let parts: Vec<_> = self.after(&keys::photo_prefix(digest), None).collect::<Result<_, _>>()?;
+        let bytes = record::photo::decode(parts.into_iter().map(|(_, part)| Ok(part)));
+        bytes.map(|bytes| Some(bytes).filter(|bytes| !bytes.is_empty())).map_err(|error| unreadable(&error))
+    }
+
+    /// Every part is there, and together they are what their digest says.
+    fn inspect_photo(&self, digest: PhotoDigest) -> Option<Finding> {
+        let hexadecimal: String = digest.0.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let name = format!("the photo with the digest {hexadecimal}…");
+        let (mut sha256, mut parts, mut expected, mut is_valid) = (Sha256::new(), 0_u64, None, true);
+        for entry in self.after(&keys::photo_prefix(digest), None) {
+            let (key, value) = match entry {
+                Ok(entry) => entry,
+                Err(unreadable) => return Some(unreadable),
+            };
+            let Some((_, part)) = keys::read::photo_of(&key) else { continue };
+            match record::photo::decode_part(&value) {
+                Ok((of, bytes)) => {
+                    is_valid &= part == parts && expected.is_none_or(|before| before == of);
+                    expected = Some(of);
+                    sha256.update(bytes);
+                }
+                Err(error) => return Some(undecodable(Part::Photos, name, &error)),
+            }
+            parts = parts.saturating_add(1);
+        }
+        let expected = u64::from(expected.unwrap_or_default());
+        if is_valid && parts == expected && sha256.finalize().as_slice() == digest.0 {
+            return None;
+        }
+        let problem = if parts == expected {
+            "its bytes are not those that it was stored with".to_owned()
+        } else {
+            format!("{parts} of its {expected} parts are there")
+        };
+        Some(finding(Part::Photos, name, problem, Remedy::Restore))
+    }
+
+    fn has_client(&self, id: &ClientId) -> Result<bool, Finding> {
+        self.has(&keys::client(id))
+    }
+
+    fn numbered(&self, table: Table, number: u64) -> Result<Option<Vec<u8>>, Finding> {
+        let key = [prefix(table), number.to_be_bytes().to_vec()].concat();
+        Ok(self.get(&key)?.map(|value| value.to_vec()))
+    }
+}
+
+/// What the keys of a table begin with; nothing for those that are no table's.
+fn prefix(table: Table) -> Vec<u8> {
+    let first = match table {
+        Table::Codes => keys::CODE_TABLE,
+        Table::Changes => keys::CHANGE,
+        Table::Records(kind) => return keys::record_prefix(kind).to_vec(),
+        Table::History => keys::HISTORY,
+        Table::Identifiers => keys::IDENTIFIER,
+        Table::OpenMemberships => keys::OPEN_MEMBERSHIP,
+        Table::Photos => keys::PHOTO,
+        Table::Requests => keys::REQUEST,
+        Table::Audit => keys::AUDIT,
+        Table::AuditSummaries => keys::AUDIT_SEGMENT,
+        Table::Settings => keys::SETTING,
+        Table::Clients => keys::CLIENT,
+        Table::Counters => keys::COUNTER,
+        Table::SearchRows | Table::Others => return Vec::new(),
+    };
+    vec![first]
+}
+
+/// The first bytes of the keys of all tables.
+const KNOWN: [u8; 13] = [
+    keys::AUDIT,
+    keys::AUDIT_SEGMENT,
+    keys::CLIENT,
+    keys::SETTING,
+    keys::HISTORY,
+    keys::IDENTIFIER,
+    keys::REQUEST,
+    keys::COUNTER,
+    keys::OPEN_MEMBERSHIP,
+    keys::PHOTO,
+    keys::RECORD,
+    keys::CHANGE,
+    keys::CODE_TABLE,
+];
+
+/// What a key and its value are.
+fn raw_value(table: Table, key: &[u8], value: &[u8]) -> RawValue {
+    let read = match table {
+        Table::Codes | Table::Changes | Table::Audit | Table::AuditSummaries => {
+            let number =
+                keys::number_of(key).filter(|number| [&prefix(table), number.to_be_bytes().as_slice()].concat() == key);
+            number.map(|number| RawValue::Numbered(number, value.to_vec()))
+        }
+        Table::Records(_) => keys::read::record_of(key).map(|(_, id)| RawValue::Record(id, value.to_vec())),
+        Table::History => keys::read::version_of(key).map(|(kind, id, version)| RawValue::Version(kind, id, version)),
+        Table::Identifiers => keys::read::identifier_of(key).map(|(kind, key)| RawValue::Identifier(kind, key)),
+        Table::OpenMemberships => keys::read::slot_of(key).map(RawValue::Slot),
+        Table::Photos => keys::read::photo_of(key).map(|(digest, _)| RawValue::Photo(digest)),
+        Table::Requests => {
+            let name = keys::request_name(key).filter(|name| keys::request(name) == key);
+            name.map(|name| RawValue::Request(name, value.to_vec()))
+        }
+        Table::Settings => SettingKind::ALL.into_iter().find_map(|kind| {
+            let name = key.strip_prefix(&keys::setting_prefix(kind))?;
+            Some(RawValue::Setting(kind, name.to_vec(), value.to_vec()))
+        }),
+        Table::Clients => {
+            let id = String::from_utf8_lossy(key.get(1..).unwrap_or_default()).into_owned();
+            Some(RawValue::Client(id, value.to_vec()))
+        }
+        Table::Counters => {
+            let name = key.get(1..).and_then(|name| str::from_utf8(name).ok());
+            name.map(|name| RawValue::Counter(name.to_owned(), record::counter::decode(value)))
+        }
+        Table::SearchRows | Table::Others => {
+            let is_known = key == keys::FORMAT || key.first().is_some_and(|first| KNOWN.contains(first));
+            if key == keys::REGISTER {
+                let error = record::register::decode(value).err();
+                let invalid = error.map(|error| undecodable(Part::Files, "the id of the register", &error));
+                Some(RawValue::Checked(invalid))
+            } else {
+                is_known.then_some(RawValue::Checked(None))
+            }
+        }
+    };
+    read.unwrap_or_else(|| RawValue::Checked(Some(strange_key(table.part(), key))))
+}
+
+/// What to say of a key that is none of ours, without saying what it holds.
+fn strange_key(part: Part, key: &[u8]) -> Finding {
+    let first = key.first().map(|byte| format!("0x{byte:02x}")).unwrap_or_default();
+    let place = format!("a key of {} bytes that begins with {first}", key.len());
+    finding(part, place, "it is no key that daftar writes", Remedy::Restore)
 }

@@ -15,8 +15,9 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use daftar_domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
-use daftar_domain::error::contained::{Panicked, contain};
+use daftar_domain::error::{Panicked, contain};
 use daftar_domain::idempotency::{RememberedRequest, RequestName};
+use daftar_store::archive::Fixed;
 use daftar_store::audit_log::{AUDIT_DELAY, AuditBuffer};
 use daftar_store::audit_log::{AuditRemoval, AuditRemoved};
 use daftar_store::meters::Meters;
@@ -25,7 +26,7 @@ use daftar_store::plan::{Last, Recent};
 use daftar_store::segment::OpenSegment;
 use daftar_store::{ChangeSink, Committed, StoreError, Write};
 
-use super::archive::Start;
+use super::archive;
 use super::audit_log::OldAudit;
 use super::group::{Group, Operation};
 use super::health::Health;
@@ -63,7 +64,7 @@ pub(super) enum Job {
     /// Removes old audit lines and tells of it.
     RemoveAudit(Box<(OldAudit, AuditRemoval)>, Answer<AuditRemoved>),
     /// Fixes what a snapshot holds: what is written when the group has been.
-    Snapshot(Answer<Start>),
+    Snapshot(Answer<Fixed>),
 }
 
 /// Puts on disk what the database has flushed. A seam for tests: disks do not fail when asked to.
@@ -188,7 +189,7 @@ impl Writer {
         finished.answers.send();
         for answer in snapshots {
             // Whoever asked may have stopped waiting.
-            let _ = answer.send(Start::fix(&self.reader, &self.state));
+            let _ = answer.send(archive::fix(&self.reader, &self.state));
         }
     }
 

@@ -9,24 +9,25 @@
 //! **Invariant:** values cross in their stored forms (`record`), so that a backup reads as long as these do, whichever backend
 //! wrote it and whichever takes it up.
 
-mod catch_up;
+mod walk;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::stream::{self, Stream, StreamExt as _};
 
-use daftar_domain::change::Sequence;
+pub use self::walk::{Fixed, present_only, since, snapshot};
+pub use super::record::setting::SettingKind;
+use crate::StoreError;
+use crate::audit_log::REMOVAL_PASSED_OVER_MAX;
+use crate::change_log::RegisterId;
+use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::idempotency::RequestName;
+use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::PhotoDigest;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
-
-pub use self::catch_up::{Brought, CatchUp, Ends, Held, OLDEST_AUDIT};
-pub use self::catch_up::{WRITTEN_SINCE_MAX, too_many_written};
-use super::StoreError;
-use super::change_log::RegisterId;
-pub use super::record::setting::SettingKind;
 
 /// One thing that is kept.
 #[derive(Clone, PartialEq, Eq)]
@@ -177,24 +178,6 @@ pub enum Kept {
 }
 
 impl Kept {
-    /// Every kind.
-    pub const ALL: [Self; 14] = [
-        Self::Individuals,
-        Self::Groups,
-        Self::Programs,
-        Self::ProgramMemberships,
-        Self::Consents,
-        Self::OlderVersions,
-        Self::Photos,
-        Self::Clients,
-        Self::Settings,
-        Self::CodeTableParts,
-        Self::Counters,
-        Self::Requests,
-        Self::Changes,
-        Self::AuditValues,
-    ];
-
     /// As what records of that kind are counted.
     #[must_use]
     pub fn of_kind(kind: RecordKind) -> Self {
@@ -227,11 +210,6 @@ impl Kept {
             Self::AuditValues => "audit_values",
         }
     }
-}
-
-/// The kind whose records are taken after those of this one; nothing after the last.
-pub fn kind_after(kind: RecordKind) -> Option<RecordKind> {
-    RecordKind::ALL.into_iter().skip_while(|before| *before != kind).nth(1)
 }
 
 /// The write after which everything stood as it is taken.
@@ -351,4 +329,119 @@ pub trait Refill: Send {
     /// When the store fails, or does not stand after the write that was named. A store that is brought up is as it was then; but where the
     /// connection was lost at the very end everything may be there.
     async fn finish(self: Box<Self>) -> Result<Brought, StoreError>;
+}
+
+/// The identifiers of the record whose versions come to a [`Refill`], and whether each holds at the version that came last.
+#[derive(Debug, Default)]
+pub struct Carried(Option<(RecordKind, RecordId, BTreeMap<IdentifierKey, bool>)>);
+
+impl Carried {
+    /// Notes the identifiers of a version. With the present one it returns all that the record is an owner of, and whether each holds.
+    ///
+    /// # Errors
+    /// When the present version of the record before is missing.
+    pub fn see(
+        &mut self,
+        record: &ChangedRecord,
+        is_present: bool,
+    ) -> Result<BTreeMap<IdentifierKey, bool>, StoreError> {
+        let (kind, id, _) = record.place();
+        if self.0.as_ref().is_some_and(|(of, at, _)| (*of, *at) != (kind, id)) {
+            self.finish()?;
+        }
+        let mut carried = self.0.take().map(|(_, _, carried)| carried).unwrap_or_default();
+        carried.values_mut().for_each(|is_open| *is_open = false);
+        for identifier in record.identifiers().iter() {
+            *carried.entry(identifier.key.clone()).or_insert(false) |= identifier.is_open();
+        }
+        if is_present {
+            return Ok(carried);
+        }
+        self.0 = Some((kind, id, carried));
+        Ok(BTreeMap::new())
+    }
+
+    /// Checks that no version is missing at the end.
+    ///
+    /// # Errors
+    /// When the present version of the last record is missing.
+    pub fn finish(&self) -> Result<(), StoreError> {
+        if self.0.is_none() {
+            return Ok(());
+        }
+        Err(StoreError::Corrupt { what: "record", reason: "its present version is missing".to_owned() })
+    }
+}
+
+/// How many of the oldest values of the audit log are told of whatever else was written. A removal takes old values and passes over
+/// [`REMOVAL_PASSED_OVER_MAX`] at most, one more being the line that tells of it: of those behind so many that are there none is gone.
+pub const OLDEST_AUDIT: usize = REMOVAL_PASSED_OVER_MAX + 1;
+
+/// The most records that are told of as written since: their names take some hundred megabytes.
+const WRITTEN_SINCE_MAX: usize = 2_000_000;
+
+/// What is told where more were written.
+fn too_many_written() -> StoreError {
+    StoreError::LimitReached(
+        "more records were written since than can be caught up: fill an empty database from a new backup, and catch up soon after it",
+    )
+}
+
+/// What a store holds of the one that it was filled from: everything up to these numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Whose.
+    pub register: RegisterId,
+    /// The last write.
+    pub sequence: Sequence,
+    /// How many parts the table of codes has.
+    pub code_table_parts: u64,
+    /// The last value of the audit log.
+    pub audit: u64,
+    /// The value of the audit log that tells of the last removal: it is written again with each step of that.
+    pub removal: Option<u64>,
+}
+
+/// Where a store stands, and what it holds at the ends of what another one holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ends {
+    /// The register's own id.
+    pub register: RegisterId,
+    /// The last write.
+    pub sequence: Sequence,
+    /// How many parts the table of codes has.
+    pub code_table_parts: u64,
+    /// The last value of the audit log.
+    pub audit: u64,
+    /// The digest of what is stored of the write that is the other one's last.
+    pub change: Option<[u8; 32]>,
+    /// The digest of the value of the audit log that is the other one's last; nothing where it was removed.
+    pub audit_value: Option<[u8; 32]>,
+}
+
+/// What was brought.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Brought {
+    /// How many things of each kind are new or changed.
+    pub written: BTreeMap<Kept, u64>,
+    /// How many things of each kind were taken out.
+    pub taken_out: BTreeMap<Kept, u64>,
+}
+
+impl Brought {
+    /// Whether there was nothing to bring.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.written.is_empty() && self.taken_out.is_empty()
+    }
+}
+
+/// A store that was filled before, and is to be brought up to the one that it was filled from. No client writes to it until that is over.
+pub struct CatchUp {
+    /// What it holds.
+    pub held: Held,
+    /// What it has there at its own ends.
+    pub ends: Ends,
+    /// Writes the changes made since.
+    pub refill: Box<dyn Refill>,
 }

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::StoreError;
 use crate::record::VALUE_BYTES_MAX;
 use crate::record::audit::{ENTRIES_PER_VALUE_MAX, entry_as_stored, stored_bytes};
+use crate::record::audit_segment::AuditSegment;
+use crate::{StoreError, segment};
 use daftar_domain::audit::AuditEntry;
+use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
 
 /// The longest that a line waits before it is written.
 pub const AUDIT_DELAY: Duration = Duration::from_millis(50);
@@ -121,6 +123,70 @@ impl AuditBuffer {
     /// Takes everything that waits.
     pub fn take(&self) -> Vec<AuditEntry> {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)).entries
+    }
+}
+
+/// What passing over a segment costs, in lines examined.
+const PASSED_OVER_COST: usize = 16;
+
+/// One search of the audit log, newest first: what it found, and how far it is.
+pub struct AuditSearch<'q> {
+    query: &'q AuditQuery,
+    before: AuditPosition,
+    bounds: AuditBounds,
+    entries: Vec<AuditEntry>,
+    examined: usize,
+    /// The last place that was examined.
+    at: AuditPosition,
+}
+
+impl<'q> AuditSearch<'q> {
+    /// A search of the lines before a place.
+    #[must_use]
+    pub fn new(query: &'q AuditQuery, before: AuditPosition, bounds: AuditBounds) -> Self {
+        Self { query, before, bounds, entries: Vec::new(), examined: 0, at: before }
+    }
+
+    /// Whether it has found or examined enough.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.entries.len() >= self.bounds.lines_max || self.examined >= self.bounds.examined_max
+    }
+
+    /// Examines the lines of a value, newest first, until the search is over; says whether it is not.
+    pub fn examine(&mut self, value: u64, lines: Vec<AuditEntry>) -> bool {
+        for (line, entry) in (0_u32..).zip(lines).collect::<Vec<_>>().into_iter().rev() {
+            let at = AuditPosition { value, line };
+            if at >= self.before {
+                continue;
+            }
+            if self.is_over() {
+                return false;
+            }
+            self.examined = self.examined.saturating_add(1);
+            self.at = at;
+            if self.query.holds(&entry) {
+                self.entries.push(entry);
+            }
+        }
+        true
+    }
+
+    /// Whether a segment may hold lines of the search; it is passed over where it does not.
+    pub fn may_hold(&mut self, segment: &AuditSegment) -> bool {
+        let may_hold = segment::may_hold(segment, self.query);
+        if !may_hold {
+            self.examined = self.examined.saturating_add(PASSED_OVER_COST);
+            self.at = AuditPosition { value: segment.first, line: 0 };
+        }
+        may_hold
+    }
+
+    /// What was found, and where to continue: nowhere when the first line of the oldest value was examined.
+    #[must_use]
+    pub fn page(self, oldest: Option<u64>) -> AuditPage {
+        let end = oldest.map(|value| AuditPosition { value, line: 0 });
+        AuditPage { entries: self.entries, next: end.filter(|end| self.at > *end).map(|_| self.at) }
     }
 }
 

@@ -53,20 +53,7 @@ impl WriteOutcome {
             Err(
                 StoreError::NotReady | StoreError::SinkAttached | StoreError::Corrupt { .. } | StoreError::Failed(_),
             ) => Self::Failed,
-            Err(
-                StoreError::IdentifierInUse(_)
-                | StoreError::VersionMismatch { .. }
-                | StoreError::MembershipOpen
-                | StoreError::Overtaken
-                | StoreError::AlreadyDone
-                | StoreError::Rehearsed
-                | StoreError::NotFound(_)
-                | StoreError::ClientExists(_)
-                | StoreError::ClientNotFound(_)
-                | StoreError::ClientChanged(_)
-                | StoreError::LimitReached(_)
-                | StoreError::TooLarge { .. },
-            ) => Self::Refused,
+            Err(_) => Self::Refused,
         }
     }
 }

@@ -12,7 +12,6 @@
 //! it would give out (identifiers, open memberships) is taken for those after it. Of what would be made only that is kept, some tens of
 //! bytes each, and programs, which are few.
 
-mod gather;
 mod port;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -21,15 +20,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
-use super::plan::{Last, Outcome, Planner};
+use super::plan::{Last, Planner};
 use super::records::Records;
-use super::{Committed, IdentifierOwner, NewCodes, Operation, RestsOn, Store, StoreError, Write, changes_records};
+use super::{
+    Committed, IDENTIFIER_OWNERS_MAX, IdentifierOwner, NewCodes, Operation, RecordDetails, RestsOn, Store, StoreError,
+    Write, changes_records,
+};
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::{ChangedRecord, Details};
 use daftar_domain::client::ClientId;
 use daftar_domain::group::GroupDetails;
 use daftar_domain::identifier::IdentifierKey;
-use daftar_domain::program_membership::ProgramMembershipDetails;
+use daftar_domain::program_membership::{MembershipSlot, ProgramMembershipDetails};
 use daftar_domain::record::{Record, RecordId, RecordKind, VersionId};
 use daftar_domain::subject::SubjectReference;
 
@@ -160,7 +162,7 @@ impl Overlay {
         let mut seen = HashSet::new();
         let places = state.written.iter().map(|(_, record)| (record.place().0, record.place().1));
         let places = places.filter(|place| seen.insert(*place));
-        places.filter_map(|place| state.records.by_kind.get(&place).cloned().and_then(&of)).collect()
+        places.filter_map(|place| state.records.records.get(&place).cloned().and_then(&of)).collect()
     }
 
     /// The part whose record has the identifier, or the open membership, that the last write to fail wanted for another record.
@@ -183,6 +185,66 @@ impl Overlay {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What is there now of all that the operations meet.
+    async fn gather(&self, operations: &[Operation]) -> Result<Records, StoreError> {
+        let mut found = Records::default();
+        for operation in operations {
+            match operation {
+                Operation::Create(details) => self.gather_any(&mut found, None, details).await?,
+                Operation::Update(id, _, details) => self.gather_any(&mut found, Some(*id), details).await?,
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    async fn gather_any(
+        &self,
+        found: &mut Records,
+        id: Option<RecordId>,
+        details: &RecordDetails,
+    ) -> Result<(), StoreError> {
+        match details {
+            RecordDetails::Individual(details) => self.gather_for(found, id, details).await,
+            RecordDetails::Group(details) => self.gather_for(found, id, details).await,
+            RecordDetails::Program(details) => self.gather_for(found, id, details).await,
+            RecordDetails::Consent(details) => self.gather_for(found, id, details).await,
+            RecordDetails::ProgramMembership(details) => {
+                self.gather_for(found, id, details).await?;
+                let before = id.and_then(|id| found.get::<ProgramMembershipDetails>(id));
+                let slots = [Some(details.slot()), before.map(|before| before.details.slot())];
+                for slot in slots.into_iter().flatten() {
+                    let holder = self.open_membership(slot).await?;
+                    found.open_memberships.insert(slot, holder);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The record to be changed, and who carries the identifiers that it has and is to have.
+    async fn gather_for<D: Details>(
+        &self,
+        found: &mut Records,
+        id: Option<RecordId>,
+        details: &D,
+    ) -> Result<(), StoreError> {
+        let before = match id {
+            Some(id) => self.record(D::KIND, id).await?,
+            None => None,
+        };
+        let former = before.as_ref().map(ChangedRecord::identifiers).unwrap_or_default();
+        let identifiers = details.identifiers();
+        let keys: Vec<IdentifierKey> =
+            former.iter().chain(identifiers.iter()).map(|identifier| identifier.key.clone()).collect();
+        for key in keys {
+            let owners = self.identifier_owners(D::KIND, &key, IDENTIFIER_OWNERS_MAX).await?;
+            found.owners.insert((D::KIND, key), owners);
+        }
+        found.records.extend(before.map(|before| ((before.place().0, before.place().1), before)));
+        Ok(())
+    }
+
     /// Checks a write on top of what was checked here; everything that it needs of the real store is in `found`.
     fn check(&self, mut write: Write, mut found: Records) -> Result<Committed, StoreError> {
         // A dry run gives no number: nothing of it is there afterwards.
@@ -203,7 +265,7 @@ impl Overlay {
         let planned = planner.plan(write, None)?;
         planner.accept(&planned);
         state.last = planner.last();
-        let Outcome { records, open_memberships, owners, clients, settings, .. } = planned.outcome;
+        let Records { records, open_memberships, owners, clients, settings, .. } = planned.outcome;
         if !clients.is_empty() || !settings.is_empty() {
             return Err(no_part("it changes something else than records"));
         }
@@ -213,7 +275,7 @@ impl Overlay {
         }
         state.records.open_memberships.extend(open_memberships);
         let programs = records.into_iter().filter(|((kind, _), _)| *kind == RecordKind::Program);
-        state.records.by_kind.extend(programs);
+        state.records.records.extend(programs);
         Err(StoreError::Rehearsed)
     }
 
@@ -243,13 +305,27 @@ impl Overlay {
         }
         let part = state.part;
         state.written.extend(planned.changes.iter().map(|change| (part, change.record.clone())));
-        drop(state.records.take_up(planned.outcome));
+        state.records.extend(planned.outcome);
         state.operations.extend(write.operations);
         state.new_codes.extend(new_codes);
         state.audit.extend(write.audit);
         state.rests_on.extend(write.rests_on);
         Ok(planned.committed)
     }
+}
+
+/// The slot that a membership is to take or to leave.
+fn slot_of(operation: &Operation) -> Option<MembershipSlot> {
+    match operation {
+        Operation::Create(RecordDetails::ProgramMembership(details))
+        | Operation::Update(_, _, RecordDetails::ProgramMembership(details)) => Some(details.slot()),
+        _ => None,
+    }
+}
+
+/// Whether the program or the beneficiary is still to be written.
+fn is_pending(slot: MembershipSlot) -> bool {
+    slot.program.pending_number().is_some() || slot.beneficiary.id.pending_number().is_some()
 }
 
 /// Something that an overlay cannot do was asked for, which is a defect.
@@ -266,7 +342,7 @@ impl State {
         if !matches!(error, StoreError::MembershipOpen) {
             return None;
         }
-        let mut slots = write.operations.iter().filter_map(gather::slot_of);
+        let mut slots = write.operations.iter().filter_map(slot_of);
         let holder = slots.find_map(|slot| self.records.open_memberships.get(&slot).copied().flatten())?;
         self.part_that_wrote(RecordKind::ProgramMembership, holder)
     }

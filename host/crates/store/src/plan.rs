@@ -7,12 +7,8 @@
 //! fails leaves no trace, not even a key used up.
 
 mod draft;
-mod owners;
-mod pending;
-mod present;
 mod recent;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -22,14 +18,13 @@ pub use self::recent::{Place, Recent};
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::{Change, ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
-use daftar_domain::deployment::{Setting, SettingKey};
 use daftar_domain::idempotency::{RememberedRequest, RequestName};
 use daftar_domain::identifier::IdentifierKey;
-use daftar_domain::photo::{Photo, PhotoDigest};
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind};
 
 use super::record::instant::as_stored;
+use super::records::Records;
 use super::{Committed, IdentifierOwner, StoreError, Write};
 
 /// The state that a write meets, as the planner asks for it. A backend implements it by its reader or uses [`super::records::Records`] that
@@ -108,25 +103,6 @@ impl Last {
     }
 }
 
-/// What writes leave behind, each thing as it stands after them.
-#[derive(Debug, Clone, Default)]
-pub struct Outcome {
-    /// The records, by kind and key.
-    pub records: BTreeMap<(RecordKind, RecordId), ChangedRecord>,
-    /// Which membership holds a slot; none, once it is closed.
-    pub open_memberships: BTreeMap<MembershipSlot, Option<RecordId>>,
-    /// The records that carry an identifier, or carried it.
-    pub owners: BTreeMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
-    /// The clients.
-    pub clients: BTreeMap<ClientId, Arc<Client>>,
-    /// The requests that are done once, by their names.
-    pub remembered: BTreeMap<RequestName, Arc<RememberedRequest>>,
-    /// The photos, by digest.
-    pub photos: BTreeMap<PhotoDigest, Photo>,
-    /// Absent ones are taken out.
-    pub settings: BTreeMap<SettingKey, Option<Arc<Setting>>>,
-}
-
 /// One write, worked out.
 #[derive(Debug)]
 pub struct Planned {
@@ -139,7 +115,7 @@ pub struct Planned {
     /// The records that the changes replace, as they were.
     pub replaced: Vec<ChangedRecord>,
     /// Everything that is stored.
-    pub outcome: Outcome,
+    pub outcome: Records,
     /// The audit entries of the write.
     pub audit: Vec<AuditEntry>,
     last: Last,
@@ -149,7 +125,7 @@ pub struct Planned {
 pub struct Planner<'p, P> {
     present: &'p P,
     last: Last,
-    accepted: Outcome,
+    accepted: Records,
     /// Where the writes are parts of one that comes later: from where it counts the records that it creates.
     origin: Option<Last>,
     /// What the writes before touched; none where that is looked at when the whole is written.
@@ -159,13 +135,13 @@ pub struct Planner<'p, P> {
 impl<'p, P: Present> Planner<'p, P> {
     /// A planner of whole writes, on top of the present state and the keys given last.
     pub fn new(present: &'p P, last: Last, recent: &'p mut Recent) -> Self {
-        Self { present, last, accepted: Outcome::default(), origin: None, recent: Some(recent) }
+        Self { present, last, accepted: Records::default(), origin: None, recent: Some(recent) }
     }
 
     /// A planner of writes that will be parts of one write: what they create gets keys as [`RecordId::pending`], from
     /// [`Last::pending`] on. What they rest on is not looked at.
     pub fn of_parts(present: &'p P, last: Last) -> Self {
-        Self { present, last, accepted: Outcome::default(), origin: Some(Last::pending()), recent: None }
+        Self { present, last, accepted: Records::default(), origin: Some(Last::pending()), recent: None }
     }
 
     /// What was last given, accepted writes included.
@@ -204,15 +180,10 @@ impl<'p, P: Present> Planner<'p, P> {
 
     /// Lets later writes see this one.
     pub fn accept(&mut self, planned: &Planned) {
-        // Photos are left out: nothing that is planned depends on them.
-        let Outcome { records, open_memberships, owners, clients, remembered, photos: _, settings } =
-            planned.outcome.clone();
-        self.accepted.records.extend(records);
-        self.accepted.open_memberships.extend(open_memberships);
-        self.accepted.owners.extend(owners);
-        self.accepted.clients.extend(clients);
-        self.accepted.remembered.extend(remembered);
-        self.accepted.settings.extend(settings);
+        let mut outcome = planned.outcome.clone();
+        // Nothing that is planned depends on photos.
+        outcome.photos.clear();
+        self.accepted.extend(outcome);
         self.last = planned.last;
         if let Some(recent) = self.recent.as_deref_mut() {
             recent.add(planned);

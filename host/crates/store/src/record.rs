@@ -10,29 +10,20 @@
 //! [`StoreError::Corrupt`], whose reason names fields and numbers, never what a person's record says.
 
 pub mod audit;
-pub mod audit_form;
 pub mod audit_segment;
 pub mod change;
 pub mod client;
 pub mod code_table;
-pub mod concept_group;
-pub mod counter;
-pub mod earlier_version;
 pub mod fields;
 #[cfg(test)]
 mod golden;
-pub mod identifier;
 pub mod instant;
-pub mod kept_concepts;
-pub mod local_code;
-pub mod open_membership;
-pub mod parts;
 pub mod photo;
-pub mod register;
 pub mod remembered;
 #[cfg(any(test, feature = "testing"))]
 pub mod samples;
 pub mod setting;
+mod small;
 mod wire;
 
 use serde::Serialize;
@@ -43,6 +34,7 @@ use std::sync::Arc;
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::record::{RecordId, RecordKind};
 
+pub use self::small::{counter, identifier, open_membership, register};
 use super::StoreError;
 
 /// The longest stored value, in bytes. Large things do not belong into a value: the embedded database slows down.
@@ -61,6 +53,35 @@ pub trait StoredForm: Serialize + DeserializeOwned {
         let _ = bytes;
         None
     }
+}
+
+/// The forms: of each the version byte and the name.
+macro_rules! forms {
+    ($($form:ty: $version:literal, $what:literal;)+) => {$(
+        impl StoredForm for $form {
+            const VERSION: u8 = $version;
+            const WHAT: &'static str = $what;
+        }
+    )+};
+}
+
+forms! {
+    audit::StoredAuditV1: 1, "part of the audit log";
+    audit_segment::AuditSegment: 1, "summary of the audit log";
+    change::StoredChangeV1: 1, "change";
+    client::StoredClientV1: 1, "client";
+    code_table::StoredCodeTableV1: 1, "part of the code table";
+    counter::StoredCounterV1: 1, "counter";
+    identifier::StoredOwnersV1: 1, "identifier";
+    open_membership::StoredOpenMembershipV1: 1, "open membership";
+    photo::StoredPhotoPartV1: 1, "part of a photo";
+    register::StoredRegisterV1: 1, "id of the register";
+    remembered::StoredRequestV1: 1, "request that was done";
+    setting::StoredConceptGroupV1: 1, "concept group";
+    setting::StoredEarlierVersionV1: 1, "part of an earlier version";
+    setting::StoredIdentifierSystemV1: 1, "identifier system";
+    setting::StoredKeptConceptsV1: 1, "part of the kept codes";
+    setting::StoredLocalCodeV1: 1, "local code";
 }
 
 /// Why a stored form is not a domain value. Names fields and numbers only.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::plan::{Outcome, Present};
+use super::plan::Present;
 use super::{IdentifierOwner, StoreError};
 use daftar_domain::change::{ChangedRecord, Details};
 use daftar_domain::client::{Client, ClientId};
@@ -14,11 +14,12 @@ use daftar_domain::photo::{Photo, PhotoDigest};
 use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{Record, RecordId, RecordKind};
 
-/// Records, who carries which identifier, which memberships are open, and clients.
-#[derive(Debug, Default)]
+/// Records, who carries which identifier, which memberships are open, clients, requests, photos and settings: as they are, or as writes
+/// leave them behind.
+#[derive(Debug, Clone, Default)]
 pub struct Records {
     /// The records, by kind and key.
-    pub by_kind: BTreeMap<(RecordKind, RecordId), ChangedRecord>,
+    pub records: BTreeMap<(RecordKind, RecordId), ChangedRecord>,
     /// The open membership of each beneficiary in each program; none, once it is closed.
     pub open_memberships: BTreeMap<MembershipSlot, Option<RecordId>>,
     /// The records that carry an identifier, or carried it.
@@ -29,19 +30,21 @@ pub struct Records {
     pub remembered: BTreeMap<RequestName, Arc<RememberedRequest>>,
     /// The photos, by digest.
     pub photos: BTreeMap<PhotoDigest, Photo>,
+    /// What the deployment decided; absent ones are taken out.
+    pub settings: BTreeMap<SettingKey, Option<Arc<Setting>>>,
 }
 
 impl Records {
     /// The record with that key.
     pub fn get<D: Details>(&self, id: RecordId) -> Option<Arc<Record<D>>> {
-        self.by_kind.get(&(D::KIND, id)).cloned().and_then(D::of)
+        self.records.get(&(D::KIND, id)).cloned().and_then(D::of)
     }
 
     /// Adds what was read to work writes out, where it is not known already.
     pub fn add_missing(&mut self, found: Self) {
-        let Self { by_kind, open_memberships, owners, .. } = found;
-        for (place, record) in by_kind {
-            self.by_kind.entry(place).or_insert(record);
+        let Self { records, open_memberships, owners, .. } = found;
+        for (place, record) in records {
+            self.records.entry(place).or_insert(record);
         }
         for (slot, holder) in open_memberships {
             self.open_memberships.entry(slot).or_insert(holder);
@@ -51,22 +54,22 @@ impl Records {
         }
     }
 
-    /// Takes up what a write leaves behind; gives back the settings, which are none of its own.
-    pub fn take_up(&mut self, outcome: Outcome) -> BTreeMap<SettingKey, Option<Arc<Setting>>> {
-        let Outcome { records, open_memberships, owners, clients, remembered, photos, settings } = outcome;
-        self.by_kind.extend(records);
+    /// Takes up what a later write leaves behind.
+    pub fn extend(&mut self, later: Self) {
+        let Self { records, open_memberships, owners, clients, remembered, photos, settings } = later;
+        self.records.extend(records);
         self.open_memberships.extend(open_memberships);
         self.owners.extend(owners);
         self.clients.extend(clients);
         self.remembered.extend(remembered);
         self.photos.extend(photos);
-        settings
+        self.settings.extend(settings);
     }
 }
 
 impl Present for Records {
     fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
-        Ok(self.by_kind.get(&(kind, id)).cloned())
+        Ok(self.records.get(&(kind, id)).cloned())
     }
 
     fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {

@@ -160,13 +160,7 @@ impl Write {
     pub fn new_codes(&self) -> impl Iterator<Item = &NewCodes> {
         self.operations.iter().filter_map(|operation| match operation {
             Operation::NumberCodes(codes) => Some(codes),
-            Operation::Create(_)
-            | Operation::Update(..)
-            | Operation::CreateClient(_)
-            | Operation::UpdateClient(..)
-            | Operation::PutPhoto(_)
-            | Operation::PutSetting(_)
-            | Operation::RemoveSetting(_) => None,
+            _ => None,
         })
     }
 
@@ -226,13 +220,5 @@ impl Committed {
 
 /// Whether a write makes changes that a [`super::ChangeSink`] must hear of.
 pub fn changes_records(write: &Write) -> bool {
-    write.operations.iter().any(|operation| match operation {
-        Operation::Create(_) | Operation::Update(..) => true,
-        Operation::CreateClient(_)
-        | Operation::UpdateClient(..)
-        | Operation::PutPhoto(_)
-        | Operation::PutSetting(_)
-        | Operation::RemoveSetting(_)
-        | Operation::NumberCodes(_) => false,
-    })
+    write.operations.iter().any(|operation| matches!(operation, Operation::Create(_) | Operation::Update(..)))
 }

@@ -6,27 +6,169 @@
 //! **Invariant:** all problems are told at once, not the first only, up to a bound.
 
 mod concepts;
-mod description;
-mod groups;
 pub mod limits;
 pub mod problem;
-#[cfg(test)]
-mod tests;
-mod texts;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use self::groups::OwnCodes;
-use self::limits::{CONCEPTS_MAX, LANGUAGES_MAX, LIST_ITEMS_MAX, VOCABULARIES_MAX};
-use self::problem::{PackFault, PackProblems, Place};
+use self::limits::{
+    CONCEPT_GROUPS_MAX, CONCEPTS_MAX, DESCRIPTION_TEXT_BYTES_MAX, LANGUAGES_MAX, LIST_ITEMS_MAX, NAME_BYTES_MAX,
+    SELECTIONS_MAX, VERSION_BYTES_MAX, VOCABULARIES_MAX,
+};
+use self::problem::{PackFault, PackProblems, Place, TextFault};
 use super::compact::ConceptIndex;
 use super::hierarchy::{DEPTH_MAX, HierarchyFault};
 use super::vocabulary::Vocabulary;
-use daftar_domain::code::Code;
+use crate::language::is_language_tag;
+use daftar_domain::code::{Code, Namespace};
 use daftar_domain::deployment::Deployment;
 use daftar_domain::manifest::ExtensionField;
-use daftar_domain::vocabulary::{Concept, ConceptGroup, PackContents, VocabularyDescription};
+use daftar_domain::vocabulary::{Completeness, Concept, ConceptGroup, PackContents, Selection, VocabularyDescription};
+
+/// The codes of each vocabulary that the pack brings.
+type OwnCodes<'a> = HashMap<&'a Namespace, HashSet<&'a Code>>;
+
+fn check_groups(groups: &[ConceptGroup], own_codes: &OwnCodes<'_>, problems: &mut PackProblems) {
+    if groups.len() > CONCEPT_GROUPS_MAX {
+        let fault = PackFault::TooMany { what: "concept groups", actual: groups.len(), max: CONCEPT_GROUPS_MAX };
+        problems.push(Place::Pack, fault);
+        return;
+    }
+    let mut names = HashSet::new();
+    for group in groups {
+        let shown_name: String = group.name.chars().take(limits::NAME_BYTES_MAX).collect();
+        let mut push = |fault| problems.push(Place::ConceptGroup(shown_name.clone()), fault);
+        if !is_name(&group.name) {
+            push(PackFault::ConceptGroupName);
+        }
+        if !names.insert(&group.name) {
+            push(PackFault::ConceptGroupTwice);
+        }
+        match lines_fault(&group.description, DESCRIPTION_TEXT_BYTES_MAX) {
+            None | Some(TextFault::Empty) => {}
+            Some(fault) => push(PackFault::Text { what: "description".to_owned(), fault }),
+        }
+        let actual = group.includes.len() + group.excludes.len();
+        if actual > SELECTIONS_MAX {
+            push(PackFault::TooMany { what: "selections", actual, max: SELECTIONS_MAX });
+        }
+        for selection in group.includes.iter().chain(&group.excludes).take(SELECTIONS_MAX) {
+            let (Selection::Code(uri) | Selection::DescendantsOf(uri)) = selection;
+            if own_codes.get(&uri.namespace).is_some_and(|codes| !codes.contains(&uri.code)) {
+                push(PackFault::UnknownSelection(uri.clone()));
+            }
+        }
+    }
+}
+
+fn check_description(description: &VocabularyDescription, concepts: &[Concept], problems: &mut PackProblems) {
+    let mut push = |fault| problems.push(Place::Vocabulary(description.namespace.clone()), fault);
+    texts(description, &mut push);
+    languages(description, &mut push);
+    promises(description, concepts, &mut push);
+}
+
+fn texts(description: &VocabularyDescription, push: &mut impl FnMut(PackFault)) {
+    let texts = [
+        ("name", &description.name),
+        ("domain", &description.domain),
+        ("source", &description.source),
+        ("licence", &description.licence),
+        ("attribution", &description.attribution),
+    ];
+    for (what, text) in texts {
+        let may_be_empty = what != "name";
+        match lines_fault(text, DESCRIPTION_TEXT_BYTES_MAX) {
+            Some(TextFault::Empty) if may_be_empty => {}
+            Some(fault) => push(PackFault::Text { what: what.to_owned(), fault }),
+            None => {}
+        }
+    }
+    let version = &description.version;
+    let is_version = (1..=VERSION_BYTES_MAX).contains(&version.len()) && version.bytes().all(|b| b.is_ascii_graphic());
+    if !is_version {
+        push(PackFault::Version(version.escape_debug().take(VERSION_BYTES_MAX).collect()));
+    }
+}
+
+fn languages(description: &VocabularyDescription, push: &mut impl FnMut(PackFault)) {
+    let languages = &description.languages;
+    if languages.len() > LANGUAGES_MAX {
+        push(PackFault::TooMany { what: "languages", actual: languages.len(), max: LANGUAGES_MAX });
+        return;
+    }
+    for (place, language) in languages.iter().enumerate() {
+        if !is_language_tag(language) {
+            push(PackFault::LanguageTag(language.clone()));
+        }
+        if languages.iter().take(place).any(|earlier| earlier.eq_ignore_ascii_case(language)) {
+            push(PackFault::LanguageTwice(language.clone()));
+        }
+    }
+    if !languages.contains(&description.default_language) {
+        push(PackFault::DefaultLanguageNotListed(description.default_language.clone()));
+    }
+}
+
+fn promises(description: &VocabularyDescription, concepts: &[Concept], push: &mut impl FnMut(PackFault)) {
+    let actual = concepts.len();
+    if actual > CONCEPTS_MAX {
+        push(PackFault::TooMany { what: "concepts", actual, max: CONCEPTS_MAX });
+    }
+    if usize::try_from(description.concept_count).ok() != Some(actual) {
+        push(PackFault::Count { promised: description.concept_count, actual });
+    }
+    let has_parents = concepts.iter().any(|concept| !concept.parents.is_empty());
+    match (description.is_hierarchical, has_parents) {
+        (false, true) => push(PackFault::NotFlat),
+        // What is not whole may lack the levels that would show it.
+        // Codes of an open vocabulary that are not listed may lie below those that are.
+        (true, false) if description.completeness == Completeness::Full && !description.is_open => {
+            push(PackFault::NotHierarchical)
+        }
+        (true, false | true) | (false, false) => {}
+    }
+    let may_be_without = description.is_open || description.is_extensible;
+    match (description.completeness, actual) {
+        (Completeness::Empty, 1..) => push(PackFault::NotEmpty),
+        (Completeness::Full | Completeness::Fragment, 0) if !may_be_without => push(PackFault::Empty),
+        (Completeness::Empty, 0) | (Completeness::Full | Completeness::Fragment, _) => {}
+    }
+}
+
+/// What is wrong with a text of one line.
+fn line_fault(text: &str, bytes_max: usize) -> Option<TextFault> {
+    text_fault(text, bytes_max).or_else(|| text.contains(char::is_control).then_some(TextFault::ControlCharacter))
+}
+
+/// What is wrong with a text that may have several lines.
+fn lines_fault(text: &str, bytes_max: usize) -> Option<TextFault> {
+    let is_forbidden = |character: char| character.is_control() && character != '\n';
+    text_fault(text, bytes_max).or_else(|| text.contains(is_forbidden).then_some(TextFault::ControlCharacter))
+}
+
+/// Whether a text is a name of ours: lower-case letters, digits and underscores, a letter first.
+fn is_name(text: &str) -> bool {
+    text.len() <= NAME_BYTES_MAX
+        && text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+fn text_fault(text: &str, bytes_max: usize) -> Option<TextFault> {
+    if text.is_empty() {
+        Some(TextFault::Empty)
+    } else if text.len() > bytes_max {
+        Some(TextFault::TooLong { bytes: text.len(), max: bytes_max })
+    } else if unicode_normalization::is_nfc(text) {
+        None
+    } else {
+        Some(TextFault::NotNormalized)
+    }
+}
+
+#[cfg(test)]
+mod tests;
 
 /// What a pack brings, sound in itself. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -108,7 +250,7 @@ pub fn check(contents: PackContents) -> Result<CheckedPack, PackProblems> {
         vocabularies.extend(vocabulary(description, concepts, &mut problems));
         own_codes.entry(&description.namespace).or_default().extend(concepts.iter().map(|concept| &concept.code));
     }
-    groups::check(&concept_groups, &own_codes, &mut problems);
+    check_groups(&concept_groups, &own_codes, &mut problems);
     if problems.count() == 0 {
         Ok(CheckedPack {
             vocabularies,
@@ -127,7 +269,7 @@ pub fn check(contents: PackContents) -> Result<CheckedPack, PackProblems> {
 /// Everything that is wrong with it.
 pub fn check_concept_group(group: ConceptGroup) -> Result<ConceptGroup, PackProblems> {
     let mut problems = PackProblems::default();
-    groups::check(std::slice::from_ref(&group), &OwnCodes::new(), &mut problems);
+    check_groups(std::slice::from_ref(&group), &OwnCodes::new(), &mut problems);
     if problems.count() == 0 { Ok(group) } else { Err(problems) }
 }
 
@@ -147,7 +289,7 @@ fn vocabulary(
     problems: &mut PackProblems,
 ) -> Option<Arc<Vocabulary>> {
     let problems_before = problems.count();
-    description::check(description, concepts, problems);
+    check_description(description, concepts, problems);
     if concepts.len() > CONCEPTS_MAX || description.languages.len() > LANGUAGES_MAX {
         // The work that follows is bounded by these two.
         return None;

@@ -1,44 +1,54 @@
 //! The data folder: whose it is, who uses it, and what was left unfinished in it.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::{fs, io};
 
 use jiff::Timestamp;
 use rustix::fs::{Access, access};
 
-use super::Patient;
+use super::{Patient, SECONDS_OF_A_DAY, SIGNING_KEY_DAYS_MAX};
+use crate::app::open::trust;
 use crate::app::recovery::CHECKPOINTS_FOLDER;
 use crate::app::{PLUGINS_FOLDER, restore};
+use daftar_auth::admin_token::{ADMIN_TOKEN_FILE, AdminToken, AdminTokenError};
+use daftar_auth::key_folder::{self, KeyFile};
+use daftar_auth::keys::KEY_FOLDER;
 use daftar_domain::checkup::{Check, CheckArea};
 use daftar_domain::config::StoreBackend;
+use daftar_domain::manifest::PluginKind;
 use daftar_index::checkpoint::{CheckpointFolder, is_of_another_version};
+use daftar_sandbox::{CodeState, FileState, PluginLook, look_at_installed};
 
-const AREA: CheckArea = CheckArea::DataFolder;
+const FOLDER: CheckArea = CheckArea::DataFolder;
 /// What group and others may do in the folder of a register: nothing.
 const OTHERS_MASK: u32 = 0o077;
 
 /// Looks at the folder.
-pub(super) fn examine(patient: &Patient) -> Vec<Check> {
+pub(super) fn data_folder(patient: &Patient) -> Vec<Check> {
     let folder = &patient.data_dir;
     let shown = Patient::shown(folder);
     let metadata = match fs::metadata(folder) {
         Ok(metadata) if metadata.is_dir() => metadata,
         Ok(_) => {
             let remedy = "name the folder of the register with --data-dir";
-            return vec![Check::problem(AREA, "present", format_args!("{shown} is not a folder"), remedy)];
+            return vec![Check::problem(FOLDER, "present", format_args!("{shown} is not a folder"), remedy)];
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let remedy = format!(
                 "where a register should be, name its folder with --data-dir; a new one is made by `daftar serve --data-dir {}`",
                 folder.display()
             );
-            return vec![Check::warning(AREA, "present", format_args!("{shown} is not there"), remedy)];
+            return vec![Check::warning(FOLDER, "present", format_args!("{shown} is not there"), remedy)];
         }
         Err(error) => {
             let remedy = "let the account that runs daftar read it";
-            return vec![Check::problem(AREA, "present", format_args!("{shown} cannot be looked at: {error}"), remedy)];
+            return vec![Check::problem(
+                FOLDER,
+                "present",
+                format_args!("{shown} cannot be looked at: {error}"),
+                remedy,
+            )];
         }
     };
     let mut checks = vec![owner(folder, metadata.uid()), mode(folder, metadata.permissions().mode())];
@@ -55,50 +65,50 @@ pub(super) fn examine(patient: &Patient) -> Vec<Check> {
 fn owner(folder: &Path, owner: u32) -> Check {
     let (shown, account) = (Patient::shown(folder), rustix::process::geteuid().as_raw());
     if owner == account {
-        return Check::ok(AREA, "owner", format_args!("{shown} belongs to the account that looks (uid {account})"));
+        return Check::ok(FOLDER, "owner", format_args!("{shown} belongs to the account that looks (uid {account})"));
     }
     let message = format!("{shown} belongs to the account with uid {owner}, and this one has uid {account}");
     let remedy = format!(
         "run daftar as the owner, or give the folder to the account of the server: `chown -R {account} {}`",
         folder.display()
     );
-    Check::warning(AREA, "owner", message, remedy)
+    Check::warning(FOLDER, "owner", message, remedy)
 }
 
 fn mode(folder: &Path, mode: u32) -> Check {
     let (shown, mode) = (Patient::shown(folder), mode & 0o777);
     if mode & OTHERS_MASK == 0 {
-        return Check::ok(AREA, "mode", format_args!("nobody else may look into {shown} (mode {mode:03o})"));
+        return Check::ok(FOLDER, "mode", format_args!("nobody else may look into {shown} (mode {mode:03o})"));
     }
     let message = format!("other accounts may look into {shown} (mode {mode:03o}), which holds personal data");
-    Check::warning(AREA, "mode", message, format_args!("`chmod 700 {}`", folder.display()))
+    Check::warning(FOLDER, "mode", message, format_args!("`chmod 700 {}`", folder.display()))
 }
 
 fn writable(folder: &Path) -> Check {
     let shown = Patient::shown(folder);
     match access(folder, Access::WRITE_OK | Access::EXEC_OK) {
-        Ok(()) => Check::ok(AREA, "writable", format_args!("{shown} can be written")),
+        Ok(()) => Check::ok(FOLDER, "writable", format_args!("{shown} can be written")),
         Err(error) => {
             let reason = io::Error::from(error);
             let remedy = "give it to the account of the server, and see that its disk is not mounted read-only";
-            Check::problem(AREA, "writable", format_args!("{shown} cannot be written: {reason}"), remedy)
+            Check::problem(FOLDER, "writable", format_args!("{shown} cannot be written: {reason}"), remedy)
         }
     }
 }
 
 fn register(patient: &Patient) -> Check {
     if patient.config.store.backend == StoreBackend::Postgres {
-        return Check::ok(AREA, "register", "the records are in PostgreSQL; the server says whether it is ready");
+        return Check::ok(FOLDER, "register", "the records are in PostgreSQL; the server says whether it is ready");
     }
     let store = Patient::shown(&patient.store());
     if patient.has_register() {
-        return Check::ok(AREA, "register", format_args!("the register is in {store}"));
+        return Check::ok(FOLDER, "register", format_args!("the register is in {store}"));
     }
     let remedy = format!(
         "where there should be one, name its folder with --data-dir, or the settings that have `[store] path` with --config; a new one is made by `daftar serve --data-dir {}`",
         patient.data_dir.display()
     );
-    Check::warning(AREA, "register", format_args!("there is no register in {store}"), remedy)
+    Check::warning(FOLDER, "register", format_args!("there is no register in {store}"), remedy)
 }
 
 fn unfinished_restore(folder: &Path) -> Option<Check> {
@@ -106,21 +116,21 @@ fn unfinished_restore(folder: &Path) -> Option<Check> {
         let shown = Patient::shown(folder);
         let message = format!("{shown} holds a restore that was not finished, and no server opens it");
         let remedy = format!("`rm -r {0}`, then `daftar restore BACKUP --data-dir {0}`", folder.display());
-        Check::problem(AREA, "restore", message, remedy)
+        Check::problem(FOLDER, "restore", message, remedy)
     })
 }
 
 /// Whether somebody has the folder. A server looks at its own.
 fn in_use(patient: &Patient) -> Option<Check> {
     if patient.is_server() {
-        return Some(Check::ok(AREA, "in_use", "this server uses the folder"));
+        return Some(Check::ok(FOLDER, "in_use", "this server uses the folder"));
     }
     let folder = &patient.data_dir;
     let shown = Patient::shown(folder);
     if daftar_sandbox::is_in_use(&folder.join(PLUGINS_FOLDER)) {
         let message = format!("a process uses {shown}, and no server answers for it");
         let remedy = "wait until the other command has ended; where a server hangs, look into its log, stop it and start it again";
-        return Some(Check::warning(AREA, "in_use", message, remedy));
+        return Some(Check::warning(FOLDER, "in_use", message, remedy));
     }
     if folder.join("server.json").exists() {
         let message =
@@ -129,9 +139,9 @@ fn in_use(patient: &Patient) -> Option<Check> {
             "nothing that was acknowledged is lost; look why, then start it again: `daftar serve --data-dir {}`",
             folder.display()
         );
-        return Some(Check::warning(AREA, "in_use", message, remedy));
+        return Some(Check::warning(FOLDER, "in_use", message, remedy));
     }
-    Some(Check::ok(AREA, "in_use", format_args!("no process uses {shown}")))
+    Some(Check::ok(FOLDER, "in_use", format_args!("no process uses {shown}")))
 }
 
 /// The register in memory as it was written to disk: without it a start reads every record.
@@ -139,7 +149,7 @@ fn checkpoints(patient: &Patient) -> Check {
     let path = patient.data_dir.join(CHECKPOINTS_FOLDER);
     let none = || {
         let message = "there is no checkpoint: a start reads every record, which takes seconds for a million of them";
-        Check::ok(AREA, "checkpoint", message)
+        Check::ok(FOLDER, "checkpoint", message)
     };
     let Some(folder) = CheckpointFolder::existing(path.clone()) else { return none() };
     let shown = Patient::shown(&path);
@@ -147,7 +157,7 @@ fn checkpoints(patient: &Patient) -> Check {
         Ok(files) => files,
         Err(error) => {
             let remedy = format!("give it to the account of the server, or remove it: `rm -r {}`", path.display());
-            return Check::warning(AREA, "checkpoint", format_args!("{shown} cannot be read: {error}"), remedy);
+            return Check::warning(FOLDER, "checkpoint", format_args!("{shown} cannot be read: {error}"), remedy);
         }
     };
     match files.into_iter().next() {
@@ -157,11 +167,11 @@ fn checkpoints(patient: &Patient) -> Check {
             let age = age.and_then(|at| Timestamp::try_from(at).ok()).map(|at| super::age(patient.now, at));
             let write = file.sequence.0;
             let of = age.map(|age| format!(" of {age}")).unwrap_or_default();
-            Check::ok(AREA, "checkpoint", format_args!("there is a checkpoint{of}, as of write {write}"))
+            Check::ok(FOLDER, "checkpoint", format_args!("there is a checkpoint{of}, as of write {write}"))
         }
         Some(Err((_, reason))) if is_of_another_version(reason) => {
             let message = "the checkpoint is of another version of daftar: the next start reads every record once, and makes another";
-            Check::ok(AREA, "checkpoint", message)
+            Check::ok(FOLDER, "checkpoint", message)
         }
         Some(Err((file, reason))) => {
             let message = format!(
@@ -169,7 +179,194 @@ fn checkpoints(patient: &Patient) -> Check {
                 Patient::shown(&file)
             );
             let remedy = format!("`rm {}`; nothing is lost, the next start makes another", file.display());
-            Check::warning(AREA, "checkpoint", message, remedy)
+            Check::warning(FOLDER, "checkpoint", message, remedy)
         }
+    }
+}
+
+const KEYS: CheckArea = CheckArea::Keys;
+
+/// Looks at every file of keys.
+pub(super) fn keys(patient: &Patient) -> Vec<Check> {
+    if !patient.data_dir.is_dir() {
+        return Vec::new();
+    }
+    let home = patient.config.store.keys_home(&patient.data_dir);
+    let folder = home.join(KEY_FOLDER);
+    let mut checks: Vec<Check> = folder_mode(&folder).into_iter().collect();
+    checks.extend(key_folder::look(&home).into_iter().map(|file| key_file(patient, file)));
+    checks.push(admin_token(patient));
+    checks
+}
+
+fn folder_mode(folder: &Path) -> Option<Check> {
+    // Where there is none, the files in it are told of.
+    let mode = fs::metadata(folder).ok()?.permissions().mode() & 0o777;
+    (mode & 0o077 != 0).then(|| {
+        let shown = Patient::shown(folder);
+        let message = format!("other accounts may look into {shown} (mode {mode:03o}), and no server starts with it");
+        Check::problem(KEYS, "mode", message, format_args!("`chmod 700 {}`", folder.display()))
+    })
+}
+
+fn key_file(patient: &Patient, file: KeyFile) -> Check {
+    let shown = Patient::shown(&file.path);
+    let (what, is_signing) = (file.purpose, file.is_signing);
+    match file.newest {
+        Err(reason) => Check::problem(
+            KEYS,
+            "usable",
+            reason,
+            format_args!("without {what} no server starts: mend {shown} as told"),
+        ),
+        Ok(None) if !patient.has_register() => {
+            Check::ok(KEYS, "usable", format_args!("{shown} is made when the server is first started"))
+        }
+        Ok(None) => {
+            let remedy = format!(
+                "put {shown} back from a backup: `daftar restore` into another folder brings it. A new one is made at the next start, and what was made with the old one is refused"
+            );
+            Check::problem(KEYS, "usable", format_args!("{shown} is gone ({what}), and there is a register"), remedy)
+        }
+        Ok(Some(made)) => {
+            let days = patient.now.duration_since(made).as_secs().div_euclid(SECONDS_OF_A_DAY);
+            if is_signing && days > SIGNING_KEY_DAYS_MAX {
+                let message = format!("the key that signs tokens is {days} days old");
+                let remedy = format!(
+                    "`daftar key rotate --data-dir {}`: a new one signs at once, tokens of the old one stay good until they expire",
+                    patient.data_dir.display()
+                );
+                return Check::warning(KEYS, "age", message, remedy);
+            }
+            let days = days.max(0);
+            Check::ok(KEYS, "usable", format_args!("{shown} is private and sound, its newest key {days} days old"))
+        }
+    }
+}
+
+fn admin_token(patient: &Patient) -> Check {
+    let path = patient.data_dir.join(ADMIN_TOKEN_FILE);
+    match AdminToken::load_file(&path) {
+        Ok(_) => Check::ok(KEYS, "admin_token", format_args!("{} is private and long enough", Patient::shown(&path))),
+        Err(AdminTokenError::Absent(_)) => {
+            let message = format!("{} is made when the server is next started", Patient::shown(&path));
+            Check::ok(KEYS, "admin_token", message)
+        }
+        Err(error @ (AdminTokenError::File(_) | AdminTokenError::Unusable(_) | AdminTokenError::Entropy(_))) => {
+            let remedy = format!(
+                "`chmod 600 {0}` if nobody else has read it; else `rm {0}`: the next start makes another token",
+                path.display()
+            );
+            Check::problem(KEYS, "admin_token", error, remedy)
+        }
+    }
+}
+
+const PLUGINS: CheckArea = CheckArea::Plugins;
+
+/// Looks at the list and every file that it names.
+pub(super) fn plugins(patient: &Patient) -> Vec<Check> {
+    let folder = patient.data_dir.join(PLUGINS_FOLDER);
+    if !folder.is_dir() {
+        return Vec::new();
+    }
+    let trust = trust(&patient.config.plugins, patient.pinned.clone());
+    let found = match look_at_installed(&folder, &patient.data_dir.join("compiled"), &trust) {
+        Ok(found) => found,
+        Err(reason) => {
+            let message =
+                format!("the list of installed plugins in {} cannot be used: {reason}", Patient::shown(&folder));
+            let remedy = "put the folder back from a backup (`daftar restore` into another folder brings it); no server starts with it";
+            return vec![Check::problem(PLUGINS, "list", message, remedy)];
+        }
+    };
+    let mut checks: Vec<Check> = found.iter().flat_map(|plugin| plugin_checks(patient, plugin)).collect();
+    let broken = checks.len();
+    checks.extend(engine(patient, &found));
+    if broken == 0 && !found.is_empty() {
+        let count = found.len();
+        checks.push(Check::ok(
+            PLUGINS,
+            "files",
+            format_args!("{count} plugins are installed, their files as they were, each vouched for"),
+        ));
+    }
+    checks
+}
+
+/// What is wrong with one plugin; nothing where nothing is.
+fn plugin_checks(patient: &Patient, plugin: &PluginLook) -> Vec<Check> {
+    let (name, data_dir) = (&plugin.name, patient.data_dir.display());
+    let again = format!("install it again: `daftar plugin install FILE --data-dir {data_dir}`");
+    let mut checks = Vec::new();
+    match &plugin.file {
+        FileState::AsInstalled => {}
+        FileState::Missing(reason) => {
+            let message = format!("the file of the plugin `{name}` cannot be read: {reason}");
+            checks.push(Check::problem(PLUGINS, "files", message, &again));
+        }
+        FileState::Changed(digest) => {
+            let message = format!(
+                "the file of the plugin `{name}` is not the one that was installed: it has the digest {digest}, and {} was installed",
+                plugin.digest
+            );
+            let remedy = format!("find out who changed it; then {again}");
+            checks.push(Check::problem(PLUGINS, "files", message, remedy));
+        }
+        FileState::NotSpoken(reason) => {
+            let message = format!("the plugin `{name}` cannot be run by this program: {reason}");
+            let remedy = format!("get a version of it for this program, and {again}");
+            checks.push(Check::problem(PLUGINS, "interface", message, remedy));
+        }
+    }
+    if let Some(reason) = &plugin.not_vouched_for {
+        let message = format!("nobody vouches for the plugin `{name}` now: {reason}");
+        let remedy = format!(
+            "get its `.sig` file and add the key to `[plugins] trusted_keys`, then install it again; or take it out: `daftar plugin remove {name} --data-dir {data_dir}`"
+        );
+        checks.push(Check::warning(PLUGINS, "signature", message, remedy));
+    }
+    // A server has its code in memory, whatever is kept.
+    if plugin.code == CodeState::NotKept && !patient.is_server() && plugin.file == FileState::AsInstalled {
+        let message = format!(
+            "no compiled code of the plugin `{name}` is kept for this program: the next start compiles it, some seconds each"
+        );
+        checks.push(Check::ok(PLUGINS, "compiled", message));
+    }
+    checks
+}
+
+fn engine(patient: &Patient, found: &[PluginLook]) -> Option<Check> {
+    let engines: Vec<&PluginLook> =
+        found.iter().filter(|plugin| plugin.kind == PluginKind::EligibilityEngine).collect();
+    let wanted = patient.config.plugins.engine.as_ref();
+    let install = format!("`daftar plugin install FILE --data-dir {}`", patient.data_dir.display());
+    match (wanted, engines.as_slice()) {
+        (Some(name), engines) if !engines.iter().any(|engine| engine.name == *name) => {
+            let message =
+                format!("the eligibility engine `{name}` of `plugins.engine` is not installed: no rule can be decided");
+            Some(Check::problem(PLUGINS, "engine", message, format_args!("{install}, or change `plugins.engine`")))
+        }
+        (None, []) if found.is_empty() && patient.has_register() => {
+            let message = "no plugin is installed yet, and without an eligibility engine no rule can be decided";
+            let remedy = format!(
+                "start the server: it installs the plugins beside the program, or those of `daftar serve --plugins DIR`; or {install}"
+            );
+            Some(Check::warning(PLUGINS, "engine", message, remedy))
+        }
+        (None, []) if patient.has_register() => {
+            let message = "no eligibility engine is installed: no rule can be decided, and the server does not say that it is ready";
+            Some(Check::problem(PLUGINS, "engine", message, install))
+        }
+        (None, [_, _, ..]) => {
+            let message = "several eligibility engines are installed, and none of them serves";
+            Some(Check::problem(
+                PLUGINS,
+                "engine",
+                message,
+                "name one as `engine` in `[plugins]`, or remove the others",
+            ))
+        }
+        (Some(_) | None, _) => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Patient, SeenBy, age, examine};
+use super::{Patient, SECONDS_OF_A_DAY, SeenBy, age, examine};
 use crate::app::Upkeep;
 use daftar_domain::audit::AuditOutcome;
 use daftar_domain::audit::query::{AuditPosition, AuditQuery};
@@ -21,7 +21,6 @@ const NAMED_MAX: usize = 20;
 const BACKUP_LINES: usize = 20;
 /// A backup older than this is warned of.
 const BACKUP_DAYS_MAX: i64 = 7;
-const SECONDS_OF_A_DAY: i64 = 86_400;
 
 /// Looks at how this server is set up and how it fares.
 ///

@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -14,7 +15,7 @@ use super::connection::{Connections, Phase};
 use super::crowd::{Comer, Crowd, CrowdLimits};
 use daftar_auth::limits::response_memory::{ClosesSlowest, ResponseMemory};
 use daftar_domain::network::Network;
-use daftar_http::api::middleware::caller::Refusal;
+use daftar_http::api::middleware::entrance::Refusal;
 
 /// How long is waited before the next connection is taken when the process has no descriptor or memory left for one.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
@@ -154,6 +155,32 @@ impl Told {
             say();
         }
     }
+}
+
+/// What is open beside the connections of the public listener: the store, checkpoints, plugins, the administrator.
+pub(in crate::app) const OTHERS: u64 = 512;
+
+/// Sees to it that so many connections can be open, and says how many can be.
+pub(super) fn make_room(connections: u64) -> u64 {
+    let wanted = connections.saturating_add(OTHERS);
+    let limit = getrlimit(Resource::Nofile);
+    let current = limit.current.unwrap_or(u64::MAX);
+    if current >= wanted {
+        return connections;
+    }
+    let possible = limit.maximum.unwrap_or(u64::MAX).min(wanted);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(possible), maximum: limit.maximum });
+    let possible = if raised.is_ok() { possible } else { current };
+    if possible >= wanted {
+        return connections;
+    }
+    let fitting = possible.saturating_sub(OTHERS).max(possible / 2).max(1);
+    tracing::warn!(
+        connections.max = fitting,
+        files.max = possible,
+        "the process may not have as many files open as `[server.connections] max` needs, so fewer connections are taken; raise its limit (`ulimit -n`, `LimitNOFILE=`)"
+    );
+    fitting
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use super::activity::Activity;
 use daftar_auth::limits::response_memory::ClosesSlowest;
 use daftar_domain::audit::kept_address;
-use daftar_http::api::middleware::caller::Refusal;
+use daftar_http::api::middleware::entrance::Refusal;
 use daftar_http::transport::{Cut, Transport};
 
 /// How many connections beyond the others are open at once for being told that there is no place, and for probes of health.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::bounded;
-use super::paint::{Meaning, Paint};
+use super::drawing::{Meaning, Paint};
 use crate::cli::admin_client::{self, AdminClient};
 use crate::cli::{CliError, GlobalArgs, output};
 

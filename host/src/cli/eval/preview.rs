@@ -6,11 +6,10 @@ use clap::Args;
 use daftar_api_types::public::preview::{
     AgeBandCounts, Counts, GenderCounts, PreviewLine, PreviewProgress, PreviewRequest, PreviewSubject, Previewed,
 };
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
 
 use super::Rule;
-use super::paint::{Meaning, Paint};
+use super::drawing::{Meaning, Paint};
 use crate::cli::admin_client::{AdminClient, Payload, read};
 use crate::cli::{CliError, GlobalArgs, output};
 
@@ -57,7 +56,7 @@ pub fn run(
     if args.csv {
         output::line("subject,outcome,missing,errors");
     }
-    let bar = bar(global.json);
+    let bar = output::bar(global.json, 0, "[{wide_bar}] {human_pos}/{human_len} {eta}");
     let mut result = None;
     for line in lines {
         let line = line?;
@@ -97,12 +96,6 @@ fn filters(given: &[String]) -> Result<Map<String, Value>, CliError> {
         }
     }
     Ok(filter)
-}
-
-fn bar(is_hidden: bool) -> ProgressBar {
-    let bar = if is_hidden { ProgressBar::hidden() } else { ProgressBar::new(0) };
-    let style = ProgressStyle::with_template("[{wide_bar}] {human_pos}/{human_len} {eta}");
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// A subject as comma-separated values.

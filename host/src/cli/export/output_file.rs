@@ -1,15 +1,15 @@
 //! The file that is written, under another name until it is whole.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
-use crate::cli::CliError;
+use crate::app::packs::folder_of;
+use crate::cli::{CliError, files};
 
 /// The version of the progress file's form.
 const VERSION: u32 = 1;
@@ -19,12 +19,14 @@ const SAVED_EVERY: Duration = Duration::from_secs(1);
 /// How far an export came.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Progress {
+pub struct Progress {
     version: u32,
     asked: String,
-    cursor: Option<String>,
+    /// Where to go on, if anywhere.
+    pub cursor: Option<String>,
     bytes: u64,
-    records: u64,
+    /// How many records there are.
+    pub records: u64,
 }
 
 /// The file.
@@ -34,7 +36,8 @@ pub struct OutputFile {
     progress_path: PathBuf,
     out: BufWriter<File>,
     bytes: u64,
-    progress: Progress,
+    /// How far is known to be whole.
+    pub progress: Progress,
     saved: Option<Instant>,
 }
 
@@ -44,12 +47,10 @@ impl OutputFile {
     /// # Errors
     /// When it is there already, cannot be written, or was begun with another export.
     pub fn open(path: &Path, asked: &str, resume: bool) -> Result<Self, CliError> {
-        let (partial, progress_path) = (beside(path, ".partial"), beside(path, ".progress.json"));
+        let (partial, progress_path) = (files::beside(path, ".partial"), files::beside(path, ".progress.json"));
+        let (shown, began, kept) = (path.display(), partial.display(), progress_path.display());
         if path.exists() {
-            return Err(CliError::output(format!(
-                "`{}` is there already: name another file, or move it away",
-                path.display()
-            )));
+            return Err(CliError::output(format!("`{shown}` is there already: name another file, or move it away")));
         }
         let begun = load(&progress_path)?;
         let progress = match (begun, resume) {
@@ -62,17 +63,11 @@ impl OutputFile {
             }
             (Some(_), false) => {
                 return Err(CliError::usage(format!(
-                    "an export to `{}` was interrupted: go on with --resume, or remove `{}` and `{}`",
-                    path.display(),
-                    partial.display(),
-                    progress_path.display()
+                    "an export to `{shown}` was interrupted: go on with --resume, or remove `{began}` and `{kept}`"
                 )));
             }
             (None, true) => {
-                return Err(CliError::usage(format!(
-                    "there is nothing to go on with: `{}` is not there",
-                    progress_path.display()
-                )));
+                return Err(CliError::usage(format!("there is nothing to go on with: `{kept}` is not there")));
             }
         };
         let failed = |error: std::io::Error| CliError::cannot_write(&partial, &error);
@@ -80,24 +75,13 @@ impl OutputFile {
             OpenOptions::new().write(true).create(true).truncate(!resume).mode(0o600).open(&partial).map_err(failed)?;
         if file.metadata().map_err(failed)?.len() < progress.bytes {
             return Err(CliError::input(format!(
-                "`{}` is shorter than it was when the export was interrupted: begin another file",
-                partial.display()
+                "`{began}` is shorter than it was when the export was interrupted: begin another file"
             )));
         }
         file.set_len(progress.bytes).map_err(failed)?;
         file.seek(SeekFrom::End(0)).map_err(failed)?;
-        let out = BufWriter::with_capacity(1 << 18, file);
+        let out = BufWriter::with_capacity(files::BUFFER_BYTES, file);
         Ok(Self { path: path.to_owned(), partial, progress_path, out, bytes: progress.bytes, progress, saved: None })
-    }
-
-    /// Where it goes on, if it does.
-    pub fn cursor(&self) -> Option<&str> {
-        self.progress.cursor.as_deref()
-    }
-
-    /// How many records it holds as far as is known to be whole.
-    pub fn records(&self) -> u64 {
-        self.progress.records
     }
 
     /// Whether there is something to go on with.
@@ -136,14 +120,7 @@ impl OutputFile {
         self.saved = Some(Instant::now());
         self.out.flush().map_err(|error| self.failed(&error))?;
         self.out.get_ref().sync_data().map_err(|error| self.failed(&error))?;
-        let written = || -> std::io::Result<()> {
-            let mut file = tempfile::NamedTempFile::new_in(folder_of(&self.progress_path))?;
-            file.write_all(&serde_json::to_vec_pretty(&self.progress).map_err(std::io::Error::other)?)?;
-            file.as_file().sync_data()?;
-            file.persist(&self.progress_path)?;
-            Ok(())
-        };
-        written().map_err(|error| self.failed(&error))
+        files::save(&self.progress_path, &self.progress).map_err(|error| self.failed(&error))
     }
 
     /// Gives the file its name, and says what it holds.
@@ -154,21 +131,13 @@ impl OutputFile {
         let mut finished = || -> std::io::Result<String> {
             self.out.flush()?;
             self.out.get_ref().sync_all()?;
-            let mut hasher = Sha256::new();
-            let (mut file, mut buffer) = (File::open(&self.partial)?, vec![0; 1 << 18]);
-            loop {
-                let read = file.read(&mut buffer)?;
-                if read == 0 {
-                    break;
-                }
-                hasher.update(buffer.get(..read).unwrap_or_default());
-            }
+            let digest = files::digest(File::open(&self.partial)?)?;
             std::fs::rename(&self.partial, &self.path)?;
             File::open(folder_of(&self.path))?.sync_all()?;
             if self.progress_path.exists() {
                 std::fs::remove_file(&self.progress_path)?;
             }
-            Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+            Ok(digest)
         };
         let result = finished();
         result.map_err(|error| CliError::cannot_write(&self.path, &error))
@@ -193,14 +162,4 @@ fn load(path: &Path) -> Result<Option<Progress>, CliError> {
     };
     let progress: Progress = serde_json::from_slice(&text).map_err(|error| unreadable(&error))?;
     if progress.version == VERSION { Ok(Some(progress)) } else { Err(unreadable(&"it is of another version")) }
-}
-
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(suffix);
-    path.with_file_name(name)
 }

@@ -1,13 +1,11 @@
 //! How far an import has come, in a file beside its input.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::part::Mark;
-use crate::cli::CliError;
+use super::source::Mark;
+use crate::cli::{CliError, files};
 use daftar_api_types::admin::operation::ImportCounts;
 
 /// The version of the file's form.
@@ -46,7 +44,8 @@ pub struct Identity {
 #[serde(deny_unknown_fields)]
 pub struct Progress {
     version: u32,
-    import: String,
+    /// The name of the import.
+    pub import: String,
     sha256: String,
     bytes: u64,
     on_existing: String,
@@ -55,7 +54,8 @@ pub struct Progress {
     next_unit: u64,
     rejects_bytes: u64,
     rejected_rows_bytes: u64,
-    counts: ImportCounts,
+    /// What became of the lines so far.
+    pub counts: ImportCounts,
 }
 
 impl Progress {
@@ -117,11 +117,6 @@ impl Progress {
         Err(CliError::input(format!("{what}: go on with the same, or remove `{}` to begin anew", path.display())))
     }
 
-    /// The import's name.
-    pub fn id(&self) -> &str {
-        &self.import
-    }
-
     /// Where to go on.
     pub fn mark(&self) -> Mark {
         Mark { offset: self.next_offset, line: self.next_line, unit: self.next_unit }
@@ -130,11 +125,6 @@ impl Progress {
     /// How long the rejects file was then, and that of rejected rows.
     pub fn rejects_bytes(&self) -> (u64, u64) {
         (self.rejects_bytes, self.rejected_rows_bytes)
-    }
-
-    /// So far.
-    pub fn counts(&self) -> ImportCounts {
-        self.counts
     }
 
     /// A part is done.
@@ -150,15 +140,7 @@ impl Progress {
     /// # Errors
     /// When it cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), CliError> {
-        let written = || -> std::io::Result<()> {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
-            file.write_all(&serde_json::to_vec_pretty(self).map_err(std::io::Error::other)?)?;
-            file.as_file().sync_data()?;
-            file.persist(path)?;
-            File::open(folder)?.sync_all()
-        };
-        written().map_err(|error| CliError::cannot_write(path, &error))
+        files::save(path, self).map_err(|error| CliError::cannot_write(path, &error))
     }
 }
 

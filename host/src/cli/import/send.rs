@@ -1,16 +1,23 @@
 //! Sends parts, and reads what became of their lines.
+//!
+//! **Invariant:** what the progress file counts is on disk here before it says so.
 
-use std::io::{BufRead, BufReader};
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
-use super::part::Part;
+use super::source::{EarlyReject, Part};
 use crate::cli::CliError;
 use crate::cli::admin_client::{AdminClient, Payload};
 use daftar_api_types::admin::operation::{ImportCounts, ImportLine, StoppedBody};
-use daftar_service::bulk::desk;
+use daftar_service::bulk;
 
 /// How often a part is sent that a busy server did not take, a second after one another.
 const ATTEMPTS_MAX: u32 = 45;
@@ -41,34 +48,27 @@ pub struct Refused {
     pub errors: Value,
 }
 
-/// How one attempt ended.
-enum Attempt {
-    Done(Answer),
-    Again(String),
-}
-
 impl Sender<'_> {
     /// Sends a part. `resumes` says that some of it may be written already.
     ///
     /// # Errors
     /// When the server cannot be reached, refuses the whole, or stops.
-    pub fn send(&self, part: &Part, mut resumes: bool) -> Result<Answer, CliError> {
-        for _ in 1..ATTEMPTS_MAX {
-            match self.attempt(part, resumes)? {
-                Attempt::Done(answer) => return Ok(answer),
-                Attempt::Again(_) => {
-                    resumes = true;
-                    std::thread::sleep(PAUSE);
-                }
+    pub fn send(&self, part: &Part, resumes: bool) -> Result<Answer, CliError> {
+        let mut reason = String::new();
+        for attempt in 0..ATTEMPTS_MAX {
+            if attempt > 0 {
+                std::thread::sleep(PAUSE);
+            }
+            match self.attempt(part, resumes || attempt > 0)? {
+                Ok(answer) => return Ok(answer),
+                Err(later) => reason = later,
             }
         }
-        match self.attempt(part, resumes)? {
-            Attempt::Done(answer) => Ok(answer),
-            Attempt::Again(reason) => Err(CliError::unavailable(reason)),
-        }
+        Err(CliError::unavailable(reason))
     }
 
-    fn attempt(&self, part: &Part, resumes: bool) -> Result<Attempt, CliError> {
+    /// Sends a part once; a server that may take it later says why it does not now.
+    fn attempt(&self, part: &Part, resumes: bool) -> Result<Result<Answer, String>, CliError> {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("id", &self.id).append_pair("on_existing", self.on_existing);
         query.append_pair("first_line", &part.first_unit.to_string());
@@ -80,7 +80,7 @@ impl Sender<'_> {
         let path = format!("/import?{}", query.finish());
         let answer = match self.admin.download("POST", &path, Payload::Lines(part.body.clone())) {
             Ok(answer) => answer,
-            Err(CliError { message, .. }) if message.starts_with(desk::TAKEN) => return Ok(Attempt::Again(message)),
+            Err(CliError { message, .. }) if message.starts_with(bulk::TAKEN) => return Ok(Err(message)),
             Err(error) => return Err(error),
         };
         let mut rejected = Vec::new();
@@ -93,9 +93,9 @@ impl Sender<'_> {
                     rejected.push(Refused { line, errors });
                 }
                 ImportLine::Durable { .. } => {}
-                ImportLine::Ended { counts, .. } => return Ok(Attempt::Done(Answer { counts, rejected })),
+                ImportLine::Ended { counts, .. } => return Ok(Ok(Answer { counts, rejected })),
                 ImportLine::Stopped { stopped: StoppedBody { status: UNAVAILABLE, detail }, .. } => {
-                    return Ok(Attempt::Again(detail));
+                    return Ok(Err(detail));
                 }
                 ImportLine::Stopped { stopped, .. } => return Err(CliError::failed(stopped.detail)),
             }
@@ -116,4 +116,213 @@ impl Sender<'_> {
 
 fn unexpected() -> CliError {
     CliError::failed("the server's answer is none to an import: is it an older one?")
+}
+
+/// The lines that were refused, and of a table the rows that could not be read, to be mended as rows.
+pub struct Rejects {
+    lines: Output,
+    rows: Option<Output>,
+}
+
+/// A file that is added to.
+struct Output {
+    path: PathBuf,
+    file: File,
+    /// What it begins with, when anything follows.
+    header: Vec<u8>,
+    bytes: u64,
+}
+
+impl Output {
+    /// A new file, or of an import that goes on the one that is there, as long as it was.
+    fn open(path: &Path, header: &[u8], resumed_at: Option<u64>) -> Result<Self, CliError> {
+        let failed = |error: std::io::Error| CliError::cannot_write(path, &error);
+        let mut options = OpenOptions::new();
+        options.write(true).mode(0o600);
+        let opened = match resumed_at {
+            None => options.create_new(true).open(path),
+            Some(_) => options.create(true).truncate(false).open(path),
+        };
+        let mut file = match opened {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                return Err(CliError::output(format!(
+                    "`{}` is there from an earlier import: move it away, or name another file with --rejects",
+                    path.display()
+                )));
+            }
+            other => other.map_err(failed)?,
+        };
+        let bytes = resumed_at.unwrap_or_default();
+        if file.metadata().map_err(failed)?.len() < bytes {
+            return Err(CliError::input(format!(
+                "`{}` is shorter than it was when the import was interrupted: what it lost is not known any more",
+                path.display()
+            )));
+        }
+        file.set_len(bytes).map_err(failed)?;
+        file.seek(SeekFrom::End(0)).map_err(failed)?;
+        Ok(Self { path: path.to_owned(), file, header: header.to_vec(), bytes })
+    }
+
+    fn add(&mut self, text: &[u8]) -> Result<(), CliError> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let header = if self.bytes == 0 { std::mem::take(&mut self.header) } else { Vec::new() };
+        let text = [&header, text].concat();
+        let written = self.file.write_all(&text).and_then(|()| self.file.sync_data());
+        written.map_err(|error| CliError::cannot_write(&self.path, &error))?;
+        self.bytes = self.bytes.saturating_add(text.len() as u64);
+        Ok(())
+    }
+
+    fn remove_if_empty(self) -> Result<(), CliError> {
+        let Self { path, file, bytes, .. } = self;
+        drop(file);
+        if bytes > 0 {
+            return Ok(());
+        }
+        std::fs::remove_file(&path)
+            .map_err(|error| CliError::output(format!("cannot remove `{}`: {error}", path.display())))
+    }
+}
+
+impl Rejects {
+    /// Opens the files: new ones, or of an import that goes on those that are there, as long as they were. `table` has the name of
+    /// the file of rows, and the header.
+    ///
+    /// # Errors
+    /// When one cannot be written, and when there is one of an earlier import.
+    pub fn open(path: &Path, table: Option<(&Path, &[u8])>, resumed_at: Option<(u64, u64)>) -> Result<Self, CliError> {
+        let lines = Output::open(path, b"", resumed_at.map(|(lines, _)| lines))?;
+        let rows = match table {
+            Some((path, header)) => Some(Output::open(path, header, resumed_at.map(|(_, rows)| rows))?),
+            None => None,
+        };
+        Ok(Self { lines, rows })
+    }
+
+    /// How long they are.
+    pub fn bytes(&self) -> (u64, u64) {
+        (self.lines.bytes, self.rows.as_ref().map_or(0, |rows| rows.bytes))
+    }
+
+    /// Adds what was refused of a part, and says how its lines ended.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn add(&mut self, part: &Part, answer: Answer) -> Result<ImportCounts, CliError> {
+        let mut lines: Vec<(u64, String)> = part.rejects.iter().map(|reject| (reject.line, early(reject))).collect();
+        for refused in &answer.rejected {
+            let (line, text) = part.unit(refused.line).unwrap_or((refused.line, b""));
+            lines.push((line, self::line(line, &refused.errors, text)));
+        }
+        lines.sort_by_key(|(line, _)| *line);
+        let text: String = lines.into_iter().map(|(_, line)| line + "\n").collect();
+        self.lines.add(text.as_bytes())?;
+        if let Some(rows) = &mut self.rows {
+            let mut text = Vec::new();
+            for row in part.rejects.iter().filter(|reject| reject.is_row).filter_map(|reject| reject.text.as_ref()) {
+                text.extend_from_slice(row);
+                if !row.ends_with(b"\n") {
+                    text.push(b'\n');
+                }
+            }
+            rows.add(&text)?;
+        }
+        let early = part.rejects.len() as u64;
+        let ImportCounts { read, rejected, .. } = answer.counts;
+        Ok(ImportCounts { read: read.saturating_add(early), rejected: rejected.saturating_add(early), ..answer.counts })
+    }
+
+    /// Takes the files away that hold nothing.
+    ///
+    /// # Errors
+    /// When one cannot be removed.
+    pub fn remove_empty(self) -> Result<(), CliError> {
+        self.lines.remove_if_empty()?;
+        self.rows.map_or(Ok(()), Output::remove_if_empty)
+    }
+}
+
+fn early(reject: &EarlyReject) -> String {
+    let EarlyReject { line, errors, text, is_row } = reject;
+    let errors = errors.iter().map(|(field, code, message)| json!({"field": field, "code": code, "message": message}));
+    let mut members = Map::new();
+    members.insert("line".to_owned(), json!(line));
+    members.insert("errors".to_owned(), errors.collect());
+    match text {
+        Some(text) if *is_row => {
+            members.insert("row".to_owned(), json!(String::from_utf8_lossy(text).trim_end_matches(['\r', '\n'])));
+        }
+        Some(text) => insert_text(&mut members, text),
+        None => {}
+    }
+    Value::Object(members).to_string()
+}
+
+/// A refused line: its number, what is wrong, and the line itself as it was, to be mended and imported again.
+fn line(line: u64, errors: &Value, text: &[u8]) -> String {
+    let mut members = Map::new();
+    members.insert("line".to_owned(), json!(line));
+    members.insert("errors".to_owned(), errors.clone());
+    let parsed = serde_json::from_slice::<Value>(text).ok();
+    match parsed {
+        // It comes from a rejects file itself: what was to be written is kept, not the older faults.
+        Some(Value::Object(mut mended)) if mended.contains_key("errors") && !mended.contains_key("type") => {
+            for name in ["record", "text", "base64"] {
+                if let Some(kept) = mended.remove(name) {
+                    members.insert(name.to_owned(), kept);
+                }
+            }
+            Value::Object(members).to_string()
+        }
+        Some(Value::Object(_)) => {
+            // As it was written, a member that stands twice included.
+            let head = Value::Object(members).to_string();
+            let head = head.strip_suffix('}').unwrap_or(&head);
+            let text = String::from_utf8_lossy(text);
+            let text = text.trim_start_matches('\u{feff}').trim();
+            format!("{head},\"record\":{text}}}")
+        }
+        Some(_) | None => {
+            insert_text(&mut members, text);
+            Value::Object(members).to_string()
+        }
+    }
+}
+
+fn insert_text(members: &mut Map<String, Value>, text: &[u8]) {
+    match std::str::from_utf8(text) {
+        Ok(text) => members.insert("text".to_owned(), json!(text)),
+        Err(_) => members.insert("base64".to_owned(), json!(BASE64.encode(text))),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_line_is_kept_as_it_was() {
+        let errors = json!([{"field": "x", "code": "y", "message": "z"}]);
+        let head = r#"{"errors":[{"code":"y","field":"x","message":"z"}],"line":3"#;
+        let kept = |text: &[u8]| line(3, &errors, text).strip_prefix(head).unwrap().to_owned();
+        assert_eq!(kept(br#" {"b": 1, "a":2,"b":3}"#), r#","record":{"b": 1, "a":2,"b":3}}"#);
+        assert_eq!(kept(b"[1]"), r#","text":"[1]"}"#);
+        assert!(line(3, &errors, b"{\xff}").starts_with(r#"{"base64":"e/99","errors""#));
+        let mended = br#"{"errors":[],"line":1,"record":{"type":"Group"}}"#;
+        assert_eq!(kept(mended), r#","record":{"type":"Group"}}"#);
+    }
+
+    #[test]
+    fn a_file_of_an_earlier_import_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rejects");
+        std::fs::write(&path, "12345").unwrap();
+        assert!(Rejects::open(&path, None, None).is_err());
+        assert!(Rejects::open(&path, None, Some((6, 0))).is_err());
+        assert_eq!(Rejects::open(&path, None, Some((3, 0))).unwrap().bytes(), (3, 0));
+        assert_eq!(std::fs::read(&path).unwrap(), b"123");
+    }
 }

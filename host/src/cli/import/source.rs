@@ -2,20 +2,16 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
-use sha2::{Digest, Sha256};
-
-use super::part::{EarlyReject, Mark, PART_BYTES_MAX, Part};
 use super::sheet::{self, Sheet};
-use crate::cli::CliError;
-use crate::cli::table::mapping::{Mapping, MappingText};
-use daftar_http::admin::import::lines::LINE_BYTES_MAX;
+use crate::cli::table::{CellProblem, Mapping, MappingText};
+use crate::cli::{CliError, files};
+use daftar_http::admin::import_lines::LINE_BYTES_MAX;
 
-/// How many bytes are read from the disk at once.
-const BUFFER_BYTES: usize = 1 << 18;
 /// How much of a line that is too long is kept to show which one it is.
 const SHOWN_BYTES: usize = 200;
 
@@ -23,11 +19,13 @@ const SHOWN_BYTES: usize = 200;
 pub struct Source {
     path: PathBuf,
     file: File,
-    /// As many as there were when it was opened: what is added later is not read.
-    bytes: u64,
-    mark: Mark,
+    /// How long it was when it was opened: what is added later is not read.
+    pub bytes: u64,
+    /// Where the next part begins: at first the first line or row.
+    pub mark: Mark,
     table: Option<Table>,
-    part_bytes: usize,
+    /// How many bytes a part has, about; within bounds, whatever is said.
+    pub part_bytes: usize,
 }
 
 /// What is known of a table.
@@ -80,7 +78,7 @@ impl Source {
         let (text, digest) = match mapping {
             Some(path) => {
                 let (text, bytes) = MappingText::load(path).map_err(CliError::input)?;
-                (text, Some(hexadecimal(&Sha256::digest(&bytes))))
+                (text, Some(files::digest(bytes.as_slice()).map_err(CliError::failed)?))
             }
             None => (MappingText::default(), None),
         };
@@ -93,24 +91,9 @@ impl Source {
         Ok(())
     }
 
-    /// Makes parts of so many bytes.
-    pub fn set_part_bytes(&mut self, part_bytes: usize) {
-        self.part_bytes = part_bytes.clamp(1, PART_BYTES_MAX);
-    }
-
-    /// Where the first line or row begins.
-    pub fn first(&self) -> Mark {
-        self.mark
-    }
-
     /// The header of a table.
     pub fn header(&self) -> Option<&[u8]> {
         self.table.as_ref().map(|table| table.header.as_slice())
-    }
-
-    /// How long it was when it was opened.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// The SHA-256 of what was there when it was opened, in hexadecimal.
@@ -120,16 +103,7 @@ impl Source {
     pub fn digest(&mut self) -> Result<String, CliError> {
         let failed = |error: std::io::Error| CliError::input(format!("cannot read the file: {error}"));
         self.file.seek(SeekFrom::Start(0)).map_err(failed)?;
-        let mut reader = (&mut self.file).take(self.bytes);
-        let (mut hasher, mut buffer) = (Sha256::new(), vec![0; BUFFER_BYTES]);
-        loop {
-            let read = reader.read(&mut buffer).map_err(failed)?;
-            if read == 0 {
-                break;
-            }
-            hasher.update(buffer.get(..read).unwrap_or_default());
-        }
-        let digest = hexadecimal(&hasher.finalize());
+        let digest = files::digest((&mut self.file).take(self.bytes)).map_err(failed)?;
         // What a table becomes is decided by its mapping too.
         let mapping = self.table.as_ref().and_then(|table| table.digest.as_deref());
         Ok(mapping.map_or(digest.clone(), |mapping| format!("{digest}+{mapping}")))
@@ -151,11 +125,6 @@ impl Source {
         )))
     }
 
-    /// Goes to a place.
-    pub fn seek(&mut self, mark: Mark) {
-        self.mark = mark;
-    }
-
     /// Hands the parts over from the present place on, in order; the next one is read meanwhile.
     ///
     /// # Errors
@@ -163,14 +132,15 @@ impl Source {
     pub fn parts(&mut self, mut take: impl FnMut(Part) -> Result<(), CliError>) -> Result<(), CliError> {
         self.file.seek(SeekFrom::Start(self.mark.offset)).map_err(CliError::failed)?;
         let left = self.bytes.saturating_sub(self.mark.offset);
-        let (reader, part_bytes) = ((&mut self.file).take(left), self.part_bytes);
+        let (reader, part_bytes) = ((&mut self.file).take(left), self.part_bytes.clamp(1, PART_BYTES_MAX));
         let mut next: Box<dyn FnMut() -> std::io::Result<Part> + Send + '_> = match &self.table {
             Some(table) => {
                 let mut sheet = Sheet::new(reader, Arc::clone(&table.mapping), self.mark);
                 Box::new(move || sheet.part(part_bytes))
             }
             None => {
-                let mut lines = Lines { reader: BufReader::with_capacity(BUFFER_BYTES, reader), mark: self.mark };
+                let mut lines =
+                    Lines { reader: BufReader::with_capacity(files::BUFFER_BYTES, reader), mark: self.mark };
                 Box::new(move || lines.part(part_bytes))
             }
         };
@@ -196,10 +166,6 @@ impl Source {
             Ok(())
         })
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Reads lines.
@@ -274,6 +240,101 @@ impl<R: BufRead> Lines<R> {
             return Ok(None);
         }
         Ok(Some((if is_too_long { Line::TooLong(text) } else { Line::Text(text) }, bytes)))
+    }
+}
+
+/// How many bytes a part has at most, but for one line that is longer.
+pub const PART_BYTES_MAX: usize = 2 << 20;
+
+/// A place in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// In bytes from its beginning.
+    pub offset: u64,
+    /// The number of the line that begins there.
+    pub line: u64,
+    /// The number of the next line that is sent: of a table another than `line`.
+    pub unit: u64,
+}
+
+impl Mark {
+    /// The beginning of a file.
+    pub const START: Self = Self { offset: 0, line: 1, unit: 1 };
+}
+
+/// A line that is sent.
+#[derive(Debug, Clone)]
+pub struct Unit {
+    /// Where it is in the body, without its end.
+    pub range: Range<usize>,
+    /// The line of the file that it comes from.
+    pub line: u64,
+}
+
+/// A line that is refused before it is sent.
+#[derive(Debug, Clone)]
+pub struct EarlyReject {
+    /// Its number in the file.
+    pub line: u64,
+    /// What is wrong.
+    pub errors: Vec<CellProblem>,
+    /// What it says, as far as it is kept.
+    pub text: Option<Vec<u8>>,
+    /// Whether it is a row of a table.
+    pub is_row: bool,
+}
+
+/// A part.
+#[derive(Debug)]
+pub struct Part {
+    /// What is sent, a line each.
+    pub body: Vec<u8>,
+    /// The number of the first line that is sent.
+    pub first_unit: u64,
+    /// The lines that are sent, blank ones too.
+    pub units: Vec<Unit>,
+    /// The lines that are not.
+    pub rejects: Vec<EarlyReject>,
+    /// Where the next part begins.
+    pub next: Mark,
+    begins_at: u64,
+}
+
+impl Part {
+    /// An empty part at a place.
+    #[must_use]
+    pub fn at(mark: Mark) -> Self {
+        Self {
+            body: Vec::new(),
+            first_unit: mark.unit,
+            units: Vec::new(),
+            rejects: Vec::new(),
+            next: mark,
+            begins_at: mark.offset,
+        }
+    }
+
+    /// Adds a line that is sent.
+    pub fn push(&mut self, line: u64, text: &[u8]) {
+        let start = self.body.len();
+        self.body.extend_from_slice(text);
+        self.units.push(Unit { range: start..self.body.len(), line });
+        self.body.push(b'\n');
+        self.next.unit = self.next.unit.saturating_add(1);
+    }
+
+    /// The line of that number, and where it comes from.
+    #[must_use]
+    pub fn unit(&self, number: u64) -> Option<(u64, &[u8])> {
+        let at = usize::try_from(number.checked_sub(self.first_unit)?).ok()?;
+        let unit = self.units.get(at)?;
+        Some((unit.line, self.body.get(unit.range.clone())?))
+    }
+
+    /// Whether the file has ended before it.
+    #[must_use]
+    pub fn is_end(&self) -> bool {
+        self.next.offset == self.begins_at
     }
 }
 

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use crate::app::{author, packs};
+use crate::app::packs;
+use crate::app::plugin_files::{self, PluginSignature, PrivateKey, SIGNATURE_SUFFIX};
 use crate::cli::{CliError, GlobalArgs, output};
 use daftar_domain::manifest::PluginName;
 
@@ -50,33 +51,27 @@ pub struct WrapArgs {
 
 /// Makes a folder to begin with.
 pub fn new(global: &GlobalArgs, args: NewArgs) -> Result<(), CliError> {
-    let kind = author::kind_of(&args.kind).map_err(CliError::usage)?;
+    let kind = plugin_files::kind_of(&args.kind).map_err(CliError::usage)?;
     let name = PluginName::parse(&args.name).map_err(CliError::usage)?;
     let folder = args.dir.unwrap_or_else(|| PathBuf::from(name.as_str()));
-    author::write(&folder, kind, &name).map_err(CliError::failed)?;
-    if global.json {
-        output::json(&json!({"folder": folder, "name": name.as_str(), "kind": kind.as_str()}));
-    } else {
-        output::line(format_args!("made {0}; build and test it with\n    daftar plugin build {0}", folder.display()));
-    }
+    plugin_files::write(&folder, kind, &name).map_err(CliError::failed)?;
+    let words = format_args!("made {0}; build and test it with\n    daftar plugin build {0}", folder.display());
+    output::done(global, &json!({"folder": folder, "name": name.as_str(), "kind": kind.as_str()}), words);
     Ok(())
 }
 
 /// Tests, compiles and tries out a plugin.
 pub fn build(global: &GlobalArgs, args: BuildArgs) -> Result<(), CliError> {
     readable(&args.dir.join("plugin.toml"))?;
-    let built = author::build(&args.dir, !args.skip_tests).map_err(CliError::failed)?;
+    let built = plugin_files::build(&args.dir, !args.skip_tests).map_err(CliError::failed)?;
     let name = built.manifest.name.as_str();
     let file = args.output.unwrap_or_else(|| args.dir.join(format!("{name}.wasm")));
     written(&file, &built.bytes)?;
-    if global.json {
-        output::json(&json!({"file": file, "bytes": built.bytes.len(), "name": name,
-            "version": built.manifest.version.to_string(), "codes": built.codes}));
-        return Ok(());
-    }
     let codes = built.codes.map(|codes| format!(", {codes} codes listed")).unwrap_or_default();
-    let version = &built.manifest.version;
-    output::line(format_args!("wrote {} ({name} {version}, {} bytes{codes})", file.display(), built.bytes.len()));
+    let (version, bytes) = (built.manifest.version.to_string(), built.bytes.len());
+    let body = json!({"file": file, "bytes": bytes, "name": name, "version": version, "codes": built.codes});
+    let words = format_args!("wrote {} ({name} {version}, {bytes} bytes{codes})", file.display());
+    output::done(global, &body, words);
     Ok(())
 }
 
@@ -84,13 +79,10 @@ pub fn build(global: &GlobalArgs, args: BuildArgs) -> Result<(), CliError> {
 pub fn wrap(global: &GlobalArgs, args: WrapArgs) -> Result<(), CliError> {
     readable(&args.manifest)?;
     readable(&args.module)?;
-    let bytes = author::wrap(&args.module, &args.manifest).map_err(CliError::failed)?;
+    let bytes = plugin_files::wrap(&args.module, &args.manifest).map_err(CliError::failed)?;
     written(&args.output, &bytes)?;
-    if global.json {
-        output::json(&json!({"file": args.output, "bytes": bytes.len()}));
-    } else {
-        output::line(format_args!("wrote {} ({} bytes)", args.output.display(), bytes.len()));
-    }
+    let words = format_args!("wrote {} ({} bytes)", args.output.display(), bytes.len());
+    output::done(global, &json!({"file": args.output, "bytes": bytes.len()}), words);
     Ok(())
 }
 
@@ -101,4 +93,71 @@ fn readable(file: &Path) -> Result<(), CliError> {
 
 fn written(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
     packs::write_file(file, bytes).map_err(|error| CliError::cannot_write(file, &error))
+}
+
+/// A new pair of keys.
+#[derive(Debug, Args)]
+pub struct KeygenArgs {
+    /// Where the private key is written; an existing file is not written over
+    #[arg(short, long, value_name = "FILE", default_value = "plugin-key.pem")]
+    output: PathBuf,
+}
+
+/// A signature.
+#[derive(Debug, Args)]
+pub struct SignArgs {
+    /// The plugin, one `.wasm` component
+    file: PathBuf,
+    /// The private key, as `plugin keygen` wrote it
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+}
+
+/// Makes a pair of keys: the private one in a file, the public one on standard output.
+pub fn generate(global: &GlobalArgs, args: &KeygenArgs) -> Result<(), CliError> {
+    let key = PrivateKey::generate().map_err(CliError::failed)?;
+    key.write_new(&args.output).map_err(CliError::output)?;
+    let public = key.public_key();
+    if global.json {
+        output::json(&json!({
+            "key_id": public.id().to_string(),
+            "public_key": public.to_string(),
+            "public_key_pem": key.public_pem(),
+            "private_key_file": args.output,
+        }));
+    } else {
+        let file = args.output.display();
+        output::line(format_args!("wrote the private key to {file}: keep it off servers, and keep a copy"));
+        output::line(format_args!("the key {} is trusted where the configuration says", public.id()));
+        output::line(format_args!("\n[plugins]\ntrusted_keys = [\"{public}\"]\n\n{}", key.public_pem().trim_end()));
+    }
+    Ok(())
+}
+
+/// Signs a plugin's file.
+pub fn sign(global: &GlobalArgs, args: &SignArgs) -> Result<(), CliError> {
+    let key = PrivateKey::read(&args.key).map_err(CliError::input)?;
+    let plugin = plugin_files::read(&args.file).map_err(CliError::input)?;
+    let signature = plugin_files::sign(&args.file, &plugin.bytes, &key).map_err(CliError::failed)?;
+    let file = signature_file(&args.file);
+    if global.json {
+        output::json(&json!({"key_id": signature.key().to_string(), "signature_file": file}));
+    } else {
+        say_signed(&args.file, &signature);
+    }
+    Ok(())
+}
+
+/// Says that a file was signed.
+pub fn say_signed(file: &Path, signature: &PluginSignature) {
+    output::line(format_args!(
+        "signed {} with the key {} in {}",
+        file.display(),
+        signature.key(),
+        signature_file(file)
+    ));
+}
+
+fn signature_file(file: &Path) -> String {
+    format!("{}{SIGNATURE_SUFFIX}", file.display())
 }

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::app::plugin_files::{self, Inspection, SignatureState};
 use crate::cli::{CliError, GlobalArgs, output};
-use daftar_domain::config::Config;
 
 /// What is looked at.
 #[derive(Debug, Args)]
@@ -18,10 +17,7 @@ pub struct InspectArgs {
 
 /// Prints what is in the file; a file that would be refused is told too, and then is a failure with the reason.
 pub fn run(global: &GlobalArgs, args: &InspectArgs) -> Result<(), CliError> {
-    let config = match &global.config {
-        Some(path) => Config::load(path)?,
-        None => Config::default(),
-    };
+    let config = global.config()?;
     let file = plugin_files::read(&args.file).map_err(CliError::input)?;
     let inspection = plugin_files::inspect(file, &config.plugins, global.pinned.clone()).map_err(CliError::failed)?;
     if global.json {

@@ -1,11 +1,12 @@
 //! One cell as the value of a field, and back.
+//!
+//! **Invariant:** what [`guarded`] makes of any text, [`unguarded`] makes into that text again.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::cells::{guarded, unguarded};
 use super::field::Form;
 
 /// How the values of a column are written, and to which field they go.
@@ -36,36 +37,7 @@ pub struct Writing {
     pub prefix: Option<String>,
     /// What values are, of a field that a module adds.
     #[serde(rename = "as")]
-    pub form: Option<FormName>,
-}
-
-/// The names of forms in mappings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FormName {
-    Text,
-    Texts,
-    Date,
-    Boolean,
-    Number,
-    Code,
-    Codes,
-}
-
-impl FormName {
-    /// The form.
-    #[must_use]
-    pub fn form(self) -> Form {
-        match self {
-            Self::Text => Form::Text,
-            Self::Texts => Form::Texts,
-            Self::Date => Form::Date,
-            Self::Boolean => Form::Boolean,
-            Self::Number => Form::Number,
-            Self::Code => Form::Code,
-            Self::Codes => Form::Codes,
-        }
-    }
+    pub form: Option<Form>,
 }
 
 /// What stands between items of a list where nothing is said.
@@ -229,6 +201,29 @@ fn shown(text: &str) -> String {
     text.chars().take(40).map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
+/// What a spreadsheet takes a cell for a formula by (OWASP, CSV injection).
+const BEGINNINGS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+
+/// A text as a cell: with an apostrophe before what would be taken for a formula.
+#[must_use]
+pub fn guarded(text: &str) -> String {
+    if is_guarded_or_formula(text) { format!("'{text}") } else { text.to_owned() }
+}
+
+/// The text of a cell.
+#[must_use]
+pub fn unguarded(cell: &str) -> &str {
+    match cell.strip_prefix('\'') {
+        Some(text) if is_guarded_or_formula(text) => text,
+        Some(_) | None => cell,
+    }
+}
+
+/// Whether a text begins like a formula, after any number of apostrophes.
+fn is_guarded_or_formula(text: &str) -> bool {
+    text.trim_start_matches('\'').starts_with(BEGINNINGS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -274,6 +269,37 @@ mod tests {
         ] {
             let (_, message) = writing(toml).read(form, cell).unwrap_err();
             assert!(message.contains(what), "{message}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod cells_tests {
+    use super::*;
+
+    #[test]
+    fn formulas_are_guarded_and_every_text_comes_back() {
+        for (text, cell) in [
+            ("=1+1", "'=1+1"),
+            ("+977 1", "'+977 1"),
+            ("-", "'-"),
+            ("@x", "'@x"),
+            ("'=x", "''=x"),
+            ("''", "''"),
+            ("'s-Gravenhage", "'s-Gravenhage"),
+            ("a=b", "a=b"),
+            ("", ""),
+        ] {
+            assert_eq!(guarded(text), cell);
+            assert_eq!(unguarded(cell), text);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_comes_back(text in "['=+@a-]{0,6}") {
+            let cell = guarded(&text);
+            proptest::prop_assert_eq!(unguarded(&cell), text.as_str());
         }
     }
 }

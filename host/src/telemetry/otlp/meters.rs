@@ -19,7 +19,7 @@ use opentelemetry_sdk::metrics::{
 };
 
 use super::{SCOPE, lock};
-use crate::telemetry::MetricsSnapshot;
+use crate::telemetry::{MetricsSnapshot, Series};
 
 /// The most series of one histogram; the library counts what exceeds it as one. Above the number of methods, routes and statuses.
 const SERIES_MAX: usize = 10_000;
@@ -83,14 +83,14 @@ impl Meters {
     /// Takes the snapshot for the next collection, and creates the instruments that it lacks.
     pub fn show(&self, snapshot: MetricsSnapshot) {
         let mut created = lock(&self.created);
-        for (name, text) in snapshot.described_gauges.iter().copied().filter(|(name, _)| created.insert(name)) {
+        for &Series { name, description, .. } in snapshot.gauges.iter().filter(|series| created.insert(series.name)) {
             let shown = Arc::clone(&self.shown);
-            let gauge = self.meter.f64_observable_gauge(name).with_description(text).with_unit(unit(name));
+            let gauge = self.meter.f64_observable_gauge(name).with_description(description).with_unit(unit(name));
             gauge.with_callback(move |gauge| observe(gauge, name, &lock(&shown).gauges)).build();
         }
-        for (name, text) in snapshot.described_counters.iter().copied().filter(|(name, _)| created.insert(name)) {
+        for &Series { name, description, .. } in snapshot.counters.iter().filter(|series| created.insert(series.name)) {
             let shown = Arc::clone(&self.shown);
-            let counter = self.meter.u64_observable_counter(name).with_description(text).with_unit(unit(name));
+            let counter = self.meter.u64_observable_counter(name).with_description(description).with_unit(unit(name));
             counter.with_callback(move |counter| observe(counter, name, &lock(&shown).counters)).build();
         }
         *lock(&self.shown) = snapshot;
@@ -110,9 +110,9 @@ impl Meters {
 }
 
 /// Tells an instrument the values of the series that have its name.
-fn observe<T: Copy>(instrument: &dyn AsyncInstrument<T>, name: &str, series: &[(Key, T)]) {
-    for (key, value) in series.iter().filter(|(key, _)| key.name() == name) {
-        instrument.observe(*value, &attributes(key));
+fn observe<T: Copy>(instrument: &dyn AsyncInstrument<T>, name: &str, all: &[Series<T>]) {
+    for series in all.iter().filter(|series| series.name == name) {
+        instrument.observe(series.value, &attributes(&series.key));
     }
 }
 
@@ -203,9 +203,7 @@ mod tests {
 
     fn snapshot() -> MetricsSnapshot {
         let mut snapshot = MetricsSnapshot::default();
-        let counters = [("a_total", "What was \\ counted."), ("c_seconds_total", "None yet.")];
-        snapshot.describe_all(&[("b_bytes", "Now.")], &counters);
-        snapshot.gauge("b_bytes", &[], -0.5);
+        snapshot.gauge("b_bytes", "Now.", &[], -0.5);
         snapshot
     }
 
@@ -213,8 +211,8 @@ mod tests {
     fn counters_and_gauges_keep_names_labels_values_and_units() {
         let meters = meters();
         let mut snapshot = snapshot();
-        snapshot.counter("a_total", &[("kind", "one, \"two\" \\ {three}")], 7);
-        snapshot.counter("a_total", &[], 1);
+        snapshot.counter("a_total", "What was \\ counted.", &[("kind", "one, \"two\" \\ {three}")], 7);
+        snapshot.counter("a_total", "What was \\ counted.", &[], 1);
         meters.show(snapshot);
         let metrics = sent(&meters);
         let [gauge, counter] = &metrics[..] else { panic!("{metrics:?}") };
@@ -243,8 +241,8 @@ mod tests {
     fn a_series_that_the_next_snapshot_lacks_is_sent_no_more() {
         let meters = meters();
         let mut first = snapshot();
-        first.counter("a_total", &[("plugin", "gone")], 7);
-        first.gauge("b_bytes", &[("plugin", "gone")], 1.0);
+        first.counter("a_total", "What was \\ counted.", &[("plugin", "gone")], 7);
+        first.gauge("b_bytes", "Now.", &[("plugin", "gone")], 1.0);
         meters.show(first);
         let points = |metrics: &[Metric]| -> usize {
             let points = |metric: &Metric| match &metric.data {

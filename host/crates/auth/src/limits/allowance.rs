@@ -1,8 +1,15 @@
 //! What is left of one key's minute: calls that come back evenly, or each a minute after it was made.
 
+use std::cell::Cell;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::minute::{Minute, MinuteOutcome};
+use governor::RateLimiter;
+use governor::clock::Clock;
+use governor::middleware::NoOpMiddleware;
+use governor::nanos::Nanos;
+use governor::state::{InMemoryState, NotKeyed};
+
 use super::{Quota, Refill};
 
 /// The length of a sliding window.
@@ -123,8 +130,122 @@ impl Window {
     }
 }
 
-fn nanoseconds(duration: Duration) -> u64 {
+/// How long one call takes to come back, of a minute with that limit.
+pub(super) fn cell_ns(limit: u32) -> u64 {
+    (60_000_000_000 / u64::from(limit.max(1))).max(1)
+}
+
+pub(super) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Shows the limiter the instant of the call that is being counted.
+#[derive(Debug, Default)]
+struct Reading(Cell<u64>);
+
+impl Clock for Reading {
+    type Instant = Nanos;
+
+    fn now(&self) -> Nanos {
+        self.0.get().into()
+    }
+}
+
+/// What is left of one key's minute.
+pub(super) struct Minute {
+    limiter: RateLimiter<NotKeyed, InMemoryState, Reading, NoOpMiddleware<Nanos>>,
+    limit: NonZeroU32,
+    /// From then on it is full again. The limiter keeps the same instant and does not tell it.
+    full_at_ns: u64,
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MinuteOutcome {
+    /// Counted.
+    Allowed,
+    /// Not counted; [`Minute::until_room`] says for how long so.
+    Refused,
+}
+
+impl Minute {
+    /// A full minute of that many calls.
+    pub(super) fn full(limit: u32) -> Self {
+        let limit = NonZeroU32::new(limit).unwrap_or(NonZeroU32::MIN);
+        let limiter = RateLimiter::direct_with_clock(governor::Quota::per_minute(limit), Reading::default());
+        Self { limiter, limit, full_at_ns: 0 }
+    }
+
+    /// Changes the limit. What was used stays used, so that a change does not give a fresh minute; beyond a lower limit
+    /// it is forgotten.
+    pub(super) fn set_limit(&mut self, limit: u32, now_ns: u64) {
+        if self.limit.get() == limit {
+            return;
+        }
+        let used = self.used(now_ns);
+        *self = Self::full(limit);
+        if let Some(used) = NonZeroU32::new(used.min(self.limit.get())) {
+            self.limiter.clock().0.set(now_ns);
+            // Cannot be refused: a full limiter has room for as many as its limit.
+            let _ = self.limiter.check_n(used);
+            self.note(used, now_ns);
+        }
+    }
+
+    /// Counts calls, if there is room for all of them. More than the limit never have room; to count none is to look.
+    pub(super) fn charge(&mut self, calls: u32, now_ns: u64) -> MinuteOutcome {
+        self.limiter.clock().0.set(now_ns);
+        let Some(calls) = NonZeroU32::new(calls) else {
+            return MinuteOutcome::Allowed;
+        };
+        match self.limiter.check_n(calls) {
+            Ok(Ok(_)) => {
+                self.note(calls, now_ns);
+                MinuteOutcome::Allowed
+            }
+            Ok(Err(_)) | Err(_) => MinuteOutcome::Refused,
+        }
+    }
+
+    /// How long until there is room for so many calls, if nobody else calls meanwhile. For more than the limit there never
+    /// is: until it is full.
+    pub(super) fn until_room(&self, calls: u32, now_ns: u64) -> Duration {
+        let missing = self.limit.get().saturating_sub(calls);
+        let room_at_ns = self.full_at_ns.saturating_sub(self.cell_ns().saturating_mul(missing.into()));
+        Duration::from_nanos(room_at_ns.saturating_sub(now_ns))
+    }
+
+    /// Notes calls that the limiter has let through.
+    fn note(&mut self, calls: NonZeroU32, now_ns: u64) {
+        let time_of_calls = self.cell_ns().saturating_mul(u64::from(calls.get()));
+        self.full_at_ns = self.full_at_ns.max(now_ns).saturating_add(time_of_calls);
+    }
+
+    /// How long until it is full again.
+    pub(super) fn until_full(&self, now_ns: u64) -> Duration {
+        Duration::from_nanos(self.full_at_ns.saturating_sub(now_ns))
+    }
+
+    /// The limit.
+    #[cfg(test)]
+    pub(super) fn limit(&self) -> u32 {
+        self.limit.get()
+    }
+
+    /// How many calls could follow at once.
+    pub(super) fn left(&self, now_ns: u64) -> u32 {
+        self.limit.get().saturating_sub(self.used(now_ns))
+    }
+
+    fn used(&self, now_ns: u64) -> u32 {
+        let used = self.full_at_ns.saturating_sub(now_ns).div_ceil(self.cell_ns());
+        u32::try_from(used).unwrap_or(u32::MAX)
+    }
+
+    /// The time in which one call comes back; at least a nanosecond.
+    fn cell_ns(&self) -> u64 {
+        cell_ns(self.limit.get())
+    }
 }
 
 #[cfg(test)]
@@ -178,6 +299,118 @@ mod tests {
                 allowed.push(now_ns);
                 let in_window = allowed.iter().filter(|at_ns| now_ns - **at_ns < 60 * SECOND).count();
                 prop_assert!(in_window <= limit as usize, "{in_window} of {limit}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod minute_tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn charge_many(minute: &mut Minute, now_ns: u64, tries: u32) -> u32 {
+        let outcomes = (0..tries).map(|_| minute.charge(1, now_ns));
+        outcomes.filter(|outcome| matches!(outcome, MinuteOutcome::Allowed)).count() as u32
+    }
+
+    #[test]
+    fn lets_the_limit_through_at_once_and_then_one_by_one() {
+        let mut minute = Minute::full(60);
+        for left in (0..60).rev() {
+            assert_eq!((minute.charge(1, 0), minute.left(0)), (MinuteOutcome::Allowed, left));
+        }
+        assert_eq!(minute.until_full(0), Duration::from_secs(60));
+        assert_eq!((minute.charge(1, 0), minute.until_room(1, 0)), (MinuteOutcome::Refused, Duration::from_secs(1)));
+        assert_eq!(minute.charge(1, SECOND - 1), MinuteOutcome::Refused);
+        assert_eq!(minute.until_room(1, SECOND - 1), Duration::from_nanos(1));
+        assert_eq!((minute.charge(1, SECOND), minute.left(SECOND)), (MinuteOutcome::Allowed, 0));
+        assert_eq!(charge_many(&mut minute, 61 * SECOND, 100), 60);
+    }
+
+    #[test]
+    fn a_change_of_the_limit_keeps_what_was_used() {
+        for (before, used, after, left) in [
+            (60, 10, 120, 110),
+            (60, 60, 600, 540),
+            (60, 10, 30, 20),
+            (60, 50, 30, 0),
+            (60, 0, 5, 5),
+            (60, 60, 60, 0),
+            (7, 3, 11, 8),
+        ] {
+            let mut minute = Minute::full(before);
+            assert_eq!(charge_many(&mut minute, SECOND, used), used);
+            minute.set_limit(after, SECOND);
+            assert_eq!(charge_many(&mut minute, SECOND, 1000), left, "{before} → {after} after {used}");
+        }
+    }
+
+    #[test]
+    fn a_raise_gives_what_it_adds_and_no_more() {
+        let mut minute = Minute::full(60);
+        assert_eq!(charge_many(&mut minute, 0, 100), 60);
+        for (limit, given) in [(61, 1), (61, 0), (60, 0), (70, 10), (70, 0), (30, 0), (30, 0)] {
+            minute.set_limit(limit, 0);
+            assert_eq!(charge_many(&mut minute, 0, 100), given, "{limit}");
+        }
+    }
+
+    #[test]
+    fn what_comes_back_meanwhile_is_not_used_any_more() {
+        let mut minute = Minute::full(60);
+        assert_eq!(charge_many(&mut minute, 0, 60), 60);
+        minute.set_limit(600, 30 * SECOND);
+        assert_eq!(charge_many(&mut minute, 30 * SECOND, 1000), 570);
+    }
+
+    #[test]
+    fn is_full_again_when_it_says_so() {
+        let mut minute = Minute::full(7);
+        assert_eq!(charge_many(&mut minute, 3, 5), 5);
+        let full_at = 3 + minute.until_full(3).as_nanos() as u64;
+        assert_eq!(charge_many(&mut minute, full_at, 10), 7);
+    }
+
+    #[test]
+    fn every_limit_that_a_client_can_have_works() {
+        for limit in [1, 2, 59, 61, 1_000_003, daftar_domain::client::RATE_LIMIT_MAX] {
+            let mut minute = Minute::full(limit);
+            assert_eq!((minute.charge(1, 0), minute.left(0)), (MinuteOutcome::Allowed, limit - 1));
+            assert!(minute.until_full(0) <= Duration::from_secs(60));
+        }
+    }
+
+    proptest! {
+        /// The limiter and the instant that is kept beside it never disagree: what is left is let through and no more, and there
+        /// is room when it is said to be, and not a nanosecond before.
+        #[test]
+        fn says_exactly_when_there_is_room(
+            limit in 1_u32..2_000,
+            calls in proptest::collection::vec((0_u64..90_000_000_000, 0_u32..2_000, 1_u32..2_000), 1..30),
+        ) {
+            let mut minute = Minute::full(limit);
+            let mut now_ns = 0;
+            for (pause_ns, wanted, other_limit) in calls {
+                now_ns += pause_ns;
+                if other_limit % 8 == 0 {
+                    minute.set_limit(other_limit, now_ns);
+                }
+                let wanted = wanted.min(minute.limit());
+                let left = minute.left(now_ns);
+                let wait_ns = minute.until_room(wanted, now_ns).as_nanos() as u64;
+                prop_assert_eq!(wait_ns == 0, wanted <= left);
+                if wait_ns > 0 {
+                    prop_assert_eq!(minute.charge(wanted, now_ns), MinuteOutcome::Refused);
+                    prop_assert_eq!(minute.charge(wanted, now_ns + wait_ns - 1), MinuteOutcome::Refused);
+                    now_ns += wait_ns;
+                }
+                let remaining = minute.left(now_ns) - wanted;
+                prop_assert_eq!(minute.charge(wanted, now_ns), MinuteOutcome::Allowed);
+                prop_assert_eq!(minute.left(now_ns), remaining);
             }
         }
     }

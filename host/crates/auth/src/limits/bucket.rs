@@ -5,35 +5,23 @@
 //! idle ones are dropped with what they had reserved: their counts may then be one block too high, as after a crash.
 //! When not even that makes room, so many addresses called within one minute that only an attack explains it, and a new
 //! address is refused: keys that are there go on, and no one gains anything by filling the bucket.
-//!
-//! **Invariant:** whatever is decided about a key is decided under the lock of its shard; no lock is held while waiting
-//! for the disk, but for the turn to write.
 
-use std::collections::HashMap;
 use std::fmt::Display;
-use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::hash::Hash;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use super::Quota;
-use super::allowance::Allowance;
+use super::allowance::{Allowance, MinuteOutcome};
 use super::day::{DayCount, DayCounts, DayPlan};
-use super::decision::{Decision, RateHeaders, Refusal, seconds_up};
-use super::minute::MinuteOutcome;
+use super::shards::{KeyEntry, Shard, Shards};
+use super::{Decision, Quota, RateHeaders, Refusal};
 use daftar_domain::error::AppError;
 
-/// Independent parts of the map, so that calls of different keys seldom wait for each other.
-pub(super) const SHARDS: usize = 80;
-/// A full shard is searched for idle keys at most this often.
-const EVICTION_PAUSE_NS: u64 = 1_000_000_000;
 /// How often a call may find that others used up what it had reserved before it is told that the server is busy.
 const ATTEMPTS_MAX: usize = 32;
-/// How long a new address waits when a bucket is full of busy ones.
-const CROWDED_RETRY_S: u64 = 60;
-
 /// When a call is counted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moment {
@@ -76,23 +64,8 @@ impl Calls {
 
 /// What each key has used.
 pub(super) struct Bucket<K> {
-    name: &'static str,
-    hasher: RandomState,
-    shards: Box<[Shard<K>]>,
-    keys_max: usize,
+    shards: Shards<K, Entry>,
     counts: Arc<dyn DayCounts>,
-}
-
-struct Shard<K> {
-    keys: Mutex<Keys<K>>,
-    /// Whose turn it is to write counts of this shard's keys: one call reserves for all that wait.
-    turn: tokio::sync::Mutex<()>,
-}
-
-struct Keys<K> {
-    entries: HashMap<K, Entry>,
-    /// When to look for idle keys again.
-    evict_at_ns: u64,
 }
 
 struct Entry {
@@ -100,7 +73,7 @@ struct Entry {
     day: DayCount,
 }
 
-impl Entry {
+impl KeyEntry for Entry {
     fn is_idle(&self, moment: Moment) -> bool {
         self.minute.until_full(moment.steady_ns).is_zero()
     }
@@ -117,11 +90,7 @@ enum Attempt {
 impl<K: Clone + Eq + Hash + Display> Bucket<K> {
     /// An empty bucket; the name is part of the names of its counts on disk.
     pub(super) fn new(name: &'static str, keys_max: usize, counts: Arc<dyn DayCounts>) -> Self {
-        let shard = |_| Shard {
-            keys: Mutex::new(Keys { entries: HashMap::new(), evict_at_ns: 0 }),
-            turn: tokio::sync::Mutex::new(()),
-        };
-        Self { name, hasher: RandomState::new(), shards: (0..SHARDS).map(shard).collect(), keys_max, counts }
+        Self { shards: Shards::new(name, keys_max), counts }
     }
 
     /// Counts calls of a key, if its minute and its day have room for all of them. Waits for the disk only when a block of reserved
@@ -133,7 +102,7 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
         calls: Calls,
         moment: impl Fn() -> Moment,
     ) -> Result<Decision, AppError> {
-        let shard = self.shard(key);
+        let shard = self.shards.of(key);
         for _ in 0..ATTEMPTS_MAX {
             let now = moment();
             match self.attempt(shard, key, quota, calls, now) {
@@ -156,52 +125,33 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
 
     /// Drops keys that are idle and need not be remembered.
     pub(super) fn prune(&self, moment: Moment) {
-        for shard in &self.shards {
-            // A key whose first calls are just being reserved looks unused: dropped now, it would come back with them used.
-            let Ok(_turn) = shard.turn.try_lock() else { continue };
-            let entries = &mut lock(shard).entries;
-            entries.retain(|_, entry| !(entry.is_idle(moment) && entry.day.is_exact_on_disk(moment.today)));
-            if entries.capacity() / 4 > entries.len() {
-                entries.shrink_to_fit();
-            }
-        }
+        self.shards.retain(|_, entry| !(entry.is_idle(moment) && entry.day.is_exact_on_disk(moment.today)));
     }
 
     /// Decides as far as that goes without the disk.
-    fn attempt(&self, shard: &Shard<K>, key: &K, quota: Quota, calls: Calls, moment: Moment) -> Attempt {
-        let mut keys = lock(shard);
-        if !keys.entries.contains_key(key) {
-            if !keys.make_room(self.keys_max / SHARDS, moment) {
-                let headers = RateHeaders { limit: quota.per_minute, remaining: 0, reset_s: CROWDED_RETRY_S };
-                let (refusal, limit) = (Refusal::Crowded, quota.per_minute);
-                let decision = Decision::Refused { refusal, limit, headers, retry_after_s: CROWDED_RETRY_S };
-                return Attempt::Decided { decision, is_block_low: false };
-            }
-            let entry = Entry { minute: Allowance::full(quota), day: DayCount::unknown(moment.today) };
-            keys.entries.insert(key.clone(), entry);
-        }
-        match keys.entries.get_mut(key) {
-            Some(entry) => entry.attempt(quota, calls, moment),
-            None => Attempt::NeedsDisk,
-        }
+    fn attempt(&self, shard: &Shard<K, Entry>, key: &K, quota: Quota, calls: Calls, moment: Moment) -> Attempt {
+        let new = || Entry { minute: Allowance::full(quota), day: DayCount::unknown(moment.today) };
+        let attempt = |entry: &mut Entry| entry.attempt(quota, calls, moment);
+        let attempted = self.shards.admit(shard, key, (quota, moment), new, attempt);
+        attempted.unwrap_or_else(|decision| Attempt::Decided { decision, is_block_low: false })
     }
 
     /// Reads or raises the count on disk as planned. The caller has the turn.
     async fn reserve(
         &self,
-        shard: &Shard<K>,
+        shard: &Shard<K, Entry>,
         key: &K,
         moment: Moment,
         plan: impl Fn(&DayCount) -> DayPlan,
     ) -> Result<(), AppError> {
-        let name = format!("{}/{key}", self.name);
+        let name = self.shards.name_of(key);
         // Another call may have done it, the day may have changed, the key may have been dropped: look again each time.
         let look = |note: &dyn Fn(&mut DayCount)| {
-            let mut keys = lock(shard);
-            keys.entries.get_mut(key).map_or(DayPlan::Nothing, |entry| {
+            let planned = shard.find(key, |entry| {
                 note(&mut entry.day);
                 plan(&entry.day)
-            })
+            });
+            planned.unwrap_or(DayPlan::Nothing)
         };
         let mut next = look(&|_| {});
         if next == DayPlan::Load {
@@ -215,25 +165,9 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
         Ok(())
     }
 
-    #[expect(clippy::indexing_slicing, reason = "a remainder by the number of shards is the index of one")]
-    fn shard(&self, key: &K) -> &Shard<K> {
-        &self.shards[self.hasher.hash_one(key) as usize % SHARDS]
-    }
-
     /// How many keys are kept now.
     pub(super) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).entries.len()).sum()
-    }
-}
-
-impl<K: Eq + Hash> Keys<K> {
-    /// Whether there is room for one more key, after idle ones were dropped if need be.
-    fn make_room(&mut self, keys_max: usize, moment: Moment) -> bool {
-        if self.entries.len() >= keys_max && moment.steady_ns >= self.evict_at_ns {
-            self.entries.retain(|_, entry| !entry.is_idle(moment));
-            self.evict_at_ns = moment.steady_ns.saturating_add(EVICTION_PAUSE_NS);
-        }
-        self.entries.len() < keys_max
+        self.shards.len()
     }
 }
 
@@ -248,20 +182,19 @@ impl Entry {
         self.minute.set_limit(quota, moment.steady_ns);
         let day_left = self.day.remaining(quota.per_day);
         let refusal = if day_left < calls.count {
-            Some((Refusal::Day, quota.per_day))
+            Some(Refusal::Day)
         } else {
             match self.minute.charge(quota, calls.count, moment.steady_ns) {
                 MinuteOutcome::Allowed => None,
-                MinuteOutcome::Refused => Some((Refusal::Minute, quota.per_minute)),
+                MinuteOutcome::Refused => Some(Refusal::Minute),
             }
         };
-        if let Some((refusal, limit)) = refusal {
+        if let Some(refusal) = refusal {
             // What is tried again must have room in both: a day that begins gives no new minute.
             let until_minute = self.minute.until_room(quota, calls.again, moment.steady_ns);
             let until_day = if day_left < calls.again { until_tomorrow(moment) } else { Duration::ZERO };
-            let retry_after_s = seconds_up(until_minute.max(until_day)).max(1);
             let headers = self.headers(quota, moment);
-            let decision = Decision::Refused { refusal, limit, headers, retry_after_s };
+            let decision = Decision::refused(refusal, quota, headers, until_minute.max(until_day));
             return Attempt::Decided { decision, is_block_low: false };
         }
         self.day.count(calls.count);
@@ -272,13 +205,7 @@ impl Entry {
     /// What is told of the window that has fewer calls left, of the day where both have the same.
     fn headers(&self, quota: Quota, moment: Moment) -> RateHeaders {
         let (day_left, minute_left) = (self.day.remaining(quota.per_day), self.minute.left(quota, moment.steady_ns));
-        if day_left <= minute_left {
-            let reset_s = seconds_up(until_tomorrow(moment)).max(1);
-            RateHeaders { limit: quota.per_day, remaining: day_left, reset_s }
-        } else {
-            let reset_s = seconds_up(self.minute.until_full(moment.steady_ns));
-            RateHeaders { limit: quota.per_minute, remaining: minute_left, reset_s }
-        }
+        RateHeaders::of(quota, (day_left, minute_left), moment, || self.minute.until_full(moment.steady_ns))
     }
 }
 
@@ -287,8 +214,4 @@ pub(super) fn until_tomorrow(moment: Moment) -> Duration {
     const DAY_NS: i128 = 86_400_000_000_000;
     let left = DAY_NS - moment.now.as_nanosecond().rem_euclid(DAY_NS);
     Duration::from_nanos(u64::try_from(left).unwrap_or(0))
-}
-
-fn lock<K>(shard: &Shard<K>) -> MutexGuard<'_, Keys<K>> {
-    shard.keys.lock().unwrap_or_else(PoisonError::into_inner)
 }

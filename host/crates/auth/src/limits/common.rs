@@ -21,10 +21,9 @@
 
 mod entry;
 
-use std::collections::HashMap;
 use std::fmt::Display;
-use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::hash::Hash;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
@@ -32,10 +31,11 @@ use jiff::civil::Date;
 use tokio::sync::OwnedMutexGuard;
 use tracing::Instrument as _;
 
-use self::entry::{Ask, Entry, nanoseconds};
-use super::Quota;
-use super::bucket::{Calls, Moment, SHARDS};
-use super::decision::{Decision, RateHeaders, Refusal};
+use self::entry::{Ask, Entry};
+use super::allowance::nanoseconds;
+use super::bucket::{Calls, Moment};
+use super::shards::{KeyEntry as _, Shard, Shards};
+use super::{Decision, Quota, Refusal};
 use daftar_domain::error::{AppError, Cause};
 
 /// How long what was taken of a minute may be used.
@@ -44,11 +44,6 @@ pub(super) const LEASE_NS: u64 = 10_000_000_000;
 const ATTEMPTS_MAX: usize = 32;
 /// How many counts are given back at once.
 const GIVEN_BACK_AT_ONCE: usize = 8;
-/// How long a new address waits when the bucket is full of busy ones.
-const CROWDED_RETRY_S: u64 = 60;
-/// A full shard is searched for idle keys at most this often.
-const EVICTION_PAUSE_NS: u64 = 1_000_000_000;
-
 /// So many calls, or none, and at most so many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
@@ -121,33 +116,14 @@ pub trait CommonCounts: Send + Sync + 'static {
 
 /// What each key holds here.
 pub(super) struct CommonBucket<K> {
-    name: &'static str,
-    hasher: RandomState,
-    shards: Box<[Arc<Shard<K>>]>,
-    keys_max: usize,
+    shards: Shards<K, Entry>,
     counts: Arc<dyn CommonCounts>,
-}
-
-struct Shard<K> {
-    keys: Mutex<Keys<K>>,
-    /// Whose turn it is to ask for this shard's keys: one call asks for all that wait.
-    turn: Arc<tokio::sync::Mutex<()>>,
-}
-
-struct Keys<K> {
-    entries: HashMap<K, Entry>,
-    /// When to look for idle keys again.
-    evict_at_ns: u64,
 }
 
 impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
     /// Nothing held yet; the name is part of the names of its counts.
     pub(super) fn new(name: &'static str, keys_max: usize, counts: Arc<dyn CommonCounts>) -> Self {
-        let shard = |_| {
-            let keys = Mutex::new(Keys { entries: HashMap::new(), evict_at_ns: 0 });
-            Arc::new(Shard { keys, turn: Arc::default() })
-        };
-        Self { name, hasher: RandomState::new(), shards: (0..SHARDS).map(shard).collect(), keys_max, counts }
+        Self { shards: Shards::new(name, keys_max), counts }
     }
 
     /// Counts calls of a key, if its minute and its day have room for all of them.
@@ -158,7 +134,7 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
         calls: Calls,
         moment: impl Fn() -> Moment,
     ) -> Result<Decision, AppError> {
-        let shard = self.shard(key);
+        let shard = self.shards.of(key);
         if let Ok(decision) = self.attempt(shard, key, quota, calls, moment()) {
             return Ok(decision);
         }
@@ -187,7 +163,7 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
     async fn ask_of_day(
         &self,
         turn: OwnedMutexGuard<()>,
-        shard: &Arc<Shard<K>>,
+        shard: &Arc<Shard<K, Entry>>,
         key: &K,
         (quota, calls): (Quota, Calls),
         wanted: Wanted,
@@ -197,79 +173,89 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
         let day = asked_at.today;
         let taking = {
             let (counts, shard, key) = (Arc::clone(&self.counts), Arc::clone(shard), key.clone());
-            let name = self.name_of(&key);
+            let name = self.shards.name_of(&key);
             async move {
                 let given = counts.take_of_day(day, &name, wanted, quota.per_day).await?;
-                with_entry(&shard, &key, asked_at, |entry| {
-                    if entry.day == day {
-                        entry.day_count = given.count;
-                        entry.day_held = entry.day_held.saturating_add(given.taken);
-                    }
-                });
+                shard.with(
+                    &key,
+                    || Entry::new(asked_at),
+                    |entry| {
+                        if entry.day == day {
+                            entry.day_count = given.count;
+                            entry.day_held = entry.day_held.saturating_add(given.taken);
+                        }
+                    },
+                );
                 Ok::<_, Cause>((turn, given))
             }
         };
         let taken = tokio::spawn(taking.in_current_span()).await.map_err(|error| AppError::Internal(error.into()))?;
         let (turn, given) = taken.map_err(AppError::Unavailable)?;
         let now = moment();
-        let refused = with_entry(shard, key, now, |entry| {
-            let is_refused = given.taken == 0 && entry.day == day;
-            is_refused.then(|| entry.refuse(Refusal::Day, quota, calls, now))
-        });
+        let refused = shard.with(
+            key,
+            || Entry::new(now),
+            |entry| {
+                let is_refused = given.taken == 0 && entry.day == day;
+                is_refused.then(|| entry.refuse(Refusal::Day, quota, calls, now))
+            },
+        );
         Ok((turn, refused))
     }
 
     /// Asks the store for calls of the minute, as [`Self::ask_of_day`]. What nobody waits for any more is lost: a minute has it back soon.
     async fn ask_of_minute(
         &self,
-        shard: &Shard<K>,
+        shard: &Shard<K, Entry>,
         key: &K,
         (quota, calls): (Quota, Calls),
         wanted: Wanted,
         moment: &impl Fn() -> Moment,
     ) -> Result<Option<Decision>, AppError> {
-        let given = self.counts.take_of_minute(&self.name_of(key), wanted, quota.per_minute).await;
+        let given = self.counts.take_of_minute(&self.shards.name_of(key), wanted, quota.per_minute).await;
         let given = given.map_err(AppError::Unavailable)?;
         let now = moment();
-        Ok(with_entry(shard, key, now, |entry| {
-            entry.full_at_ns = now.steady_ns.saturating_add(nanoseconds(given.until_full));
-            if given.taken == 0 {
-                return Some(entry.refuse(Refusal::Minute, quota, calls, now));
-            }
-            entry.minute_held = entry.minute_held.saturating_add(given.taken);
-            entry.lease_ends_ns = now.steady_ns.saturating_add(LEASE_NS);
-            entry.leased_at_ns = now.steady_ns;
-            entry.chunk = wanted.most;
-            None
-        }))
+        Ok(shard.with(
+            key,
+            || Entry::new(now),
+            |entry| {
+                entry.full_at_ns = now.steady_ns.saturating_add(nanoseconds(given.until_full));
+                if given.taken == 0 {
+                    return Some(entry.refuse(Refusal::Minute, quota, calls, now));
+                }
+                entry.minute_held = entry.minute_held.saturating_add(given.taken);
+                entry.lease_ends_ns = now.steady_ns.saturating_add(LEASE_NS);
+                entry.leased_at_ns = now.steady_ns;
+                entry.chunk = wanted.most;
+                None
+            },
+        ))
     }
 
     /// Has the store count calls in a sliding window, and decides by its answer. A call whose client has left is counted all the same.
     async fn ask_of_window(
         &self,
-        shard: &Shard<K>,
+        shard: &Shard<K, Entry>,
         key: &K,
         (quota, calls): (Quota, Calls),
         moment: &impl Fn() -> Moment,
     ) -> Result<Option<Decision>, AppError> {
-        let given = self.counts.take_of_window(&self.name_of(key), calls.count(), quota.per_minute).await;
+        let given = self.counts.take_of_window(&self.shards.name_of(key), calls.count(), quota.per_minute).await;
         let given = given.map_err(AppError::Unavailable)?;
         let now = moment();
-        Ok(with_entry(shard, key, now, |entry| entry.windowed(&given, quota, calls, now)))
+        Ok(shard.with(key, || Entry::new(now), |entry| entry.windowed(&given, quota, calls, now)))
     }
 
-    fn attempt(&self, shard: &Shard<K>, key: &K, quota: Quota, calls: Calls, moment: Moment) -> Result<Decision, Ask> {
-        let mut keys = lock(shard);
-        if !keys.entries.contains_key(key) {
-            if !keys.make_room(self.keys_max / SHARDS, moment) {
-                let headers = RateHeaders { limit: quota.per_minute, remaining: 0, reset_s: CROWDED_RETRY_S };
-                let (refusal, limit) = (Refusal::Crowded, quota.per_minute);
-                return Ok(Decision::Refused { refusal, limit, headers, retry_after_s: CROWDED_RETRY_S });
-            }
-            keys.entries.insert(key.clone(), Entry::new(moment));
-        }
-        let entry = keys.entries.entry(key.clone()).or_insert_with(|| Entry::new(moment));
-        entry.attempt(quota, calls, moment)
+    fn attempt(
+        &self,
+        shard: &Shard<K, Entry>,
+        key: &K,
+        quota: Quota,
+        calls: Calls,
+        moment: Moment,
+    ) -> Result<Decision, Ask> {
+        let attempt = |entry: &mut Entry| entry.attempt(quota, calls, moment);
+        self.shards.admit(shard, key, (quota, moment), || Entry::new(moment), attempt).unwrap_or_else(Ok)
     }
 
     /// Drops keys that are idle, and gives back what of their day they hold.
@@ -281,7 +267,7 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
     pub(super) async fn give_back(&self, moment: Moment) -> Result<(), AppError> {
         self.give_back_of(moment, |_| true).await?;
         // What somebody asked for who left is waited for.
-        for shard in &self.shards {
+        for shard in self.shards.iter() {
             drop(shard.turn.lock().await);
         }
         self.give_back_of(moment, |_| true).await
@@ -289,21 +275,13 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
 
     async fn give_back_of(&self, moment: Moment, is_over: impl Fn(&Entry) -> bool) -> Result<(), AppError> {
         let mut held = Vec::new();
-        for shard in &self.shards {
-            // What is just being taken for a key belongs to a call that waits.
-            let Ok(_turn) = shard.turn.try_lock() else { continue };
-            let entries = &mut lock(shard).entries;
-            entries.retain(|key, entry| {
-                let is_over = is_over(entry);
-                if is_over && entry.day == moment.today && entry.day_held > 0 {
-                    held.push((self.name_of(key), entry.day_held));
-                }
-                !is_over
-            });
-            if entries.capacity() / 4 > entries.len() {
-                entries.shrink_to_fit();
+        self.shards.retain(|key, entry| {
+            let is_over = is_over(entry);
+            if is_over && entry.day == moment.today && entry.day_held > 0 {
+                held.push((self.shards.name_of(key), entry.day_held));
             }
-        }
+            !is_over
+        });
         let given = stream::iter(held)
             .map(|(name, calls)| async move { self.counts.give_back(moment.today, &name, calls).await })
             .buffer_unordered(GIVEN_BACK_AT_ONCE);
@@ -315,41 +293,8 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
         failed.map_or(Ok(()), |cause| Err(AppError::Unavailable(cause)))
     }
 
-    fn name_of(&self, key: &K) -> String {
-        format!("{}/{key}", self.name)
-    }
-
-    #[expect(clippy::indexing_slicing, reason = "a remainder by the number of shards is the index of one")]
-    fn shard(&self, key: &K) -> &Arc<Shard<K>> {
-        &self.shards[self.hasher.hash_one(key) as usize % SHARDS]
-    }
-
     /// How many keys are kept now.
     pub(super) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).entries.len()).sum()
+        self.shards.len()
     }
-}
-
-impl<K: Eq + Hash> Keys<K> {
-    /// Whether there is room for one more key, after idle ones were dropped if need be; the counts of these stay too high by what they held.
-    fn make_room(&mut self, keys_max: usize, moment: Moment) -> bool {
-        if self.entries.len() >= keys_max && moment.steady_ns >= self.evict_at_ns {
-            self.entries.retain(|_, entry| !entry.is_idle(moment));
-            self.evict_at_ns = moment.steady_ns.saturating_add(EVICTION_PAUSE_NS);
-        }
-        self.entries.len() < keys_max
-    }
-}
-
-fn with_entry<K: Clone + Eq + Hash, T>(
-    shard: &Shard<K>,
-    key: &K,
-    moment: Moment,
-    note: impl FnOnce(&mut Entry) -> T,
-) -> T {
-    note(lock(shard).entries.entry(key.clone()).or_insert_with(|| Entry::new(moment)))
-}
-
-fn lock<K>(shard: &Shard<K>) -> MutexGuard<'_, Keys<K>> {
-    shard.keys.lock().unwrap_or_else(PoisonError::into_inner)
 }

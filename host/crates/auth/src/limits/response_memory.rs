@@ -35,26 +35,14 @@ impl Reader {
     }
 }
 
-/// Which bound a response was over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemoryBound {
-    /// That of one client.
-    Client,
-    /// That of all.
-    Total,
-}
-
-impl MemoryBound {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Client, Self::Total];
-
-    /// Its name on the metrics page.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Total => "total",
-        }
+daftar_domain::named_enum! {
+    /// Which bound a response was over.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum MemoryBound {
+        /// That of one client.
+        Client = "client",
+        /// That of all.
+        Total = "total",
     }
 }
 

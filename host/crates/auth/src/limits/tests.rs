@@ -228,14 +228,14 @@ async fn idle_keys_are_dropped_and_their_counts_are_not() {
     assert_eq!(fixture.allowed(&exact, 4).await, 4);
     assert_eq!(fixture.allowed(&ahead, 4).await, 4);
     fixture.limits.maintain().await.unwrap();
-    assert_eq!(fixture.limits.client.len(), 2, "busy keys stay");
+    assert_eq!(fixture.limits.client.usage().keys, 2, "busy keys stay");
     fixture.wait_s(60);
     fixture.limits.maintain().await.unwrap();
-    assert_eq!(fixture.limits.client.len(), 1, "what runs ahead on disk is remembered");
+    assert_eq!(fixture.limits.client.usage().keys, 1, "what runs ahead on disk is remembered");
     assert_eq!(fixture.allowed(&exact, 10).await, 6);
     fixture.wait_s(86_400);
     fixture.limits.maintain().await.unwrap();
-    assert_eq!(fixture.limits.client.len(), 0, "until its day is over");
+    assert_eq!(fixture.limits.client.usage().keys, 0, "until its day is over");
 }
 
 #[tokio::test]
@@ -270,7 +270,7 @@ async fn counts_of_past_days_are_removed_once_a_day() {
 async fn a_full_bucket_drops_idle_keys_and_then_refuses_new_ones() {
     let fixture = Fixture::new();
     let small: Bucket<AddressKey> =
-        Bucket::new("small", bucket::SHARDS, Arc::clone(&fixture.disk) as Arc<dyn DayCounts>);
+        Bucket::new("small", shards::SHARDS, Arc::clone(&fixture.disk) as Arc<dyn DayCounts>);
     let charge = |index: u32| {
         let key = AddressKey::of(IpAddr::from(index.to_be_bytes()));
         let (small, limits) = (&small, &fixture.limits);
@@ -288,7 +288,7 @@ async fn a_full_bucket_drops_idle_keys_and_then_refuses_new_ones() {
         }
     }
     assert!(
-        small.len() <= bucket::SHARDS && crowded >= 1_000 - bucket::SHARDS,
+        small.len() <= shards::SHARDS && crowded >= 1_000 - shards::SHARDS,
         "{} keys, {crowded} refused",
         small.len()
     );
@@ -298,7 +298,7 @@ async fn a_full_bucket_drops_idle_keys_and_then_refuses_new_ones() {
     fixture.wait_s(60);
     let newcomer = 5_000;
     assert!(charge(newcomer).await.is_allowed(), "waiting that long is enough");
-    assert!(small.len() <= bucket::SHARDS);
+    assert!(small.len() <= shards::SHARDS);
     assert_eq!(charge(present[0]).await.headers().remaining, 29);
     let today = calendar::utc_day(fixture.clock.now());
     let name = format!("small/{}", AddressKey::of(IpAddr::from(present[0].to_be_bytes())));

@@ -1,89 +1,68 @@
 //! Every key that a configuration file may have, so that an unknown one can be told with the nearest known one.
 
+use std::sync::LazyLock;
+
+use serde::de::value::Error;
+use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
+use serde::forward_to_deserialize_any;
 use toml::{Table, Value};
 
-use super::plugin_limits;
+use super::{
+    AuditConfig, Config, ConnectionsConfig, LogConfig, OtlpConfig, PluginsConfig, PostgresConfig, ServerConfig,
+    StoreConfig, TlsConfig, TokenConfig, VocabularyConfig, plugin_limits,
+};
 
-/// Tables and keys by dotted path. A test holds them against the structs.
-const KNOWN: &[&str] = &[
-    "server",
-    "server.listen",
-    "server.admin_listen",
-    "server.metrics_listen",
-    "server.public_url",
-    "server.request_timeout_ms",
-    "server.idempotency_keys_max",
-    "server.trusted_proxies",
-    "server.forwarded_header",
-    "server.cors_origins",
-    "server.hsts_max_age_s",
-    "server.shutdown_timeout_ms",
-    "server.connections",
-    "server.connections.max",
-    "server.connections.per_address_max",
-    "server.connections.requests_max",
-    "server.connections.responses_mib",
-    "server.connections.responses_per_client_mib",
-    "server.connections.http2_streams_max",
-    "server.connections.header_timeout_ms",
-    "server.connections.body_timeout_ms",
-    "server.connections.body_stall_timeout_ms",
-    "server.connections.idle_timeout_ms",
-    "server.connections.write_timeout_ms",
-    "server.tls",
-    "server.tls.cert",
-    "server.tls.key",
-    "server.tls.handshake_timeout_ms",
-    "server.tls.check_every_s",
-    "server.tls.expiry_warning_days",
-    "token",
-    "token.lifetime_s",
-    "token.issuer",
-    "token.audience",
-    "token.secret_age_warning_days",
-    "store",
-    "store.backend",
-    "store.path",
-    "store.cache_mib",
-    "store.rule_columns_mib",
-    "store.bodies_mib",
-    "store.postgres",
-    "store.postgres.url",
-    "store.postgres.url_file",
-    "store.postgres.common_dir",
-    "store.postgres.pool_max",
-    "store.postgres.connect_timeout_ms",
-    "store.postgres.acquire_timeout_ms",
-    "store.postgres.statement_timeout_ms",
-    "store.postgres.ca_file",
-    "store.postgres.partition_keys",
-    "store.postgres.partitions_mib",
-    "plugins",
-    "plugins.dir",
-    "plugins.engine",
-    "plugins.trusted_keys",
-    "plugins.allow_unsigned",
-    "plugins.limits",
-    "vocabulary",
-    "vocabulary.default_language",
-    "audit",
-    "audit.retention_days",
-    "log",
-    "log.level",
-    "log.format",
-    "otlp",
-    "otlp.enabled",
-    "otlp.endpoint",
-    "otlp.headers_file",
-    "otlp.ca",
-    "otlp.service_name",
-    "otlp.sampling_ratio",
-    "otlp.traceparent",
-    "otlp.metrics_interval_s",
-    "otlp.queue_spans_max",
-    "otlp.timeout_ms",
-    "otlp.shutdown_timeout_ms",
-];
+/// Every table, with the names of its keys. The limits of plugins are by the names of plugins, and checked by themselves.
+static TABLES: LazyLock<[(&str, &[&str]); 12]> = LazyLock::new(|| {
+    [
+        ("", fields_of::<Config>()),
+        ("server", fields_of::<ServerConfig>()),
+        ("server.connections", fields_of::<ConnectionsConfig>()),
+        ("server.tls", fields_of::<TlsConfig>()),
+        ("token", fields_of::<TokenConfig>()),
+        ("store", fields_of::<StoreConfig>()),
+        ("store.postgres", fields_of::<PostgresConfig>()),
+        ("plugins", fields_of::<PluginsConfig>()),
+        ("vocabulary", fields_of::<VocabularyConfig>()),
+        ("audit", fields_of::<AuditConfig>()),
+        ("log", fields_of::<LogConfig>()),
+        ("otlp", fields_of::<OtlpConfig>()),
+    ]
+});
+
+/// The names of a struct's fields, as its derived reader asks for them.
+fn fields_of<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
+    let mut fields: &[&str] = &[];
+    // A probe has no values, so nothing is read.
+    drop(T::deserialize(Probe(&mut fields)));
+    fields
+}
+
+/// Notes which fields a reader asks for.
+struct Probe<'p>(&'p mut &'static [&'static str]);
+
+impl<'de> Deserializer<'de> for Probe<'_> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
+        Err(Error::custom("a probe has no values"))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        *self.0 = fields;
+        self.deserialize_any(visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct newtype_struct seq tuple
+        tuple_struct map enum identifier ignored_any
+    }
+}
 
 /// One sentence for each key that is not known.
 pub(super) fn unknown_keys(table: &Table) -> Vec<String> {
@@ -95,7 +74,7 @@ pub(super) fn unknown_keys(table: &Table) -> Vec<String> {
 fn collect(prefix: &str, table: &Table, problems: &mut Vec<String>) {
     for (key, value) in table {
         let path = path_of(prefix, key);
-        if !KNOWN.contains(&path.as_str()) {
+        if !keys_of(prefix).contains(&key.as_str()) {
             problems.push(unknown(prefix, key));
         } else if let (plugin_limits::TABLE, Value::Table(limits)) = (path.as_str(), value) {
             // Its keys are the names of plugins.
@@ -108,19 +87,20 @@ fn collect(prefix: &str, table: &Table, problems: &mut Vec<String>) {
 
 /// The known keys that a table does not have; the example file has them all.
 #[cfg(test)]
-pub(super) fn known_but_absent(table: &Table) -> Vec<&'static str> {
+pub(super) fn known_but_absent(table: &Table) -> Vec<String> {
     let is_there = |path: &str| {
         let mut parts = path.split('.');
         let first = parts.next().and_then(|part| table.get(part));
         parts.fold(first, |value, part| value.and_then(|value| value.get(part))).is_some()
     };
-    KNOWN.iter().copied().filter(|path| !is_there(path)).collect()
+    let paths = TABLES.iter().flat_map(|(table, keys)| keys.iter().map(move |key| path_of(table, key)));
+    paths.filter(|path| !is_there(path)).collect()
 }
 
 /// The keys of a table, sorted.
 #[cfg(test)]
 pub(super) fn known_in(table: &str) -> Vec<&'static str> {
-    let mut keys: Vec<_> = keys_of(table).collect();
+    let mut keys = keys_of(table).to_vec();
     keys.sort_unstable();
     keys
 }
@@ -128,12 +108,12 @@ pub(super) fn known_in(table: &str) -> Vec<&'static str> {
 /// Whether a key is a table of others, or is to hold some.
 #[cfg(test)]
 pub(super) fn is_table(path: &str) -> bool {
-    path == plugin_limits::TABLE || keys_of(path).next().is_some()
+    path == plugin_limits::TABLE || !keys_of(path).is_empty()
 }
 
 #[cfg(test)]
 pub(super) fn known_count() -> usize {
-    KNOWN.len()
+    TABLES.iter().map(|(_, keys)| keys.len()).sum()
 }
 
 /// What is said of a key that a table does not have: the nearest of its keys, or the one of that name in another table, or else
@@ -143,13 +123,13 @@ fn unknown(table: &str, key: &str) -> String {
     if let Some(known) = nearest(table, key) {
         return format!("unknown key `{path}`; did you mean `{}`?", path_of(table, known));
     }
-    if let Some(elsewhere) = KNOWN.iter().find(|known| known.rsplit('.').next() == Some(key)) {
-        return format!("unknown key `{path}`; did you mean `{elsewhere}`?");
+    if let Some((elsewhere, _)) = TABLES.iter().find(|(_, keys)| keys.contains(&key)) {
+        return format!("unknown key `{path}`; did you mean `{}`?", path_of(elsewhere, key));
     }
-    let known: Vec<&str> = keys_of(table).collect();
+    let known = keys_of(table).join(", ");
     match table {
-        "" => format!("unknown key `{path}`; the tables are {}", known.join(", ")),
-        table => format!("unknown key `{path}`; the keys of `[{table}]` are {}", known.join(", ")),
+        "" => format!("unknown key `{path}`; the tables are {known}"),
+        table => format!("unknown key `{path}`; the keys of `[{table}]` are {known}"),
     }
 }
 
@@ -158,12 +138,8 @@ fn path_of(table: &str, key: &str) -> String {
 }
 
 /// The keys of a table, without its path.
-fn keys_of(table: &str) -> impl Iterator<Item = &'static str> {
-    let within = move |known: &&'static str| {
-        let (parent, key) = known.rsplit_once('.').unwrap_or(("", *known));
-        (parent == table).then_some(key)
-    };
-    KNOWN.iter().filter_map(within)
+fn keys_of(table: &str) -> &'static [&'static str] {
+    TABLES.iter().find(|(known, _)| *known == table).map_or(&[], |(_, keys)| *keys)
 }
 
 fn nearest(table: &str, key: &str) -> Option<&'static str> {
@@ -172,6 +148,6 @@ fn nearest(table: &str, key: &str) -> Option<&'static str> {
         // `certificate` for `cert`.
         is_slip || (known.len() >= 3 && key.starts_with(known)) || (key.len() >= 3 && known.starts_with(key))
     };
-    let scored = keys_of(table).map(|known| (strsim::damerau_levenshtein(key, known), known));
+    let scored = keys_of(table).iter().map(|known| (strsim::damerau_levenshtein(key, known), *known));
     scored.filter(is_near).min().map(|(_, known)| known)
 }

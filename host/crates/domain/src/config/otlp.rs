@@ -110,19 +110,6 @@ pub(super) fn collect_problems(config: &OtlpConfig, problems: &mut Vec<String>) 
     if !(0.0..=1.0).contains(&config.sampling_ratio) {
         problems.push("`otlp.sampling_ratio` lies between 0 and 1".to_owned());
     }
-    let interval = config.metrics_interval_s;
-    if interval != 0 && !(1..=3_600).contains(&interval) {
-        problems.push("`otlp.metrics_interval_s` lies between 0 and 3600".to_owned());
-    }
-    for (key, value, least, most) in [
-        ("queue_spans_max", config.queue_spans_max, 1, 1_000_000),
-        ("timeout_ms", config.timeout_ms, 100, 60_000),
-        ("shutdown_timeout_ms", config.shutdown_timeout_ms, 100, 60_000),
-    ] {
-        if !(least..=most).contains(&value) {
-            problems.push(format!("`otlp.{key}` lies between {least} and {most}"));
-        }
-    }
 }
 
 fn is_endpoint(url: &str) -> bool {

@@ -171,18 +171,6 @@ pub(super) fn collect_problems(backend: StoreBackend, config: &PostgresConfig, p
         ),
         (Some(_) | None, None) | (None, Some(_)) => {}
     }
-    for (key, value, least, most) in [
-        ("pool_max", u64::from(config.pool_max), 2, 1_000),
-        ("connect_timeout_ms", config.connect_timeout_ms, 100, 60_000),
-        ("acquire_timeout_ms", config.acquire_timeout_ms, 100, 60_000),
-        ("statement_timeout_ms", config.statement_timeout_ms, 100, 600_000),
-        ("partition_keys", u64::from(config.partition_keys), 1_024, 1_048_576),
-        ("partitions_mib", config.partitions_mib, 0, 1_048_576),
-    ] {
-        if !(least..=most).contains(&value) {
-            problems.push(format!("`store.postgres.{key}` lies between {least} and {most}"));
-        }
-    }
 }
 
 fn is_url(url: &str) -> bool {

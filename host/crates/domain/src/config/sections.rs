@@ -1,20 +1,23 @@
 //! The tables of `daftar.toml`, their keys and defaults.
+//!
+//! **Invariant:** every bound is there and has a ceiling: none can be turned off.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::connections::ConnectionsConfig;
-use super::plugin_limits::PluginLimitsConfig;
-use super::postgres::{PostgresConfig, StoreBackend};
 use crate::forwarded::ForwardedHeader;
 use crate::idempotency::REMEMBERED_PER_CLIENT_DEFAULT;
 use crate::manifest::PluginName;
 use crate::network::Network;
-use crate::trusted_key::TrustedKey;
-use crate::web_origin::WebOrigin;
+use crate::network::WebOrigin;
+use crate::plugin_key::TrustedKey;
+
+use super::plugin_limits::PluginLimitsConfig;
+use super::postgres::{PostgresConfig, StoreBackend};
 
 /// How long one request may take before it is answered with 503.
 pub const REQUEST_TIMEOUT_MS_DEFAULT: u64 = 30_000;
@@ -264,7 +267,7 @@ impl Default for VocabularyConfig {
 }
 
 /// Logs.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogConfig {
     /// The least severe level that is written: `error`, `warn`, `info`, `debug` or `trace`.
@@ -273,14 +276,8 @@ pub struct LogConfig {
     pub format: LogFormat,
 }
 
-impl Default for LogConfig {
-    fn default() -> Self {
-        Self { level: LogLevel::Info, format: LogFormat::Text }
-    }
-}
-
 /// How severe a log line is.
-#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
     /// Something failed.
@@ -288,6 +285,7 @@ pub enum LogLevel {
     /// Something is wrong and was dealt with.
     Warn,
     /// What an operator wants to see.
+    #[default]
     Info,
     /// What a developer wants to see.
     Debug,
@@ -296,11 +294,113 @@ pub enum LogLevel {
 }
 
 /// How a log line is written.
-#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// For people.
+    #[default]
     Text,
     /// One JSON object a line.
     Json,
 }
+
+/// Bounds of the public listener's connections and requests. The defaults fit a machine with two cores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConnectionsConfig {
+    /// How many connections may be open at once.
+    pub max: u64,
+    /// How many of them may come from one address, or from one network of 64 bits of IPv6. A trusted proxy stands for many clients
+    /// and is not bound by it.
+    pub per_address_max: u64,
+    /// How many requests may be worked on at once.
+    pub requests_max: u64,
+    /// How many streams one HTTP/2 connection may have open at once.
+    pub http2_streams_max: u64,
+    /// How long the head of a request may take to arrive.
+    pub header_timeout_ms: u64,
+    /// How long the body of a request may take to arrive.
+    pub body_timeout_ms: u64,
+    /// How long a body that is on its way may bring nothing.
+    pub body_stall_timeout_ms: u64,
+    /// How long a connection may have no request.
+    pub idle_timeout_ms: u64,
+    /// Half of the time in which a client has to take a small response, and over which the rate is averaged at which it takes others.
+    pub write_timeout_ms: u64,
+    /// How much memory finished responses may take that wait for one client, in MiB.
+    pub responses_per_client_mib: u64,
+    /// How much memory they may take in all.
+    pub responses_mib: u64,
+}
+
+impl Default for ConnectionsConfig {
+    fn default() -> Self {
+        Self {
+            // Some 40 KB each when they are in use.
+            max: 4_096,
+            // An office behind one address, and no more than a quarter of all.
+            per_address_max: 1_024,
+            // Far more than two cores have use for: what waits here waits for the disk or for the sandbox.
+            requests_max: 1_024,
+            http2_streams_max: 64,
+            header_timeout_ms: 10_000,
+            // Shorter than the time for the whole request, so that a slow sender is told so.
+            body_timeout_ms: 20_000,
+            body_stall_timeout_ms: 10_000,
+            // Longer than most clients and proxies keep a connection, so that they close it and not we under their request.
+            idle_timeout_ms: 75_000,
+            write_timeout_ms: 30_000,
+            // Nine of the largest photos, and no more than a quarter of all.
+            responses_per_client_mib: 64,
+            responses_mib: 256,
+        }
+    }
+}
+
+impl ConnectionsConfig {
+    /// As [`Self::header_timeout_ms`].
+    #[must_use]
+    pub fn header_timeout(&self) -> Duration {
+        Duration::from_millis(self.header_timeout_ms)
+    }
+
+    /// As [`Self::write_timeout_ms`].
+    #[must_use]
+    pub fn write_timeout(&self) -> Duration {
+        Duration::from_millis(self.write_timeout_ms)
+    }
+
+    /// As [`Self::body_timeout_ms`].
+    #[must_use]
+    pub fn body_timeout(&self) -> Duration {
+        Duration::from_millis(self.body_timeout_ms)
+    }
+
+    /// As [`Self::body_stall_timeout_ms`].
+    #[must_use]
+    pub fn body_stall_timeout(&self) -> Duration {
+        Duration::from_millis(self.body_stall_timeout_ms)
+    }
+}
+
+/// What is wrong with the settings of proxies, origins, times and numbers.
+pub(super) fn collect_problems(server: &ServerConfig, problems: &mut Vec<String>) {
+    if server.hsts_max_age_s > HSTS_MAX_AGE_S_MAX {
+        let most = HSTS_MAX_AGE_S_MAX;
+        problems.push(format!("`server.hsts_max_age_s` lies between 0 and {most} seconds, two years"));
+    }
+    for network in server.trusted_proxies.iter().filter(|network| network.is_wider_than_any_private_one()) {
+        problems.push(format!(
+            "`server.trusted_proxies` has `{network}`, which is most of the internet: whoever is in it says for itself which address it has, and no limit holds it; name the addresses of the proxies alone"
+        ));
+    }
+    for (key, count) in [("trusted_proxies", server.trusted_proxies.len()), ("cors_origins", server.cors_origins.len())]
+    {
+        if count > LIST_MAX {
+            problems.push(format!("`server.{key}` has {count} entries; at most {LIST_MAX} are taken"));
+        }
+    }
+}
+
+/// The most entries of a list; each is looked at for every request.
+const LIST_MAX: usize = 64;

@@ -4,7 +4,6 @@
 //! writes the lines down. A request that failed and left no line of its failure gets one here, so that a new route cannot
 //! forget it.
 
-mod held;
 #[cfg(test)]
 mod tests;
 
@@ -13,8 +12,6 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-
-pub use self::held::HeldLines;
 
 use crate::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use crate::consent::ConsentId;
@@ -336,5 +333,23 @@ impl Inner {
             note: None,
             count: 1,
         }
+    }
+}
+
+/// Collects what ended trails leave. Clones share what they hold.
+#[derive(Debug, Clone, Default)]
+pub struct HeldLines(Arc<Mutex<Vec<AuditEntry>>>);
+
+impl HeldLines {
+    /// Keeps lines back.
+    pub fn hold(&self, lines: Vec<AuditEntry>) {
+        // A panic elsewhere leaves the list whole: each change is one call.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(lines);
+    }
+
+    /// Everything that is kept back, in the order in which it came; nothing is after that.
+    #[must_use]
+    pub fn take(&self) -> Vec<AuditEntry> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -45,14 +45,7 @@ impl InstantCondition {
     /// Whether an instant meets the condition.
     #[must_use]
     pub fn holds(&self, at_ms: i64) -> bool {
-        match self.operator {
-            DateOperator::Equal => self.first_ms <= at_ms && at_ms <= self.last_ms,
-            DateOperator::NotEqual => at_ms < self.first_ms || self.last_ms < at_ms,
-            DateOperator::After => self.last_ms < at_ms,
-            DateOperator::OnOrAfter => self.first_ms <= at_ms,
-            DateOperator::Before => at_ms < self.first_ms,
-            DateOperator::OnOrBefore => at_ms <= self.last_ms,
-        }
+        self.operator.holds(at_ms, self.first_ms, self.last_ms)
     }
 }
 

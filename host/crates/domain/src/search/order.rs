@@ -131,12 +131,7 @@ pub enum SortValue {
     Text(String),
 }
 
-impl std::fmt::Debug for SortValue {
-    /// Keeps names and days of birth out of logs.
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("SortValue(..)")
-    }
-}
+opaque_debug!(SortValue);
 
 /// A place between two records of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]

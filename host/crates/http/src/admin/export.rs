@@ -1,4 +1,313 @@
-//! Writing records as lines that an import takes.
+//! `/export`
 
-pub mod body;
-pub mod cursor;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::admin::import::stopped_by;
+use crate::admin::resource::Administrator;
+use crate::api::dto::record::{self, RecordBody, ShownCode, ShownRecord, Shows};
+use crate::api::error::{ApiError, Problem};
+use crate::api::extract::accept::LINES;
+use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::lines::write_line;
+use crate::api::routes::record_search;
+use crate::state::AppState;
+use daftar_api_types::admin::operation::{ExportLine, ExportProgress};
+use daftar_auth::cursor_seal::CursorSeal;
+use daftar_domain::audit::{AuditAction, AuditOutcome};
+use daftar_domain::calendar::{format_instant, utc_day};
+use daftar_domain::change::ChangedRecord;
+use daftar_domain::code::CodedValue;
+use daftar_domain::context::OpContext;
+use daftar_domain::error::AppError;
+use daftar_domain::extension::ExtensionFields;
+use daftar_domain::field::FieldSet;
+use daftar_domain::record::{RecordId, RecordKind};
+use daftar_domain::value::Reference;
+use daftar_service::bulk::export::{self, Exported};
+use daftar_service::codes::{CodeView, LanguagePreference};
+use daftar_service::{audit, individual};
+
+/// What a request of an export takes, beside the filters of a search of people.
+const OWN: [&str; 5] = ["type", "cursor", "codes", "meta", "language"];
+
+/// What is exported.
+#[derive(Clone)]
+struct Asked {
+    kinds: Vec<RecordKind>,
+    codes: Codes,
+    meta: Meta,
+    languages: LanguagePreference,
+    /// The people that a filter found.
+    chosen: Option<Arc<[RecordId]>>,
+    cursor: ExportCursor,
+}
+
+/// Sends the records as they stand now, a line each, to a bounded number of readers at once; every so often, and in the end, a line says where an export would go on.
+pub async fn export(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    // Before anything is searched for.
+    let place = Arc::clone(&app.exports).try_acquire_owned().map_err(|_| AppError::Busy)?;
+    let asked = asked(&ctx, &app, &Parameters::parse(&query)?).await?;
+    let kinds: Vec<&str> = asked.kinds.iter().map(|kind| kind.name()).collect();
+    let at = format_instant(asked.cursor.at);
+    let filtered = if asked.chosen.is_some() { ", those that a search finds" } else { "" };
+    let note = format!("export of {}{filtered}, as of {at}, begins", kinds.join(", "));
+    tell(&ctx, &app, note, 0).await?;
+    let sending = Sending { ctx, app, asked, sent: 0, _place: place };
+    let lines = stream::unfold(Some(sending), |sending| async move {
+        let mut sending = sending?;
+        let (bytes, is_over) = sending.next().await;
+        Some((Ok::<_, std::convert::Infallible>(bytes), if is_over { None } else { Some(sending) }))
+    });
+    Ok(([(header::CONTENT_TYPE, LINES)], Body::from_stream(lines)).into_response())
+}
+
+async fn asked(ctx: &OpContext, app: &AppState, parameters: &Parameters) -> Result<Asked, ApiError> {
+    let filters: Vec<&str> = parameters.names().filter(|name| !OWN.contains(name)).collect();
+    let mut kinds = Vec::new();
+    for name in parameters.all("type") {
+        let kind = RecordKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = RecordKind::ALL.iter().map(|kind| kind.name()).collect();
+            Problem::malformed(format!("`type` is one of {}", names.join(", ")))
+        })?;
+        kinds.push(kind);
+    }
+    let mut kinds: Vec<RecordKind> =
+        RecordKind::ALL.into_iter().filter(|kind| kinds.is_empty() || kinds.contains(kind)).collect();
+    let chosen = if filters.is_empty() {
+        None
+    } else {
+        if parameters.all("type").any(|name| name != RecordKind::Individual.name()) {
+            return Err(Problem::malformed(
+                "filters are those of a search of people: they go with `type=Individual` alone",
+            )
+            .into());
+        }
+        kinds = vec![RecordKind::Individual];
+        let request = record_search::individual_request(app, parameters, &OWN)?;
+        Some(individual::find_all(ctx, &app.registry, request).await?.into())
+    };
+    let first = ExportCursor {
+        at: ctx.now,
+        kind: kinds.first().copied().unwrap_or(RecordKind::Individual),
+        after: RecordId(0),
+    };
+    Ok(Asked {
+        cursor: match parameters.one("cursor")? {
+            Some(text) => ExportCursor::open(&app.cursors, text)?,
+            None => first,
+        },
+        kinds,
+        codes: parameters.word("codes", &Codes::NAMES)?.unwrap_or(Codes::Uri),
+        meta: if parameters.boolean("meta")?.unwrap_or(false) { Meta::Kept } else { Meta::LeftOut },
+        languages: parameters.one("language")?.map_or_else(LanguagePreference::none, LanguagePreference::parse),
+        chosen,
+    })
+}
+
+/// Writes a line of the audit log about the export as a whole.
+async fn tell(ctx: &OpContext, app: &AppState, note: String, count: u64) -> Result<(), AppError> {
+    let entry = audit::entry(ctx, AuditAction::Read, AuditOutcome::Allowed, Vec::new());
+    let entry = entry.with_note(note).with_status(200);
+    let entry = daftar_domain::audit::AuditEntry { count: count.max(1), ..entry };
+    app.registry.audit.record_now(vec![entry]).await
+}
+
+/// An export on its way; dropped when its caller leaves.
+struct Sending {
+    ctx: OpContext,
+    app: AppState,
+    asked: Asked,
+    sent: u64,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Sending {
+    /// What is sent next, and whether it is the last.
+    async fn next(&mut self) -> (Bytes, bool) {
+        match self.page().await {
+            Ok((bytes, is_over)) => (bytes.into(), is_over),
+            Err(error) => {
+                let mut out = Vec::new();
+                write_line(&line(ExportProgress::Stopped { stopped: stopped_by(error) }), &mut out);
+                (out.into(), true)
+            }
+        }
+    }
+
+    async fn page(&mut self) -> Result<(Vec<u8>, bool), AppError> {
+        let ExportCursor { at, kind, after } = self.asked.cursor;
+        let chosen = self.asked.chosen.as_deref();
+        let page = export::page(&self.app.registry, (kind, after, at), chosen).await?;
+        let count = page.records.len() as u64;
+        let (asked, app, today) = (self.asked.clone(), self.app.clone(), utc_day(self.ctx.now));
+        let written = tokio::task::spawn_blocking(move || {
+            // Taken after the records, so that a code published meanwhile has its name.
+            let view = CodeView::new(app.registry.vocabularies.current(), asked.languages);
+            let mut out = Vec::new();
+            for exported in &page.records {
+                let shows = ExportedNames { view: &view, exported, codes: asked.codes, today };
+                write_record(&shows, asked.meta, &mut out)?;
+            }
+            Ok::<_, AppError>((out, page.last))
+        });
+        let (mut out, last) = written.await.map_err(|error| AppError::Internal(error.into()))??;
+        self.sent = self.sent.saturating_add(count);
+        let next = match last {
+            Some(last) => Some(ExportCursor { at, kind, after: last }),
+            None => {
+                let kinds = self.asked.kinds.iter().skip_while(|other| **other != kind).skip(1);
+                kinds.copied().next().map(|kind| ExportCursor { at, kind, after: RecordId(0) })
+            }
+        };
+        let progress = match next {
+            Some(next) => {
+                self.asked.cursor = next;
+                ExportProgress::Cursor { cursor: next.seal(&self.app.cursors)?, records: self.sent }
+            }
+            None => {
+                let note = format!("export as of {}: {} records were sent", format_instant(at), self.sent);
+                tell(&self.ctx, &self.app, note, self.sent).await?;
+                ExportProgress::Done { done: true, records: self.sent, as_of: format_instant(at) }
+            }
+        };
+        write_line(&line(progress), &mut out);
+        Ok((out, next.is_none()))
+    }
+}
+
+fn line(export: ExportProgress) -> ExportLine {
+    ExportLine { export }
+}
+
+/// How codes are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Codes {
+    /// As URIs.
+    Uri,
+    /// As the objects of answers, with what they are called.
+    Object,
+}
+
+impl Codes {
+    /// The names in requests.
+    pub const NAMES: [(&'static str, Self); 2] = [("uri", Self::Uri), ("object", Self::Object)];
+}
+
+/// Whether a line says at which version its record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meta {
+    /// It does: who imports it replaces that version alone.
+    Kept,
+    /// It does not.
+    LeftOut,
+}
+
+/// Writes a line.
+///
+/// # Errors
+/// When it cannot be written, which is a defect.
+fn write_record(shows: &ExportedNames<'_>, meta: Meta, out: &mut Vec<u8>) -> Result<(), AppError> {
+    let (all, photo) = (&FieldSet::All, shows.exported.photo.as_deref());
+    let body = match &shows.exported.record {
+        ChangedRecord::Individual(person) => RecordBody::new(person, all, shows).with_photo(photo),
+        ChangedRecord::Group(group) => RecordBody::new(group, all, shows),
+        ChangedRecord::Program(program) => record::program(program, all),
+        ChangedRecord::ProgramMembership(membership) => record::membership_of(membership, all, shows),
+        ChangedRecord::Consent(consent) => {
+            record::consent_of(consent, consent.details.status(shows.today), (all, shows))
+        }
+    };
+    let body = match meta {
+        Meta::Kept => body,
+        Meta::LeftOut => body.without_meta(),
+    };
+    serde_json::to_writer(&mut *out, &body).map_err(|error| AppError::Internal(error.into()))?;
+    out.push(b'\n');
+    Ok(())
+}
+
+/// Shows what an exported record names.
+struct ExportedNames<'a> {
+    view: &'a CodeView,
+    exported: &'a Exported,
+    codes: Codes,
+    /// The day of the export.
+    today: Date,
+}
+
+impl Shows for ExportedNames<'_> {
+    fn code(&self, code: CodedValue) -> Option<ShownCode> {
+        match self.codes {
+            Codes::Object => self.view.code(code),
+            Codes::Uri => Some(ShownCode::Uri(self.view.show(code).uri)),
+        }
+    }
+
+    fn record(&self, reference: &Reference) -> Option<ShownRecord<'_>> {
+        self.exported.named.get(reference).map(|called| called.as_str().into())
+    }
+
+    fn declared(&self) -> Option<&ExtensionFields> {
+        self.view.declared()
+    }
+}
+
+const PURPOSE: &[u8] = b"export";
+const CURSOR_BYTES: usize = 17;
+
+/// A place in an export, sealed where it is sent: keys of records do not leave the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExportCursor {
+    /// The instant of the export.
+    pub at: Timestamp,
+    /// The kind of the last record.
+    pub kind: RecordKind,
+    /// Its key.
+    pub after: RecordId,
+}
+
+impl ExportCursor {
+    /// Seals it.
+    ///
+    /// # Errors
+    /// When the operating system gives no random bytes.
+    pub fn seal(self, seal: &CursorSeal) -> Result<String, AppError> {
+        let kind = RecordKind::ALL.iter().position(|kind| *kind == self.kind).unwrap_or_default();
+        let mut said = vec![u8::try_from(kind).unwrap_or_default()];
+        said.extend(self.at.as_millisecond().to_be_bytes());
+        said.extend(self.after.0.to_be_bytes());
+        seal.seal(PURPOSE, &said).map_err(|error| AppError::Internal(error.into()))
+    }
+
+    /// Opens one.
+    ///
+    /// # Errors
+    /// [`AppError::InvalidCursor`] when it is none of this register.
+    pub fn open(seal: &CursorSeal, text: &str) -> Result<Self, AppError> {
+        let read = || {
+            let said: [u8; CURSOR_BYTES] = seal.open(PURPOSE, text)?.try_into().ok()?;
+            let (kind, rest) = said.split_first()?;
+            let (at, after) = rest.split_first_chunk()?;
+            Some(Self {
+                at: Timestamp::from_millisecond(i64::from_be_bytes(*at)).ok()?,
+                kind: *RecordKind::ALL.get(usize::from(*kind))?,
+                after: RecordId(u64::from_be_bytes(after.try_into().ok()?)),
+            })
+        };
+        let detail = "`cursor` is none that an export of this register gave; leave it out to begin anew";
+        read().ok_or_else(|| AppError::InvalidCursor(detail))
+    }
+}

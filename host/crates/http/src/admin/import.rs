@@ -1,7 +1,341 @@
-//! Reading the lines that an administrator brings, and telling what became of them.
+//! `/import`
 
-pub mod lines;
-pub mod read;
-pub mod told;
+use std::sync::Arc;
 
-pub use crate::api::extract::body::strict_value;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::{self, BoxStream};
+use futures_util::{Stream, StreamExt};
+
+use crate::admin::import_lines::{self, LINE_BYTES_MAX, RawLine, Reading, batches};
+use crate::admin::resource::Administrator;
+use crate::api::error::{ApiError, Problem};
+use crate::api::extract::accept::LINES;
+use crate::api::extract::body::read_bounded;
+use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::lines::write_line;
+use crate::state::AppState;
+use daftar_api_types::admin::operation::{ImportCounts, ImportErrorBody, ImportLine, StoppedBody};
+use daftar_domain::audit::{AuditAction, AuditOutcome};
+use daftar_domain::context::OpContext;
+use daftar_domain::error::AppError;
+use daftar_domain::error_code::ErrorCode;
+use daftar_service::audit;
+use daftar_service::bulk::run::Run;
+use daftar_service::bulk::{Done, ImportId, Importer, OnExisting, PreparedLine, Preparer, Turn, written_before};
+
+/// A request of no more bytes is read whole before anything of it is answered, so that who sends first and reads then is not
+/// kept waiting. Longer ones, and those that do not say how long they are, are answered while they are read.
+const WHOLE_BYTES_MAX: usize = LINE_BYTES_MAX + (1 << 20);
+/// How many batches of lines are read and checked at once.
+const READ_AT_ONCE: usize = 2;
+/// How many lines are done before that is told.
+const TOLD_EVERY_LINES: u64 = 1_000;
+
+/// What a request of an import asks for.
+struct Asked {
+    id: ImportId,
+    first_line: u64,
+    on_existing: OnExisting,
+    resumes: bool,
+    is_rehearsal: bool,
+}
+
+/// Writes the records of the body, a line each, and tells line by line what became of them.
+pub async fn import(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let asked = asked(&Parameters::parse(&query)?)?;
+    check_media_type(&request)?;
+    let turn = app.imports.begin(&asked.id)?;
+    let body = body(request).await?;
+    tell(&ctx, &app, format!("import {} begins at line {}{}", asked.id, asked.first_line, resumed(&asked))).await?;
+    let earlier = match asked.resumes {
+        true => written_before(&app.audit, &asked.id, asked.first_line).await?,
+        false => Default::default(),
+    };
+    let importer = Importer {
+        ctx: ctx.clone(),
+        registry: if asked.is_rehearsal { Arc::new(turn.rehearsed(&app.registry)) } else { Arc::clone(&app.registry) },
+        engine: Arc::clone(&app.engine),
+        id: asked.id.clone(),
+        is_rehearsal: asked.is_rehearsal,
+    };
+    let lines = prepared(&app, &importer, body, &asked);
+    let progress = Progress {
+        run: Run::new(importer, lines, earlier),
+        ctx,
+        app,
+        asked,
+        counts: ImportCounts::default(),
+        durable: None,
+        told: 0,
+        _turn: turn,
+    };
+    let told = stream::unfold(Some(progress), |progress| async move {
+        let mut progress = progress?;
+        let (bytes, is_over) = progress.next().await;
+        Some((Ok::<_, std::convert::Infallible>(bytes), if is_over { None } else { Some(progress) }))
+    });
+    Ok(([(header::CONTENT_TYPE, LINES)], Body::from_stream(told)).into_response())
+}
+
+/// Says that an import has ended, so that another may begin at once.
+pub async fn end(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    RawQuery(query): RawQuery,
+) -> Result<StatusCode, ApiError> {
+    let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&["id", "note"])?;
+    let id = ImportId::parse(parameters.one("id")?.unwrap_or_default())?;
+    app.imports.end(&id);
+    let note = match parameters.one("note")? {
+        Some(note) if note.len() <= 500 && !note.chars().any(char::is_control) => format!(": {note}"),
+        Some(_) => return Err(Problem::malformed("`note` has at most 500 bytes and no control characters").into()),
+        None => String::new(),
+    };
+    tell(&ctx, &app, format!("import {id} ended{note}")).await?;
+    Ok(StatusCode::OK)
+}
+
+fn resumed(asked: &Asked) -> String {
+    let resumed = match (asked.resumes, asked.is_rehearsal) {
+        (_, true) => ", only to be checked",
+        (true, false) => ", resumed",
+        (false, false) => "",
+    };
+    format!("{resumed}; records that are there: {}", asked.on_existing.name())
+}
+
+/// Writes a line of the audit log about the import as a whole.
+async fn tell(ctx: &OpContext, app: &AppState, note: String) -> Result<(), AppError> {
+    let entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, Vec::new());
+    app.registry.audit.record_now(vec![entry.with_note(note).with_status(200)]).await
+}
+
+fn asked(parameters: &Parameters) -> Result<Asked, ApiError> {
+    parameters.expect_only(&["id", "first_line", "on_existing", "resume", "dry_run"])?;
+    let first_line =
+        match parameters.one("first_line")? {
+            None => 1,
+            Some(text) => text.parse().ok().filter(|line| *line > 0).ok_or_else(|| {
+                Problem::malformed("`first_line` is the number of the first line: a whole number from 1")
+            })?,
+        };
+    Ok(Asked {
+        id: ImportId::parse(parameters.one("id")?.unwrap_or_default())?,
+        first_line,
+        on_existing: parameters.word("on_existing", &OnExisting::NAMES)?.unwrap_or(OnExisting::Refuse),
+        resumes: parameters.boolean("resume")?.unwrap_or(false),
+        is_rehearsal: parameters.boolean("dry_run")?.unwrap_or(false),
+    })
+}
+
+fn check_media_type(request: &Request) -> Result<(), Problem> {
+    let given = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if ["application/x-ndjson", "application/ndjson", "application/jsonl"].contains(&essence.as_str()) {
+        return Ok(());
+    }
+    let detail = "the body is one JSON object a line: send `Content-Type: application/x-ndjson`";
+    Err(Problem::new(ErrorCode::UnsupportedMediaType, detail))
+}
+
+type BodyStream = BoxStream<'static, Result<Bytes, axum::Error>>;
+
+async fn body(request: Request) -> Result<BodyStream, ApiError> {
+    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: usize| length <= WHOLE_BYTES_MAX) {
+        let bytes = read_bounded(request, WHOLE_BYTES_MAX).await?;
+        return Ok(stream::iter([Ok(Bytes::from(bytes))]).boxed());
+    }
+    Ok(request.into_body().into_data_stream().boxed())
+}
+
+/// The lines of a body, read and checked on threads for blocking work, in their order.
+fn prepared(
+    app: &AppState,
+    importer: &Importer,
+    body: BodyStream,
+    asked: &Asked,
+) -> BoxStream<'static, Result<Vec<PreparedLine>, AppError>> {
+    let preparer = Preparer::new(importer.clone());
+    let (app, on_existing) = (app.clone(), asked.on_existing);
+    let prepare = move |batch: Result<Vec<RawLine>, AppError>| {
+        let (app, preparer) = (app.clone(), preparer.at(app.clock.now()));
+        async move {
+            let batch = batch?;
+            let prepared = tokio::task::spawn_blocking(move || {
+                let generation = app.registry.vocabularies.current();
+                let reading = Reading { fields: generation.extension_fields(), ids: &*app.ids, on_existing };
+                let read = batch.into_iter().map(|raw| {
+                    let bytes = raw.text.as_ref().map_or(0, Vec::len);
+                    (raw.line, bytes, import_lines::line(&raw, &reading))
+                });
+                let read: Vec<_> = read.collect();
+                tokio::runtime::Handle::current().block_on(async {
+                    let mut prepared = Vec::with_capacity(read.len());
+                    for (line, bytes, read) in read {
+                        prepared.push(preparer.prepare(line, bytes, read).await);
+                    }
+                    prepared
+                })
+            });
+            prepared.await.map_err(|error| AppError::Internal(error.into()))
+        }
+    };
+    let first_line = asked.first_line;
+    batches(body, first_line).map(prepare).buffered(READ_AT_ONCE).boxed()
+}
+
+/// A request on its way; dropped when its caller leaves: what was handed to the store is written then, and nothing more.
+struct Progress<S> {
+    run: Run<S>,
+    ctx: OpContext,
+    app: AppState,
+    asked: Asked,
+    counts: ImportCounts,
+    durable: Option<u64>,
+    told: u64,
+    _turn: Turn,
+}
+
+impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Progress<S> {
+    /// What is told next, and whether it is the last.
+    async fn next(&mut self) -> (Bytes, bool) {
+        let mut out = Vec::new();
+        loop {
+            let done = match self.run.next().await {
+                Ok(done) if done.is_empty() => {
+                    let ended = self.ended().await;
+                    write_line(&ended, &mut out);
+                    return (out.into(), true);
+                }
+                Ok(done) => done,
+                Err(error) => {
+                    tracing::warn!(import.id = %self.asked.id, error = %error, "an import stopped");
+                    write_line(&stopped(error, self.durable, self.counts), &mut out);
+                    return (out.into(), true);
+                }
+            };
+            for (line, result) in done {
+                count(&mut self.counts, &result);
+                self.durable = Some(line);
+                self.told += 1;
+                if let Err(error) = result {
+                    write_line(&rejected(line, error), &mut out);
+                }
+            }
+            if self.told >= TOLD_EVERY_LINES {
+                self.told = 0;
+                if let Some(durable) = self.durable {
+                    write_line(&ImportLine::Durable { durable, counts: self.counts }, &mut out);
+                }
+            }
+            if !out.is_empty() {
+                return (out.into(), false);
+            }
+        }
+    }
+
+    async fn ended(&mut self) -> ImportLine {
+        let (durable, counts) = (self.durable, self.counts);
+        let lines = format!("from line {} to {}", self.asked.first_line, durable.unwrap_or(self.asked.first_line));
+        let checked = if self.asked.is_rehearsal { "only checked, nothing written: " } else { "" };
+        let note = format!("import {} {lines}: {checked}{}", self.asked.id, sentence(&counts));
+        match tell(&self.ctx, &self.app, note).await {
+            Ok(()) => ImportLine::Ended { done: true, durable, counts },
+            Err(error) => stopped(error, durable, counts),
+        }
+    }
+}
+
+/// The most problems of one line that are reported.
+const PROBLEMS_MAX: usize = 50;
+
+/// Counts a line.
+pub fn count(counts: &mut ImportCounts, result: &Result<Done, AppError>) {
+    counts.read += 1;
+    match result {
+        Ok(Done::Created) => counts.created += 1,
+        Ok(Done::Updated) => counts.updated += 1,
+        Ok(Done::Skipped) => counts.skipped += 1,
+        Err(_) => counts.rejected += 1,
+    }
+}
+
+/// Counts in words, for the audit log.
+#[must_use]
+pub fn sentence(counts: &ImportCounts) -> String {
+    let ImportCounts { read, created, updated, skipped, rejected } = counts;
+    format!("{read} lines read, {created} created, {updated} updated, {skipped} skipped, {rejected} rejected")
+}
+
+/// A line that was rejected.
+#[must_use]
+pub fn rejected(line: u64, error: AppError) -> ImportLine {
+    let (field, code) = place_of(&error);
+    let status = error.code().entry().status;
+    let Problem { detail, errors, .. } = Problem::from(error);
+    let errors = errors.into_iter().take(PROBLEMS_MAX);
+    let mut errors: Vec<ImportErrorBody> = errors
+        .map(|problem| ImportErrorBody {
+            field: problem.field,
+            code: problem.code.to_owned(),
+            message: problem.message,
+        })
+        .collect();
+    if errors.is_empty() {
+        let (field, code) = (field.to_owned(), code.to_owned());
+        errors.push(ImportErrorBody { field, code, message: detail.clone() });
+    }
+    ImportLine::Rejected { line, status, detail, errors }
+}
+
+/// Why an import or export stopped.
+#[must_use]
+pub fn stopped_by(error: AppError) -> StoppedBody {
+    let Problem { code, detail, .. } = Problem::from(error);
+    StoppedBody { status: code.entry().status, detail }
+}
+
+/// The last line of an import that stopped.
+#[must_use]
+pub fn stopped(error: AppError, durable: Option<u64>, counts: ImportCounts) -> ImportLine {
+    ImportLine::Stopped { stopped: stopped_by(error), durable, counts }
+}
+
+/// The field that a refusal is about that names none itself, and the kind of fault.
+fn place_of(error: &AppError) -> (&'static str, &'static str) {
+    match error {
+        AppError::IdentifierInUse { .. } => ("identifier", "in_use"),
+        AppError::Ambiguous => ("identifier", "ambiguous"),
+        AppError::NotFound(_) | AppError::NotThere(_) => ("identifier", "not_found"),
+        AppError::VersionMismatch { .. } => ("meta.version_id", "version_mismatch"),
+        AppError::NotEligible { .. } => ("status", "not_eligible"),
+        AppError::Expression(_) => ("eligibility", "invalid_expression"),
+        AppError::Overtaken | AppError::Conflict(..) => ("", "conflict"),
+        AppError::Malformed(_) => ("", "malformed"),
+        AppError::Invalid(_)
+        | AppError::InvalidValue(..)
+        | AppError::InvalidCursor(_)
+        | AppError::DryRun
+        | AppError::MissingScope { .. }
+        | AppError::FieldNotGranted { .. }
+        | AppError::UnknownClient(_)
+        | AppError::UnknownPlugin(_)
+        | AppError::Plugin(_)
+        | AppError::NoEngine
+        | AppError::VocabularyUnavailable(_)
+        | AppError::PluginSetAside { .. }
+        | AppError::Busy
+        | AppError::Unavailable(_)
+        | AppError::Internal(_) => ("", "refused"),
+    }
+}

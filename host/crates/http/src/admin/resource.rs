@@ -1,6 +1,10 @@
 //! The handlers of keyed lists that the administrator manages, written once: list, show, add, change, and act on an entry by its key.
 //!
+//! The context of an administrator's request is here too, which every other handler of the admin API takes.
+//!
 //! A resource is a list of paths, each with these handlers; what is its own are the operations, and the readers of its bodies.
+
+use std::convert::Infallible;
 
 use axum::Json;
 use axum::extract::rejection::PathRejection;
@@ -12,13 +16,14 @@ use axum::routing::{MethodFilter, MethodRouter, get, on, post};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::access::Administrator;
 use crate::api::dto::reader::Problems;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::query::NoParameters;
+use crate::api::middleware::answer::RequestInfo;
 use crate::state::AppState;
 use daftar_api_types::admin::ListBody;
+use daftar_domain::audit::{Actor, AuditAction};
 use daftar_domain::client::ClientId;
 use daftar_domain::code::CodeUri;
 use daftar_domain::context::OpContext;
@@ -170,4 +175,20 @@ where
               State(app): State<AppState>,
               KeyPath(key): KeyPath<K>| async move { Ok::<_, ApiError>(act(ctx, app, key).await?) },
     )
+}
+
+/// The context of an administrator's request.
+#[derive(Debug)]
+pub struct Administrator(pub OpContext);
+
+impl FromRequestParts<AppState> for Administrator {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
+        let info = parts.extensions.get::<RequestInfo>();
+        let trail = info.map(|info| info.trail.clone()).unwrap_or_default();
+        trail.set_caller(Actor::Administrator, AuditAction::Administer);
+        let request_id = info.map_or_else(|| app.ids.next_id().into(), |info| info.id.clone());
+        Ok(Self(OpContext::unbound(Actor::Administrator, request_id, app.clock.now(), trail)))
+    }
 }

@@ -7,24 +7,25 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
-use super::access::{METRICS_PATH, require_token};
 use super::resource::Routes;
-use super::routes::{
-    audit, backup, checkup, client, consent, deployment, eligibility, export, import, plugin, program, signing_key,
-};
+use super::{client, consent, deployment, export, import, operation, plugin, program};
 use crate::api::endpoint::HEALTH_PATHS;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::accept::{LINES, check_offered};
 use crate::api::extract::path::NamePath;
 use crate::api::extract::query::NoParameters;
-use crate::api::middleware::answer::{answer, answer_administrator};
-use crate::api::routes::health;
+use crate::api::middleware::answer::{RequestInfo, answer, answer_administrator};
+use crate::api::routes::description;
 use crate::api::routes::workbench::{serve_file, serve_page};
 use crate::state::AppState;
+use daftar_domain::audit::{Actor, AuditAction};
 use daftar_domain::error_code::ErrorCode;
 
 /// Where the admin API begins.
 pub const BASE_PATH: &str = "/admin/v1";
+
+/// Where the metrics page is, on the admin listener and on its own.
+pub const METRICS_PATH: &str = "/metrics";
 
 /// The text format of Prometheus, version 0.0.4.
 static METRICS_TYPE: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -36,25 +37,22 @@ pub const WORKBENCH_PATH: &str = "/admin/workbench";
 #[must_use]
 pub fn routes() -> Routes {
     let mut routes = vec![
-        ("/audit", get(audit::query)),
-        ("/backup", post(backup::make)),
         ("/export", get(export::export)),
         ("/import", post(import::import).delete(import::end)),
         ("/consents", get(consent::list).post(consent::create)),
         ("/consents/{consent_id}", get(consent::show)),
         ("/consents/{consent_id}/withdraw", post(consent::withdraw)),
-        ("/eligibility/evaluate", post(eligibility::evaluate)),
-        ("/eligibility/preview", post(eligibility::preview)),
-        ("/eligibility/validate", post(eligibility::validate)),
+        ("/eligibility/evaluate", post(program::evaluate)),
+        ("/eligibility/preview", post(program::preview)),
+        ("/eligibility/validate", post(program::validate)),
         ("/program-rules", get(program::broken_rules)),
         ("/programs", get(program::list).post(program::create)),
         ("/programs/{identifier}", get(program::show).patch(program::update)),
     ];
-    routes.extend(checkup::routes());
     routes.extend(client::routes());
     routes.extend(deployment::routes());
     routes.extend(plugin::routes());
-    routes.extend(signing_key::routes());
+    routes.extend(operation::routes());
     routes
 }
 
@@ -62,12 +60,45 @@ pub fn routes() -> Routes {
 /// asked, which is what every scraper falls back on.
 fn offered(method: &Method, path: &str) -> &'static [&'static str] {
     match (method.as_str(), path) {
-        ("POST", "/backup") => &[backup::CONTENT_TYPE],
+        ("POST", "/backup") => &[operation::BACKUP_CONTENT_TYPE],
         ("GET", "/export" | "/verification") | ("POST", "/import") => &[LINES],
         ("POST", "/eligibility/preview") => &["application/json", LINES],
         ("DELETE", "/identifier-systems/{uri}" | "/import" | "/plugins/{name}") => &[],
         (_, _) => &["application/json"],
     }
+}
+
+/// Stops every request that does not carry the admin token, whatever it asks for.
+pub async fn require_token(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let mut values = request.headers().get_all(header::AUTHORIZATION).iter();
+    let presented = match (values.next(), values.next()) {
+        (Some(only), None) => only.to_str().ok().and_then(|value| value.split_once(' ')),
+        (_, _) => None,
+    };
+    let is_right = presented.is_some_and(|(scheme, token)| {
+        scheme.eq_ignore_ascii_case("bearer") && app.admin_token.matches(token.trim().as_bytes())
+    });
+    if is_right {
+        // What an administrator is shown and changes is what another process left a moment ago.
+        // The metrics page tells of a database that is away.
+        if request.uri().path() != METRICS_PATH
+            && let Err(error) = app.be_current_for_sure().await
+        {
+            return ApiError::from(error).into_response();
+        }
+        return next.run(request).await;
+    }
+    if let Some(info) = request.extensions().get::<RequestInfo>() {
+        info.trail.set_caller(Actor::Unknown, AuditAction::Authenticate);
+    }
+    let code = if request.headers().contains_key(header::AUTHORIZATION) {
+        ErrorCode::TokenInvalid
+    } else {
+        ErrorCode::TokenMissing
+    };
+    let detail = "the admin token is missing or wrong: send the content of `admin.token` of the data folder as `Authorization: Bearer <token>`";
+    let problem = Problem::new(code, detail).with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"daftar admin\"");
+    ApiError::from(problem).into_response()
 }
 
 /// Stops a request for something that is there, and that its client does not take in the form in which it is.
@@ -92,8 +123,8 @@ pub fn router(state: AppState) -> Router {
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .layer(from_fn_with_state(state.clone(), require_token))
-        .route(live_path, get(health::live))
-        .route(ready_path, get(health::ready))
+        .route(live_path, get(description::live))
+        .route(ready_path, get(description::ready))
         .route(WORKBENCH_PATH, get(workbench_page))
         .route(&format!("{WORKBENCH_PATH}/{{file}}"), get(workbench_file))
         .layer(from_fn_with_state(state.clone(), answer_administrator))

@@ -119,25 +119,15 @@ impl AccessArgument for HealthCall {
 }
 
 // axum names a handler's arguments as a tuple that begins with a marker of its own.
-impl<M, A: AccessArgument> DeclaresAccess for (M, A) {
-    const ACCESS: Access = A::ACCESS;
+macro_rules! declares_access {
+    ($(($($argument:ident),*))+) => {$(
+        impl<M, A: AccessArgument, $($argument),*> DeclaresAccess for (M, A, $($argument),*) {
+            const ACCESS: Access = A::ACCESS;
+        }
+    )+};
 }
 
-impl<M, A: AccessArgument, T1> DeclaresAccess for (M, A, T1) {
-    const ACCESS: Access = A::ACCESS;
-}
-
-impl<M, A: AccessArgument, T1, T2> DeclaresAccess for (M, A, T1, T2) {
-    const ACCESS: Access = A::ACCESS;
-}
-
-impl<M, A: AccessArgument, T1, T2, T3> DeclaresAccess for (M, A, T1, T2, T3) {
-    const ACCESS: Access = A::ACCESS;
-}
-
-impl<M, A: AccessArgument, T1, T2, T3, T4> DeclaresAccess for (M, A, T1, T2, T3, T4) {
-    const ACCESS: Access = A::ACCESS;
-}
+declares_access! { () (T1) (T1, T2) (T1, T2, T3) (T1, T2, T3, T4) }
 
 #[cfg(test)]
 mod tests {
@@ -148,7 +138,7 @@ mod tests {
     use axum::http::Method;
 
     use super::*;
-    use crate::api::endpoint::{Endpoint, endpoint};
+    use crate::api::endpoint::{Endpoint, below, endpoint};
     use crate::api::openapi::{Operation, individual};
     use crate::state::AppState;
 
@@ -208,7 +198,7 @@ mod tests {
         assert_eq!(undeclared.access(), None);
     }
 
-    type Endpoints<H> = fn(Method, &'static [&'static str], H, fn() -> Operation) -> Endpoint;
+    type Endpoints<H> = fn(Method, Vec<String>, H, fn() -> Operation) -> Endpoint;
 
     /// Compiles as long as an endpoint is made of nothing less than a handler with access and an operation of the document.
     fn signature<H, T>() -> Endpoints<H>
@@ -221,7 +211,7 @@ mod tests {
 
     #[test]
     fn an_endpoint_has_the_access_of_its_handler() {
-        let made = signature()(Method::GET, &["/Individual"], of_the_scope, individual::search);
+        let made = signature()(Method::GET, below("/Individual"), of_the_scope, individual::search);
         assert_eq!(made.access, Access::Scopes(scope::IndividualRead::ACCEPTED));
     }
 }

@@ -1,4 +1,5 @@
-//! `POST /$batch`: several requests in one, each answered by the very handler that answers it alone.
+//! `POST /$batch`: several requests in one, each answered by the very handler that answers it alone; here its handler, the response that grows
+//! entry by entry, and batches whose entries are done each by itself.
 //!
 //! **Invariant:** nothing of a batch is done before its envelope was read whole, its entries were counted in the client's bucket,
 //! and, in a transaction, every placeholder was found.
@@ -6,26 +7,33 @@
 //! **Invariant:** the entries of a transaction are written together or not at all; those of a batch each by itself, so that the
 //! failure of one, a panic even, never touches another.
 
-mod answer;
-mod deadline;
 pub mod envelope;
-mod independent;
 mod inner;
-mod placeholders;
 mod transaction;
-pub mod url;
 
+use std::borrow::Cow;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::Response;
+use daftar_api_types::public::batch::{BatchAnswerEntry, EntryResponse};
+use serde_json::Value;
 
+use self::envelope::{Entry, Envelope, Kind};
+use self::inner::{Answered, Caller, Deadline, InnerRequest};
 pub use self::inner::{Caller as BatchCaller, InnerRouter};
-
-use self::deadline::Deadline;
-use self::envelope::{Envelope, Kind};
-use self::inner::Caller;
-use super::error::ApiError;
+use super::error::{ApiError, Problem};
 use super::middleware::answer::RequestInfo;
+use crate::api::access::AnyClient;
+use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
+use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::once::{DoneBefore, answer_of, digest, key_of};
 use crate::state::AppState;
-use daftar_service::once::Once;
+use daftar_domain::error::AppError;
+use daftar_domain::error_code::ErrorCode;
+use daftar_service::once::{NamedRequest, Once};
+use daftar_service::transaction::{NotWritten, Transaction, Undone};
 
 /// The most bytes of bodies in one answer, beside the last one: a batch that asks for more is told which entries to ask for again.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
@@ -46,6 +54,179 @@ pub async fn run(
     let deadline = Deadline::of(app, info);
     match envelope.kind {
         Kind::Transaction => transaction::run(app, &caller, envelope.entries, once, &deadline).await,
-        Kind::Batch => independent::run(app, &caller, envelope.entries, once, &deadline).await,
+        Kind::Batch => run_independent(app, &caller, envelope.entries, once, &deadline).await,
     }
+}
+
+/// An answer that grows entry by entry.
+struct AnswerWriter {
+    bytes: Vec<u8>,
+    entries: usize,
+}
+
+impl AnswerWriter {
+    fn new(kind: Kind) -> Self {
+        Self { bytes: format!("{{\"type\":\"{}\",\"entry\":[", kind.response_name()).into_bytes(), entries: 0 }
+    }
+
+    /// Whether the bodies so far take as much room as an answer may have.
+    fn is_full(&self) -> bool {
+        self.bytes.len() >= ANSWER_BYTES_MAX
+    }
+
+    /// Adds the answer to an entry; without its body where there is no room for one.
+    ///
+    /// # Errors
+    /// When it cannot be written, which is a defect.
+    fn add(&mut self, app: &AppState, entry: &Entry, answered: &Answered) -> Result<(), AppError> {
+        let asked = format!("{}{}", app.public_url, entry.uri.path());
+        let part = BatchAnswerEntry {
+            full_url: Cow::Borrowed(answered.location.as_deref().unwrap_or(&asked)),
+            response: EntryResponse {
+                status: answered.status.as_u16(),
+                location: answered.location.as_deref().map(Cow::Borrowed),
+                etag: answered.etag.as_deref().map(Cow::Borrowed),
+                retry_after: answered.problem.as_ref().and_then(Problem::retry_after_s),
+            },
+            // The bytes of the body follow below, as they are.
+            resource: None,
+            problem: None,
+        };
+        let mut part = serde_json::to_vec(&part).map_err(|error| AppError::Internal(error.into()))?;
+        let is_shown = !answered.body.is_empty() && (!self.is_full() || answered.problem.is_some());
+        if is_shown && part.pop().is_some() {
+            let name: &[u8] = if answered.problem.is_some() { b",\"problem\":" } else { b",\"resource\":" };
+            part.extend_from_slice(name);
+            part.extend_from_slice(&answered.body);
+            part.push(b'}');
+        }
+        if self.entries > 0 {
+            self.bytes.push(b',');
+        }
+        self.bytes.extend_from_slice(&part);
+        self.entries += 1;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Response {
+        self.bytes.extend_from_slice(b"]}");
+        let mut response = Response::new(Body::from(self.bytes));
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    }
+}
+
+/// Does several requests, all or nothing or each by itself.
+pub async fn submit(
+    client: AnyClient,
+    State(app): State<AppState>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    JsonObject(members): JsonObject<RECORD_BYTES_MAX>,
+) -> Result<Response, ApiError> {
+    Parameters::parse(&query)?.expect_only(&[])?;
+    let key = key_of(&headers)?;
+    let digest = key.as_ref().map(|_| digest(&[b"$batch", Value::Object(members.clone()).to_string().as_bytes()]));
+    let envelope = envelope::read(members)?;
+    client.charge_rest(&app, envelope.entries.len()).await?;
+    let parts = envelope.parts_remembered();
+    let once = match key.zip(digest) {
+        Some((key, digest)) => {
+            let named = NamedRequest { key, digest, parts };
+            Some(app.requests.begin(&client.context, &*app.registry.store, named).await?)
+        }
+        None => None,
+    };
+    let caller = BatchCaller::new(client.context, &headers, app.public_url.clone());
+    run(&app, (&client.info, caller), envelope, once).await
+}
+
+async fn run_independent(
+    app: &AppState,
+    caller: &Caller,
+    entries: Vec<Entry>,
+    mut once: Option<Once>,
+    deadline: &Deadline,
+) -> Result<Response, ApiError> {
+    let router = InnerRouter::on(app);
+    let mut answer = AnswerWriter::new(Kind::Batch);
+    // Counted for the client as long as others are gathered beside it; then the response is.
+    let mut gathered = Vec::new();
+    for (mut entry, part) in entries.into_iter().zip(1_u16..) {
+        let body = entry.resource.take();
+        let answered = if answer.is_full() && entry.method == Method::GET {
+            no_room(caller)
+        } else {
+            let request = entry.request(body, None);
+            match once.as_mut().filter(|_| entry.method != Method::GET) {
+                None => router.send(caller, request, None, deadline).await?,
+                Some(once) => written_once(app, caller, request, (once, part), deadline).await?,
+            }
+        };
+        answer.add(app, &entry, &answered)?;
+        gathered.extend(answered.memory);
+    }
+    Ok(answer.finish())
+}
+
+/// Does an entry of a batch that has a name, unless it was done when the batch was sent before.
+async fn written_once(
+    app: &AppState,
+    caller: &Caller,
+    request: InnerRequest,
+    (once, part): (&mut Once, u16),
+    deadline: &Deadline,
+) -> Result<Answered, ApiError> {
+    let ctx = &caller.context;
+    let mut overtaken_by_others = None;
+    for _ in 0..ATTEMPTS_MAX {
+        if let Some(earlier) = once.earlier(part) {
+            let done = earlier.answers.first().copied().map(DoneBefore);
+            let done = done.ok_or_else(|| AppError::internal("an entry is remembered without its answer"))?;
+            let request = InnerRequest { done_before: Some(done), ..request };
+            return InnerRouter::on(app).send(caller, request, None, deadline).await;
+        }
+        let transaction = Transaction::begin(&app.registry);
+        let router = InnerRouter::on(&app.with_registry(transaction.registry()));
+        let answered = router.send(caller, request.clone(), Some(transaction.lines()), deadline).await?;
+        if !answered.is_success() {
+            if once.is_done_meanwhile(ctx, &*app.registry.store, part).await? {
+                continue;
+            }
+            transaction.tell().await?;
+            return Ok(answered);
+        }
+        let answer = answer_of(&transaction, 0, answered.status.as_u16());
+        match transaction.commit_once(ctx, once.answered(ctx, part, vec![answer])).await {
+            Ok(()) => {
+                once.note();
+                transaction.tell().await?;
+                return Ok(answered);
+            }
+            Err(NotWritten::Overtaken) => {
+                once.is_done_meanwhile(ctx, &*app.registry.store, part).await?;
+                overtaken_by_others = Some(transaction);
+            }
+            Err(NotWritten::Failed(error)) => {
+                let failed = failed(caller, error);
+                transaction.abandon_entry(ctx, Undone::Failed, failed.status.as_u16()).await?;
+                return Ok(failed);
+            }
+        }
+    }
+    let failed = failed(caller, AppError::Overtaken);
+    if let Some(transaction) = overtaken_by_others {
+        transaction.abandon_entry(ctx, Undone::Overtaken, failed.status.as_u16()).await?;
+    }
+    Ok(failed)
+}
+
+fn failed(caller: &Caller, error: AppError) -> Answered {
+    Answered::refused(Problem::from(error), caller)
+}
+
+fn no_room(caller: &Caller) -> Answered {
+    let detail =
+        "the answers before this one fill the room that the answer to one batch has: ask for it in another batch";
+    Answered::refused(Problem::new(ErrorCode::ResponseTooLarge, detail), caller)
 }

@@ -11,8 +11,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::openapi::served::Kept;
-use super::routes::search::languages;
+use crate::api::openapi::document::Kept;
+use crate::api::routes::record_search::languages;
 use crate::state::AppState;
 use daftar_domain::code::CodeUri;
 use daftar_domain::error::AppError;

@@ -73,45 +73,58 @@ pub fn scopes_on_offer(endpoints: &[Endpoint]) -> Vec<Scope> {
     all.filter(opens).collect()
 }
 
-/// An endpoint below [`BASE_PATH`] whose handler declares its access, described by `operation` in the OpenAPI document.
-pub fn endpoint<H, T>(method: Method, paths: &[&str], handler: H, operation: fn() -> Operation) -> Endpoint
-where
-    H: Handler<T, AppState>,
-    T: DeclaresAccess + 'static,
-{
-    let mut all: Vec<String> = paths.iter().map(|path| format!("{BASE_PATH}{path}")).collect();
+/// The resources whose paths have another spelling.
+const SPELLINGS: [(&str, &str); 7] = [
+    ("/Individual", "/individuals"),
+    ("/Group", "/groups"),
+    ("/Program", "/programs"),
+    ("/ProgramMembership", "/program_memberships"),
+    ("/Consent", "/consents"),
+    ("/Vocabulary", "/vocabularies"),
+    ("/ConceptGroup", "/concept_groups"),
+];
+
+/// A path below [`BASE_PATH`] in all its spellings.
+#[must_use]
+pub fn below(path: &str) -> Vec<String> {
+    let other = SPELLINGS.iter().find_map(|(resource, other)| {
+        let rest = path.strip_prefix(resource).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
+        Some(format!("{BASE_PATH}{other}{rest}"))
+    });
+    let mut all: Vec<String> = [format!("{BASE_PATH}{path}")].into_iter().chain(other).collect();
     // `$` may be sent as it is or encoded.
     let encoded: Vec<String> =
         all.iter().filter(|path| path.contains('$')).map(|path| path.replace('$', "%24")).collect();
     all.extend(encoded);
-    raw_endpoint(method, all, handler, operation())
+    all
 }
 
-/// A public endpoint that is found below [`BASE_PATH`] and at the root.
-pub(super) fn found_everywhere<H, T>(method: Method, path: &str, handler: H, operation: fn() -> Operation) -> Endpoint
-where
-    H: Handler<T, AppState>,
-    T: DeclaresAccess + 'static,
-{
-    raw_endpoint(method, vec![format!("{BASE_PATH}{path}"), path.to_owned()], handler, operation())
+/// The resource whose path, in either spelling, is part of a route: `Individual` of `/api/v2/individuals/{identifier}`.
+pub(super) fn resource_in(route: &str) -> Option<&'static str> {
+    let is_within = |path: &str| route.split_once(path).is_some_and(|(_, rest)| rest.starts_with('/'));
+    let (path, _) = SPELLINGS.iter().find(|(path, other)| is_within(path) || is_within(other))?;
+    path.strip_prefix('/')
 }
 
-/// An endpoint at the root.
-pub(super) fn server_endpoint<H, T>(method: Method, path: &str, handler: H, operation: fn() -> Operation) -> Endpoint
-where
-    H: Handler<T, AppState>,
-    T: DeclaresAccess + 'static,
-{
-    raw_endpoint(method, vec![path.to_owned()], handler, operation())
+/// A path that is found below [`BASE_PATH`] and at the root.
+pub(super) fn everywhere(path: &str) -> Vec<String> {
+    vec![format!("{BASE_PATH}{path}"), path.to_owned()]
 }
 
-fn raw_endpoint<H, T>(method: Method, paths: Vec<String>, handler: H, operation: Operation) -> Endpoint
+/// A path at the root.
+pub(super) fn at_root(path: &str) -> Vec<String> {
+    vec![path.to_owned()]
+}
+
+/// An endpoint whose handler declares its access, described by `operation` in the OpenAPI document.
+pub fn endpoint<H, T>(method: Method, paths: Vec<String>, handler: H, operation: fn() -> Operation) -> Endpoint
 where
     H: Handler<T, AppState>,
     T: DeclaresAccess + 'static,
 {
     let filter = MethodFilter::try_from(method.clone()).unwrap_or(MethodFilter::GET);
-    Endpoint { method, paths, access: T::ACCESS, operation, handler: axum::routing::on(filter, handler) }
+    let (operation, handler) = (operation(), axum::routing::on(filter, handler));
+    Endpoint { method, paths, access: T::ACCESS, operation, handler }
 }
 
 /// All endpoints, by method and path, and a router of those that a batch may call. Built once, where the server is composed.

@@ -4,6 +4,5 @@ pub mod accept;
 pub mod auth;
 pub mod body;
 pub mod filters;
-pub mod if_match;
 pub mod path;
 pub mod query;

@@ -1,25 +1,35 @@
-//! Answers that come as lines of JSON, while what they tell of goes on.
+//! Responses that come as lines of JSON while the work that they report continues. The lines wait for their reader in a spool: in memory first,
+//! then in a temporary file of the server.
 //!
 //! **Invariant:** work does not wait for the reader of its lines for as long as there is space for them: what it holds it gives back when it
 //! ends, and not when its lines were read.
+//!
+//! **Invariant:** lines are read in the order in which they are written, each once.
+//!
+//! **Invariant:** the memory of all spools has a bound, and so have their files, of which one client has a quarter at most. Where there is
+//! no space the writer waits, and ends when the reader takes nothing for `READER_TIMEOUT`.
+//!
+//! **Invariant:** a file has no name and is readable by the server alone; it ends with its response, or with the server.
 
-mod spool;
-
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
 use std::future::Future;
-use std::sync::Arc;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream;
 use serde::Serialize;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::Receiver;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tracing::Instrument as _;
 
-pub use self::spool::Spools;
-
-use self::spool::Spool;
 use crate::api::extract::accept::LINES;
 use daftar_domain::audit::Actor;
 
@@ -127,6 +137,343 @@ impl Drop for CloseOnDrop {
     }
 }
 
+/// The most memory of one spool, in bytes: a reader that keeps up meets no file.
+const MEMORY_OF_SPOOL_MAX: u64 = 1 << 20;
+/// The most memory of all spools.
+const MEMORY_MAX: u64 = 64 << 20;
+/// The most bytes of all files. A line of a subject has about 100 bytes: the quarter of one client holds ten million.
+const FILES_MAX: u64 = 4 << 30;
+/// How long a writer waits for space while the reader takes nothing.
+const READER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How many bytes are read of a file at once.
+const READ_BYTES: u64 = 256 << 10;
+
+/// The spools of a server.
+#[derive(Debug)]
+pub struct Spools {
+    folder: PathBuf,
+    bounds: Bounds,
+    used: Mutex<Used>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    memory_of_spool: u64,
+    memory: u64,
+    files: u64,
+    reader_timeout: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    memory: u64,
+    /// By client; those that have no file are not in it.
+    files: HashMap<Actor, u64>,
+}
+
+/// What a spool has of a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Space {
+    Memory,
+    File,
+}
+
+impl Spools {
+    /// Spools with their files in a folder.
+    #[must_use]
+    pub fn new(folder: PathBuf) -> Arc<Self> {
+        let bounds = Bounds {
+            memory_of_spool: MEMORY_OF_SPOOL_MAX,
+            memory: MEMORY_MAX,
+            files: FILES_MAX,
+            reader_timeout: READER_TIMEOUT,
+        };
+        Arc::new(Self { folder, bounds, used: Mutex::default() })
+    }
+
+    /// How many bytes wait in memory and in files.
+    #[must_use]
+    pub fn usage(&self) -> (u64, u64) {
+        let used = self.lock();
+        (used.memory, used.files.values().sum())
+    }
+
+    /// Takes space, if there is as much.
+    fn take(&self, space: Space, actor: &Actor, bytes: u64) -> bool {
+        let mut used = self.lock();
+        match space {
+            Space::Memory => {
+                let is_there = used.memory.saturating_add(bytes) <= self.bounds.memory;
+                if is_there {
+                    used.memory = used.memory.saturating_add(bytes);
+                }
+                is_there
+            }
+            Space::File => {
+                let of_all: u64 = used.files.values().sum();
+                let of_client = used.files.get(actor).copied().unwrap_or_default();
+                let is_there = of_all.saturating_add(bytes) <= self.bounds.files
+                    && of_client.saturating_add(bytes) <= self.bounds.files / 4;
+                if is_there {
+                    used.files.insert(actor.clone(), of_client.saturating_add(bytes));
+                }
+                is_there
+            }
+        }
+    }
+
+    fn give_back(&self, space: Space, actor: &Actor, bytes: u64) {
+        let mut used = self.lock();
+        match space {
+            Space::Memory => used.memory = used.memory.saturating_sub(bytes),
+            Space::File => {
+                let left = used.files.get(actor).copied().unwrap_or_default().saturating_sub(bytes);
+                if left == 0 {
+                    used.files.remove(actor);
+                } else if bytes > 0 {
+                    used.files.insert(actor.clone(), left);
+                }
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Used> {
+        // Each change leaves it valid.
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The reader took nothing for too long, and there is no space for more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the client read nothing for {} s, and no more lines may wait for it", .0.as_secs())]
+struct Stalled(Duration);
+
+/// The lines of one response.
+#[derive(Debug)]
+struct Spool {
+    spools: Arc<Spools>,
+    actor: Actor,
+    state: Mutex<State>,
+    /// Something was written, or nothing more will be.
+    written: Notify,
+    /// Something was read.
+    read: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What was written before all that the file holds.
+    memory: VecDeque<Vec<u8>>,
+    memory_bytes: u64,
+    /// How much of it was taken of the bound of all spools.
+    memory_taken: u64,
+    file: Option<Arc<File>>,
+    /// How many bytes the file holds, and how many of them were read.
+    file_written: u64,
+    file_read: u64,
+    is_closed: bool,
+    failure: Option<Stalled>,
+}
+
+/// Where the next lines go.
+enum Target {
+    Memory,
+    File(Option<Arc<File>>, u64),
+    Nowhere,
+}
+
+/// What is read next.
+enum Next {
+    Lines(Vec<u8>),
+    OfFile(Arc<File>, u64, u64),
+    Failure(Stalled),
+    End,
+    Wait,
+}
+
+fn length(lines: &[u8]) -> u64 {
+    u64::try_from(lines.len()).unwrap_or(u64::MAX)
+}
+
+impl Spool {
+    /// An empty one, for a client.
+    pub fn new(spools: &Arc<Spools>, actor: &Actor) -> Self {
+        Self {
+            spools: Arc::clone(spools),
+            actor: actor.clone(),
+            state: Mutex::default(),
+            written: Notify::new(),
+            read: Notify::new(),
+        }
+    }
+
+    /// Writes lines, once there is space. There is one writer.
+    ///
+    /// # Errors
+    /// There is none, and the reader took nothing for too long.
+    pub async fn write(&self, lines: Vec<u8>) -> Result<(), Stalled> {
+        let mut lines = lines;
+        let mut files_are_usable = true;
+        loop {
+            let target = self.reserve(length(&lines), files_are_usable);
+            match target {
+                Target::Memory => {
+                    let mut state = self.lock();
+                    state.memory_bytes = state.memory_bytes.saturating_add(length(&lines));
+                    state.memory.push_back(lines);
+                    break;
+                }
+                Target::File(file, at) => {
+                    let (bytes, folder) = (length(&lines), self.spools.folder.clone());
+                    let written = spawn_blocking(move || {
+                        let written = write_at(file, &folder, &lines, at);
+                        (lines, written)
+                    });
+                    match written.await {
+                        Ok((_, Ok(file))) => {
+                            let mut state = self.lock();
+                            state.file = Some(file);
+                            state.file_written = state.file_written.saturating_add(bytes);
+                            break;
+                        }
+                        Ok((unwritten, Err(error))) => {
+                            self.spools.give_back(Space::File, &self.actor, bytes);
+                            tracing::warn!(error = %error, "lines of a response cannot be spooled to disk");
+                            (lines, files_are_usable) = (unwritten, false);
+                        }
+                        // The runtime stops, and the response with it.
+                        Err(_) => return Ok(()),
+                    }
+                }
+                Target::Nowhere => {
+                    let timeout = self.spools.bounds.reader_timeout;
+                    tokio::time::timeout(timeout, self.read.notified()).await.map_err(|_| Stalled(timeout))?;
+                }
+            }
+        }
+        self.written.notify_one();
+        Ok(())
+    }
+
+    /// Finds space for so many bytes, and reserves it.
+    fn reserve(&self, bytes: u64, files_are_usable: bool) -> Target {
+        let mut state = self.lock();
+        let is_file_read = state.file_read >= state.file_written;
+        if is_file_read {
+            state.end_file(&self.spools, &self.actor);
+            let is_small = state.memory_bytes.saturating_add(bytes) <= self.spools.bounds.memory_of_spool;
+            if is_small && self.spools.take(Space::Memory, &self.actor, bytes) {
+                state.memory_taken = state.memory_taken.saturating_add(bytes);
+                return Target::Memory;
+            }
+        }
+        if files_are_usable && self.spools.take(Space::File, &self.actor, bytes) {
+            return Target::File(state.file.clone(), state.file_written);
+        }
+        // A reader that has read everything waits for these lines: they go through memory one by one.
+        if is_file_read && state.memory.is_empty() { Target::Memory } else { Target::Nowhere }
+    }
+
+    /// Reads what comes next; nothing at the end. There is one reader.
+    pub async fn read(&self) -> Option<io::Result<Vec<u8>>> {
+        loop {
+            match self.next() {
+                Next::Lines(lines) => {
+                    self.read.notify_one();
+                    return Some(Ok(lines));
+                }
+                Next::OfFile(file, at, bytes) => {
+                    let read = spawn_blocking(move || read_at(&file, at, bytes)).await;
+                    let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
+                    if read.is_ok() {
+                        let mut state = self.lock();
+                        state.file_read = state.file_read.saturating_add(bytes);
+                    }
+                    self.read.notify_one();
+                    return Some(read);
+                }
+                Next::Failure(stalled) => return Some(Err(io::Error::other(stalled))),
+                Next::End => return None,
+                Next::Wait => self.written.notified().await,
+            }
+        }
+    }
+
+    fn next(&self) -> Next {
+        let mut state = self.lock();
+        if let Some(lines) = state.memory.pop_front() {
+            state.memory_bytes = state.memory_bytes.saturating_sub(length(&lines));
+            let taken = length(&lines).min(state.memory_taken);
+            state.memory_taken = state.memory_taken.saturating_sub(taken);
+            self.spools.give_back(Space::Memory, &self.actor, taken);
+            return Next::Lines(lines);
+        }
+        let unread = state.file_written.saturating_sub(state.file_read);
+        match &state.file {
+            Some(file) if unread > 0 => Next::OfFile(Arc::clone(file), state.file_read, unread.min(READ_BYTES)),
+            Some(_) | None => match state.failure.take() {
+                Some(stalled) => Next::Failure(stalled),
+                None if state.is_closed => Next::End,
+                None => Next::Wait,
+            },
+        }
+    }
+
+    /// Nothing more is written.
+    pub fn close(&self) {
+        self.lock().is_closed = true;
+        self.written.notify_one();
+    }
+
+    /// Nothing more is written, and the response is to end without its last line.
+    pub fn fail(&self, stalled: Stalled) {
+        self.lock().failure = Some(stalled);
+        self.close();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Each change leaves it valid.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Ends a file of which everything was read.
+    fn end_file(&mut self, spools: &Spools, actor: &Actor) {
+        let Some(file) = self.file.take() else { return };
+        spools.give_back(Space::File, actor, self.file_written);
+        (self.file_written, self.file_read) = (0, 0);
+        // To free a large file takes a while.
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(move || drop(file))),
+            Err(_) => drop(file),
+        }
+    }
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        let mut state = self.lock();
+        self.spools.give_back(Space::Memory, &self.actor, state.memory_taken);
+        state.end_file(&self.spools, &self.actor);
+    }
+}
+
+fn write_at(file: Option<Arc<File>>, folder: &std::path::Path, lines: &[u8], at: u64) -> io::Result<Arc<File>> {
+    let file = match file {
+        Some(file) => file,
+        None => Arc::new(tempfile::tempfile_in(folder)?),
+    };
+    file.write_all_at(lines, at)?;
+    Ok(file)
+}
+
+fn read_at(file: &File, at: u64, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut lines = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
+    file.read_exact_at(&mut lines, at)?;
+    Ok(lines)
+}
+
 #[cfg(test)]
 mod tests {
     use axum::body::to_bytes;
@@ -219,5 +566,115 @@ mod tests {
         drop(watched);
         let lines = to_bytes(response.into_body(), 1_000_000).await.unwrap();
         assert!(lines.starts_with(b"0\n2\n") && lines.ends_with(b"99998\nof 100000\n"));
+    }
+}
+
+#[cfg(test)]
+mod spool_tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use daftar_domain::client::ClientId;
+
+    fn client(name: &str) -> Actor {
+        Actor::Client(ClientId::parse(name).unwrap())
+    }
+
+    fn spools(memory_of_spool: u64, memory: u64, files: u64) -> Arc<Spools> {
+        let bounds = Bounds { memory_of_spool, memory, files, reader_timeout: Duration::from_millis(50) };
+        Arc::new(Spools { folder: std::env::temp_dir(), bounds, used: Mutex::default() })
+    }
+
+    fn line(number: usize) -> Vec<u8> {
+        format!("line {number:04}\n").into_bytes()
+    }
+
+    async fn read_all(spool: &Spool) -> String {
+        let mut all = Vec::new();
+        while let Some(lines) = spool.read().await {
+            all.extend(lines.unwrap());
+        }
+        String::from_utf8(all).unwrap()
+    }
+
+    fn lines(numbers: std::ops::Range<usize>) -> String {
+        numbers.map(|number| String::from_utf8(line(number)).unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn lines_that_wait_go_to_a_file_and_come_in_their_order() {
+        let spools = spools(25, 1_000, 100_000);
+        let spool = Spool::new(&spools, &client("client_one"));
+        for number in 0..500 {
+            spool.write(line(number)).await.unwrap();
+        }
+        assert_eq!(spools.usage(), (20, 4_980), "two are in memory, the others in the file");
+        spool.close();
+        assert_eq!(read_all(&spool).await, lines(0..500));
+        drop(spool);
+        assert_eq!(spools.usage(), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_catches_up_is_served_from_memory_again() {
+        let spools = spools(25, 1_000, 100_000);
+        let spool = Spool::new(&spools, &client("client_one"));
+        for number in 0..10 {
+            spool.write(line(number)).await.unwrap();
+        }
+        let mut read = String::new();
+        while read.len() < 100 {
+            read.push_str(&String::from_utf8(spool.read().await.unwrap().unwrap()).unwrap());
+        }
+        for number in 10..12 {
+            spool.write(line(number)).await.unwrap();
+        }
+        assert_eq!(spools.usage(), (20, 0), "the file is gone");
+        spool.close();
+        assert_eq!(read + &read_all(&spool).await, lines(0..12));
+    }
+
+    #[tokio::test]
+    async fn one_client_has_a_quarter_of_the_files_and_then_waits_for_its_reader() {
+        let spools = spools(0, 0, 400);
+        let (greedy, modest) = (client("client_greedy"), client("client_modest"));
+        let (one, other) = (Spool::new(&spools, &greedy), Spool::new(&spools, &greedy));
+        for number in 0..5 {
+            one.write(line(number)).await.unwrap();
+            other.write(line(number)).await.unwrap();
+        }
+        let stalled = one.write(line(5)).await.unwrap_err();
+        assert_eq!(stalled, Stalled(Duration::from_millis(50)));
+        let of_another = Spool::new(&spools, &modest);
+        of_another.write(line(0)).await.unwrap();
+        // A reader that reads makes space, and the writer goes on.
+        let write = async {
+            for number in 5..100 {
+                other.write(line(number)).await.unwrap();
+            }
+            other.close();
+        };
+        let (read, ()) = tokio::join!(read_all(&other), write);
+        assert_eq!(read, lines(0..100));
+        one.fail(stalled);
+        assert!(one.read().await.unwrap().is_ok(), "what was written is read");
+        let failed = one.read().await.unwrap().unwrap_err();
+        assert_eq!(failed.to_string(), "the client read nothing for 0 s, and no more lines may wait for it");
+        assert!(one.read().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn without_a_disk_the_writer_goes_at_the_pace_of_the_reader() {
+        let mut broken = Arc::into_inner(spools(0, 0, 100_000)).unwrap();
+        broken.folder = PathBuf::from("/nowhere/at/all");
+        let broken = Arc::new(broken);
+        let spool = Spool::new(&broken, &client("client_one"));
+        spool.write(line(0)).await.unwrap();
+        assert!(spool.write(line(1)).await.is_err());
+        assert!(spool.read().now_or_never().is_some());
+        spool.write(line(1)).await.unwrap();
+        spool.close();
+        assert_eq!(read_all(&spool).await, lines(1..2));
+        assert_eq!(broken.usage(), (0, 0));
     }
 }

@@ -1,14 +1,14 @@
 //! `Idempotency-Key`: a create that is sent twice is done once (draft-ietf-httpapi-idempotency-key-header).
 //!
 //! A request with the header is run as a transaction of one entry, and how it was answered is part of the same write. Sent again
-//! within a day, it is answered from what it wrote; a batch does the same for itself.
-
-pub mod replay;
+//! within a day, it is answered with what it wrote, as far as the client may see that now; a batch does the same for itself.
+//!
+//! **Invariant:** only who may still make a request is answered again.
 
 use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use percent_encoding::percent_decode_str;
@@ -23,12 +23,18 @@ use super::extract::accept::check_accept;
 use super::extract::auth::WithinRequest;
 use super::extract::body::{RECORD_BYTES_MAX, parse_object, read_bounded};
 use super::middleware::answer::RequestInfo;
+use crate::api::routes::record_search::languages;
+use crate::api::routes::{program, record};
 use crate::state::AppState;
+use daftar_domain::audit::{AuditAction, AuditOutcome};
+use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::idempotency::{IdempotencyKey, KeyError, RememberedAnswer};
 use daftar_domain::scope::Action;
 use daftar_service::once::NamedRequest;
+use daftar_service::once::{ShownAgain, shown_again};
 use daftar_service::transaction::{NotWritten, Transaction, Undone};
+use daftar_service::{audit, records};
 
 /// Names a request.
 pub static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -73,7 +79,7 @@ async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) 
     for _ in 0..ATTEMPTS_MAX {
         ctx.trail.begin_again();
         if let Some(earlier) = once.earlier(0) {
-            let mut response = replay::response(app, &ctx, &parts.headers, earlier.answers.first()).await?;
+            let mut response = response(app, &ctx, &parts.headers, earlier.answers.first()).await?;
             response.headers_mut().insert(&REPLAYED, HeaderValue::from_static("true"));
             return Ok(response);
         }
@@ -161,4 +167,59 @@ pub fn digest(parts: &[&[u8]]) -> [u8; 32] {
         hasher.update(part);
     }
     hasher.finalize().into()
+}
+
+/// Goes with a request within another one that was done before: how it was answered.
+#[derive(Debug, Clone, Copy)]
+pub struct DoneBefore(pub RememberedAnswer);
+
+/// Answers what was done before instead of doing it once more.
+pub async fn answered_before(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let Some(DoneBefore(answer)) = request.extensions().get().copied() else { return next.run(request).await };
+    let (parts, body) = request.into_parts();
+    let endpoint = parts.extensions.get::<MatchedPath>().and_then(|path| app.routes.find(&parts.method, path.as_str()));
+    match WithinRequest::allowed_by(endpoint.map(Endpoint::scopes).unwrap_or_default(), &parts, &app) {
+        Some(ctx) => {
+            let again = response(&app, &ctx, &parts.headers, Some(&answer)).await;
+            again.unwrap_or_else(IntoResponse::into_response)
+        }
+        // The handler refuses it before it looks at anything else.
+        None => next.run(Request::from_parts(parts, body)).await,
+    }
+}
+
+/// Answers again.
+///
+/// # Errors
+/// [`AppError::NotFound`] for a change of what is not there any more for the client. When the store fails, or what is remembered
+/// makes no sense.
+pub async fn response(
+    app: &AppState,
+    ctx: &OpContext,
+    headers: &HeaderMap,
+    answer: Option<&RememberedAnswer>,
+) -> Result<Response, ApiError> {
+    let answer = answer.ok_or_else(|| AppError::internal("a request is remembered without its answer"))?;
+    let status = StatusCode::from_u16(answer.status).map_err(|error| AppError::Internal(error.into()))?;
+    let Some(record) = answer.record else { return Ok(status.into_response()) };
+    let shown = shown_again(ctx, &app.registry, languages(app, headers), record).await?;
+    let (kind, identifiers) = (record.0, identifiers_of(&shown));
+    let mut entry = audit::entry(ctx, AuditAction::Read, AuditOutcome::Allowed, records::references(kind, identifiers));
+    entry.note = Some("the answer to a request that was done before".to_owned());
+    app.registry.audit.record(ctx, entry).await?;
+    Ok(match &shown {
+        ShownAgain::Individual(view) => record::individual_answer(app, status, view).await?,
+        ShownAgain::Group(view) => record::group_answer(app, status, view).await?,
+        ShownAgain::ProgramMembership(view) => program::membership_answer(app, status, view, None),
+        ShownAgain::Nothing => status.into_response(),
+    })
+}
+
+fn identifiers_of(shown: &ShownAgain) -> &[daftar_domain::identifier::Identifier] {
+    match shown {
+        ShownAgain::Individual(view) => &view.individual.details.identifiers,
+        ShownAgain::Group(view) => &view.group.details.identifiers,
+        ShownAgain::ProgramMembership(view) => &view.membership.details.identifiers,
+        ShownAgain::Nothing => &[],
+    }
 }

@@ -5,28 +5,22 @@
 //! **Invariant:** who may call an operation is not written here: it is what the handler's first argument says.
 //!
 //! The shapes of records come from the schema of records (`openapi/record.rs`), as their readers and writers do. Other bodies are types of
-//! `daftar-api-types`, and their shapes are derived from these (`openapi/derived.rs`). The few requests that no type can describe whole,
+//! `daftar-api-types`, and their shapes are derived from these (`openapi/shape.rs`). The few requests that no type can describe whole,
 //! because they hold records or filters of a search, are completed in `openapi/<noun>.rs`. The end-to-end tests hold every answer to them.
 
 pub mod batch;
-pub mod consent;
-pub mod derived;
 pub mod document;
 pub mod eligibility;
-pub mod example;
 pub mod group;
 pub mod individual;
 pub mod operation;
 pub mod page;
 pub mod parameter;
 pub mod program;
-pub mod program_membership;
 pub mod record;
-pub mod searching;
-pub mod served;
+pub mod refusal;
 pub mod server;
 pub mod shape;
-pub mod shared;
 pub mod vocabulary;
 
 pub use operation::Operation;

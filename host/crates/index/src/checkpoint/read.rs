@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::de::DeserializeOwned;
 
-use super::section::Section;
+use super::layout::Section;
 use super::{END, END_BYTES, FORMAT, Frame, FrameTable, HEADER_BYTES, Head, MAGIC, layout};
 use crate::stored::{self, Unsound};
 use daftar_domain::change::Sequence;
@@ -97,7 +97,7 @@ impl<'f> Loading<'f> {
         }
         let mut from = table.as_slice();
         let FrameTable { sections, frames } = stored::take(&mut from)?;
-        if !sections.into_iter().eq(Section::ALL.into_iter().map(Section::number)) || !from.is_empty() {
+        if !sections.into_iter().eq(Section::ALL.iter().map(|section| section.number())) || !from.is_empty() {
             return Err(Unsound("a part of it is missing"));
         }
         // Frame after frame, without a gap from the head to the table.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::section::Section;
+use super::layout::Section;
 use super::{END, FORMAT, Frame, FrameTable, HEADER_BYTES, Head, MAGIC};
 use crate::image::Image;
 use crate::stored::{self, bytes_of};

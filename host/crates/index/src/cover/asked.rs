@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::civil::Date;
 
-use super::days::Stretch;
-use super::names::ANY_PURPOSE;
+use super::names::{ANY_PURPOSE, Stretch};
 use super::{Class, CoverIndex, own_resource};
 use crate::bitmaps::{Posting, RowSet};
 use crate::limits::RowLimits;

@@ -1,12 +1,21 @@
-//! Numbers for what consents repeat: organizations, purposes and lists of fields.
+//! Numbers for what consents repeat: organizations, purposes and lists of fields; and periods of days, cut into few stretches that are the
+//! same for all periods.
 //!
 //! **Invariant:** a number never changes its meaning and is never given twice; 0 stands for no purpose in particular.
+//!
+//! **Invariant:** the stretches of a period do not overlap and hold exactly its days; so a day lies in a period if and only if one of
+//! the stretches around the day is one of the period's.
 
 use std::sync::Arc;
 
-use super::kept::Texts;
+use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
+
+use super::Texts;
 use crate::codes::sorted_once;
+use crate::stored::Unsound;
 use crate::tree::SharedTree;
+use daftar_domain::calendar::{date_from_days, days_since_epoch};
 use daftar_domain::field::{FieldName, FieldSet};
 use daftar_domain::scope::Resource;
 
@@ -117,6 +126,70 @@ impl Names {
     }
 }
 
+/// The stretches are halved this often from the whole calendar to single days. Its 2^19 days hold every date that a consent can name,
+/// 1800 to 2999, and some before and after, which stand for all days further out.
+const HALVINGS: u32 = 19;
+/// What is added to a day since 1970-01-01 to count from the first day of the calendar.
+const OFFSET_DAYS: i32 = 70_000;
+
+/// 2^n days that begin at a multiple of 2^n, numbered as the nodes of a heap: 1 is the whole calendar, and the halves of `k` are
+/// `2k` and `2k + 1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Stretch(u32);
+
+/// A day that a consent names. A checkpoint counts it from 1970-01-01.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "i32", into = "i32")]
+pub(super) struct Day(pub(super) Date);
+
+impl TryFrom<i32> for Day {
+    type Error = Unsound;
+
+    fn try_from(days: i32) -> Result<Self, Unsound> {
+        date_from_days(days).map(Self).ok_or(Unsound("a day lies outside the calendar"))
+    }
+}
+
+impl From<Day> for i32 {
+    fn from(Day(date): Day) -> Self {
+        days_since_epoch(date)
+    }
+}
+
+impl Stretch {
+    /// The stretch of one day.
+    fn of_day(day: Date) -> u32 {
+        let place = days_since_epoch(day).saturating_add(OFFSET_DAYS).clamp(0, (1 << HALVINGS) - 1);
+        (1 << HALVINGS) | place.unsigned_abs()
+    }
+
+    /// The stretches of a period, both days included; without a last day, up to the end of the calendar.
+    pub(super) fn of_period(first: Date, last: Option<Date>) -> Vec<Self> {
+        let mut stretches = Vec::new();
+        let mut from = Self::of_day(first);
+        let mut until = last.map_or(2 << HALVINGS, |last| Self::of_day(last) + 1);
+        while from < until {
+            if from % 2 == 1 {
+                stretches.push(Self(from));
+                from += 1;
+            }
+            if until % 2 == 1 {
+                until -= 1;
+                stretches.push(Self(until));
+            }
+            from /= 2;
+            until /= 2;
+        }
+        stretches
+    }
+
+    /// Every stretch that a day lies in, the shortest first.
+    pub(super) fn around(day: Date) -> impl Iterator<Item = Self> {
+        let day = Self::of_day(day);
+        (0..=HALVINGS).map(move |halvings| Self(day >> halvings))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,5 +220,63 @@ mod tests {
         assert_eq!(names.fields(some, Resource::Individual), only(Resource::Individual, &["name", "birth_date"]));
         assert_eq!(names.fields(some, Resource::Group), only(Resource::Group, &["name"]));
         assert_eq!(names.fields(some, Resource::ProgramMembership), only(Resource::ProgramMembership, &["status"]));
+    }
+}
+
+#[cfg(test)]
+mod days_tests {
+    use jiff::ToSpan;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::stored::{bytes_of, take};
+    use daftar_domain::calendar::{YEAR_MAX, YEAR_MIN};
+
+    fn day(days: i32) -> Date {
+        Date::constant(2000, 1, 1).saturating_add(days.days())
+    }
+
+    fn meets(first: Date, last: Option<Date>, asked: Date) -> usize {
+        let period = Stretch::of_period(first, last);
+        Stretch::around(asked).filter(|stretch| period.contains(stretch)).count()
+    }
+
+    proptest! {
+        #[test]
+        fn a_day_is_met_once_within_a_period_and_never_outside(
+            first in -70_000_i32..360_000, length in 0_i32..2_000, is_open in any::<bool>(), asked in -3_000_i32..3_000,
+        ) {
+            let last = day(first + length);
+            let asked = day(first + asked);
+            let is_inside = day(first) <= asked && (is_open || asked <= last);
+            prop_assert_eq!(meets(day(first), (!is_open).then_some(last), asked), usize::from(is_inside));
+        }
+    }
+
+    #[test]
+    fn a_day_is_read_as_it_was_written() {
+        for date in [Date::constant(YEAR_MIN, 1, 1), Date::constant(1970, 1, 1), Date::MAX] {
+            assert_eq!(take(&mut bytes_of(&Day(date)).as_slice()), Ok(Day(date)));
+        }
+        assert!(take::<Day>(&mut bytes_of(&i32::MAX).as_slice()).is_err());
+    }
+
+    #[test]
+    fn the_first_and_the_last_day_count() {
+        let (first, last) = (day(10), day(20));
+        for (asked, expected) in [(9, 0), (10, 1), (20, 1), (21, 0)] {
+            assert_eq!(meets(first, Some(last), day(asked)), expected, "{asked}");
+        }
+        let (earliest, latest) = (Date::constant(YEAR_MIN, 1, 1), Date::constant(YEAR_MAX, 12, 31));
+        assert_eq!((meets(earliest, None, Date::MIN), meets(earliest, None, Date::MAX)), (0, 1));
+        assert_eq!((meets(latest, Some(latest), latest), meets(latest, Some(latest), Date::MAX)), (1, 0));
+        assert_eq!(meets(latest, None, latest.yesterday().unwrap()), 0);
+    }
+
+    #[test]
+    fn a_period_has_few_stretches() {
+        assert!(Stretch::of_period(day(1), Some(day(365))).len() <= 17);
+        assert!(Stretch::of_period(day(1), None).len() <= 19);
+        assert_eq!(Stretch::around(day(1)).count(), 20);
     }
 }

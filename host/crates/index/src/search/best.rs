@@ -5,8 +5,8 @@
 
 use roaring::RoaringBitmap;
 
-use super::marks::SEGMENT_CHUNKS;
 use super::order::{After, Candidate, Order};
+use super::scans::SEGMENT_CHUNKS;
 use crate::bitmaps;
 use crate::chunk::CHUNK_ROWS;
 use daftar_domain::search::order::Position;

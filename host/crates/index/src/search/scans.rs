@@ -5,8 +5,7 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 
 use super::filter::Scan;
-use super::marks::{Flags, mark, mark_cells};
-use crate::bitmaps;
+use crate::bitmaps::{self, SEGMENT_ROWS};
 use crate::chunk::{CHUNK_ROWS, Cell, Chunk, split};
 use crate::column::Column;
 use crate::field_columns::{CellKind, FieldColumns};
@@ -34,24 +33,17 @@ impl<'a> DayScan<'a> {
         conditions: &[DateCondition],
     ) -> Option<Self> {
         let (column, CellKind::Day) = FieldColumns::<R>::find(field)? else { return None };
-        // The least number stands for a missing day, which no condition matches.
         let mut scan =
             Self { chunks: columns.chunks(), column, least: i32::MIN + 1, most: i32::MAX, excluded: Vec::new() };
         for condition in conditions {
             let day = days_since_epoch(condition.date);
-            let (least, most) = match condition.operator {
-                DateOperator::Equal => (day, day),
-                DateOperator::NotEqual => {
-                    scan.excluded.push(day);
-                    continue;
-                }
-                DateOperator::After => (day.saturating_add(1), i32::MAX),
-                DateOperator::OnOrAfter => (day, i32::MAX),
-                DateOperator::Before => (i32::MIN + 1, day.saturating_sub(1)),
-                DateOperator::OnOrBefore => (i32::MIN + 1, day),
-            };
-            scan.least = scan.least.max(least);
-            scan.most = scan.most.min(most);
+            // The least number stands for a missing day, which no condition matches.
+            let all = (i32::MIN + 1, i32::MAX);
+            let around = (day.saturating_sub(1), day.saturating_add(1));
+            match bounds(condition.operator, (day, day), around, all) {
+                Some((least, most)) => (scan.least, scan.most) = (scan.least.max(least), scan.most.min(most)),
+                None => scan.excluded.push(day),
+            }
         }
         Some(scan)
     }
@@ -80,6 +72,24 @@ impl Scan for DayScan<'_> {
     }
 }
 
+/// Within which bounds a value lies that meets a condition on a stretch, by what lies before and after it and by all values; none, where it
+/// is left out of the stretch.
+fn bounds<T>(
+    operator: DateOperator,
+    (first, last): (T, T),
+    (before, after): (T, T),
+    (least, most): (T, T),
+) -> Option<(T, T)> {
+    match operator {
+        DateOperator::Equal => Some((first, last)),
+        DateOperator::NotEqual => None,
+        DateOperator::After => Some((after, most)),
+        DateOperator::OnOrAfter => Some((first, most)),
+        DateOperator::Before => Some((least, before)),
+        DateOperator::OnOrBefore => Some((least, last)),
+    }
+}
+
 /// When records were last written: within the bounds and not left out.
 pub(super) struct InstantScan<'a> {
     column: &'a Column<i64>,
@@ -91,22 +101,16 @@ pub(super) struct InstantScan<'a> {
 impl<'a> InstantScan<'a> {
     /// All conditions in one.
     pub(super) fn new(column: &'a Column<i64>, conditions: &'a [InstantCondition]) -> Self {
-        // The least number stands for a missing instant, which no condition matches.
         let mut scan = Self { column, least: i64::MIN + 1, most: i64::MAX, excluded: Vec::new() };
         for condition in conditions {
-            let (least, most) = match condition.operator {
-                DateOperator::Equal => (condition.first_ms, condition.last_ms),
-                DateOperator::NotEqual => {
-                    scan.excluded.push(condition);
-                    continue;
-                }
-                DateOperator::After => (condition.last_ms.saturating_add(1), i64::MAX),
-                DateOperator::OnOrAfter => (condition.first_ms, i64::MAX),
-                DateOperator::Before => (i64::MIN + 1, condition.first_ms.saturating_sub(1)),
-                DateOperator::OnOrBefore => (i64::MIN + 1, condition.last_ms),
-            };
-            scan.least = scan.least.max(least);
-            scan.most = scan.most.min(most);
+            let (first, last) = (condition.first_ms, condition.last_ms);
+            // The least number stands for a missing instant, which no condition matches.
+            let all = (i64::MIN + 1, i64::MAX);
+            let around = (first.saturating_sub(1), last.saturating_add(1));
+            match bounds(condition.operator, (first, last), around, all) {
+                Some((least, most)) => (scan.least, scan.most) = (scan.least.max(least), scan.most.min(most)),
+                None => scan.excluded.push(condition),
+            }
         }
         scan
     }
@@ -234,5 +238,69 @@ impl Scan for PlaceScan<'_> {
             }
         }
         marked
+    }
+}
+
+/// The chunks of one segment of a bitmap.
+pub(crate) const SEGMENT_CHUNKS: usize = SEGMENT_ROWS as usize / CHUNK_ROWS;
+
+/// One byte for each row of a chunk: 1 where the row meets a condition, else 0.
+pub(crate) type Flags = [u8; CHUNK_ROWS];
+
+/// The rows of a segment that meet a condition: `fill` raises their flags, chunk by chunk; all are down before.
+pub(crate) fn mark(segment: u16, mut fill: impl FnMut(usize, &mut Flags)) -> RoaringBitmap {
+    let mut bits = vec![0_u8; SEGMENT_ROWS as usize / 8];
+    let mut flags = [0; CHUNK_ROWS];
+    let first = usize::from(segment) * SEGMENT_CHUNKS;
+    for (chunk, bits) in (first..).zip(bits.chunks_mut(CHUNK_ROWS / 8)) {
+        flags.fill(0);
+        fill(chunk, &mut flags);
+        let (eights, _) = flags.as_chunks();
+        for (byte, eight) in bits.iter_mut().zip(eights) {
+            *byte = packed(*eight);
+        }
+    }
+    RoaringBitmap::from_lsb0_bytes(0, &bits)
+}
+
+/// The rows of a segment whose cell holds: `cells` gives those of a chunk, or nothing where none can hold.
+pub(crate) fn mark_cells<'c, T: Cell + 'c>(
+    segment: u16,
+    cells: impl Fn(usize) -> &'c [T],
+    holds: impl Fn(T) -> bool,
+) -> RoaringBitmap {
+    mark(segment, |chunk, flags| {
+        for (flag, cell) in flags.iter_mut().zip(cells(chunk)) {
+            *flag = u8::from(holds(*cell));
+        }
+    })
+}
+
+/// Eight flags as the bits of a byte, the first as the lowest. Each bit of the factor brings one flag, and only that, to its
+/// place among the highest eight bits of the product.
+fn packed(flags: [u8; 8]) -> u8 {
+    let [.., highest] = u64::from_le_bytes(flags).wrapping_mul(0x0102_0408_1020_4080).to_le_bytes();
+    highest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_choice_of_flags_becomes_its_byte() {
+        for byte in 0..=u8::MAX {
+            let flags = std::array::from_fn(|bit| byte >> bit & 1);
+            assert_eq!(packed(flags), byte);
+        }
+    }
+
+    #[test]
+    fn a_cell_marks_the_row_that_it_stands_for() {
+        let cells: Vec<i32> = (0..CHUNK_ROWS as i32).collect();
+        let of_chunk = |chunk: usize| if chunk == SEGMENT_CHUNKS + 2 { cells.as_slice() } else { &[] };
+        let marked = mark_cells(1, of_chunk, |cell| cell % 1_000 == 7);
+        let first = 2 * CHUNK_ROWS as u32;
+        assert_eq!(marked.iter().collect::<Vec<_>>(), [7, 1_007, 2_007, 3_007, 4_007].map(|low| first + low));
     }
 }

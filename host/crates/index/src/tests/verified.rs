@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::testing::{any_group, any_individual};
+use daftar_domain::individual::Individual;
 use daftar_domain::record::RecordKind;
 
 fn problems(columns: &Columns, kind: RecordKind, records: &[ChangedRecord]) -> Vec<(u64, &'static str)> {

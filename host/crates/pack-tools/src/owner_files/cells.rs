@@ -1,6 +1,9 @@
 //! Tables whose cells are separated by tabs and may be quoted: WHO, SIL and our own; and those that spreadsheets save as CSV.
 
-use crate::owner_files::input::{Input, without_mark};
+use std::io::Cursor;
+use std::path::Path;
+
+use crate::owner_files::input::Input;
 use crate::owner_files::problem::{ImportError, excerpt};
 use crate::owner_files::tally::Tally;
 
@@ -13,174 +16,169 @@ pub enum Quotes {
     Plain,
 }
 
-/// A row of CSV: its line, and its cells where they are UTF-8.
-type CsvRow = (u64, Option<Vec<String>>);
+/// The number of a line, and its cells, or why they cannot be read.
+type Line = (u64, Result<Vec<String>, &'static str>);
 
-/// The names of a table's columns, from its header line.
-#[derive(Debug)]
-pub struct Header {
-    names: Vec<String>,
+/// A table, read up to its header.
+pub struct Table<'i> {
+    path: &'i Path,
+    columns: Vec<String>,
+    next: Box<dyn FnMut() -> Result<Option<Line>, ImportError> + 'i>,
+    is_csv: bool,
 }
 
 /// One row.
 pub struct Row<'a> {
     /// Its line, from 1.
     pub line: u64,
+    columns: &'a [String],
     cells: &'a [String],
 }
 
-impl Row<'_> {
-    /// A cell; empty where the table has no such column or the row ends before it.
-    pub fn cell(&self, column: Option<usize>) -> &str {
-        column.and_then(|index| self.cells.get(index)).map_or("", String::as_str)
+impl<'a> Row<'a> {
+    /// The trimmed cell of a column; empty where the table has no such column or the row ends before it. Several names of one
+    /// column are joined with `|`.
+    pub fn cell(&self, names: &str) -> &'a str {
+        self.raw(names).trim()
+    }
+
+    /// The cell of a column as it is in the table.
+    pub fn raw(&self, names: &str) -> &'a str {
+        position(self.columns, names).map_or("", |column| self.at(column))
+    }
+
+    /// As [`raw`](Self::raw), by the position of the column.
+    pub fn at(&self, column: usize) -> &'a str {
+        self.cells.get(column).map_or("", String::as_str)
     }
 }
 
-impl Header {
-    /// Where the column of one of these names is. Capitals do not count.
-    pub fn find(&self, names: &[&str]) -> Option<usize> {
-        names.iter().find_map(|name| self.names.iter().position(|other| other.eq_ignore_ascii_case(name)))
-    }
+/// Where the column of one of these names is. Capitals do not count.
+fn position(columns: &[String], names: &str) -> Option<usize> {
+    names.split('|').find_map(|name| columns.iter().position(|other| other.eq_ignore_ascii_case(name)))
+}
 
-    /// Where a column that must be there is.
+impl<'i> Table<'i> {
+    /// Opens a table with one row a line and tabs between its cells.
     ///
     /// # Errors
-    /// It is not there; says which names it could have and which there are.
-    pub fn require(&self, input: &Input<'_>, names: &[&str]) -> Result<usize, ImportError> {
-        self.find(names).ok_or_else(|| {
-            let wanted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-            let found: Vec<String> =
-                self.names.iter().take(40).filter(|name| !name.is_empty()).map(|name| excerpt(name)).collect();
-            let reason = format!("the column {} is missing; there are: {}", wanted.join(" or "), found.join(", "));
-            input.unusable(Some(1), reason)
-        })
+    /// There is no header, or the file cannot be read on.
+    pub fn open(input: &'i Input<'_>, quotes: Quotes) -> Result<Self, ImportError> {
+        let mut lines = input.lines()?;
+        let next = move || -> Result<Option<Line>, ImportError> {
+            while let Some(line) = lines.next()? {
+                let is_header = line.number == 1;
+                let cells = match (line.text, quotes) {
+                    (Some(text), _) if text.trim().is_empty() && !is_header => continue,
+                    (Some(text), Quotes::Plain) => Ok(text.split('\t').map(str::to_owned).collect()),
+                    (Some(text), Quotes::Enclose) if is_header => {
+                        split(text).ok_or("a quoted cell of the header does not end")
+                    }
+                    (Some(text), Quotes::Enclose) => split(text).ok_or("a quoted cell does not end on its line"),
+                    (None, _) => Err("the line is not UTF-8"),
+                };
+                return Ok(Some((line.number, cells)));
+            }
+            Ok(None)
+        };
+        Self::with_header(input, false, next)
     }
 
-    /// The names.
-    pub fn names(&self) -> &[String] {
-        &self.names
+    /// Opens a table that a spreadsheet saved as CSV (RFC 4180): cells may be quoted and hold line breaks. Between them stands a
+    /// comma or, where the header has none, a semicolon, as spreadsheets write in countries where the comma is the decimal point.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and where it is not UTF-8.
+    pub fn open_csv(input: &'i Input<'_>, bytes: Vec<u8>) -> Result<Self, ImportError> {
+        let header = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let delimiter = if header.contains(&b',') || !header.contains(&b';') { b',' } else { b';' };
+        let mut reader = csv::ReaderBuilder::new();
+        reader.flexible(true).has_headers(false).delimiter(delimiter);
+        let mut records = reader.from_reader(Cursor::new(bytes)).into_byte_records();
+        let next = move || -> Result<Option<Line>, ImportError> {
+            let record = records.next().transpose().map_err(|error| {
+                let line = error.position().map(csv::Position::line);
+                input.unusable(line, format_args!("it is no table of this kind: {error}"))
+            })?;
+            Ok(record.map(|record| {
+                let line = record.position().map_or(1, csv::Position::line);
+                let cells = record.iter().map(|cell| str::from_utf8(cell).map(str::to_owned));
+                let cells = cells.collect::<Result<_, _>>();
+                (line, cells.map_err(|_| "the line is not UTF-8: save the table as `CSV UTF-8`"))
+            }))
+        };
+        Self::with_header(input, true, next)
     }
-}
 
-/// Reads a table: hands the header to `open`, and each row with what `open` made of it to `each`. Rows that cannot be read are
-/// refused.
-///
-/// # Errors
-/// There is no header, the file cannot be read on, or `open` or `each` end it.
-pub fn read<T>(
-    input: &Input<'_>,
-    quotes: Quotes,
-    tally: &mut Tally,
-    open: impl FnOnce(&Header) -> Result<T, ImportError>,
-    mut each: impl FnMut(&mut T, &Row<'_>, &mut Tally) -> Result<(), ImportError>,
-) -> Result<T, ImportError> {
-    read_all(input, quotes, tally, open, |state, row, tally| match row {
-        Some(row) => each(state, row, tally),
-        None => Ok(()),
-    })
-}
-
-/// As [`read`], for tables whose rows depend on the rows before them: `each` hears of a row that could not be read too, as
-/// `None`, after it was refused.
-///
-/// # Errors
-/// As [`read`].
-pub fn read_all<T>(
-    input: &Input<'_>,
-    quotes: Quotes,
-    tally: &mut Tally,
-    open: impl FnOnce(&Header) -> Result<T, ImportError>,
-    mut each: impl FnMut(&mut T, Option<&Row<'_>>, &mut Tally) -> Result<(), ImportError>,
-) -> Result<T, ImportError> {
-    let split = |line: &str| match quotes {
-        Quotes::Enclose => split(line),
-        Quotes::Plain => Some(line.split('\t').map(str::to_owned).collect()),
-    };
-    let mut lines = input.lines()?;
-    let header = match lines.next()? {
-        Some(line) => match line.text.map(&split) {
-            Some(Some(names)) => Header { names: names.iter().map(|name| name.trim().to_owned()).collect() },
-            Some(None) => return Err(input.unusable(Some(1), "a quoted cell of the header does not end")),
-            None => return Err(input.unusable(Some(1), "the line is not UTF-8")),
-        },
-        None => return Err(input.unusable(Some(1), "the header line is missing")),
-    };
-    let mut state = open(&header)?;
-    while let Some(line) = lines.next()? {
-        if line.text.is_some_and(|text| text.trim().is_empty()) {
-            continue;
+    fn with_header(
+        input: &'i Input<'_>,
+        is_csv: bool,
+        mut next: impl FnMut() -> Result<Option<Line>, ImportError> + 'i,
+    ) -> Result<Self, ImportError> {
+        match next()? {
+            Some((_, Ok(names))) => {
+                let columns = names.iter().map(|name| name.trim().to_owned()).collect();
+                Ok(Self { path: input.path(), columns, next: Box::new(next), is_csv })
+            }
+            Some((line, Err(fault))) => Err(input.unusable(Some(line), fault)),
+            None => Err(input.unusable(Some(1), "the header line is missing")),
         }
-        tally.rows += 1;
-        match line.text.map(&split) {
-            Some(Some(cells)) if cells.len() > header.names.len() => {
-                let reason = format!("the row has {} cells, the header {}", cells.len(), header.names.len());
-                tally.refuse(Some(line.number), cells.first().map(String::as_str), reason);
-                each(&mut state, None, tally)?;
-            }
-            Some(Some(cells)) => each(&mut state, Some(&Row { line: line.number, cells: &cells }), tally)?,
-            Some(None) => {
-                tally.refuse(Some(line.number), None, "a quoted cell does not end on its line");
-                each(&mut state, None, tally)?;
-            }
-            None => {
-                tally.refuse(Some(line.number), None, "the line is not UTF-8");
-                each(&mut state, None, tally)?;
-            }
-        }
-        tally.check_on()?;
     }
-    Ok(state)
-}
 
-/// Reads a table that a spreadsheet saved as CSV (RFC 4180): cells may be quoted and hold line breaks. Between them stands a comma or,
-/// where the header has none, a semicolon, as spreadsheets write in countries where the comma is the decimal point.
-///
-/// # Errors
-/// As [`read`], and where it is not UTF-8.
-pub fn read_csv<T>(
-    input: &Input<'_>,
-    tally: &mut Tally,
-    open: impl FnOnce(&Header) -> Result<T, ImportError>,
-    mut each: impl FnMut(&mut T, &Row<'_>, &mut Tally) -> Result<(), ImportError>,
-) -> Result<T, ImportError> {
-    let bytes = without_mark(input.read_whole()?);
-    let header = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let delimiter = if header.contains(&b',') || !header.contains(&b';') { b',' } else { b';' };
-    let mut reader =
-        csv::ReaderBuilder::new().flexible(true).has_headers(false).delimiter(delimiter).from_reader(&*bytes);
-    let mut records = reader.byte_records();
-    let unusable = |error: &csv::Error| {
-        input.unusable(error.position().map(csv::Position::line), format_args!("it is no table of this kind: {error}"))
-    };
-    let mut next = || -> Result<Option<CsvRow>, ImportError> {
-        let Some(record) = records.next().transpose().map_err(|error| unusable(&error))? else { return Ok(None) };
-        let line = record.position().map_or(1, csv::Position::line);
-        let cells = record.iter().map(|cell| std::str::from_utf8(cell).map(str::to_owned).ok()).collect();
-        Ok(Some((line, cells)))
-    };
-    let header = match next()? {
-        Some((_, Some(names))) => Header { names: names.iter().map(|name| name.trim().to_owned()).collect() },
-        Some((line, None)) => {
-            return Err(input.unusable(Some(line), "the line is not UTF-8: save the table as `CSV UTF-8`"));
-        }
-        None => return Err(input.unusable(Some(1), "the header line is missing")),
-    };
-    let mut state = open(&header)?;
-    while let Some((line, cells)) = next()? {
-        tally.rows += 1;
-        match cells {
-            // What a spreadsheet leaves of rows that were emptied.
-            Some(cells) if cells.iter().all(|cell| cell.trim().is_empty()) => tally.leave_out("an empty row"),
-            Some(cells) if cells.len() > header.names.len() => {
-                let reason = format!("the row has {} cells, the header {}", cells.len(), header.names.len());
-                tally.refuse(Some(line), cells.first().map(String::as_str), reason);
-            }
-            Some(cells) => each(&mut state, &Row { line, cells: &cells }, tally)?,
-            None => tally.refuse(Some(line), None, "the line is not UTF-8: save the table as `CSV UTF-8`"),
-        }
-        tally.check_on()?;
+    /// The names of the columns.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
     }
-    Ok(state)
+
+    /// Whether there is a column of one of these names, joined with `|`.
+    pub fn has_column(&self, names: &str) -> bool {
+        position(&self.columns, names).is_some()
+    }
+
+    /// Whether the columns that must be there are.
+    ///
+    /// # Errors
+    /// One is not; says which names it could have and which there are.
+    pub fn require(&self, columns: &[&str]) -> Result<(), ImportError> {
+        let Some(missing) = columns.iter().find(|names| !self.has_column(names)) else { return Ok(()) };
+        let wanted = missing.replace('|', "` or `");
+        let found = self.columns.iter().take(40).filter(|name| !name.is_empty()).map(|name| excerpt(name));
+        let found = found.collect::<Vec<_>>().join(", ");
+        let reason = format_args!("the column `{wanted}` is missing; there are: {found}");
+        Err(ImportError::unusable(self.path, Some(1), reason))
+    }
+
+    /// Hands each row to `each`. One that cannot be read is refused; `each` gets none for it, for rows that depend on those before.
+    ///
+    /// # Errors
+    /// The file cannot be read on, or too many rows are refused.
+    pub fn read(
+        mut self,
+        tally: &mut Tally,
+        mut each: impl FnMut(Option<&Row<'_>>, &mut Tally),
+    ) -> Result<(), ImportError> {
+        while let Some((line, cells)) = (self.next)()? {
+            tally.rows += 1;
+            match cells {
+                // What a spreadsheet leaves of rows that were emptied.
+                Ok(cells) if self.is_csv && cells.iter().all(|cell| cell.trim().is_empty()) => {
+                    tally.leave_out("an empty row");
+                }
+                Ok(cells) if cells.len() > self.columns.len() => {
+                    let reason = format!("the row has {} cells, the header {}", cells.len(), self.columns.len());
+                    tally.refuse(Some(line), cells.first().map(String::as_str), reason);
+                    each(None, tally);
+                }
+                Ok(cells) => each(Some(&Row { line, columns: &self.columns, cells: &cells }), tally),
+                Err(fault) => {
+                    tally.refuse(Some(line), None, fault);
+                    each(None, tally);
+                }
+            }
+            tally.check_on()?;
+        }
+        Ok(())
+    }
 }
 
 /// The cells of a line. A cell that begins with `"` ends with one; in between `""` stands for `"`, and a tab is a tab. None

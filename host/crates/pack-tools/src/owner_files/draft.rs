@@ -3,15 +3,18 @@
 //! **Invariant:** what [`DraftPack::finish`] gives back is what a pack's source may hold: sound codes that occur once, parents
 //! that exist and make no cycle, a label in the default language for each.
 
-mod check;
+use std::collections::{HashMap, HashSet};
 
-use crate::owner_files::about::About;
-use crate::owner_files::owner::Owner;
-use crate::owner_files::problem::ImportError;
+use crate::owner_files::problem::{ImportError, excerpt};
+use crate::owner_files::publications::Owner;
 use crate::owner_files::tally::Tally;
-use crate::owner_files::{ImportOptions, limits};
-use daftar_domain::code::Namespace;
+use crate::owner_files::{About, ImportOptions};
+use crate::source_rules::{
+    CODES_MAX, DEFINITION_BYTES_MAX, HierarchyRule, LABEL_BYTES_MAX, LIST_ITEMS_MAX, cycles, is_text,
+};
+use daftar_domain::code::{Code, Namespace};
 use daftar_domain::manifest::PluginVersion;
+use daftar_domain::vocabulary::Completeness;
 
 /// The version of a pack whose file tells none: above those of the packs that are shipped, so that a server does not put the
 /// shipped pack in its place at the next start.
@@ -46,29 +49,11 @@ pub struct DraftVocabulary {
     /// The languages, the default one first.
     pub languages: Vec<String>,
     /// Whether the file holds every code of its source.
-    pub completeness: DraftCompleteness,
-    /// How codes hang below each other.
-    pub hierarchy: DraftHierarchy,
+    pub completeness: Completeness,
+    /// The rule in `pack.toml` that says which code is below which; parents are in a column where there is none.
+    pub rule: Option<HierarchyRule>,
     /// Its codes, in the order in which they are listed.
     pub codes: Vec<DraftCode>,
-}
-
-/// How much of its source a file holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DraftCompleteness {
-    /// Every code.
-    Full,
-    /// Some codes.
-    Fragment,
-}
-
-/// How the parents of codes are written down. A rule is the owner's own and needs no column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DraftHierarchy {
-    /// In a column.
-    Parents,
-    /// By the rule of that name in `pack.toml`.
-    Rule(&'static str),
 }
 
 /// A code in the making.
@@ -164,23 +149,20 @@ impl DraftPack {
             ));
         }
         for vocabulary in &mut self.vocabularies {
-            check::vocabulary(vocabulary, tally);
+            vocabulary.apply_rule();
+            vocabulary.check(tally);
         }
         tally.settle()?;
         for vocabulary in &mut self.vocabularies {
             vocabulary.drop_unused_languages();
-            if vocabulary.codes.is_empty() {
-                let namespace = &vocabulary.namespace;
+            let (count, namespace) = (vocabulary.codes.len(), &vocabulary.namespace);
+            if count == 0 {
                 return Err(tally.unusable(format_args!("no code of `{namespace}` is left of this file")));
             }
-            if vocabulary.codes.len() > limits::CODES_MAX {
-                let reason = format_args!(
-                    "it holds {} codes of `{}`; a vocabulary has at most {}",
-                    vocabulary.codes.len(),
-                    vocabulary.namespace,
-                    limits::CODES_MAX
-                );
-                return Err(tally.unusable(reason));
+            if count > CODES_MAX {
+                return Err(tally.unusable(format_args!(
+                    "it holds {count} codes of `{namespace}`; a vocabulary has at most {CODES_MAX}"
+                )));
             }
         }
         Ok(self)
@@ -242,6 +224,44 @@ impl DraftPack {
 }
 
 impl DraftVocabulary {
+    /// Puts every code below the one that the rule says; the readers take only codes that their rule is for.
+    fn apply_rule(&mut self) {
+        let Some(rule) = self.rule else { return };
+        for code in &mut self.codes {
+            let parent = rule.parent(&code.code).ok().flatten().map(str::to_owned);
+            code.parents = parent.into_iter().collect();
+        }
+    }
+
+    /// Checks the codes, whatever their format; those that cannot be taken are refused and taken out.
+    fn check(&mut self, tally: &mut Tally) {
+        let codes = &mut self.codes;
+        let default_language = self.languages.first().map_or("en", String::as_str);
+        retain(codes, tally, |code| own_fault(code, default_language));
+        let mut first_lines: HashMap<String, Option<u64>> = HashMap::new();
+        retain(codes, tally, |code| match first_lines.get(&code.code) {
+            Some(Some(line)) => Some(format!("the code occurs again; it is already on line {line}")),
+            Some(None) => Some("the code occurs again".to_owned()),
+            None => {
+                first_lines.insert(code.code.clone(), code.line);
+                None
+            }
+        });
+        let mut taken: HashMap<String, String> = HashMap::new();
+        retain(codes, tally, |code| alias_fault(code, &first_lines, &mut taken));
+        // Taking a code out may leave others without a parent.
+        loop {
+            let before = codes.len();
+            let known: HashSet<String> = codes.iter().map(|code| code.code.clone()).collect();
+            retain(codes, tally, |code| reference_fault(code, &known, &first_lines));
+            let cycles = codes_on_cycles(codes);
+            retain(codes, tally, |code| cycles.get(&code.code).map(|path| format!("the code is below itself: {path}")));
+            if codes.len() == before {
+                break;
+            }
+        }
+    }
+
     /// Languages that no code has a label in are none of the vocabulary's. The default one stays.
     fn drop_unused_languages(&mut self) {
         let codes = &self.codes;
@@ -250,6 +270,108 @@ impl DraftVocabulary {
             std::mem::take(&mut is_first) || codes.iter().any(|code| code.label(language).is_some())
         });
     }
+}
+
+/// Takes out the codes that have a fault.
+fn retain(codes: &mut Vec<DraftCode>, tally: &mut Tally, mut fault: impl FnMut(&DraftCode) -> Option<String>) {
+    codes.retain(|code| match fault(code) {
+        Some(reason) => {
+            tally.refuse(code.line, Some(&code.code), reason);
+            false
+        }
+        None => true,
+    });
+}
+
+/// What is wrong with a code by itself.
+fn own_fault(code: &DraftCode, default_language: &str) -> Option<String> {
+    if let Err(error) = Code::parse(&code.code) {
+        return Some(error.to_string());
+    }
+    if code.code.contains('|') {
+        return Some("a code of a pack made of files holds no `|`".to_owned());
+    }
+    if code.label(default_language).is_none() {
+        return Some(format!("it has no label in the default language `{default_language}`"));
+    }
+    for label in &code.labels {
+        if label.text.len() > LABEL_BYTES_MAX {
+            return Some(format!("its label has {} bytes; at most {LABEL_BYTES_MAX} are taken", label.text.len()));
+        }
+        if label.definition.len() > DEFINITION_BYTES_MAX {
+            let bytes = label.definition.len();
+            return Some(format!("its definition has {bytes} bytes; at most {DEFINITION_BYTES_MAX} are taken"));
+        }
+    }
+    for (what, count) in [("parents", code.parents.len()), ("other spellings", code.aliases.len())] {
+        if count > LIST_ITEMS_MAX {
+            return Some(format!("it has {count} {what}; at most {LIST_ITEMS_MAX} are taken"));
+        }
+    }
+    let texts = code.aliases.iter().chain(&code.uri).chain(code.properties.iter().map(|(_, value)| value));
+    for text in texts {
+        if !is_text(text) {
+            let shown = excerpt(text);
+            return Some(format!("`{shown}` is no trimmed line of at most {LABEL_BYTES_MAX} bytes"));
+        }
+    }
+    if let Some(alias) = code.aliases.iter().find(|alias| alias.contains('|')) {
+        return Some(format!("the other spelling `{alias}` holds a `|`"));
+    }
+    None
+}
+
+/// Whether a look-up by another spelling has one answer.
+fn alias_fault(
+    code: &DraftCode,
+    codes: &HashMap<String, Option<u64>>,
+    taken: &mut HashMap<String, String>,
+) -> Option<String> {
+    for alias in &code.aliases {
+        let taken_by = match codes.get_key_value(alias) {
+            Some((other, _)) => Some(other.clone()),
+            None => taken.insert(alias.clone(), code.code.clone()),
+        };
+        if let Some(taken_by) = taken_by {
+            return Some(format!("its other spelling `{alias}` is taken by the code `{taken_by}`"));
+        }
+    }
+    None
+}
+
+/// Whether the codes that a code names are there.
+fn reference_fault(
+    code: &DraftCode,
+    known: &HashSet<String>,
+    in_file: &HashMap<String, Option<u64>>,
+) -> Option<String> {
+    let parents = code.parents.iter().map(|parent| ("parent", parent));
+    let named = parents.chain(code.replaced_by.iter().map(|successor| ("successor", successor)));
+    for (what, named) in named {
+        if !known.contains(named) {
+            let shown = excerpt(named);
+            let why = if in_file.contains_key(named) { "was refused" } else { "is not a code of this vocabulary" };
+            return Some(format!("its {what} `{shown}` {why}"));
+        }
+    }
+    if code.replaced_by.as_ref() == Some(&code.code) {
+        return Some("it is its own successor".to_owned());
+    }
+    if code.is_active && code.replaced_by.is_some() {
+        return Some("it has a successor although it is active".to_owned());
+    }
+    None
+}
+
+/// The codes that are on a cycle, each with the first cycle that it was found on.
+fn codes_on_cycles(codes: &[DraftCode]) -> HashMap<String, String> {
+    let mut found = HashMap::new();
+    for cycle in cycles(codes.iter().map(|code| (code.code.as_str(), code.parents.iter().map(String::as_str)))) {
+        for code in cycle.codes.iter().filter_map(|index| codes.get(*index)) {
+            found.entry(code.code.clone()).or_insert_with(|| cycle.path.clone());
+        }
+    }
+    found
 }
 
 /// A pack's version for an edition that begins with a year and a month, and possibly a day: 2024.1.0 for 2024-01.

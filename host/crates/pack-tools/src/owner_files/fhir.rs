@@ -3,20 +3,24 @@
 //! Concepts hang below the one that they are nested in, and by the properties `parent` and `child`. What makes a code inactive
 //! are the standard properties `inactive` and `status`, a `deprecated` of true, and a successor.
 
-mod resource;
-
 use std::collections::{HashMap, HashSet};
 
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use crate::owner_files::draft::{DraftCode, DraftCompleteness, DraftHierarchy, DraftLabel, DraftPack, DraftVocabulary};
+use crate::owner_files::draft::{DraftCode, DraftLabel, DraftPack, DraftVocabulary};
 use crate::owner_files::input::Input;
-use crate::owner_files::limits::{LANGUAGES_MAX, PROPERTIES_MAX};
-use crate::owner_files::owner::Owner;
 use crate::owner_files::problem::{ImportError, excerpt};
+use crate::owner_files::publications::Owner;
 use crate::owner_files::tally::Tally;
-use crate::owner_files::{ImportOptions, about, json_items, plain_tsv};
-use resource::{Concept, Head, Property, Role};
+use crate::owner_files::{ImportOptions, json_items, plain_tsv};
+use crate::source_rules::{LANGUAGES_MAX, is_language_tag, is_text};
+use daftar_domain::manifest::PluginVersion;
+use daftar_domain::vocabulary::Completeness;
+
+/// Different kinds of properties of one vocabulary.
+const PROPERTIES_MAX: usize = 64;
 
 /// Words for a concept that is no longer to be used, in the property `status`.
 const ENDED: [&str; 6] = ["retired", "deprecated", "inactive", "withdrawn", "obsolete", "entered-in-error"];
@@ -25,7 +29,7 @@ const ENDED: [&str; 6] = ["retired", "deprecated", "inactive", "withdrawn", "obs
 ///
 /// # Errors
 /// It is none, is broken, or does not hold codes.
-pub fn read(input: &mut Input<'_>, options: &ImportOptions, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+pub fn read(input: &Input<'_>, options: &ImportOptions, tally: &mut Tally) -> Result<DraftPack, ImportError> {
     let text = input.read_text()?;
     let head: Head<'_> = json_items::document(input, &text)?;
     let completeness = head.completeness().map_err(|reason| input.unusable(None, reason))?;
@@ -34,7 +38,7 @@ pub fn read(input: &mut Input<'_>, options: &ImportOptions, tally: &mut Tally) -
     };
     let default_language = match (options.languages.first(), &head.language) {
         (Some(language), _) => language.clone(),
-        (None, Some(language)) if about::is_language_tag(language) => language.clone(),
+        (None, Some(language)) if is_language_tag(language) => language.clone(),
         (None, _) => "en".to_owned(),
     };
     let mut reading = Reading {
@@ -67,22 +71,26 @@ pub fn read(input: &mut Input<'_>, options: &ImportOptions, tally: &mut Tally) -
         tally.notes.push(format!("hierarchyMeaning is {meaning}: what is below a code counts as a kind of it here"));
     }
     let (languages, codes) = reading.into_codes(tally);
-    draft(&head, completeness, languages, codes, input, options, tally)
+    let (owner, vocabulary) = draft(&head, input, options, tally)?;
+    let mut pack = DraftPack::of(owner, vec![DraftVocabulary { languages, completeness, codes, ..vocabulary }]);
+    // A code system with a version of three numbers gives it to the pack.
+    if let Some(version) = head.version.filter(|version| PluginVersion::parse(version).is_ok()) {
+        pack.version = Some(version);
+    }
+    Ok(pack)
 }
 
+/// The pack without its codes.
 fn draft(
     head: &Head<'_>,
-    completeness: DraftCompleteness,
-    languages: Vec<String>,
-    codes: Vec<DraftCode>,
     input: &Input<'_>,
     options: &ImportOptions,
     tally: &mut Tally,
-) -> Result<DraftPack, ImportError> {
+) -> Result<(Owner, DraftVocabulary), ImportError> {
     let about = &options.about;
     let mut sound = |text: &Option<String>| {
         let text = text.as_deref().and_then(|text| tally.text(text));
-        text.filter(|text| about::is_sound_text(text))
+        text.filter(|text| is_text(text))
     };
     let copyright = sound(&head.copyright);
     let licence = about.licence.clone().or_else(|| sound(&head.copyright_label)).or_else(|| copyright.clone());
@@ -96,7 +104,7 @@ fn draft(
     let name = name.unwrap_or_else(|| namespace.clone());
     let edition = match about.edition.clone().or_else(|| sound(&head.version)) {
         Some(edition) => edition,
-        None => format!("sha256-{}", input.digest()?.chars().take(12).collect::<String>()),
+        None => input.edition_of_digest()?,
     };
     let publisher = sound(&head.publisher);
     let pack_name = plain_tsv::slug(head.name.as_ref().unwrap_or(&name));
@@ -118,19 +126,12 @@ fn draft(
         edition,
         source: owner.source.clone(),
         table: pack_name,
-        languages,
-        completeness,
-        hierarchy: DraftHierarchy::Parents,
-        codes,
+        languages: Vec::new(),
+        completeness: Completeness::Full,
+        rule: None,
+        codes: Vec::new(),
     };
-    let mut pack = DraftPack::of(owner, vec![vocabulary]);
-    // A code system with a version of three numbers gives it to the pack.
-    if let Some(version) = &head.version
-        && daftar_domain::manifest::PluginVersion::parse(version).is_ok()
-    {
-        pack.version = Some(version.clone());
-    }
-    Ok(pack)
+    Ok((owner, vocabulary))
 }
 
 /// The concepts that were read so far.
@@ -208,7 +209,7 @@ impl Reading<'_> {
             return Some(());
         }
         let fault = match tally.text(text) {
-            _ if !about::is_language_tag(&language) => {
+            _ if !is_language_tag(&language) => {
                 format!("its designation's language is `{}`, not a tag such as en or pt-BR", excerpt(&language))
             }
             None => format!("its label in `{language}` holds a control character"),
@@ -295,11 +296,168 @@ fn property_key(code: &str) -> String {
     key
 }
 
-/// A JSON value as text; none for what is no single value.
-fn plain(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
-        Value::Null | Value::Array(_) | Value::Object(_) => None,
+/// What the URIs of the standard's own properties begin with.
+const STANDARD: &str = "http://hl7.org/fhir/concept-properties#";
+
+/// The parts of a CodeSystem that matter here; what is not named is not read. Its concepts are read one by one.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'t> {
+    resource_type: String,
+    url: Option<String>,
+    version: Option<String>,
+    name: Option<String>,
+    title: Option<String>,
+    publisher: Option<String>,
+    copyright: Option<String>,
+    copyright_label: Option<String>,
+    language: Option<String>,
+    content: Option<String>,
+    hierarchy_meaning: Option<String>,
+    modifier_extension: Option<Value>,
+    #[serde(default)]
+    property: Vec<PropertyDefinition>,
+    #[serde(borrow)]
+    concept: Option<&'t RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PropertyDefinition {
+    code: String,
+    uri: Option<String>,
+}
+
+/// One concept with everything nested in it.
+#[derive(Debug, Deserialize)]
+struct Concept {
+    code: String,
+    display: Option<String>,
+    definition: Option<String>,
+    #[serde(default)]
+    designation: Vec<Designation>,
+    #[serde(default)]
+    property: Vec<Property>,
+    #[serde(default)]
+    concept: Vec<Self>,
+    #[serde(rename = "modifierExtension")]
+    modifier_extension: Option<Value>,
+}
+
+/// Another name.
+#[derive(Debug, Deserialize)]
+struct Designation {
+    language: Option<String>,
+    #[serde(rename = "use")]
+    usage: Option<Coding>,
+    value: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Coding {
+    code: Option<String>,
+}
+
+/// A fact about a concept. It has one value, in the member of its type.
+#[derive(Debug, Deserialize)]
+struct Property {
+    code: String,
+    #[serde(
+        rename = "valueCode",
+        alias = "valueString",
+        alias = "valueInteger",
+        alias = "valueBoolean",
+        alias = "valueDateTime",
+        alias = "valueDecimal",
+        alias = "valueCoding"
+    )]
+    value: Option<Value>,
+}
+
+/// What a property says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// A code one level up.
+    Parent,
+    /// A code one level down.
+    Child,
+    /// A word for the state of the concept.
+    Status,
+    /// Whether it is not to be used.
+    Inactive,
+    /// Whether, or since when, it is not to be used.
+    Deprecated,
+    /// Whether it only groups others.
+    NotSelectable,
+    /// Its successor.
+    ReplacedBy,
+    /// Any other fact.
+    Other,
+}
+
+impl Role {
+    /// What a property of that name says.
+    fn of(name: &str) -> Self {
+        match name {
+            "parent" | "subsumedBy" => Self::Parent,
+            "child" => Self::Child,
+            "status" => Self::Status,
+            "inactive" => Self::Inactive,
+            "deprecated" | "deprecationDate" => Self::Deprecated,
+            "notSelectable" | "not-selectable" | "abstract" => Self::NotSelectable,
+            "replacedBy" | "replaced-by" | "replacedby" => Self::ReplacedBy,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Head<'_> {
+    /// How much of the code system is here, or why it cannot be used.
+    fn completeness(&self) -> Result<Completeness, String> {
+        if self.resource_type != "CodeSystem" {
+            let found = excerpt(&self.resource_type);
+            return Err(format!("resourceType is `{found}`, not `CodeSystem`: a list of codes comes as a CodeSystem"));
+        }
+        if self.modifier_extension.is_some() {
+            return Err("it has a modifierExtension, which may change the meaning of everything in it".to_owned());
+        }
+        match self.content.as_deref() {
+            Some("complete") => Ok(Completeness::Full),
+            Some("fragment" | "example") => Ok(Completeness::Fragment),
+            Some("supplement") => Err("`content` is `supplement`: it only adds to another code system".to_owned()),
+            Some("not-present") => Err("`content` is `not-present`: the codes are published elsewhere".to_owned()),
+            Some(other) => Err(format!("`content` is `{}`, which FHIR does not know", excerpt(other))),
+            None => Err("`content` is missing; it says whether the codes are all here".to_owned()),
+        }
+    }
+
+    /// The properties that the code system gives another name to than the standard does.
+    fn roles(&self) -> HashMap<String, Role> {
+        let standard = |property: &PropertyDefinition| {
+            let name = property.uri.as_deref()?.strip_prefix(STANDARD)?;
+            Some((property.code.clone(), Role::of(name)))
+        };
+        self.property.iter().filter_map(standard).filter(|(_, role)| *role != Role::Other).collect()
+    }
+}
+
+impl Designation {
+    /// Whether it is the name of the concept in its language, and no synonym or the like.
+    fn is_name(&self) -> bool {
+        match self.usage.as_ref().and_then(|usage| usage.code.as_deref()) {
+            None => true,
+            Some(code) => matches!(code, "display" | "preferredForLanguage" | "preferred"),
+        }
+    }
+}
+
+impl Property {
+    /// Its value as text; that of a coding is its code. None for what is no single value.
+    fn value(&self) -> Option<String> {
+        match self.value.as_ref()? {
+            Value::String(text) => Some(text.clone()),
+            value @ (Value::Bool(_) | Value::Number(_)) => Some(value.to_string()),
+            Value::Object(coding) => Some(coding.get("code")?.as_str()?.to_owned()),
+            Value::Null | Value::Array(_) => None,
+        }
     }
 }

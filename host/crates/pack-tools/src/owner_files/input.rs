@@ -1,6 +1,6 @@
 //! A file of an owner: opened once, read as often as needed, unpacked when it is packed, never beyond its bound.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
-use crate::owner_files::limits::LINE_BYTES_MAX;
+use crate::owner_files::Progress;
 use crate::owner_files::problem::ImportError;
-use crate::owner_files::progress::Progress;
+
+/// One line of a table, in bytes. The longest of ICD-11 has 600.
+const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// How much is read from the disk at a time, in bytes.
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -94,8 +96,8 @@ impl<'a> Input<'a> {
         self.progress.borrow_mut().begin(self.bytes_on_disk);
         let counted = Counted { file: &self.file, progress: &self.progress };
         let buffered = BufReader::with_capacity(CHUNK_BYTES, counted);
-        let unpacked =
-            if self.is_packed { Unpacked::Gzip(MultiGzDecoder::new(buffered)) } else { Unpacked::Plain(buffered) };
+        let unpacked: Box<dyn Read + '_> =
+            if self.is_packed { Box::new(MultiGzDecoder::new(buffered)) } else { Box::new(buffered) };
         let hasher = self.digest.borrow().is_none().then(Sha256::new);
         Ok(Bounded { inner: unpacked, left: self.bytes_max, bytes_max: self.bytes_max, hasher, digest: &self.digest })
     }
@@ -149,6 +151,14 @@ impl<'a> Input<'a> {
         }
         self.digest.borrow().clone().ok_or_else(|| self.unusable(None, "it was not read to its end"))
     }
+
+    /// An edition for a list that states none: two contents must not look like one.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn edition_of_digest(&self) -> Result<String, ImportError> {
+        Ok(format!("sha256-{}", self.digest()?.chars().take(12).collect::<String>()))
+    }
 }
 
 /// Bytes without the byte order mark that some programs put first.
@@ -157,6 +167,33 @@ pub fn without_mark(mut bytes: Vec<u8>) -> Vec<u8> {
         bytes.drain(..3);
     }
     bytes
+}
+
+/// Finds the lines of places in a text. Counts on from the last place that was asked for: there may be as many as bytes allow.
+pub struct LineCounter<'t> {
+    text: &'t str,
+    /// To which byte the ends of lines were counted, and how many there were.
+    counted: Cell<(usize, u64)>,
+}
+
+impl<'t> LineCounter<'t> {
+    /// Nothing counted yet.
+    pub fn of(text: &'t str) -> Self {
+        Self { text, counted: Cell::default() }
+    }
+
+    /// The line of a byte, from 1.
+    pub fn line(&self, at: usize) -> u64 {
+        let at = at.min(self.text.len());
+        let (from, before) = match self.counted.get() {
+            (from, _) if from > at => (0, 0),
+            counted => counted,
+        };
+        let between = self.text.as_bytes().get(from..at).unwrap_or_default();
+        let ends = before + between.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.counted.set((at, ends));
+        ends + 1
+    }
 }
 
 /// The lines of a file, none longer than the bound.
@@ -186,11 +223,12 @@ impl<R: BufRead> Lines<R> {
         let line = Some(self.number);
         let mut bounded = self.reader.by_ref().take(LINE_BYTES_MAX as u64 + 1);
         let read = bounded.read_until(b'\n', &mut self.bytes);
-        let read = read
-            .map_err(|error| ImportError::unusable(&self.path, line, format_args!("it cannot be read on: {error}")))?;
+        let unusable = |reason: String| ImportError::unusable(&self.path, line, reason);
+        let read = read.map_err(|error| unusable(format!("it cannot be read on: {error}")))?;
         if read > LINE_BYTES_MAX {
-            let reason = format_args!("the line has more than {LINE_BYTES_MAX} bytes: is this a file of this format?");
-            return Err(ImportError::unusable(&self.path, line, reason));
+            return Err(unusable(format!(
+                "the line has more than {LINE_BYTES_MAX} bytes: is this a file of this format?"
+            )));
         }
         if read == 0 {
             return Ok(None);
@@ -220,30 +258,16 @@ impl Read for Counted<'_, '_> {
     }
 }
 
-enum Unpacked<R: Read> {
-    Plain(R),
-    Gzip(MultiGzDecoder<R>),
-}
-
-impl<R: Read> Read for Unpacked<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(reader) => reader.read(buffer),
-            Self::Gzip(reader) => reader.read(buffer),
-        }
-    }
-}
-
 /// Fails when more is read than the bound, for a small packed file may hold any amount; and takes the digest on the way.
-struct Bounded<'a, R> {
-    inner: R,
+struct Bounded<'a> {
+    inner: Box<dyn Read + 'a>,
     left: u64,
     bytes_max: u64,
     hasher: Option<Sha256>,
     digest: &'a RefCell<Option<String>>,
 }
 
-impl<R: Read> Read for Bounded<'_, R> {
+impl Read for Bounded<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         let Some(left) = self.left.checked_sub(read as u64) else {
@@ -264,11 +288,23 @@ impl<R: Read> Read for Bounded<'_, R> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
-    use super::Input;
+    use super::{Input, LineCounter};
     use crate::owner_files::NoProgress;
 
+    #[test]
+    fn lines_are_counted_on_from_the_last_place() {
+        let counter = LineCounter::of("a\nb\n\nc");
+        let lines = [0, 1, 2, 4, 5, 6].map(|at| (counter.line(at), counter.counted.get().0));
+        assert_eq!(lines, [(1, 0), (1, 1), (2, 2), (3, 4), (4, 5), (4, 6)]);
+        assert_eq!([2, 99].map(|at| counter.line(at)), [2, 4], "back, and beyond the end");
+        // Had it begun again, it would have found the ends of lines again.
+        counter.counted.set((5, 40));
+        assert_eq!(counter.line(6), 41);
+    }
+
+    #[cfg(unix)]
     #[test]
     fn what_is_not_a_file_is_refused_without_waiting_for_it() {
         let folder = tempfile::tempdir().unwrap();

@@ -3,110 +3,72 @@
 //! Both are written by spreadsheets: latin-1 or UTF-8, and codes may have lost their leading zeros, so they are padded to the
 //! length of their level.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-use crate::owner_files::draft::{DraftCode, DraftCompleteness, DraftHierarchy, DraftPack, DraftVocabulary};
+use crate::owner_files::cells::Table;
+use crate::owner_files::draft::{DraftCode, DraftPack};
 use crate::owner_files::input::{Input, without_mark};
-use crate::owner_files::owner;
 use crate::owner_files::problem::{ImportError, excerpt};
+use crate::owner_files::publications::ISCO_08;
 use crate::owner_files::tally::Tally;
+use crate::source_rules::HierarchyRule;
+use daftar_domain::vocabulary::Completeness;
 
 /// How many codes each level has.
 const LEVELS: [usize; 4] = [10, 43, 130, 436];
 
-/// The columns of the table of unit groups, by level.
-const UNIT_COLUMNS: [(&str, &[&str]); 4] = [
-    ("major", &["major_label"]),
-    ("sub_major", &["sub_major_label"]),
-    ("minor", &["minor_label"]),
-    ("unit", &["description", "unit_label"]),
+/// The columns of code and title in the table of unit groups, by level.
+const UNIT_COLUMNS: [(&str, &str); 4] = [
+    ("major", "major_label"),
+    ("sub_major", "sub_major_label"),
+    ("minor", "minor_label"),
+    ("unit", "description|unit_label"),
 ];
 
-/// The rule's name in `pack.toml`.
-const RULE: &str = "prefix";
-
-/// What one row says: groups with their levels, from 1.
-enum Layout {
-    /// For each level where the code and the title are.
-    Units([(usize, usize); 4]),
-    /// Where level, code and title are.
-    Groups { level: usize, code: usize, title: usize },
-}
+/// The columns of level, code and title in the table of groups of any level.
+const GROUP_COLUMNS: [&str; 3] = ["Level", "ISCO 08 Code|ISCO-08 Code", "Title EN|Title"];
 
 /// Reads either table.
 ///
 /// # Errors
 /// It is neither, or cannot be read on.
-pub fn read(input: &mut Input<'_>, tally: &mut Tally) -> Result<DraftPack, ImportError> {
-    let text = decode(input)?;
-    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
-    let header = reader.headers().map_err(|error| csv_error(input, &error))?.clone();
-    let layout = Layout::of(&header, input)?;
-    let mut groups = Groups { codes: Vec::new(), index: HashMap::new() };
-    for record in reader.records() {
-        let record = match record {
-            Ok(record) => record,
-            Err(error) => return Err(csv_error(input, &error)),
-        };
-        tally.rows += 1;
-        let line = record.position().map(csv::Position::line);
-        if record.len() > header.len() {
-            let reason = format!("the row has {} cells, the header {}", record.len(), header.len());
-            tally.refuse(line, record.get(0), reason);
-            continue;
-        }
-        let cell = |column: usize| record.get(column).unwrap_or_default().trim();
-        match layout {
-            Layout::Units(columns) => {
-                for (level, (code, title)) in (1..).zip(columns) {
-                    groups.add(level, cell(code), cell(title), line, tally);
-                }
-            }
-            Layout::Groups { level, code, title } => match cell(level).parse() {
-                Ok(number @ 1..=4) => groups.add(number, cell(code), cell(title), line, tally),
-                _ if cell(level).is_empty() && cell(code).is_empty() => tally.leave_out("an empty row"),
-                _ => {
-                    let reason = format!("its level is `{}`, not 1, 2, 3 or 4", excerpt(cell(level)));
-                    tally.refuse(line, Some(cell(code)), reason);
-                }
-            },
-        }
+pub fn read(input: &Input<'_>, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+    let table = Table::open_csv(input, decode(input)?.into_bytes())?;
+    let has_groups = GROUP_COLUMNS.iter().all(|names| table.has_column(names));
+    if !has_groups && !UNIT_COLUMNS.iter().all(|(code, title)| table.has_column(code) && table.has_column(title)) {
+        let found: Vec<String> = table.columns().iter().take(40).map(|name| excerpt(name)).collect();
+        let reason = format!(
+            "the columns of neither table of ISCO-08 are there: `major`, `major_label`, `sub_major`, \
+             `sub_major_label`, `minor`, `minor_label`, `unit`, `description`, or `Level`, `ISCO 08 Code`, \
+             `Title EN`; there are: {}",
+            found.join(", ")
+        );
+        return Err(input.unusable(Some(1), reason));
     }
+    let mut groups = Groups::default();
+    table.read(tally, |row, tally| {
+        let Some(row) = row else { return };
+        let line = Some(row.line);
+        if !has_groups {
+            for (level, (code, title)) in (1..).zip(UNIT_COLUMNS) {
+                groups.add(level, row.cell(code), row.cell(title), line, tally);
+            }
+            return;
+        }
+        let [level, code, title] = GROUP_COLUMNS.map(|names| row.cell(names));
+        match level.parse() {
+            Ok(number @ 1..=4) => groups.add(number, code, title, line, tally),
+            _ if level.is_empty() && code.is_empty() => tally.leave_out("an empty row"),
+            _ => tally.refuse(line, Some(code), format!("its level is `{}`, not 1, 2, 3 or 4", excerpt(level))),
+        }
+    })?;
     Ok(groups.draft(tally))
 }
 
-impl Layout {
-    fn of(header: &csv::StringRecord, input: &Input<'_>) -> Result<Self, ImportError> {
-        let find = |names: &[&str]| {
-            names.iter().find_map(|name| header.iter().position(|other| other.trim().eq_ignore_ascii_case(name)))
-        };
-        let group = (find(&["Level"]), find(&["ISCO 08 Code", "ISCO-08 Code"]), find(&["Title EN", "Title"]));
-        if let (Some(level), Some(code), Some(title)) = group {
-            return Ok(Self::Groups { level, code, title });
-        }
-        let mut columns = [(0, 0); 4];
-        for (slot, (code, titles)) in columns.iter_mut().zip(UNIT_COLUMNS) {
-            let (Some(code_at), Some(title_at)) = (find(&[code]), find(titles)) else {
-                let found: Vec<String> = header.iter().take(40).map(excerpt).collect();
-                let reason = format!(
-                    "the columns of neither table of ISCO-08 are there: `major`, `major_label`, `sub_major`, \
-                     `sub_major_label`, `minor`, `minor_label`, `unit`, `description`, or `Level`, `ISCO 08 Code`, \
-                     `Title EN`; there are: {}",
-                    found.join(", ")
-                );
-                return Err(input.unusable(Some(1), reason));
-            };
-            *slot = (code_at, title_at);
-        }
-        Ok(Self::Units(columns))
-    }
-}
-
-/// The groups that were met.
-struct Groups {
-    codes: Vec<DraftCode>,
-    index: HashMap<String, usize>,
-}
+/// The groups that were met. A digit more comes after its group, whatever the order of the file.
+#[derive(Default)]
+struct Groups(BTreeMap<String, DraftCode>);
 
 impl Groups {
     /// A group of a level. The groups above a unit group occur in many rows, always with the same title.
@@ -117,34 +79,28 @@ impl Groups {
             return tally.refuse(line, Some(code), reason);
         }
         let code = format!("{code:0>level$}");
-        let Some(title) = tally.text(title).filter(|title| !title.is_empty()) else {
-            return tally.refuse(line, Some(&code), "it has no title, or one with a control character");
-        };
-        match self.index.get(&code).and_then(|index| self.codes.get(*index)) {
-            None => {
-                let mut draft = DraftCode::new(code.clone(), line).labelled("en", title);
-                let above = code.get(..level.saturating_sub(1)).filter(|above| !above.is_empty());
-                draft.parents = above.map(str::to_owned).into_iter().collect();
-                self.index.insert(code, self.codes.len());
-                self.codes.push(draft);
+        let Some(title) = tally.named("title", line, &code, title) else { return };
+        match self.0.entry(code) {
+            Entry::Vacant(place) => {
+                let draft = DraftCode::new(place.key().clone(), line).labelled("en", title);
+                place.insert(draft);
             }
-            Some(known) => {
+            Entry::Occupied(known) => {
+                let (code, known) = (known.key(), known.get());
                 let known_title = known.label("en").map(|label| label.text.as_str()).unwrap_or_default();
                 if level == 4 || known_title != title {
                     let first = known.line.unwrap_or_default();
                     let reason = format!("it is already on line {first}, with the title `{}`", excerpt(known_title));
-                    tally.refuse(line, Some(&code), reason);
+                    tally.refuse(line, Some(code), reason);
                 }
             }
         }
     }
 
-    fn draft(mut self, tally: &mut Tally) -> DraftPack {
-        // A digit more comes after its group, whatever the order of the file.
-        self.codes.sort_by(|one, other| one.code.cmp(&other.code));
+    fn draft(self, tally: &mut Tally) -> DraftPack {
         let mut counts = [0; 4];
-        for code in &self.codes {
-            if let Some(count) = counts.get_mut(code.code.len() - 1) {
+        for code in self.0.keys() {
+            if let Some(count) = counts.get_mut(code.len() - 1) {
                 *count += 1;
             }
         }
@@ -154,19 +110,12 @@ impl Groups {
                 "the file has {counts:?} groups on its four levels, ISCO-08 has {LEVELS:?}: written as a fragment"
             ));
         }
-        let vocabulary = DraftVocabulary {
-            namespace: "urn:ilo:isco-08".to_owned(),
-            name: "Occupations (ISCO-08)".to_owned(),
-            domain: "Labor".to_owned(),
-            edition: "08".to_owned(),
-            source: "ILO, International Standard Classification of Occupations 2008".to_owned(),
-            table: "isco-08".to_owned(),
-            languages: vec!["en".to_owned()],
-            completeness: if is_whole { DraftCompleteness::Full } else { DraftCompleteness::Fragment },
-            hierarchy: DraftHierarchy::Rule(RULE),
-            codes: self.codes,
-        };
-        DraftPack::of(owner::isco_08(), vec![vocabulary])
+        let mut pack = ISCO_08.pack("08".to_owned(), self.0.into_values().collect());
+        for vocabulary in &mut pack.vocabularies {
+            vocabulary.completeness = if is_whole { Completeness::Full } else { Completeness::Fragment };
+            vocabulary.rule = Some(HierarchyRule::Prefix);
+        }
+        pack
     }
 }
 
@@ -211,8 +160,4 @@ fn latin_1(byte: u8) -> Option<char> {
         0x80..=0x9f => WINDOWS.get(usize::from(byte - 0x80)).copied().filter(|character| *character != '\0'),
         _ => Some(char::from(byte)),
     }
-}
-
-fn csv_error(input: &Input<'_>, error: &csv::Error) -> ImportError {
-    input.unusable(error.position().map(csv::Position::line), format_args!("it is no table of this kind: {error}"))
 }

@@ -8,7 +8,7 @@ use serde::de::{DeserializeOwned, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::owner_files::input::Input;
+use crate::owner_files::input::{Input, LineCounter};
 use crate::owner_files::problem::{ImportError, excerpt};
 use crate::owner_files::tally::Tally;
 
@@ -39,13 +39,10 @@ pub fn read<T: DeserializeOwned>(
     tally: &mut Tally,
     mut each: impl FnMut(T, u64, &mut Tally),
 ) -> Result<(), ImportError> {
-    let mut counted_to = offset(text, array.get());
-    let first_line = lines(text, 0, counted_to) + 1;
-    let mut line = first_line;
+    let lines = LineCounter::of(text);
+    let first_line = lines.line(offset(text, array.get()));
     let mut read_item = |item: &RawValue| {
-        let at = offset(text, item.get());
-        line += lines(text, counted_to, at);
-        counted_to = at;
+        let line = lines.line(offset(text, item.get()));
         tally.rows += 1;
         let mut deserializer = serde_json::Deserializer::from_str(item.get());
         match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
@@ -93,11 +90,6 @@ impl<'t, F: FnMut(&'t RawValue)> Visitor<'t> for Items<F> {
 /// At which byte of the text a part of it begins.
 fn offset(text: &str, part: &str) -> usize {
     part.as_ptr().addr().saturating_sub(text.as_ptr().addr())
-}
-
-/// How many lines end in a part of the text.
-fn lines(text: &str, start: usize, end: usize) -> u64 {
-    text.get(start..end).unwrap_or_default().bytes().filter(|byte| *byte == b'\n').count() as u64
 }
 
 /// The parser's error at the line of the document: its own lines count from where it began.

@@ -6,60 +6,55 @@
 //! Cells are separated by tabs without quoting, or the table is CSV; parents and aliases are joined with `|`.
 
 use crate::owner_files::ImportOptions;
-use crate::owner_files::about::is_language_tag;
-use crate::owner_files::cells::{self, Header, Quotes, Row};
-use crate::owner_files::draft::{DraftCode, DraftCompleteness, DraftHierarchy, DraftLabel, DraftPack, DraftVocabulary};
-use crate::owner_files::input::Input;
-use crate::owner_files::limits::LANGUAGES_MAX;
-use crate::owner_files::owner::Owner;
+use crate::owner_files::cells::{Quotes, Row, Table};
+use crate::owner_files::draft::{DraftCode, DraftLabel, DraftPack, DraftVocabulary};
+use crate::owner_files::input::{Input, without_mark};
 use crate::owner_files::problem::{ImportError, excerpt};
+use crate::owner_files::publications::Owner;
 use crate::owner_files::tally::Tally;
+use crate::source_rules::{LANGUAGES_MAX, is_key, is_language_tag};
+use daftar_domain::vocabulary::Completeness;
 
-/// What the operator has to say about a list whose owner is not known here.
-pub struct Said {
-    /// What the pack says about itself.
-    pub owner: Owner,
-    /// The URI that the codes live under.
-    pub namespace: String,
-    /// The vocabulary's name.
-    pub name: String,
-    /// The field it belongs to.
-    pub domain: String,
-    /// The name of its tables.
-    pub table: String,
-}
-
-/// What the options say about a list whose owner is not known here.
+/// The pack of a list whose publisher is not known here, by what the options say about it.
 ///
 /// # Errors
 /// Something that has to be said is not; names all of it.
-pub fn required(options: &ImportOptions, what: &str, edition: &str) -> Result<Said, ImportError> {
+pub fn unknown_list(
+    options: &ImportOptions,
+    what: &str,
+    edition: String,
+    codes: Vec<DraftCode>,
+) -> Result<DraftPack, ImportError> {
     let about = &options.about;
-    let missing: Vec<&str> =
-        [("--namespace", &about.namespace), ("--title", &about.title), ("--licence", &about.licence)]
-            .into_iter()
-            .filter(|(_, value)| value.is_none())
-            .map(|(option, _)| option)
-            .collect();
     let (Some(namespace), Some(name), Some(licence)) = (&about.namespace, &about.title, &about.licence) else {
+        let required = [("--namespace", &about.namespace), ("--title", &about.title), ("--licence", &about.licence)];
+        let missing = required.iter().filter(|(_, value)| value.is_none()).map(|(option, _)| *option);
+        let missing: Vec<&str> = missing.collect();
         return Err(ImportError::missing(&missing, format_args!("{what} does not tell them")));
     };
     let pack_name = about.pack_name.clone().unwrap_or_else(|| slug(name));
-    let source = about.source.clone().unwrap_or_else(|| format!("{name}, {edition}"));
-    Ok(Said {
-        owner: Owner {
-            description: about.description.clone().unwrap_or_else(|| format!("The codes of {name}.")),
-            licence: licence.clone(),
-            attribution: about.attribution.clone().unwrap_or_default(),
-            source,
-            note: format!("Licence: {licence}\n\n{}", about.attribution.clone().unwrap_or_default()).trim().to_owned(),
-            pack_name: pack_name.clone(),
-        },
+    let attribution = about.attribution.clone().unwrap_or_default();
+    let owner = Owner {
+        description: format!("The codes of {name}."),
+        licence: licence.clone(),
+        source: about.source.clone().unwrap_or_else(|| format!("{name}, {edition}")),
+        note: format!("Licence: {licence}\n\n{attribution}").trim().to_owned(),
+        attribution,
+        pack_name: pack_name.clone(),
+    };
+    let vocabulary = DraftVocabulary {
         namespace: namespace.clone(),
         name: name.clone(),
-        domain: about.domain.clone().unwrap_or_else(|| "Other".to_owned()),
+        domain: "Other".to_owned(),
+        edition,
+        source: owner.source.clone(),
         table: pack_name,
-    })
+        languages: Vec::new(),
+        completeness: Completeness::Full,
+        rule: None,
+        codes,
+    };
+    Ok(DraftPack::of(owner, vec![vocabulary]))
 }
 
 /// A text as the name of a pack: lower-case letters and digits, everything else a hyphen.
@@ -79,15 +74,9 @@ pub fn slug(text: &str) -> String {
     if slug.is_empty() { "list".to_owned() } else { slug.to_owned() }
 }
 
-/// Where the columns are.
+/// Where the columns are that go by a language or a key.
+#[derive(Default)]
 struct Columns {
-    code: usize,
-    parents: Option<usize>,
-    uri: Option<usize>,
-    status: Option<usize>,
-    replaced_by: Option<usize>,
-    aliases: Option<usize>,
-    selectable: Option<usize>,
     /// Language, label, definition.
     labels: Vec<(String, Option<usize>, Option<usize>)>,
     properties: Vec<(String, usize)>,
@@ -107,75 +96,54 @@ pub enum Separated {
 /// # Errors
 /// It is no such table, cannot be read on, or too little is said about it.
 pub fn read(
-    input: &mut Input<'_>,
+    input: &Input<'_>,
     separated: Separated,
     options: &ImportOptions,
     tally: &mut Tally,
 ) -> Result<DraftPack, ImportError> {
     let edition = match &options.about.edition {
         Some(edition) => edition.clone(),
-        None => format!("sha256-{}", input.digest()?.chars().take(12).collect::<String>()),
+        None => input.edition_of_digest()?,
     };
-    let said = required(options, "a table", &edition)?;
-    let open = |header: &Header| Ok((Columns::of(header, input, &options.languages)?, Vec::new()));
-    let each = |(columns, codes): &mut (Columns, Vec<DraftCode>), row: &Row<'_>, tally: &mut Tally| {
-        codes.extend(columns.code(row, tally));
-        Ok(())
+    let mut pack = unknown_list(options, "a table", edition, Vec::new())?;
+    let table = match separated {
+        Separated::Tabs => Table::open(input, Quotes::Plain)?,
+        Separated::Csv => Table::open_csv(input, without_mark(input.read_whole()?))?,
     };
-    let (columns, codes) = match separated {
-        Separated::Tabs => cells::read(input, Quotes::Plain, tally, open, each)?,
-        Separated::Csv => cells::read_csv(input, tally, open, each)?,
-    };
-    let vocabulary = DraftVocabulary {
-        namespace: said.namespace,
-        name: said.name,
-        domain: said.domain,
-        edition,
-        source: said.owner.source.clone(),
-        table: said.table,
-        languages: columns.labels.iter().map(|(language, _, _)| language.clone()).collect(),
-        completeness: DraftCompleteness::Full,
-        hierarchy: DraftHierarchy::Parents,
-        codes,
-    };
-    Ok(DraftPack::of(said.owner, vec![vocabulary]))
+    table.require(&["code"])?;
+    let columns = Columns::of(table.columns(), input, &options.languages)?;
+    let mut codes = Vec::new();
+    table.read(tally, |row, tally| codes.extend(row.and_then(|row| columns.code(row, tally))))?;
+    if let Some(vocabulary) = pack.vocabularies.first_mut() {
+        vocabulary.languages = columns.labels.into_iter().map(|(language, ..)| language).collect();
+        vocabulary.codes = codes;
+    }
+    Ok(pack)
 }
 
 impl Columns {
-    fn of(header: &Header, input: &Input<'_>, wanted: &[String]) -> Result<Self, ImportError> {
-        let mut columns = Self {
-            code: header.require(input, &["code"])?,
-            parents: header.find(&["parents", "parent"]),
-            uri: header.find(&["uri"]),
-            status: header.find(&["status"]),
-            replaced_by: header.find(&["replaced_by"]),
-            aliases: header.find(&["aliases"]),
-            selectable: header.find(&["selectable"]),
-            labels: Vec::new(),
-            properties: Vec::new(),
-        };
-        for (index, name) in header.names().iter().enumerate() {
+    fn of(names: &[String], input: &Input<'_>, wanted: &[String]) -> Result<Self, ImportError> {
+        let mut columns = Self::default();
+        for (index, name) in names.iter().enumerate() {
             let refuse = |wanted: &str| {
                 Err(input.unusable(Some(1), format_args!("the column `{}` is not known: {wanted}", excerpt(name))))
             };
-            if header.names().iter().take(index).any(|other| other == name) {
+            if names.iter().take(index).any(|other| other == name) {
                 return Err(input.unusable(Some(1), format_args!("the column `{}` occurs again", excerpt(name))));
             }
             if let Some(key) = name.strip_prefix("prop:") {
-                if !is_property_key(key) {
+                if !is_key(key) {
                     return refuse("the name of a property is lower-case letters, digits and underscores");
                 }
                 columns.properties.push((key.to_owned(), index));
-            } else if let Some(tag) = bracketed(name, "label") {
-                match is_language_tag(tag) {
-                    true => *columns.language(tag).0 = Some(index),
-                    false => return refuse("between the brackets stands a language tag, such as en"),
+            } else if let Some((kind @ ("label" | "definition"), tag)) =
+                name.strip_suffix(']').and_then(|name| name.split_once('['))
+            {
+                if !is_language_tag(tag) {
+                    return refuse("between the brackets stands a language tag, such as en");
                 }
-            } else if let Some(tag) = bracketed(name, "definition") {
-                match is_language_tag(tag) {
-                    true => *columns.language(tag).1 = Some(index),
-                    false => return refuse("between the brackets stands a language tag, such as en"),
-                }
+                let (label, definition) = columns.language(tag);
+                *(if kind == "label" { label } else { definition }) = Some(index);
             } else if !matches!(
                 name.as_str(),
                 "code" | "parents" | "parent" | "uri" | "status" | "replaced_by" | "aliases" | "selectable"
@@ -230,18 +198,18 @@ impl Columns {
 
     fn code(&self, row: &Row<'_>, tally: &mut Tally) -> Option<DraftCode> {
         let line = Some(row.line);
-        let code = row.cell(Some(self.code)).trim();
-        let text = |column| row.cell(column).trim();
+        let code = row.cell("code");
         let list = |column| {
-            let items = text(column).split('|').map(str::trim).filter(|item| !item.is_empty());
+            let items = row.cell(column).split('|').map(str::trim).filter(|item| !item.is_empty());
             items.map(str::to_owned).collect::<Vec<_>>()
         };
+        let text = |column| Some(row.cell(column).to_owned()).filter(|text| !text.is_empty());
         let mut draft = DraftCode::new(code, line);
-        draft.parents = list(self.parents);
-        draft.aliases = list(self.aliases);
-        draft.uri = Some(text(self.uri).to_owned()).filter(|uri| !uri.is_empty());
-        draft.replaced_by = Some(text(self.replaced_by).to_owned()).filter(|successor| !successor.is_empty());
-        match text(self.status) {
+        draft.parents = list("parents|parent");
+        draft.aliases = list("aliases");
+        draft.uri = text("uri");
+        draft.replaced_by = text("replaced_by");
+        match row.cell("status") {
             "" | "active" => {}
             "inactive" => draft.is_active = false,
             other => {
@@ -249,7 +217,7 @@ impl Columns {
                 return None;
             }
         }
-        match text(self.selectable) {
+        match row.cell("selectable") {
             "" | "yes" => {}
             "no" => draft.is_selectable = false,
             other => {
@@ -258,7 +226,8 @@ impl Columns {
             }
         }
         for (language, label, definition) in &self.labels {
-            let texts = (tally.text(row.cell(*label)), tally.text(row.cell(*definition)));
+            let mut text = |column: &Option<usize>| tally.text(column.map_or("", |column| row.at(column)));
+            let texts = (text(label), text(definition));
             let (Some(label), Some(definition)) = texts else {
                 tally.refuse(line, Some(code), format!("its text in `{language}` holds a control character"));
                 return None;
@@ -271,19 +240,8 @@ impl Columns {
             }
         }
         for (key, column) in &self.properties {
-            draft = draft.with_property(key, text(Some(*column)));
+            draft = draft.with_property(key, row.at(*column).trim());
         }
         Some(draft)
     }
-}
-
-/// What stands between the brackets of `<name>[…]`.
-fn bracketed<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.strip_prefix(name)?.strip_prefix('[')?.strip_suffix(']')
-}
-
-fn is_property_key(key: &str) -> bool {
-    key.len() <= 64
-        && key.starts_with(|first: char| first.is_ascii_lowercase())
-        && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }

@@ -4,9 +4,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Why nothing was written.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// Rows were refused, and possibly reading ended because of `ended`.
+    #[error("{}", shown(.file, .refusals, *.left_out, .ended.as_deref()))]
     Refused {
         /// The file.
         file: PathBuf,
@@ -18,6 +19,7 @@ pub enum ImportError {
         ended: Option<Box<ImportError>>,
     },
     /// The file is not what it should be, or cannot be read on.
+    #[error("{}{reason}", at(.file, *.line))]
     Unusable {
         /// The file.
         file: PathBuf,
@@ -27,6 +29,7 @@ pub enum ImportError {
         reason: String,
     },
     /// An option cannot be used.
+    #[error("{option} is `{value}`, which is not {wanted}")]
     Option {
         /// The option.
         option: &'static str,
@@ -36,6 +39,7 @@ pub enum ImportError {
         wanted: String,
     },
     /// Something has to be said that the file does not say.
+    #[error("{options} must be given: {reason}")]
     Missing {
         /// The options, joined.
         options: String,
@@ -43,6 +47,7 @@ pub enum ImportError {
         reason: String,
     },
     /// The folder cannot be written.
+    #[error("cannot write `{path}`: {source}")]
     Write {
         /// What could not be written.
         path: PathBuf,
@@ -105,48 +110,18 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl fmt::Display for ImportError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused { file, refusals, left_out, ended } => {
-                for (index, refusal) in refusals.iter().enumerate() {
-                    if index > 0 {
-                        formatter.write_str("\n")?;
-                    }
-                    at(formatter, file, refusal.line)?;
-                    refusal.fmt(formatter)?;
-                }
-                if *left_out > 0 {
-                    write!(formatter, "\nand {left_out} more")?;
-                }
-                match ended {
-                    Some(ended) => write!(formatter, "\n{ended}"),
-                    None => Ok(()),
-                }
-            }
-            Self::Unusable { file, line, reason } => {
-                at(formatter, file, *line)?;
-                formatter.write_str(reason)
-            }
-            Self::Option { option, value, wanted } => write!(formatter, "{option} is `{value}`, which is not {wanted}"),
-            Self::Missing { options, reason } => write!(formatter, "{options} must be given: {reason}"),
-            Self::Write { path, source } => write!(formatter, "cannot write `{}`: {source}", path.display()),
-        }
-    }
+/// One refusal a line, then how many more there are, then what ended the reading.
+fn shown(file: &Path, refusals: &[Refusal], left_out: u64, ended: Option<&ImportError>) -> String {
+    let refusals = refusals.iter().map(|refusal| format!("{}{refusal}", at(file, refusal.line)));
+    let more = (left_out > 0).then(|| format!("and {left_out} more"));
+    let lines: Vec<String> = refusals.chain(more).chain(ended.map(ToString::to_string)).collect();
+    lines.join("\n")
 }
 
-fn at(formatter: &mut fmt::Formatter<'_>, file: &Path, line: Option<u64>) -> fmt::Result {
+/// The place that a message begins with.
+fn at(file: &Path, line: Option<u64>) -> String {
     match line {
-        Some(line) => write!(formatter, "{}:{line}: ", file.display()),
-        None => write!(formatter, "{}: ", file.display()),
-    }
-}
-
-impl std::error::Error for ImportError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Write { source, .. } => Some(source),
-            Self::Refused { .. } | Self::Unusable { .. } | Self::Option { .. } | Self::Missing { .. } => None,
-        }
+        Some(line) => format!("{}:{line}: ", file.display()),
+        None => format!("{}: ", file.display()),
     }
 }

@@ -7,12 +7,14 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use oxrdf::{NamedOrBlankNode, Term, Triple};
-use oxttl::{NTriplesParser, TurtleParseError, TurtleParser};
+use oxttl::{NTriplesParser, TurtleParseError, TurtleParser, TurtleSyntaxError};
 
 use crate::owner_files::input::Input;
-use crate::owner_files::limits::BLANK_NODES_MAX;
 use crate::owner_files::problem::{ImportError, excerpt};
 use crate::owner_files::tally::Tally;
+
+/// Anonymous nodes of one thesaurus.
+const BLANK_NODES_MAX: usize = 4_000_000;
 
 /// How triples are written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +64,7 @@ pub fn read(
     input: &Input<'_>,
     syntax: Syntax,
     tally: &mut Tally,
-    mut each: impl FnMut(Statement<'_>, &mut Tally) -> Result<(), ImportError>,
+    mut each: impl FnMut(Statement<'_>) -> Result<(), ImportError>,
 ) -> Result<(), ImportError> {
     let mut blanks = Blanks { input, numbers: HashMap::new() };
     match syntax {
@@ -78,13 +80,10 @@ pub fn read(
                     match triple {
                         Ok(triple) => {
                             tally.rows += 1;
-                            blanks.pass_on(&triple, Some(line.number), tally, &mut each)?;
+                            blanks.pass_on(&triple, Some(line.number), &mut each)?;
                         }
                         Err(error) => {
-                            let place = error.location().start;
-                            let reason = format!("column {}: {}", place.column + 1, excerpt(error.message()));
-                            tally.refuse(Some(line.number), None, reason);
-                            tally.check_on()?;
+                            refuse(tally, line.number, &error)?;
                             break;
                         }
                     }
@@ -96,20 +95,21 @@ pub fn read(
                 match triple {
                     Ok(triple) => {
                         tally.rows += 1;
-                        blanks.pass_on(&triple, None, tally, &mut each)?;
+                        blanks.pass_on(&triple, None, &mut each)?;
                     }
-                    Err(TurtleParseError::Syntax(error)) => {
-                        let place = error.location().start;
-                        let reason = format!("column {}: {}", place.column + 1, excerpt(error.message()));
-                        tally.refuse(Some(place.line + 1), None, reason);
-                        tally.check_on()?;
-                    }
+                    Err(TurtleParseError::Syntax(error)) => refuse(tally, error.location().start.line + 1, &error)?,
                     Err(TurtleParseError::Io(error)) => return Err(input.broken(None, &error)),
                 }
             }
         }
     }
     Ok(())
+}
+
+fn refuse(tally: &mut Tally, line: u64, error: &TurtleSyntaxError) -> Result<(), ImportError> {
+    let column = error.location().start.column + 1;
+    tally.refuse(Some(line), None, format_args!("column {column}: {}", excerpt(error.message())));
+    tally.check_on()
 }
 
 /// What stands for a name of any length, in 16 bytes: names are as long as a line, and there are millions of them.
@@ -134,8 +134,7 @@ impl Blanks<'_, '_> {
         &mut self,
         triple: &Triple,
         line: Option<u64>,
-        tally: &mut Tally,
-        each: &mut impl FnMut(Statement<'_>, &mut Tally) -> Result<(), ImportError>,
+        each: &mut impl FnMut(Statement<'_>) -> Result<(), ImportError>,
     ) -> Result<(), ImportError> {
         let subject = match &triple.subject {
             NamedOrBlankNode::NamedNode(node) => Node::Iri(node.as_str()),
@@ -150,7 +149,7 @@ impl Blanks<'_, '_> {
                 Object::Text(literal.value(), language.as_deref())
             }
         };
-        each(Statement { line, subject, predicate: triple.predicate.as_str(), object }, tally)
+        each(Statement { line, subject, predicate: triple.predicate.as_str(), object })
     }
 
     fn number(&mut self, name: &str) -> Result<u32, ImportError> {

@@ -2,17 +2,18 @@
 //!
 //! **Invariant:** no document type is read, so no entity can stand for more than one character.
 
-use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::collections::btree_map;
+use std::fmt::Display;
 
 use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-use crate::owner_files::draft::{DraftCode, DraftCompleteness, DraftHierarchy, DraftPack, DraftVocabulary};
-use crate::owner_files::input::Input;
-use crate::owner_files::owner;
+use crate::owner_files::draft::{DraftCode, DraftPack};
+use crate::owner_files::input::{Input, LineCounter};
 use crate::owner_files::problem::{ImportError, excerpt};
+use crate::owner_files::publications::SIX_CURRENCIES;
 use crate::owner_files::tally::Tally;
 
 /// How deep elements may be. The list has four levels.
@@ -22,7 +23,7 @@ const DEPTH_MAX: usize = 16;
 const METALS: [&str; 4] = ["XAG", "XAU", "XPD", "XPT"];
 
 /// One entry of the list.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 struct Entry {
     line: u64,
     name: String,
@@ -36,43 +37,29 @@ struct Entry {
 ///
 /// # Errors
 /// It is not this list, or is broken.
-pub fn read(input: &mut Input<'_>, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+pub fn read(input: &Input<'_>, tally: &mut Tally) -> Result<DraftPack, ImportError> {
     let text = input.read_text()?;
-    let mut document =
-        Document { input, text: &text, published: None, currencies: Currencies::default(), counted: Cell::default() };
-    document.read(tally)?;
+    let lines = LineCounter::of(&text);
+    let mut document = Document { input, lines, published: None, currencies: Currencies::default() };
+    document.read(&text, tally)?;
     let Some(published) = document.published else {
         return Err(
             input.unusable(None, "the document is not SIX's list: the root `ISO_4217` with `Pblshd` is missing")
         );
     };
-    let vocabulary = DraftVocabulary {
-        namespace: "urn:iso:std:iso:4217".to_owned(),
-        name: "Currencies".to_owned(),
-        domain: "Geographic".to_owned(),
-        source: format!("SIX, ISO 4217 list one, published {published}"),
-        table: "currency".to_owned(),
-        languages: vec!["en".to_owned()],
-        completeness: DraftCompleteness::Full,
-        hierarchy: DraftHierarchy::Parents,
-        codes: document.currencies.into_codes(),
-        edition: published,
-    };
-    Ok(DraftPack::of(owner::six(&vocabulary.edition), vec![vocabulary]))
+    Ok(SIX_CURRENCIES.pack(published, document.currencies.into_codes()))
 }
 
 struct Document<'a, 'b> {
     input: &'a Input<'b>,
-    text: &'a str,
+    lines: LineCounter<'a>,
     published: Option<String>,
     currencies: Currencies,
-    /// To which byte the ends of lines were counted, and how many there were.
-    counted: Cell<(usize, u64)>,
 }
 
 impl Document<'_, '_> {
-    fn read(&mut self, tally: &mut Tally) -> Result<(), ImportError> {
-        let mut reader = Reader::from_str(self.text);
+    fn read(&mut self, text: &str, tally: &mut Tally) -> Result<(), ImportError> {
+        let mut reader = Reader::from_str(text);
         let mut open: Vec<String> = Vec::new();
         let mut entry: Option<Entry> = None;
         let mut content = String::new();
@@ -150,20 +137,11 @@ impl Document<'_, '_> {
         }
     }
 
-    /// The line of a byte. Counted on from the last one that was asked for: there may be as many entries as bytes allow.
     fn line(&self, at: u64) -> u64 {
-        let at = usize::try_from(at).unwrap_or(usize::MAX).min(self.text.len());
-        let (from, before) = match self.counted.get() {
-            (from, _) if from > at => (0, 0),
-            counted => counted,
-        };
-        let between = self.text.as_bytes().get(from..at).unwrap_or_default();
-        let ends = before + between.iter().filter(|byte| **byte == b'\n').count() as u64;
-        self.counted.set((at, ends));
-        ends + 1
+        self.lines.line(usize::try_from(at).unwrap_or(usize::MAX))
     }
 
-    fn broken(&self, at: u64, reason: &dyn std::fmt::Display) -> ImportError {
+    fn broken(&self, at: u64, reason: &dyn Display) -> ImportError {
         let reason = format!("it is no sound XML of this kind: {}", excerpt(&reason.to_string()));
         self.input.unusable(Some(self.line(at)), reason)
     }
@@ -198,12 +176,9 @@ impl Entry {
     }
 }
 
-/// The currencies that were met, one for all its countries.
+/// The currencies that were met by code, one for all its countries.
 #[derive(Debug, Default)]
-struct Currencies {
-    entries: Vec<Entry>,
-    index: HashMap<String, usize>,
-}
+struct Currencies(BTreeMap<String, Entry>);
 
 impl Currencies {
     fn add(&mut self, mut entry: Entry, tally: &mut Tally) {
@@ -224,21 +199,16 @@ impl Currencies {
             let reason = format!("its minor units are `{}`, not a digit or N.A.", excerpt(&entry.minor_units));
             return tally.refuse(line, Some(&entry.code), reason);
         }
-        match tally.text(&entry.name).filter(|name| !name.is_empty()) {
-            Some(name) => entry.name = name,
-            None => return tally.refuse(line, Some(&entry.code), "it has no name, or one with a control character"),
-        }
-        match self.index.get(&entry.code).and_then(|index| self.entries.get(*index)) {
-            None => {
-                self.index.insert(entry.code.clone(), self.entries.len());
-                self.entries.push(entry);
+        let Some(name) = tally.name(line, &entry.code, &entry.name) else { return };
+        entry.name = name;
+        match self.0.entry(entry.code.clone()) {
+            btree_map::Entry::Vacant(place) => {
+                place.insert(entry);
             }
-            Some(known) => {
-                let is_same = known.name == entry.name
-                    && known.number == entry.number
-                    && known.minor_units == entry.minor_units
-                    && known.is_fund == entry.is_fund;
-                if is_same {
+            btree_map::Entry::Occupied(known) => {
+                let known = known.get();
+                entry.line = known.line;
+                if entry == *known {
                     tally.leave_out("a further country of a currency that is already there");
                 } else {
                     let reason = format!("it is on line {} with another name, number or units", known.line);
@@ -248,39 +218,13 @@ impl Currencies {
         }
     }
 
-    fn into_codes(mut self) -> Vec<DraftCode> {
-        self.entries.sort_by(|one, other| one.code.cmp(&other.code));
+    fn into_codes(self) -> Vec<DraftCode> {
         let code = |entry: &Entry| {
             let mut code = DraftCode::new(&entry.code, Some(entry.line)).labelled("en", &entry.name);
             code.aliases = vec![entry.number.clone()];
             let units = if entry.minor_units == "N.A." { "" } else { &entry.minor_units };
             code.with_property("minor_units", units).with_property("kind", entry.kind())
         };
-        self.entries.iter().map(code).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::{Currencies, Document};
-    use crate::owner_files::NoProgress;
-    use crate::owner_files::input::Input;
-
-    #[test]
-    fn lines_are_counted_on_from_the_last_place() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "x").unwrap();
-        let mut progress = NoProgress;
-        let input = Input::open(file.path(), 100, &mut progress).unwrap();
-        let (text, currencies) = ("a\nb\n\nc", Currencies::default());
-        let document = Document { input: &input, text, published: None, currencies, counted: Cell::default() };
-        let lines = [0, 1, 2, 4, 5, 6].map(|at| (document.line(at), document.counted.get().0));
-        assert_eq!(lines, [(1, 0), (1, 1), (2, 2), (3, 4), (4, 5), (4, 6)]);
-        assert_eq!([2, 99].map(|at| document.line(at)), [2, 4], "back, and beyond the end");
-        // Had it begun anew, it would have found the ends of lines again.
-        document.counted.set((5, 40));
-        assert_eq!(document.line(6), 41);
+        self.0.values().map(code).collect()
     }
 }

@@ -4,28 +4,26 @@
 //! for their order and number differ between years. The depth of a row is the number of `- ` before its title; the column
 //! DepthInKind counts something else.
 
-mod icd;
-mod icf;
-
-use crate::owner_files::cells::{self, Header, Quotes, Row};
-use crate::owner_files::draft::DraftPack;
+use crate::owner_files::ImportOptions;
+use crate::owner_files::cells::{Quotes, Row, Table};
+use crate::owner_files::draft::{DraftCode, DraftPack, DraftVocabulary};
 use crate::owner_files::input::Input;
-use crate::owner_files::problem::ImportError;
+use crate::owner_files::problem::{ImportError, excerpt};
+use crate::owner_files::publications::{ICD_11, ICF_ACTIVITIES, ICF_BODY_FUNCTIONS};
 use crate::owner_files::tally::Tally;
-use crate::owner_files::{ImportOptions, about};
+use crate::source_rules::{HierarchyRule, is_text};
+use daftar_domain::vocabulary::Completeness;
 
-/// Where the columns are.
-struct Columns {
-    foundation: Option<usize>,
-    linearization: Option<usize>,
-    code: usize,
-    block: Option<usize>,
-    title: usize,
-    kind: Option<usize>,
-    residual: Option<usize>,
-    primary: Option<usize>,
-    chapter: Option<usize>,
-}
+/// The columns that every table has.
+const COLUMNS: [&str; 7] = ["Title", "Code", "Foundation URI", LINEARIZATION, "BlockId", "ClassKind", "ChapterNo"];
+
+const LINEARIZATION: &str = "Linearization URI|Linearization (release) URI";
+
+/// The chapter of extension codes.
+const EXTENSION_CHAPTER: &str = "X";
+
+/// The text in place of a code that WHO has not given yet.
+const NO_CODE: &str = "_NOCODEASSIGNED";
 
 /// What a line of either table is.
 enum Line {
@@ -64,75 +62,55 @@ struct Release {
 ///
 /// # Errors
 /// It is no such table, or cannot be read on.
-pub fn read(input: &mut Input<'_>, options: &ImportOptions, tally: &mut Tally) -> Result<DraftPack, ImportError> {
-    let mut release = Release { edition: String::new(), language: language(input, options)? };
-    let open = |header: &Header| {
-        release.edition = edition(header);
-        Columns::of(header, input).map(|columns| (columns, Vec::new()))
-    };
-    let (_, lines) = cells::read_all(input, Quotes::Enclose, tally, open, |(columns, lines), row, tally| {
-        lines.push(row.map_or(Line::Unreadable, |row| columns.line(row, tally)));
-        Ok(())
-    })?;
+pub fn read(input: &Input<'_>, options: &ImportOptions, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+    let language = language(input, options)?;
+    let table = Table::open(input, Quotes::Enclose)?;
+    let release = Release { edition: edition(table.columns()), language };
+    table.require(&COLUMNS)?;
+    let mut lines = Vec::new();
+    table.read(tally, |row, tally| lines.push(row.map_or(Line::Unreadable, |row| Line::of(row, tally))))?;
     let mut codes = lines.iter().filter_map(Line::taken).map(|row| row.code.as_str());
     match codes.find(|code| !code.is_empty()) {
-        Some(first) if icf::is_code(first) || icf::is_range(first) || icf::is_component(first) => {
-            icf::draft(lines, release, tally)
+        Some(first) if is_icf_code(first) || is_icf_range(first) || is_icf_component(first) => {
+            icf(&lines, &release, tally)
         }
-        Some(_) => icd::draft(lines, release, options, tally),
+        Some(_) => Ok(icd_11(lines, release, options, tally)),
         None => Err(input.unusable(None, "no row of this table has a code")),
     }
 }
 
-impl Columns {
-    fn of(header: &Header, input: &Input<'_>) -> Result<Self, ImportError> {
-        Ok(Self {
-            title: header.require(input, &["Title"])?,
-            code: header.require(input, &["Code"])?,
-            foundation: Some(header.require(input, &["Foundation URI"])?),
-            linearization: Some(header.require(input, &["Linearization URI", "Linearization (release) URI"])?),
-            block: Some(header.require(input, &["BlockId"])?),
-            kind: Some(header.require(input, &["ClassKind"])?),
-            chapter: Some(header.require(input, &["ChapterNo"])?),
-            residual: header.find(&["IsResidual"]),
-            primary: header.find(&["PrimaryLocation"]),
-        })
-    }
-
+impl Line {
     /// The row with its depth, unless it is left out or refused.
-    fn line(&self, row: &Row<'_>, tally: &mut Tally) -> Line {
-        let code = row.cell(Some(self.code)).trim().to_owned();
-        let (depth, title) = without_hyphens(row.cell(Some(self.title)));
-        if row.cell(self.primary).eq_ignore_ascii_case("false") {
+    fn of(row: &Row<'_>, tally: &mut Tally) -> Self {
+        let code = row.cell("Code").to_owned();
+        let (depth, title) = without_hyphens(row.raw("Title"));
+        if row.raw("PrimaryLocation").eq_ignore_ascii_case("false") {
             tally.leave_out("a place that is not the primary one");
-            return Line::NotTaken(depth);
+            return Self::NotTaken(depth);
         }
         let Some(title) = tally.text(title) else {
             tally.refuse(Some(row.line), Some(&code), "its title holds a control character");
-            return Line::NotTaken(depth);
+            return Self::NotTaken(depth);
         };
         if title.is_empty() {
             tally.refuse(Some(row.line), Some(&code), "it has no title");
             // Without any hyphen nothing tells how deep it is.
-            return if depth == 0 { Line::Unreadable } else { Line::NotTaken(depth) };
+            return if depth == 0 { Self::Unreadable } else { Self::NotTaken(depth) };
         }
-        let text = |column| row.cell(column).trim().to_owned();
-        Line::Taken(WhoRow {
+        Self::Taken(WhoRow {
             line: row.line,
-            block: text(self.block),
+            block: row.cell("BlockId").to_owned(),
             title,
             depth,
-            kind: text(self.kind).to_ascii_lowercase(),
-            is_residual: row.cell(self.residual).eq_ignore_ascii_case("true"),
-            chapter: text(self.chapter),
-            foundation: text(self.foundation),
-            linearization: text(self.linearization),
+            kind: row.cell("ClassKind").to_ascii_lowercase(),
+            is_residual: row.raw("IsResidual").eq_ignore_ascii_case("true"),
+            chapter: row.cell("ChapterNo").to_owned(),
+            foundation: row.cell("Foundation URI").to_owned(),
+            linearization: row.cell(LINEARIZATION).to_owned(),
             code,
         })
     }
-}
 
-impl Line {
     fn taken(&self) -> Option<&WhoRow> {
         match self {
             Self::Taken(row) => Some(row),
@@ -142,10 +120,19 @@ impl Line {
 }
 
 impl WhoRow {
-    /// The URI that stays together with the code: residual codes have one in the linearization only.
-    fn uri(&self) -> Option<String> {
+    /// The code of the row, which goes by `key`. The URI stays together with the code: residual codes have one in the linearization
+    /// only.
+    fn draft(&self, key: String, parent: Option<String>, language: &str) -> DraftCode {
+        let mut code = DraftCode::new(key, Some(self.line)).labelled(language, self.title.clone());
+        code.parents = parent.into_iter().collect();
         let uri = if self.foundation.is_empty() { &self.linearization } else { &self.foundation };
-        (!uri.is_empty()).then(|| uri.clone())
+        code.uri = (!uri.is_empty()).then(|| uri.clone());
+        code
+    }
+
+    /// The code with what the table says of residual codes.
+    fn residual(&self, code: DraftCode) -> DraftCode {
+        if self.is_residual { code.with_property("residual", "yes") } else { code }
     }
 }
 
@@ -160,9 +147,9 @@ fn without_hyphens(mut title: &str) -> (usize, &str) {
 }
 
 /// The year and month of a header such as `Version:2024 Jan 21 - 22:30 UTC`, else what it says, else `unstated`.
-fn edition(header: &Header) -> String {
+fn edition(columns: &[String]) -> String {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let stated = header.names().iter().find_map(|name| name.strip_prefix("Version:")).unwrap_or_default().trim();
+    let stated = columns.iter().find_map(|name| name.strip_prefix("Version:")).unwrap_or_default().trim();
     let mut words = stated.split_whitespace();
     if let (Some(year), Some(month)) = (words.next(), words.next())
         && let Some(index) = MONTHS.iter().position(|name| month.starts_with(name))
@@ -171,7 +158,7 @@ fn edition(header: &Header) -> String {
     {
         return format!("{year}-{:02}", index + 1);
     }
-    if about::is_sound_text(stated) { stated.to_owned() } else { "unstated".to_owned() }
+    if is_text(stated) { stated.to_owned() } else { "unstated".to_owned() }
 }
 
 /// The language that the options name, else the one in the file's name (`SimpleTabulation-ICD-11-MMS-es.txt`), else English.
@@ -187,6 +174,222 @@ fn language(input: &Input<'_>, options: &ImportOptions) -> Result<String, Import
         [language] => Ok(language.clone()),
         [_, second, ..] => {
             Err(ImportError::option("--language", second, "of use: a table of WHO has titles in one language"))
+        }
+    }
+}
+
+/// The draft of a table of ICD-11.
+fn icd_11(lines: Vec<Line>, release: Release, options: &ImportOptions, tally: &mut Tally) -> DraftPack {
+    let mut codes = Vec::with_capacity(lines.len());
+    let mut above = Above::default();
+    for line in lines {
+        let row = match line {
+            Line::Taken(row) => row,
+            Line::NotTaken(depth) => {
+                above.put(depth, None);
+                continue;
+            }
+            // Its depth is not known.
+            Line::Unreadable => {
+                above.is_lost = true;
+                continue;
+            }
+        };
+        if options.without_extension_codes && row.chapter == EXTENSION_CHAPTER {
+            tally.leave_out("an extension code, or a heading of them");
+            above.put(row.depth, None);
+            continue;
+        }
+        let parent = match above.parent(row.depth) {
+            Ok(parent) => parent,
+            Err(reason) => {
+                // One that would not be taken anyway is told of by its own reason only.
+                if key(&row, tally).is_some() {
+                    tally.refuse(Some(row.line), Some(&row.code), reason);
+                }
+                above.put(row.depth, None);
+                continue;
+            }
+        };
+        let key = key(&row, tally);
+        above.put(row.depth, key.clone());
+        if let Some(key) = key {
+            codes.push(icd_code(key, parent, &row, &release.language));
+        }
+    }
+    // A subset without extension codes holds every code that it says it holds: one cannot tell from a code that it lacks.
+    let is_whole = !options.without_extension_codes;
+    let owner = ICD_11.owner(&release.edition);
+    let vocabulary = DraftVocabulary {
+        languages: vec![release.language],
+        completeness: if is_whole { Completeness::Full } else { Completeness::Fragment },
+        ..ICD_11.vocabulary(release.edition, codes)
+    };
+    DraftPack::of(owner, vec![vocabulary])
+}
+
+/// The rows that the next one may be below.
+///
+/// **Invariant:** a row that is refused or left out stands here as none, so that nothing below it hangs from an earlier row.
+#[derive(Default)]
+struct Above {
+    /// The key of the last row of each depth, down to the row before.
+    keys: Vec<Option<String>>,
+    /// A row of unknown depth came after the last chapter: it may be what the following rows are below.
+    is_lost: bool,
+}
+
+impl Above {
+    /// What a row of this depth is below, or why it is below nothing.
+    fn parent(&self, depth: usize) -> Result<Option<String>, String> {
+        let Some(over) = depth.checked_sub(1) else { return Ok(None) };
+        if self.is_lost {
+            return Err("an earlier row of its chapter could not be read, and it may stand below that one".to_owned());
+        }
+        match self.keys.get(over) {
+            Some(Some(parent)) => Ok(Some(parent.clone())),
+            Some(None) => Err("it stands below a row that was refused or left out".to_owned()),
+            None => Err(format!("it is {depth} deep, but there is no row {over} deep before it")),
+        }
+    }
+
+    /// A row that has its place; none where it is not taken.
+    fn put(&mut self, depth: usize, key: Option<String>) {
+        if depth == 0 {
+            self.is_lost = false;
+        }
+        if depth <= self.keys.len() {
+            self.keys.truncate(depth);
+            self.keys.push(key);
+        }
+    }
+}
+
+/// What the row goes by: its code; a heading has none and goes by its block, chapter or URI.
+fn key(row: &WhoRow, tally: &mut Tally) -> Option<String> {
+    if row.code == NO_CODE {
+        tally.leave_out("a category that WHO has given no code yet");
+        return None;
+    }
+    if !row.code.is_empty() {
+        if is_icd_code(&row.code) {
+            return Some(row.code.clone());
+        }
+        let reason = format!("`{}` does not have the shape of a code of ICD-11", excerpt(&row.code));
+        tally.refuse(Some(row.line), Some(&row.code), reason);
+        return None;
+    }
+    let key = match row.kind.as_str() {
+        "chapter" if !row.chapter.is_empty() => format!("chapter:{}", row.chapter),
+        "chapter" | "block" if !row.block.is_empty() => row.block.clone(),
+        "chapter" | "block" if !row.foundation.is_empty() => row.foundation.clone(),
+        "chapter" | "block" => {
+            tally.refuse(Some(row.line), None, "the heading has no BlockId and no Foundation URI");
+            return None;
+        }
+        other => {
+            let reason = format!("the row has no code, and ClassKind is `{}`, not chapter or block", excerpt(other));
+            tally.refuse(Some(row.line), None, reason);
+            return None;
+        }
+    };
+    Some(key)
+}
+
+fn icd_code(key: String, parent: Option<String>, row: &WhoRow, language: &str) -> DraftCode {
+    let is_heading = row.code.is_empty();
+    let mut code = row.draft(key, parent, language);
+    code.is_selectable = !is_heading;
+    if is_heading {
+        code = code.with_property("kind", &row.kind);
+    }
+    row.residual(code)
+}
+
+/// Four to six digits and capitals without I and O, and possibly a dot and one or two more.
+fn is_icd_code(text: &str) -> bool {
+    let (stem, extension) = match text.split_once('.') {
+        Some((stem, extension)) => (stem, Some(extension)),
+        None => (text, None),
+    };
+    let is_stem_byte = |byte: u8| matches!(byte, b'0'..=b'9' | b'A'..=b'H' | b'J'..=b'N' | b'P'..=b'Z');
+    let is_extension = |extension: &str| {
+        (1..=2).contains(&extension.len())
+            && extension.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
+    };
+    (4..=6).contains(&stem.len()) && stem.bytes().all(is_stem_byte) && extension.is_none_or(is_extension)
+}
+
+/// The draft of a table of ICF.
+fn icf(lines: &[Line], release: &Release, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+    // The components that the register has fields for.
+    let mut components = [('b', ICF_BODY_FUNCTIONS, Vec::new()), ('d', ICF_ACTIVITIES, Vec::new())];
+    // Codes hang by their digits, so a row that is not taken takes none with it that the check would not find.
+    for row in lines.iter().filter_map(Line::taken) {
+        if row.code.is_empty() {
+            tally.leave_out("a heading without a code");
+        } else if is_icf_range(&row.code) {
+            tally.leave_out("a range of codes, which is no code");
+        } else if is_icf_component(&row.code) {
+            tally.leave_out("the letter of a component, which is no code");
+        } else if !is_icf_code(&row.code) {
+            let reason = format!("`{}` does not have the shape of a code of ICF", excerpt(&row.code));
+            tally.refuse(Some(row.line), Some(&row.code), reason);
+        } else if let Some((.., codes)) = components.iter_mut().find(|(letter, ..)| row.code.starts_with(*letter)) {
+            codes.push(row.residual(row.draft(row.code.clone(), None, &release.language)));
+        } else {
+            tally.leave_out("a code of another component: body structures (s) or environmental factors (e)");
+        }
+    }
+    let components = components.into_iter().filter(|(.., codes)| !codes.is_empty());
+    let vocabularies = components.map(|(_, component, codes)| DraftVocabulary {
+        languages: vec![release.language.clone()],
+        rule: Some(HierarchyRule::Icf),
+        ..component.vocabulary(release.edition.clone(), codes)
+    });
+    let vocabularies: Vec<DraftVocabulary> = vocabularies.collect();
+    if vocabularies.is_empty() {
+        return Err(tally.unusable("the table has no code of body functions (b) or activities (d)"));
+    }
+    Ok(DraftPack::of(ICF_BODY_FUNCTIONS.owner(&release.edition), vocabularies))
+}
+
+/// A letter and one digit for a chapter; three, four or five below it.
+fn is_icf_code(text: &str) -> bool {
+    let digits = text.strip_prefix(['b', 'd', 's', 'e']).unwrap_or_default();
+    matches!(digits.len(), 1 | 3..=5) && digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0')
+}
+
+/// The letter of a component, which some tables have in place of a code.
+fn is_icf_component(text: &str) -> bool {
+    matches!(text, "b" | "d" | "e" | "s")
+}
+
+/// Two codes with a hyphen, such as `b110-b139`.
+fn is_icf_range(text: &str) -> bool {
+    text.split_once('-').is_some_and(|(first, last)| is_icf_code(first) && is_icf_code(last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_icd_code, is_icf_code, is_icf_range};
+
+    #[test]
+    fn ranges_and_components_are_no_codes() {
+        assert!(is_icf_range("b110-b139") && !is_icf_range("b110") && !is_icf_range("b110-"));
+        for text in ["b", "b11", "b0", "b114200", "B114", "b11x", "x110"] {
+            assert!(!is_icf_code(text), "{text}");
+        }
+        assert!(["b1", "b114", "b1142", "b11420", "s110", "e1"].iter().all(|code| is_icf_code(code)));
+    }
+
+    #[test]
+    fn knows_the_shape_of_a_code() {
+        for code in ["1A00", "1A03.Y", "XA7144", "8C02.0Z", "XS8H"] {
+            assert!(is_icd_code(code), "{code}");
+        }
+        for text in ["", "1A0", "1A00.", "1A00.012", "1I00", "1a00", "1A00&XK9J", "XA71445", "1A00.0.0"] {
+            assert!(!is_icd_code(text), "{text}");
         }
     }
 }

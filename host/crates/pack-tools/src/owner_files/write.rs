@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use crate::owner_files::draft::{DraftCode, DraftCompleteness, DraftHierarchy, DraftPack, DraftVocabulary};
+use crate::owner_files::draft::{DraftCode, DraftPack, DraftVocabulary};
 use crate::owner_files::problem::ImportError;
+use daftar_domain::vocabulary::Completeness;
 
 /// Writes everything into a folder that is empty.
 ///
@@ -61,10 +62,10 @@ fn settings(draft: &DraftPack, sha256: &str) -> String {
         append(&mut text, format_args!("count = {}\n", vocabulary.codes.len()));
         let is_hierarchical = vocabulary.codes.iter().any(|code| !code.parents.is_empty());
         append(&mut text, format_args!("hierarchical = {is_hierarchical}\n"));
-        if let (DraftHierarchy::Rule(rule), true) = (vocabulary.hierarchy, is_hierarchical) {
-            setting(&mut text, "hierarchy", rule);
+        if let (Some(rule), true) = (vocabulary.rule, is_hierarchical) {
+            setting(&mut text, "hierarchy", rule.name());
         }
-        if vocabulary.completeness == DraftCompleteness::Fragment {
+        if vocabulary.completeness == Completeness::Fragment {
             setting(&mut text, "completeness", "fragment");
         }
     }
@@ -84,12 +85,6 @@ fn setting(text: &mut String, key: &str, value: &str) {
 /// A text as TOML writes it.
 fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
-}
-
-/// A column that is written when any code has something in it.
-struct Column {
-    name: String,
-    cell: Cell,
 }
 
 /// What a code has in the column of that name.
@@ -112,34 +107,32 @@ fn property(code: &DraftCode, column: &str) -> String {
     code.properties.iter().find(|(other, _)| other == key).map(|(_, value)| value.clone()).unwrap_or_default()
 }
 
-fn columns(vocabulary: &DraftVocabulary) -> Vec<Column> {
-    let is_by_rule = matches!(vocabulary.hierarchy, DraftHierarchy::Rule(_));
-    let fixed = COLUMNS.iter().filter(|(name, _)| !(*name == "parents" && is_by_rule));
-    let mut columns: Vec<Column> = fixed.map(|(name, cell)| Column { name: (*name).to_owned(), cell: *cell }).collect();
+/// The columns in which any code has something.
+fn columns(vocabulary: &DraftVocabulary) -> Vec<(String, Cell)> {
+    let fixed = COLUMNS.iter().filter(|(name, _)| !(*name == "parents" && vocabulary.rule.is_some()));
+    let mut columns: Vec<(String, Cell)> = fixed.map(|(name, cell)| ((*name).to_owned(), *cell)).collect();
     let mut keys: Vec<&str> = Vec::new();
     for (key, _) in vocabulary.codes.iter().flat_map(|code| &code.properties) {
         if !keys.contains(&key.as_str()) {
             keys.push(key);
         }
     }
-    columns.extend(keys.iter().map(|key| Column { name: format!("{PROPERTY}{key}"), cell: property }));
-    columns.retain(|column| vocabulary.codes.iter().any(|code| !(column.cell)(code, &column.name).is_empty()));
+    columns.extend(keys.iter().map(|key| (format!("{PROPERTY}{key}"), property as Cell)));
+    columns.retain(|(name, cell)| vocabulary.codes.iter().any(|code| !cell(code, name).is_empty()));
     columns
 }
 
 fn codes(vocabulary: &DraftVocabulary) -> String {
     let columns = columns(vocabulary);
     let mut text = String::from("code");
-    for column in &columns {
-        text.push('\t');
-        text.push_str(&column.name);
+    for (name, _) in &columns {
+        append(&mut text, format_args!("\t{name}"));
     }
     text.push('\n');
     for code in &vocabulary.codes {
         text.push_str(&code.code);
-        for column in &columns {
-            text.push('\t');
-            text.push_str(&(column.cell)(code, &column.name));
+        for (name, cell) in &columns {
+            append(&mut text, format_args!("\t{}", cell(code, name)));
         }
         text.push('\n');
     }

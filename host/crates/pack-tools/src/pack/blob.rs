@@ -1,7 +1,7 @@
 //! Writes the blob that the generic pack reads. Its format is described in the documentation of `plugins/codelist`, which
 //! shares no code with this module; a file of example bytes, checked on both sides, holds the two together.
 
-use super::limits::BLOB_BYTES_MAX;
+use super::build::{BLOB_BYTES_MAX, PackBuildError};
 use super::source::PackSource;
 use daftar_domain::code::Code;
 use daftar_domain::vocabulary::{
@@ -25,18 +25,11 @@ const EXTENSIBLE: u32 = 8;
 const ACTIVE: u32 = 1;
 const SELECTABLE: u32 = 2;
 
-/// The codes of a source take more room than a pack may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlobTooLarge {
-    /// The room they take, in bytes.
-    pub bytes: usize,
-}
-
 /// The blob of a checked source.
 ///
 /// # Errors
 /// It is larger than packs may be.
-pub fn write(source: &PackSource) -> Result<Vec<u8>, BlobTooLarge> {
+pub fn write(source: &PackSource) -> Result<Vec<u8>, PackBuildError> {
     let mut blob = Writer { bytes: Vec::new() };
     blob.bytes.extend_from_slice(MAGIC);
     blob.fixed(FORMAT);
@@ -55,7 +48,8 @@ pub fn write(source: &PackSource) -> Result<Vec<u8>, BlobTooLarge> {
     blob.list(&source.contents.concept_groups, Writer::concept_group);
     blob.patch_to_here(LENGTH_POSITION);
     // Numbers that do not fit into 32 bits were cut above, but then the blob is too large by far.
-    if blob.bytes.len() > BLOB_BYTES_MAX { Err(BlobTooLarge { bytes: blob.bytes.len() }) } else { Ok(blob.bytes) }
+    let bytes = blob.bytes.len();
+    if bytes > BLOB_BYTES_MAX { Err(PackBuildError::TooLarge { bytes }) } else { Ok(blob.bytes) }
 }
 
 fn small(number: usize) -> u32 {
@@ -184,16 +178,12 @@ impl Writer {
     }
 
     fn selection(&mut self, selection: &Selection) {
-        match selection {
-            Selection::Code(uri) => {
-                self.number(0);
-                self.text(&uri.to_string());
-            }
-            Selection::DescendantsOf(uri) => {
-                self.number(1);
-                self.text(&uri.to_string());
-            }
-        }
+        let (kind, uri) = match selection {
+            Selection::Code(uri) => (0, uri),
+            Selection::DescendantsOf(uri) => (1, uri),
+        };
+        self.number(kind);
+        self.text(&uri.to_string());
     }
 }
 

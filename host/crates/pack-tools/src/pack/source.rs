@@ -15,20 +15,21 @@
 //! default language, every text is within bounds and in normal form C.
 
 mod codes;
-mod files;
-mod groups;
-mod hierarchy;
-mod labels;
-mod rule;
 mod settings;
 mod table;
 mod vocabulary;
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
-use super::problem::PackErrors;
+pub use self::settings::PackCodes;
+use super::problem::{PackErrors, too_many};
 use daftar_domain::manifest::PluginManifest;
 use daftar_domain::vocabulary::PackContents;
+
+/// Files in one folder of a pack.
+const FILES_MAX: usize = 1_000;
 
 /// A checked source, ready to be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,14 +48,72 @@ pub struct PackSource {
 /// # Errors
 /// Everything that is wrong, at once.
 pub fn check(folder: &Path) -> Result<PackSource, PackErrors> {
-    let mut errors = PackErrors::none();
-    let files = files::PackFiles::new(folder);
-    let Some(settings) = settings::read(&files, &mut errors) else { return Err(errors) };
-    let vocabularies = vocabulary::read_all(&settings, &files, &mut errors);
-    let concept_groups = groups::check(&settings.concept_group, &vocabularies, &mut errors);
-    if !errors.is_empty() {
-        return Err(errors);
+    let mut reader = SourceReader { folder, errors: PackErrors::default() };
+    let Some(settings) = settings::read(&mut reader) else { return Err(reader.errors) };
+    let vocabularies = vocabulary::read_all(&settings, &mut reader);
+    let concept_groups = settings.concept_groups(&vocabularies, &mut reader.errors);
+    if !reader.errors.is_empty() {
+        return Err(reader.errors);
     }
     let contents = PackContents { vocabularies, concept_groups };
     Ok(PackSource { manifest: settings.manifest(), is_default: settings.default, contents })
+}
+
+/// Reads the files of a pack's folder within bounds, and collects everything that is wrong. Names of files are relative to the
+/// folder, with `/`.
+struct SourceReader<'a> {
+    folder: &'a Path,
+    errors: PackErrors,
+}
+
+impl SourceReader<'_> {
+    /// The bytes of a file of at most `bytes_max`; what goes wrong is reported.
+    fn read(&mut self, file: &str, bytes_max: usize) -> Option<Vec<u8>> {
+        let bytes = read_bounded(&self.folder.join(file), bytes_max);
+        self.bounded(file, bytes, "bytes or more", bytes_max)
+    }
+
+    /// The names in a folder, sorted; none when there is no such folder. Hidden files do not count.
+    fn list(&mut self, folder: &str) -> Vec<String> {
+        match list_bounded(&self.folder.join(folder)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            names => self.bounded(folder, names, "files or more", FILES_MAX).unwrap_or_default(),
+        }
+    }
+
+    fn bounded<T>(&mut self, file: &str, found: io::Result<Vec<T>>, what: &str, max: usize) -> Option<Vec<T>> {
+        let reason = match found {
+            Ok(found) if found.len() <= max => return Some(found),
+            Ok(found) => too_many(what, found.len(), max),
+            Err(error) => format!("it cannot be read: {error}"),
+        };
+        self.errors.push(file, None, None, reason);
+        None
+    }
+}
+
+/// Reads up to one byte more than the bound, so that the caller can tell.
+fn read_bounded(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn list_bounded(path: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if !name.starts_with('.') {
+            names.push(name);
+        }
+        if names.len() > FILES_MAX {
+            break;
+        }
+    }
+    names.sort();
+    Ok(names)
 }

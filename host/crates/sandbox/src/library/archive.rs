@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::folder::{file_of, read_file};
 use super::records::Records;
+use super::records::{file_of, read_file};
 use super::{LIST_FILE, PluginLibrary};
 use crate::files::private_folder;
 use crate::package::{Digest, manifest_of};

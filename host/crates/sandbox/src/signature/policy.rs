@@ -8,7 +8,7 @@ use super::PluginSignature;
 use crate::package::Digest;
 use daftar_domain::manifest::{PluginKind, PluginName};
 use daftar_domain::plugin_key::PluginKeyId;
-use daftar_domain::trusted_key::TrustedKey;
+use daftar_domain::plugin_key::TrustedKey;
 
 /// Who vouched for a plugin when it was installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,7 +220,7 @@ impl TrustPolicy {
 mod tests {
     use super::*;
     use crate::signature::PrivateKey;
-    use daftar_domain::trusted_key::SignedKind;
+    use daftar_domain::plugin_key::SignedKind;
 
     const FILE: &[u8] = b"a plugin";
 

@@ -59,7 +59,7 @@ fn no_expression_of_a_caller_sets_an_engine_aside() {
 fn an_engine_that_fails_by_itself_is_set_aside_tried_again_and_taken_back() {
     let (test, clock) = with_engine();
     for _ in 0..5 {
-        test.library.list()[0].loaded().breaker().record_fault();
+        test.library.list()[0].loaded().breaker.record_fault();
     }
     let aside = EngineError::SetAside { plugin: PluginName::parse("test").unwrap(), retry_after_s: 1 };
     assert_eq!(verdicts(&test, "all", 1), Err(aside.clone()));
@@ -77,7 +77,7 @@ fn an_engine_that_fails_by_itself_is_set_aside_tried_again_and_taken_back() {
 fn a_trial_is_not_spoilt_by_the_expression_of_whoever_asked() {
     let (test, clock) = with_engine();
     for _ in 0..5 {
-        test.library.list()[0].loaded().breaker().record_fault();
+        test.library.list()[0].loaded().breaker.record_fault();
     }
     clock.advance(SignedDuration::from_secs(1));
     assert!(matches!(verdicts(&test, "t", 1), Err(EngineError::Fault(_))));
@@ -106,7 +106,7 @@ fn no_code_of_a_caller_sets_a_pack_aside() {
 fn a_pack_that_is_set_aside_is_asked_about_no_code_until_it_answers_again() {
     let (test, clock) = with(PackGuest::default().build());
     for _ in 0..5 {
-        test.library.list()[0].loaded().breaker().record_fault();
+        test.library.list()[0].loaded().breaker.record_fault();
     }
     let calls = test.library.list()[0].loaded().usage().calls;
     assert_eq!(asked(&test), ResolveError::SetAside { retry_after_s: 1 });

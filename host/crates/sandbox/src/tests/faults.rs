@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use wasmtime::component::{Component, Linker};
 
 use crate::engine::{INSTANCES_MAX, SandboxEngine};
-use crate::host::log::PluginLog;
+use crate::host::PluginLog;
 use crate::package::Package;
 use crate::sandbox::{Sandbox, SandboxOf};
 use crate::stats::PluginStats;

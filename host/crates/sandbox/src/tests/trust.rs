@@ -13,7 +13,7 @@ use crate::{
 };
 use daftar_domain::manifest::{PluginKind, PluginName};
 use daftar_domain::plugin_key::PluginKey;
-use daftar_domain::trusted_key::{SignedKind, TrustedKey};
+use daftar_domain::plugin_key::{SignedKind, TrustedKey};
 
 fn library(folder: &Path, trust: TrustPolicy) -> PluginLibrary {
     let settings = PluginHostSettings { threads: Some(2), trust, ..PluginHostSettings::default() };

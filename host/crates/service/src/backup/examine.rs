@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use secrecy::ExposeSecret;
 use sha2::{Digest as _, Sha256};
 
+use super::BackupProblem;
 use super::format::{End, Head};
 use super::item::Item;
-use super::problem::BackupProblem;
 use daftar_auth::key_folder;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_sandbox::{PACKAGE_BYTES_MAX, PluginLibrary};

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::problem::BackupProblem;
+use super::BackupProblem;
 
 /// The format that this daftar writes, and the only one that it reads.
 pub const FORMAT: u64 = 1;

@@ -5,12 +5,12 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
+use super::BackupProblem;
 use super::format::{
     BLOCK_HEAD_BYTES, BlockHead, BlockKind, CHECKSUM_BYTES, Chain, End, HEAD_BYTES_MAX, Head, MAGIC,
     MAGIC_BEFORE_FIRST_RELEASE, Packing,
 };
 use super::item::Item;
-use super::problem::BackupProblem;
 use super::signature::{BackupSignature, SIGNATURE_LINE_BYTES_MAX};
 use super::writer::unpacked;
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use super::BackupProblem;
 use super::examine::Examiner;
 use super::format::{Chain, Head};
 use super::item::Item;
-use super::problem::BackupProblem;
 use super::reader::{BackupReader, Next};
 use super::signature::BackupSignature;
 

@@ -8,8 +8,8 @@ use std::fmt;
 use std::fs::File;
 use std::io::{BufReader, Seek};
 
+use super::BackupProblem;
 use super::format::Chain;
-use super::problem::BackupProblem;
 use super::reader::extent_of;
 use super::restore::{Contents, Depth, inspect};
 use daftar_domain::plugin_key::{PluginKey, PluginKeyId};

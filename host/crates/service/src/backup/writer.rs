@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use ruzstd::decoding::FrameDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
+use super::BackupProblem;
 use super::format::{BLOCK_BYTES, BLOCK_BYTES_MAX, BlockHead, BlockKind, Chain, End, Head, Packing};
 use super::item::Item;
-use super::problem::BackupProblem;
 
 /// A block smaller than this is not packed.
 const PACKED_FROM_BYTES: usize = 256;

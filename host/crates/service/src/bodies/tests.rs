@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::stamps::Stamps;
+use super::Stamps;
 use daftar_domain::change::{Change, ChangedRecord, Sequence};
 use daftar_domain::extension::Extension;
 use daftar_domain::group::{GroupDetails, MEMBER, Member};

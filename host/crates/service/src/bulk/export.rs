@@ -10,17 +10,10 @@ use jiff::Timestamp;
 
 use crate::registry::Registry;
 use crate::{photo, records};
-use daftar_domain::calendar::utc_day;
-use daftar_domain::change::{ChangedRecord, Details};
-use daftar_domain::consent::{Consent, ConsentStatus};
-use daftar_domain::context::OpContext;
+use daftar_domain::change::ChangedRecord;
 use daftar_domain::error::AppError;
-use daftar_domain::group::{Group, GroupDetails};
-use daftar_domain::individual::{Individual, IndividualDetails, PHOTO};
-use daftar_domain::program::{Program, ProgramDetails};
-use daftar_domain::program_membership::ProgramMembership;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
-use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_domain::value::Reference;
 
 /// How many exports are sent at once.
 pub const EXPORTS_MAX: usize = 8;
@@ -33,17 +26,13 @@ pub const PAGE_RECORDS: usize = 500;
 const PAGE_PHOTO_BYTES: usize = 1 << 20;
 
 /// A record with what is needed to write its body.
-pub enum Exported {
-    /// A person, with the bytes of the photo, and what the people are called that it names.
-    Individual(Arc<Individual>, Option<Arc<[u8]>>, HashMap<RecordId, String>),
-    /// A group, with what the people and groups are called that it names.
-    Group(Arc<Group>, HashMap<RecordId, String>, HashMap<RecordId, String>),
-    /// A program.
-    Program(Arc<Program>),
-    /// A membership, with what program and beneficiary are called.
-    ProgramMembership(Arc<ProgramMembership>, String, String),
-    /// A consent, with what its subject is called and where it stands.
-    Consent(Arc<Consent>, String, ConsentStatus),
+pub struct Exported {
+    /// The record.
+    pub record: ChangedRecord,
+    /// The bytes of its photo.
+    pub photo: Option<Arc<[u8]>>,
+    /// What the records are called that it refers to: `<kind>/<system>|<value>`.
+    pub named: HashMap<Reference, String>,
 }
 
 /// A page of an export.
@@ -59,7 +48,6 @@ pub struct ExportedPage {
 /// # Errors
 /// When the store fails.
 pub async fn page(
-    ctx: &OpContext,
     registry: &Registry,
     (kind, after, at): (RecordKind, RecordId, Timestamp),
     chosen: Option<&[RecordId]>,
@@ -79,11 +67,16 @@ pub async fn page(
     for record in found {
         last = Some(record.place().1);
         if let Some(record) = as_of(registry, record, at).await? {
-            let record = with_references(ctx, registry, record, at).await?;
-            if let Exported::Individual(_, Some(photo), _) = &record {
-                photo_bytes = photo_bytes.saturating_add(photo.len());
+            let photo = match record.photo() {
+                Some(reference) => Some(photo::fetch(registry, reference).await?),
+                None => None,
+            };
+            photo_bytes = photo_bytes.saturating_add(photo.as_ref().map_or(0, |photo| photo.len()));
+            let mut named = HashMap::new();
+            for other in record.values().references() {
+                named.insert(*other, called(registry, *other, at).await?);
             }
-            exported.push(record);
+            exported.push(Exported { record, photo, named });
         }
         if photo_bytes >= PAGE_PHOTO_BYTES {
             break;
@@ -109,63 +102,12 @@ async fn as_of(
     Ok(Some(record))
 }
 
-async fn with_references(
-    ctx: &OpContext,
-    registry: &Registry,
-    record: ChangedRecord,
-    at: Timestamp,
-) -> Result<Exported, AppError> {
-    Ok(match record {
-        ChangedRecord::Individual(person) => {
-            let photo = match person.details.get(PHOTO) {
-                Some(reference) => Some(photo::fetch(registry, reference).await?),
-                None => None,
-            };
-            let mut people = HashMap::new();
-            for other in person.details.references() {
-                people.insert(other.id, called::<IndividualDetails>(registry, other.id, at).await?);
-            }
-            Exported::Individual(person, photo, people)
-        }
-        ChangedRecord::Group(group) => {
-            let (mut people, mut groups) = (HashMap::new(), HashMap::new());
-            for other in group.details.references().into_iter().copied().filter_map(SubjectReference::of) {
-                let called = subject(registry, other, at).await?;
-                let of_kind = match other.kind {
-                    Subject::Individual => &mut people,
-                    Subject::Group => &mut groups,
-                };
-                of_kind.insert(other.id, called);
-            }
-            Exported::Group(group, people, groups)
-        }
-        ChangedRecord::Program(program) => Exported::Program(program),
-        ChangedRecord::ProgramMembership(membership) => {
-            let program = called::<ProgramDetails>(registry, membership.details.program(), at).await?;
-            let beneficiary = subject(registry, membership.details.beneficiary(), at).await?;
-            Exported::ProgramMembership(membership, program, beneficiary)
-        }
-        ChangedRecord::Consent(consent) => {
-            let subject = subject(registry, consent.details.subject(), at).await?;
-            let status = consent.details.status(utc_day(ctx.now));
-            Exported::Consent(consent, subject, status)
-        }
-    })
-}
-
-async fn subject(registry: &Registry, subject: SubjectReference, at: Timestamp) -> Result<String, AppError> {
-    match subject.kind {
-        Subject::Individual => called::<IndividualDetails>(registry, subject.id, at).await,
-        Subject::Group => called::<GroupDetails>(registry, subject.id, at).await,
-    }
-}
-
-/// What a record was called at an instant: `<kind>/<system>|<value>`.
-async fn called<D: Details>(registry: &Registry, id: RecordId, at: Timestamp) -> Result<String, AppError> {
-    let gone = || AppError::internal(format!("a reference leads to no {}", D::KIND));
-    let present = registry.store.record(D::KIND, id).await?.ok_or_else(gone)?;
+/// What a record was called at an instant.
+async fn called(registry: &Registry, Reference { kind, id }: Reference, at: Timestamp) -> Result<String, AppError> {
+    let gone = || AppError::internal(format!("a reference leads to no {kind}"));
+    let present = registry.store.record(kind, id).await?.ok_or_else(gone)?;
     let then = as_of(registry, present.clone(), at).await?.unwrap_or(present);
     let identifiers = then.identifiers();
     let key = records::called(&identifiers).ok_or_else(gone)?;
-    Ok(records::reference(D::KIND, key))
+    Ok(records::reference(kind, key))
 }

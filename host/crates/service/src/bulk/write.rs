@@ -3,24 +3,24 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::prepare::Work;
-use super::window::LineResult;
-use super::{BulkLine, BulkRecord, Done, Importer, OnExisting, STATUS_CREATED, STATUS_OK};
+use super::run::LineResult;
+use super::{BulkLine, BulkRecord, Done, Importer, OnExisting, STATUS_CREATED, STATUS_OK, Work};
 use crate::client::to_the_end;
-use crate::consent::ConsentDraft;
+use crate::consent::{self, ConsentDraft};
 use crate::group::members::{MemberChange, change_member};
-use crate::group::{self, GroupDraft, GroupView};
-use crate::individual::{self, IndividualView};
-use crate::program_membership::{MembershipAddress, MembershipDraft, MembershipView};
+use crate::group::{GroupDraft, GroupView};
+use crate::individual::IndividualView;
+use crate::program_membership::{self, MembershipAddress, MembershipDraft, MembershipView};
 use crate::written::Spoken;
-use crate::{consent, edit, identifiers, program, program_membership, records};
+use crate::{edit, identifiers, program, records};
 use daftar_domain::calendar::utc_day;
 use daftar_domain::consent::ConsentDetails;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::field::FieldSet;
-use daftar_domain::group::{GroupDetails, MEMBER};
+use daftar_domain::group::{GroupDetails, GroupRecord, MEMBER};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
+use daftar_domain::individual::IndividualRecord;
 use daftar_domain::program::ProgramDetails;
 use daftar_domain::program_membership::{MembershipSlot, OVERRIDE, OVERRIDE_REASON};
 use daftar_domain::record::{RecordId, RecordKind, VersionCondition};
@@ -204,12 +204,12 @@ impl Importer {
             BulkRecord::Individual(draft) => {
                 let key = self.address(RecordKind::Individual, existing, &draft.details.identifiers).await?;
                 let make = |_: &IndividualView| Ok((*draft).clone());
-                individual::change(ctx, registry, languages, (&key, condition), &spoken, &make).await?;
+                edit::change::<IndividualRecord>(ctx, registry, languages, (&key, condition), &spoken, &make).await?;
             }
             BulkRecord::Group(draft) => {
                 let key = self.address(RecordKind::Group, existing, &draft.details.identifiers).await?;
                 let make = |_: &GroupView| Ok((*draft).clone());
-                group::change(ctx, registry, languages, (&key, condition), &spoken, &make).await?;
+                edit::change::<GroupRecord>(ctx, registry, languages, (&key, condition), &spoken, &make).await?;
             }
             BulkRecord::Program(details) => {
                 let before = records::by_id::<ProgramDetails>(&*registry.store, existing).await?;

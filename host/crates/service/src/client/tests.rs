@@ -23,16 +23,8 @@ fn context() -> OpContext {
 }
 
 async fn registered(clients: &ClientAdministration) -> (Arc<Client>, SecretString) {
-    let new = NewClient {
-        organization: None,
-        legal_basis: None,
-        purpose: None,
-        name: ClientName::parse("test").unwrap(),
-        grants: Grants::default(),
-        rate_limit_per_minute: None,
-        rate_limit_per_day: None,
-    };
-    clients.create(&context(), new).await.unwrap()
+    let name = ClientName::parse("test").unwrap();
+    clients.create(&context(), (name, Grants::default()), ClientChanges::default()).await.unwrap()
 }
 
 #[tokio::test]

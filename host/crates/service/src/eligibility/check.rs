@@ -1,25 +1,26 @@
 //! Says of an expression, before it is stored or evaluated, whether it is right: it compiles against the facts of its subject, and
-//! every code and concept group that it names exists.
+//! every code and concept group that it names exists; and answers what a rule asks about codes, once for all subjects.
 //!
 //! **Invariant:** nothing here looks at a record: what is said follows from the expression, the schema, the vocabularies and the
 //! grants of whoever asks.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::access;
 use super::decision::expression_digest;
-use super::exhausted::Asked;
-use super::failure::{Failure, refused, unless_exhausted};
-use super::questions;
-use super::schema::schema;
+use super::failure::{Asked, Failure, refused, unless_exhausted};
+use super::schema::{gaps, schema};
 use crate::open;
 use crate::registry::Registry;
-use daftar_domain::code::CodeUri;
+use daftar_domain::code::{CodeNumber, CodeUri};
 use daftar_domain::context::OpContext;
-use daftar_domain::eligibility::{Diagnostic, PlacedQuestion, Question, Reference, Schema, Severity, Subject};
+use daftar_domain::eligibility::{
+    Answer, Bindings, Diagnostic, PlacedQuestion, Question, Reference, Severity, Subject,
+};
 use daftar_domain::error::AppError;
 use daftar_domain::explanation::RuleSummary;
 use daftar_sandbox::{EligibilityEngine, EngineError, RuleRequest, RuleSession, run_rule};
+use daftar_vocabulary::{Generation, QuestionProblem};
 
 /// What is known of an expression before it is evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,10 +60,11 @@ pub async fn check(
         subjects: 0,
     };
     let schema = Arc::new(schema(subject, registry.vocabularies.current().extension_fields()));
-    let checking = Checking { ctx: ctx.clone(), registry: registry.clone(), schema: schema.clone() };
     let rule = RuleRequest { actor: ctx.actor.clone(), expression: expression.to_owned(), schema };
+    let (of_client, of_registry) = (ctx.clone(), registry.clone());
+    let checking = move |session: &mut dyn RuleSession| checked(&of_client, &of_registry, subject, session);
     let run = async {
-        match run_rule(engine.as_ref(), rule, move |session| checking.run(session)).await {
+        match run_rule(engine.as_ref(), rule, checking).await {
             Ok(checked) => Ok(checked?),
             Err(EngineError::Diagnostics(diagnostics)) => {
                 Ok(Checked { summary: None, references: Vec::new(), diagnostics })
@@ -88,39 +90,19 @@ pub async fn check_expression(
     if checked.is_valid() { Ok(checked.diagnostics) } else { Err(refused(checked.diagnostics)) }
 }
 
-/// One check on its way; it runs on a thread of the sandbox.
-struct Checking {
-    ctx: OpContext,
-    registry: Registry,
-    schema: Arc<Schema>,
-}
-
-impl Checking {
-    fn run(self, session: &mut dyn RuleSession) -> Result<Checked, AppError> {
-        let mut diagnostics = session.warnings().to_vec();
-        diagnostics.extend(self.about_codes(session.questions())?);
-        diagnostics.extend(access::gaps(&self.ctx, self.schema.subject, session.references()));
-        diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
-        Ok(Checked { summary: Some(session.summary().clone()), references: names(session.references()), diagnostics })
-    }
-
-    /// What is wrong with codes and concept groups that the expression names, or doubtful.
-    fn about_codes(&self, asked: &[PlacedQuestion]) -> Result<Vec<Diagnostic>, AppError> {
-        let mut generation = self.registry.vocabularies.current();
-        if generation.has_open_vocabularies() {
-            generation = open::consult_here(&self.registry, generation, &codes_of(asked))?;
-        }
-        Ok(questions::diagnostics(&generation, asked))
-    }
-}
-
-/// The codes that questions name.
-pub(super) fn codes_of(asked: &[PlacedQuestion]) -> Vec<CodeUri> {
-    let codes = asked.iter().filter_map(|placed| match &placed.question {
-        Question::Code(text) | Question::DescendsFrom(text) => CodeUri::parse(text).ok(),
-        Question::InGroup(_) => None,
-    });
-    codes.collect()
+/// What is known of a compiled expression; on a thread of the sandbox.
+fn checked(
+    ctx: &OpContext,
+    registry: &Registry,
+    subject: Subject,
+    session: &mut dyn RuleSession,
+) -> Result<Checked, AppError> {
+    let generation = consulted(registry, || codes_of(session.questions()))?;
+    let mut diagnostics = session.warnings().to_vec();
+    diagnostics.extend(diagnostics_of(&generation, session.questions()));
+    diagnostics.extend(gaps(ctx, subject, session.references()));
+    diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
+    Ok(Checked { summary: Some(session.summary().clone()), references: names(session.references()), diagnostics })
 }
 
 /// The fields as missing facts are named, each once.
@@ -129,4 +111,77 @@ fn names(references: &[Reference]) -> Vec<String> {
     names.sort_unstable();
     names.dedup();
     names
+}
+
+/// What the missing fact of a concept group that is not set begins with.
+const MISSING_GROUP_PREFIX: &str = "concept_group.";
+
+/// The active vocabularies with what packs of open vocabularies say about some codes; on a thread of the sandbox.
+pub(super) fn consulted(
+    registry: &Registry,
+    codes: impl FnOnce() -> Vec<CodeUri>,
+) -> Result<Arc<Generation>, AppError> {
+    let generation = registry.vocabularies.current();
+    if generation.has_open_vocabularies() { open::consult_here(registry, generation, &codes()) } else { Ok(generation) }
+}
+
+/// The codes that questions name.
+pub(super) fn codes_of(questions: &[PlacedQuestion]) -> Vec<CodeUri> {
+    let codes = questions.iter().filter_map(|placed| match &placed.question {
+        Question::Code(text) | Question::DescendsFrom(text) => CodeUri::parse(text).ok(),
+        Question::InGroup(_) => None,
+    });
+    codes.collect()
+}
+
+/// The bindings of a rule.
+///
+/// # Errors
+/// A diagnostic for each question that names a group or code that does not exist, at the place where it stands.
+pub(super) fn bindings(
+    generation: &Generation,
+    questions: &[PlacedQuestion],
+    with_texts: &BTreeSet<CodeNumber>,
+) -> Result<Bindings, Vec<Diagnostic>> {
+    let mut answers: Vec<Answer> = Vec::with_capacity(questions.len());
+    let mut diagnostics = Vec::new();
+    for placed in questions {
+        match generation.answer(&placed.question) {
+            Ok(answer) => answers.push(answer),
+            Err(problem) => diagnostics.push(wrong(placed, &problem)),
+        }
+    }
+    if !diagnostics.is_empty() {
+        return Err(diagnostics);
+    }
+    let texts = with_texts.iter().filter_map(|number| generation.code_texts(*number)).collect();
+    Ok(Bindings { answers, texts })
+}
+
+/// What is wrong with the groups and codes that questions name, or doubtful: a concept group that is unset leaves every answer
+/// that depends on it undetermined.
+fn diagnostics_of(generation: &Generation, questions: &[PlacedQuestion]) -> Vec<Diagnostic> {
+    let told = questions.iter().filter_map(|placed| match generation.answer(&placed.question) {
+        Err(problem) => Some(wrong(placed, &problem)),
+        Ok(_) => generation.unset_in(&placed.question).map(|missing| unset(placed, &missing)),
+    });
+    told.collect()
+}
+
+fn wrong(placed: &PlacedQuestion, problem: &QuestionProblem) -> Diagnostic {
+    let suggestion = problem.suggestion().map(str::to_owned);
+    Diagnostic { suggestion, ..diagnostic(placed, Severity::Error, problem.code(), problem.to_string()) }
+}
+
+fn unset(placed: &PlacedQuestion, missing: &str) -> Diagnostic {
+    let name = missing.strip_prefix(MISSING_GROUP_PREFIX).unwrap_or(missing);
+    let message = format!(
+        "the concept group `{name}` is not set yet: where the answer depends on it the outcome is undetermined and names `{missing}`; the administrator sets it with `daftar concept-group set`"
+    );
+    diagnostic(placed, Severity::Warning, "unset_concept_group", message)
+}
+
+fn diagnostic(placed: &PlacedQuestion, severity: Severity, code: &str, message: String) -> Diagnostic {
+    let PlacedQuestion { line, column, length, .. } = *placed;
+    Diagnostic { severity, code: code.to_owned(), message, line, column, length, suggestion: None }
 }

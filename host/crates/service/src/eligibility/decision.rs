@@ -2,18 +2,44 @@
 //!
 //! **Invariant:** a decision names what the answer depended on and nothing else: a pack or a concept group that the rule does not ask
 //! about may change, and the decision is repeated all the same.
+//!
+//! # Seal
+//!
+//! The seal of a decision: that this register gave it to this client's organization, or to this client.
+//!
+//! A decision that is sent back names versions of records, older ones too, and these are read. Without a seal a client could name any
+//! version of any record that it may read today.
+//!
+//! What is signed is the sequence of these parts: a text as its length in bytes (32 bits, big endian) and its bytes in UTF-8, a count as
+//! 32 bits, a version as 64 bits, both big endian.
+//!
+//! 1. the text `daftar decision 1`
+//! 2. the recipient: `organization`, `client` or `administrator` as a text; its name as a text, which is empty for the administrator
+//! 3. the texts `expression_digest`, `engine`
+//! 4. the count of `vocabularies`; of each, in the order of their namespaces, the texts `namespace`, `version`, `digest`
+//! 5. the texts `concept_groups`, `schema`, `as_of` (`YYYY-MM-DD`)
+//! 6. the count of `versions`; of each, in the order of the bytes of their references, the text `reference` and the version
+//! 7. one byte: 1 where `visibility` is `consent`, else 0
+//!
+//! **Invariant:** two decisions, or one decision for two recipients, never have the same bytes: each part says how long it is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::civil::Date;
 use sha2::{Digest, Sha256};
 
+use daftar_auth::DecisionKeyRing;
+use daftar_auth::decision_key::SealFault;
+use daftar_domain::audit::Actor;
 use daftar_domain::code::{CodeUri, Namespace};
-use daftar_domain::eligibility::{Field, PlacedQuestion, Question, Reference, Schema};
-use daftar_domain::error::AppError;
+use daftar_domain::context::OpContext;
+use daftar_domain::eligibility::{PlacedQuestion, Question, Reference, Schema};
+use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::record::VersionId;
 use daftar_domain::vocabulary::Selection;
+use daftar_sandbox::RuleSession;
 use daftar_vocabulary::Generation;
 
 /// The most records that one decision names.
@@ -52,6 +78,27 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// What an answer of a compiled rule depends on, no records read yet.
+    pub(super) fn of(
+        session: &dyn RuleSession,
+        expression: &str,
+        schema: &Schema,
+        generation: &Generation,
+        as_of: Date,
+    ) -> Self {
+        let questions = session.questions();
+        Self {
+            expression_digest: expression_digest(expression),
+            engine: session.engine_name().to_owned(),
+            vocabularies: vocabularies(generation, schema, session.references(), questions),
+            concept_groups: concept_groups(generation, questions),
+            schema: schema.version.clone(),
+            as_of,
+            versions: BTreeMap::new(),
+            is_by_consent: false,
+        }
+    }
+
     /// Checks that what is asked can still be answered as this decision was, records aside. `now` is what would be decided by today.
     ///
     /// # Errors
@@ -78,9 +125,9 @@ impl Decision {
             return Err(gone(&format!("the concept groups `{}`", self.concept_groups), &now));
         }
         if self.is_by_consent != now.is_by_consent {
-            let told =
-                "the decision was made for a client with another visibility: one sees by consent, the other does not";
-            return Err(AppError::conflict(ErrorCode::DecisionNotRepeatable, told));
+            return Err(not_repeatable(
+                "the decision was made for a client with another visibility: one sees by consent, the other does not",
+            ));
         }
         Ok(())
     }
@@ -98,13 +145,10 @@ impl Decision {
         }
         match now.vocabularies.iter().find(|one| !self.vocabularies.iter().any(|then| then.namespace == one.namespace))
         {
-            Some(new) => Err(AppError::conflict(
-                ErrorCode::DecisionNotRepeatable,
-                format!(
-                    "the decision was made without the vocabulary `{}`, which is installed now and which the rule asks about",
-                    new.namespace
-                ),
-            )),
+            Some(new) => Err(not_repeatable(format!(
+                "the decision was made without the vocabulary `{}`, which is installed now and which the rule asks about",
+                new.namespace
+            ))),
             None => Ok(()),
         }
     }
@@ -115,34 +159,31 @@ impl Decision {
     /// [`AppError::Conflict`] naming the first record that was not.
     pub fn check_records(&self, read: &BTreeMap<String, VersionId>) -> Result<(), AppError> {
         match self.versions.iter().find(|(reference, version)| read.get(*reference) != Some(*version)) {
-            Some((reference, version)) => Err(AppError::conflict(
-                ErrorCode::DecisionNotRepeatable,
-                format!(
-                    "the decision names `{reference}` at version {version}, which this request does not read: there is no such record or version for this client, or the request is another than the one decided"
-                ),
-            )),
+            Some((reference, version)) => Err(not_repeatable(format!(
+                "the decision names `{reference}` at version {version}, which this request does not read: there is no such record or version for this client, or the request is another than the one decided"
+            ))),
             None => Ok(()),
         }
     }
 }
 
 fn gone(then: &str, now: &str) -> AppError {
-    let detail = format!("the decision was made with {then}, and that is not installed any more: {now}");
-    AppError::Conflict(ErrorCode::DecisionNotRepeatable, detail)
+    not_repeatable(format!("the decision was made with {then}, and that is not installed any more: {now}"))
+}
+
+fn not_repeatable(detail: impl Into<String>) -> AppError {
+    AppError::conflict(ErrorCode::DecisionNotRepeatable, detail)
 }
 
 /// The vocabularies that a rule depends on: of the fields that it reads, the codes that it names, and its concept groups.
-pub(super) fn vocabularies(
+fn vocabularies(
     generation: &Generation,
     schema: &Schema,
     references: &[Reference],
     questions: &[PlacedQuestion],
 ) -> Vec<UsedVocabulary> {
-    let mut namespaces = BTreeSet::new();
-    for reference in references {
-        let fields = schema.fields.iter().filter(|field| is_of(reference, field));
-        namespaces.extend(fields.flat_map(|field| field.vocabularies.iter().cloned()));
-    }
+    let fields = references.iter().filter_map(|reference| schema.field(reference));
+    let mut namespaces: BTreeSet<String> = fields.flat_map(|field| field.vocabularies.iter().cloned()).collect();
     for placed in questions {
         match &placed.question {
             Question::Code(text) | Question::DescendsFrom(text) => {
@@ -168,12 +209,8 @@ pub(super) fn vocabularies(
     installed.collect()
 }
 
-fn is_of(reference: &Reference, field: &Field) -> bool {
-    field.space == reference.space && field.path == reference.path
-}
-
 /// The digest of the concept groups that a rule names.
-pub(super) fn concept_groups(generation: &Generation, questions: &[PlacedQuestion]) -> String {
+fn concept_groups(generation: &Generation, questions: &[PlacedQuestion]) -> String {
     let names = questions.iter().filter_map(|placed| match &placed.question {
         Question::InGroup(name) => Some(name.as_str()),
         Question::Code(_) | Question::DescendsFrom(_) => None,
@@ -191,6 +228,101 @@ pub fn expression_digest(expression: &str) -> String {
 #[must_use]
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The kind and the version of what is signed.
+const PREFIX: &str = "daftar decision 1";
+
+/// Seals the decisions of one recipient, and verifies those that it sends back.
+#[derive(Debug, Clone)]
+pub struct Sealer {
+    keys: Arc<DecisionKeyRing>,
+    recipient: (&'static str, String),
+}
+
+impl Sealer {
+    /// For the acting client: its organization where it has one, since the clients of an organization share their decisions.
+    #[must_use]
+    pub fn new(ctx: &OpContext, keys: &Arc<DecisionKeyRing>) -> Self {
+        let recipient = match (&ctx.actor, &ctx.organization) {
+            (Actor::Client(_), Some(organization)) => ("organization", organization.as_str().to_owned()),
+            (Actor::Client(client), None) => ("client", client.to_string()),
+            (Actor::Administrator | Actor::System | Actor::Unknown, _) => ("administrator", String::new()),
+        };
+        Self { keys: Arc::clone(keys), recipient }
+    }
+
+    /// The seal of a decision.
+    #[must_use]
+    pub fn seal(&self, decision: &Decision) -> String {
+        self.keys.load().seal(&self.signed_bytes(decision))
+    }
+
+    /// Verifies the seal of a decision.
+    ///
+    /// # Errors
+    /// [`SealFault`].
+    pub fn verify(&self, decision: &Decision, seal: &str) -> Result<(), SealFault> {
+        self.keys.load().verify(&self.signed_bytes(decision), seal)
+    }
+
+    fn signed_bytes(&self, decision: &Decision) -> Vec<u8> {
+        let Decision {
+            expression_digest,
+            engine,
+            vocabularies,
+            concept_groups,
+            schema,
+            as_of,
+            versions,
+            is_by_consent,
+        } = decision;
+        let mut signed = Signed::default();
+        let (kind, name) = &self.recipient;
+        for text in [PREFIX, kind, name, expression_digest, engine] {
+            signed.text(text);
+        }
+        signed.count(vocabularies.len());
+        for UsedVocabulary { namespace, version, digest } in vocabularies {
+            for text in [namespace, version, digest] {
+                signed.text(text);
+            }
+        }
+        for text in [concept_groups, schema, &as_of.to_string()] {
+            signed.text(text);
+        }
+        signed.count(versions.len());
+        for (reference, version) in versions {
+            signed.text(reference);
+            signed.0.extend_from_slice(&version.0.to_be_bytes());
+        }
+        signed.0.push(u8::from(*is_by_consent));
+        signed.0
+    }
+}
+
+/// What is signed, part by part.
+#[derive(Default)]
+struct Signed(Vec<u8>);
+
+impl Signed {
+    fn text(&mut self, text: &str) {
+        self.count(text.len());
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    /// Bodies are far shorter than what 32 bits can count.
+    fn count(&mut self, count: usize) {
+        self.0.extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_be_bytes());
+    }
+}
+
+/// The error for a decision that was changed, is not sealed, or was given to another recipient: one response for all three.
+#[must_use]
+pub fn not_authentic() -> AppError {
+    let message = "the decision was not issued by this register to this client or its organization, or it was changed: send it back unchanged, or ask again without it";
+    let (field, code) = ("decision".to_owned(), "decision_not_authentic");
+    AppError::InvalidValue(ErrorCode::DecisionNotAuthentic, FieldProblem { field, code, message: message.to_owned() })
 }
 
 #[cfg(test)]
@@ -250,6 +382,146 @@ mod tests {
         for read in [BTreeMap::new(), BTreeMap::from([("Individual/a|1".to_owned(), VersionId::FIRST.next())])] {
             let complaint = decision.check_records(&read).unwrap_err().to_string();
             assert!(complaint.contains("`Individual/a|1` at version 1"), "{complaint}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod seal_tests {
+    use jiff::Timestamp;
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::*;
+
+    use super::*;
+    use daftar_domain::client::ClientId;
+    use daftar_domain::context::trail::Trail;
+    use daftar_domain::organization::Organization;
+    use daftar_domain::record::VersionId;
+
+    fn decision() -> Decision {
+        let vocabulary = |namespace: &str| UsedVocabulary {
+            namespace: namespace.to_owned(),
+            version: "1".to_owned(),
+            digest: "sha256:a".to_owned(),
+        };
+        Decision {
+            expression_digest: "sha256:e".to_owned(),
+            engine: "cel@1".to_owned(),
+            vocabularies: vec![vocabulary("urn:a"), vocabulary("urn:b")],
+            concept_groups: "sha256:g".to_owned(),
+            schema: "sha256:s".to_owned(),
+            as_of: Date::constant(2026, 3, 1),
+            versions: BTreeMap::from([
+                ("Group/a|1".to_owned(), VersionId(7)),
+                ("Individual/a|1".to_owned(), VersionId(2)),
+            ]),
+            is_by_consent: false,
+        }
+    }
+
+    fn sealer(keys: &Arc<DecisionKeyRing>, actor: Actor, organization: Option<&str>) -> Sealer {
+        let mut ctx = OpContext::unbound(actor, "r".into(), Timestamp::UNIX_EPOCH, Trail::default());
+        ctx.organization = organization.map(|name| Organization::parse(name).unwrap());
+        Sealer::new(&ctx, keys)
+    }
+
+    fn client(id: &str) -> Actor {
+        Actor::Client(ClientId::parse(id).unwrap())
+    }
+
+    #[test]
+    fn a_decision_with_any_member_changed_has_other_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = Arc::new(DecisionKeyRing::load_or_create(folder.path(), Timestamp::UNIX_EPOCH).unwrap());
+        let sealer = sealer(&keys, client("one"), None);
+        let seal = sealer.seal(&decision());
+        assert_eq!(sealer.verify(&decision(), &seal), Ok(()));
+        let changes: [fn(&mut Decision); 14] = [
+            |one| one.expression_digest.push('0'),
+            |one| one.engine.clear(),
+            |one| one.vocabularies[0].namespace.push('c'),
+            |one| one.vocabularies[1].version = "2".to_owned(),
+            |one| one.vocabularies[0].digest.push('0'),
+            |one| drop(one.vocabularies.pop()),
+            |one| one.concept_groups.push('0'),
+            |one| one.schema.push('0'),
+            |one| one.as_of = Date::constant(2026, 3, 2),
+            |one| {
+                let _before = one.versions.insert("Individual/a|1".to_owned(), VersionId::FIRST);
+            },
+            |one| {
+                let _before = one.versions.insert("Individual/a|2".to_owned(), VersionId::FIRST);
+            },
+            |one| {
+                let _before = one.versions.remove("Group/a|1");
+            },
+            |one| one.is_by_consent = true,
+            // The same bytes in a row, cut elsewhere.
+            |one| (one.concept_groups, one.schema) = ("sha256:gs".to_owned(), "ha256:s".to_owned()),
+        ];
+        for (at, change) in changes.into_iter().enumerate() {
+            let mut changed = decision();
+            change(&mut changed);
+            assert_eq!(sealer.verify(&changed, &seal), Err(SealFault::Mismatch), "{at}");
+        }
+    }
+
+    proptest! {
+        /// Whatever decisions there are: the same bytes are signed for the same decision alone.
+        #[test]
+        fn different_decisions_have_different_bytes(one in decisions(), other in decisions()) {
+            let folder = tempfile::tempdir().unwrap();
+            let keys = Arc::new(DecisionKeyRing::load_or_create(folder.path(), Timestamp::UNIX_EPOCH).unwrap());
+            let sealer = sealer(&keys, client("one"), None);
+            prop_assert_eq!(sealer.signed_bytes(&one) == sealer.signed_bytes(&other), one == other);
+            prop_assert_eq!(sealer.verify(&other, &sealer.seal(&one)).is_ok(), one == other);
+            prop_assert!(sealer.verify(&one, &sealer.seal(&one)).is_ok());
+        }
+    }
+
+    /// Decisions of few letters and short lists, so that many are nearly the same.
+    fn decisions() -> impl Strategy<Value = Decision> {
+        let text = || "[ab]{0,2}";
+        let vocabulary = (text(), text(), text()).prop_map(|(namespace, version, digest)| UsedVocabulary {
+            namespace,
+            version,
+            digest,
+        });
+        let versions = btree_map(text(), (1_u64..3).prop_map(VersionId), 0..3);
+        let texts = (text(), text(), text(), text());
+        (texts, vec(vocabulary, 0..3), versions, 1_i8..3, any::<bool>()).prop_map(
+            |((expression_digest, engine, concept_groups, schema), vocabularies, versions, day, is_by_consent)| {
+                Decision {
+                    expression_digest,
+                    engine,
+                    vocabularies,
+                    concept_groups,
+                    schema,
+                    as_of: Date::constant(2026, 3, day),
+                    versions,
+                    is_by_consent,
+                }
+            },
+        )
+    }
+
+    #[test]
+    fn a_decision_is_of_an_organization_or_of_a_client_without_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = Arc::new(DecisionKeyRing::load_or_create(folder.path(), Timestamp::UNIX_EPOCH).unwrap());
+        let sealers = [
+            (sealer(&keys, client("one"), Some("Ministry")), "ministry"),
+            (sealer(&keys, client("other"), Some("Ministry")), "ministry"),
+            (sealer(&keys, client("one"), Some("Agency")), "agency"),
+            (sealer(&keys, client("one"), None), "one"),
+            (sealer(&keys, client("Ministry"), None), "client of that name"),
+            (sealer(&keys, Actor::Administrator, None), "administrator"),
+        ];
+        for (from, of) in &sealers {
+            let seal = from.seal(&decision());
+            for (to, other) in &sealers {
+                assert_eq!(to.verify(&decision(), &seal).is_ok(), of == other, "{of} {other}");
+            }
         }
     }
 }

@@ -1,33 +1,35 @@
-//! Evaluates a rule on subjects named or given in the request.
+//! Evaluates a rule on subjects named or given in the request, and a program's own rule on one beneficiary.
+//!
+//! **Invariant:** a client that enrols learns the outcome of a program's rule and the names of missing facts, never a fact: the rule is the
+//! administrator's, so that no client can put a question of its own this way.
+//!
+//! **Invariant:** an explanation has `DEPTH_MAX` levels at most, whatever the engine reports: readers of JSON have bounds of their own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use super::access;
-use super::check::codes_of;
-use super::decision::{self, Decision, expression_digest};
-use super::exhausted::Asked;
-use super::explained::{ExplanationTree, tree};
-use super::facts::{InlineSubject, SubjectFacts};
-use super::failure::{Failure, budget_problem, refused, unless_exhausted};
+use super::check::{self, codes_of};
+use super::decision::{Decision, expression_digest};
+use super::facts::{InlineSubject, SubjectFacts, inline_codes, with_inline};
+use super::failure::{Asked, Failure, budget_problem, refused, unless_exhausted};
 use super::layout;
-use super::load::{Loader, Needs, inline_codes};
-use super::questions;
-use super::schema::{ROLE_PATH, schema};
-use crate::audit;
-use crate::open;
+use super::load::Needs;
+use super::schema::{self, ROLE_PATH, schema};
 use crate::registry::Registry;
+use crate::{audit, subjects};
 use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
-use daftar_domain::calendar::{days_since_epoch, utc_day};
+use daftar_domain::calendar::{date_from_days, days_since_epoch, utc_day};
+use daftar_domain::code::CodeNumber;
 use daftar_domain::context::OpContext;
 use daftar_domain::eligibility::{
-    Diagnostic, Outcomes, PlacedQuestion, Reference, RowError, RowSpace, Schema, Subject, Verdict,
+    CodeTexts, Diagnostic, Outcomes, PlacedQuestion, Reference, RowOutcome, RowSpace, Schema, Subject,
 };
 use daftar_domain::error::AppError;
+use daftar_domain::explanation::{ExplainedPart, ExplainedValue, Explanation};
 use daftar_domain::identifier::IdentifierKey;
-use daftar_domain::record::VersionId;
+use daftar_domain::record::{RecordId, VersionId};
 use daftar_domain::subject::SubjectReference;
 use daftar_sandbox::{EligibilityEngine, RuleRequest, RuleSession, run_rule};
 use daftar_vocabulary::Generation;
@@ -76,12 +78,8 @@ pub struct EvaluateRequest {
 pub enum SubjectResult {
     /// The rule's word.
     Outcome {
-        /// The outcome.
-        verdict: Verdict,
-        /// The facts that would decide, sorted.
-        missing: Vec<String>,
-        /// What went wrong while it was evaluated.
-        errors: Vec<RowError>,
+        /// What it says.
+        outcome: RowOutcome,
         /// How it came about, where that was asked and the engine can tell.
         explanation: Option<Box<ExplanationTree>>,
     },
@@ -104,17 +102,18 @@ pub struct Evaluated {
 
 /// On whose word a rule reads the register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Authority {
+pub(super) enum Authority {
     /// The caller's: what it reads needs the caller's scopes.
     Caller,
     /// A program's: the administrator wrote the rule.
     Program,
 }
 
-/// Evaluates a rule for whoever asks.
+/// Evaluates a rule for the client that asks.
 ///
 /// # Errors
-/// As [`evaluate_for`].
+/// [`AppError::Expression`] when the rule is wrong or exhausts a budget, [`AppError::Invalid`] for inline records that are
+/// not right, [`AppError::MissingScope`] and [`AppError::FieldNotGranted`] when the rule reads what the client may not.
 pub async fn evaluate(
     ctx: &OpContext,
     registry: &Registry,
@@ -124,12 +123,7 @@ pub async fn evaluate(
     evaluate_for(ctx, registry, engine, request, Authority::Caller).await
 }
 
-/// Evaluates a rule.
-///
-/// # Errors
-/// [`AppError::Expression`] when the rule is wrong or exhausts a budget, [`AppError::Invalid`] for inline records that are
-/// not right, [`AppError::MissingScope`] and [`AppError::FieldNotGranted`] when the rule reads what the client may not.
-pub async fn evaluate_for(
+async fn evaluate_for(
     ctx: &OpContext,
     registry: &Registry,
     engine: &Arc<dyn EligibilityEngine>,
@@ -210,46 +204,36 @@ async fn run(
 }
 
 /// One evaluation on its way; it runs on a thread of the sandbox.
-struct Evaluation {
-    ctx: OpContext,
-    registry: Registry,
-    generation: Arc<Generation>,
+pub(super) struct Evaluation {
+    pub ctx: OpContext,
+    pub registry: Registry,
+    pub generation: Arc<Generation>,
     schema: Arc<Schema>,
-    as_of: Date,
-    request: EvaluateRequest,
-    authority: Authority,
+    pub as_of: Date,
+    pub request: EvaluateRequest,
+    pub authority: Authority,
 }
 
 impl Evaluation {
     fn run(self, runtime: &tokio::runtime::Handle, session: &mut dyn RuleSession) -> Result<Evaluated, Failure> {
         let references = session.references().to_vec();
         if self.authority == Authority::Caller {
-            access::check(&self.ctx, &references, &self.request.subjects)?;
+            schema::check(&self.ctx, &references, &self.request.subjects)?;
         }
         let needs = Needs { household: reads_household(&references), programs: reads_programs(&references) };
-        let loader = Loader {
-            ctx: &self.ctx,
-            authority: self.authority,
-            registry: &self.registry,
-            generation: &self.generation,
-            as_of: self.as_of,
-            repeated: self.request.repeated.as_deref(),
-            cancellation: session.cancellation().clone(),
-        };
-        // Before anybody is read: what cannot be repeated is refused for that, whoever it is about.
+        // Before any record is read: what cannot be repeated is refused for that, whomever it is about.
         if let Some(repeated) = &self.request.repeated {
             repeated.check_setting(&self.decision(session, &self.generation, BTreeMap::new()))?;
         }
-        let loaded = runtime.block_on(loader.load(&self.request.subjects, needs))?;
+        let loaded = runtime.block_on(self.load(needs, session.cancellation()))?;
         // Taken after the records: a code that was published and recorded meanwhile is answered for too. Inline records are read
         // under the same generation, which also knows codes of open vocabularies that only they or the rule name.
         let generation = self.consulted(session.questions())?;
-        let loader = Loader { generation: &generation, ..loader };
-        let all = loader.with_inline(loaded.stored, &self.request.subjects)?;
+        let all = with_inline(&generation, loaded.stored, &self.request.subjects)?;
         let subjects: Vec<&SubjectFacts> = all.iter().filter_map(|subject| subject.as_ref().ok()).collect();
         let batch = layout::batch(&self.schema, &references, &subjects, days_since_epoch(self.as_of))?;
         let with_texts = layout::codes_with_texts(&references, &batch);
-        let bindings = questions::bindings(&generation, session.questions(), &with_texts).map_err(refused)?;
+        let bindings = check::bindings(&generation, session.questions(), &with_texts).map_err(refused)?;
         session.bind(&bindings)?;
         let outcomes = session.evaluate(&batch)?;
         let decision = self.decision(session, &generation, loaded.reads.versions);
@@ -291,15 +275,13 @@ impl Evaluation {
         Ok(trees)
     }
 
-    /// The generation in force, with what packs of open vocabularies say about codes of inline records and of the rule.
+    /// The active vocabularies, with what packs of open vocabularies say about codes of inline records and of the rule.
     fn consulted(&self, questions: &[PlacedQuestion]) -> Result<Arc<Generation>, AppError> {
-        let generation = self.registry.vocabularies.current();
-        if !generation.has_open_vocabularies() {
-            return Ok(generation);
-        }
-        let mut codes = inline_codes(&self.request.subjects);
-        codes.extend(codes_of(questions));
-        open::consult_here(&self.registry, generation, &codes)
+        check::consulted(&self.registry, || {
+            let mut codes = inline_codes(&self.request.subjects);
+            codes.extend(codes_of(questions));
+            codes
+        })
     }
 
     fn decision(
@@ -308,16 +290,10 @@ impl Evaluation {
         generation: &Generation,
         versions: BTreeMap<String, VersionId>,
     ) -> Decision {
-        let (references, questions) = (session.references(), session.questions());
         Decision {
-            expression_digest: expression_digest(&self.request.expression),
-            engine: session.engine_name().to_owned(),
-            vocabularies: decision::vocabularies(generation, &self.schema, references, questions),
-            concept_groups: decision::concept_groups(generation, questions),
-            schema: self.schema.version.clone(),
-            as_of: self.as_of,
             versions: versions.into_iter().chain(self.request.program.clone()).collect(),
             is_by_consent: self.ctx.consent.is_some() && self.authority == Authority::Caller,
+            ..Decision::of(session, &self.request.expression, &self.schema, generation, self.as_of)
         }
     }
 }
@@ -343,15 +319,210 @@ fn results(
     for subject in subjects {
         match subject {
             Ok(_) => {
-                let verdict = outcomes.verdicts.get(row).copied().unwrap_or(Verdict::Undetermined);
-                let missing = outcomes.missing_of(row).into_iter().map(str::to_owned).collect();
-                let errors = outcomes.errors.iter().filter(|error| error.row as usize == row).cloned().collect();
                 let explanation = explanations.next().flatten().map(Box::new);
-                results.push(SubjectResult::Outcome { verdict, missing, errors, explanation });
+                results.push(SubjectResult::Outcome { outcome: outcomes.of(row), explanation });
                 row += 1;
             }
             Err(error) => results.push(SubjectResult::NotFound(error)),
         }
     }
     results
+}
+
+/// Asks a program's expression about a beneficiary today, on the program's authority.
+///
+/// # Errors
+/// [`AppError::Expression`] when it cannot be evaluated, [`AppError::NoEngine`], [`AppError::Busy`].
+pub async fn ask_program(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    expression: &str,
+    beneficiary: SubjectReference,
+) -> Result<RowOutcome, AppError> {
+    let request = EvaluateRequest {
+        expression: expression.to_owned(),
+        program: None,
+        subject: beneficiary.kind,
+        subjects: vec![SubjectInput::Stored(beneficiary)],
+        as_of: None,
+        explain: false,
+        repeated: None,
+    };
+    let evaluated = evaluate_for(ctx, registry, engine, request, Authority::Program).await?;
+    match evaluated.results.into_iter().next() {
+        Some(SubjectResult::Outcome { outcome, .. }) => Ok(outcome),
+        Some(SubjectResult::NotFound(error)) => Err(error),
+        None => Err(AppError::internal("a rule about one beneficiary gave no outcome")),
+    }
+}
+
+/// References to up to `count` records, spread evenly over the register in the order of registration: the same ones as long as
+/// nobody is registered. For the administrator: it asks for no scope.
+///
+/// # Errors
+/// When the store fails.
+pub async fn sample(registry: &Registry, subject: Subject, count: u32) -> Result<Vec<String>, AppError> {
+    let counts = registry.index.record_counts().await?;
+    let total = match subject {
+        Subject::Individual => counts.individuals,
+        Subject::Group => counts.groups,
+    };
+    let picked = u64::from(count).min(total);
+    let mut references = Vec::new();
+    for at in 0..picked {
+        // Keys count up from 1 without a gap.
+        let id = RecordId(at * total / picked + 1);
+        references.push(subjects::called(&*registry.store, SubjectReference { kind: subject, id }).await?);
+    }
+    Ok(references)
+}
+
+/// The most levels of a tree: two levels of JSON each, of which many readers take no more than 128.
+const DEPTH_MAX: usize = 50;
+
+/// What a part of an expression came to, in words.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Told {
+    /// It is not known.
+    Unknown,
+    /// True or false.
+    Boolean(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A number.
+    Number(f64),
+    /// A text, or a day as `YYYY-MM-DD`.
+    Text(String),
+    /// A code.
+    Code(CodeTexts),
+    /// A list of at least and at most so many items.
+    Items(u32, u32),
+    /// A person, a membership or a structure.
+    Record,
+}
+
+/// One part of an expression with the parts that it is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Its text.
+    pub text: String,
+    /// For which item of a list it was evaluated, from 0.
+    pub item: Option<u32>,
+    /// What it came to.
+    pub value: Told,
+    /// The facts that it looked at by itself, by name.
+    pub seen: Vec<(String, Told)>,
+    /// The missing facts that would decide, where it is not known.
+    pub missing: Vec<String>,
+    /// What went wrong, where something did.
+    pub error: Option<String>,
+    /// The parts that it is made of, in the order of the text.
+    pub children: Vec<Node>,
+}
+
+/// How the answer for one subject came about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExplanationTree {
+    /// The whole expression.
+    pub root: Node,
+    /// Whether there are more parts than are told.
+    pub is_cut: bool,
+}
+
+/// The tree of an explanation; none where it has no parts.
+fn tree(expression: &str, generation: &Generation, explanation: Explanation) -> Option<ExplanationTree> {
+    let parents: Vec<Option<usize>> = explanation.parts.iter().map(|part| part.parent).collect();
+    let mut depths: Vec<usize> = Vec::with_capacity(parents.len());
+    for parent in &parents {
+        let above = parent.and_then(|parent| depths.get(parent).copied());
+        depths.push(above.map_or(0, |depth| depth + 1));
+    }
+    let parts = explanation.parts.into_iter().map(|part| node(expression, generation, part));
+    let mut nodes: Vec<Option<Node>> = parts.map(Some).collect();
+    let mut is_cut = explanation.is_cut;
+    // Each part stands after the one that it belongs to: from the last to the first, every part is whole when it is handed up.
+    for at in (1..nodes.len()).rev() {
+        let Some(mut part) = nodes.get_mut(at).and_then(Option::take) else { continue };
+        part.children.reverse();
+        if depths.get(at).is_some_and(|depth| *depth >= DEPTH_MAX) {
+            is_cut = true;
+            continue;
+        }
+        let parent = parents.get(at).copied().flatten().and_then(|parent| nodes.get_mut(parent));
+        if let Some(Some(parent)) = parent {
+            parent.children.push(part);
+        }
+    }
+    let mut root = nodes.into_iter().next().flatten()?;
+    root.children.reverse();
+    Some(ExplanationTree { root, is_cut })
+}
+
+fn node(expression: &str, generation: &Generation, part: ExplainedPart) -> Node {
+    Node {
+        text: expression.get(part.text).unwrap_or_default().to_owned(),
+        item: part.item,
+        value: told(generation, part.value),
+        seen: part.seen.into_iter().map(|fact| (fact.name, told(generation, fact.value))).collect(),
+        missing: part.missing,
+        error: part.error,
+        children: Vec::new(),
+    }
+}
+
+fn told(generation: &Generation, value: ExplainedValue) -> Told {
+    match value {
+        ExplainedValue::Unknown => Told::Unknown,
+        ExplainedValue::Boolean(truth) => Told::Boolean(truth),
+        ExplainedValue::Integer(number) => Told::Integer(number),
+        ExplainedValue::Number(number) => Told::Number(number),
+        ExplainedValue::Day(days) => date_from_days(days).map_or(Told::Unknown, |day| Told::Text(day.to_string())),
+        ExplainedValue::Code(number) => code(generation, number),
+        ExplainedValue::Text(text) | ExplainedValue::Other(text) => Told::Text(text),
+        ExplainedValue::Items(least, most) => Told::Items(least, most),
+        ExplainedValue::Structure => Told::Record,
+    }
+}
+
+fn code(generation: &Generation, number: CodeNumber) -> Told {
+    generation.code_texts(number).map_or(Told::Unknown, Told::Code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use daftar_vocabulary::testing;
+
+    fn part(parent: Option<usize>, text: std::ops::Range<usize>) -> ExplainedPart {
+        let value = ExplainedValue::Boolean(true);
+        ExplainedPart { parent, text, item: None, value, missing: vec![], error: None, seen: vec![] }
+    }
+
+    fn texts(node: &Node) -> String {
+        let children: Vec<String> = node.children.iter().map(texts).collect();
+        if children.is_empty() { node.text.clone() } else { format!("{}({})", node.text, children.join(" ")) }
+    }
+
+    #[test]
+    fn parts_become_a_tree_in_the_order_of_the_text() {
+        let parts =
+            vec![part(None, 0..6), part(Some(0), 0..1), part(Some(1), 1..2), part(Some(1), 2..3), part(Some(0), 5..6)];
+        let tree = tree("abcdef", &testing::generation(), Explanation { parts, is_cut: false }).unwrap();
+        assert_eq!(texts(&tree.root), "abcdef(a(b c) f)");
+        assert!(!tree.is_cut);
+    }
+
+    #[test]
+    fn what_lies_too_deep_is_cut_and_said_to_be() {
+        let chain = |levels: usize| {
+            let mut parts = vec![part(None, 0..1)];
+            parts.extend((1..levels).map(|at| part(Some(at - 1), 0..1)));
+            tree("a", &testing::generation(), Explanation { parts, is_cut: false }).unwrap()
+        };
+        assert!(!chain(DEPTH_MAX - 1).is_cut && !chain(DEPTH_MAX).is_cut);
+        let deep = chain(4_000);
+        assert!(deep.is_cut);
+        assert_eq!(texts(&deep.root).matches('a').count(), DEPTH_MAX);
+    }
 }

@@ -1,29 +1,38 @@
-//! What is known of a subject: from the register, or as given in the request.
+//! What is known of a subject: from the register, or as given in the request, whose codes are checked as those of records to be stored.
 
+use std::collections::BTreeMap;
+
+use super::evaluate::SubjectInput;
+use crate::codes::{self, Held, resolve};
+use crate::edit;
 use crate::program_membership::MembershipView;
 use crate::visibility::Seen;
 use daftar_domain::code::{CodeUri, CodedValue};
+use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::field::FieldSet;
 use daftar_domain::group::GroupDetails;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::individual::IndividualDetails;
 use daftar_domain::program_membership::{FIELDS, PROGRAM};
-use daftar_domain::schema::Field;
+use daftar_domain::record::{Fields, RecordType};
+use daftar_domain::schema::{self, Field, Tag};
+use daftar_domain::subject::SubjectReference;
 use daftar_domain::value::{self, Values};
+use daftar_domain::vocabulary::CodedField;
+use daftar_vocabulary::Generation;
 
-/// A person as a rule sees one.
+/// A record as a rule sees it.
 #[derive(Debug, Clone)]
-pub enum Person {
+pub(super) enum Known<D> {
     /// From the register, with what the rule may see of it.
-    Stored(Seen<IndividualDetails>),
+    Stored(Seen<D>),
     /// As given in the request.
-    Inline(Box<IndividualDetails>),
+    Inline(Box<D>),
 }
 
-impl Person {
+impl<D> Known<D> {
     /// What is known.
-    #[must_use]
-    pub fn details(&self) -> &IndividualDetails {
+    pub fn details(&self) -> &D {
         match self {
             Self::Stored(seen) => &seen.record.details,
             Self::Inline(details) => details,
@@ -31,7 +40,6 @@ impl Person {
     }
 
     /// What of it the rule may see.
-    #[must_use]
     pub fn fields(&self) -> &FieldSet {
         match self {
             Self::Stored(seen) => &seen.fields,
@@ -40,53 +48,29 @@ impl Person {
     }
 }
 
-/// A person with its place in the household.
+/// A person with its role in the household, which is missing where it is not recorded or not known.
 #[derive(Debug, Clone)]
-pub struct PersonInHousehold {
-    /// Who.
-    pub person: Person,
-    /// As what; missing where it is not recorded or not known.
+pub(super) struct PersonInHousehold {
+    pub person: Known<IndividualDetails>,
     pub role: Option<CodedValue>,
 }
 
 /// The subject itself.
 #[derive(Debug, Clone)]
-pub enum Me {
-    /// A person.
+pub(super) enum Me {
     Person(PersonInHousehold),
-    /// A group of the register, with what the rule may see of it.
-    StoredGroup(Seen<GroupDetails>),
-    /// A group as given in the request.
-    InlineGroup(Box<GroupDetails>),
-}
-
-/// Who lives in the subject's household.
-#[derive(Debug, Clone)]
-pub enum Members {
-    /// These; none is an answer too.
-    Known(Vec<PersonInHousehold>),
-    /// It cannot be said: the person is in several households, or the request does not say.
-    Unknown,
+    Group(Known<GroupDetails>),
 }
 
 /// Everything that is known of a subject.
 #[derive(Debug, Clone)]
-pub struct SubjectFacts {
-    /// The subject.
+pub(super) struct SubjectFacts {
     pub me: Me,
-    /// Its household.
-    pub members: Members,
-    /// Its memberships in programs.
-    pub programs: Programs,
-}
-
-/// In which programs the subject is or was.
-#[derive(Debug, Clone)]
-pub enum Programs {
-    /// In these; none is an answer too.
-    Known(Vec<MembershipFact>),
-    /// It cannot be said.
-    Unknown,
+    /// The members of its household, who may be none; absent where it cannot be said: the person is in several households, or the request does
+    /// not say.
+    pub members: Option<Vec<PersonInHousehold>>,
+    /// Its memberships in programs, which may be none; absent where it cannot be said.
+    pub programs: Option<Vec<MembershipFact>>,
 }
 
 /// One membership as a rule sees it.
@@ -147,4 +131,149 @@ pub enum InlineMe {
     Person(Box<InlinePerson>),
     /// A group; its `members` stand beside it.
     Group(Box<GroupDetails<CodeUri, IdentifierKey>>),
+}
+
+/// The most problems of inline records that are told, as many as an answer shows: once there are so many, no further record is looked
+/// at.
+const PROBLEMS_MAX: usize = 50;
+
+/// Puts the inline records beside what was fetched of the register: one a subject, in the order asked.
+///
+/// # Errors
+/// [`AppError::Invalid`] with the problems of inline records.
+pub(super) fn with_inline(
+    generation: &Generation,
+    mut stored: BTreeMap<usize, Result<SubjectFacts, AppError>>,
+    subjects: &[SubjectInput],
+) -> Result<Vec<Result<SubjectFacts, AppError>>, AppError> {
+    let mut all = Vec::with_capacity(subjects.len());
+    let mut problems = Vec::new();
+    for (at, subject) in subjects.iter().enumerate() {
+        match subject {
+            SubjectInput::Reference(kind, _) | SubjectInput::Stored(SubjectReference { kind, .. }) => {
+                all.push(stored.remove(&at).unwrap_or(Err(AppError::NotFound(kind.record_kind()))));
+            }
+            SubjectInput::Inline(inline) => {
+                let place = || format!("subjects[{at}]");
+                all.push(Ok(placed(place, &mut problems, |problems| facts(generation, inline, problems))));
+            }
+        }
+        if problems.len() >= PROBLEMS_MAX {
+            break;
+        }
+    }
+    problems.truncate(PROBLEMS_MAX);
+    if problems.is_empty() { Ok(all) } else { Err(AppError::Invalid(problems)) }
+}
+
+/// What an inline record says; where that adds problems, or there are as many as are told, nothing.
+fn facts(generation: &Generation, inline: &InlineSubject, problems: &mut Vec<FieldProblem>) -> SubjectFacts {
+    let me = match &inline.me {
+        InlineMe::Person(person) => Me::Person(person_of(generation, person, problems)),
+        InlineMe::Group(draft) => Me::Group(Known::Inline(Box::new(resolved(generation, draft, problems)))),
+    };
+    let mut members = Vec::new();
+    for (at, member) in inline.members.iter().flatten().enumerate() {
+        if problems.len() >= PROBLEMS_MAX {
+            break;
+        }
+        let place = || format!("members[{at}]");
+        members.push(placed(place, problems, |problems| person_of(generation, member, problems)));
+    }
+    SubjectFacts { me, members: inline.members.as_ref().map(|_| members), programs: inline.programs.clone() }
+}
+
+fn person_of(generation: &Generation, person: &InlinePerson, problems: &mut Vec<FieldProblem>) -> PersonInHousehold {
+    let role = person.role.as_ref();
+    let role = role.and_then(|code| resolve(generation, CodedField::MemberRole, "role", code, problems));
+    let details = resolved(generation, &person.details, problems);
+    PersonInHousehold { person: Known::Inline(Box::new(details)), role }
+}
+
+fn resolved<T: RecordType>(
+    generation: &Generation,
+    draft: &Fields<T, CodeUri, IdentifierKey>,
+    problems: &mut Vec<FieldProblem>,
+) -> Fields<T> {
+    edit::resolve(generation, &Held::default(), None, without_references(draft), problems)
+}
+
+/// A record without the fields that refer to others and that no rule reads: these decide nothing, and are left.
+fn without_references<T: RecordType>(draft: &Fields<T, CodeUri, IdentifierKey>) -> Fields<T, CodeUri, IdentifierKey> {
+    let is_read = |tag: Tag| schema::row(Fields::<T>::schema(), tag).is_some_and(|field| field.in_rules);
+    let fields = draft.iter().filter(|(tag, value)| value.references().is_empty() || is_read(*tag));
+    let values = fields.map(|(tag, value)| (tag, value.clone())).collect();
+    Fields::new(draft.identifiers.clone(), values, draft.extension.clone())
+}
+
+/// Checks a part of the request, and puts its place before the fields of the problems that this adds.
+fn placed<T>(
+    place: impl Fn() -> String,
+    problems: &mut Vec<FieldProblem>,
+    check: impl FnOnce(&mut Vec<FieldProblem>) -> T,
+) -> T {
+    let before = problems.len();
+    let checked = check(problems);
+    for problem in problems.iter_mut().skip(before) {
+        problem.field = format!("{}.{}", place(), problem.field);
+    }
+    checked
+}
+
+/// Every code of the inline records among some subjects.
+pub(super) fn inline_codes(subjects: &[SubjectInput]) -> Vec<CodeUri> {
+    let mut codes = Vec::new();
+    for subject in subjects {
+        let SubjectInput::Inline(inline) = subject else { continue };
+        let me = match &inline.me {
+            InlineMe::Person(person) => Some(person),
+            InlineMe::Group(draft) => {
+                codes.extend(codes::of_draft(&without_references(draft)));
+                None
+            }
+        };
+        for person in me.into_iter().map(|person| &**person).chain(inline.members.iter().flatten()) {
+            codes.extend(person.role.clone());
+            codes.extend(codes::of_draft(&without_references(&person.details)));
+        }
+    }
+    codes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use daftar_domain::individual::GENDER;
+    use daftar_vocabulary::testing::generation;
+
+    /// A person of a sex that is none, with as many members of the household like it.
+    fn wrong(members: usize) -> SubjectInput {
+        let gender = CodeUri::parse("urn:iso:std:iso:5218#7").unwrap();
+        let details: IndividualDetails<CodeUri, IdentifierKey> = IndividualDetails::default().with(GENDER, gender);
+        let person = || InlinePerson { details: details.clone(), role: None };
+        let members = Some((0..members).map(|_| person()).collect());
+        SubjectInput::Inline(Box::new(InlineSubject {
+            me: InlineMe::Person(Box::new(person())),
+            members,
+            programs: None,
+        }))
+    }
+
+    #[test]
+    fn after_so_many_problems_no_further_record_is_looked_at() {
+        let generation = generation();
+        for (subjects, members, told, last) in [
+            (49, 0, 49, "subjects[48].gender"),
+            (50, 0, 50, "subjects[49].gender"),
+            (51, 0, 50, "subjects[49].gender"),
+            (1_000, 19, 50, "subjects[2].members[8].gender"),
+            (1, 499, 50, "subjects[0].members[48].gender"),
+        ] {
+            let subjects: Vec<SubjectInput> = (0..subjects).map(|_| wrong(members)).collect();
+            let Err(AppError::Invalid(problems)) = with_inline(&generation, BTreeMap::new(), &subjects) else {
+                panic!("problems were expected")
+            };
+            assert_eq!((problems.len(), problems[told - 1].field.as_str()), (told, last));
+        }
+    }
 }

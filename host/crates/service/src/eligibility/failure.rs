@@ -1,11 +1,20 @@
-//! Why a rule gave no answer, and what that means for whoever asked.
+//! Why a rule gave no answer, and what that means for the client; and which expressions exhausted a budget, remembered for a short while, so that
+//! a client that sends one again is answered immediately and occupies no thread of the sandbox.
 //!
 //! **Invariant:** what an expression does to the engine is its author's to mend: 422, never a 5xx.
+//!
+//! **Invariant:** what one client's expression exhausts is held against that client and that expression alone.
+//!
+//! **Invariant:** what is remembered has a bound for each client and for all together, and is forgotten by itself.
 
-use std::future::Future;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
 
-use super::exhausted::Asked;
+use jiff::{SignedDuration, Timestamp};
+
 use crate::registry::Registry;
+use daftar_domain::audit::Actor;
+use daftar_domain::client::ClientId;
 use daftar_domain::context::OpContext;
 use daftar_domain::eligibility::{Diagnostic, Severity};
 use daftar_domain::error::{AppError, ExpressionProblem};
@@ -130,5 +139,140 @@ pub(super) fn engine_error(error: EngineError) -> AppError {
                 }),
             }
         }
+    }
+}
+
+/// How long it is remembered.
+const KEPT: SignedDuration = SignedDuration::from_secs(30);
+
+/// The most expressions remembered of one client.
+const OF_CLIENT_MAX: usize = 64;
+
+/// The most expressions remembered in all.
+const ALL_MAX: usize = 4_096;
+
+/// What was asked: everything that decides how much it costs, but about how many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// Digest of the expression.
+    pub expression_digest: String,
+    /// What it decides about, and with which engine.
+    pub under: String,
+    /// About how many.
+    pub subjects: usize,
+}
+
+/// The memory.
+#[derive(Debug, Default)]
+pub struct ExhaustedExpressions(Mutex<HashMap<ClientId, VecDeque<Entry>>>);
+
+#[derive(Debug)]
+struct Entry {
+    asked: Asked,
+    message: String,
+    until: Timestamp,
+}
+
+impl ExhaustedExpressions {
+    /// Why that would exhaust its budget again, if the same client just asked the same about as many or fewer.
+    pub(super) fn recall(&self, actor: &Actor, asked: &Asked, now: Timestamp) -> Option<String> {
+        let Actor::Client(client) = actor else { return None };
+        let clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = clients.get(client)?.iter().rev().find(|entry| entry.forbids(asked, now))?;
+        let seconds = entry.until.duration_since(now).as_millis().max(0).unsigned_abs().div_ceil(1_000);
+        Some(format!("{} (this was found out a moment ago; it is tried again in {seconds} s)", entry.message))
+    }
+
+    /// Remembers that it exhausted a budget.
+    pub(super) fn remember(&self, actor: &Actor, asked: Asked, message: String, now: Timestamp) {
+        let Actor::Client(client) = actor else { return };
+        let Ok(until) = now.checked_add(KEPT) else { return };
+        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if clients.values().map(VecDeque::len).sum::<usize>() >= ALL_MAX {
+            for entries in clients.values_mut() {
+                entries.retain(|entry| entry.is_kept(now));
+            }
+            clients.retain(|_, entries| !entries.is_empty());
+        }
+        let is_full = clients.values().map(VecDeque::len).sum::<usize>() >= ALL_MAX;
+        let entries = clients.entry(client.clone()).or_default();
+        if entries.len() >= OF_CLIENT_MAX || (is_full && !entries.is_empty()) {
+            entries.pop_front();
+        } else if is_full {
+            // Everybody else's is fresh; this client's next try is simply evaluated.
+            clients.remove(client);
+            return;
+        }
+        entries.push_back(Entry { asked, message, until });
+    }
+}
+
+impl Entry {
+    /// A clock that was set back forgets rather than keeps.
+    fn is_kept(&self, now: Timestamp) -> bool {
+        now < self.until && self.until.duration_since(now) <= KEPT
+    }
+
+    fn forbids(&self, asked: &Asked, now: Timestamp) -> bool {
+        let is_same = self.asked.expression_digest == asked.expression_digest && self.asked.under == asked.under;
+        is_same && asked.subjects >= self.asked.subjects && self.is_kept(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(name: &str) -> Actor {
+        Actor::Client(ClientId::parse(name).unwrap())
+    }
+
+    fn asked(expression: &str, subjects: usize) -> Asked {
+        Asked { expression_digest: expression.to_owned(), under: "individual".to_owned(), subjects }
+    }
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + seconds).unwrap()
+    }
+
+    fn remembered(memory: &ExhaustedExpressions) -> usize {
+        memory.0.lock().unwrap().values().map(VecDeque::len).sum()
+    }
+
+    #[test]
+    fn it_is_held_against_that_client_and_that_expression_for_a_while() {
+        let memory = ExhaustedExpressions::default();
+        let (one, other) = (client("client_one"), client("client_other"));
+        memory.remember(&one, asked("a", 10), "too much".to_owned(), at(0));
+        let told = memory.recall(&one, &asked("a", 10), at(29)).unwrap();
+        assert_eq!(told, "too much (this was found out a moment ago; it is tried again in 1 s)");
+        assert_eq!(memory.recall(&other, &asked("a", 10), at(0)), None);
+        assert_eq!(memory.recall(&one, &asked("b", 10), at(0)), None);
+        assert_eq!(memory.recall(&one, &asked("a", 10), at(30)), None, "it is forgotten");
+    }
+
+    #[test]
+    fn fewer_subjects_may_fit_and_more_do_not() {
+        let memory = ExhaustedExpressions::default();
+        let one = client("client_one");
+        memory.remember(&one, asked("a", 10), "too much".to_owned(), at(0));
+        let is_refused = |subjects| memory.recall(&one, &asked("a", subjects), at(0)).is_some();
+        assert_eq!([9, 10, 11].map(is_refused), [false, true, true]);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_for_one_client_and_for_all() {
+        let memory = ExhaustedExpressions::default();
+        for number in 0..10_000 {
+            memory.remember(&client("client_one"), asked(&number.to_string(), 1), String::new(), at(0));
+        }
+        assert_eq!(remembered(&memory), OF_CLIENT_MAX);
+        assert!(memory.recall(&client("client_one"), &asked("9999", 1), at(0)).is_some(), "the latest is kept");
+        for number in 0..10_000 {
+            memory.remember(&client(&format!("client_{number}")), asked("a", 1), String::new(), at(0));
+        }
+        assert_eq!(remembered(&memory), ALL_MAX);
+        memory.remember(&client("client_late"), asked("a", 1), String::new(), at(60));
+        assert_eq!(remembered(&memory), 1, "what is out of date makes room");
     }
 }

@@ -1,19 +1,24 @@
 //! Lays the facts of many subjects out as the columns that a rule reads.
 
-mod column;
-mod row;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
 
-pub(super) use self::column::{Bitmap, add_columns, bit, count};
-pub(super) use self::row::Row;
-use super::facts::{Me, Members, PersonInHousehold, Programs, SubjectFacts};
-use daftar_domain::code::CodeNumber;
-use daftar_domain::eligibility::{Batch, Children, Column, ColumnValues, Reference, RowSpace, Schema};
+use super::facts::{Me, MembershipFact, PersonInHousehold, SubjectFacts};
+use super::schema::{LIST_MARK, ROLE_PATH, record_kind};
+use daftar_domain::calendar::days_since_epoch;
+use daftar_domain::code::{CodeNumber, CodedValue};
+use daftar_domain::eligibility::{
+    Batch, Children, Column, ColumnValues, FieldType, Reference, RowSpace, Schema, Subject,
+};
 use daftar_domain::error::AppError;
-use daftar_domain::field::FieldSet;
+use daftar_domain::extension::{Extension, ExtensionContent, ExtensionValue};
+use daftar_domain::field::{FieldSet, extension_key};
+use daftar_domain::record::{Fields, RecordKind};
+use daftar_domain::schema::{self, Field, Kind};
+use daftar_domain::value::{Value, Values};
+use daftar_domain::{group, individual};
 
 /// Makes the batch of some subjects: the columns referred to, and no others.
 ///
@@ -27,11 +32,9 @@ pub(super) fn batch(
 ) -> Result<Batch, AppError> {
     let me: Vec<Row<'_>> = subjects.iter().map(|subject| subject_row(subject)).collect();
     let reads_members = references.iter().any(|reference| reference.space == RowSpace::Members);
-    let mut members = Vec::new();
-    let children = children_of(subjects, &mut members)?;
+    let (of_members, members) = children(subjects, |subject| subject.members.as_ref(), person_row)?;
     let reads_programs = references.iter().any(|reference| reference.space == RowSpace::Programs);
-    let mut programs = Vec::new();
-    let program_children = programs_of(subjects, &mut programs)?;
+    let (of_programs, programs) = children(subjects, |subject| subject.programs.as_ref(), Row::Membership)?;
     let mut columns = Vec::new();
     // A reference without a path asks which rows there are, as `size(members)` does; the children say it.
     for reference in references.iter().filter(|reference| !reference.path.is_empty()) {
@@ -45,8 +48,8 @@ pub(super) fn batch(
     Ok(Batch {
         as_of,
         rows: count(subjects.len())?,
-        members: reads_members.then_some(children),
-        programs: reads_programs.then_some(program_children),
+        members: reads_members.then_some(of_members),
+        programs: reads_programs.then_some(of_programs),
         columns,
     })
 }
@@ -72,8 +75,7 @@ pub(super) fn codes_with_texts(references: &[Reference], batch: &Batch) -> BTree
 fn subject_row(subject: &SubjectFacts) -> Row<'_> {
     match &subject.me {
         Me::Person(person) => person_row(person),
-        Me::StoredGroup(seen) => Row::of(&seen.record.details, None, &seen.fields),
-        Me::InlineGroup(details) => Row::of(details, None, &FieldSet::All),
+        Me::Group(group) => Row::of(group.details(), None, group.fields()),
     }
 }
 
@@ -81,34 +83,360 @@ fn person_row(person: &PersonInHousehold) -> Row<'_> {
     Row::of(person.person.details(), person.role, person.person.fields())
 }
 
-fn children_of<'a>(subjects: &[&'a SubjectFacts], rows: &mut Vec<Row<'a>>) -> Result<Children, AppError> {
-    let mut offsets = vec![0];
-    let mut known = Bitmap::default();
+/// Adds the rows of what belongs to each subject, and says whose they are: not known of a subject that has `None`.
+fn children<'a, T: 'a>(
+    subjects: &[&'a SubjectFacts],
+    of: impl Fn(&'a SubjectFacts) -> Option<&'a Vec<T>>,
+    row: impl Fn(&'a T) -> Row<'a>,
+) -> Result<(Children, Vec<Row<'a>>), AppError> {
+    let (mut offsets, mut known, mut rows) = (vec![0], Bitmap::default(), Vec::new());
     for subject in subjects {
-        match &subject.members {
-            Members::Known(members) => {
-                rows.extend(members.iter().map(person_row));
-                known.push(true);
-            }
-            Members::Unknown => known.push(false),
-        }
+        let these = of(subject);
+        known.push(these.is_some());
+        rows.extend(these.into_iter().flatten().map(&row));
         offsets.push(count(rows.len())?);
     }
-    Ok(Children { offsets, known: known.finish() })
+    Ok((Children { offsets, known: known.finish() }, rows))
 }
 
-fn programs_of<'a>(subjects: &[&'a SubjectFacts], rows: &mut Vec<Row<'a>>) -> Result<Children, AppError> {
-    let mut offsets = vec![0];
-    let mut known = Bitmap::default();
-    for subject in subjects {
-        match &subject.programs {
-            Programs::Known(memberships) => {
-                rows.extend(memberships.iter().map(Row::Membership));
-                known.push(true);
-            }
-            Programs::Unknown => known.push(false),
+/// Adds the columns of a reference that are not there yet.
+///
+/// # Errors
+/// [`AppError::Internal`] when the schema does not have the field.
+pub(super) fn add_columns(
+    schema: &Schema,
+    reference: &Reference,
+    rows: &[Row<'_>],
+    columns: &mut Vec<Column>,
+) -> Result<(), AppError> {
+    let Some(field) = schema.field(reference) else {
+        return Err(AppError::internal(format!(
+            "the engine refers to `{}`, which is not in the schema",
+            reference.path
+        )));
+    };
+    let mut add = |path: &str, valid: Vec<u8>, values| {
+        let is_there = columns.iter().any(|column| column.space == reference.space && column.path == path);
+        if !is_there {
+            columns.push(Column { space: reference.space, path: path.to_owned(), valid, values });
         }
-        offsets.push(count(rows.len())?);
+    };
+    let path = reference.path.as_str();
+    let place = |path| {
+        let place = Place::of(schema.subject, reference.space, path);
+        place.ok_or_else(|| AppError::internal(format!("the schema has `{path}`, which no record has")))
+    };
+    if let Some((list, _)) = path.split_once(LIST_MARK) {
+        let (offsets, valid, items) = list_rows(place(list)?, rows)?;
+        add(list, valid, ColumnValues::Lists(offsets));
+        let (valid, values) = values(field.kind, place(path)?, &items)?;
+        add(path, valid, values);
+    } else if field.is_repeated {
+        let list = place(path)?;
+        let (offsets, valid, items) = list_rows(list, rows)?;
+        add(path, valid, ColumnValues::Lists(offsets));
+        if let Some(item) = list.items().filter(|_| field.kind != FieldType::Structure) {
+            let (valid, values) = values(field.kind, item, &items)?;
+            add(&format!("{path}[]"), valid, values);
+        }
+    } else {
+        let (valid, values) = values(field.kind, place(path)?, rows)?;
+        add(path, valid, values);
     }
-    Ok(Children { offsets, known: known.finish() })
+    Ok(())
+}
+
+type ListRows<'a> = (Vec<u32>, Vec<u8>, Vec<Row<'a>>);
+
+fn list_rows<'a>(place: Place<'_>, rows: &[Row<'a>]) -> Result<ListRows<'a>, AppError> {
+    let mut offsets = vec![0];
+    let mut valid = Bitmap::default();
+    let mut items = Vec::new();
+    for row in rows {
+        valid.push(add_items(row, place, &mut items));
+        offsets.push(count(items.len())?);
+    }
+    Ok((offsets, valid.finish(), items))
+}
+
+fn values(kind: FieldType, place: Place<'_>, rows: &[Row<'_>]) -> Result<(Vec<u8>, ColumnValues), AppError> {
+    macro_rules! cells {
+        ($of:ident) => {
+            cells(place, rows, |cell| if let Cell::$of(value) = cell { Some(value) } else { None })
+        };
+        ($of:ident as $column:ident) => {{
+            let (valid, values) = cells!($of);
+            (valid, ColumnValues::$column(values))
+        }};
+    }
+    Ok(match kind {
+        FieldType::Boolean => cells!(Boolean as Booleans),
+        FieldType::Integer => cells!(Integer as Integers),
+        FieldType::Number => cells!(Number as Numbers),
+        FieldType::Date => cells!(Day as Days),
+        FieldType::Coded => cells!(Code as Codes),
+        FieldType::Text => {
+            let (valid, texts) = cells!(Text);
+            let (mut offsets, mut bytes) = (vec![0], Vec::new());
+            for text in texts {
+                bytes.extend_from_slice(text.as_bytes());
+                offsets.push(count(bytes.len())?);
+            }
+            (valid, ColumnValues::Texts { offsets, bytes })
+        }
+        FieldType::Structure => {
+            let (valid, none) = cells(place, rows, |_| None);
+            (valid, ColumnValues::Integers(none))
+        }
+    })
+}
+
+/// Which rows have a value of the picked type, and the values. A value of another type was written before a module changed its field: a missing
+/// fact to the rule.
+fn cells<'a, T: Default>(
+    place: Place<'_>,
+    rows: &[Row<'a>],
+    pick: impl Fn(Cell<'a>) -> Option<T>,
+) -> (Vec<u8>, Vec<T>) {
+    let mut valid = Bitmap::default();
+    let picked = rows.iter().map(|row| {
+        let value = cell(row, place).and_then(&pick);
+        valid.push(value.is_some());
+        value.unwrap_or_default()
+    });
+    let values = picked.collect();
+    (valid.finish(), values)
+}
+
+/// A number of rows as columns hold it.
+pub(super) fn count(rows: usize) -> Result<u32, AppError> {
+    u32::try_from(rows).map_err(|_| AppError::internal("a batch has more than 2^32 rows"))
+}
+
+/// Whether a row has a value.
+pub(super) fn bit(bitmap: &[u8], row: usize) -> bool {
+    bitmap.is_empty() || bitmap.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1)
+}
+
+/// Bits by row, the lowest first.
+#[derive(Default)]
+pub(super) struct Bitmap {
+    bytes: Vec<u8>,
+    rows: usize,
+    is_full: Option<bool>,
+}
+
+impl Bitmap {
+    pub fn push(&mut self, is_set: bool) {
+        if self.rows.is_multiple_of(8) {
+            self.bytes.push(0);
+        }
+        if let Some(last) = self.bytes.last_mut() {
+            *last |= u8::from(is_set) << (self.rows % 8);
+        }
+        self.rows += 1;
+        self.is_full = Some(self.is_full.unwrap_or(true) && is_set);
+    }
+
+    /// The bits; empty where every one is set, as the interface has it.
+    pub fn finish(self) -> Vec<u8> {
+        if self.is_full.unwrap_or(true) { Vec::new() } else { self.bytes }
+    }
+}
+
+/// One row of a space; what its fields do not allow is missing to the rule.
+#[derive(Clone, Copy)]
+pub(super) enum Row<'a> {
+    /// A person or a group, with the role of a person in the household.
+    Record { values: &'a Values, extension: &'a Extension, role: Option<CodedValue>, fields: &'a FieldSet },
+    /// An item of a list.
+    Item(&'a Value),
+    /// An item of a list in a field that a module adds.
+    Extended(&'a ExtensionValue),
+    /// A membership in a program.
+    Membership(&'a MembershipFact),
+}
+
+impl<'a> Row<'a> {
+    pub fn of<T>(details: &'a Fields<T>, role: Option<CodedValue>, fields: &'a FieldSet) -> Self {
+        Self::Record { values: &details.values, extension: &details.extension, role, fields }
+    }
+}
+
+/// One value, before it has a column.
+#[derive(Clone, Copy)]
+enum Cell<'a> {
+    /// 0 or 1.
+    Boolean(u8),
+    Integer(i64),
+    Number(f64),
+    Text(&'a str),
+    Day(i32),
+    Code(u32),
+}
+
+/// Where the values of a column are found in rows: worked out of the path once for a column.
+#[derive(Clone, Copy)]
+enum Place<'p> {
+    /// The role in the household. It is the household's to show.
+    Role,
+    /// What the program of a membership is called.
+    Program,
+    /// A field of the record that is as if it were `true` where nothing is recorded.
+    InUse(&'static Field),
+    /// A field of the record.
+    Field(&'static Field),
+    /// A field of a part that stands in a field of the record.
+    Within(&'static Field, &'static Field),
+    /// A field that a module adds, by its path in the record and below `extension`.
+    Extension(&'p str, &'p str),
+    /// The item of a list itself.
+    Item(&'static Kind),
+    /// A field of the item of a list.
+    OfItem(&'static Field),
+    /// A field of a part that stands in a field of the item of a list.
+    WithinItem(&'static Field, &'static Field),
+}
+
+impl<'p> Place<'p> {
+    /// The place of a path in the rows of a space; that of a part of items in a list is the place in these.
+    fn of(subject: Subject, space: RowSpace, path: &'p str) -> Option<Self> {
+        let kind = record_kind(subject, space);
+        if kind == RecordKind::Individual && path == ROLE_PATH {
+            return Some(Self::Role);
+        }
+        if let Some(below) = extension_key(path) {
+            return Some(Self::Extension(path, below));
+        }
+        let fields = schema::fields(kind);
+        if let Some((list, part)) = path.split_once(LIST_MARK) {
+            let parts = schema::find(fields, list)?.kind.parts();
+            let Some((part, within)) = part.split_once('.') else {
+                return schema::find(parts, part).map(Self::OfItem);
+            };
+            let part = schema::find(parts, part)?;
+            return schema::find(part.kind.parts(), within).map(|within| Self::WithinItem(part, within));
+        }
+        if let Some((field, part)) = path.split_once('.') {
+            let field = schema::find(fields, field)?;
+            return schema::find(field.kind.parts(), part).map(|part| Self::Within(field, part));
+        }
+        let field = schema::find(fields, path)?;
+        Some(match (kind, &field.kind) {
+            (RecordKind::ProgramMembership, Kind::Reference(_)) => Self::Program,
+            (RecordKind::Individual, _) if field.tag == individual::ACTIVE.tag() => Self::InUse(field),
+            (RecordKind::Group, _) if field.tag == group::ACTIVE.tag() => Self::InUse(field),
+            _ => Self::Field(field),
+        })
+    }
+
+    /// The place of the items of a list that stands here.
+    fn items(self) -> Option<Self> {
+        match self {
+            Self::Field(Field { kind: Kind::List { of, .. }, .. }) => Some(Self::Item(of)),
+            Self::Extension(..) => Some(self),
+            _ => None,
+        }
+    }
+
+    /// Whether a rule may see what stands here in a record of which it sees these fields.
+    fn is_seen(self, fields: &FieldSet) -> bool {
+        fields.is_all()
+            || match self {
+                Self::InUse(field) | Self::Field(field) | Self::Within(field, _) => fields.allows(field.name),
+                Self::Extension(path, _) => fields.allows(path),
+                Self::Role | Self::Program | Self::Item(_) | Self::OfItem(_) | Self::WithinItem(..) => true,
+            }
+    }
+}
+
+impl<'a> Cell<'a> {
+    fn of(value: &'a Value, kind: &'static Kind) -> Option<Self> {
+        match (value, kind) {
+            (Value::Boolean(value), _) => Some(Self::Boolean(u8::from(*value))),
+            (Value::Integer(value), _) => Some(Self::Integer(*value)),
+            (Value::Number(value), _) => Some(Self::Number(*value)),
+            (Value::Text(value), _) => Some(Self::Text(value)),
+            (Value::Date(value), _) => Some(Self::Day(days_since_epoch(*value))),
+            (Value::Code(value), _) => Some(Self::Code(value.number.0)),
+            (Value::Word(place), Kind::Word(words)) => words.get(usize::from(*place)).map(|word| Self::Text(word)),
+            _ => None,
+        }
+    }
+
+    fn of_module(value: &'a ExtensionValue) -> Self {
+        match value {
+            ExtensionValue::Boolean(value) => Self::Boolean(u8::from(*value)),
+            ExtensionValue::Integer(value) => Self::Integer(*value),
+            ExtensionValue::Number(value) => Self::Number(*value),
+            ExtensionValue::Text(value) => Self::Text(value),
+            ExtensionValue::Date(value) => Self::Day(days_since_epoch(*value)),
+            ExtensionValue::Code(value) => Self::Code(value.number.0),
+        }
+    }
+}
+
+/// What a row says in a place; nothing where it is missing or hidden.
+fn cell<'a>(row: &Row<'a>, place: Place<'_>) -> Option<Cell<'a>> {
+    match *row {
+        Row::Record { values, extension, role, fields } => {
+            if !place.is_seen(fields) {
+                return None;
+            }
+            match place {
+                Place::Role => role.map(|role| Cell::Code(role.number.0)),
+                Place::InUse(field) => {
+                    let recorded = values.value(field.tag).and_then(|value| Cell::of(value, &field.kind));
+                    recorded.or(Some(Cell::Boolean(1)))
+                }
+                Place::Field(field) => Cell::of(values.value(field.tag)?, &field.kind),
+                Place::Within(field, part) => within(values, field, part),
+                Place::Extension(_, path) => match extension.get(path)? {
+                    ExtensionContent::One(value) => Some(Cell::of_module(value)),
+                    ExtensionContent::Many(_) => None,
+                },
+                Place::Program | Place::Item(_) | Place::OfItem(_) | Place::WithinItem(..) => None,
+            }
+        }
+        Row::Item(value) => match (place, value) {
+            (Place::Item(kind), value) => Cell::of(value, kind),
+            (Place::OfItem(part), Value::Struct(parts)) => Cell::of(parts.value(part.tag)?, &part.kind),
+            (Place::WithinItem(field, part), Value::Struct(parts)) => within(parts, field, part),
+            _ => None,
+        },
+        Row::Extended(value) => Some(Cell::of_module(value)),
+        Row::Membership(fact) => match place {
+            Place::Program => fact.program.as_deref().map(Cell::Text),
+            Place::Field(field) => Cell::of(fact.values.value(field.tag)?, &field.kind),
+            _ => None,
+        },
+    }
+}
+
+/// What a part says in a field that stands in a field of others.
+fn within<'a>(values: &'a Values, field: &Field, part: &'static Field) -> Option<Cell<'a>> {
+    match values.value(field.tag)? {
+        Value::Struct(parts) => Cell::of(parts.value(part.tag)?, &part.kind),
+        _ => None,
+    }
+}
+
+/// Adds the items of the list that stands in a place of a row; whether one is recorded there and may be seen.
+fn add_items<'a>(row: &Row<'a>, place: Place<'_>, items: &mut Vec<Row<'a>>) -> bool {
+    let Row::Record { values, extension, fields, .. } = *row else { return false };
+    match place {
+        _ if !place.is_seen(fields) => false,
+        Place::Extension(_, path) => extension.get(path).is_some_and(|content| {
+            items.extend(content.values().iter().map(Row::Extended));
+            true
+        }),
+        Place::Field(field) => match values.value(field.tag) {
+            Some(Value::List(list)) => {
+                items.extend(list.iter().map(Row::Item));
+                true
+            }
+            _ => false,
+        },
+        _ => false,
+    }
 }

@@ -1,41 +1,38 @@
-//! Fetches what is known of the subjects of a rule.
+//! Fetches what the register knows of the subjects of a rule.
 
-mod inline;
-mod reads;
-
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use jiff::civil::Date;
-
-pub(super) use self::inline::inline_codes;
-use self::reads::Reads;
-use super::decision::Decision;
-use super::evaluate::{Authority, SubjectInput};
-use super::facts::{Me, Members, MembershipFact, Person, PersonInHousehold, Programs, SubjectFacts};
-use crate::program_membership;
-use crate::registry::Registry;
+use super::evaluate::{Authority, Evaluation, PEOPLE_MAX, SubjectInput};
+use super::facts::{Known, Me, MembershipFact, PersonInHousehold, SubjectFacts};
 use crate::visibility::{self, Seen};
-use crate::{identifiers, records, standing};
+use crate::{identifiers, program_membership, records, subjects};
 use daftar_domain::change::Details;
-use daftar_domain::code::CodeUri;
-use daftar_domain::context::{Cancellation, OpContext};
+use daftar_domain::code::{CodeNumber, CodeUri};
+use daftar_domain::context::Cancellation;
 use daftar_domain::error::AppError;
 use daftar_domain::field::FieldSet;
-use daftar_domain::group::{ACTIVE, GROUP_TYPE, Group, GroupDetails};
+use daftar_domain::group::{ACTIVE, GROUP_TYPE, Group, GroupDetails, GroupRecord};
 use daftar_domain::identifier::{Identifier, IdentifierKey};
-use daftar_domain::individual::IndividualDetails;
+use daftar_domain::individual::{IndividualDetails, IndividualRecord};
 use daftar_domain::program_membership::{ProgramMembership, ProgramMembershipDetails};
-use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_domain::record::{Fields, Record, RecordId, RecordKind, VersionId};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_vocabulary::Generation;
 
 /// How many groups of one person are read before others have their turn.
 const GROUPS_PER_TURN: usize = 32;
+/// The most groups that one request looks through for households.
+const GROUPS_MAX: usize = 20_000;
 /// The code of a group that is a household.
-pub(super) const HOUSEHOLD: &str = "urn:svc:vocab:group-type#household";
+const HOUSEHOLD: &str = "urn:svc:vocab:group-type#household";
 /// The most memberships of one subject that a rule looks at.
 pub(super) const MEMBERSHIPS_MAX: u32 = 1_000;
+
+/// The number of the code of groups that are households; none where no such code was ever stored or published.
+pub(super) fn household_code(generation: &Generation) -> Option<CodeNumber> {
+    generation.number_of(&CodeUri::parse(HOUSEHOLD).ok()?)
+}
 
 /// What a rule reads beside the subject itself.
 #[derive(Debug, Clone, Copy)]
@@ -44,19 +41,6 @@ pub(super) struct Needs {
     pub household: bool,
     /// Its memberships in programs.
     pub programs: bool,
-}
-
-/// Fetches facts as they stand on one day under one generation.
-pub(super) struct Loader<'a> {
-    pub ctx: &'a OpContext,
-    pub authority: Authority,
-    pub registry: &'a Registry,
-    pub generation: &'a Generation,
-    pub as_of: Date,
-    /// The decision that is repeated: records are looked at as it names them.
-    pub repeated: Option<&'a Decision>,
-    /// Nothing more is fetched for a request that was given up.
-    pub cancellation: Cancellation,
 }
 
 /// What was fetched.
@@ -68,15 +52,16 @@ pub(super) struct Loaded {
     pub reads: Reads,
 }
 
-impl Loader<'_> {
+impl Evaluation {
     /// Fetches what the register knows of the subjects.
     ///
     /// # Errors
     /// When they are too many or the store fails. A subject that does not exist is no error of the whole.
-    pub(super) async fn load(&self, subjects: &[SubjectInput], needs: Needs) -> Result<Loaded, AppError> {
+    pub(super) async fn load(&self, needs: Needs, cancellation: &Cancellation) -> Result<Loaded, AppError> {
         let mut loaded = Loaded::default();
-        for (at, subject) in subjects.iter().enumerate() {
-            if self.cancellation.is_cancelled() {
+        for (at, subject) in self.request.subjects.iter().enumerate() {
+            // Nothing more is fetched for a request that was given up.
+            if cancellation.is_cancelled() {
                 return Err(AppError::Busy);
             }
             let facts = match subject {
@@ -102,7 +87,7 @@ impl Loader<'_> {
 
     async fn find(&self, kind: RecordKind, key: &IdentifierKey) -> Result<RecordId, AppError> {
         match self.authority {
-            Authority::Caller => visibility::find(self.ctx, self.registry, kind, key).await.map(|(id, _)| id),
+            Authority::Caller => visibility::find(&self.ctx, &self.registry, kind, key).await.map(|(id, _)| id),
             Authority::Program => identifiers::find(&*self.registry.store, kind, key).await,
         }
     }
@@ -111,8 +96,8 @@ impl Loader<'_> {
     async fn seen(&self, kind: RecordKind, id: RecordId) -> Result<Option<FieldSet>, AppError> {
         match self.authority {
             Authority::Caller => {
-                let fields = visibility::of(self.ctx, self.registry, kind, id).await?;
-                Ok(fields.map(|fields| visibility::of_rules(self.ctx, kind, fields)))
+                let fields = visibility::of(&self.ctx, &self.registry, kind, id).await?;
+                Ok(fields.map(|fields| visibility::of_rules(&self.ctx, kind, fields)))
             }
             Authority::Program => Ok(Some(FieldSet::All)),
         }
@@ -121,7 +106,7 @@ impl Loader<'_> {
     /// Whether the rule may see one at least of some records.
     async fn any_is_seen(&self, kind: RecordKind, ids: &[RecordId]) -> Result<bool, AppError> {
         match self.authority {
-            Authority::Caller => visibility::any_is_there(self.ctx, self.registry, kind, ids).await,
+            Authority::Caller => visibility::any_is_there(&self.ctx, &self.registry, kind, ids).await,
             Authority::Program => Ok(!ids.is_empty()),
         }
     }
@@ -138,74 +123,70 @@ impl Loader<'_> {
                 reads.count_row()?;
                 let stored = self.person(id, reads).await?.ok_or(AppError::NotFound(RecordKind::Individual))?;
                 let programs = self.programs(subject, needs, &stored.record.details.identifiers, reads).await?;
-                let members = if needs.household { self.household(id, reads).await? } else { Members::Unknown };
-                let role = match &members {
-                    Members::Known(members) => members.iter().find(|member| is_stored_as(member, id)),
-                    Members::Unknown => None,
-                };
-                let role = role.and_then(|member| member.role);
-                let me = Me::Person(PersonInHousehold { person: Person::Stored(stored), role });
+                let members = if needs.household { self.household(id, reads).await? } else { None };
+                let mine = members.iter().flatten().find(|member| is_stored_as(member, id));
+                let role = mine.and_then(|member| member.role);
+                let me = Me::Person(PersonInHousehold { person: Known::Stored(stored), role });
                 Ok(SubjectFacts { me, members, programs })
             }
             Subject::Group => {
                 let stored = self.group(id).await?.ok_or(AppError::NotFound(RecordKind::Group))?;
-                reads.note_group(&stored.record);
+                reads.note(&stored.record);
                 let programs = self.programs(subject, needs, &stored.record.details.identifiers, reads).await?;
                 let members = if needs.household && stored.fields.allows("member") {
-                    Members::Known(self.members(&stored.record.details, reads).await?)
+                    Some(self.members(&stored.record.details, reads).await?)
                 } else {
-                    Members::Unknown
+                    None
                 };
-                Ok(SubjectFacts { me: Me::StoredGroup(stored), members, programs })
+                Ok(SubjectFacts { me: Me::Group(Known::Stored(stored)), members, programs })
             }
         }
     }
 
-    /// At which version a record is looked at: the present one, or the one that the decision names that is repeated. None where
-    /// that decision did not see the record.
-    fn version_then(&self, kind: RecordKind, identifiers: &[Identifier], present: VersionId) -> Option<VersionId> {
-        let Some(decision) = self.repeated else { return Some(present) };
-        let names = reads::names(kind, identifiers);
-        names.into_iter().find_map(|name| decision.versions.get(&name).copied())
-    }
-
-    /// A group as it is looked at; nothing, where it is hidden.
-    async fn group(&self, id: RecordId) -> Result<Option<Seen<GroupDetails>>, AppError> {
-        let Some(fields) = self.seen(RecordKind::Group, id).await? else { return Ok(None) };
-        let Some(present) = self.registry.store.find::<GroupDetails>(id).await? else { return Ok(None) };
+    /// A record as it is looked at: at the present version, or at the one that the decision names that is repeated. Nothing where it is hidden,
+    /// or that decision did not see it.
+    async fn record<T>(&self, id: RecordId) -> Result<Option<Seen<Fields<T>>>, AppError>
+    where
+        Fields<T>: Details,
+    {
+        let kind = <Fields<T> as Details>::KIND;
+        let Some(fields) = self.seen(kind, id).await? else { return Ok(None) };
+        let Some(present) = self.registry.store.find::<Fields<T>>(id).await? else {
+            return Err(AppError::internal(format!("a {kind} that others refer to is not there")));
+        };
         let version = present.meta.version;
-        let record = match self.version_then(RecordKind::Group, &present.details.identifiers, version) {
+        let then = match &self.request.repeated {
+            Some(decision) => {
+                let mut names = names(kind, &present.details.identifiers).into_iter();
+                names.find_map(|name| decision.versions.get(&name).copied())
+            }
+            None => Some(version),
+        };
+        let record = match then {
             Some(then) if then == version => Some(present),
-            Some(then) => self.registry.store.find_version::<GroupDetails>(id, then).await?,
+            Some(then) => self.registry.store.find_version::<Fields<T>>(id, then).await?,
             None => None,
         };
         Ok(record.map(|record| Seen { record, fields }))
     }
 
-    /// A person of the register, read once however often it is asked for; nobody, where it is hidden.
+    async fn group(&self, id: RecordId) -> Result<Option<Seen<GroupDetails>>, AppError> {
+        self.record::<GroupRecord>(id).await
+    }
+
+    /// A person of the register, read once however often it is asked for; nothing, where it is hidden.
     async fn person(&self, id: RecordId, reads: &mut Reads) -> Result<Option<Seen<IndividualDetails>>, AppError> {
         if let Some(known) = reads.people.get(&id) {
             return Ok(Some(known.clone()));
         }
-        let Some(fields) = self.seen(RecordKind::Individual, id).await? else { return Ok(None) };
-        let Some(present) = self.registry.store.find::<IndividualDetails>(id).await? else {
-            return Err(AppError::internal("a person that others refer to is not there"));
-        };
-        let version = present.meta.version;
-        let record = match self.version_then(RecordKind::Individual, &present.details.identifiers, version) {
-            Some(then) if then == version => Some(present),
-            Some(then) => self.registry.store.find_version::<IndividualDetails>(id, then).await?,
-            None => None,
-        };
-        let Some(record) = record else { return Ok(None) };
-        reads.note_person(&record);
-        let seen = Seen { record, fields };
+        let Some(seen) = self.record::<IndividualRecord>(id).await? else { return Ok(None) };
+        reads.note(&seen.record);
         reads.people.insert(id, seen.clone());
         Ok(Some(seen))
     }
 
     /// The members of a person's one active household: none is known to be nobody, several cannot be told apart.
-    async fn household(&self, id: RecordId, reads: &mut Reads) -> Result<Members, AppError> {
+    async fn household(&self, id: RecordId, reads: &mut Reads) -> Result<Option<Vec<PersonInHousehold>>, AppError> {
         let found = match reads.households.get(&id) {
             Some(known) => known.clone(),
             None => {
@@ -215,15 +196,15 @@ impl Loader<'_> {
             }
         };
         match found.as_slice() {
-            [] => Ok(Members::Known(Vec::new())),
-            [only] => Ok(Members::Known(self.members(&only.details, reads).await?)),
-            [..] => Ok(Members::Unknown),
+            [] => Ok(Some(Vec::new())),
+            [only] => self.members(&only.details, reads).await.map(Some),
+            [..] => Ok(None),
         }
     }
 
     /// The active households of a person that show that they are, up to two.
     async fn households_of(&self, id: RecordId, reads: &mut Reads) -> Result<Vec<Arc<Group>>, AppError> {
-        let household = CodeUri::parse(HOUSEHOLD).ok().and_then(|uri| self.generation.number_of(&uri));
+        let household = household_code(&self.generation);
         let mut found = Vec::new();
         for (at, group_id) in self.groups_of(id, reads).await?.into_iter().enumerate() {
             if at % GROUPS_PER_TURN == GROUPS_PER_TURN - 1 {
@@ -240,7 +221,7 @@ impl Loader<'_> {
             let is_member = record.details.active_members(self.as_of).any(|member| member.individual == id);
             let is_in_use = !fields.allows("active") || record.details.get(ACTIVE).unwrap_or(true);
             if is_household && is_member && is_in_use {
-                reads.note_group(&record);
+                reads.note(&record);
                 found.push(record);
                 if found.len() > 1 {
                     break;
@@ -252,7 +233,7 @@ impl Loader<'_> {
 
     /// The groups in which a person may be found: those that name it now, or those of the decision that is repeated.
     async fn groups_of(&self, id: RecordId, reads: &mut Reads) -> Result<Vec<RecordId>, AppError> {
-        let Some(decision) = self.repeated else { return standing::groups_of(self.registry, id).await };
+        let Some(decision) = &self.request.repeated else { return subjects::groups_of(&self.registry, id).await };
         if reads.groups_then.is_none() {
             let mut by_member: HashMap<RecordId, Vec<RecordId>> = HashMap::new();
             let of_groups = format!("{}/", RecordKind::Group);
@@ -280,11 +261,11 @@ impl Loader<'_> {
         needs: Needs,
         identifiers: &[Identifier],
         reads: &mut Reads,
-    ) -> Result<Programs, AppError> {
+    ) -> Result<Option<Vec<MembershipFact>>, AppError> {
         if !needs.programs {
-            return Ok(Programs::Unknown);
+            return Ok(None);
         }
-        let (total, ids) = standing::memberships_of(self.registry, subject, MEMBERSHIPS_MAX).await?;
+        let (total, ids) = subjects::memberships_of(&self.registry, subject, MEMBERSHIPS_MAX).await?;
         if total > u64::from(MEMBERSHIPS_MAX) && self.any_is_seen(RecordKind::ProgramMembership, &ids).await? {
             let message =
                 format!("a rule looks at up to {MEMBERSHIPS_MAX} memberships of one subject, and this one has more");
@@ -297,13 +278,13 @@ impl Loader<'_> {
             let Some(fields) = seen.filter(|seen| seen.allows("beneficiary")) else { continue };
             number += 1;
             reads.count_row()?;
-            let numbered = reads::numbered(number, subject.kind.record_kind(), identifiers);
+            let numbered = numbered(number, subject.kind.record_kind(), identifiers);
             let Some((name, membership)) = self.membership(id, numbered).await? else { continue };
             reads.versions.insert(name, membership.meta.version);
-            let view = program_membership::view(self.registry, membership, fields).await?;
+            let view = program_membership::view(&self.registry, membership, fields).await?;
             facts.push(MembershipFact::from(&view));
         }
-        Ok(Programs::Known(facts))
+        Ok(Some(facts))
     }
 
     /// A membership as it is looked at, with its name in the decision: its own, or else `numbered`.
@@ -314,9 +295,9 @@ impl Loader<'_> {
     ) -> Result<Option<(String, Arc<ProgramMembership>)>, AppError> {
         let kind = RecordKind::ProgramMembership;
         let present: Arc<ProgramMembership> = records::by_id(&*self.registry.store, id).await?;
-        let mut names = reads::names(kind, &present.details.identifiers);
+        let mut names = names(kind, &present.details.identifiers);
         names.push(numbered);
-        let Some(decision) = self.repeated else {
+        let Some(decision) = &self.request.repeated else {
             return Ok(names.into_iter().next().map(|name| (name, present)));
         };
         let then =
@@ -325,8 +306,8 @@ impl Loader<'_> {
         if version == present.meta.version {
             return Ok(Some((name, present)));
         }
-        let record = self.registry.store.record_version(kind, id, version).await?;
-        Ok(record.and_then(ProgramMembershipDetails::of).map(|record| (name, record)))
+        let record = self.registry.store.find_version::<ProgramMembershipDetails>(id, version).await?;
+        Ok(record.map(|record| (name, record)))
     }
 
     async fn members(&self, details: &GroupDetails, reads: &mut Reads) -> Result<Vec<PersonInHousehold>, AppError> {
@@ -334,7 +315,7 @@ impl Loader<'_> {
         for member in details.active_members(self.as_of) {
             let Some(stored) = self.person(member.individual, reads).await? else { continue };
             reads.count_row()?;
-            members.push(PersonInHousehold { person: Person::Stored(stored), role: member.role });
+            members.push(PersonInHousehold { person: Known::Stored(stored), role: member.role });
         }
         Ok(members)
     }
@@ -342,7 +323,80 @@ impl Loader<'_> {
 
 fn is_stored_as(member: &PersonInHousehold, id: RecordId) -> bool {
     match &member.person {
-        Person::Stored(seen) => seen.record.id == id,
-        Person::Inline(_) => false,
+        Known::Stored(seen) => seen.record.id == id,
+        Known::Inline(_) => false,
     }
+}
+
+/// What was read of the register for one rule, each person once.
+#[derive(Default)]
+pub(super) struct Reads {
+    /// Every record read, by reference, with its version.
+    pub versions: BTreeMap<String, VersionId>,
+    people: HashMap<RecordId, Seen<IndividualDetails>>,
+    named: HashSet<(RecordKind, RecordId)>,
+    /// The active households of people, up to two of each.
+    households: HashMap<RecordId, Vec<Arc<Group>>>,
+    /// Whom the groups of a decision that is repeated name.
+    groups_then: Option<HashMap<RecordId, Vec<RecordId>>>,
+    rows: usize,
+    groups: usize,
+}
+
+impl Reads {
+    /// Counts a person that the rule will see, as subject or as member, however often it is the same one.
+    fn count_row(&mut self) -> Result<(), AppError> {
+        self.count_rows(1)
+    }
+
+    /// Counts people that the rule will see.
+    fn count_rows(&mut self, more: usize) -> Result<(), AppError> {
+        self.rows += more;
+        if self.rows <= PEOPLE_MAX {
+            return Ok(());
+        }
+        Err(too_many(format!("subjects and members of their households are more than {PEOPLE_MAX} people")))
+    }
+
+    /// Counts a group that was looked at to find a household.
+    fn count_group(&mut self) -> Result<(), AppError> {
+        self.groups += 1;
+        if self.groups <= GROUPS_MAX {
+            return Ok(());
+        }
+        Err(too_many(format!("the people asked about belong to more than {GROUPS_MAX} groups")))
+    }
+
+    /// Names a record by what it is called; by another of its identifiers where another record is called so.
+    fn note<T>(&mut self, record: &Record<Fields<T>>)
+    where
+        Fields<T>: Details,
+    {
+        let kind = <Fields<T> as Details>::KIND;
+        if !self.named.insert((kind, record.id)) {
+            return;
+        }
+        let free = names(kind, &record.details.identifiers).into_iter().find(|name| !self.versions.contains_key(name));
+        if let Some(name) = free {
+            self.versions.insert(name, record.meta.version);
+        }
+    }
+}
+
+fn too_many(of: String) -> AppError {
+    AppError::invalid("subjects", "too_many", format!("{of}; ask about fewer at once"))
+}
+
+/// The names of a record in a decision: what it is called first, then its other identifiers.
+fn names(kind: RecordKind, identifiers: &[Identifier]) -> Vec<String> {
+    let called = records::called(identifiers).into_iter();
+    let all = called.chain(identifiers.iter().map(|identifier| &identifier.key));
+    all.map(|key| records::reference(kind, key)).collect()
+}
+
+/// The name of a membership without an identifier of its own: which it is of its beneficiary's, in the order of registration. The
+/// program is left out, as the client may not be allowed to see it.
+fn numbered(number: usize, kind: RecordKind, beneficiary: &[Identifier]) -> String {
+    let called = records::called(beneficiary).map(|key| records::reference(kind, key));
+    format!("{} {number} of {}", RecordKind::ProgramMembership, called.unwrap_or_default())
 }

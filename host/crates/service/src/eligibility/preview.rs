@@ -1,74 +1,72 @@
 //! Evaluates a rule over everybody whom a search finds: how many are eligible, who they are, and what is missing.
 //!
-//! It is done in turns of a bounded number of subjects, each with a rule of its own in the sandbox, on as many plugin threads as background work
-//! may take. Whose turn it is, the desk says (`preview/desk.rs`).
+//! It runs over partitions of the register (`preview/population.rs`): the register in memory is one partition of this process, one in a database
+//! has many, which servers share. Each is worked on in time slices of a bounded number of subjects, each slice with a rule of its own in the
+//! sandbox, on as many plugin threads as background work may take.
 //!
 //! **Invariant:** a preview sees one register from its beginning to its end, one generation of vocabularies and one engine.
 //!
 //! **Invariant:** what it keeps in memory does not grow with the register, but for a few bits a subject.
 //!
-//! **Invariant:** whoever stops waiting for it ends it: no turn begins any more, and one that runs ends after its batch.
+//! **Invariant:** a client that stops waiting for it ends it: no time slice begins any more, and one that runs ends after its batch.
+//!
+//! **Invariant:** a time slice is held by work on a plugin thread and by nothing else: however many previews a client has, the preview of
+//! another one waits for one slice of it at a time. The number of previews at once is bounded, in all and of one client.
 
-mod counted;
-mod crossing;
-pub mod desk;
+mod counting;
 mod facts;
-mod households;
-mod inquiry;
-mod kept;
-mod parted;
 mod partition;
+mod population;
+mod records;
 mod run;
 mod share;
 mod tally;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::civil::Date;
-use tokio::sync::mpsc::Sender;
+use serde::{Deserialize, Serialize};
 
-pub use self::kept::{KeptColumns, KeptUsage};
 pub use self::partition::{PartedRegister, PartitionUsage};
+pub use self::records::KeptUsage;
+pub use self::run::{Preview, PreviewEvent, Ready, Shown};
 pub use self::share::Sharing;
 pub use self::tally::{AGE_BANDS, Counts};
 
-use self::desk::{Place, PreviewDesk};
-use self::facts::{BATCH_ROWS_MAX, Facts, Keeping};
-use self::inquiry::Inquiry;
-use self::parted::Parted;
-use self::run::{Run, STREAMED, Subjects};
+use self::facts::BATCH_ROWS_MAX;
+use self::records::{Asking, KeptColumns};
 use self::tally::Breakdowns;
-use super::access;
-use super::check::codes_of;
-use super::decision::{self, Decision, expression_digest};
-use super::exhausted::Asked;
-use super::failure::{Failure, refused, unless_exhausted};
-use super::load::HOUSEHOLD;
-use super::questions;
-use super::schema::schema;
+use super::check::{self, codes_of};
+use super::decision::{Decision, expression_digest};
+use super::failure::{Asked, Failure, refused, unless_exhausted};
+use super::load::household_code;
+use super::schema::{self, missing_scope, schema};
 use crate::group::{self, GroupSearchRequest};
 use crate::individual::{self, SearchRequest};
 use crate::registry::Registry;
-use crate::{open, visibility};
-use daftar_domain::calendar::utc_day;
-use daftar_domain::code::{CodeNumber, CodeUri};
+use crate::visibility;
+use daftar_domain::audit::Actor;
+use daftar_domain::calendar::{date_from_days, days_since_epoch, utc_day};
 use daftar_domain::context::OpContext;
-use daftar_domain::eligibility::{Diagnostic, Reference, RowError, Schema, Subject, Verdict};
+use daftar_domain::eligibility::{Diagnostic, Reference, Schema, Subject};
 use daftar_domain::error::{AppError, FieldUse};
-use daftar_domain::record::RecordKind;
-use daftar_domain::scope::{Action, Resource, Scope};
+use daftar_domain::fair::{FairSemaphore, Slot};
+use daftar_domain::scope::Action;
 use daftar_domain::search::SubjectQuery;
-use daftar_index::{RowLimits, RowMarks, SearchLimits, Snapshot};
-use daftar_sandbox::{EligibilityEngine, RuleRequest, RuleSession, run_rule};
+use daftar_sandbox::{EligibilityEngine, RuleRequest, RuleSession, run_rule, run_rule_in_background};
 use daftar_vocabulary::Generation;
 
 /// The most subjects that a preview shows as a sample.
 pub const SAMPLE_MAX: u32 = 100;
 /// The most regions that are told apart: those with the most subjects.
 pub const REGIONS_MAX: usize = 1_000;
+/// The most previews at once, those that wait included.
+pub const PREVIEWS_MAX: usize = 256;
+/// The most previews of one client at once.
+pub const PREVIEWS_OF_CLIENT_MAX: usize = PREVIEWS_MAX / 4;
 
-/// Among whom.
+/// Whom a preview is about.
 #[derive(Debug, Clone)]
 pub enum Among {
     /// People.
@@ -77,7 +75,7 @@ pub enum Among {
     Groups(GroupSearchRequest),
 }
 
-/// What is asked.
+/// A preview that a client asks for.
 #[derive(Debug, Clone)]
 pub struct PreviewRequest {
     /// The rule.
@@ -94,76 +92,137 @@ pub struct PreviewRequest {
     pub tells_subjects: bool,
 }
 
-/// What is told while a preview goes on.
+/// Admits previews, schedules their time slices fairly between clients, and caches the fields that they read of records.
 #[derive(Debug)]
-pub enum PreviewEvent {
-    /// How many subjects of how many have been decided.
-    Progress(u64, u64),
-    /// What the rule says of some subjects, in the order of registration.
-    Subjects(Vec<Shown>),
+pub struct Previews {
+    admitted: Arc<FairSemaphore<Actor>>,
+    slices: Arc<FairSemaphore<Actor>>,
+    kept: KeptColumns,
 }
 
-/// What the rule says of a subject that is shown.
-#[derive(Debug, Clone)]
-pub struct Shown {
-    /// Its reference. Personal data.
-    pub subject: String,
-    /// The outcome.
-    pub verdict: Verdict,
-    /// The facts that would decide, sorted.
-    pub missing: Vec<String>,
-    /// What went wrong while it was evaluated.
-    pub errors: Vec<RowError>,
+/// Figures of previews for the metrics page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PreviewUsage {
+    /// Previews that have begun and not ended.
+    pub previews: usize,
+    /// Time slices that are held.
+    pub slices: usize,
+    /// Time slices that are waited for.
+    pub waiting: usize,
+    /// Fields that were read of records.
+    pub kept: KeptUsage,
 }
 
-/// The answer. A breakdown that the client may not see is absent.
-#[derive(Debug)]
-pub struct Preview {
-    /// All subjects.
-    pub counts: Counts,
-    /// By gender, those without one last; nothing for groups.
-    pub by_gender: Option<Vec<(Option<CodeNumber>, Counts)>>,
-    /// By place in [`AGE_BANDS`], those whose age is not known last; nothing for groups.
-    pub by_age_band: Option<Vec<(Option<usize>, Counts)>>,
-    /// By region, the one with most subjects first, those without one last.
-    pub by_region: Option<Vec<(Option<String>, Counts)>>,
-    /// The facts that would decide, the one that most subjects miss first.
-    pub missing: Vec<(String, u64)>,
-    /// Some subjects, spread evenly in the order of registration.
-    pub sample: Vec<Shown>,
-    /// The breakdowns that are left out, by name.
-    pub withheld: Vec<&'static str>,
-    /// What is needed to repeat it: no records are named.
-    pub decision: Decision,
-    /// What is doubtful about the rule.
-    pub warnings: Vec<Diagnostic>,
-    /// The vocabularies that it was made with.
-    pub generation: Arc<Generation>,
+impl Previews {
+    /// Schedules so many time slices at once, and caches fields up to so many bytes.
+    #[must_use]
+    pub fn new(slices_max: usize, kept_bytes_max: u64) -> Self {
+        let admitted = FairSemaphore::new(PREVIEWS_MAX, PREVIEWS_OF_CLIENT_MAX);
+        Self { admitted, slices: FairSemaphore::new(slices_max, slices_max), kept: KeptColumns::new(kept_bytes_max) }
+    }
+
+    /// How many previews there are, how many time slices are held, how many are waited for, and what is cached.
+    #[must_use]
+    pub fn usage(&self) -> PreviewUsage {
+        let (previews, slices) = (self.admitted.usage(), self.slices.usage());
+        PreviewUsage { previews: previews.held, slices: slices.held, waiting: slices.waiting, kept: self.kept.usage() }
+    }
+
+    /// Admits a preview for as long as the slot is held.
+    fn admit(&self, actor: &Actor) -> Result<Slot<Actor>, AppError> {
+        self.admitted.try_acquire(actor).ok_or(AppError::Busy)
+    }
 }
 
-/// What previews are made with.
-#[derive(Clone, Copy)]
-pub struct Means<'a> {
-    /// Decides.
-    pub engine: &'a Arc<dyn EligibilityEngine>,
-    /// Says whose turn it is.
-    pub desk: &'a Arc<PreviewDesk>,
-    /// What was read of records before.
-    pub kept: &'a Arc<KeptColumns>,
+/// What is asked of each subject, in whichever process.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Question {
+    expression: String,
+    kind: Subject,
+    /// In days since 1970-01-01.
+    as_of: i32,
+    breakdowns: Breakdowns,
+    tells_subjects: bool,
 }
 
-/// A preview whose rule is sound and may be asked, ready to be run.
-pub struct Ready {
-    run: Run,
-    place: Place,
-}
-
-/// What is known of a rule before anybody is looked at.
-struct Setting {
+/// A question with all that answering it needs, but subjects.
+#[derive(Clone)]
+struct Inquiry {
+    ctx: OpContext,
+    registry: Registry,
+    engine: Arc<dyn EligibilityEngine>,
+    previews: Arc<Previews>,
+    question: Question,
+    schema: Arc<Schema>,
     references: Vec<Reference>,
     generation: Arc<Generation>,
     warnings: Vec<Diagnostic>,
     decision: Decision,
+    /// The number of the code of groups that are households; absent where no such code was ever stored.
+    household: Option<u32>,
+    asking: Asking,
+}
+
+/// Whether a client waits for a rule to be compiled, or other work goes first.
+enum Priority {
+    Request,
+    Background,
+}
+
+impl Inquiry {
+    /// Compiles the rule of a question, and checks that the client may ask it.
+    async fn compile(
+        ctx: OpContext,
+        registry: Registry,
+        engine: &Arc<dyn EligibilityEngine>,
+        previews: Arc<Previews>,
+        question: Question,
+        priority: Priority,
+    ) -> Result<Self, Failure> {
+        let schema = Arc::new(schema(question.kind, registry.vocabularies.current().extension_fields()));
+        let rule = RuleRequest {
+            actor: ctx.actor.clone(),
+            expression: question.expression.clone(),
+            schema: Arc::clone(&schema),
+        };
+        let own_engine = Arc::clone(engine);
+        let described = move |session: &mut dyn RuleSession| {
+            let references = session.references().to_vec();
+            schema::check_stored(&ctx, question.kind, &references)?;
+            // Taken after the snapshot: a code that was published and recorded meanwhile is answered for too.
+            let generation = check::consulted(&registry, || codes_of(session.questions()))?;
+            check::bindings(&generation, session.questions(), &BTreeSet::new()).map_err(refused)?;
+            let as_of = date_from_days(question.as_of).ok_or_else(|| AppError::internal("a preview of no day"))?;
+            let decision = Decision::of(session, &question.expression, &schema, &generation, as_of);
+            Ok::<_, Failure>(Self {
+                decision: Decision { is_by_consent: ctx.consent.is_some(), ..decision },
+                household: household_code(&generation).map(|number| number.0),
+                asking: previews.kept.begin(),
+                warnings: session.warnings().to_vec(),
+                engine: own_engine,
+                ctx,
+                registry,
+                previews,
+                question,
+                schema,
+                references,
+                generation,
+            })
+        };
+        match priority {
+            Priority::Request => run_rule(engine.as_ref(), rule, described).await?,
+            Priority::Background => run_rule_in_background(engine.as_ref(), rule, described).await?,
+        }
+    }
+
+    /// The rule, for the client whose preview it is.
+    fn rule(&self) -> RuleRequest {
+        RuleRequest {
+            actor: self.ctx.actor.clone(),
+            expression: self.question.expression.clone(),
+            schema: Arc::clone(&self.schema),
+        }
+    }
 }
 
 /// Makes a preview ready: the rule is compiled and checked, whom it is about is found.
@@ -174,20 +233,21 @@ struct Setting {
 pub async fn prepare(
     ctx: &OpContext,
     registry: &Registry,
-    Means { engine, desk, kept }: Means<'_>,
+    engine: &Arc<dyn EligibilityEngine>,
+    previews: &Arc<Previews>,
     request: PreviewRequest,
 ) -> Result<Ready, AppError> {
     let engine_name = engine.engine_name().ok_or(AppError::NoEngine)?;
-    let (kind, resource) = match &request.among {
-        Among::Individuals(_) => (Subject::Individual, Resource::Individual),
-        Among::Groups(_) => (Subject::Group, Resource::Group),
+    let kind = match &request.among {
+        Among::Individuals(_) => Subject::Individual,
+        Among::Groups(_) => Subject::Group,
     };
+    let resource = kind.record_kind().resource();
     if !ctx.holds(resource, Action::Read) {
-        let required = Scope::new(resource, Action::Read).to_string();
-        return Err(AppError::MissingScope { required, granted: ctx.scopes.clone() });
+        return Err(missing_scope(ctx, resource));
     }
-    let place = desk.enter(&ctx.actor)?;
-    let (query, fields) = match request.among {
+    let admitted = previews.admit(&ctx.actor)?;
+    let (query, searched_by) = match request.among {
         Among::Individuals(search) => {
             let (query, fields) = individual::asked(ctx, registry, search).await?;
             (SubjectQuery::Individuals(query), fields)
@@ -197,170 +257,37 @@ pub async fn prepare(
             (SubjectQuery::Groups(query), fields)
         }
     };
-    let found = match &registry.parted {
-        Some(parted) => Found::Parted(Parted::find(parted, &query, visibility::sees(ctx), &ctx.actor).await?),
-        None => Found::Here(Here::find(ctx, registry, &query)),
-    };
-    let schema = Arc::new(schema(kind, registry.vocabularies.current().extension_fields()));
-    let as_of = request.as_of.unwrap_or_else(|| utc_day(ctx.now));
+    let population = population::find(ctx, registry, &query).await?;
     let asked = Asked {
         expression_digest: expression_digest(&request.expression),
         under: format!("preview of {kind:?} {engine_name}"),
         // A batch is what has a budget.
-        subjects: usize::try_from(found.len()).unwrap_or(usize::MAX).min(BATCH_ROWS_MAX),
+        subjects: usize::try_from(population.len()).unwrap_or(usize::MAX).min(BATCH_ROWS_MAX),
     };
-    let described = {
-        let (ctx, registry, schema) = (ctx.clone(), registry.clone(), schema.clone());
-        let expression = request.expression.clone();
-        move |session: &mut dyn RuleSession| setting(&ctx, &registry, &schema, &expression, as_of, session)
-    };
-    let rule = RuleRequest { actor: ctx.actor.clone(), expression: request.expression.clone(), schema: schema.clone() };
-    let compiled = async { run_rule(engine.as_ref(), rule, described).await? };
-    let setting = unless_exhausted(ctx, registry, asked.clone(), compiled).await?;
-    let household = CodeUri::parse(HOUSEHOLD).ok().and_then(|uri| setting.generation.number_of(&uri));
     let (breakdowns, withheld) = breakdowns(ctx, kind);
-    let inquiry = Inquiry {
-        ctx: if request.is_streamed { outliving(ctx) } else { ctx.clone() },
-        registry: registry.clone(),
-        engine: Arc::clone(engine),
-        engine_name: setting.decision.engine.clone(),
-        desk: Arc::clone(desk),
-        generation: setting.generation,
+    let question = Question {
         expression: request.expression,
-        schema,
-        references: setting.references,
         kind,
-        as_of,
-        household: household.map(|number| number.0),
+        as_of: days_since_epoch(request.as_of.unwrap_or_else(|| utc_day(ctx.now))),
         breakdowns,
         tells_subjects: request.tells_subjects,
     };
-    let subjects = match found {
-        Found::Parted(parted) => Subjects::Parted(parted),
-        Found::Here(Here { rows, snapshot, people, groups }) => {
-            let mut facts = inquiry.facts(snapshot, people, groups);
-            facts.keeping = keeping(&facts, rows.len(), kept);
-            Subjects::Here(Arc::new(facts), Arc::new(rows))
-        }
-    };
-    let run = Run {
-        inquiry,
-        subjects,
-        searched_by: fields,
+    let (of_client, previews) = (ctx.clone(), Arc::clone(previews));
+    let compiled = Inquiry::compile(of_client, registry.clone(), engine, previews, question, Priority::Request);
+    let mut inquiry = unless_exhausted(ctx, registry, asked.clone(), compiled).await?;
+    if request.is_streamed {
+        inquiry.ctx = run::outliving(ctx);
+    }
+    Ok(Ready {
+        inquiry: Arc::new(inquiry),
+        population,
+        searched_by,
         sample: request.sample.min(SAMPLE_MAX),
         withheld,
         asked,
-        decision: setting.decision,
-        warnings: setting.warnings,
         is_streamed: request.is_streamed,
-    };
-    Ok(Ready { run, place })
-}
-
-impl Ready {
-    /// Runs it, and tells meanwhile how far it is and, where that is asked for, what the rule says of each subject.
-    ///
-    /// # Errors
-    /// [`AppError::Expression`] when a budget is exhausted, [`AppError::Busy`], and when the store fails.
-    pub async fn run(self, events: Option<Sender<PreviewEvent>>) -> Result<Preview, AppError> {
-        let Self { run, place } = self;
-        let preview = run.complete(events).await;
-        drop(place);
-        preview
-    }
-}
-
-/// The context of work that goes on after its request was answered: its audit entries are written as they come, and what it relies on is
-/// collected by itself.
-fn outliving(ctx: &OpContext) -> OpContext {
-    let trail = ctx.trail.of_part(&ctx.trail.operation().unwrap_or_default(), STREAMED);
-    let _nothing_was_collected_yet = trail.end(ctx.now, STREAMED, None);
-    OpContext { trail, ..ctx.clone() }
-}
-
-/// Whom a preview is about.
-enum Found {
-    Here(Here),
-    Parted(Parted),
-}
-
-impl Found {
-    fn len(&self) -> u64 {
-        match self {
-            Self::Here(here) => here.rows.len(),
-            Self::Parted(parted) => parted.len(),
-        }
-    }
-}
-
-/// Subjects by row of the register in memory at one moment.
-struct Here {
-    rows: RowMarks,
-    snapshot: Arc<Snapshot>,
-    /// Which people exist for the client; all, where absent.
-    people: Option<Arc<RowLimits>>,
-    /// Which groups exist for the client; all, where absent.
-    groups: Option<Arc<RowLimits>>,
-}
-
-impl Here {
-    fn find(ctx: &OpContext, registry: &Registry, query: &SubjectQuery) -> Self {
-        let snapshot = registry.columns.snapshot();
-        let [people, groups] =
-            [RecordKind::Individual, RecordKind::Group].map(|kind| visibility::limits(ctx, &snapshot, kind));
-        let rows = match query {
-            SubjectQuery::Individuals(query) => {
-                snapshot.matching(query, SearchLimits { records: people.as_deref(), groups: groups.as_deref() })
-            }
-            SubjectQuery::Groups(query) => {
-                snapshot.matching_groups(query, SearchLimits { records: groups.as_deref(), groups: None })
-            }
-        };
-        Self { rows, snapshot, people, groups }
-    }
-}
-
-/// What the rule is before anybody is looked at; on a thread of the sandbox.
-fn setting(
-    ctx: &OpContext,
-    registry: &Registry,
-    schema: &Schema,
-    expression: &str,
-    as_of: Date,
-    session: &mut dyn RuleSession,
-) -> Result<Setting, Failure> {
-    let references = session.references().to_vec();
-    access::check_stored(ctx, schema.subject, &references)?;
-    // Taken after the snapshot: a code that was published and recorded meanwhile is answered for too.
-    let mut generation = registry.vocabularies.current();
-    if generation.has_open_vocabularies() {
-        generation = open::consult_here(registry, generation, &codes_of(session.questions()))?;
-    }
-    questions::bindings(&generation, session.questions(), &BTreeSet::new()).map_err(refused)?;
-    let asked = session.questions();
-    let decision = Decision {
-        expression_digest: expression_digest(expression),
-        engine: session.engine_name().to_owned(),
-        vocabularies: decision::vocabularies(&generation, schema, &references, asked),
-        concept_groups: decision::concept_groups(&generation, asked),
-        schema: schema.version.clone(),
-        as_of,
-        versions: BTreeMap::new(),
-        is_by_consent: ctx.consent.is_some(),
-    };
-    Ok(Setting { references, generation, warnings: session.warnings().to_vec(), decision })
-}
-
-/// Where what a rule reads of records about so many subjects is kept; nowhere, where it reads none or is about a few, since a part is read as a
-/// whole. What a client sees by consent is not what others see, and is kept nowhere either.
-fn keeping(facts: &Facts, subjects: u64, kept: &Arc<KeptColumns>) -> Option<Keeping> {
-    let all = match facts.kind {
-        Subject::Individual => facts.snapshot.individual_count(),
-        Subject::Group => facts.snapshot.group_count(),
-    };
-    let sees_all = facts.limits(Subject::Individual).is_none() && facts.limits(Subject::Group).is_none();
-    let is_worth_it = sees_all && subjects.saturating_mul(2) >= all && facts.reads_records();
-    is_worth_it.then(|| Keeping { columns: Arc::clone(kept), asking: kept.begin() })
+        _admitted: admitted,
+    })
 }
 
 /// What is broken down for the client, and what is left out as it may not see it.
@@ -378,4 +305,33 @@ fn breakdowns(ctx: &OpContext, kind: Subject) -> (Breakdowns, Vec<&'static str>)
         by_region: shown("by_region"),
     };
     (breakdowns, withheld)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use daftar_domain::client::ClientId;
+
+    fn client(name: &str) -> Actor {
+        Actor::Client(ClientId::parse(name).unwrap())
+    }
+
+    fn busy(slot: Result<Slot<Actor>, AppError>) -> bool {
+        matches!(slot, Err(AppError::Busy))
+    }
+
+    #[test]
+    fn one_client_has_a_quarter_of_the_previews_and_all_have_no_more_than_there_may_be() {
+        let previews = Previews::new(1, 0);
+        let one = client("client_one");
+        let mut slots: Vec<Slot<Actor>> = (0..PREVIEWS_MAX / 4).map(|_| previews.admit(&one).unwrap()).collect();
+        assert!(busy(previews.admit(&one)));
+        for number in 0..PREVIEWS_MAX - PREVIEWS_OF_CLIENT_MAX {
+            slots.push(previews.admit(&client(&format!("client_{number}"))).unwrap());
+        }
+        assert!(busy(previews.admit(&client("client_late"))));
+        drop(slots.remove(0));
+        assert!(!busy(previews.admit(&one)), "a slot is free again");
+        assert_eq!(previews.usage().previews, PREVIEWS_MAX - 1);
+    }
 }

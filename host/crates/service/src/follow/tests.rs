@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::audit::AuditLog;
-use crate::client::{ClientAdministration, NewClient};
-use crate::identifier_system;
+use crate::client::{ClientAdministration, ClientChanges};
+use crate::deployment;
 use crate::memory_index::MemoryIndex;
 use crate::registry::Registry;
 use daftar_auth::{DecisionKeyRing, KeyRing, SecretHasher};
@@ -76,16 +76,8 @@ impl Process {
     }
 
     async fn create(&self) -> ClientId {
-        let new = NewClient {
-            organization: None,
-            legal_basis: None,
-            purpose: None,
-            name: ClientName::parse("test").unwrap(),
-            grants: Grants::default(),
-            rate_limit_per_minute: None,
-            rate_limit_per_day: None,
-        };
-        self.clients.create(&context(), new).await.unwrap().0.id.clone()
+        let new = (ClientName::parse("test").unwrap(), Grants::default());
+        self.clients.create(&context(), new, ClientChanges::default()).await.unwrap().0.id.clone()
     }
 
     fn client(&self, id: &ClientId) -> Option<Arc<Client>> {
@@ -173,7 +165,9 @@ async fn who_heard_that_a_client_changed_lets_nobody_in_before_it_is_compared() 
     assert!(!other.client(&id).unwrap().is_active());
 
     let before = other.follower.usage().compared;
-    identifier_system::add(&context(), one.plugins.publisher(), SystemUri::parse("urn:a").unwrap()).await.unwrap();
+    deployment::add_identifier_system(&context(), one.plugins.publisher(), SystemUri::parse("urn:a").unwrap())
+        .await
+        .unwrap();
     other.follower.be_current().await.unwrap();
     assert_eq!(other.follower.usage().compared, before + 1, "it may have been a client");
     other.follower.be_current().await.unwrap();
@@ -204,7 +198,9 @@ async fn changes_are_taken_up_without_anybody_asking() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    identifier_system::add(&context(), one.plugins.publisher(), SystemUri::parse("urn:a").unwrap()).await.unwrap();
+    deployment::add_identifier_system(&context(), one.plugins.publisher(), SystemUri::parse("urn:a").unwrap())
+        .await
+        .unwrap();
     tokio::select! {
         () = other.follower.keep_up() => panic!("it works until it is dropped"),
         () = seen => {}
@@ -239,15 +235,18 @@ async fn processes_that_change_one_client_at_the_same_time_lose_nothing() {
 async fn settings_of_two_processes_stand_side_by_side() {
     let (one, other, store, _keys) = two().await;
     let system = |text: &str| SystemUri::parse(text).unwrap();
-    identifier_system::add(&context(), one.plugins.publisher(), system("urn:a")).await.unwrap();
-    let again = identifier_system::add(&context(), other.plugins.publisher(), system("urn:a")).await.unwrap_err();
+    deployment::add_identifier_system(&context(), one.plugins.publisher(), system("urn:a")).await.unwrap();
+    let again =
+        deployment::add_identifier_system(&context(), other.plugins.publisher(), system("urn:a")).await.unwrap_err();
     assert!(again.to_string().contains("registered already"), "{again}");
-    identifier_system::add(&context(), other.plugins.publisher(), system("urn:b")).await.unwrap();
-    identifier_system::remove(&context(), one.plugins.publisher(), &system("urn:b")).await.unwrap();
+    deployment::add_identifier_system(&context(), other.plugins.publisher(), system("urn:b")).await.unwrap();
+    deployment::remove_identifier_system(&context(), one.plugins.publisher(), &system("urn:b")).await.unwrap();
     other.follower.compare().await.unwrap();
     for process in [&one, &other] {
-        let registered: Vec<String> =
-            identifier_system::list(process.plugins.publisher()).iter().map(|system| system.uri.to_string()).collect();
+        let registered: Vec<String> = deployment::identifier_systems(process.plugins.publisher())
+            .iter()
+            .map(|system| system.uri.to_string())
+            .collect();
         assert_eq!(registered, ["urn:a"]);
     }
     assert_eq!(store.settings().await.unwrap().len(), 1);
@@ -280,7 +279,7 @@ async fn another_database_that_answers_with_the_same_numbers_is_read_anew() {
     for (process, store, name) in [(&one, &store, "lost"), (&taken_over, &elsewhere, "new")] {
         created.push(process.create().await);
         let system = SystemUri::parse(&format!("urn:{name}")).unwrap();
-        identifier_system::add(&context(), process.plugins.publisher(), system).await.unwrap();
+        deployment::add_identifier_system(&context(), process.plugins.publisher(), system).await.unwrap();
         store.number_codes(vec![CodeUri::parse(&format!("urn:open#{name}")).unwrap()], Vec::new()).await.unwrap();
     }
     one.follower.compare().await.unwrap();
@@ -288,7 +287,7 @@ async fn another_database_that_answers_with_the_same_numbers_is_read_anew() {
     store.answer_as(&elsewhere);
     one.follower.compare().await.unwrap();
     assert!(one.client(&created[0]).is_none() && one.client(&created[1]).is_some());
-    let systems = identifier_system::list(one.plugins.publisher());
+    let systems = deployment::identifier_systems(one.plugins.publisher());
     assert_eq!(systems.iter().map(|system| system.uri.to_string()).collect::<Vec<_>>(), ["urn:new"]);
     let generation = one.plugins.registry().vocabularies.current();
     let is_known = |code: &str| generation.number_of(&CodeUri::parse(code).unwrap()).is_some();

@@ -7,12 +7,9 @@ use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
 use super::{name_members, reference};
-use crate::audit;
 use crate::codes::CodeView;
-use crate::individual::people_there;
 use crate::registry::Registry;
 use crate::visibility::{self, Seen};
-use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::context::{Cancellation, OpContext};
 use daftar_domain::error::{AppError, FieldUse};
 use daftar_domain::group::{GroupDetails, Member};
@@ -76,10 +73,7 @@ pub async fn membership_history(
         Ok(()) => visibility::find_record::<GroupDetails>(ctx, registry, key).await,
         Err(error) => Err(error),
     };
-    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
-    let mut entry = audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)]);
-    entry.note = Some("membership history".to_owned());
-    registry.audit.record(ctx, entry).await?;
+    registry.audit.record_read(ctx, &found, vec![reference(key)], Some("membership history")).await?;
     let Seen { record: group, fields } = found?;
     let mut entries = changes(registry, group.id, group.meta.version).await?;
     let members: Vec<RecordId> = entries.iter().map(|entry| entry.member.individual).collect();
@@ -88,7 +82,8 @@ pub async fn membership_history(
     let total = entries.len() as u64;
     let skipped = usize::try_from(page.offset).unwrap_or(usize::MAX);
     let entries: Vec<HistoryEntry> = entries.into_iter().skip(skipped).take(page.count as usize).collect();
-    let members = people_there(ctx, registry, entries.iter().map(|entry| entry.member.individual).collect()).await?;
+    let members =
+        visibility::seen(ctx, registry, entries.iter().map(|entry| entry.member.individual).collect()).await?;
     name_members(ctx, &members);
     let codes = CodeView::new(registry.vocabularies.current(), languages);
     Ok(HistoryPage { total, entries, members, codes })

@@ -2,15 +2,13 @@
 
 use jiff::civil::Date;
 
-use super::check::check_members;
-use super::{GroupView, Wanted, reference, view};
+use super::{GroupView, Wanted, check_members, reference, view};
 use crate::codes::{Held, resolve};
-use crate::edit::hidden::Hidden;
-use crate::edit::{self, Editable};
+use crate::edit::{self, Editable, Hidden};
 use crate::registry::Registry;
 use crate::visibility::{self, Seen};
 use crate::written::{self, Spoken};
-use crate::{audit, records, standing, subjects};
+use crate::{audit, records, subjects};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::calendar::{Period, utc_day};
 use daftar_domain::code::CodeUri;
@@ -138,9 +136,8 @@ async fn change_member_once(
     let today = utc_day(ctx.now);
     let hidden = Hidden::of(ctx, registry, &before.details).await?;
     let held = Held::of::<GroupRecord>(&hidden.without(&before.details)).seen(&fields);
-    let by = Blind(!fields.allows("member"));
     let mut members: Vec<Member> = before.details.members().collect();
-    let at = apply((&generation, &held, by), today, &mut members, individual, change, &mut problems)?;
+    let at = apply((&generation, &held, &fields), today, &mut members, individual, change, &mut problems)?;
     let details = before.details.clone().with(MEMBER, members);
     let details = written::keep(&before.details, details, &FieldSet::All);
     let hidden = Hidden::of(ctx, registry, &details).await?;
@@ -155,13 +152,9 @@ async fn change_member_once(
     edit::write::<GroupRecord>(ctx, registry, languages, (&before, details, fields), (None, None), entry).await
 }
 
-/// Whether the client that changes members may not read them.
-#[derive(Debug, Clone, Copy)]
-struct Blind(bool);
-
-/// Changes the list of members, and says which one was touched.
+/// Changes the list of members for a client that sees these fields of the group, and says which one was touched.
 fn apply(
-    (generation, held, Blind(is_blind)): (&Generation, &Held, Blind),
+    (generation, held, seen): (&Generation, &Held, &FieldSet),
     today: Date,
     members: &mut Vec<Member>,
     individual: RecordId,
@@ -177,7 +170,7 @@ fn apply(
             let role = new.role.as_ref().and_then(&mut role_of);
             if members.len() >= MEMBERS_MAX {
                 let message = format!("a group has at most {MEMBERS_MAX} members, those that left included");
-                problems.push(problem("entity", "too_many", message));
+                problems.push(FieldProblem::new("entity", "too_many", message));
                 return Ok(None);
             }
             let period = new.period.or(Some(Period { start: Some(today), end: None }));
@@ -186,7 +179,9 @@ fn apply(
                 let periods = member.still_active(today).zip(new.still_active(today));
                 member.individual == individual && periods.is_some_and(|(one, other)| one.overlaps(&other))
             };
-            if is_blind && let Some(at) = members.iter().position(is_same) {
+            if !seen.allows("member")
+                && let Some(at) = members.iter().position(is_same)
+            {
                 // A duplicate would be rejected, which reveals the members of the group: the membership stays, with the new role.
                 if let Some(member) = members.get_mut(at).filter(|_| role.is_some()) {
                     member.role = role;
@@ -200,8 +195,8 @@ fn apply(
             let at = place_of(members, individual, today);
             let still = |member: &&mut Member| member.still_active(today).is_some();
             let Some(member) = at.and_then(|at| members.get_mut(at)).filter(still) else {
-                let message = "that person is no active member of the group".to_owned();
-                problems.push(problem("entity.reference", "not_a_member", message));
+                let message = "that person is no active member of the group";
+                problems.push(FieldProblem::new("entity.reference", "not_a_member", message));
                 return Ok(None);
             };
             let start = member.period.and_then(|period| period.start);
@@ -211,8 +206,8 @@ fn apply(
                 return Ok(None);
             };
             if start.is_some_and(|start| last_day < start) {
-                let message = "the last day lies before the day of joining".to_owned();
-                problems.push(problem("period.end", "invalid_date", message));
+                let message = "the last day lies before the day of joining";
+                problems.push(FieldProblem::new("period.end", "invalid_date", message));
             }
             member.period = Some(Period { start, end: Some(last_day) });
             // The last day is part of a period: who leaves today no longer counts today.
@@ -244,11 +239,7 @@ fn place_of(members: &[Member], individual: RecordId, today: Date) -> Option<usi
 }
 
 fn no_such_member() -> AppError {
-    AppError::NotThere(problem("member", "not_a_member", "no such member of the group".to_owned()))
-}
-
-fn problem(field: &str, code: &'static str, message: String) -> FieldProblem {
-    FieldProblem { field: field.to_owned(), code, message }
+    AppError::NotThere(FieldProblem::new("member", "not_a_member", "no such member of the group"))
 }
 
 /// A problem without the places of members that the client may not see.
@@ -293,11 +284,8 @@ pub async fn places_of(
         Ok(()) => visibility::find(ctx, registry, RecordKind::Individual, key).await,
         Err(error) => Err(error),
     };
-    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     let targets = vec![records::reference(RecordKind::Individual, key)];
-    let mut entry = audit::entry(ctx, AuditAction::Read, outcome, targets);
-    entry.note = Some("groups".to_owned());
-    registry.audit.record(ctx, entry).await?;
+    registry.audit.record_read(ctx, &found, targets, Some("groups")).await?;
     let (individual, fields) = found?;
     if !fields.allows("group_membership") {
         return Ok(PlacesPage::default());
@@ -337,7 +325,7 @@ pub async fn places_in_groups(
     (page, until): (Page, Until),
 ) -> Result<PlacesPage, AppError> {
     let mut found = PlacesPage::default();
-    for (at, id) in standing::groups_of(registry, individual).await?.into_iter().enumerate() {
+    for (at, id) in subjects::groups_of(registry, individual).await?.into_iter().enumerate() {
         if until == Until::PageIsFull && found.places.len() >= page.count as usize {
             break;
         }
@@ -353,8 +341,7 @@ pub async fn places_in_groups(
             let is_in_page = found.total >= page.offset && found.places.len() < page.count as usize;
             found.total = found.total.saturating_add(1);
             if is_in_page {
-                let called = records::called(&group.record.details.identifiers);
-                ctx.trail.names(called.map(|key| records::reference(RecordKind::Group, key)));
+                ctx.trail.names(records::name_of(&group.record));
                 found.places.push(GroupPlace { group: group.clone(), member });
             }
         }

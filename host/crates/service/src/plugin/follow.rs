@@ -1,4 +1,5 @@
-//! Plugins that other processes of the register changed, and the list that tells them of plugins that this one installs.
+//! Plugins that this process has not installed by a request: those that other processes of the register changed, with the list that tells them
+//! of plugins that this one installs, and those of the folder of plugins when the server starts.
 //!
 //! **Invariant:** a plugin is in the store before the list names it, and in the list before it runs here.
 //!
@@ -6,16 +7,18 @@
 //! log.
 //!
 //! **Invariant:** a plugin that cannot be taken up leaves the one of its name that runs here, and is told of as one that is not in force.
+//!
+//! **Invariant:** a file of the folder is installed as by hand: only when a generation could be made with it. Whatever refuses
+//! it, the installed version serves on.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::install::vouched_for;
-use super::packs::load_packs;
-use super::{PluginAdministration, blocking};
+use super::{PluginAdministration, blocking, load_packs, vouched_for};
 use crate::vocabulary_publisher::{PackFollower, Reasons};
 use daftar_domain::audit::{Actor, AuditOutcome};
 use daftar_domain::context::OpContext;
@@ -23,7 +26,10 @@ use daftar_domain::context::trail::Trail;
 use daftar_domain::deployment::Deployment;
 use daftar_domain::error::AppError;
 use daftar_domain::manifest::PluginName;
-use daftar_sandbox::{CommonPlugins, Digest, Downgrade, PluginOffer, Prepared, UnsignedPlugins, WantedPlugin};
+use daftar_sandbox::{
+    CommonPlugins, Digest, Downgrade, PluginLibrary, PluginOffer, Prepared, SyncReport, SyncedFile, UnsignedPlugins,
+    WantedPlugin,
+};
 use daftar_store::shared::{Shared, StoredList};
 
 /// The list of plugins that all processes share, as it was last seen.
@@ -32,30 +38,13 @@ pub(super) struct Common {
     stored: StoredList,
     plugins: CommonPlugins,
     /// What of it could not be taken up here, and why.
-    failed: Reasons,
+    pub(super) failed: Reasons,
     /// Whether plugins here were changed by it since packs were read and published.
     must_load: bool,
 }
 
 /// Plugins that passed the steps of an install, by the digests of their files.
 pub(super) type Ahead = BTreeMap<Digest, Prepared>;
-
-impl Common {
-    /// What of the list could not be taken up here, and why.
-    pub(super) fn failed(&self) -> Reasons {
-        self.failed.clone()
-    }
-
-    /// Notes that packs were read and published as plugins are here.
-    pub(super) fn note_loaded(&mut self) {
-        self.must_load = false;
-    }
-
-    /// Notes that a plugin is here as the list says.
-    pub(super) fn note_in_line(&mut self, name: &PluginName) {
-        self.failed.remove(name);
-    }
-}
 
 /// This server, acting by itself.
 fn system(now: Timestamp) -> OpContext {
@@ -246,7 +235,7 @@ impl PluginAdministration {
         let deployment = Arc::new(Deployment::of(self.registry.store.settings().await?));
         let (host, library, decided) = (self.host.clone(), self.library.clone(), deployment.clone());
         let (packs, mut reasons) = blocking(move || load_packs(&host, &library, &decided)).await?;
-        reasons.extend(self.common().failed());
+        reasons.extend(self.common().failed.clone());
         {
             let mut published = self.publisher.published();
             published.deployment = deployment;
@@ -254,7 +243,7 @@ impl PluginAdministration {
             published.unloaded = reasons;
         }
         self.publisher.publish_compatible(packs).await?;
-        self.common().note_loaded();
+        self.common().must_load = false;
         Ok(())
     }
 
@@ -294,5 +283,157 @@ impl PluginAdministration {
         common.stored = StoredList { revision, bytes };
         common.plugins = plugins;
         Ok(())
+    }
+}
+
+/// What allows a plugin of the folder that nobody vouches for.
+const ALLOWED_BY: &str = "[plugins] allow_unsigned";
+
+impl PluginAdministration {
+    /// Publishes what is installed, then installs what is absent or newer from a folder. A plugin that is not sound is logged
+    /// with its name and the reason, and the rest is served.
+    ///
+    /// # Errors
+    /// When the store fails or the folder cannot be read.
+    pub async fn start(&self, folder: Option<PathBuf>, now: Timestamp) -> Result<(), AppError> {
+        let _changing = self.publisher.exclusive().await;
+        let _turn = match &self.shared {
+            Some(shared) => {
+                let turn = shared.turn().await?;
+                self.unload_refused().await?;
+                self.bring_in_line(&**shared, Ahead::new(), now).await?;
+                Some(turn)
+            }
+            None => None,
+        };
+        if let Some(folder) = &folder {
+            self.note_offered(folder).await?;
+        }
+        let (host, library) = (self.host.clone(), self.library.clone());
+        let deployment = Arc::new(Deployment::of(self.registry.store.settings().await?));
+        self.publisher.published().deployment = deployment.clone();
+        let (loaded, reasons) = blocking(move || load_packs(&host, &library, &deployment)).await?;
+        {
+            let failed = self.common().failed.clone();
+            let mut published = self.publisher.published();
+            published.unloaded = reasons;
+            published.unloaded.extend(failed);
+        }
+        self.publisher.publish_compatible(loaded).await?;
+        self.common().must_load = false;
+        let Some(folder) = folder else { return Ok(()) };
+        let report = self.sync(&folder, now).await?;
+        tell(&report);
+        if report.values().any(|file| matches!(file, SyncedFile::Installed(_))) {
+            self.publisher.retry_excluded_packs().await?;
+        }
+        Ok(())
+    }
+
+    /// Notes what modules of a folder declare that are not installed, so that errors can name one that stays removed or is refused. Nothing of
+    /// them is run; a file that cannot be read is told of when it is to be installed.
+    async fn note_offered(&self, folder: &Path) -> Result<(), AppError> {
+        let (library, folder) = (self.library.clone(), folder.to_owned());
+        let manifests = blocking(move || library.offered(&folder)).await?;
+        let modules = &mut self.publisher.published().modules;
+        for manifest in manifests {
+            let namespaces = manifest.extension_fields.iter().filter_map(|field| field.vocabulary.as_deref());
+            let fields = manifest.extension_fields.iter().map(|field| field.path.as_str());
+            modules.add(manifest.name.as_str(), namespaces, fields);
+        }
+        Ok(())
+    }
+
+    /// Unloads what other servers of the register brought here and this server's policy does not accept any more; the list of all servers
+    /// names it still, and it is judged as something new.
+    async fn unload_refused(&self) -> Result<(), AppError> {
+        let library = self.library.clone();
+        for error in blocking(move || library.unload_refused()).await? {
+            tracing::error!(error = %error, "an installed plugin is not accepted by the configuration and is not loaded");
+        }
+        Ok(())
+    }
+
+    /// Installs what is absent or newer in a folder. What is refused for what it brings is tried once more after the others:
+    /// its concept groups may select codes of one of them.
+    async fn sync(&self, folder: &Path, now: Timestamp) -> Result<SyncReport, AppError> {
+        let ctx = OpContext::unbound(Actor::System, "start".into(), now, Trail::default());
+        let folder = folder.to_owned();
+        let paths = blocking(move || PluginLibrary::files_of(&folder)).await?;
+        let mut report = SyncReport::new();
+        let mut waiting = Vec::new();
+        let mut has_installed = false;
+        for path in paths.map_err(|error| AppError::Unavailable(error.into()))? {
+            let prepared = match self.prepare_newer(&path).await? {
+                Ok(prepared) => prepared,
+                Err(instead) => {
+                    report.insert(path, instead);
+                    continue;
+                }
+            };
+            let outcome = match self.install_prepared(&ctx, prepared, ALLOWED_BY).await? {
+                Ok(installed) => SyncedFile::Installed(installed.manifest().name.clone()),
+                Err((error, prepared)) => {
+                    waiting.extend(prepared.map(|prepared| (path.clone(), prepared)));
+                    SyncedFile::Refused(error)
+                }
+            };
+            has_installed |= matches!(outcome, SyncedFile::Installed(_));
+            report.insert(path, outcome);
+        }
+        // What was refused may go with what came after it.
+        for (path, prepared) in waiting.into_iter().filter(|_| has_installed) {
+            let name = prepared.manifest().name.clone();
+            let outcome = if self.library.is_newer(prepared.manifest()) {
+                match self.install_prepared(&ctx, *prepared, ALLOWED_BY).await? {
+                    Ok(installed) => SyncedFile::Installed(installed.manifest().name.clone()),
+                    Err((error, _)) => SyncedFile::Refused(error),
+                }
+            } else {
+                SyncedFile::Kept(name)
+            };
+            report.insert(path, outcome);
+        }
+        self.audit_refused(&ctx, &report).await?;
+        Ok(report)
+    }
+
+    /// Writes down which files of the folder were refused: their code may have run.
+    async fn audit_refused(&self, ctx: &OpContext, report: &SyncReport) -> Result<(), AppError> {
+        for (path, outcome) in report {
+            if let SyncedFile::Refused(error) = outcome {
+                let note = format!("refused from the folder of plugins: {error}");
+                self.audit(ctx, AuditOutcome::Refused, file_name(path), note).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn prepare_newer(&self, path: &Path) -> Result<Result<Prepared, SyncedFile>, AppError> {
+        let (library, path) = (self.library.clone(), path.to_owned());
+        blocking(move || {
+            let offer = library.read_newer(&path)?;
+            library.prepare(offer).map_err(SyncedFile::Refused)
+        })
+        .await
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Logs what became of a folder of plugins.
+fn tell(report: &SyncReport) {
+    for (path, outcome) in report {
+        let file = file_name(path);
+        match outcome {
+            SyncedFile::Installed(name) => tracing::info!(file, plugin = %name, "plugin installed"),
+            SyncedFile::Kept(name) => tracing::debug!(file, plugin = %name, "plugin is installed already"),
+            SyncedFile::RemainsRemoved(name) => {
+                tracing::info!(file, plugin = %name, "plugin was removed by hand and stays removed");
+            }
+            SyncedFile::Refused(error) => tracing::error!(file, error = %error, "plugin refused, the rest is served"),
+        }
     }
 }

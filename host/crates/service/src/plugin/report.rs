@@ -2,23 +2,23 @@
 //!
 //! **Invariant:** a report changes nothing: no number is given, nothing is stored, nothing is published.
 
-mod touched;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub(super) use self::touched::Carriers;
-pub use self::touched::{RECORDS_TOLD_MAX, TouchedRecord};
-use super::install::refusal;
-use super::packs::{checked_pack, with};
 use super::remove::numbers_of;
-use super::{PluginAdministration, PluginOffer, blocking};
+use super::{PluginAdministration, PluginOffer, blocking, checked, refusal, with};
+use crate::codes;
+use crate::registry::Registry;
 use crate::vocabulary_publisher::{Packs, build, code_table, in_one_line, unnumbered};
 use daftar_domain::audit::AuditOutcome;
 use daftar_domain::code::{CodeNumber, Namespace};
 use daftar_domain::context::OpContext;
 use daftar_domain::deployment::Deployment;
 use daftar_domain::error::AppError;
+use daftar_domain::group::GroupDetails;
+use daftar_domain::identifier::Identifier;
+use daftar_domain::individual::IndividualDetails;
+use daftar_domain::record::{Fields, RecordId, RecordKind, RecordType};
 use daftar_domain::vocabulary::{ConceptStatus, ID_TYPE_NAMESPACE};
 use daftar_vocabulary::{CheckedPack, CodeTable, ConceptRef, Generation, Vocabulary};
 
@@ -43,7 +43,7 @@ pub struct UpgradeReport {
 }
 
 /// What would become of a vocabulary.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct VocabularyChange {
     /// The vocabulary.
     pub namespace: String,
@@ -146,7 +146,7 @@ impl PluginAdministration {
             Ok(Some((changed, kept))) => {
                 let dropped = self.dropped(&manifest.name, &changed);
                 let needed = self.why_still_needed(&manifest.name, &dropped, &deployment).await?;
-                let deployment = super::kept::joined(&deployment, &kept);
+                let deployment = super::remove::joined(&deployment, &kept);
                 match needed {
                     Some(reason) => Some(prepared.refuse(reason).to_string()),
                     None => would_be_refused(&changed, &deployment, &table)?,
@@ -156,7 +156,8 @@ impl PluginAdministration {
             Err(error) => Some(error.to_string()),
         };
         let generation = self.registry.vocabularies.current();
-        let new = prepared.contents().and_then(|contents| checked_pack(contents.clone(), manifest));
+        let new = prepared.contents();
+        let new = new.and_then(|contents| checked(contents.clone(), manifest, &Deployment::default()).ok());
         let pairs = pairs(packs.get(&manifest.name).map(|(_, pack)| &**pack), new.as_deref(), &generation);
         let carriers = Carriers::find(&self.registry, &lost_id_types(&pairs)).await?;
         let index = &self.registry.index;
@@ -171,7 +172,7 @@ impl PluginAdministration {
         }
         let records = match records_told {
             0 => Vec::new(),
-            limit => touched::records(ctx, &self.registry, &generation, (&lost, &carriers), limit).await?,
+            limit => records(ctx, &self.registry, &generation, (&lost, &carriers), limit).await?,
         };
         Ok(UpgradeReport {
             plugin: manifest.name.to_string(),
@@ -243,14 +244,7 @@ fn change(pair: &Pair<'_>, facts: &Facts<'_>) -> Option<(VocabularyChange, Vec<C
         namespace: namespace.to_string(),
         from: older.map(|older| older.description().version.clone()),
         to: newer.map(|newer| newer.description().version.clone()),
-        added: 0,
-        gone: 0,
-        retired: 0,
-        relabelled: 0,
-        records: 0,
-        touched: Vec::new(),
-        untold: 0,
-        local_codes: Vec::new(),
+        ..VocabularyChange::default()
     };
     let new_codes = newer.iter().flat_map(|newer| newer.concepts());
     report.added = new_codes.filter(|concept| older.is_none_or(|older| older.find(concept.code()).is_none())).count();
@@ -312,4 +306,155 @@ fn becomes(concept: ConceptRef<'_>, counterpart: Option<ConceptRef<'_>>) -> Opti
     let is_same = concept.default_label() == counterpart.default_label();
     let is_active = counterpart.status() == ConceptStatus::Active;
     (!is_same && is_active).then(|| CodeChange::Relabelled { display: counterpart.default_label().to_owned() })
+}
+
+/// The most records that one report names.
+pub const RECORDS_TOLD_MAX: usize = 10_000;
+/// How many records are read at a time.
+const PAGE_RECORDS: usize = 500;
+/// How many targets one line of the audit log names.
+const AUDITED_TARGETS: usize = 1_000;
+
+/// A record that holds codes which would be gone or no longer in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TouchedRecord {
+    /// `Individual/<system>|<value>` or `Group/<system>|<value>`. Personal data.
+    pub reference: String,
+    /// Where in the record such a code stands, and which.
+    pub codes: Vec<(String, String)>,
+}
+
+/// The records that carry identifiers of some systems. Codes in coded fields are counted in memory; an ID type is in no coded field but is the
+/// system of identifiers, for which the records are read through.
+#[derive(Debug, Default)]
+pub(super) struct Carriers {
+    /// How many records carry one of a system.
+    counts: BTreeMap<String, u64>,
+    individuals: BTreeSet<RecordId>,
+    groups: BTreeSet<RecordId>,
+    /// How many records carry one of any of the systems.
+    total: u64,
+}
+
+impl Carriers {
+    /// Reads all records through for identifiers of the systems; nothing where there are none.
+    pub async fn find(registry: &Registry, systems: &BTreeSet<String>) -> Result<Self, AppError> {
+        let mut carriers = Self::default();
+        if systems.is_empty() {
+            return Ok(carriers);
+        }
+        let store = &registry.store;
+        for kind in [RecordKind::Individual, RecordKind::Group, RecordKind::Program, RecordKind::ProgramMembership] {
+            let mut after = RecordId(0);
+            loop {
+                let page = store.scan_records(kind, after, PAGE_RECORDS).await?;
+                let Some(last) = page.last() else { break };
+                after = last.place().1;
+                for record in &page {
+                    carriers.note(kind, record.place().1, &record.identifiers(), systems);
+                }
+            }
+        }
+        Ok(carriers)
+    }
+
+    fn note(&mut self, kind: RecordKind, id: RecordId, identifiers: &[Identifier], systems: &BTreeSet<String>) {
+        let held: BTreeSet<&str> = identifiers
+            .iter()
+            .map(|identifier| identifier.key.system.as_str())
+            .filter(|system| systems.contains(*system))
+            .collect();
+        if held.is_empty() {
+            return;
+        }
+        self.total += 1;
+        for system in held {
+            *self.counts.entry(system.to_owned()).or_default() += 1;
+        }
+        // Named ones only: the rest is counted.
+        let named = match kind {
+            RecordKind::Individual => &mut self.individuals,
+            RecordKind::Group => &mut self.groups,
+            RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent => return,
+        };
+        if named.len() < RECORDS_TOLD_MAX {
+            named.insert(id);
+        }
+    }
+
+    /// How many records carry an identifier of that system.
+    fn count(&self, system: &str) -> u64 {
+        self.counts.get(system).copied().unwrap_or_default()
+    }
+
+    /// How many records carry one of any of the systems.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+}
+
+/// The records that hold one of the codes, at most `limit`, in the order in which they were registered, individuals first. That
+/// they were named is written into the audit log.
+async fn records(
+    ctx: &OpContext,
+    registry: &Registry,
+    generation: &Generation,
+    (lost, carriers): (&BTreeSet<CodeNumber>, &Carriers),
+    limit: usize,
+) -> Result<Vec<TouchedRecord>, AppError> {
+    let limit = limit.min(RECORDS_TOLD_MAX);
+    let numbers: Vec<CodeNumber> = lost.iter().copied().collect();
+    let (individuals, groups) = registry.index.holders_of(&numbers, limit).await?;
+    let joined = |holders: Vec<RecordId>, carriers: &BTreeSet<RecordId>| -> Vec<RecordId> {
+        let all: BTreeSet<RecordId> = holders.into_iter().chain(carriers.iter().copied()).collect();
+        all.into_iter().collect()
+    };
+    let individuals = joined(individuals, &carriers.individuals);
+    let groups = joined(groups, &carriers.groups);
+    let of = Touching { generation, lost, carriers };
+    let mut found = Vec::new();
+    for page in individuals.chunks(PAGE_RECORDS) {
+        let records = registry.store.find_all::<IndividualDetails>(page).await?;
+        found.extend(records.iter().filter_map(|record| of.record(&record.details)));
+        if found.len() >= limit {
+            break;
+        }
+    }
+    for id in groups {
+        if found.len() >= limit {
+            break;
+        }
+        let record = registry.store.find::<GroupDetails>(id).await?;
+        found.extend(record.and_then(|record| of.record(&record.details)));
+    }
+    found.truncate(limit);
+    for page in found.chunks(AUDITED_TARGETS) {
+        let targets = page.iter().map(|record| record.reference.clone()).collect();
+        registry.audit.record_search(ctx, targets, "records that an upgrade of a plugin would touch").await?;
+    }
+    Ok(found)
+}
+
+/// What would be gone or no longer in use.
+struct Touching<'a> {
+    generation: &'a Generation,
+    lost: &'a BTreeSet<CodeNumber>,
+    carriers: &'a Carriers,
+}
+
+impl Touching<'_> {
+    fn record<T: RecordType>(&self, details: &Fields<T>) -> Option<TouchedRecord> {
+        let identifiers = &details.identifiers;
+        let mut touched: Vec<(String, String)> = codes::with_fields(details)
+            .filter(|(_, value)| self.lost.contains(&value.number))
+            .filter_map(|(field, value)| Some((field, self.generation.table().uri(value.number)?.to_string())))
+            .collect();
+        let systems = identifiers.iter().map(|identifier| identifier.key.system.as_str());
+        let systems = systems.filter(|system| self.carriers.counts.contains_key(*system));
+        touched.extend(systems.map(|system| ("identifier".to_owned(), system.to_owned())));
+        touched.sort_unstable();
+        touched.dedup();
+        let reference = crate::records::reference(T::KIND, &identifiers.first()?.key);
+        (!touched.is_empty()).then_some(TouchedRecord { reference, codes: touched })
+    }
 }

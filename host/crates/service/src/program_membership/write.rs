@@ -1,33 +1,38 @@
-//! Enrolling, and what every write of a membership is checked against.
+//! Enrolling, replacing what a membership says, and what every write of one is checked against: which statuses and days go together, and what may
+//! follow on what.
 
 use std::sync::Arc;
 
-use super::replace::Present;
-use super::rests_on;
-use super::rules::{Entry, check_dates, check_transition};
-use super::{MembershipDraft, MembershipView, named_in, view};
-use crate::edit::references::To;
-use crate::eligibility::access::may_be_told;
-use crate::eligibility::program_rule::{RuleWord, ask_program};
+use jiff::civil::Date;
+
+use super::{MembershipAddress, MembershipDraft, MembershipView, absent, find, name_of, named_in, view};
+use crate::edit::To;
+use crate::eligibility::evaluate::ask_program;
+use crate::eligibility::schema::may_be_told;
 use crate::registry::Registry;
-use crate::{audit, changed, identifiers, records, subjects, visibility, written};
+use crate::written::{self, Spoken};
+use crate::{audit, identifiers, records, subjects, visibility};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::calendar::utc_day;
+use daftar_domain::change::Sequence;
 use daftar_domain::context::OpContext;
-use daftar_domain::error::{AppError, FieldProblem};
+use daftar_domain::eligibility::Verdict;
+use daftar_domain::error::{AppError, FieldProblem, FieldUse};
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::field::FieldSet;
+use daftar_domain::group::GroupDetails;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::program::{ELIGIBILITY, Program, ProgramDetails, ProgramPhase};
 use daftar_domain::program_membership::{
-    BENEFICIARY, MembershipStatus, OVERRIDE, ProgramMembership, ProgramMembershipDetails, STATUS,
+    BENEFICIARY, ENROLLMENT_DATE, EXIT_DATE, EXIT_REASON, MembershipStatus, OVERRIDE, ProgramMembership,
+    ProgramMembershipDetails, STATUS,
 };
-use daftar_domain::record::{RecordKind, VersionCondition};
+use daftar_domain::record::{RecordId, RecordKind, VersionCondition};
 use daftar_domain::scope::Resource;
-use daftar_domain::subject::SubjectReference;
-use daftar_domain::value::Reference;
+use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_domain::value::{Key, Reference};
 use daftar_sandbox::EligibilityEngine;
-use daftar_store::{Operation, StoreError, Write};
+use daftar_store::{Operation, RestsOn, StoreError, Write};
 
 /// Enrols a beneficiary, or writes down that it applied, left, or was refused.
 ///
@@ -100,19 +105,16 @@ pub(super) async fn write(
     let known = before.map(|before| before.details.identifiers.as_slice()).unwrap_or_default();
     let (generation, kind) = (registry.vocabularies.current(), RecordKind::ProgramMembership);
     identifiers::check((&generation, today), kind, known, &draft.identifiers, &mut problems);
-    let program = match kept("program") {
+    let shown = present.as_ref();
+    let program = kept("program").or_else(|| shown.filter(|present| present.is_program(&given.0)));
+    let program = match program {
         Some(present) => Some(records::by_id(&*registry.store, present.before.details.program()).await?),
-        None => match present.as_ref().filter(|present| present.is_program(&given.0)) {
-            Some(present) => Some(records::by_id(&*registry.store, present.before.details.program()).await?),
-            None => resolve_program(registry, &given.0, &mut problems).await?,
-        },
+        None => resolve_program(registry, &given.0, &mut problems).await?,
     };
-    let beneficiary = match kept("beneficiary") {
+    let beneficiary = kept("beneficiary").or_else(|| shown.filter(|present| present.is_beneficiary(&given.1)));
+    let beneficiary = match beneficiary {
         Some(present) => Some(present.before.details.beneficiary()),
-        None => match present.as_ref().filter(|present| present.is_beneficiary(&given.1)) {
-            Some(present) => Some(present.before.details.beneficiary()),
-            None => resolve_beneficiary(ctx, registry, &given.1, &mut problems).await?,
-        },
+        None => resolve_beneficiary(ctx, registry, &given.1, &mut problems).await?,
     };
     let (Some(program), Some(beneficiary)) = (program, beneficiary) else { return Err(AppError::Invalid(problems)) };
     let program = match unseen("program") {
@@ -125,7 +127,11 @@ pub(super) async fn write(
         let (was, is) = (before.details.slot(), (program.id, beneficiary));
         for (field, is_same) in [("program", was.program == is.0), ("beneficiary", was.beneficiary == is.1)] {
             if !is_same {
-                problems.push(problem(field, "immutable", "it never changes: end this membership and create another"));
+                problems.push(FieldProblem::new(
+                    field,
+                    "immutable",
+                    "it never changes: end this membership and create another",
+                ));
             }
         }
         identifiers::check_kept(&before.details.identifiers, &draft.identifiers, &mut problems);
@@ -138,9 +144,7 @@ pub(super) async fn write(
     let status = details.status();
     let mut details = details.with(STATUS, status);
     check_dates(&mut details, present.as_ref(), today, &mut problems);
-    if !problems.is_empty() {
-        return Err(AppError::Invalid(problems));
-    }
+    AppError::check(&mut problems)?;
     let mut note = format!("status {}", status.name());
     let mut rests_on = Vec::new();
     if check_transition(present.as_ref(), status)? == Entry::Enrolled {
@@ -149,16 +153,16 @@ pub(super) async fn write(
         let is_overridden = details.has(OVERRIDE) && kept("override").is_none();
         let word = ask(ctx, registry, engine, &program, (&details, is_overridden)).await?;
         let decides = word.is_some() && !is_overridden;
-        rests_on.push(rests_on::of_entry(registry, since, program.id, decides.then_some(beneficiary)).await?);
+        rests_on.push(of_entry(registry, since, program.id, decides.then_some(beneficiary)).await?);
         if let Some(word) = word {
-            note = format!("{note}; the program's expression says {}", word.name());
-            if word != RuleWord::Eligible {
+            note = format!("{note}; the program's expression says {word}");
+            if word != Verdict::Eligible.name() {
                 note.push_str("; overridden");
             }
         }
     }
     targets.extend(records::references(RecordKind::ProgramMembership, &details.identifiers));
-    let fields = changed::of_membership(before.map(|before| &before.details), &details);
+    let fields = written::changed_of_membership(before.map(|before| &before.details), &details);
     let (action, operation) = match before {
         None => (AuditAction::Create, Operation::create(details)),
         Some(before) => (AuditAction::Update, Operation::update(before.id, before.meta.version, details)),
@@ -185,21 +189,21 @@ async fn ask(
     engine: &Arc<dyn EligibilityEngine>,
     program: &Arc<Program>,
     (details, is_overridden): (&ProgramMembershipDetails, bool),
-) -> Result<Option<RuleWord>, AppError> {
+) -> Result<Option<&'static str>, AppError> {
     let expression = program.details.get(ELIGIBILITY).filter(|_| program.details.enforces_eligibility());
     let Some(expression) = expression else { return Ok(None) };
     let answer = ask_program(ctx, registry, engine, expression, details.beneficiary()).await;
     match answer {
-        Ok(answer) if answer.word == RuleWord::Eligible || is_overridden => Ok(Some(answer.word)),
-        Ok(answer) => {
+        Ok(outcome) if outcome.verdict == Verdict::Eligible || is_overridden => Ok(Some(outcome.verdict.name())),
+        Ok(outcome) => {
             let kind = details.beneficiary().kind;
             // What is missing may be missing of somebody whom a client that needs consents does not see.
             let is_told = |fact: &String| ctx.consent.is_none() && may_be_told(ctx, kind, fact);
-            let missing = answer.missing.into_iter().filter(is_told).collect();
-            Err(AppError::NotEligible { outcome: answer.word.name(), missing })
+            let missing = outcome.missing.into_iter().filter(is_told).collect();
+            Err(AppError::NotEligible { outcome: outcome.verdict.name(), missing })
         }
         // Who overrides the word of an expression need not wait until it can be had.
-        Err(_) if is_overridden => Ok(Some(RuleWord::Silent)),
+        Err(_) if is_overridden => Ok(Some("nothing, as it could not be evaluated")),
         Err(AppError::Expression(refused)) => Err(AppError::conflict(
             ErrorCode::ProgramRuleFailed,
             format!(
@@ -225,7 +229,7 @@ fn check_target(program: &Program, beneficiary: &SubjectReference, problems: &mu
             target.name(),
             target.record_kind()
         );
-        problems.push(problem("beneficiary", "wrong_target_type", &message));
+        problems.push(FieldProblem::new("beneficiary", "wrong_target_type", message));
     }
 }
 
@@ -255,11 +259,6 @@ async fn resolve_program(
     }
 }
 
-/// A problem of one field.
-pub(super) fn problem(field: &str, code: &'static str, message: &str) -> FieldProblem {
-    FieldProblem { field: field.to_owned(), code, message: message.to_owned() }
-}
-
 /// The fields that a new membership would have; one that does not say where it stands is a draft.
 fn fields_of(draft: &MembershipDraft) -> FieldSet {
     if draft.status() != MembershipStatus::Draft {
@@ -273,4 +272,306 @@ fn fields_of(draft: &MembershipDraft) -> FieldSet {
 fn targets_of(draft: &MembershipDraft) -> Vec<String> {
     let named = draft.references().into_iter();
     named.map(|reference| records::reference(reference.kind, &reference.id)).collect()
+}
+
+/// What an enrolment rests on beside the membership itself: that the program is open, and what its expression may look at, where that decides.
+/// It holds when the membership is written, or the enrolment is decided again; so two programs that exclude each other never both take an
+/// individual whom two clients enrol at the same time.
+///
+/// # Errors
+/// When the store fails.
+pub(super) async fn of_entry(
+    registry: &Registry,
+    since: Sequence,
+    program: RecordId,
+    asked_about: Option<SubjectReference>,
+) -> Result<RestsOn, AppError> {
+    let mut records = vec![(RecordKind::Program, program)];
+    if let Some(beneficiary) = asked_about {
+        records.push((beneficiary.kind.record_kind(), beneficiary.id));
+        let groups = match beneficiary.kind {
+            Subject::Individual => subjects::groups_of(registry, beneficiary.id).await?,
+            Subject::Group => vec![beneficiary.id],
+        };
+        for id in groups {
+            records.push((RecordKind::Group, id));
+            let Some(group) = registry.store.find::<GroupDetails>(id).await? else { continue };
+            let members = group.details.members();
+            records.extend(members.map(|member| (RecordKind::Individual, member.individual)));
+        }
+    }
+    // What the same transaction creates nobody else can touch.
+    records.retain(|(_, id)| id.pending_number().is_none());
+    Ok(RestsOn { since, records })
+}
+
+/// Says what a membership is to be, given what it is and which fields are written.
+pub type MakeMembership<'a> =
+    dyn Fn(&MembershipView, &FieldSet) -> Result<MembershipDraft, AppError> + Send + Sync + 'a;
+
+/// Replaces what a membership says: `make` says what it is to be, given what it is and the fields that the client may write. The
+/// others stay as they are.
+///
+/// # Errors
+/// As [`create`]; [`AppError::NotFound`], [`AppError::Ambiguous`], [`AppError::Conflict`] where several are meant; and [`AppError::VersionMismatch`] when the condition is not met.
+pub async fn replace(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    address: &MembershipAddress,
+    (condition, spoken): (&VersionCondition, &Spoken),
+    make: &MakeMembership<'_>,
+) -> Result<MembershipView, AppError> {
+    let targets = vec![records::reference(RecordKind::ProgramMembership, &address.key)];
+    let attempt = || replace_once(ctx, registry, engine, address, (condition, spoken), make);
+    let outcome = records::retried(condition, attempt).await;
+    answer(ctx, registry, AuditAction::Update, targets, outcome).await
+}
+
+async fn replace_once(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    address: &MembershipAddress,
+    (condition, spoken): (&VersionCondition, &Spoken),
+    make: &MakeMembership<'_>,
+) -> Result<Arc<ProgramMembership>, AppError> {
+    let before = find(ctx, registry, address).await?;
+    let seen = visibility::of_found(ctx, registry, RecordKind::ProgramMembership, before.id).await?;
+    let seen = seen.ok_or_else(|| absent(registry, address))?;
+    let written = written::of_change(ctx, Resource::ProgramMembership, &seen, spoken)?;
+    let written = without_status(written, spoken)?;
+    records::check_version(condition, before.meta.version)?;
+    let present = view(registry, Arc::clone(&before), FieldSet::All).await?;
+    let draft = make(&present, &written)?;
+    let known = &before.details.identifiers;
+    written::check_identifiers(ctx, Resource::ProgramMembership, known, &draft.identifiers)?;
+    let (program, beneficiary) = (present.program.as_str(), present.beneficiary.as_str());
+    write(ctx, registry, engine, Some(Present { before: &before, seen, written, program, beneficiary }), draft).await
+}
+
+/// Which days go with a membership depends on its status: who may not write the status writes only what it names, and not how and
+/// when somebody left; it would learn the status from what is filled in and refused.
+fn without_status(written: FieldSet, spoken: &Spoken) -> Result<FieldSet, AppError> {
+    if written.allows("status") {
+        return Ok(written);
+    }
+    let (Spoken::Whole(named) | Spoken::Named(named)) = spoken;
+    if [EXIT_DATE.tag(), EXIT_REASON.tag()].into_iter().any(|field| named.names(name_of(field))) {
+        let (resource, field) = (Resource::ProgramMembership, "status".to_owned());
+        return Err(AppError::FieldNotGranted { resource, field, usage: FieldUse::Write });
+    }
+    Ok(written.intersection(named))
+}
+
+/// A membership that is being replaced.
+pub(super) struct Present<'a> {
+    /// As it is.
+    pub before: &'a ProgramMembership,
+    /// What of it the client may see.
+    pub seen: FieldSet,
+    /// What of it is written.
+    pub written: FieldSet,
+    /// What its program is called: `Program/<system>|<value>`.
+    pub program: &'a str,
+    /// What its beneficiary is called.
+    pub beneficiary: &'a str,
+}
+
+/// What was received may be sent back: a reference that is what the record shows means whom it holds, be it that the identifiers of
+/// that one have all ended and somebody else took one up. A client that may not read the reference received none.
+impl Present<'_> {
+    /// Whether the program is shown so.
+    pub(super) fn is_program(&self, key: &IdentifierKey) -> bool {
+        self.seen.allows("program") && self.program == records::reference(RecordKind::Program, key)
+    }
+
+    /// Whether the beneficiary is shown so.
+    pub(super) fn is_beneficiary(&self, given: &SubjectReference<IdentifierKey>) -> bool {
+        self.seen.allows("beneficiary") && self.beneficiary == records::reference(given.kind.record_kind(), &given.id)
+    }
+}
+
+/// What a change of status means for the beneficiary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// It enters `enrolled`, from nowhere or from another status.
+    Enrolled,
+    /// Anything else.
+    Other,
+}
+
+/// Checks that a status may follow on the present one.
+///
+/// # Errors
+/// [`AppError::Conflict`] naming what may follow, to whoever may see where the membership stands.
+pub(super) fn check_transition(present: Option<&Present<'_>>, to: MembershipStatus) -> Result<Entry, AppError> {
+    let entry = entry(present.map(|present| present.before.details.status()), to);
+    if entry.is_err() && present.is_some_and(|present| !present.seen.allows("status")) {
+        let message = format!("a membership cannot become `{}` from where it stands", to.name());
+        return Err(AppError::Conflict(ErrorCode::TransitionNotAllowed, message));
+    }
+    entry
+}
+
+fn entry(from: Option<MembershipStatus>, to: MembershipStatus) -> Result<Entry, AppError> {
+    if from != Some(to)
+        && let Some(from) = from
+        && !from.successors().contains(&to)
+    {
+        let successors: Vec<String> = from.successors().iter().map(|next| format!("`{}`", next.name())).collect();
+        let what_may = match successors.as_slice() {
+            [] => "it stays as it is; whoever comes back gets a new membership".to_owned(),
+            some => format!("it may become {}", some.join(", ")),
+        };
+        let message = format!("a membership that is `{}` cannot become `{}`: {what_may}", from.name(), to.name());
+        return Err(AppError::Conflict(ErrorCode::TransitionNotAllowed, message));
+    }
+    let enters = to == MembershipStatus::Enrolled && from != Some(to);
+    Ok(if enters { Entry::Enrolled } else { Entry::Other })
+}
+
+/// Fills in the days that a status implies, and checks that days, reason and status go together.
+///
+/// A beneficiary that takes part without a given day does so since the day known already, or else since today; likewise for
+/// one that left. A day that the client neither gives nor sees is not held against one that it gives.
+pub(super) fn check_dates(
+    details: &mut ProgramMembershipDetails,
+    present: Option<&Present<'_>>,
+    today: Date,
+    problems: &mut Vec<FieldProblem>,
+) {
+    let status = details.status();
+    let is_told = |day: Key<Date>, details: &ProgramMembershipDetails| {
+        let field = name_of(day.tag());
+        present.is_none_or(|one| one.seen.allows(field) || (one.written.allows(field) && details.has(day)))
+    };
+    let are_told = is_told(ENROLLMENT_DATE, details) && is_told(EXIT_DATE, details);
+    let before = present.map(|present| &present.before.details);
+    let known = |day: Key<Date>, details: &ProgramMembershipDetails| {
+        details.get(day).or_else(|| before.and_then(|before| before.get(day)))
+    };
+    match status {
+        MembershipStatus::Enrolled | MembershipStatus::Paused => {
+            let since = known(ENROLLMENT_DATE, details).unwrap_or(today);
+            details.set(ENROLLMENT_DATE, Some(since));
+        }
+        MembershipStatus::Exited => {
+            let (since, until) = (known(ENROLLMENT_DATE, details), known(EXIT_DATE, details));
+            details.set(ENROLLMENT_DATE, since);
+            details.set(EXIT_DATE, Some(until.unwrap_or(today)));
+        }
+        MembershipStatus::Draft | MembershipStatus::NotEligible | MembershipStatus::Duplicated => {}
+    }
+    if status != MembershipStatus::Exited {
+        let of_exit = [EXIT_DATE.tag(), EXIT_REASON.tag()];
+        for field in of_exit.into_iter().filter(|field| details.value(*field).is_some()) {
+            let message = format!("it goes with the status `exited`, not with `{}`", status.name());
+            problems.push(FieldProblem::new(name_of(field), "contradiction", message));
+        }
+    }
+    if let (Some(since), Some(until)) = (details.get(ENROLLMENT_DATE), details.get(EXIT_DATE))
+        && until < since
+        && are_told
+    {
+        let message = "the day of leaving lies before the day of enrolment";
+        problems.push(FieldProblem::new(name_of(EXIT_DATE.tag()), "invalid_date", message));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use daftar_domain::field::FieldSet;
+    use daftar_domain::program_membership::{BENEFICIARY, PROGRAM, ProgramMembership, STATUS};
+    use daftar_domain::record::{RecordId, RecordKind, RecordMeta, VersionId};
+    use daftar_domain::value::Reference;
+
+    const TODAY: Date = Date::constant(2026, 3, 1);
+
+    fn membership(status: MembershipStatus) -> ProgramMembershipDetails {
+        let someone = Reference { kind: RecordKind::Individual, id: RecordId(1) };
+        let program = Reference { kind: RecordKind::Program, id: RecordId(1) };
+        ProgramMembershipDetails::default().with(PROGRAM, program).with(BENEFICIARY, someone).with(STATUS, status)
+    }
+
+    fn stored(details: ProgramMembershipDetails) -> ProgramMembership {
+        let meta = RecordMeta { version: VersionId::FIRST, last_updated: jiff::Timestamp::UNIX_EPOCH, source: None };
+        ProgramMembership { id: RecordId(1), meta, details }
+    }
+
+    fn present(before: &ProgramMembership, seen: FieldSet) -> Present<'_> {
+        Present { before, seen, written: FieldSet::All, program: "", beneficiary: "" }
+    }
+
+    #[test]
+    fn a_day_that_is_hidden_is_not_held_against_one_that_is_given() {
+        let enrolled = Some(Date::constant(2026, 2, 1));
+        let stored = stored(membership(MembershipStatus::Enrolled).with(ENROLLMENT_DATE, enrolled));
+        let left = |seen: FieldSet, given: Option<Date>| {
+            let exited = membership(MembershipStatus::Exited).with(EXIT_DATE, Date::constant(2026, 1, 1));
+            let mut exited = exited.with(ENROLLMENT_DATE, given);
+            let present = present(&stored, seen);
+            let mut problems = Vec::new();
+            check_dates(&mut exited, Some(&present), TODAY, &mut problems);
+            problems.len()
+        };
+        assert_eq!(left(FieldSet::All, None), 1);
+        assert_eq!(left(FieldSet::none(), None), 0);
+        assert_eq!(left(FieldSet::none(), enrolled), 1, "it is given");
+    }
+
+    fn fields(details: &mut ProgramMembershipDetails) -> Vec<String> {
+        let mut problems = Vec::new();
+        check_dates(details, None, TODAY, &mut problems);
+        problems.into_iter().map(|problem| problem.field).collect()
+    }
+
+    #[test]
+    fn only_entering_enrolled_asks_the_expression() {
+        use MembershipStatus::{Draft, Enrolled, Exited, Paused};
+        for (from, to, entry) in [
+            (None, Enrolled, Entry::Enrolled),
+            (None, Exited, Entry::Other),
+            (Some(Draft), Enrolled, Entry::Enrolled),
+            (Some(Paused), Enrolled, Entry::Enrolled),
+            (Some(Enrolled), Enrolled, Entry::Other),
+            (Some(Exited), Exited, Entry::Other),
+        ] {
+            assert_eq!(super::entry(from, to).unwrap(), entry, "{from:?} {to:?}");
+        }
+        let error = entry(Some(Exited), Enrolled).unwrap_err().to_string();
+        assert!(error.starts_with("a membership that is `exited` cannot become `enrolled`: it stays"), "{error}");
+        let error = entry(Some(Enrolled), Draft).unwrap_err().to_string();
+        assert!(error.ends_with("it may become `paused`, `exited`, `not_eligible`, `duplicated`"), "{error}");
+    }
+
+    #[test]
+    fn days_are_filled_in_from_what_is_known_or_from_today() {
+        let mut enrolled = membership(MembershipStatus::Enrolled);
+        assert!(fields(&mut enrolled).is_empty());
+        assert_eq!(enrolled.get(ENROLLMENT_DATE), Some(TODAY));
+        let earlier = enrolled.with(ENROLLMENT_DATE, Date::constant(2025, 1, 1));
+        let mut exited = membership(MembershipStatus::Exited);
+        let stored = stored(earlier.clone());
+        let present = present(&stored, FieldSet::All);
+        check_dates(&mut exited, Some(&present), TODAY, &mut Vec::new());
+        let days = (exited.get(ENROLLMENT_DATE), exited.get(EXIT_DATE));
+        assert_eq!(days, (earlier.get(ENROLLMENT_DATE), Some(TODAY)));
+        let mut draft = membership(MembershipStatus::Draft);
+        assert!(fields(&mut draft).is_empty());
+        assert_eq!(draft.get(ENROLLMENT_DATE), None);
+    }
+
+    #[test]
+    fn a_way_out_needs_an_exit_and_follows_the_way_in() {
+        let out = Date::constant(2026, 1, 31);
+        let paused = membership(MembershipStatus::Paused).with(EXIT_DATE, out);
+        let mut paused = paused.with(EXIT_REASON, "moved".to_owned());
+        assert_eq!(fields(&mut paused), ["exit_date", "exit_reason", "exit_date"]);
+        let exited = membership(MembershipStatus::Exited).with(EXIT_DATE, out);
+        let since = |day: Date| exited.clone().with(ENROLLMENT_DATE, day);
+        assert!(fields(&mut since(Date::constant(2026, 1, 31))).is_empty());
+        assert_eq!(fields(&mut since(Date::constant(2026, 2, 1))), ["exit_date"]);
+    }
 }

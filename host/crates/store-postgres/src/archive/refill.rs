@@ -1,42 +1,67 @@
-//! Filling an empty database with what a backup holds, by COPY.
+//! Filling an empty database with what another store or a backup holds, by COPY, and bringing a database that was filled up to what was
+//! written since to the register that it was filled from.
 //!
-//! **Invariant:** everything is one transaction: until it is finished nobody else sees anything of it (who searches waits meanwhile,
-//! since indexes are made anew), and what breaks off leaves the database empty.
+//! **Invariant:** everything is one transaction, which holds the lock of those who write: until it is finished no other connection sees
+//! anything of it (searches wait while a database is filled, since indexes are made again), and what is broken off leaves the database as it was.
 
 use deadpool_postgres::Transaction;
 use tokio::sync::{mpsc, oneshot};
 
+use daftar_domain::change::Sequence;
 use daftar_store::StoreError;
-use daftar_store::archive::{Brought, Entry, Mark, Refill};
+use daftar_store::archive::{Brought, CatchUp, Ends, Entry, Held, Mark, Refill};
 use daftar_store::change_log::RegisterId;
 
-use self::filling::Filling;
-use self::indexes::TakenDown;
+use self::catch_up::Bringing;
+use self::filling::{Filling, TakenDown};
 use super::super::database::{Connection, Database};
-use super::super::failure::{Failure, Meaning};
+use super::super::failure::{Failure, Meaning, corrupt};
 use super::super::group::Broken;
 use super::super::open::{self, OpenError};
 use super::super::options::{BulkLimits, PostgresOptions};
+use super::super::rows::{column, number, signed, unsigned};
+use super::super::state::Locked;
+use super::{ENDS, ends_of, register_of};
 
 mod catch_up;
 mod filling;
-mod indexes;
 mod met;
-mod origin;
 
-pub use self::catch_up::PostgresCatchUp;
+type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// What is asked of the task that fills.
+/// What is asked of the task that writes.
 enum Step {
-    Put(Vec<Entry>, oneshot::Sender<Result<(), StoreError>>),
-    Finish(Option<RegisterId>, oneshot::Sender<Result<(), StoreError>>),
+    Put(Vec<Entry>, Answer<()>),
+    Finish(Option<Mark>, Answer<Brought>),
 }
 
-/// A database that is being filled.
+/// How a database is found.
+enum Found {
+    /// It holds no register.
+    Empty,
+    /// It holds one.
+    Full,
+    /// It was filled from a register, and no server has written to it since.
+    Filled(Held, Ends),
+    /// It was not filled from any.
+    NotFilled,
+    /// It was written to since: where it stands.
+    WrittenSince(String),
+}
+
+/// What is done with a database.
+enum Work {
+    /// It is filled; its indexes are taken down with the first entries.
+    Fill(Box<Filling>, Option<TakenDown>),
+    /// It is brought up.
+    CatchUp(Box<Bringing>),
+}
+
+/// A database that is being filled, or brought up.
 pub struct PostgresRefill {
     steps: mpsc::Sender<Step>,
-    /// Of which register.
-    origin: Option<RegisterId>,
+    /// Where it is to stand, and whose the entries are.
+    mark: Option<Mark>,
 }
 
 impl PostgresRefill {
@@ -45,23 +70,43 @@ impl PostgresRefill {
     /// # Errors
     /// See [`OpenError`].
     pub async fn open(options: PostgresOptions) -> Result<Self, OpenError> {
-        let database = Database::new(&options)?;
-        open::open(&database).await?;
-        let refused =
-            |failure: Failure| OpenError::Tables { place: database.place().to_owned(), reason: failure.to_string() };
-        let connection = database.writer().await.map_err(refused)?;
-        let (steps, waiting) = mpsc::channel(1);
-        let (begun, is_begun) = oneshot::channel();
-        tokio::spawn(fill(connection, options.bulk, waiting, begun));
-        let is_empty = is_begun.await.unwrap_or_else(|_| Err(gone())).map_err(refused)?;
-        if is_empty {
-            Ok(Self { steps, origin: None })
-        } else {
-            Err(OpenError::NotEmpty { place: database.place().to_owned() })
+        let (refill, found, place) = Self::begin(options, false).await?;
+        if matches!(found, Found::Empty) { Ok(refill) } else { Err(OpenError::NotEmpty { place }) }
+    }
+
+    /// Begins to bring a database up that was filled before. No server writes to it until that is over.
+    ///
+    /// # Errors
+    /// See [`OpenError`]: among them that it was not filled from another store, or was written to since.
+    pub async fn catch_up(options: PostgresOptions) -> Result<CatchUp, OpenError> {
+        let (refill, found, place) = Self::begin(options, true).await?;
+        match found {
+            Found::Filled(held, ends) => Ok(CatchUp { held, ends, refill: Box::new(refill) }),
+            Found::WrittenSince(how) => Err(OpenError::WrittenSince { place, how }),
+            Found::Empty | Found::Full | Found::NotFilled => Err(OpenError::NotFilled { place }),
         }
     }
 
-    async fn ask(&self, step: impl FnOnce(oneshot::Sender<Result<(), StoreError>>) -> Step) -> Result<(), StoreError> {
+    async fn begin(options: PostgresOptions, is_catch_up: bool) -> Result<(Self, Found, String), OpenError> {
+        let database = Database::new(&options)?;
+        open::open(&database).await?;
+        let place = database.place().to_owned();
+        let refused = |broken: Broken| OpenError::Tables {
+            place: place.clone(),
+            reason: match broken {
+                Broken::Database(failure) => failure.to_string(),
+                broken => StoreError::from(broken).to_string(),
+            },
+        };
+        let connection = database.writer().await.map_err(|failure| refused(failure.into()))?;
+        let (steps, waiting) = mpsc::channel(1);
+        let (begun, is_begun) = oneshot::channel();
+        tokio::spawn(run(connection, options.bulk, is_catch_up, waiting, begun));
+        let found = is_begun.await.unwrap_or_else(|_| Err(gone().into())).map_err(refused)?;
+        Ok((Self { steps, mark: None }, found, place))
+    }
+
+    async fn ask<T>(&self, step: impl FnOnce(Answer<T>) -> Step) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
         self.steps.send(step(answer)).await.map_err(|_| failed_before())?;
         answered.await.unwrap_or_else(|_| Err(failed_before()))
@@ -79,93 +124,190 @@ fn failed_before() -> StoreError {
 #[async_trait::async_trait]
 impl Refill for PostgresRefill {
     fn note_origin(&mut self, mark: &Mark) {
-        self.origin = Some(mark.register);
+        self.mark = Some(mark.clone());
     }
 
     async fn put(&mut self, entries: Vec<Entry>) -> Result<(), StoreError> {
         self.ask(|answer| Step::Put(entries, answer)).await
     }
 
-    async fn finish(self: Box<Self>) -> Result<Brought, StoreError> {
-        let origin = self.origin;
-        self.ask(|answer| Step::Finish(origin, answer)).await.map(|()| Brought::default())
+    async fn finish(mut self: Box<Self>) -> Result<Brought, StoreError> {
+        let mark = self.mark.take();
+        self.ask(|answer| Step::Finish(mark, answer)).await
     }
 }
 
-/// Fills a database until it is finished, fails, or nobody puts anything any more.
-async fn fill(
+/// Works on a database until it is finished, fails, or nothing is put any more.
+async fn run(
     mut connection: Connection,
     bulk: BulkLimits,
+    is_catch_up: bool,
     mut steps: mpsc::Receiver<Step>,
-    begun: oneshot::Sender<Result<bool, Failure>>,
+    begun: oneshot::Sender<Result<Found, Broken>>,
 ) {
     let object = match connection.object_mut() {
         Ok(object) => object,
-        Err(failure) => return drop(begun.send(Err(failure))),
+        Err(failure) => return drop(begun.send(Err(failure.into()))),
     };
     let transaction = match object.transaction().await {
         Ok(transaction) => transaction,
-        Err(error) => return drop(begun.send(Err(error.into()))),
+        Err(error) => return drop(begun.send(Err(Failure::from(error).into()))),
     };
-    let is_empty = filling::begin(&transaction).await;
-    let goes_on = matches!(is_empty, Ok(true));
-    if begun.send(is_empty).is_err() || !goes_on {
+    let looked =
+        if is_catch_up { begin_catch_up(&transaction, bulk).await } else { begin_fill(&transaction, bulk).await };
+    let (found, work) = match looked {
+        Ok((found, Some(work))) => (found, work),
+        Ok((found, None)) => return drop(begun.send(Ok(found))),
+        Err(broken) => return drop(begun.send(Err(broken))),
+    };
+    if begun.send(Ok(found)).is_err() {
         return;
     }
-    let Some((answer, finished)) = filled(transaction, bulk, &mut steps).await else { return };
-    if finished.is_ok() {
+    let what = if is_catch_up { "register" } else { "backup" };
+    let Some((answer, finished)) = worked(transaction, work, what, &mut steps).await else { return };
+    if finished.is_ok() && !is_catch_up {
         filling::analyze(object).await;
     }
-    // Whoever asked may have stopped waiting.
-    let _is_told = answer.send(finished.map_err(told));
+    // The receiver may be closed.
+    let _is_told = answer.send(finished.map_err(|broken| told(what, broken)));
 }
 
-/// Fills until it is to be finished, and says how that went; nothing where it did not come so far.
-async fn filled(
+/// Locks the register, which has to be empty.
+async fn begin_fill(transaction: &Transaction<'_>, bulk: BulkLimits) -> Result<(Found, Option<Work>), Broken> {
+    if filling::begin(transaction).await? {
+        Ok((Found::Empty, Some(Work::Fill(Box::new(Filling::new(bulk)), None))))
+    } else {
+        Ok((Found::Full, None))
+    }
+}
+
+/// Locks the register, and reads what it holds.
+async fn begin_catch_up(transaction: &Transaction<'_>, bulk: BulkLimits) -> Result<(Found, Option<Work>), Broken> {
+    transaction.batch_execute(filling::BEGIN).await?;
+    let locked = Locked::lock(transaction).await?;
+    transaction.batch_execute(filling::LOCK_AUDIT).await?;
+    let Some(held) = origin(transaction).await? else { return Ok((Found::NotFilled, None)) };
+    let row = transaction.query_opt(ENDS, &[&signed(held.sequence.0), &signed(held.audit)]).await?;
+    let ends = ends_of(&row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?)?;
+    if let Some(how) = written_since(&held, &locked, ends.audit) {
+        return Ok((Found::WrittenSince(how), None));
+    }
+    let bringing = Bringing::begin(transaction, held.clone(), locked, bulk).await?;
+    Ok((Found::Filled(held, ends), Some(Work::CatchUp(Box::new(bringing)))))
+}
+
+impl Work {
+    async fn put(&mut self, transaction: &Transaction<'_>, entries: Vec<Entry>) -> Result<(), Broken> {
+        match self {
+            Self::Fill(filling, taken_down) => {
+                if taken_down.is_none() {
+                    *taken_down = Some(TakenDown::all(transaction).await?);
+                }
+                filling.put(transaction, entries).await
+            }
+            Self::CatchUp(bringing) => bringing.put(transaction, entries).await,
+        }
+    }
+
+    /// Writes what waits, and commits.
+    async fn finish(self, transaction: Transaction<'_>, mark: Option<Mark>) -> Result<Brought, Broken> {
+        let brought = match self {
+            Self::Fill(mut filling, taken_down) => {
+                filling.finish(&transaction, mark.map(|mark| mark.register)).await?;
+                if let Some(taken_down) = taken_down {
+                    taken_down.make(&transaction).await?;
+                }
+                Brought::default()
+            }
+            Self::CatchUp(bringing) => {
+                let mark =
+                    mark.ok_or_else(|| corrupt("register", "the write that it is to stand after was not named"))?;
+                let brought = bringing.finish(&transaction, &mark).await?;
+                if brought.is_empty() {
+                    // There is nothing to be made durable: the lock goes with the transaction.
+                    return Ok(brought);
+                }
+                brought
+            }
+        };
+        transaction.commit().await?;
+        Ok(brought)
+    }
+}
+
+/// Works until it is to be finished, and returns the outcome of that; nothing where it did not come so far.
+async fn worked(
     transaction: Transaction<'_>,
-    bulk: BulkLimits,
+    mut work: Work,
+    what: &'static str,
     steps: &mut mpsc::Receiver<Step>,
-) -> Option<(oneshot::Sender<Result<(), StoreError>>, Result<(), Broken>)> {
-    let mut filling = Filling::new(bulk);
-    let mut taken_down = None;
+) -> Option<(Answer<Brought>, Result<Brought, Broken>)> {
     while let Some(step) = steps.recv().await {
         match step {
             Step::Put(entries, answer) => {
-                let put = async {
-                    if taken_down.is_none() {
-                        taken_down = Some(TakenDown::all(&transaction).await?);
-                    }
-                    filling.put(&transaction, entries).await
-                };
-                let put = put.await;
+                let put = work.put(&transaction, entries).await;
                 let is_over = put.is_err();
-                // The next thing that is put hears that nothing is taken any more.
-                let _is_told = answer.send(put.map_err(told));
+                // The next thing that is put is refused.
+                let _is_told = answer.send(put.map_err(|broken| told(what, broken)));
                 if is_over {
                     return None;
                 }
             }
-            Step::Finish(origin, answer) => {
-                let finished = async {
-                    filling.finish(&transaction, origin).await?;
-                    if let Some(taken_down) = taken_down {
-                        taken_down.make(&transaction).await?;
-                    }
-                    Ok(transaction.commit().await?)
-                };
-                return Some((answer, finished.await));
-            }
+            Step::Finish(mark, answer) => return Some((answer, work.finish(transaction, mark).await)),
         }
     }
     None
 }
 
-/// Two records of a backup that have the same key or the same open identifier.
-fn told(broken: Broken) -> StoreError {
+/// Two records have the same key or the same open identifier, or are open in the same slot.
+fn told(what: &'static str, broken: Broken) -> StoreError {
     match broken {
         Broken::Database(failure) if failure.is_of("23505") => {
-            StoreError::Corrupt { what: "backup", reason: format!("it holds twice what there is once: {failure}") }
+            corrupt(what, &format!("it holds twice what there is once: {failure}"))
         }
         broken => broken.into(),
     }
+}
+
+const PUT: &str = "INSERT INTO daftar.origin (register, sequence, code_table_parts, audit, audit_removal) \
+                   VALUES ($1, $2, $3, $4, $5) ON CONFLICT (is_only) DO UPDATE SET register = EXCLUDED.register, \
+                   sequence = EXCLUDED.sequence, code_table_parts = EXCLUDED.code_table_parts, \
+                   audit = EXCLUDED.audit, audit_removal = EXCLUDED.audit_removal";
+
+/// Keeps that everything up to where the register stands came from that one.
+async fn put_origin(
+    transaction: &Transaction<'_>,
+    register: RegisterId,
+    locked: &Locked,
+    (audit, removal): (u64, Option<u64>),
+) -> Result<(), Broken> {
+    let [sequence, parts, audit] = [locked.last.sequence.0, locked.code_table_parts, audit].map(signed);
+    let statement = transaction.prepare_cached(PUT).await?;
+    let removal = removal.map(signed);
+    transaction.execute(&statement, &[&register.0.as_slice(), &sequence, &parts, &audit, &removal]).await?;
+    Ok(())
+}
+
+/// What the database was filled from; nothing where it was not.
+async fn origin(transaction: &Transaction<'_>) -> Result<Option<Held>, Broken> {
+    let statement = "SELECT register, sequence, code_table_parts, audit, audit_removal FROM daftar.origin";
+    let Some(row) = transaction.query_opt(statement, &[]).await? else { return Ok(None) };
+    let removal: Option<i64> = column(&row, 4)?;
+    Ok(Some(Held {
+        register: register_of(&row)?,
+        sequence: Sequence(number(&row, 1)?),
+        code_table_parts: number(&row, 2)?,
+        audit: number(&row, 3)?,
+        removal: removal.map(unsigned).transpose()?,
+    }))
+}
+
+/// Says where a database stands that was written to since it was filled.
+fn written_since(held: &Held, locked: &Locked, audit: u64) -> Option<String> {
+    let there = (locked.last.sequence, locked.code_table_parts, audit);
+    if there == (held.sequence, held.code_table_parts, held.audit) {
+        return None;
+    }
+    let ends = |sequence: Sequence, audit: u64| format!("write {} and value {audit} of the audit log", sequence.0);
+    Some(format!("it is at {}, and what was moved ends at {}", ends(there.0, there.2), ends(held.sequence, held.audit)))
 }

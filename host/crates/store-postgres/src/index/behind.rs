@@ -11,7 +11,7 @@ use deadpool_postgres::Transaction;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::apart::Apart;
+use super::entry::Apart;
 use super::write::write;
 use crate::database::Database;
 use crate::failure::Failure;

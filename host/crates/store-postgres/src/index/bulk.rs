@@ -7,8 +7,8 @@ use tokio_postgres::types::Type;
 
 use super::columns;
 use super::entry::{MemberRow, MembershipRow, SubjectRow};
-use super::statements;
 use super::tally::{Gained, Kind};
+use super::write;
 use crate::copy::{Table, cell};
 use crate::failure::Failure;
 
@@ -103,7 +103,7 @@ impl Bulk {
 }
 
 async fn gain(transaction: &Transaction<'_>, kind: Kind, gained: &Gained) -> Result<(), Failure> {
-    let statement = transaction.prepare_cached(statements::GAIN).await?;
+    let statement = transaction.prepare_cached(write::GAIN).await?;
     transaction.execute(&statement, &[&(kind as i16), &gained.terms, &gained.records]).await?;
     Ok(())
 }

@@ -114,6 +114,21 @@ impl Columns {
         )
     }
 
+    /// The statement that gives the keys of those rows that are not in the table as they are. Its parameters are those of
+    /// [`Self::insert`].
+    pub(super) fn differing(&self) -> String {
+        let table = self.table;
+        let names = self.each(|column| column.name.to_owned());
+        let held = self.each(|column| format!("held.{}", column.name));
+        let new = self.each(|column| format!("new.{}::{}", column.name, column.held));
+        let parameters = self.all().zip(1..).map(|(column, number)| format!("${number}::{}[]", column.parameter));
+        let parameters = parameters.collect::<Vec<_>>().join(", ");
+        format!(
+            "SELECT new.id FROM unnest({parameters}) AS new({names}) LEFT JOIN daftar.{table} AS held ON held.id = new.id \
+             WHERE ROW({held}) IS DISTINCT FROM ROW({new})"
+        )
+    }
+
     /// The statement that copies new rows, and the types of their columns.
     pub(super) fn copy(&self) -> (String, Vec<Type>) {
         let names = self.each(|column| column.name.to_owned());

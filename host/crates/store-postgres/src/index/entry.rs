@@ -1,14 +1,24 @@
 //! The rows that stand for records in the index, one column after the other.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+
+use super::bulk::{self, Bulk};
 use super::columns::{Columns, GROUPS, INDIVIDUALS, MEMBERSHIPS};
 use super::row::{Terms, key, subject_key};
+use crate::failure::{Failure, Meaning};
 use daftar_domain::calendar::days_since_epoch;
-use daftar_domain::group::{self, Group};
-use daftar_domain::individual::{self, Individual};
+use daftar_domain::change::ChangedRecord;
+use daftar_domain::consent::Consent;
+use daftar_domain::group::Group;
+use daftar_domain::individual::Individual;
 use daftar_domain::person_name::{search_phrase, sort_text};
 use daftar_domain::program_membership::ProgramMembership;
-use daftar_domain::record::{Fields, Record};
+use daftar_domain::record::{Fields, Record, RecordId, RecordKind};
 use daftar_domain::search::order::sortable;
+use daftar_domain::{group, individual};
 
 /// A row of `search_individual` or of `search_group`.
 pub(super) struct SubjectRow {
@@ -102,4 +112,112 @@ impl MembershipRow {
             days: MEMBERSHIPS.days(details),
         }
     }
+}
+
+/// The most rows of one statement.
+pub(super) const ROWS_MAX: usize = 2_000;
+
+/// Records of one kind, each once, as they stand at last, by key.
+type Latest<D> = BTreeMap<RecordId, Arc<Record<D>>>;
+
+/// The rows of some records.
+#[derive(Default)]
+pub(super) struct IndexRows {
+    /// From so many on rows are copied.
+    pub(super) copied_min: usize,
+    /// Those that nothing stands for yet, where they are many.
+    pub(super) bulks: Vec<Bulk>,
+    pub(super) individuals: Vec<SubjectRow>,
+    pub(super) groups: Vec<SubjectRow>,
+    /// The groups whose members have rows.
+    pub(super) known_groups: Vec<i64>,
+    /// The members of `groups`.
+    pub(super) members: Vec<MemberRow>,
+    pub(super) memberships: Vec<MembershipRow>,
+    pub(super) consents: Vec<Arc<Consent>>,
+}
+
+/// Records that are taken apart: at once where they are few, by another thread where they are many.
+pub(crate) struct Apart(Working);
+
+enum Working {
+    Here(Box<IndexRows>),
+    Elsewhere(JoinHandle<IndexRows>),
+}
+
+impl Apart {
+    /// Begins. The records stand as they do after the write; of one that occurs more than once the last counts. `is_new` says of which
+    /// nothing stands in the index yet; from `copied_min` of these on they are copied.
+    pub(crate) fn begin(
+        changed: Vec<ChangedRecord>,
+        copied_min: usize,
+        is_new: impl Fn(RecordKind, RecordId) -> bool + Send + 'static,
+    ) -> Self {
+        if changed.len() < copied_min {
+            Self(Working::Here(Box::new(IndexRows::of(changed, copied_min, is_new))))
+        } else {
+            Self(Working::Elsewhere(tokio::task::spawn_blocking(move || IndexRows::of(changed, copied_min, is_new))))
+        }
+    }
+
+    /// The rows.
+    pub(super) async fn rows(self) -> Result<IndexRows, Failure> {
+        match self.0 {
+            Working::Here(rows) => Ok(*rows),
+            Working::Elsewhere(working) => {
+                working.await.map_err(|error| Failure::new(Meaning::Refused, error.to_string()))
+            }
+        }
+    }
+}
+
+impl IndexRows {
+    fn of(changed: Vec<ChangedRecord>, copied_min: usize, is_new: impl Fn(RecordKind, RecordId) -> bool) -> Self {
+        let mut individuals: Latest<_> = BTreeMap::new();
+        let mut groups: Latest<_> = BTreeMap::new();
+        let mut memberships: Latest<_> = BTreeMap::new();
+        let mut consents: Latest<_> = BTreeMap::new();
+        for record in changed {
+            match record {
+                ChangedRecord::Individual(record) => drop(individuals.insert(record.id, record)),
+                ChangedRecord::Group(record) => drop(groups.insert(record.id, record)),
+                ChangedRecord::ProgramMembership(record) => drop(memberships.insert(record.id, record)),
+                ChangedRecord::Consent(record) => drop(consents.insert(record.id, record)),
+                // Programs are few: they are looked for among the values.
+                ChangedRecord::Program(_) => {}
+            }
+        }
+        let mut rows = Self { copied_min, consents: consents.into_values().collect(), ..Self::default() };
+        let [copied, others] = apart(individuals, copied_min, |id| is_new(RecordKind::Individual, id));
+        let people = |page: &[Arc<Record<_>>]| page.iter().map(|person| SubjectRow::of_individual(person)).collect();
+        rows.bulks.extend(copied.chunks(ROWS_MAX).map(|page| bulk::individuals(people(page))));
+        rows.individuals = people(&others);
+        let [copied, others] = apart(groups, copied_min, |id| is_new(RecordKind::Group, id));
+        rows.add_groups(&copied, &others, |id| is_new(RecordKind::Group, id));
+        let [copied, others] = apart(memberships, copied_min, |id| is_new(RecordKind::ProgramMembership, id));
+        let taken = |page: &[Arc<Record<_>>]| page.iter().map(|membership| MembershipRow::of(membership)).collect();
+        rows.bulks.extend(copied.chunks(ROWS_MAX).map(|page| bulk::memberships(taken(page))));
+        rows.memberships = taken(&others);
+        rows
+    }
+
+    fn add_groups(&mut self, copied: &[Arc<Group>], others: &[Arc<Group>], is_new: impl Fn(RecordId) -> bool) {
+        let members = |page: &[Arc<Group>]| page.iter().flat_map(|group| MemberRow::of(group)).collect::<Vec<_>>();
+        for page in copied.chunks(ROWS_MAX) {
+            self.bulks.push(bulk::groups(page.iter().map(|group| SubjectRow::of_group(group)).collect()));
+            self.bulks.push(bulk::members(members(page)));
+        }
+        self.groups = others.iter().map(|group| SubjectRow::of_group(group)).collect();
+        self.known_groups = others.iter().filter(|group| !is_new(group.id)).map(|group| key(group.id)).collect();
+        self.members = members(others);
+    }
+}
+
+/// Those that are copied, and the others: all of them where few are new.
+fn apart<D>(latest: Latest<D>, copied_min: usize, is_new: impl Fn(RecordId) -> bool) -> [Vec<Arc<Record<D>>>; 2] {
+    if latest.keys().filter(|id| is_new(**id)).count() < copied_min {
+        return [Vec::new(), latest.into_values().collect()];
+    }
+    let (new, others) = latest.into_values().partition(|record| is_new(record.id));
+    [new, others]
 }

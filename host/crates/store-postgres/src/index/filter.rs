@@ -1,10 +1,14 @@
 //! Conditions on the rows of one kind of record, all of which must hold.
+//!
+//! **Invariant:** no text of a caller stands in a statement: every value is a parameter, so there are few statements and each is
+//! prepared once.
 
 use std::collections::BTreeSet;
 
+use tokio_postgres::types::ToSql;
+
 use super::row::key;
 use super::sees::Sight;
-use super::sql::Parameters;
 use super::term::{self, Wanted, quoted};
 use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::identifier::IdentifierKey;
@@ -46,7 +50,21 @@ impl<'p> Filter<'p> {
         self.fields.extend(field.map(str::to_owned));
     }
 
-    pub(super) fn codes(&mut self, conditions: &[CodeCondition]) {
+    /// The first conditions of people and groups alike.
+    pub(super) fn common(
+        &mut self,
+        codes: &[CodeCondition],
+        texts: &TextConditions,
+        active: Option<bool>,
+        dates: &DateConditions,
+    ) {
+        self.codes(codes);
+        self.texts(texts);
+        self.active(active);
+        dates.iter().for_each(|(field, conditions)| self.day(field, conditions));
+    }
+
+    fn codes(&mut self, conditions: &[CodeCondition]) {
         for condition in conditions {
             let mut codes: Vec<String> =
                 condition.any_of.iter().map(|number| quoted(&term::of_code_at(&condition.field, *number))).collect();
@@ -62,7 +80,7 @@ impl<'p> Filter<'p> {
         self.queries.extend(keys.iter().map(|key| quoted(&term::of_identifier(key))));
     }
 
-    pub(super) fn texts(&mut self, texts: &TextConditions) {
+    fn texts(&mut self, texts: &TextConditions) {
         let wanted = Wanted::of_texts(texts);
         if wanted.is_empty() {
             return;
@@ -91,19 +109,13 @@ impl<'p> Filter<'p> {
         ));
     }
 
-    pub(super) fn active(&mut self, active: Option<bool>) {
+    fn active(&mut self, active: Option<bool>) {
         match active {
             None => return,
             Some(true) => self.conditions.push("NOT p.is_inactive".to_owned()),
             Some(false) => self.queries.push(quoted(term::INACTIVE)),
         }
         self.fields.insert("active".to_owned());
-    }
-
-    pub(super) fn dates(&mut self, conditions: &DateConditions) {
-        for (field, conditions) in conditions {
-            self.day(field, conditions);
-        }
     }
 
     /// Conditions on a day, whose column has the name of its field.
@@ -221,5 +233,22 @@ impl<'p> Filter<'p> {
             }
         }
         Some(self.conditions)
+    }
+}
+
+/// Values of a statement.
+#[derive(Default)]
+pub(super) struct Parameters(Vec<Box<dyn ToSql + Sync + Send>>);
+
+impl Parameters {
+    /// Takes a value of a type, and says how the statement names it.
+    pub(super) fn bind(&mut self, value: impl ToSql + Sync + Send + 'static, of_type: &str) -> String {
+        self.0.push(Box::new(value));
+        format!("${}::{of_type}", self.0.len())
+    }
+
+    /// The values, in the order of their names.
+    pub(super) fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
+        self.0.iter().map(|value| value.as_ref() as _).collect()
     }
 }

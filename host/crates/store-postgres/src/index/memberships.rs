@@ -1,14 +1,14 @@
 //! Searching memberships in programs and consents.
 
+use tokio_postgres::types::ToSql;
+
 use super::PostgresIndex;
 use super::columns::MEMBERSHIPS;
-use super::filter::Filter;
+use super::filter::{Filter, Parameters};
 use super::order::{Order, Ranks, SortColumn};
-use super::page::Search;
 use super::row::{key, subject_key};
 use super::sees::Sight;
-use super::sql::Parameters;
-use super::subjects::sight;
+use super::subjects::{Search, sight};
 use super::tally::{self, Kind};
 use super::term;
 use daftar_domain::scope::Resource;
@@ -83,17 +83,11 @@ fn any_membership_term(terms: &[MembershipTerm], parameters: &mut Parameters) ->
             MembershipTerm::Status(status) => statuses.push(i16::from(status.place())),
         }
     }
-    let mut any = Vec::new();
-    if !beneficiaries.is_empty() {
-        any.push(format!("p.beneficiary = ANY({})", parameters.bind(beneficiaries, "bigint[]")));
-    }
-    if !programs.is_empty() {
-        any.push(format!("p.program = ANY({})", parameters.bind(programs, "bigint[]")));
-    }
-    if !statuses.is_empty() {
-        any.push(format!("p.status = ANY({})", parameters.bind(statuses, "smallint[]")));
-    }
-    alternatives(&any)
+    alternatives(&[
+        any_of("beneficiary", beneficiaries, "bigint[]", parameters),
+        any_of("program", programs, "bigint[]", parameters),
+        any_of("status", statuses, "smallint[]", parameters),
+    ])
 }
 
 fn any_consent_term(terms: &[ConsentTerm], parameters: &mut Parameters) -> String {
@@ -104,18 +98,23 @@ fn any_consent_term(terms: &[ConsentTerm], parameters: &mut Parameters) -> Strin
             ConsentTerm::Grantee(organization) => grantees.push(organization.as_str().to_owned()),
         }
     }
-    let mut any = Vec::new();
-    if !subjects.is_empty() {
-        any.push(format!("p.subject = ANY({})", parameters.bind(subjects, "bigint[]")));
-    }
-    if !grantees.is_empty() {
-        any.push(format!("p.grantee = ANY({})", parameters.bind(grantees, "text[]")));
-    }
-    alternatives(&any)
+    alternatives(&[
+        any_of("subject", subjects, "bigint[]", parameters),
+        any_of("grantee", grantees, "text[]", parameters),
+    ])
+}
+
+/// That a column has one of these values; none, where there are none.
+fn any_of<V>(column: &str, values: Vec<V>, of_type: &str, parameters: &mut Parameters) -> Option<String>
+where
+    Vec<V>: ToSql + Sync + Send + 'static,
+{
+    (!values.is_empty()).then(|| format!("p.{column} = ANY({})", parameters.bind(values, of_type)))
 }
 
 /// An empty list is held by nobody.
-fn alternatives(any: &[String]) -> String {
+fn alternatives(any: &[Option<String>]) -> String {
+    let any: Vec<&str> = any.iter().flatten().map(String::as_str).collect();
     if any.is_empty() { "false".to_owned() } else { format!("({})", any.join(" OR ")) }
 }
 

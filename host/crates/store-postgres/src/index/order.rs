@@ -2,9 +2,9 @@
 
 use tokio_postgres::Row;
 
+use super::filter::Parameters;
 use super::row::key;
 use super::sees::Sight;
-use super::sql::Parameters;
 use super::term;
 use daftar_domain::record::RecordId;
 use daftar_domain::scope::Resource;

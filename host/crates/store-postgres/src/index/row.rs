@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::term::{self, WORD_BYTES_MAX, WORDS_BYTES_MAX};
-use super::vector::Vector;
+use super::term::{self, Vector, WORD_BYTES_MAX, WORDS_BYTES_MAX};
 use daftar_domain::address;
 use daftar_domain::group::{self, Group};
 use daftar_domain::identifier::Identifier;
@@ -13,12 +12,6 @@ use daftar_domain::record::{Fields, RecordId, RecordKind, RecordType};
 use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::value::{Key, List, Part, Values};
-use daftar_store::StoreError;
-
-/// What a caller is told of a row that is not as it was written.
-pub(super) fn unreadable(what: &'static str, error: &tokio_postgres::Error) -> StoreError {
-    StoreError::Corrupt { what, reason: error.to_string() }
-}
 
 /// The key of a record as PostgreSQL holds it; one that no record has, where it is not given yet.
 pub(super) fn key(id: RecordId) -> i64 {

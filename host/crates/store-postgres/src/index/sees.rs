@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use tokio_postgres::Row;
 
+use super::filter::Parameters;
 use super::row::subject_key;
-use super::row::unreadable;
-use super::sql::Parameters;
+use crate::rows::column;
 use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::consent::ConsentId;
 use daftar_domain::consent_filter::Opened;
@@ -103,19 +103,16 @@ pub(super) fn opened(
     subjects: &[SubjectReference],
     rows: &[Row],
 ) -> Result<Vec<Option<Opened>>, StoreError> {
-    let told = |error: tokio_postgres::Error| unreadable("consent in the index", &error);
     let mut by_subject: BTreeMap<i64, Opened> = BTreeMap::new();
     for row in rows {
-        let id: String = row.try_get(1).map_err(told)?;
-        let id = ConsentId::parse(&id)
+        let id = ConsentId::parse(column(row, 1)?)
             .map_err(|error| StoreError::Corrupt { what: "consent in the index", reason: error.to_string() })?;
-        let names: Option<Vec<String>> = row.try_get(2).map_err(told)?;
-        let fields = match names {
+        let fields = match column::<Option<Vec<String>>>(row, 2)? {
             None => FieldSet::All,
             Some(names) => FieldSet::only(names.iter().filter_map(|name| FieldName::parse(resource, name).ok())),
         };
         let nothing = || Opened { fields: FieldSet::none(), consents: Vec::new() };
-        let opened = by_subject.entry(row.try_get(0).map_err(told)?).or_insert_with(nothing);
+        let opened = by_subject.entry(column(row, 0)?).or_insert_with(nothing);
         opened.fields = opened.fields.union(&fields);
         opened.consents.push(id);
     }

@@ -2,50 +2,42 @@
 
 use tokio_postgres::Client;
 
-use super::PostgresIndex;
 use super::columns::{Columns, GROUPS, INDIVIDUALS};
-use super::filter::Filter;
-use super::order::{Order, Ranks, SortColumn};
-use super::page::Search;
-use super::row::unreadable;
+use super::filter::{Filter, Parameters};
+use super::order::{Led, Order, Ranks, SortColumn};
 use super::sees::Sight;
-use super::sql::Parameters;
-use super::tally::{self, Kind};
-use super::term;
+use super::tally::Kind;
+use super::{PostgresIndex, tally, term};
 use crate::failure::Failure;
+use crate::rows::{column, number};
 use daftar_domain::record::RecordId;
 use daftar_domain::scope::Resource;
 use daftar_domain::search::found::{Found, Sorting};
-use daftar_domain::search::order::{SortField, SortKey, Start, Window};
+use daftar_domain::search::order::{Position, SortField, SortKey, Start, Window};
 use daftar_domain::search::{CodeCondition, CodedPlace, GroupQuery, IndividualQuery, SubjectQuery, TextConditions};
 use daftar_store::StoreError;
 use daftar_store::index::Sees;
 
-/// The people that match, counted, and those of the page.
-pub(super) async fn search_individuals(
-    index: &PostgresIndex,
-    query: &IndividualQuery,
-    sees: Option<Sees<'_>>,
-    sorting: Sorting<'_>,
-    window: &Window,
-) -> Result<Found, StoreError> {
-    let mut parameters = Parameters::default();
-    let Some(sight) = sight(sees, &mut parameters) else { return Ok(Found::default()) };
-    let sight = sight.as_ref();
-    let Some(conditions) = on_individuals(query, sight, &mut parameters) else { return Ok(Found::default()) };
-    let IndividualQuery { identifiers, texts, dates, codes, active, place, last_updated } = query;
-    let is_plain = identifiers.is_empty() && dates.is_empty() && place.is_none() && last_updated.is_empty();
-    let is_tallied = sight.is_none() && is_plain && *texts == TextConditions::default();
-    let total = if is_tallied { tallied(Kind::Individual, codes, *active, &mut parameters) } else { None };
-    let order = Subjects { index, kind: Kind::Individual, columns: &INDIVIDUALS, resource: Resource::Individual };
-    let order = order.order(sight, sorting, window, &mut parameters).await?;
-    Search { table: INDIVIDUALS.table, conditions, total, order, window }.run(index, parameters).await
+/// A query of people or of groups.
+#[derive(Clone, Copy)]
+pub(super) enum Query<'q> {
+    Individuals(&'q IndividualQuery),
+    Groups(&'q GroupQuery),
 }
 
-/// The groups that match, counted, and those of the page.
-pub(super) async fn search_groups(
+impl<'q> From<&'q SubjectQuery> for Query<'q> {
+    fn from(query: &'q SubjectQuery) -> Self {
+        match query {
+            SubjectQuery::Individuals(query) => Self::Individuals(query),
+            SubjectQuery::Groups(query) => Self::Groups(query),
+        }
+    }
+}
+
+/// The people or groups that match, counted, and those of the page.
+pub(super) async fn search(
     index: &PostgresIndex,
-    query: &GroupQuery,
+    query: Query<'_>,
     sees: Option<Sees<'_>>,
     sorting: Sorting<'_>,
     window: &Window,
@@ -53,65 +45,118 @@ pub(super) async fn search_groups(
     let mut parameters = Parameters::default();
     let Some(sight) = sight(sees, &mut parameters) else { return Ok(Found::default()) };
     let sight = sight.as_ref();
-    let Some(conditions) = on_groups(query, sight, &mut parameters) else { return Ok(Found::default()) };
-    let GroupQuery { identifiers, texts, dates, codes, active, members, day: _, last_updated } = query;
-    let is_plain = identifiers.is_empty() && dates.is_empty() && members.is_empty() && last_updated.is_empty();
-    let is_tallied = sight.is_none() && is_plain && *texts == TextConditions::default();
-    let total = if is_tallied { tallied(Kind::Group, codes, *active, &mut parameters) } else { None };
-    let order = Subjects { index, kind: Kind::Group, columns: &GROUPS, resource: Resource::Group };
-    let order = order.order(sight, sorting, window, &mut parameters).await?;
-    Search { table: GROUPS.table, conditions, total, order, window }.run(index, parameters).await
+    let Some(conditions) = query.conditions(sight, &mut parameters) else { return Ok(Found::default()) };
+    let total = if sight.is_none() { query.tallied(&mut parameters) } else { None };
+    let order = query.order(index, sight, sorting, window, &mut parameters).await?;
+    Search { table: query.columns().table, conditions, total, order, window }.run(index, parameters).await
 }
 
 /// Every person or group that matches, in the order of their keys, asked on a connection of the caller's.
 pub(super) async fn matching(
     client: &Client,
-    query: &SubjectQuery,
+    query: Query<'_>,
     sees: Option<Sees<'_>>,
 ) -> Result<Vec<RecordId>, StoreError> {
     let mut parameters = Parameters::default();
     let Some(sight) = sight(sees, &mut parameters) else { return Ok(Vec::new()) };
-    let (table, conditions) = match query {
-        SubjectQuery::Individuals(query) => (INDIVIDUALS.table, on_individuals(query, sight.as_ref(), &mut parameters)),
-        SubjectQuery::Groups(query) => (GROUPS.table, on_groups(query, sight.as_ref(), &mut parameters)),
-    };
-    let Some(conditions) = conditions else { return Ok(Vec::new()) };
+    let Some(conditions) = query.conditions(sight.as_ref(), &mut parameters) else { return Ok(Vec::new()) };
     let filtered = if conditions.is_empty() { "true".to_owned() } else { conditions.join(" AND ") };
+    let table = query.columns().table;
     // One row with all keys takes far less memory than one for each.
     let statement = format!("SELECT array_agg(p.id ORDER BY p.id) FROM daftar.{table} AS p WHERE {filtered}");
     let row = client.query_one(&statement, &parameters.values()).await.map_err(Failure::from)?;
-    let keys: Option<Vec<i64>> = row.try_get(0).map_err(|error| unreadable("answer of the index", &error))?;
+    let keys: Option<Vec<i64>> = column(&row, 0)?;
     Ok(keys.unwrap_or_default().into_iter().map(|key| RecordId(key.unsigned_abs())).collect())
 }
 
-/// What holds of the people who match; none, where nobody can.
-fn on_individuals(query: &IndividualQuery, sight: Option<&Sight>, parameters: &mut Parameters) -> Option<Vec<String>> {
-    let mut filter = Filter::new(Resource::Individual, parameters);
-    filter.codes(&query.codes);
-    filter.texts(&query.texts);
-    filter.active(query.active);
-    filter.dates(&query.dates);
-    if let Some(place) = &query.place {
-        filter.place(place, sight);
+impl Query<'_> {
+    fn columns(self) -> &'static Columns {
+        match self {
+            Self::Individuals(_) => &INDIVIDUALS,
+            Self::Groups(_) => &GROUPS,
+        }
     }
-    filter.identifiers(&query.identifiers);
-    filter.last_updated(&query.last_updated);
-    filter.finish("p.id", sight)
-}
 
-/// What holds of the groups that match; none, where none can.
-fn on_groups(query: &GroupQuery, sight: Option<&Sight>, parameters: &mut Parameters) -> Option<Vec<String>> {
-    let mut filter = Filter::new(Resource::Group, parameters);
-    filter.codes(&query.codes);
-    filter.texts(&query.texts);
-    filter.active(query.active);
-    filter.dates(&query.dates);
-    for people in &query.members {
-        filter.member(people, query.day);
+    fn kind(self) -> Kind {
+        match self {
+            Self::Individuals(_) => Kind::Individual,
+            Self::Groups(_) => Kind::Group,
+        }
     }
-    filter.identifiers(&query.identifiers);
-    filter.last_updated(&query.last_updated);
-    filter.finish("p.id", sight)
+
+    fn resource(self) -> Resource {
+        match self {
+            Self::Individuals(_) => Resource::Individual,
+            Self::Groups(_) => Resource::Group,
+        }
+    }
+
+    /// What holds of the records that match; none, where none can.
+    fn conditions(self, sight: Option<&Sight>, parameters: &mut Parameters) -> Option<Vec<String>> {
+        let mut filter = Filter::new(self.resource(), parameters);
+        match self {
+            Self::Individuals(query) => {
+                filter.common(&query.codes, &query.texts, query.active, &query.dates);
+                query.place.iter().for_each(|place| filter.place(place, sight));
+                filter.identifiers(&query.identifiers);
+                filter.last_updated(&query.last_updated);
+            }
+            Self::Groups(query) => {
+                filter.common(&query.codes, &query.texts, query.active, &query.dates);
+                query.members.iter().for_each(|people| filter.member(people, query.day));
+                filter.identifiers(&query.identifiers);
+                filter.last_updated(&query.last_updated);
+            }
+        }
+        filter.finish("p.id", sight)
+    }
+
+    /// The total where tallies tell it: of everybody, of who is in use, of codes of one field that no record holds two of.
+    fn tallied(self, parameters: &mut Parameters) -> Option<String> {
+        let (codes, active, is_plain) = match self {
+            Self::Individuals(query) => {
+                let IndividualQuery { identifiers, texts, dates, codes, active, place, last_updated } = query;
+                let is_plain = identifiers.is_empty() && dates.is_empty() && place.is_none() && last_updated.is_empty();
+                (codes, *active, is_plain && *texts == TextConditions::default())
+            }
+            Self::Groups(query) => {
+                let GroupQuery { identifiers, texts, dates, codes, active, members, day: _, last_updated } = query;
+                let is_plain =
+                    identifiers.is_empty() && dates.is_empty() && members.is_empty() && last_updated.is_empty();
+                (codes, *active, is_plain && *texts == TextConditions::default())
+            }
+        };
+        if is_plain { tallied(self.kind(), codes, active, parameters) } else { None }
+    }
+
+    async fn order(
+        self,
+        index: &PostgresIndex,
+        sight: Option<&Sight>,
+        sorting: Sorting<'_>,
+        window: &Window,
+        parameters: &mut Parameters,
+    ) -> Result<Order, StoreError> {
+        let mut keys: Vec<(SortKey, SortColumn, Ranks)> = Vec::with_capacity(sorting.keys.len());
+        for sort in sorting.keys {
+            let column = match sort.field {
+                SortField::Name => SortColumn::Text("name"),
+                other => self.columns().sorted(other),
+            };
+            let ranks = match column {
+                SortColumn::Code(_, field) => {
+                    Ranks::new(tally::codes_held(index, self.kind(), field).await?, sorting.code_ranks)
+                }
+                _ => Ranks::default(),
+            };
+            keys.push((*sort, column, ranks));
+        }
+        let mut order = Order::new(keys, (self.resource(), "p.id", sight), parameters);
+        if let Start::After(position) = &window.start {
+            order.begin_after(position, sorting.code_ranks, parameters);
+        }
+        Ok(order)
+    }
 }
 
 /// What the client sees, where that is not everything; none at all, where it sees nothing.
@@ -122,7 +167,7 @@ pub(super) fn sight(sees: Option<Sees<'_>>, parameters: &mut Parameters) -> Opti
     }
 }
 
-/// The total where tallies tell it: of everybody, of who is in use, of codes of one field that no record holds two of.
+/// The total of such codes and records in use.
 fn tallied(kind: Kind, codes: &[CodeCondition], active: Option<bool>, parameters: &mut Parameters) -> Option<String> {
     match (codes, active) {
         ([], None) => Some(tally::total(kind, vec![term::EVERY.to_owned()], parameters)),
@@ -145,40 +190,91 @@ fn holds_one(place: &CodedPlace) -> bool {
     INDIVIDUALS.has_code(*field) || GROUPS.has_code(*field)
 }
 
-/// How people or groups are put in order.
-struct Subjects<'a> {
-    index: &'a PostgresIndex,
-    kind: Kind,
-    resource: Resource,
-    columns: &'static Columns,
+/// What is searched.
+pub(super) struct Search<'w> {
+    /// The table.
+    pub(super) table: &'static str,
+    /// What holds of its rows `p`. Nothing: all of them match.
+    pub(super) conditions: Vec<String>,
+    /// An expression for the total, where it need not be counted.
+    pub(super) total: Option<String>,
+    /// In which order.
+    pub(super) order: Order,
+    /// Which part.
+    pub(super) window: &'w Window,
 }
 
-impl Subjects<'_> {
-    async fn order(
-        &self,
-        sight: Option<&Sight>,
-        sorting: Sorting<'_>,
-        window: &Window,
-        parameters: &mut Parameters,
-    ) -> Result<Order, StoreError> {
-        let mut keys: Vec<(SortKey, SortColumn, Ranks)> = Vec::with_capacity(sorting.keys.len());
-        for sort in sorting.keys {
-            let column = match sort.field {
-                SortField::Name => SortColumn::Text("name"),
-                other => self.columns.sorted(other),
-            };
-            let ranks = match column {
-                SortColumn::Code(_, field) => {
-                    Ranks::new(tally::codes_held(self.index, self.kind, field).await?, sorting.code_ranks)
-                }
-                _ => Ranks::default(),
-            };
-            keys.push((*sort, column, ranks));
+impl Search<'_> {
+    /// Runs it. A position has been put into the order before.
+    pub(super) async fn run(self, index: &PostgresIndex, mut parameters: Parameters) -> Result<Found, StoreError> {
+        let statement = self.statement(index.few_max, &mut parameters);
+        let rows = index.search(&statement, &parameters).await?;
+        let mut found = Found::default();
+        let count = self.window.count as usize;
+        for (place, row) in rows.iter().enumerate() {
+            found.total = number(row, 0)?;
+            let Some(id) = column::<Option<i64>>(row, 1)? else { continue };
+            if place >= count {
+                break;
+            }
+            let record = RecordId(id.unsigned_abs());
+            found.ids.push(record);
+            // One more than wanted tells that there is a next page.
+            if place + 1 == count && rows.len() > count {
+                let values = self.order.values(row, 2).map_err(Failure::from)?;
+                found.next =
+                    Some(Position { values, record, passed: self.window.passed().saturating_add(count as u64) });
+            }
         }
-        let mut order = Order::new(keys, (self.resource, "p.id", sight), parameters);
-        if let Start::After(position) = &window.start {
-            order.begin_after(position, sorting.code_ranks, parameters);
+        Ok(found)
+    }
+
+    fn statement(&self, few_max: u32, parameters: &mut Parameters) -> String {
+        let Self { table, conditions, total, order, window } = self;
+        let (selected, joins) = (order.selected(), order.joins());
+        let filtered = if conditions.is_empty() { "true".to_owned() } else { conditions.join(" AND ") };
+        let total = match total {
+            Some(total) => format!("SELECT ({total})::bigint AS records"),
+            None => format!("SELECT count(*) AS records FROM daftar.{table} AS p WHERE {filtered}"),
+        };
+        let skipped = if let Start::Offset(offset) = window.start { offset } else { 0 };
+        let skipped = i64::try_from(skipped).unwrap_or(i64::MAX);
+        let count = i64::from(window.count).saturating_add(1);
+        let least = parameters.bind(skipped.saturating_add(count), "bigint");
+        let (skipped, count) = (parameters.bind(skipped, "bigint"), parameters.bind(count, "bigint"));
+        let after = order.after().map_or_else(String::new, |after| format!(" AND {after}"));
+        let (by, by_first) = (order.by(false), order.by(true));
+        let rows = format!("(SELECT {selected} FROM daftar.{table} AS p {joins} WHERE {filtered}) AS row");
+        let (mut parts, mut gathered) = (Vec::new(), String::new());
+        let led = if conditions.is_empty() { order.led(table, few_max, &least, parameters) } else { None };
+        if let Some(Led { statement, missing }) = led {
+            gathered = format!(", led AS MATERIALIZED ({statement})");
+            parts.push("SELECT * FROM led".to_owned());
+            parts.push(format!(
+                "(SELECT * FROM (SELECT {selected} FROM daftar.{table} AS p {joins} WHERE {missing}) AS row \
+                 WHERE (SELECT count(*) FROM led) < {least} ORDER BY {by} LIMIT {least})"
+            ));
+        } else {
+            let is_many = if conditions.is_empty() {
+                "true".to_owned()
+            } else {
+                gathered = format!(", few AS MATERIALIZED (SELECT * FROM {rows})");
+                parts.push(format!(
+                    "(SELECT * FROM few WHERE (SELECT records FROM total) <= {few_max}{after} \
+                     ORDER BY {by} LIMIT {least})"
+                ));
+                format!("(SELECT records FROM total) > {few_max}")
+            };
+            // In each stretch the first value is there, or is missing in all of its rows.
+            parts.extend(order.stretches().into_iter().map(|stretch| {
+                format!("(SELECT * FROM {rows} WHERE {is_many} AND {stretch} ORDER BY {by_first} LIMIT {least})")
+            }));
         }
-        Ok(order)
+        format!(
+            "WITH total AS MATERIALIZED ({total}){gathered} \
+             SELECT total.records, page.* FROM total LEFT JOIN (\
+             SELECT * FROM ({}) AS found ORDER BY {by} LIMIT {count} OFFSET {skipped}) AS page ON true ORDER BY {by}",
+            parts.join(" UNION ALL ")
+        )
     }
 }

@@ -2,9 +2,13 @@
 //!
 //! **Invariant:** a term is a letter and what stands behind it, as the migration of the index says; a code's `#` stands in no path.
 
+use std::collections::BTreeSet;
+use std::error::Error;
 use std::fmt::Write as _;
 
+use bytes::{BufMut as _, BytesMut};
 use sha2::{Digest, Sha256};
+use tokio_postgres::types::{IsNull, ToSql, Type, accepts, to_sql_checked};
 
 use daftar_domain::code::CodeNumber;
 use daftar_domain::identifier::IdentifierKey;
@@ -120,6 +124,26 @@ pub(super) fn any_of(queries: &[String]) -> String {
             format!("({} | {})", any_of(one), any_of(other))
         }
     }
+}
+
+/// A `tsvector` in binary: how many terms, then each with a zero byte behind it and no positions. They come in the order of their
+/// bytes, as PostgreSQL keeps them.
+#[derive(Debug)]
+pub(super) struct Vector(pub(super) BTreeSet<String>);
+
+impl ToSql for Vector {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        out.put_i32(i32::try_from(self.0.len())?);
+        for term in &self.0 {
+            out.put_slice(term.as_bytes());
+            out.put_u8(0);
+            out.put_u16(0);
+        }
+        Ok(IsNull::No)
+    }
+
+    accepts!(TS_VECTOR);
+    to_sql_checked!();
 }
 
 #[cfg(test)]

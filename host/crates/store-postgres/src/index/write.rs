@@ -1,16 +1,15 @@
 //! Writes the rows of records.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use deadpool_postgres::Transaction;
 use tokio_postgres::types::ToSql;
 
-use super::apart::{Apart, ROWS_MAX};
 use super::bulk;
-use super::entry::{MemberRow, MembershipRow, SubjectRow};
+use super::columns::{self, Columns};
+use super::entry::{Apart, MemberRow, MembershipRow, ROWS_MAX, SubjectRow};
 use super::row::{array, key, subject_key};
-use super::statements;
-use super::tally::Gained;
+use super::tally::{Gained, Kind};
 use crate::failure::Failure;
 use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::consent::{Consent, ConsentDetails, EXPIRY_DATE, FIELD_NAMES, PURPOSE, is_consent_field};
@@ -28,13 +27,13 @@ pub(crate) async fn write(transaction: &Transaction<'_>, apart: Apart) -> Result
         bulk.write(transaction).await?;
     }
     for page in rows.individuals.chunks(ROWS_MAX) {
-        write_subjects(transaction, &statements::INDIVIDUALS, page).await?;
+        write_subjects(transaction, &INDIVIDUALS, page).await?;
     }
     for page in rows.groups.chunks(ROWS_MAX) {
-        write_subjects(transaction, &statements::GROUPS, page).await?;
+        write_subjects(transaction, &GROUPS, page).await?;
     }
     if !rows.known_groups.is_empty() {
-        execute(transaction, statements::REMOVE_MEMBERS, &[&rows.known_groups]).await?;
+        execute(transaction, REMOVE_MEMBERS, &[&rows.known_groups]).await?;
     }
     write_members(transaction, rows.members, rows.copied_min).await?;
     for page in rows.memberships.chunks(ROWS_MAX) {
@@ -69,16 +68,46 @@ fn columns<R, V: Copy>(rows: &[R], of: impl Fn(&R) -> &[Option<V>]) -> Vec<Vec<O
 
 async fn write_subjects(transaction: &Transaction<'_>, statement: &str, rows: &[SubjectRow]) -> Result<(), Failure> {
     let gained = Gained::of_all(rows.iter().map(|row| &row.terms));
-    let (vectors, more_words) = (column(rows, |row| row.terms.vector()), column(rows, |row| row.terms.more_words()));
-    let names: Vec<Option<&[u8]>> = rows.iter().map(|row| row.name.as_deref()).collect();
-    let (keys, inactive) = (column(rows, |row| row.id), column(rows, |row| row.is_inactive));
-    let instants = column(rows, |row| row.last_updated);
-    let (days, codes) = (columns(rows, |row| row.days.as_slice()), columns(rows, |row| row.codes.as_slice()));
-    let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&keys, &vectors, &more_words, &inactive, &names, &instants];
-    parameters.extend(days.iter().map(|column| column as &(dyn ToSql + Sync)));
-    parameters.extend(codes.iter().map(|column| column as &(dyn ToSql + Sync)));
+    let subjects = Subjects::of(rows);
+    let mut parameters = subjects.parameters();
     parameters.extend([&gained.terms as &(dyn ToSql + Sync), &gained.records]);
     execute(transaction, statement, &parameters).await
+}
+
+/// Rows about people or groups, one array a column.
+pub(super) struct Subjects<'r> {
+    keys: Vec<i64>,
+    vectors: Vec<String>,
+    more_words: Vec<Option<String>>,
+    inactive: Vec<bool>,
+    names: Vec<Option<&'r [u8]>>,
+    instants: Vec<i64>,
+    days: Vec<Vec<Option<i32>>>,
+    codes: Vec<Vec<Option<i64>>>,
+}
+
+impl<'r> Subjects<'r> {
+    pub(super) fn of(rows: &'r [SubjectRow]) -> Self {
+        Self {
+            keys: column(rows, |row| row.id),
+            vectors: column(rows, |row| row.terms.vector()),
+            more_words: column(rows, |row| row.terms.more_words()),
+            inactive: column(rows, |row| row.is_inactive),
+            names: rows.iter().map(|row| row.name.as_deref()).collect(),
+            instants: column(rows, |row| row.last_updated),
+            days: columns(rows, |row| row.days.as_slice()),
+            codes: columns(rows, |row| row.codes.as_slice()),
+        }
+    }
+
+    /// The columns, in the order of [`Columns`](super::columns::Columns).
+    pub(super) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
+        let Self { keys, vectors, more_words, inactive, names, instants, days, codes } = self;
+        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![keys, vectors, more_words, inactive, names, instants];
+        parameters.extend(days.iter().map(|column| column as &(dyn ToSql + Sync)));
+        parameters.extend(codes.iter().map(|column| column as &(dyn ToSql + Sync)));
+        parameters
+    }
 }
 
 /// Writes who belongs to groups whose members have no rows.
@@ -89,25 +118,72 @@ async fn write_members(transaction: &Transaction<'_>, rows: Vec<MemberRow>, copi
     if rows.len() >= copied_min {
         return bulk::members(rows).write(transaction).await;
     }
-    let parameters: [&(dyn ToSql + Sync); 7] = [
-        &column(&rows, |row| row.group),
-        &column(&rows, |row| row.place),
-        &column(&rows, |row| row.individual),
-        &column(&rows, |row| row.role),
-        &column(&rows, |row| row.first_day),
-        &column(&rows, |row| row.last_day),
-        &column(&rows, |row| row.is_set_aside),
-    ];
-    execute(transaction, statements::MEMBERS, &parameters).await
+    execute(transaction, MEMBERS, &Members::of(&rows).parameters()).await
+}
+
+/// Rows about members of groups, one array a column.
+pub(super) struct Members {
+    groups: Vec<i64>,
+    places: Vec<i32>,
+    individuals: Vec<i64>,
+    roles: Vec<Option<i64>>,
+    first_days: Vec<i32>,
+    last_days: Vec<i32>,
+    set_aside: Vec<bool>,
+}
+
+impl Members {
+    pub(super) fn of(rows: &[MemberRow]) -> Self {
+        Self {
+            groups: column(rows, |row| row.group),
+            places: column(rows, |row| row.place),
+            individuals: column(rows, |row| row.individual),
+            roles: column(rows, |row| row.role),
+            first_days: column(rows, |row| row.first_day),
+            last_days: column(rows, |row| row.last_day),
+            set_aside: column(rows, |row| row.is_set_aside),
+        }
+    }
+
+    pub(super) fn parameters(&self) -> [&(dyn ToSql + Sync); 7] {
+        let Self { groups, places, individuals, roles, first_days, last_days, set_aside } = self;
+        [groups, places, individuals, roles, first_days, last_days, set_aside]
+    }
 }
 
 async fn write_memberships(transaction: &Transaction<'_>, rows: &[MembershipRow]) -> Result<(), Failure> {
-    let (keys, instants) = (column(rows, |row| row.id), column(rows, |row| row.last_updated));
-    let (beneficiaries, programs) = (column(rows, |row| row.beneficiary), column(rows, |row| row.program));
-    let (statuses, days) = (column(rows, |row| row.status), columns(rows, |row| row.days.as_slice()));
-    let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&keys, &beneficiaries, &programs, &statuses, &instants];
-    parameters.extend(days.iter().map(|column| column as &(dyn ToSql + Sync)));
-    execute(transaction, &statements::MEMBERSHIPS, &parameters).await
+    execute(transaction, &MEMBERSHIPS, &Memberships::of(rows).parameters()).await
+}
+
+/// Rows about memberships in programs, one array a column.
+pub(super) struct Memberships {
+    keys: Vec<i64>,
+    beneficiaries: Vec<i64>,
+    programs: Vec<i64>,
+    statuses: Vec<i16>,
+    instants: Vec<i64>,
+    days: Vec<Vec<Option<i32>>>,
+}
+
+impl Memberships {
+    pub(super) fn of(rows: &[MembershipRow]) -> Self {
+        Self {
+            keys: column(rows, |row| row.id),
+            beneficiaries: column(rows, |row| row.beneficiary),
+            programs: column(rows, |row| row.program),
+            statuses: column(rows, |row| row.status),
+            instants: column(rows, |row| row.last_updated),
+            days: columns(rows, |row| row.days.as_slice()),
+        }
+    }
+
+    /// The columns, in the order of [`Columns`](super::columns::Columns).
+    pub(super) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
+        let Self { keys, beneficiaries, programs, statuses, instants, days } = self;
+        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![keys, beneficiaries, programs, statuses, instants];
+        parameters.extend(days.iter().map(|column| column as &(dyn ToSql + Sync)));
+        parameters
+    }
 }
 
 async fn write_consents(transaction: &Transaction<'_>, page: &[Arc<Consent>]) -> Result<(), Failure> {
@@ -142,7 +218,7 @@ async fn write_consents(transaction: &Transaction<'_>, page: &[Arc<Consent>]) ->
         &of_memberships,
         &fields,
     ];
-    execute(transaction, statements::CONSENTS, &parameters).await
+    execute(transaction, CONSENTS, &parameters).await
 }
 
 /// A purpose as filters name it. One with characters that no filter has, and PostgreSQL does not keep, is nobody's.
@@ -155,3 +231,87 @@ fn fields(details: &ConsentDetails) -> Option<String> {
     let known: Vec<&str> = details.items(FIELD_NAMES).filter(|name| is_consent_field(name)).collect();
     details.has(FIELD_NAMES).then(|| array(&known))
 }
+
+/// People, and last the terms that tallies gain and how often.
+pub(super) static INDIVIDUALS: LazyLock<String> = LazyLock::new(|| subjects(&columns::INDIVIDUALS, Kind::Individual));
+
+/// Groups without their members, and last the terms that tallies gain and how often.
+pub(super) static GROUPS: LazyLock<String> = LazyLock::new(|| subjects(&columns::GROUPS, Kind::Group));
+
+fn subjects(columns: &Columns, kind: Kind) -> String {
+    let (table, insert, kind) = (columns.table, columns.insert(), kind as i16);
+    let (terms, records) = (columns.count() + 1, columns.count() + 2);
+    format!(
+        "\
+WITH old AS (SELECT id, terms FROM daftar.{table} WHERE id = ANY($1)),
+     lost AS (
+         SELECT old.id, held.term FROM old CROSS JOIN LATERAL unnest(tsvector_to_array(old.terms)) AS held(term)
+         WHERE left(held.term, 1) IN ('c', 'e', 'x')
+     ),
+     written AS ({insert}),
+     counted AS (
+         SELECT term, records FROM unnest(${terms}::text[], ${records}::bigint[]) AS gained(term, records)
+         UNION ALL SELECT '', -count(*) FROM old
+         UNION ALL SELECT term, -count(*) FROM lost GROUP BY term
+         UNION ALL
+         SELECT 'k' || code, -count(*)
+         FROM (SELECT DISTINCT id, split_part(term, '#', 2) AS code FROM lost WHERE term <> 'x') AS anywhere
+         GROUP BY code
+     )
+INSERT INTO daftar.search_tally (kind, term, code, records)
+SELECT {kind}, term, CASE WHEN left(term, 1) IN ('c', 'e') THEN split_part(term, '#', 2)::bigint END, sum(records)::bigint
+FROM counted GROUP BY term HAVING sum(records) <> 0 ORDER BY term
+ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + excluded.records"
+    )
+}
+
+/// The terms that the tallies of a kind gain, and how often.
+pub(super) const GAIN: &str = "\
+INSERT INTO daftar.search_tally (kind, term, code, records)
+SELECT $1, term, CASE WHEN left(term, 1) IN ('c', 'e') THEN split_part(term, '#', 2)::bigint END, records
+FROM unnest($2::text[], $3::bigint[]) AS gained(term, records) ORDER BY term
+ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + excluded.records";
+
+/// Takes away who belongs to some groups.
+pub(super) const REMOVE_MEMBERS: &str = "DELETE FROM daftar.search_member WHERE group_id = ANY($1::bigint[])";
+
+/// Who belongs to groups.
+pub(super) const MEMBERS: &str = "\
+INSERT INTO daftar.search_member (group_id, place, individual, role, first_day, last_day, is_set_aside)
+SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::integer[], $6::integer[],
+    $7::boolean[])";
+
+/// Memberships in programs.
+pub(super) static MEMBERSHIPS: LazyLock<String> = LazyLock::new(|| {
+    let insert = columns::MEMBERSHIPS.insert();
+    format!(
+        "\
+WITH old AS (SELECT id FROM daftar.search_membership WHERE id = ANY($1)),
+     written AS ({insert})
+INSERT INTO daftar.search_tally (kind, term, records)
+SELECT 4, '', cardinality($1) - count(*) FROM old
+ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + excluded.records"
+    )
+});
+
+/// Consents.
+pub(super) const CONSENTS: &str = "\
+WITH old AS (SELECT id FROM daftar.search_consent WHERE id = ANY($1)),
+     written AS (
+     INSERT INTO daftar.search_consent (id, consent_id, subject, record, is_group, grantee, purpose, first_day, last_day,
+         is_withdrawn, opens_subject, opens_memberships, fields)
+     SELECT id, consent_id::uuid, subject, subject / 2, subject % 2 = 1, grantee, purpose, first_day, last_day, is_withdrawn, opens_subject,
+         opens_memberships, fields::text[]
+     FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::integer[], $7::integer[],
+         $8::boolean[], $9::boolean[], $10::boolean[], $11::text[])
+     AS new(id, consent_id, subject, grantee, purpose, first_day, last_day, is_withdrawn, opens_subject,
+         opens_memberships, fields)
+     ON CONFLICT (id) DO UPDATE SET consent_id = excluded.consent_id, subject = excluded.subject, record =
+         excluded.record, is_group = excluded.is_group, grantee =
+         excluded.grantee, purpose = excluded.purpose, first_day = excluded.first_day, last_day = excluded.last_day,
+         is_withdrawn = excluded.is_withdrawn, opens_subject = excluded.opens_subject, opens_memberships =
+         excluded.opens_memberships, fields = excluded.fields
+     )
+INSERT INTO daftar.search_tally (kind, term, records)
+SELECT 5, '', cardinality($1) - count(*) FROM old
+ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + excluded.records";

@@ -88,7 +88,7 @@ impl Database {
     }
 
     async fn begin(&self) -> Result<CatchUp, OpenError> {
-        PostgresCatchUp::open(options(&self.url)).await
+        PostgresRefill::catch_up(options(&self.url)).await
     }
 
     /// Brings it up to what is in the folder.

@@ -4,10 +4,12 @@ use tempfile::TempDir;
 
 use super::*;
 use daftar_domain::record::RecordId;
+use daftar_domain::verification::VerificationEvent;
 use daftar_store::Operation;
 use daftar_store::archive::{Entry, Snapshot};
 use daftar_store::suite::archive::furnished;
 use daftar_store::suite::{Listener, commit, person};
+use daftar_store::verify::{Pace, Verification, verify};
 use daftar_store_sled::testing::Folder;
 use daftar_store_sled::{SledOptions, SledRefill, SledStore};
 
@@ -20,6 +22,24 @@ async fn taken(mut snapshot: Snapshot) -> Vec<Entry> {
         }
         entries.extend(more);
     }
+}
+
+/// The lines of what a verification finds, in the order of their text.
+async fn findings(store: &dyn Verification) -> Vec<String> {
+    let (events, mut told) = tokio::sync::mpsc::channel(4);
+    let listen = async {
+        let mut findings = Vec::new();
+        while let Some(event) = told.recv().await {
+            if let VerificationEvent::Finding(finding) = event {
+                findings.push(finding.to_string());
+            }
+        }
+        findings.sort_unstable();
+        findings
+    };
+    let (ended, findings) = tokio::join!(verify(store, Pace::Fast, events), listen);
+    ended.unwrap();
+    findings
 }
 
 async fn fill(mut filling: Box<dyn Refill>, entries: &[Entry]) {
@@ -44,6 +64,9 @@ async fn a_register_goes_from_one_backend_to_the_other_and_back_byte_by_byte() {
     let store = PostgresStore::open(options(&url)).await.unwrap();
     let second = taken(store.snapshot().await.unwrap()).await;
     assert!(second == first, "PostgreSQL gives what it was given");
+    let found = findings(&store).await;
+    assert_eq!(found, findings(&embedded).await, "and finds the same in it");
+    assert!(found.iter().all(|line| !line.starts_with("indexes") && !line.starts_with("files")), "{found:#?}");
 
     fill(Box::new(SledRefill::open(&folder.path().join("two"), 1 << 20).unwrap()), &second).await;
     let back = SledStore::open(&folder.path().join("two"), SledOptions::default()).unwrap();
@@ -55,6 +78,32 @@ async fn a_register_goes_from_one_backend_to_the_other_and_back_byte_by_byte() {
         next.sequence.0,
         back.changes_after(daftar_domain::change::Sequence(0), 100).await.unwrap().len() as u64 + 1
     );
+}
+
+#[tokio::test]
+async fn rows_that_are_damaged_are_found_and_named() {
+    let (furnished, _) = furnished::<Folder>().await;
+    let there = taken(furnished.opened().snapshot().await.unwrap()).await;
+    let server = Server::shared();
+    let url = server.create_database();
+    fill(Box::new(PostgresRefill::open(options(&url)).await.unwrap()), &there).await;
+    let store = PostgresStore::open(options(&url)).await.unwrap();
+    let before = findings(&store).await;
+    let connection = store.database.connection().await.unwrap();
+    let damages = "DELETE FROM daftar.identifier WHERE id = 3; UPDATE daftar.search_individual SET birth_date = 1 WHERE id = 1; \
+                   UPDATE daftar.search_consent SET grantee = 'other'; UPDATE daftar.last SET program = 4; \
+                   UPDATE daftar.record SET value = set_byte(value, 4, 1 # get_byte(value, 4)) WHERE kind = 2";
+    connection.object().unwrap().batch_execute(damages).await.unwrap();
+    let found: Vec<String> = findings(&store).await.into_iter().filter(|line| !before.contains(line)).collect();
+    let expected = [
+        "files: the row of last numbers: it says that Program end at 4, and they end at 1",
+        "identifiers: Individual `urn:x:a|2`: it is not found by its identifier of system",
+        "indexes: Consent ",
+        "indexes: Individual `urn:x:a|1`: the rows that searches read are not what the record says",
+        "records: Group number 1: the stored group cannot be read",
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    assert!(found.iter().zip(expected).all(|(found, expected)| found.starts_with(expected)), "{found:#?}");
 }
 
 #[tokio::test]

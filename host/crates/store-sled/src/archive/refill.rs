@@ -3,17 +3,14 @@
 //! **Invariant:** nothing else has the folder open, so there is no writer thread: what is put is written here, in the order of
 //! its keys, and brought to disk at the end.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::ChangedRecord;
-use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::Photo;
-use daftar_domain::record::{RecordId, RecordKind};
-use daftar_store::archive::{Brought, Entry, Refill, SettingKind};
+use daftar_store::archive::{Brought, Carried, Entry, Refill, SettingKind};
 use daftar_store::segment::OpenSegment;
 use daftar_store::{IdentifierOwner, StoreError, record};
 
@@ -37,8 +34,7 @@ struct Filling {
     reader: Reader,
     disk: Disk,
     mark: Mark,
-    /// The identifiers of the record whose versions come, and whether each holds at the version that came last.
-    carried: Option<(RecordKind, RecordId, BTreeMap<IdentifierKey, bool>)>,
+    carried: Carried,
     segment: OpenSegment,
     unflushed_bytes: usize,
     /// Released last: fields are dropped in this order.
@@ -65,7 +61,7 @@ impl SledRefill {
             reader,
             disk,
             mark,
-            carried: None,
+            carried: Carried::default(),
             segment: OpenSegment::default(),
             unflushed_bytes: 0,
             _lock: lock,
@@ -127,9 +123,7 @@ impl Filling {
     }
 
     fn finish(&mut self) -> Result<(), StoreError> {
-        if self.carried.is_some() {
-            return Err(corrupt("record", "its present version is missing"));
-        }
+        self.carried.finish()?;
         self.flush()?;
         self.disk.sync().map_err(|error| self.reader.health.fail("syncing the disk", &error))?;
         let acknowledged = State::read(&self.reader)?.acknowledged();
@@ -181,7 +175,10 @@ impl Filling {
             }
             Entry::Version { kind, id, version, is_present, value } => {
                 let record = record::decode_any(kind, id, &value)?;
-                self.carry(&record, kind, id, is_present, owned)?;
+                let carried = self.carried.see(&record, is_present)?.into_iter();
+                owned.extend(
+                    carried.map(|(key, is_open)| (keys::identifier(kind, &key), IdentifierOwner { id, is_open })),
+                );
                 if !is_present {
                     values.push((keys::history(kind, id, version), value));
                     return Ok(());
@@ -204,33 +201,6 @@ impl Filling {
                     values.push((key, record::audit_segment::encode(&segment)?));
                 }
             }
-        }
-        Ok(())
-    }
-
-    /// Notes the identifiers of a version; with the present one the record becomes their owner.
-    fn carry(
-        &mut self,
-        record: &ChangedRecord,
-        kind: RecordKind,
-        id: RecordId,
-        is_present: bool,
-        owned: &mut Vec<(Vec<u8>, IdentifierOwner)>,
-    ) -> Result<(), StoreError> {
-        let mut carried = match self.carried.take() {
-            None => BTreeMap::new(),
-            Some((of_kind, of, carried)) if of_kind == kind && of == id => carried,
-            Some(_) => return Err(corrupt("record", "its present version is missing")),
-        };
-        carried.values_mut().for_each(|is_open| *is_open = false);
-        for identifier in record.identifiers().iter() {
-            *carried.entry(identifier.key.clone()).or_insert(false) |= identifier.is_open();
-        }
-        if is_present {
-            let owners = carried.into_iter();
-            owned.extend(owners.map(|(key, is_open)| (keys::identifier(kind, &key), IdentifierOwner { id, is_open })));
-        } else {
-            self.carried = Some((kind, id, carried));
         }
         Ok(())
     }

@@ -3,7 +3,8 @@
 //! **Invariant:** what is read here is written as the very same bytes; anything else is no key of ours.
 
 use super::{
-    HISTORY, IDENTIFIER, OPEN_MEMBERSHIP, PHOTO, RECORD, history, identifier, open_membership, photo_part, record,
+    HISTORY, IDENTIFIER, OPEN_MEMBERSHIP, PHOTO, RECORD, history, identifier, kind_byte, open_membership, photo_part,
+    record,
 };
 use daftar_domain::identifier::{IdentifierKey, IdentifierValue, SystemUri};
 use daftar_domain::photo::PhotoDigest;
@@ -11,17 +12,8 @@ use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::subject::{Subject, SubjectReference};
 
-/// Every kind of record, by the byte of its keys.
-const KINDS: [(u8, RecordKind); 5] = [
-    (1, RecordKind::Individual),
-    (2, RecordKind::Group),
-    (3, RecordKind::Program),
-    (4, RecordKind::ProgramMembership),
-    (5, RecordKind::Consent),
-];
-
 fn kind(byte: u8) -> Option<RecordKind> {
-    KINDS.into_iter().find(|(at, _)| *at == byte).map(|(_, kind)| kind)
+    RecordKind::ALL.into_iter().find(|kind| kind_byte(*kind) == byte)
 }
 
 fn number(bytes: &[u8]) -> Option<u64> {
@@ -82,7 +74,7 @@ mod tests {
     proptest! {
         #[test]
         fn keys_say_what_they_were_made_of(kind in 0_usize..5, id: u64, version: u64, is_group: bool, digest: [u8; 32]) {
-            let (_, kind) = KINDS[kind];
+            let kind = RecordKind::ALL[kind];
             let (id, version) = (RecordId(id), VersionId(version));
             prop_assert_eq!(record_of(&record(kind, id)), Some((kind, id)));
             prop_assert_eq!(version_of(&history(kind, id, version)), Some((kind, id, version)));

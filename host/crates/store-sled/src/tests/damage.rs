@@ -4,7 +4,7 @@
 use super::*;
 use crate::StoppedStore;
 use daftar_domain::verification::VerificationEvent;
-use daftar_store::verify::{Pace, Verification};
+use daftar_store::verify::{Pace, verify};
 
 /// What a store says: persons by number, lines of the audit log, codes.
 type Told = (Vec<Arc<Individual>>, usize, usize);
@@ -48,7 +48,7 @@ pub(super) async fn findings(store: &StoppedStore) -> Result<Vec<String>, StoreE
         }
         findings
     };
-    let (looked, findings) = tokio::join!(store.verify(Pace::Fast, events), listen);
+    let (looked, findings) = tokio::join!(verify(store, Pace::Fast, events), listen);
     looked.map(|_| findings)
 }
 

@@ -22,8 +22,10 @@ use daftar_domain::program_membership::{MembershipSlot, MembershipStatus, Progra
 use daftar_domain::record::VersionId;
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::value::Reference;
+use daftar_domain::verification::VerificationEvent;
 use daftar_store::record::samples;
 use daftar_store::suite::{audit_entry, commit, create, group, key, membership, person, write};
+use daftar_store::verify::{Pace, verify};
 use daftar_store::{IdentifierOwner, Operation, Store, record};
 
 const ONE: RecordId = RecordId(1);
@@ -106,7 +108,7 @@ async fn listed(store: &dyn Verification, pace: Pace) -> Vec<String> {
         }
         findings
     };
-    let (ended, findings) = tokio::join!(store.verify(pace, events), listen);
+    let (ended, findings) = tokio::join!(verify(store, pace, events), listen);
     ended.unwrap();
     findings
 }
@@ -200,9 +202,9 @@ async fn what_is_written_meanwhile_is_never_told_as_damage() {
 async fn looking_changes_no_value() {
     let folder = register().await;
     let stopped = StoppedStore::open(folder.path(), 1024 * 1024).unwrap();
-    let before = stopped.database.checksum().unwrap();
+    let before = stopped.values.database.checksum().unwrap();
     listed(&stopped, Pace::Fast).await;
-    assert_eq!(stopped.database.checksum().unwrap(), before);
+    assert_eq!(stopped.values.database.checksum().unwrap(), before);
 }
 
 #[test]

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::Overlay;
-use super::gather::is_pending;
+use super::{Overlay, is_pending};
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
 use daftar_domain::change::{ChangedRecord, Sequence};
@@ -26,7 +25,7 @@ impl Overlay {
     /// Whether any of these records was read or written here.
     fn has_seen(&self, kind: RecordKind, ids: &[RecordId]) -> bool {
         let state = self.state();
-        ids.iter().any(|id| id.pending_number().is_some() || state.records.by_kind.contains_key(&(kind, *id)))
+        ids.iter().any(|id| id.pending_number().is_some() || state.records.records.contains_key(&(kind, *id)))
     }
 }
 
@@ -74,7 +73,7 @@ impl Store for Overlay {
     }
 
     async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
-        let seen = self.state().records.by_kind.get(&(kind, id)).cloned();
+        let seen = self.state().records.records.get(&(kind, id)).cloned();
         if seen.is_some() || id.pending_number().is_some() {
             return Ok(seen);
         }

@@ -1,20 +1,29 @@
 //! One write on its way to being planned: each operation on top of those before it.
+//!
+//! An operation meets what those before it left, or else the writes accepted before, or else what is stored. It names records that operations
+//! before it create by keys that are not given yet.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Last, Outcome, Planned, Planner, Present};
+use super::{Last, Planned, Planner, Present};
 use crate::record::client::client_as_stored;
 use crate::record::instant::as_stored;
 use crate::record::setting::setting_as_stored;
-use crate::{Committed, Operation, RecordDetails, StoreError, Written};
+use crate::records::Records;
+use crate::{Committed, IDENTIFIER_OWNERS_MAX, IdentifierOwner, Operation, RecordDetails, StoreError, Written};
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::{Change, ChangedRecord, Details};
 use daftar_domain::client::{Client, ClientId};
+use daftar_domain::code::CodedValue;
+use daftar_domain::idempotency::{RememberedAnswer, RememberedRequest, RequestName};
+use daftar_domain::identifier::{Identifier, IdentifierKey};
 use daftar_domain::program::PROGRAMS_MAX;
 use daftar_domain::program_membership::{MembershipSlot, ProgramMembershipDetails};
-use daftar_domain::record::{Record, RecordId, RecordMeta, VersionId};
+use daftar_domain::record::{Fields, Record, RecordId, RecordKind, RecordMeta, RecordType, VersionId};
+use daftar_domain::value::{CodePlace, Reference, Translate};
 
 /// A write that is being worked out.
 pub struct Draft<'d, 'p, P> {
@@ -22,7 +31,7 @@ pub struct Draft<'d, 'p, P> {
     at: Timestamp,
     source: Option<ClientId>,
     pub last: Last,
-    pub outcome: Outcome,
+    pub outcome: Records,
     changes: Vec<Change>,
     replaced: Vec<ChangedRecord>,
 }
@@ -34,7 +43,7 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
             at,
             source,
             last: Last { sequence: planner.last.sequence.next(), ..planner.last },
-            outcome: Outcome::default(),
+            outcome: Records::default(),
             changes: Vec::with_capacity(operations),
             replaced: Vec::new(),
             planner,
@@ -93,19 +102,14 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
     }
 
     fn create(&mut self, details: RecordDetails) -> Result<Written, StoreError> {
-        let last = match &details {
-            RecordDetails::Individual(_) => &mut self.last.individual,
-            RecordDetails::Group(_) => &mut self.last.group,
-            // The keys of parts of a write are no counts.
-            RecordDetails::Program(_) if self.planner.origin.is_none() && self.last.program >= PROGRAMS_MAX => {
-                return Err(StoreError::LimitReached("the register has as many programs as it keeps"));
-            }
-            RecordDetails::Program(_) => &mut self.last.program,
-            RecordDetails::ProgramMembership(_) => &mut self.last.membership,
-            RecordDetails::Consent(_) => &mut self.last.consent,
-        };
-        *last = last.saturating_add(1);
-        let id = RecordId(*last);
+        let kind = details.kind();
+        // The keys of parts of a write are no counts.
+        let is_count = kind == RecordKind::Program && self.planner.origin.is_none();
+        if is_count && self.last.program >= PROGRAMS_MAX {
+            return Err(StoreError::LimitReached("the register has as many programs as it keeps"));
+        }
+        let id = RecordId(self.last.key(kind).saturating_add(1));
+        self.last.raise(kind, id);
         match details {
             RecordDetails::Individual(details) => self.put(id, None, details),
             RecordDetails::Group(details) => self.put(id, None, details),
@@ -136,8 +140,8 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
     /// The record to be replaced, if it is still at that version.
     fn at_version<D: Details>(&self, id: RecordId, expected: VersionId) -> Result<Arc<Record<D>>, StoreError> {
         let before = self.record(D::KIND, id)?.and_then(D::of).ok_or(StoreError::NotFound(D::KIND))?;
-        check_version(before.meta.version, expected)?;
-        Ok(before)
+        let actual = before.meta.version;
+        if actual == expected { Ok(before) } else { Err(StoreError::VersionMismatch { expected, actual }) }
     }
 
     fn put<D: Details>(
@@ -196,8 +200,168 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         let version = before.map_or(VersionId::FIRST, VersionId::next);
         RecordMeta { version, last_updated: self.at, source: self.source.clone() }
     }
+
+    /// Enters the record as owner of its identifiers, and as a past owner of those that it no longer carries.
+    fn claim(
+        &mut self,
+        kind: RecordKind,
+        id: RecordId,
+        before: &[Identifier],
+        now: &[Identifier],
+    ) -> Result<(), StoreError> {
+        let mut open_by_key: BTreeMap<&IdentifierKey, bool> =
+            before.iter().map(|identifier| (&identifier.key, false)).collect();
+        for identifier in now {
+            *open_by_key.entry(&identifier.key).or_insert(false) |= identifier.is_open();
+        }
+        for (key, is_open) in open_by_key {
+            let mut owners = self.owners(kind, key)?;
+            if is_open && owners.iter().any(|owner| owner.is_open && owner.id != id) {
+                return Err(StoreError::IdentifierInUse(key.clone()));
+            }
+            let is_full = owners.len() >= IDENTIFIER_OWNERS_MAX;
+            match owners.iter_mut().find(|owner| owner.id == id) {
+                Some(owner) if owner.is_open == is_open => continue,
+                Some(owner) => owner.is_open = is_open,
+                None if is_full => {
+                    return Err(StoreError::LimitReached("too many records have carried one of the identifiers"));
+                }
+                None => owners.push(IdentifierOwner { id, is_open }),
+            }
+            // The one that it holds for comes first, so that a limit on a look-up never hides it.
+            owners.sort_unstable_by_key(|owner| (!owner.is_open, owner.id));
+            self.outcome.owners.insert((kind, key.clone()), owners);
+        }
+        Ok(())
+    }
+
+    pub fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
+        let drafted = self.outcome.records.get(&(kind, id));
+        match drafted.or_else(|| self.planner.accepted.records.get(&(kind, id))) {
+            Some(record) => Ok(Some(record.clone())),
+            None => self.planner.present.record(kind, id),
+        }
+    }
+
+    pub fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
+        let drafted = self.outcome.open_memberships.get(&slot);
+        match drafted.or_else(|| self.planner.accepted.open_memberships.get(&slot)) {
+            Some(holder) => Ok(*holder),
+            None => self.planner.present.open_membership(slot),
+        }
+    }
+
+    pub fn client(&self, id: &ClientId) -> Result<Option<Arc<Client>>, StoreError> {
+        match self.outcome.clients.get(id).or_else(|| self.planner.accepted.clients.get(id)) {
+            Some(client) => Ok(Some(Arc::clone(client))),
+            None => self.planner.present.client(id),
+        }
+    }
+
+    pub fn remembered(&self, name: &RequestName) -> Result<Option<Arc<RememberedRequest>>, StoreError> {
+        match self.outcome.remembered.get(name) {
+            Some(request) => Ok(Some(Arc::clone(request))),
+            None => self.planner.remembered(name),
+        }
+    }
+
+    pub fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<IdentifierOwner>, StoreError> {
+        let address = (kind, key.clone());
+        match self.outcome.owners.get(&address).or_else(|| self.planner.accepted.owners.get(&address)) {
+            Some(owners) => Ok(owners.clone()),
+            None => self.planner.present.owners(kind, key),
+        }
+    }
+
+    /// The operation with the keys of the records that operations before it have created.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] where no operation before it has created the record.
+    pub fn settle(&self, operation: Operation) -> Result<Operation, StoreError> {
+        Ok(match operation {
+            Operation::Create(details) => Operation::Create(self.details_settled(details)?),
+            Operation::Update(id, version, details) => {
+                let details = self.details_settled(details)?;
+                Operation::Update(self.key(details.kind(), id)?, version, details)
+            }
+            _ => operation,
+        })
+    }
+
+    /// Remembers the request, under the keys that its records were given.
+    ///
+    /// # Errors
+    /// [`StoreError::AlreadyDone`] when one of that name is remembered still.
+    pub fn remember(&mut self, request: RememberedRequest) -> Result<(), StoreError> {
+        let request = RememberedRequest { at: as_stored(request.at), ..request };
+        if self.remembered(&request.name)?.is_some_and(|earlier| earlier.is_kept_at(request.at)) {
+            return Err(StoreError::AlreadyDone);
+        }
+        let settled = |answer: RememberedAnswer| {
+            let given = |(kind, id, version)| Ok::<_, StoreError>((kind, self.key(kind, id)?, version));
+            Ok(RememberedAnswer { record: answer.record.map(given).transpose()?, ..answer })
+        };
+        let answers: Result<Vec<_>, StoreError> = request.answers.into_iter().map(settled).collect();
+        let request = RememberedRequest { answers: answers?, ..request };
+        self.outcome.remembered.insert(request.name.clone(), Arc::new(request));
+        Ok(())
+    }
+
+    fn details_settled(&self, details: RecordDetails) -> Result<RecordDetails, StoreError> {
+        Ok(match details {
+            RecordDetails::Individual(details) => RecordDetails::Individual(self.fields_settled(details)?),
+            RecordDetails::Group(details) => RecordDetails::Group(self.fields_settled(details)?),
+            RecordDetails::Program(details) => RecordDetails::Program(self.fields_settled(details)?),
+            RecordDetails::ProgramMembership(details) => {
+                RecordDetails::ProgramMembership(self.fields_settled(details)?)
+            }
+            RecordDetails::Consent(details) => RecordDetails::Consent(self.fields_settled(details)?),
+        })
+    }
+
+    fn fields_settled<T: RecordType>(&self, fields: Fields<T>) -> Result<Fields<T>, StoreError> {
+        let is_settled = fields.references().iter().all(|reference| reference.id.pending_number().is_none());
+        if is_settled {
+            return Ok(fields);
+        }
+        let mut settling = Settling { draft: self, refused: None };
+        let fields = fields.translate(&mut settling);
+        settling.refused.map_or(Ok(fields), Err)
+    }
+
+    fn key(&self, kind: RecordKind, id: RecordId) -> Result<RecordId, StoreError> {
+        let Some(number) = id.pending_number() else { return Ok(id) };
+        let origin = self.planner.origin.unwrap_or(self.planner.last);
+        let given = origin.key(kind).saturating_add(number);
+        if number == 0 || given > self.last.key(kind) {
+            return Err(StoreError::NotFound(kind));
+        }
+        Ok(RecordId(given))
+    }
 }
 
-fn check_version(actual: VersionId, expected: VersionId) -> Result<(), StoreError> {
-    if actual == expected { Ok(()) } else { Err(StoreError::VersionMismatch { expected, actual }) }
+/// Puts the keys of records that operations before it have created into what an operation refers to.
+struct Settling<'s, 'd, 'p, P> {
+    draft: &'s Draft<'d, 'p, P>,
+    /// Why the first that cannot be settled cannot.
+    refused: Option<StoreError>,
+}
+
+impl<P: Present> Translate<CodedValue, RecordId> for Settling<'_, '_, '_, P> {
+    type Code = CodedValue;
+    type Id = RecordId;
+
+    fn code(&mut self, _: CodePlace<'_>, _: &str, code: CodedValue) -> CodedValue {
+        code
+    }
+
+    fn reference(&mut self, _: &str, reference: Reference) -> Reference {
+        match self.draft.key(reference.kind, reference.id) {
+            Ok(id) => Reference { id, ..reference },
+            Err(error) => {
+                self.refused.get_or_insert(error);
+                reference
+            }
+        }
+    }
 }

@@ -4,10 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
 
-use super::{StoredForm, decode_as};
-
-/// The summary of a stretch of the audit log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The summary of a stretch of the audit log, version 1, which is its stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditSegment {
     /// The number of its first value.
     pub first: u64,
@@ -19,24 +17,8 @@ pub struct AuditSegment {
     pub at_min_ms: i64,
     /// The instant of its latest line.
     pub at_max_ms: i64,
-    /// The Bloom filter of whom, what and which requests its lines name (`store/sled/segment.rs`).
+    /// The Bloom filter of whom, what and which requests its lines name (`store/segment.rs`).
     pub filter: Vec<u8>,
-}
-
-/// A summary, version 1.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredAuditSegmentV1 {
-    first: u64,
-    last: u64,
-    lines: u64,
-    at_min_ms: i64,
-    at_max_ms: i64,
-    filter: Vec<u8>,
-}
-
-impl StoredForm for StoredAuditSegmentV1 {
-    const VERSION: u8 = 1;
-    const WHAT: &'static str = "summary of the audit log";
 }
 
 /// The bytes of a summary.
@@ -44,8 +26,7 @@ impl StoredForm for StoredAuditSegmentV1 {
 /// # Errors
 /// [`StoreError::TooLarge`] when they are too many.
 pub fn encode(segment: &AuditSegment) -> Result<Vec<u8>, StoreError> {
-    let AuditSegment { first, last, lines, at_min_ms, at_max_ms, filter } = segment.clone();
-    super::encode(&StoredAuditSegmentV1 { first, last, lines, at_min_ms, at_max_ms, filter })
+    super::encode(segment)
 }
 
 /// The summary that the bytes hold.
@@ -53,8 +34,5 @@ pub fn encode(segment: &AuditSegment) -> Result<Vec<u8>, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when they cannot be read.
 pub fn decode(bytes: &[u8]) -> Result<AuditSegment, StoreError> {
-    decode_as(bytes, |stored: StoredAuditSegmentV1| {
-        let StoredAuditSegmentV1 { first, last, lines, at_min_ms, at_max_ms, filter } = stored;
-        Ok(AuditSegment { first, last, lines, at_min_ms, at_max_ms, filter })
-    })
+    super::decode(bytes)
 }

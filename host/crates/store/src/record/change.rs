@@ -4,11 +4,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
-use daftar_domain::change::{Change, ChangedRecord};
+use daftar_domain::change::Change;
 use daftar_domain::client::ClientId;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
-use super::StoredForm;
 use super::instant::milliseconds;
 
 /// What one write touched, version 1: records of every kind, and clients.
@@ -18,14 +17,9 @@ pub struct StoredChangeV1 {
     touched: Vec<StoredTouchedV1>,
 }
 
-impl StoredForm for StoredChangeV1 {
-    const VERSION: u8 = 1;
-    const WHAT: &'static str = "change";
-}
-
 /// One thing that a write touched: a record with the version that it made, or a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-enum StoredTouchedV1 {
+pub(super) enum StoredTouchedV1 {
     Individual { id: u64, version: u64 },
     Group { id: u64, version: u64 },
     Program { id: u64, version: u64 },
@@ -43,20 +37,20 @@ pub fn encode<'c>(
     changes: &[Change],
     clients: impl Iterator<Item = &'c ClientId>,
 ) -> Result<Vec<u8>, StoreError> {
-    let records = changes.iter().map(|change| stored_touched(&change.record));
+    let records = changes.iter().map(|change| StoredTouchedV1::from(change.record.place()));
     let clients = clients.map(|client| StoredTouchedV1::Client { id: client.as_str().to_owned() });
     super::encode(&StoredChangeV1 { at_ms: milliseconds(at), touched: records.chain(clients).collect() })
 }
 
-fn stored_touched(record: &ChangedRecord) -> StoredTouchedV1 {
-    let (kind, id, version) = record.place();
-    let (id, version) = (id.0, version.0);
-    match kind {
-        RecordKind::Individual => StoredTouchedV1::Individual { id, version },
-        RecordKind::Group => StoredTouchedV1::Group { id, version },
-        RecordKind::Program => StoredTouchedV1::Program { id, version },
-        RecordKind::ProgramMembership => StoredTouchedV1::ProgramMembership { id, version },
-        RecordKind::Consent => StoredTouchedV1::Consent { id, version },
+impl From<(RecordKind, RecordId, VersionId)> for StoredTouchedV1 {
+    fn from((kind, RecordId(id), VersionId(version)): (RecordKind, RecordId, VersionId)) -> Self {
+        match kind {
+            RecordKind::Individual => Self::Individual { id, version },
+            RecordKind::Group => Self::Group { id, version },
+            RecordKind::Program => Self::Program { id, version },
+            RecordKind::ProgramMembership => Self::ProgramMembership { id, version },
+            RecordKind::Consent => Self::Consent { id, version },
+        }
     }
 }
 
@@ -69,24 +63,17 @@ pub enum Touched {
     Client(String),
 }
 
-impl Touched {
-    fn record(kind: RecordKind, id: u64, version: u64) -> Self {
-        Self::Record(kind, RecordId(id), VersionId(version))
-    }
-}
-
 impl From<StoredTouchedV1> for Touched {
     fn from(stored: StoredTouchedV1) -> Self {
-        match stored {
-            StoredTouchedV1::Individual { id, version } => Self::record(RecordKind::Individual, id, version),
-            StoredTouchedV1::Group { id, version } => Self::record(RecordKind::Group, id, version),
-            StoredTouchedV1::Program { id, version } => Self::record(RecordKind::Program, id, version),
-            StoredTouchedV1::ProgramMembership { id, version } => {
-                Self::record(RecordKind::ProgramMembership, id, version)
-            }
-            StoredTouchedV1::Consent { id, version } => Self::record(RecordKind::Consent, id, version),
-            StoredTouchedV1::Client { id } => Self::Client(id),
-        }
+        let (kind, id, version) = match stored {
+            StoredTouchedV1::Individual { id, version } => (RecordKind::Individual, id, version),
+            StoredTouchedV1::Group { id, version } => (RecordKind::Group, id, version),
+            StoredTouchedV1::Program { id, version } => (RecordKind::Program, id, version),
+            StoredTouchedV1::ProgramMembership { id, version } => (RecordKind::ProgramMembership, id, version),
+            StoredTouchedV1::Consent { id, version } => (RecordKind::Consent, id, version),
+            StoredTouchedV1::Client { id } => return Self::Client(id),
+        };
+        Self::Record(kind, RecordId(id), VersionId(version))
     }
 }
 
@@ -95,11 +82,7 @@ impl From<StoredTouchedV1> for Touched {
 /// # Errors
 /// [`StoreError::Corrupt`] when the bytes cannot be read.
 pub fn touched(bytes: &[u8]) -> Result<Vec<(RecordKind, RecordId)>, StoreError> {
-    let record = |touched| match touched {
-        Touched::Record(kind, id, _) => Some((kind, id)),
-        Touched::Client(_) => None,
-    };
-    Ok(decode(bytes)?.into_iter().filter_map(record).collect())
+    Ok(touched_versions(bytes)?.into_iter().map(|(kind, id, _)| (kind, id)).collect())
 }
 
 /// The records that a write touched, in the order of its operations, each with the version that was made.

@@ -11,14 +11,15 @@ use daftar_domain::organization::{LegalBasis, Organization};
 use daftar_domain::scope::Scope;
 
 use super::instant::{as_stored, instant, milliseconds};
-use super::{StoredForm, Unreadable, decode_as};
+use super::{Unreadable, decode_as};
 
 /// A client, version 1. Scopes are kept as they are written: `<resource>:<action>`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredClientV1 {
     id: String,
     name: String,
-    status: StoredClientStatusV1,
+    #[serde(with = "StoredClientStatusV1")]
+    status: ClientStatus,
     grants: Vec<String>,
     secrets: Vec<StoredClientSecretV1>,
     not_before_ms: Option<i64>,
@@ -32,11 +33,6 @@ pub struct StoredClientV1 {
     purpose: Option<String>,
 }
 
-impl StoredForm for StoredClientV1 {
-    const VERSION: u8 = 1;
-    const WHAT: &'static str = "client";
-}
-
 /// The fields of one of the grants; a grant without a restriction is on all fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct StoredRestrictionV1 {
@@ -44,7 +40,8 @@ struct StoredRestrictionV1 {
     fields: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ClientStatus")]
 enum StoredClientStatusV1 {
     Active,
     Disabled,
@@ -117,10 +114,7 @@ impl From<&Client> for StoredClientV1 {
         Self {
             id: client.id.as_str().to_owned(),
             name: client.name.as_str().to_owned(),
-            status: match client.status {
-                ClientStatus::Active => StoredClientStatusV1::Active,
-                ClientStatus::Disabled => StoredClientStatusV1::Disabled,
-            },
+            status: client.status,
             grants: client.grants.scopes().iter().map(|scope| scope.to_string()).collect(),
             secrets: client.secrets.iter().map(StoredClientSecretV1::from).collect(),
             not_before_ms: client.not_before.map(milliseconds),
@@ -152,10 +146,7 @@ impl TryFrom<StoredClientV1> for Client {
             organization: optional(stored.organization, "organization", |text| Organization::parse(text).ok())?,
             legal_basis: optional(stored.legal_basis, "legal_basis", LegalBasis::parse)?,
             purpose: optional(stored.purpose, "purpose", |text| Purpose::parse(text).ok())?,
-            status: match stored.status {
-                StoredClientStatusV1::Active => ClientStatus::Active,
-                StoredClientStatusV1::Disabled => ClientStatus::Disabled,
-            },
+            status: stored.status,
             grants,
             secrets: secrets?,
             not_before: stored.not_before_ms.map(instant).transpose()?,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{StoreError, StoredCodeTable};
 use daftar_domain::code::{CodeUri, Namespace};
 
-use super::{StoredForm, Unreadable, decode_as};
+use super::{Unreadable, decode_as};
 
 /// The most codes, and the most editions, of one stored value: keeps it within some 10 kB.
 pub const ENTRIES_PER_VALUE_MAX: usize = 500;
@@ -15,11 +15,6 @@ pub const ENTRIES_PER_VALUE_MAX: usize = 500;
 pub struct StoredCodeTableV1 {
     codes: Vec<StoredCodeRunV1>,
     editions: Vec<StoredEditionV1>,
-}
-
-impl StoredForm for StoredCodeTableV1 {
-    const VERSION: u8 = 1;
-    const WHAT: &'static str = "part of the code table";
 }
 
 /// Codes of one vocabulary with numbers one after the other.

@@ -377,22 +377,7 @@ impl Reader {
         match kind {
             Kind::List { of, .. } => self.items(of, bytes).map(Value::List),
             Kind::Struct(part) => self.values(part.fields, bytes).map(Value::Struct),
-            Kind::Boolean
-            | Kind::Integer
-            | Kind::Number
-            | Kind::Count
-            | Kind::Amount
-            | Kind::Text(_)
-            | Kind::Organization
-            | Kind::Expression
-            | Kind::FieldName
-            | Kind::Date
-            | Kind::Word(_)
-            | Kind::Code(_)
-            | Kind::ModuleCode
-            | Kind::Reference(_)
-            | Kind::ConsentId
-            | Kind::Photo => take_single(kind, bytes).ok_or_else(Fault::invalid),
+            _ => take_single(kind, bytes).ok_or_else(Fault::invalid),
         }
     }
 

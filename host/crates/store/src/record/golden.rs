@@ -9,21 +9,20 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::audit_form::StoredAuditV1;
-use super::audit_segment::StoredAuditSegmentV1;
+use super::audit::StoredAuditV1;
+use super::audit_segment::AuditSegment;
 use super::change::StoredChangeV1;
 use super::client::StoredClientV1;
 use super::code_table::StoredCodeTableV1;
-use super::concept_group::StoredConceptGroupV1;
 use super::counter::StoredCounterV1;
-use super::earlier_version::StoredEarlierVersionV1;
 use super::identifier::StoredOwnersV1;
-use super::kept_concepts::StoredKeptConceptsV1;
-use super::local_code::StoredLocalCodeV1;
 use super::open_membership::StoredOpenMembershipV1;
 use super::register::StoredRegisterV1;
 use super::remembered::StoredRequestV1;
-use super::setting::{SettingKind, StoredIdentifierSystemV1};
+use super::setting::{
+    SettingKind, StoredConceptGroupV1, StoredEarlierVersionV1, StoredIdentifierSystemV1, StoredKeptConceptsV1,
+    StoredLocalCodeV1,
+};
 use super::*;
 use crate::{IdentifierOwner, StoredCodeTable};
 use daftar_domain::change::{Change, ChangedRecord, Sequence};
@@ -173,23 +172,22 @@ fn old_groups_are_read() {
 
 #[test]
 fn old_settings_are_read() {
-    let sample = samples::local_code();
-    let old = check::<StoredLocalCodeV1>("local-code-v1", &local_code::encode(&sample).unwrap());
-    assert_eq!(local_code::decode(&old).unwrap(), sample);
-    let starter = samples::starter_code();
-    assert_eq!(local_code::decode(&local_code::encode(&starter).unwrap()).unwrap(), starter);
-    let sample = samples::concept_group();
-    let old = check::<StoredConceptGroupV1>("concept-group-v1", &concept_group::encode(&sample).unwrap());
-    assert_eq!(concept_group::decode(&old).unwrap(), sample);
+    fn check_setting<F: StoredForm>(name: &str, kind: SettingKind, sample: &Setting) {
+        let old = check::<F>(name, &setting::encode(sample).unwrap());
+        assert_eq!(setting::decode(kind, &old).unwrap(), *sample);
+    }
+    let sample = Setting::LocalCode(samples::local_code());
+    check_setting::<StoredLocalCodeV1>("local-code-v1", SettingKind::LocalCode, &sample);
+    let starter = Setting::LocalCode(samples::starter_code());
+    assert_eq!(setting::decode(SettingKind::LocalCode, &setting::encode(&starter).unwrap()).unwrap(), starter);
+    let sample = Setting::ConceptGroup(samples::concept_group());
+    check_setting::<StoredConceptGroupV1>("concept-group-v1", SettingKind::ConceptGroup, &sample);
     let sample = Setting::IdentifierSystem(samples::identifier_system());
-    let old = check::<StoredIdentifierSystemV1>("identifier-system-v1", &setting::encode(&sample).unwrap());
-    assert_eq!(setting::decode(SettingKind::IdentifierSystem, &old).unwrap(), sample);
-    let sample = samples::kept_concepts();
-    let old = check::<StoredKeptConceptsV1>("kept-concepts-v1", &kept_concepts::encode(&sample).unwrap());
-    assert_eq!(kept_concepts::decode(&old).unwrap(), sample);
-    let sample = samples::earlier_version();
-    let old = check::<StoredEarlierVersionV1>("earlier-version-v1", &earlier_version::encode(&sample).unwrap());
-    assert_eq!(earlier_version::decode(&old).unwrap(), sample);
+    check_setting::<StoredIdentifierSystemV1>("identifier-system-v1", SettingKind::IdentifierSystem, &sample);
+    let sample = Setting::KeptConcepts(samples::kept_concepts());
+    check_setting::<StoredKeptConceptsV1>("kept-concepts-v1", SettingKind::KeptConcepts, &sample);
+    let sample = Setting::EarlierVersion(samples::earlier_version().into());
+    check_setting::<StoredEarlierVersionV1>("earlier-version-v1", SettingKind::EarlierVersion, &sample);
 }
 
 #[test]
@@ -305,7 +303,7 @@ fn touched(changes: &[Change], client: &Client) -> Vec<change::Touched> {
 #[test]
 fn old_summaries_of_the_audit_log_are_read() {
     let sample = samples::audit_segment();
-    let old = check::<StoredAuditSegmentV1>("audit-segment-v1", &audit_segment::encode(&sample).unwrap());
+    let old = check::<AuditSegment>("audit-segment-v1", &audit_segment::encode(&sample).unwrap());
     assert_eq!(audit_segment::decode(&old).unwrap(), sample);
 }
 
@@ -362,12 +360,10 @@ proptest! {
         for kind in RecordKind::ALL {
             let _ = decode_any(kind, RecordId(1), &sealed);
         }
-        let _ = local_code::decode(&versioned);
-        let _ = concept_group::decode(&versioned);
-        let _ = kept_concepts::decode(&versioned);
-        let _ = setting::decode(SettingKind::IdentifierSystem, &versioned);
+        for kind in SettingKind::ALL {
+            let _ = setting::decode(kind, &versioned);
+        }
         let _ = photo::decode(std::iter::once(Ok(&versioned)));
-        let _ = earlier_version::decode(&versioned);
         let _ = client::decode(&versioned);
         let _ = audit::decode(&versioned);
         let _ = code_table::decode(&versioned);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::StoreError;
 use daftar_domain::photo::Photo;
 
-use super::StoredForm;
+use super::StoredForm as _;
 
 /// The largest part, in bytes. Sixteen neighbours lie in one page of the embedded database, and a page of more than half a megabyte
 /// would be written to a file of its own.
@@ -17,11 +17,6 @@ pub struct StoredPhotoPartV1 {
     /// In how many parts the photo lies.
     parts: u32,
     bytes: Vec<u8>,
-}
-
-impl StoredForm for StoredPhotoPartV1 {
-    const VERSION: u8 = 1;
-    const WHAT: &'static str = "part of a photo";
 }
 
 /// The values that a photo is stored in, in order.

@@ -6,7 +6,7 @@ use super::limits::{
     DEFINITION_BYTES_MAX, LABEL_BYTES_MAX, LANGUAGES_MAX, LIST_ITEMS_MAX, PROPERTY_KEYS_MAX, VOCABULARY_TEXT_BYTES_MAX,
 };
 use super::problem::{PackFault, PackProblems, Place, TextFault};
-use super::texts::{is_name, line_fault, lines_fault};
+use super::{is_name, line_fault, lines_fault};
 use crate::vocabulary::text_bytes;
 use daftar_domain::code::{Code, Namespace};
 use daftar_domain::vocabulary::{Concept, ConceptStatus, LocalizedText, VocabularyDescription};

@@ -1,15 +1,15 @@
 //! Puts a generation together.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::sync::Arc;
 
-use super::group::{self, DefinedBy, PublishedGroup, WELL_KNOWN_CONCEPT_GROUPS};
+use super::group::{DefinedBy, PublishedGroup, WELL_KNOWN_CONCEPT_GROUPS};
 use super::identifier::IdentifierRules;
 use super::index::Index;
-use super::publish_problem::{PublishFault, PublishProblem};
-use super::{Generation, host_vocabulary};
+use super::{Generation, group};
 use crate::check::CheckedPack;
-use crate::code_problem::Suggestion;
+use crate::code_problem::{Suggestion, joined, quoted};
 use crate::digest::{ContentDigest, Digester};
 use crate::nearest::nearest;
 use crate::table::CodeTable;
@@ -18,9 +18,9 @@ use daftar_domain::code::{CodeUri, Namespace};
 use daftar_domain::deployment::Deployment;
 use daftar_domain::extension::{ExtensionFieldFault, ExtensionFields};
 use daftar_domain::identifier::SystemUri;
-use daftar_domain::local_code::LocalCode;
+use daftar_domain::local_code::{LocalCode, PREGNANCY_STATUS_NAMESPACE};
 use daftar_domain::manifest::ExtensionPath;
-use daftar_domain::vocabulary::ConceptGroup;
+use daftar_domain::vocabulary::{Completeness, ConceptGroup, VocabularyDescription};
 
 /// The place of the pack of a vocabulary that no pack brings.
 const NO_PACK: usize = usize::MAX;
@@ -77,7 +77,7 @@ impl GenerationBuilder {
         let mut push = |fault| problems.push(PublishProblem { plugin: Some(origin.plugin.clone()), fault });
         for vocabulary in pack.vocabularies() {
             let namespace = vocabulary.namespace();
-            if host_vocabulary::is_one(namespace) {
+            if is_host_vocabulary(namespace) {
                 push(PublishFault::HostVocabulary { namespace: namespace.clone() });
             }
             if let Some(by) = self.taken.get(namespace) {
@@ -94,12 +94,10 @@ impl GenerationBuilder {
         let mut extension_fields = self.extension_fields.clone();
         for field in pack.extension_fields() {
             if let Err(fault) = extension_fields.add(field.clone()) {
-                let by = match &fault {
-                    ExtensionFieldFault::Clash { known, .. } => self.field_owners.get(known).map(|by| name_of(*by)),
-                    ExtensionFieldFault::NoVocabulary(_)
-                    | ExtensionFieldFault::Vocabulary(_)
-                    | ExtensionFieldFault::VocabularyOfUncoded(_)
-                    | ExtensionFieldFault::TooMany => None,
+                let by = if let ExtensionFieldFault::Clash { known, .. } = &fault {
+                    self.field_owners.get(known).map(|by| name_of(*by))
+                } else {
+                    None
                 };
                 push(PublishFault::ExtensionField { fault, by });
             }
@@ -135,7 +133,7 @@ impl GenerationBuilder {
         for code in deployment.local_codes() {
             self.local_codes.entry(code.uri.namespace.clone()).or_default().push(code.clone());
         }
-        for vocabulary in host_vocabulary::all() {
+        for vocabulary in host_vocabularies() {
             self.vocabularies.push((Arc::new(vocabulary), NO_PACK));
         }
     }
@@ -294,4 +292,137 @@ fn digest_of_all(index: &Index, concept_groups: &ContentDigest, fields: &Extensi
         digester.text(field.vocabulary.as_deref().unwrap_or_default());
     }
     digester.finish()
+}
+
+/// The version of these vocabularies: what they hold changes with the deployment's local codes, not with releases.
+const HOST_VERSION: &str = "1";
+
+/// Whether a namespace is that of one of them.
+pub(super) fn is_host_vocabulary(namespace: &Namespace) -> bool {
+    namespace.as_str() == PREGNANCY_STATUS_NAMESPACE
+}
+
+/// All of them, empty.
+pub(super) fn host_vocabularies() -> impl Iterator<Item = Vocabulary> {
+    pregnancy_status().and_then(|description| Vocabulary::build(description, &[]).ok()).into_iter()
+}
+
+fn pregnancy_status() -> Option<VocabularyDescription> {
+    Some(VocabularyDescription {
+        namespace: Namespace::parse(PREGNANCY_STATUS_NAMESPACE).ok()?,
+        name: "Pregnancy status".to_owned(),
+        domain: "Health".to_owned(),
+        version: HOST_VERSION.to_owned(),
+        source: "The deployment's own codes".to_owned(),
+        licence: "None: the codes are the deployment's own".to_owned(),
+        attribution: String::new(),
+        default_language: "en".to_owned(),
+        languages: vec!["en".to_owned()],
+        is_hierarchical: false,
+        completeness: Completeness::Empty,
+        is_open: false,
+        is_system: true,
+        is_extensible: true,
+        concept_count: 0,
+    })
+}
+
+/// What is wrong, and through whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublishProblem {
+    /// The pack by its plugin's name; none for what the deployment itself defined.
+    pub plugin: Option<String>,
+    /// What is wrong.
+    pub fault: PublishFault,
+}
+
+/// What is wrong between packs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PublishFault {
+    /// Another pack brings the vocabulary already.
+    #[error("the vocabulary `{namespace}` is already there from `{by}`; remove that pack first")]
+    NamespaceTaken {
+        /// The vocabulary.
+        namespace: Namespace,
+        /// The other pack's plugin.
+        by: String,
+    },
+    /// Another pack defines the concept group otherwise.
+    #[error("the concept group `{name}` is already there from `{by}` with another definition; name it otherwise")]
+    ConceptGroupTaken {
+        /// The concept group.
+        name: String,
+        /// The other pack's plugin.
+        by: String,
+    },
+    /// A concept group selects a code that another pack's vocabulary, which is here and whole, does not have.
+    #[error("the concept group `{name}` selects `{uri}`, which its vocabulary does not have{}", instead(.nearest))]
+    UnknownSelection {
+        /// The concept group.
+        name: String,
+        /// The code.
+        uri: CodeUri,
+        /// What was probably meant.
+        nearest: Vec<Suggestion>,
+    },
+    /// A pack brings codes, or other names of codes, that are local codes here.
+    #[error(
+        "the vocabulary `{namespace}` brings {}, as codes or as other names of codes, which the administrator added as local codes; deprecate each of them with `daftar code deprecate`, then the pack's takes its place", quoted(.codes, "and")
+    )]
+    LocalCodesTaken {
+        /// The vocabulary.
+        namespace: Namespace,
+        /// The codes.
+        codes: Vec<String>,
+    },
+    /// A pack does not let local codes be added, and there are some.
+    #[error("the vocabulary `{namespace}` takes no local codes in this pack, and {count} are in use here")]
+    NotExtensible {
+        /// The vocabulary.
+        namespace: Namespace,
+        /// How many local codes are active.
+        count: usize,
+    },
+    /// Local codes hang too deep.
+    #[error("with its local codes the hierarchy of `{namespace}` is too deep")]
+    LocalCodesTooDeep {
+        /// The vocabulary.
+        namespace: Namespace,
+    },
+    /// A pack brings a vocabulary that is the registry's own.
+    #[error("the vocabulary `{namespace}` is the registry's own: the administrator fills it with `daftar code add`")]
+    HostVocabulary {
+        /// The vocabulary.
+        namespace: Namespace,
+    },
+    /// An extension field that cannot be.
+    #[error("{fault}{}", by.as_ref().map(|by| format!(" of `{by}`")).unwrap_or_default())]
+    ExtensionField {
+        /// Why.
+        fault: ExtensionFieldFault,
+        /// The pack whose field it clashes with.
+        by: Option<String>,
+    },
+    /// The store gave no number to a code or version: a defect of ours.
+    #[error("{what} has no number; number everything that `unnumbered` lists before building")]
+    NotNumbered {
+        /// The first without a number.
+        what: String,
+    },
+}
+
+impl fmt::Display for PublishProblem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.plugin {
+            Some(plugin) => write!(formatter, "pack `{plugin}`: {}", self.fault),
+            None => write!(formatter, "the deployment's definitions: {}", self.fault),
+        }
+    }
+}
+
+impl std::error::Error for PublishProblem {}
+
+fn instead(nearest: &[Suggestion]) -> String {
+    let nearest: Vec<String> = nearest.iter().map(Suggestion::to_string).collect();
+    if nearest.is_empty() { String::new() } else { format!("; perhaps {} is meant", joined(&nearest, "or")) }
 }

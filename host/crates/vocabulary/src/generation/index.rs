@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
+use super::builder::PublishFault;
 use super::open::OpenConcepts;
-use super::publish_problem::PublishFault;
 use crate::compact::ConceptIndex;
 use crate::table::CodeTable;
 use crate::vocabulary::{ConceptRef, Vocabulary};

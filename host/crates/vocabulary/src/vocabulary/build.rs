@@ -1,7 +1,9 @@
 //! Lays out a vocabulary whose concepts were checked.
 
+use std::sync::OnceLock;
+
 use super::{Flags, Localized, Property, Vocabulary};
-use crate::compact::{ConceptIndex, Lists, Span, Texts};
+use crate::compact::{ConceptIndex, Lists, Texts};
 use crate::digest::{ContentDigest, Digester};
 use crate::hierarchy::{Hierarchy, HierarchyFault};
 use daftar_domain::vocabulary::{Completeness, Concept, ConceptStatus, LocalizedText, VocabularyDescription};
@@ -10,62 +12,27 @@ impl Vocabulary {
     /// Indexes concepts that stand in the order of their codes and were checked except for their hierarchy. What a broken
     /// check let through, such as a parent that is not there, is left out.
     pub(crate) fn build(description: VocabularyDescription, concepts: &[Concept]) -> Result<Self, HierarchyFault> {
-        let hierarchy = hierarchy(concepts)?;
-        let digest = digest(&description, concepts);
-        let mut layout = Layout::new(&description, concepts);
-        for concept in concepts {
-            layout.push(concept);
-        }
-        let successors = pairs(concepts, |concept| position(concepts, concept.replaced_by.as_ref()?.as_str()));
-        let mut alias_owners: Vec<(Span, ConceptIndex)> = Vec::with_capacity(layout.aliases.item_count());
+        let mut built = Self::empty(description, concepts)?;
+        concepts.iter().for_each(|concept| built.push(concept));
+        built.successors = pairs(concepts, |concept| position(concepts, concept.replaced_by.as_ref()?.as_str()));
         for index in (0..concepts.len()).map(ConceptIndex::at) {
-            alias_owners.extend(layout.aliases.of(index).iter().map(|span| (*span, index)));
+            built.alias_owners.extend(built.aliases.of(index).iter().map(|span| (*span, index)));
         }
-        let mut texts = layout.texts;
-        alias_owners.sort_by(|one, other| texts.get(one.0).cmp(texts.get(other.0)));
-        let uris = pairs(concepts, |concept| concept.uri.as_ref().map(|uri| texts.push(uri)));
-        Ok(Self {
-            description,
-            digest,
-            languages: layout.languages,
-            property_keys: layout.property_keys,
-            texts,
-            codes: layout.codes,
-            flags: layout.flags,
-            labels: layout.labels,
-            definitions: layout.definitions,
-            aliases: layout.aliases,
-            alias_owners,
-            properties: layout.properties,
-            uris,
-            successors,
-            hierarchy,
-            search: std::sync::OnceLock::new(),
-            local: Vec::new(),
-        })
+        let texts = &mut built.texts;
+        built.alias_owners.sort_by(|one, other| texts.get(one.0).cmp(texts.get(other.0)));
+        built.uris = pairs(concepts, |concept| concept.uri.as_ref().map(|uri| texts.push(uri)));
+        Ok(built)
     }
-}
 
-/// A vocabulary while its concepts are added one by one.
-struct Layout {
-    languages: Vec<String>,
-    property_keys: Vec<String>,
-    texts: Texts,
-    codes: Vec<Span>,
-    flags: Vec<Flags>,
-    labels: Lists<Localized>,
-    definitions: Lists<Localized>,
-    aliases: Lists<Span>,
-    properties: Lists<Property>,
-}
-
-impl Layout {
-    fn new(description: &VocabularyDescription, concepts: &[Concept]) -> Self {
+    /// Without its concepts, but with room for them.
+    fn empty(description: VocabularyDescription, concepts: &[Concept]) -> Result<Self, HierarchyFault> {
+        let hierarchy = hierarchy(concepts)?;
         let count = concepts.len();
         let sum = |length: fn(&Concept) -> usize| concepts.iter().map(length).sum::<usize>();
         let default_language = &description.default_language;
         let others = description.languages.iter().filter(|language| *language != default_language);
-        Self {
+        Ok(Self {
+            digest: digest(&description, concepts),
             languages: std::iter::once(default_language).chain(others).cloned().collect(),
             property_keys: Vec::new(),
             texts: Texts::with_capacity(sum(text_bytes)),
@@ -74,8 +41,15 @@ impl Layout {
             labels: Lists::with_capacity(count, sum(|concept| concept.labels.len())),
             definitions: Lists::with_capacity(count, sum(|concept| concept.definitions.len())),
             aliases: Lists::with_capacity(count, sum(|concept| concept.aliases.len())),
+            alias_owners: Vec::with_capacity(sum(|concept| concept.aliases.len())),
             properties: Lists::with_capacity(count, sum(|concept| concept.properties.len())),
-        }
+            uris: Vec::new(),
+            successors: Vec::new(),
+            hierarchy,
+            search: OnceLock::new(),
+            local: Vec::new(),
+            description,
+        })
     }
 
     fn push(&mut self, concept: &Concept) {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Deserializer, Value};
 
 use crate::cli::CliError;
-use daftar_http::admin::import::strict_value;
+use daftar_http::admin::import_lines::strict_value;
 
 /// The longest line, and the longest file that is no lines, in bytes: a page of a hundred people with photos. In memory it may take
 /// thirty times as much, where somebody means ill.

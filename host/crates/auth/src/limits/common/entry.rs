@@ -5,11 +5,11 @@ use std::time::Duration;
 use jiff::civil::Date;
 
 use super::{OfWindow, Wanted};
-use crate::limits::allowance::Window;
+use crate::limits::allowance::{Window, cell_ns, nanoseconds};
 use crate::limits::bucket::{Calls, Moment, until_tomorrow};
 use crate::limits::day::block;
-use crate::limits::decision::{Decision, RateHeaders, Refusal, seconds_up};
-use crate::limits::{Quota, Refill};
+use crate::limits::shards::KeyEntry;
+use crate::limits::{Decision, Quota, RateHeaders, Refill, Refusal};
 
 /// At most this part of a minute is taken at once.
 const CHUNK_PART: u32 = 20;
@@ -175,9 +175,7 @@ impl Entry {
         let until_minute = self.until_room(quota, calls.again(), moment);
         let is_day_full = refusal == Refusal::Day || self.day_left(quota) < calls.again();
         let until_day = if is_day_full { until_tomorrow(moment) } else { Duration::ZERO };
-        let limit = if refusal == Refusal::Day { quota.per_day } else { quota.per_minute };
-        let retry_after_s = seconds_up(until_minute.max(until_day)).max(1);
-        Decision::Refused { refusal, limit, headers: self.headers(quota, moment), retry_after_s }
+        Decision::refused(refusal, quota, self.headers(quota, moment), until_minute.max(until_day))
     }
 
     /// How long until the minute has room for so many calls, if nobody else calls meanwhile.
@@ -186,7 +184,7 @@ impl Entry {
             return self.window.until_room(quota.per_minute, calls, moment.steady_ns);
         }
         let missing = quota.per_minute.saturating_sub(calls);
-        let room_at_ns = self.full_at_ns.saturating_sub(cell_ns(quota).saturating_mul(missing.into()));
+        let room_at_ns = self.full_at_ns.saturating_sub(cell_ns(quota.per_minute).saturating_mul(missing.into()));
         Duration::from_nanos(room_at_ns.saturating_sub(moment.steady_ns))
     }
 
@@ -194,7 +192,7 @@ impl Entry {
         if quota.refill == Refill::Window {
             return self.window.left(quota.per_minute, moment.steady_ns);
         }
-        let used = self.full_at_ns.saturating_sub(moment.steady_ns).div_ceil(cell_ns(quota));
+        let used = self.full_at_ns.saturating_sub(moment.steady_ns).div_ceil(cell_ns(quota.per_minute));
         let left = quota.per_minute.saturating_sub(u32::try_from(used).unwrap_or(u32::MAX));
         left.saturating_add(self.minute_held).min(quota.per_minute)
     }
@@ -202,28 +200,16 @@ impl Entry {
     /// What is told of the window that has fewer calls left, as far as known here: what other processes let through since the store was
     /// asked last is not counted.
     pub(super) fn headers(&self, quota: Quota, moment: Moment) -> RateHeaders {
-        let (day_left, minute_left) = (self.day_left(quota), self.minute_left(quota, moment));
-        if day_left <= minute_left {
-            let reset_s = seconds_up(until_tomorrow(moment)).max(1);
-            RateHeaders { limit: quota.per_day, remaining: day_left, reset_s }
-        } else {
-            let until_full = match quota.refill {
-                Refill::Even => Duration::from_nanos(self.full_at_ns.saturating_sub(moment.steady_ns)),
-                Refill::Window => self.window.until_full(moment.steady_ns),
-            };
-            RateHeaders { limit: quota.per_minute, remaining: minute_left, reset_s: seconds_up(until_full) }
-        }
+        let left = (self.day_left(quota), self.minute_left(quota, moment));
+        RateHeaders::of(quota, left, moment, || match quota.refill {
+            Refill::Even => Duration::from_nanos(self.full_at_ns.saturating_sub(moment.steady_ns)),
+            Refill::Window => self.window.until_full(moment.steady_ns),
+        })
     }
+}
 
-    pub(super) fn is_idle(&self, moment: Moment) -> bool {
+impl KeyEntry for Entry {
+    fn is_idle(&self, moment: Moment) -> bool {
         moment.steady_ns.saturating_sub(self.called_at_ns) >= IDLE_NS
     }
-}
-
-pub(super) fn cell_ns(quota: Quota) -> u64 {
-    (60_000_000_000 / u64::from(quota.per_minute.max(1))).max(1)
-}
-
-pub(super) fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -142,7 +142,7 @@ async fn several_calls_that_the_day_has_no_room_for_wait_for_the_next() {
 async fn a_new_address_that_finds_no_room_is_let_through_after_the_wait() {
     let fixture = Fixture::new();
     let counts = Arc::clone(&fixture.disk) as Arc<dyn DayCounts>;
-    let small: Bucket<AddressKey> = Bucket::new("small", bucket::SHARDS, counts);
+    let small: Bucket<AddressKey> = Bucket::new("small", shards::SHARDS, counts);
     let quota = Quota { refill: Refill::Even, ..TOKEN_QUOTA };
     let charge = async |number: u32| {
         let key = AddressKey::of(IpAddr::from(number.to_be_bytes()));
@@ -154,7 +154,7 @@ async fn a_new_address_that_finds_no_room_is_let_through_after_the_wait() {
             crowded.push(number);
         }
     }
-    assert!(crowded.len() >= 2_000 - bucket::SHARDS);
+    assert!(crowded.len() >= 2_000 - shards::SHARDS);
     let counted = fixture.disk.counts.lock().unwrap().len();
     assert_eq!(counted, 2_000 - crowded.len(), "whoever is let through is counted on disk");
     // The others go on meanwhile, as fast as they may.

@@ -1,11 +1,13 @@
-//! The envelope of a batch: what is asked for, before any of it is done.
+//! The envelope of a batch: what is asked for, before any of it is done. The `url` of an entry is as it would stand on the wire, below the
+//! API's base path.
 
 use axum::http::{HeaderValue, Method, Uri};
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::url;
 use crate::api::dto::reader::{ObjectReader, Problems, kind};
+use crate::api::endpoint::BASE_PATH;
 use daftar_domain::error::AppError;
 
 /// The most entries of a transaction.
@@ -94,7 +96,7 @@ pub fn read(members: Map<String, Value>) -> Result<Envelope, AppError> {
     }
     let mut entries: Vec<Entry> = Vec::with_capacity(items.len());
     for (at, item) in items.into_iter().enumerate() {
-        entries.extend(read_entry(at, kind, item, &mut problems));
+        entries.extend(read_entry(&format!("entry[{at}]"), kind, item, &mut problems));
     }
     let envelope = problems.finish(Envelope { kind, entries })?;
     check_placeholders(&envelope.entries)?;
@@ -140,21 +142,12 @@ fn refused(problems: Problems) -> AppError {
     problems.finish(()).err().unwrap_or_else(|| AppError::internal("an envelope was refused without a problem"))
 }
 
-fn read_entry(at: usize, kind: Kind, item: Value, problems: &mut Problems) -> Option<Entry> {
-    let mut reader = ObjectReader::at(format!("entry[{at}]"), item, problems);
+fn read_entry(at: &str, kind: Kind, item: Value, problems: &mut Problems) -> Option<Entry> {
+    let mut reader = ObjectReader::at(at.to_owned(), item, problems);
     let full_url = reader.text("full_url", TEXT_BYTES_MAX, problems);
     let placeholder = full_url.and_then(|text| read_placeholder(&reader.path_of("full_url"), &text, problems));
-    let given = reader.take("resource");
-    let has_resource = given.is_some();
-    let resource = match given {
-        None => None,
-        Some(Value::Object(members)) => Some(members),
-        Some(other) => {
-            let message = format!("an object is needed, not {}", self::kind(&other));
-            problems.add(reader.path_of("resource"), "wrong_type", message);
-            None
-        }
-    };
+    let resource = reader.members("resource", problems);
+    let has_resource = resource.is_some() || reader.is_problem("resource", problems);
     let request = reader.take("request");
     let path = reader.path_of("request");
     reader.finish(problems);
@@ -164,7 +157,7 @@ fn read_entry(at: usize, kind: Kind, item: Value, problems: &mut Problems) -> Op
     };
     let mut reader = ObjectReader::at(path, request, problems);
     let method = reader.text("method", 20, problems);
-    let url = reader.text("url", url::URL_BYTES_MAX, problems);
+    let url = reader.text("url", URL_BYTES_MAX, problems);
     let if_match = reader.text("if_match", TEXT_BYTES_MAX, problems);
     for (name, is_given) in [("method", method.is_some()), ("url", url.is_some())] {
         if !is_given && !reader.is_problem(name, problems) {
@@ -172,19 +165,10 @@ fn read_entry(at: usize, kind: Kind, item: Value, problems: &mut Problems) -> Op
         }
     }
     let method = method.and_then(|text| read_method(&reader.path_of("method"), &text, kind, problems));
-    let uri = url.and_then(|text| match url::read(&text) {
-        Ok(uri) => Some(uri),
-        Err(message) => {
-            problems.add(reader.path_of("url"), "invalid_url", message);
-            None
-        }
-    });
-    let if_match = if_match.and_then(|text| match HeaderValue::from_str(&text) {
-        Ok(value) => Some(value),
-        Err(_) => {
-            problems.add(reader.path_of("if_match"), "invalid", "it is the `etag` of an answer, such as `\"3\"`");
-            None
-        }
+    let uri = url.and_then(|text| problems.accept(&reader.path_of("url"), "invalid_url", read_url(&text)));
+    let if_match = if_match.and_then(|text| {
+        let value = HeaderValue::from_str(&text).map_err(|_| "it is the `etag` of an answer, such as `\"3\"`");
+        problems.accept(&reader.path_of("if_match"), "invalid", value)
     });
     reader.finish(problems);
     let method = method?;
@@ -195,31 +179,27 @@ fn read_entry(at: usize, kind: Kind, item: Value, problems: &mut Problems) -> Op
         } else {
             ("unexpected", format!("a {method} has no resource"))
         };
-        problems.add(format!("entry[{at}].resource"), code, message);
+        problems.add(format!("{at}.resource"), code, message);
     }
     if placeholder.is_some() && method != Method::POST {
         let message = "only what a POST creates can be referred to by a placeholder";
-        problems.add(format!("entry[{at}].full_url"), "invalid", message);
+        problems.add(format!("{at}.full_url"), "invalid", message);
     }
     Some(Entry { placeholder, method, uri: uri?, if_match, resource })
 }
 
 fn read_placeholder(path: &str, text: &str, problems: &mut Problems) -> Option<Uuid> {
     let uuid = text.strip_prefix(PLACEHOLDER).and_then(|text| Uuid::try_parse(text).ok());
-    if uuid.is_none() {
-        let message =
-            format!("it is a placeholder `{PLACEHOLDER}<uuid>`, by which other entries refer to what this one creates");
-        problems.add(path, "invalid", message);
-    }
-    uuid
+    problems.require(path, "invalid", uuid, || {
+        format!("it is a placeholder `{PLACEHOLDER}<uuid>`, by which other entries refer to what this one creates")
+    })
 }
 
 fn read_method(path: &str, text: &str, kind: Kind, problems: &mut Problems) -> Option<Method> {
     let known = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
-    let Some(method) = known.into_iter().find(|method| method.as_str() == text) else {
-        problems.add(path, "invalid", "it is one of `GET`, `POST`, `PUT`, `PATCH`, `DELETE`");
-        return None;
-    };
+    let method = known.into_iter().find(|method| method.as_str() == text);
+    let message = || "it is one of `GET`, `POST`, `PUT`, `PATCH`, `DELETE`";
+    let method = problems.require(path, "invalid", method, message)?;
     if kind == Kind::Transaction && method == Method::GET {
         let message =
             "a transaction writes, and does not read: put reads into a `batch`, or read what was written afterwards";
@@ -242,6 +222,39 @@ fn check_placeholders(entries: &[Entry]) -> Result<(), AppError> {
         }
     }
     problems.finish(())
+}
+
+/// The longest URL, in bytes: an identifier of the greatest length, percent-encoded, with room for a query.
+pub const URL_BYTES_MAX: usize = 8_192;
+
+/// Reads `Individual/…`, `/Individual/…` or `/api/v2/Individual/…`.
+///
+/// # Errors
+/// A sentence that says what is wrong and what would be right.
+pub(super) fn read_url(text: &str) -> Result<Uri, String> {
+    if text.contains('#') {
+        return Err("a `#` ends a URL: encode # as %23".to_owned());
+    }
+    let path = text.split('?').next().unwrap_or_default();
+    let first = path.split('/').next().unwrap_or_default();
+    if text.starts_with("//") || first.contains(':') {
+        return Err(
+            "it is relative to this API, such as `Individual/<system>%23<code>|<value>`: leave scheme and host out"
+                .to_owned(),
+        );
+    }
+    let below = path.strip_prefix(BASE_PATH).filter(|rest| rest.starts_with('/')).unwrap_or(path);
+    let below = below.strip_prefix('/').unwrap_or(below);
+    let resource = percent_decode_str(below.split('/').next().unwrap_or_default()).decode_utf8_lossy();
+    if resource.is_empty() {
+        return Err("it names no resource, such as `Individual`".to_owned());
+    }
+    if resource == "$batch" {
+        return Err("a batch holds no other batch".to_owned());
+    }
+    let query = text.split_once('?').map(|(_, query)| format!("?{query}")).unwrap_or_default();
+    let whole = format!("{BASE_PATH}/{below}{query}");
+    whole.parse().map_err(|_| "it holds characters that a URL cannot: percent-encode them".to_owned())
 }
 
 #[cfg(test)]
@@ -327,5 +340,44 @@ mod tests {
             refusal(json!({"type": "batch", "entry": [create("urn:uuid:7")]})),
             [("entry[0].full_url".to_owned(), "invalid")]
         );
+    }
+}
+
+#[cfg(test)]
+mod url_tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_a_relative_url_is_one() {
+        for text in [
+            "Individual/urn:x%23a|1?_elements=name",
+            "/Individual/urn:x%23a|1?_elements=name",
+            "/api/v2/Individual/urn:x%23a|1?_elements=name",
+        ] {
+            assert_eq!(read_url(text).unwrap().to_string(), "/api/v2/Individual/urn:x%23a|1?_elements=name", "{text}");
+        }
+        assert_eq!(read_url("api/v2/Individual").unwrap(), "/api/v2/api/v2/Individual", "only with its slash");
+        assert!(read_url("Individual/urn:x%23a%7C1/%24add-member").is_ok());
+    }
+
+    #[test]
+    fn what_is_not_relative_or_no_url_is_refused() {
+        for (text, why) in [
+            ("https://register.example/api/v2/Individual", "leave scheme and host out"),
+            ("HTTP:Individual", "leave scheme and host out"),
+            ("//register.example/Individual", "leave scheme and host out"),
+            ("Individual/urn:x#a|1", "encode # as %23"),
+            ("$batch", "no other batch"),
+            ("/api/v2/%24batch", "no other batch"),
+            ("", "names no resource"),
+            ("/", "names no resource"),
+            ("/api/v2/", "names no resource"),
+            ("?_count=1", "names no resource"),
+            ("Individual/a b", "percent-encode"),
+            ("Individual/\u{7f}", "percent-encode"),
+        ] {
+            let refusal = read_url(text).unwrap_err();
+            assert!(refusal.contains(why), "{text}: {refusal}");
+        }
     }
 }

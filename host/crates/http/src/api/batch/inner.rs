@@ -1,6 +1,10 @@
-//! One request within another: made of an entry, answered by the handler that answers it alone.
+//! One request within another: made of an entry, answered by the handler that answers it alone, until the deadline of the batch.
+//!
+//! **Invariant:** the deadline counts from when the request came, as the time does that ends the whole request without an answer: a body that
+//! comes slowly takes of both.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -10,16 +14,15 @@ use axum::response::Response;
 use serde_json::{Map, Value};
 use tower::ServiceExt;
 
-use super::deadline::Deadline;
 use super::envelope::Entry;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::auth::WithinRequest;
-use crate::api::middleware::answer;
-use crate::api::once::replay::{DoneBefore, answered_before};
+use crate::api::middleware::answer::{self, RequestInfo};
+use crate::api::once::{DoneBefore, answered_before};
 use crate::state::AppState;
 use daftar_auth::limits::response_memory::ReservedMemory;
-use daftar_domain::context::OpContext;
 use daftar_domain::context::trail::HeldLines;
+use daftar_domain::context::{Clock, OpContext};
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
 
@@ -208,6 +211,34 @@ impl Caller {
         let now = "2026-03-01T12:00:00Z".parse().unwrap();
         let context = OpContext::unbound(Actor::System, "r".into(), now, Trail::default());
         Self::new(context, &HeaderMap::new(), String::new())
+    }
+}
+
+/// The part of the time for a request that a batch takes for its entries; in the rest it is answered.
+const PART_FOR_ENTRIES: f64 = 0.8;
+
+/// When no further entry is begun, and one that is being done is waited for no longer.
+pub struct Deadline {
+    clock: Arc<dyn Clock>,
+    at: Duration,
+}
+
+impl Deadline {
+    /// The deadline of a batch that came with that request.
+    pub(super) fn of(app: &AppState, info: &RequestInfo) -> Self {
+        let time = Duration::from_millis(app.config.server.request_timeout_ms).mul_f64(PART_FOR_ENTRIES);
+        Self { clock: Arc::clone(&app.clock), at: info.begun.saturating_add(time) }
+    }
+
+    /// A deadline at that reading of a clock.
+    #[cfg(test)]
+    pub(super) fn at(clock: Arc<dyn Clock>, at: Duration) -> Self {
+        Self { clock, at }
+    }
+
+    /// How much time is left; none from the deadline on.
+    pub(super) fn left(&self) -> Option<Duration> {
+        Some(self.at.saturating_sub(self.clock.elapsed())).filter(|left| !left.is_zero())
     }
 }
 

@@ -5,8 +5,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 
 use super::field::{self, Level, Reading, SentCode};
-use super::nearest::{nearest, shown};
-use super::reader::{ObjectReader, Problems, items_value, kind};
+use super::reader::{ObjectReader, Problems, items_value, kind, nearest, shown};
 use super::record::Shows;
 use daftar_domain::extension::{
     EXTENSION, Extension, ExtensionContent, ExtensionFields, ExtensionValue, VALUES_MAX, kind_of,
@@ -236,7 +235,7 @@ impl Serialize for Single<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::dto::nearest::searches;
+    use crate::api::dto::reader::searches;
     use daftar_domain::code::CodeUri;
     use daftar_domain::error::AppError;
     use serde_json::json;

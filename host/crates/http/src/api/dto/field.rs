@@ -148,29 +148,18 @@ fn text<C, I>(text: impl Into<Box<str>>) -> Value<C, I> {
 }
 
 fn number<T>(at: &str, value: &Json, read: Option<T>, needed: &'static str, problems: &mut Problems) -> Option<T> {
-    if read.is_none() {
-        problems.add(at, "wrong_type", format!("{needed} is needed, not {}", json_kind(value)));
-    }
-    read
+    problems.require(at, "wrong_type", read, || format!("{needed} is needed, not {}", json_kind(value)))
 }
 
 /// A finite number that is not negative.
 fn amount(at: &str, value: &Json, problems: &mut Problems) -> Option<f64> {
     let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
-    if number.is_none() {
-        problems.add(at, "wrong_type", "a number of at least 0 is needed");
-    }
-    number
-}
-
-/// What a parser gives of a value; what it refuses is a problem.
-fn parsed<T, E: ToString>(at: &str, code: &'static str, parsed: Result<T, E>, problems: &mut Problems) -> Option<T> {
-    parsed.map_err(|error| problems.add(at, code, error.to_string())).ok()
+    problems.require(at, "wrong_type", number, || "a number of at least 0 is needed")
 }
 
 fn organization(at: &str, value: Json, problems: &mut Problems) -> Option<Organization> {
     let text = text_value(at, value, 4 * ORGANIZATION_CHARACTERS_MAX, problems)?;
-    parsed(at, "invalid", Organization::parse(&text), problems)
+    problems.accept(at, "invalid", Organization::parse(&text))
 }
 
 /// An expression, which may hold line breaks as other texts may not.
@@ -203,18 +192,13 @@ fn field_name(at: &str, value: Json, problems: &mut Problems) -> Option<String> 
 fn word(at: &str, words: &[&str], value: Json, problems: &mut Problems) -> Option<u8> {
     let text = text_value(at, value, WORD_BYTES_MAX, problems)?;
     let place = words.iter().position(|word| *word == text);
-    if place.is_none() {
-        problems.add(at, "unknown_value", known_values(words.iter().copied()));
-    }
+    let place = problems.require(at, "unknown_value", place, || known_values(words.iter().copied()));
     place.and_then(|place| u8::try_from(place).ok())
 }
 
 fn code<C: SentCode>(at: &str, value: Json, problems: &mut Problems) -> Option<C> {
     let code = C::sent(code_value(at, value, problems)?);
-    if code.is_none() {
-        problems.add(at, "unknown_field", "records of this kind hold no codes");
-    }
-    code
+    problems.require(at, "unknown_field", code, || "records of this kind hold no codes")
 }
 
 fn reference<I: SentKey>(
@@ -239,11 +223,8 @@ fn reference<I: SentKey>(
         let text = text_value(at, value, REFERENCE_BYTES_MAX, problems)?;
         parse_reference(at, &text, kinds, problems)?
     };
-    let id = I::sent(id);
-    if id.is_none() {
-        problems.add(at, "unknown_field", "records of this kind hold no references");
-    }
-    Some(Reference { kind, id: id? })
+    let id = problems.require(at, "unknown_field", I::sent(id), || "records of this kind hold no references")?;
+    Some(Reference { kind, id })
 }
 
 /// Reads `<kind>/<system>|<value>` that is at `at`.
@@ -254,11 +235,9 @@ pub fn parse_reference(
     problems: &mut Problems,
 ) -> Option<Reference<IdentifierKey>> {
     let of_kind = |kind: &RecordKind| Some((*kind, text.strip_prefix(kind.name())?.strip_prefix('/')?));
-    let Some((kind, key)) = kinds.iter().find_map(of_kind) else {
-        problems.add(at, "invalid_reference", format!("a reference is written {}", forms(kinds)));
-        return None;
-    };
-    let id = parsed(at, "invalid_reference", IdentifierKey::parse(key), problems)?;
+    let message = || format!("a reference is written {}", forms(kinds));
+    let (kind, key) = problems.require(at, "invalid_reference", kinds.iter().find_map(of_kind), message)?;
+    let id = problems.accept(at, "invalid_reference", IdentifierKey::parse(key))?;
     Some(Reference { kind, id })
 }
 
@@ -269,11 +248,8 @@ fn forms(kinds: &[RecordKind]) -> String {
 
 /// The name of a consent.
 pub fn consent_id(at: &str, value: &Json, problems: &mut Problems) -> Option<ConsentId> {
-    let Some(text) = value.as_str() else {
-        problems.add(at, "wrong_type", "a text is needed: a UUID");
-        return None;
-    };
-    parsed(at, "invalid", ConsentId::parse(text), problems)
+    let text = problems.require(at, "wrong_type", value.as_str(), || "a text is needed: a UUID")?;
+    problems.accept(at, "invalid", ConsentId::parse(text))
 }
 
 /// A photo in base64 (RFC 4648 §4, with padding). Its content is not inspected.
@@ -297,7 +273,7 @@ fn photo(at: &str, value: Json, reading: &mut Reading<'_>) -> Option<PhotoRefere
         Err(PhotoError::TooLarge(_)) => "too_long",
         Err(PhotoError::Empty) | Ok(_) => "empty",
     };
-    let photo = parsed(at, code, photo, problems)?;
+    let photo = problems.accept(at, code, photo)?;
     let reference = photo.reference();
     reading.photo = Some(photo);
     Some(reference)

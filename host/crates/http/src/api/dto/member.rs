@@ -7,8 +7,7 @@ use serde_json::Value as Json;
 
 use super::field::{self, Level, Reading};
 use super::reader::{ObjectReader, Problems};
-use super::record::{Part, ShownRecord, Shows, shown_group};
-use super::shared::meta as meta_of;
+use super::record::{Part, ShownRecord, Shows, meta as meta_of, shown_group};
 use daftar_domain::code::{CodeUri, CodedValue};
 use daftar_domain::group::{MEMBER_ENTITY, MEMBERS, Member};
 use daftar_domain::identifier::IdentifierKey;

@@ -1,4 +1,7 @@
-//! Reads the members of a JSON object one by one, remembers every problem with its path, and refuses what nobody asked for.
+//! Reads the members of a JSON object one by one, remembers every problem with its path, and refuses what nobody asked for, with the known
+//! name that is closest to it.
+//!
+//! **Invariant:** a body may hold very many unknown names: a name is compared with the known ones only where the answer tells it.
 
 #[cfg(test)]
 mod tests;
@@ -7,7 +10,6 @@ use jiff::civil::Date;
 use serde_json::{Map, Value};
 
 use super::field;
-use super::nearest::{nearest, shown};
 use daftar_domain::calendar::{Period, parse_date};
 use daftar_domain::code::{CodeError, CodeUri};
 use daftar_domain::error::{AppError, FieldProblem};
@@ -27,6 +29,35 @@ impl Problems {
         if !self.is_full() {
             self.0.push(FieldProblem { field: field.into(), code, message: message.into() });
         }
+    }
+
+    /// What is read, if nothing of it was wrong.
+    ///
+    /// # Errors
+    /// Every problem found.
+    pub fn of<T>(read: impl FnOnce(&mut Self) -> T) -> Result<T, AppError> {
+        let mut problems = Self::default();
+        let value = read(&mut problems);
+        problems.finish(value)
+    }
+
+    /// The value of a result; its error is a problem.
+    pub fn accept<T, E: ToString>(&mut self, field: &str, code: &'static str, result: Result<T, E>) -> Option<T> {
+        result.map_err(|error| self.add(field, code, error.to_string())).ok()
+    }
+
+    /// The value; that there is none is a problem.
+    pub fn require<T, M: Into<String>>(
+        &mut self,
+        field: &str,
+        code: &'static str,
+        value: Option<T>,
+        message: impl FnOnce() -> M,
+    ) -> Option<T> {
+        if value.is_none() {
+            self.add(field, code, message());
+        }
+        value
     }
 
     /// Whether what else is found wrong is not told any more: it need not be put into words.
@@ -117,10 +148,8 @@ impl ObjectReader {
     pub fn word<T: Copy>(&mut self, name: &'static str, words: &[(&str, T)], problems: &mut Problems) -> Option<T> {
         let text = self.text(name, 100, problems)?;
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
-        if found.is_none() {
-            problems.add(self.path_of(name), "unknown_value", known_values(words.iter().map(|(word, _)| *word)));
-        }
-        found
+        let known = || known_values(words.iter().map(|(word, _)| *word));
+        problems.require(&self.path_of(name), "unknown_value", found, known)
     }
 
     /// The items of a list, each with its path; absent and empty are different.
@@ -138,6 +167,17 @@ impl ObjectReader {
     pub fn object(&mut self, name: &'static str, problems: &mut Problems) -> Option<Self> {
         let value = self.take(name)?;
         Some(Self::at(self.path_of(name), value, problems))
+    }
+
+    /// The members of an object inside this one, which are not read here.
+    pub fn members(&mut self, name: &'static str, problems: &mut Problems) -> Option<Map<String, Value>> {
+        match self.take(name)? {
+            Value::Object(members) => Some(members),
+            other => {
+                problems.add(self.path_of(name), "wrong_type", format!("an object is needed, not {}", kind(&other)));
+                None
+            }
+        }
     }
 
     /// A code in any of its written forms.
@@ -225,31 +265,20 @@ pub fn text_value(path: &str, value: Value, bytes_max: usize, problems: &mut Pro
 
 /// `true` or `false` that lies at `path`.
 pub fn boolean_value(path: &str, value: &Value, problems: &mut Problems) -> Option<bool> {
-    let truth = value.as_bool();
-    if truth.is_none() {
-        problems.add(path, "wrong_type", format!("`true` or `false` is needed, not {}", kind(value)));
-    }
-    truth
+    let message = || format!("`true` or `false` is needed, not {}", kind(value));
+    problems.require(path, "wrong_type", value.as_bool(), message)
 }
 
 /// A day that lies at `path`.
 pub fn date_value(path: &str, value: Value, problems: &mut Problems) -> Option<Date> {
     let text = text_value(path, value, 40, problems)?;
-    match parse_date(&text) {
-        Ok(date) => Some(date),
-        Err(error) => {
-            problems.add(path, "invalid_date", error.to_string());
-            None
-        }
-    }
+    problems.accept(path, "invalid_date", parse_date(&text))
 }
 
 /// A whole number from 1 that lies at `path`; `1.0` is one too.
 pub fn count_value(path: &str, value: &Value, problems: &mut Problems) -> Option<u32> {
     let number = value.as_f64().filter(|number| number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(number));
-    if number.is_none() {
-        problems.add(path, "wrong_type", "a whole number from 1 is needed");
-    }
+    let number = problems.require(path, "wrong_type", number, || "a whole number from 1 is needed");
     // Every whole number up to the greatest of 32 bits is exact in 64 bits of floating point.
     number.map(|number| number as u32)
 }
@@ -283,13 +312,7 @@ pub fn code_value(path: &str, value: Value, problems: &mut Problems) -> Option<C
             return None;
         }
     };
-    match parsed {
-        Ok(uri) => Some(uri),
-        Err(error) => {
-            problems.add(path, "invalid_code", error.to_string());
-            None
-        }
-    }
+    problems.accept(path, "invalid_code", parsed)
 }
 
 const CODE_FORMS: &str =
@@ -354,5 +377,69 @@ pub fn kind(value: &Value) -> &'static str {
         Value::String(_) => "a text",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
+    }
+}
+
+/// How much of an unknown name is repeated, in characters.
+const SHOWN_CHARACTERS: usize = 60;
+
+/// An unknown name as an answer repeats it.
+pub fn shown(name: &str) -> String {
+    name.chars().filter(|one| !one.is_control()).take(SHOWN_CHARACTERS).collect()
+}
+
+/// The known name that is the fewest edits away, of those that are at most `edits_max` away; of several the first in order.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, edits_max: usize) -> Option<&'a str> {
+    #[cfg(test)]
+    searches::count();
+    let distances = known.into_iter().map(|known| (strsim::osa_distance(name, known), known));
+    distances.min().filter(|(edits, _)| *edits <= edits_max).map(|(_, known)| known)
+}
+
+/// How often names were compared on this thread.
+#[cfg(test)]
+pub mod searches {
+    use std::cell::Cell;
+
+    thread_local! {
+        static MADE: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count() {
+        MADE.set(MADE.get() + 1);
+    }
+
+    /// How many searches something makes.
+    pub fn made_by(something: impl FnOnce()) -> usize {
+        let before = MADE.get();
+        something();
+        MADE.get() - before
+    }
+}
+
+#[cfg(test)]
+mod nearest_tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_is_meant_unless_it_is_far() {
+        let known = ["gender", "name", "names"];
+        for (typed, meant) in [
+            ("gendre", Some("gender")),
+            ("nam", Some("name")),
+            ("nmaes", Some("names")),
+            ("gende rs", Some("gender")),
+            ("district", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(typed, known, 2), meant, "{typed}");
+        }
+        assert_eq!(nearest("name", [], 2), None);
+    }
+
+    #[test]
+    fn a_long_name_is_repeated_in_part_and_without_what_cannot_be_shown() {
+        assert_eq!(shown("a\u{7}b"), "ab");
+        assert_eq!(shown(&format!("\n{}", "x".repeat(61))), "x".repeat(60));
     }
 }

@@ -1,18 +1,20 @@
-//! Responses about vocabularies: their descriptions, their codes, the results of a search.
-
-pub mod batch;
-pub mod concept_group;
+//! Bodies about vocabularies: their descriptions, their codes, the results of a search, the codes of `$validate` and `$lookup`, and concept
+//! groups.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use daftar_api_types::public::vocabulary as body;
+use serde_json::{Map, Value};
 
 use crate::api::conditional::LanguagesTold;
-use daftar_domain::code::Namespace;
-use daftar_domain::vocabulary::{Completeness, ConceptStatus};
+use crate::api::dto::reader::{ObjectReader, Problems};
+use daftar_api_types::public::vocabulary::{BATCH_CODES_MAX, BareCode};
+use daftar_api_types::public::{concept_group as groups, vocabulary as body};
+use daftar_domain::code::{CodeUri, Namespace};
+use daftar_domain::vocabulary::{Completeness, ConceptStatus, Selection};
 use daftar_service::vocabulary::{
-    ConceptRef, Found, Generation, Grade, Label, LanguagePreference, MatchedText, Subsumption, Vocabulary, is_in_force,
+    Answer, Asked, ConceptRef, DefinedBy, Found, Generation, Grade, Label, LanguagePreference, LookedUp, MatchedText,
+    PublishedGroup, Subsumption, Vocabulary, is_in_force,
 };
 
 /// A vocabulary without its codes.
@@ -153,5 +155,256 @@ fn status(concept: ConceptRef<'_>) -> body::CodeStatus {
     match concept.status() {
         ConceptStatus::Active => body::CodeStatus::Active,
         ConceptStatus::Inactive => body::CodeStatus::Deprecated,
+    }
+}
+
+/// How a code of a batch is written.
+const FORMS: &str = "a code is written as a text `<namespace>#<code>`, or as `{namespace, code}`";
+
+/// Reads `{"codes": […]}`. A text that is no code is answered, in its place; anything but a text is refused here.
+pub fn read_codes(members: Map<String, Value>, problems: &mut Problems) -> Vec<Asked> {
+    let mut reader = ObjectReader::root(members);
+    let items = reader.list("codes", BATCH_CODES_MAX, problems);
+    if items.is_none() && !reader.is_problem("codes", problems) {
+        problems.add("codes", "required", "a list of codes is needed");
+    }
+    let mut asked = Vec::new();
+    for (path, item) in items.unwrap_or_default() {
+        match read_code(item) {
+            Some(code) => asked.push(code),
+            None => problems.add(path, "wrong_type", FORMS),
+        }
+    }
+    reader.finish(problems);
+    asked
+}
+
+fn read_code(item: Value) -> Option<Asked> {
+    match item {
+        Value::String(text) => Some(Asked::Uri(text)),
+        Value::Object(members) => {
+            let text = |name: &str| members.get(name).and_then(Value::as_str).map(str::to_owned);
+            if members.contains_key("uri") {
+                // The coded object of an answer, or part of it.
+                let is_known = |(name, value): (&String, &Value)| match name.as_str() {
+                    "uri" | "code" | "display" | "namespace" | "language" => value.is_string(),
+                    "fallback" | "local" => value.is_boolean(),
+                    _ => false,
+                };
+                return text("uri").filter(|_| members.iter().all(is_known)).map(Asked::Uri);
+            }
+            let parts = Asked::Parts { namespace: text("namespace")?, code: text("code")? };
+            (members.len() == 2).then_some(parts)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
+    }
+}
+
+/// The texts that the answer depends on.
+#[must_use]
+pub fn code_texts(asked: &[Asked]) -> Vec<&str> {
+    let parts = asked.iter().flat_map(|asked| match asked {
+        Asked::Uri(text) => ["uri", text.as_str(), ""],
+        Asked::Parts { namespace, code } => ["parts", namespace.as_str(), code.as_str()],
+    });
+    parts.collect()
+}
+
+/// The response of `$validate`.
+#[must_use]
+pub fn validities(answers: Vec<Answer<ConceptRef<'_>>>) -> body::Validities<'static> {
+    let validity = |answer: Answer<ConceptRef<'_>>| {
+        let uri = Cow::Owned(answer.uri);
+        match answer.outcome {
+            Ok(concept) => {
+                // In an open vocabulary another spelling is valid too; this is the one that records keep.
+                let kept = format!("{}#{}", concept.vocabulary().namespace(), concept.code());
+                let suggestion = (kept != uri).then_some(Cow::Owned(kept));
+                body::Validity { uri, valid: true, reason: None, message: None, suggestion }
+            }
+            Err(refused) => body::Validity {
+                uri,
+                valid: false,
+                reason: Some(Cow::Borrowed(refused.reason)),
+                message: Some(Cow::Owned(refused.message)),
+                suggestion: refused.suggestion.map(Cow::Owned),
+            },
+        }
+    };
+    body::Validities { results: answers.into_iter().map(validity).collect() }
+}
+
+/// The response of `$lookup`.
+pub fn looked_up<'a>(
+    answers: Vec<Answer<LookedUp<'a>>>,
+    asked: &'a [Asked],
+    languages: &LanguagePreference,
+    told: &mut LanguagesTold,
+) -> body::LookedUp<'a> {
+    let mut results = Vec::with_capacity(answers.len());
+    for (answer, asked) in answers.into_iter().zip(asked) {
+        results.push(match answer.outcome {
+            Ok(LookedUp { concept, is_alias }) => {
+                let asked_as = is_alias.then(|| asked.code());
+                let concept = self::concept(concept, languages, asked_as, told);
+                body::LookedUpCode::Found(Box::new(body::FoundConcept { found: true, concept }))
+            }
+            Err(refused) => body::LookedUpCode::Missing(body::MissingCode {
+                uri: Cow::Owned(answer.uri),
+                found: false,
+                reason: Cow::Borrowed(refused.reason),
+                message: Cow::Owned(refused.message),
+                suggestion: refused.suggestion.map(Cow::Owned),
+            }),
+        });
+    }
+    body::LookedUp { results }
+}
+
+/// A code of a group, as far as it is known: its vocabulary may be missing.
+pub fn group_code<'a>(
+    generation: &'a Generation,
+    uri: &CodeUri,
+    languages: &LanguagePreference,
+    told: &mut LanguagesTold,
+) -> groups::GroupCode<'a> {
+    match known(generation, uri) {
+        Some(concept) => groups::GroupCode::Known(labelled(concept, languages, told)),
+        None => groups::GroupCode::Bare(BareCode {
+            uri: Cow::Owned(uri.to_string()),
+            code: Cow::Owned(uri.code.to_string()),
+            display: Cow::Owned(uri.code.to_string()),
+            namespace: Cow::Owned(uri.namespace.to_string()),
+        }),
+    }
+}
+
+/// A group without its codes.
+pub fn group<'a>(
+    generation: &'a Generation,
+    group: &'a PublishedGroup,
+    languages: &LanguagePreference,
+    told: &mut LanguagesTold,
+) -> groups::ConceptGroup<'a> {
+    let definition = group.definition();
+    let (defined_by, module) = match group.defined_by() {
+        DefinedBy::Nobody => (groups::DefinedBy::Nobody, None),
+        DefinedBy::Deployment => (groups::DefinedBy::Deployment, None),
+        DefinedBy::Plugin(plugin) => (groups::DefinedBy::Module, Some(Cow::Borrowed(plugin.as_str()))),
+    };
+    let mut selections = |selections: &[Selection]| -> Vec<groups::Selection<'a>> {
+        let mut bodies = Vec::with_capacity(selections.len());
+        for selection in selections {
+            let (uri, descendants) = parts(selection);
+            bodies.push(group_code(generation, uri, languages, told).selection(descendants));
+        }
+        bodies
+    };
+    groups::ConceptGroup {
+        name: Cow::Borrowed(&definition.name),
+        description: Cow::Borrowed(&definition.description),
+        defined_by,
+        module,
+        unset: group.is_unset(),
+        definition: groups::Definition {
+            text: Cow::Owned(in_words(&definition.includes, &definition.excludes)),
+            include: selections(&definition.includes),
+            exclude: selections(&definition.excludes),
+        },
+        code_count: group.member_count(),
+        undecided_count: group.undecided_count(),
+    }
+}
+
+fn parts(selection: &Selection) -> (&CodeUri, bool) {
+    match selection {
+        Selection::Code(uri) => (uri, false),
+        Selection::DescendantsOf(uri) => (uri, true),
+    }
+}
+
+/// How many selections are put into words; the lists hold all.
+const SELECTIONS_TOLD_MAX: usize = 20;
+
+/// `descendants of urn:a#1 and urn:a#2, except urn:a#11`
+fn in_words(includes: &[Selection], excludes: &[Selection]) -> String {
+    let words = |selections: &[Selection]| {
+        let one = |selection: &Selection| match parts(selection) {
+            (uri, true) => format!("descendants of {uri} and itself"),
+            (uri, false) => uri.to_string(),
+        };
+        let told: Vec<String> = selections.iter().take(SELECTIONS_TOLD_MAX).map(one).collect();
+        let untold = selections.len().saturating_sub(SELECTIONS_TOLD_MAX);
+        let more = if untold > 0 { format!(" and {untold} more") } else { String::new() };
+        told.join("; ") + &more
+    };
+    match (includes, excludes) {
+        ([], _) => "nothing yet".to_owned(),
+        (includes, []) => words(includes),
+        (includes, excludes) => format!("{} except {}", words(includes), words(excludes)),
+    }
+}
+
+fn known<'g>(generation: &'g Generation, uri: &CodeUri) -> Option<ConceptRef<'g>> {
+    generation.vocabulary(&uri.namespace)?.find(uri.code.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read_body(body: Value) -> Result<Vec<Asked>, String> {
+        let Value::Object(members) = body else { unreachable!() };
+        let mut problems = Problems::default();
+        let asked = read_codes(members, &mut problems);
+        problems.finish(asked).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn reads_every_form() {
+        let uri = |text: &str| Asked::Uri(text.to_owned());
+        let asked = read_body(json!({"codes": [
+            "urn:x#1", {"namespace": "urn:x", "code": "1"}, {"uri": "urn:x#1"},
+            {"uri": "urn:x#1", "code": "1", "display": "One", "namespace": "urn:x", "local": true},
+        ]}));
+        let parts = Asked::Parts { namespace: "urn:x".to_owned(), code: "1".to_owned() };
+        assert_eq!(asked.unwrap(), [uri("urn:x#1"), parts, uri("urn:x#1"), uri("urn:x#1")]);
+        assert_eq!(read_body(json!({"codes": []})), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn refuses_what_is_no_text_and_what_is_too_much() {
+        let refusal = |body: Value| read_body(body).unwrap_err();
+        assert!(refusal(json!({})).starts_with("codes: a list of codes is needed"));
+        assert!(refusal(json!({"codes": "urn:x#1"})).starts_with("codes: a list is needed"));
+        assert!(refusal(json!({"codes": [1]})).starts_with("codes[0]: a code is written as"));
+        assert!(refusal(json!({"codes": [{"namespace": "urn:x"}]})).starts_with("codes[0]: "));
+        for wrong in
+            [json!({"uri": "urn:x#1", "extra": "1"}), json!({"uri": "urn:x#1", "namespace": {}}), json!({"uri": 1})]
+        {
+            assert!(refusal(json!({"codes": [wrong]})).starts_with("codes[0]: "));
+        }
+        assert!(refusal(json!({"codes": [], "code": []})).contains("did you mean `codes`?"));
+        let many = |count: usize| read_body(json!({"codes": vec!["urn:x#1"; count]}));
+        assert_eq!(many(BATCH_CODES_MAX).unwrap().len(), BATCH_CODES_MAX);
+        assert!(many(BATCH_CODES_MAX + 1).unwrap_err().contains("at most 1000 items"));
+    }
+}
+
+#[cfg(test)]
+mod concept_group_tests {
+    use super::*;
+
+    #[test]
+    fn says_a_definition_in_words() {
+        let uri = |text: &str| CodeUri::parse(text).unwrap();
+        let includes = [Selection::DescendantsOf(uri("urn:a#6")), Selection::Code(uri("urn:a#92"))];
+        let excludes = [Selection::Code(uri("urn:a#63"))];
+        assert_eq!(in_words(&includes, &excludes), "descendants of urn:a#6 and itself; urn:a#92 except urn:a#63");
+        assert_eq!(in_words(&includes[1..], &[]), "urn:a#92");
+        assert_eq!(in_words(&[], &excludes), "nothing yet");
+        let many = vec![Selection::Code(uri("urn:a#1")); SELECTIONS_TOLD_MAX + 2];
+        assert!(in_words(&many, &[]).ends_with("urn:a#1 and 2 more"));
     }
 }

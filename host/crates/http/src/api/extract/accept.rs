@@ -1,17 +1,20 @@
-//! Whether a client takes an answer in a form that the endpoint has (RFC 9110, section 12.5.1).
+//! `Accept`: whether a client takes a response in a form that the endpoint has (RFC 9110, section 12.5.1); and `If-Match`: at which versions a
+//! change may find its record (section 13.1.1).
 //!
-//! What an endpoint answers with is said in the table of routes, and nowhere else. A request without the header takes anything. The
+//! The table of routes says in which forms an endpoint responds, and nothing else does. A request without the header takes anything. The
 //! token endpoint answers in JSON and the probes in text whatever is asked: the standard of the one has no such refusal, and of
 //! the others the status is what counts.
 
-use axum::extract::MatchedPath;
+use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 
 use crate::api::endpoint::Endpoint;
-use crate::api::error::Problem;
+use crate::api::error::{ApiError, Problem};
+use crate::api::extract::query::Parameters;
 use crate::state::AppState;
 use daftar_domain::error_code::ErrorCode;
+use daftar_domain::record::{VersionCondition, VersionId};
 
 /// The media type of one JSON value a line.
 pub const LINES: &str = "application/x-ndjson";
@@ -85,6 +88,70 @@ impl Accepted {
     }
 }
 
+/// The most tags of one header.
+const TAGS_MAX: usize = 20;
+
+/// The condition that the header makes; none, where it is absent or `*`.
+#[derive(Debug)]
+pub struct IfMatch(pub VersionCondition);
+
+impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let mut versions = Vec::new();
+        for value in parts.headers.get_all(header::IF_MATCH) {
+            let text = value.to_str().map_err(|_| malformed())?.trim();
+            if text == "*" {
+                return Ok(Self(VersionCondition::Any));
+            }
+            for tag in text.split(',') {
+                versions.push(read(tag.trim()).ok_or_else(malformed)?);
+            }
+        }
+        if versions.len() > TAGS_MAX {
+            return Err(Problem::malformed(format!("`If-Match` names more than {TAGS_MAX} versions")).into());
+        }
+        Ok(Self(if versions.is_empty() { VersionCondition::Any } else { VersionCondition::OneOf(versions) }))
+    }
+}
+
+/// What a change says beside its body: the query, at which versions, in which languages it wants the answer.
+#[derive(Debug)]
+pub struct Conditions {
+    /// The parameters.
+    pub query: Parameters,
+    /// At which versions.
+    pub condition: VersionCondition,
+    /// The headers.
+    pub headers: HeaderMap,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Conditions {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let query = Parameters::parse(parts.uri.query().unwrap_or_default())?;
+        let IfMatch(condition) = IfMatch::from_request_parts(parts, state).await?;
+        Ok(Self { query, condition, headers: parts.headers.clone() })
+    }
+}
+
+/// A version in quotation marks, as an `ETag` of ours is written. A weak tag names none: it never matches strongly.
+fn read(tag: &str) -> Option<VersionId> {
+    let digits = tag.strip_prefix('"')?.strip_suffix('"')?;
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok().map(VersionId)
+}
+
+fn malformed() -> Problem {
+    Problem::malformed(
+        "`If-Match` holds the `ETag` of an answer, such as `\"3\"`, several of them separated by commas, or `*`",
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
@@ -121,5 +188,35 @@ mod tests {
         for values in [&[][..], &[""], &["*/*"], &["*/*;q=0.5"], &["nonsense"], &["*/json", "/", "a/"]] {
             assert!(accepted(values).is_anything(), "{values:?}");
         }
+    }
+}
+
+#[cfg(test)]
+mod if_match_tests {
+    use super::*;
+
+    async fn condition(headers: &[&str]) -> Result<VersionCondition, ApiError> {
+        let mut request = axum::http::Request::builder();
+        for value in headers {
+            request = request.header(header::IF_MATCH, *value);
+        }
+        let (mut parts, ()) = request.body(()).unwrap().into_parts();
+        IfMatch::from_request_parts(&mut parts, &()).await.map(|found| found.0)
+    }
+
+    #[tokio::test]
+    async fn reads_no_tag_one_and_several() {
+        let one_of = |versions: &[u64]| VersionCondition::OneOf(versions.iter().copied().map(VersionId).collect());
+        assert_eq!(condition(&[]).await.unwrap(), VersionCondition::Any);
+        assert_eq!(condition(&["*"]).await.unwrap(), VersionCondition::Any);
+        assert_eq!(condition(&["\"3\""]).await.unwrap(), one_of(&[3]));
+        assert_eq!(condition(&["\"3\" , \"4\"", "\"5\""]).await.unwrap(), one_of(&[3, 4, 5]));
+        for wrong in ["", "3", "W/\"3\"", "\"\"", "\"x\"", "\"+3\"", "\"3", "\"99999999999999999999\"", "\"3\",,\"4\""]
+        {
+            assert!(condition(&[wrong]).await.is_err(), "{wrong}");
+        }
+        let tags = |count| vec!["\"1\""; count].join(",");
+        assert!(condition(&[&tags(TAGS_MAX)]).await.is_ok());
+        assert!(condition(&[&tags(TAGS_MAX + 1)]).await.is_err());
     }
 }

@@ -244,9 +244,7 @@ impl FromRequestParts<AppState> for Public {
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
         let info = request_info(parts, app);
         charge_address(app, &info).await?;
-        check_unread(app, &Reader::of_address(address(&info)?))?;
-        check_accept(parts, app)?;
-        Ok(Self)
+        check_reader(parts, app, &info).map(|()| Self)
     }
 }
 
@@ -256,10 +254,14 @@ impl FromRequestParts<AppState> for DocumentationCall {
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
         let info = request_info(parts, app);
         accept(&info, app.limits.charge_documentation(address(&info)?).await?)?;
-        check_unread(app, &Reader::of_address(address(&info)?))?;
-        check_accept(parts, app)?;
-        Ok(Self)
+        check_reader(parts, app, &info).map(|()| Self)
     }
+}
+
+/// Checks what is known of a caller without a token: whether it reads its responses, and takes what there is.
+fn check_reader(parts: &Parts, app: &AppState, info: &RequestInfo) -> Result<(), ApiError> {
+    check_unread(app, &Reader::of_address(address(info)?))?;
+    Ok(check_accept(parts, app)?)
 }
 
 impl FromRequestParts<AppState> for HealthCall {

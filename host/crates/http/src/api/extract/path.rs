@@ -4,12 +4,14 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, MatchedPath, Path};
 use axum::http::request::Parts;
 use percent_encoding::{AsciiSet, CONTROLS};
+use serde::de::DeserializeOwned;
 
+use crate::api::endpoint::resource_in;
 use crate::api::error::{ApiError, Problem};
 use crate::api::middleware::answer::RequestInfo;
 use daftar_domain::code::Namespace;
 use daftar_domain::consent::ConsentId;
-use daftar_domain::identifier::{IdentifierError, IdentifierKey};
+use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::RecordKind;
 use daftar_service::records::reference;
 
@@ -36,58 +38,13 @@ pub const PATH_PART: &AsciiSet = &CONTROLS
 #[derive(Debug)]
 pub struct IdentifierPath(pub IdentifierKey);
 
-impl<S: Send + Sync> FromRequestParts<S> for IdentifierPath {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
-        let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
-        let Ok(Path(text)) = path else {
-            return Err(Problem::malformed("the identifier in the path is not percent-encoded UTF-8").into());
-        };
-        match IdentifierKey::parse(&text) {
-            Ok(key) => {
-                about(parts, &[&key]);
-                Ok(Self(key))
-            }
-            Err(error) => Err(not_valid(&error)),
-        }
-    }
-}
-
 /// A group and one of its members, each by an identifier, percent-decoded.
 #[derive(Debug)]
 pub struct MemberPath(pub IdentifierKey, pub IdentifierKey);
 
-impl<S: Send + Sync> FromRequestParts<S> for MemberPath {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
-        let path: Result<Path<(String, String)>, PathRejection> = Path::from_request_parts(parts, state).await;
-        let Ok(Path((group, member))) = path else { return Err(not_text().into()) };
-        let parse = |text: &str| IdentifierKey::parse(text).map_err(|error| not_valid(&error));
-        let (group, member) = (parse(&group)?, parse(&member)?);
-        about(parts, &[&group, &member]);
-        Ok(Self(group, member))
-    }
-}
-
 /// The name of a consent.
 #[derive(Debug)]
 pub struct ConsentPath(pub ConsentId);
-
-impl<S: Send + Sync> FromRequestParts<S> for ConsentPath {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
-        let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
-        let Ok(Path(text)) = path else { return Err(not_text().into()) };
-        let id = ConsentId::parse(&text).map_err(|error| Problem::malformed(error.to_string()))?;
-        if let Some(info) = parts.extensions.get::<RequestInfo>() {
-            info.trail.about([format!("{}/{id}", RecordKind::Consent)]);
-        }
-        Ok(Self(id))
-    }
-}
 
 /// The namespace of a vocabulary as a part of a path, percent-decoded.
 #[derive(Debug)]
@@ -101,22 +58,60 @@ pub struct CodePath(pub Namespace, pub String);
 #[derive(Debug)]
 pub struct NamePath(pub String);
 
+/// The decoded parts of a path.
+async fn decoded<P: DeserializeOwned + Send>(parts: &mut Parts, fault: &str) -> Result<P, Problem> {
+    let path: Result<Path<P>, PathRejection> = Path::from_request_parts(parts, &()).await;
+    path.map(|Path(decoded)| decoded).map_err(|_| Problem::malformed(fault))
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for IdentifierPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let text: String = decoded(parts, "the identifier in the path is not percent-encoded UTF-8").await?;
+        let key = identifier(&text)?;
+        about(parts, &[&key]);
+        Ok(Self(key))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for MemberPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let (group, member): (String, String) = decoded(parts, NOT_TEXT).await?;
+        let (group, member) = (identifier(&group)?, identifier(&member)?);
+        about(parts, &[&group, &member]);
+        Ok(Self(group, member))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for ConsentPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let text: String = decoded(parts, NOT_TEXT).await?;
+        let id = ConsentId::parse(&text).map_err(|error| Problem::malformed(error.to_string()))?;
+        if let Some(info) = parts.extensions.get::<RequestInfo>() {
+            info.trail.about([format!("{}/{id}", RecordKind::Consent)]);
+        }
+        Ok(Self(id))
+    }
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for NamespacePath {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
-        let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
-        let Ok(Path(text)) = path else { return Err(not_text().into()) };
-        Ok(Self(namespace(&text)?))
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        Ok(Self(namespace(&decoded::<String>(parts, NOT_TEXT).await?)?))
     }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for CodePath {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
-        let path: Result<Path<(String, String)>, PathRejection> = Path::from_request_parts(parts, state).await;
-        let Ok(Path((first, code))) = path else { return Err(not_text().into()) };
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let (first, code): (String, String) = decoded(parts, NOT_TEXT).await?;
         Ok(Self(namespace(&first)?, code))
     }
 }
@@ -124,9 +119,8 @@ impl<S: Send + Sync> FromRequestParts<S> for CodePath {
 impl<S: Send + Sync> FromRequestParts<S> for NamePath {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
-        let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
-        let Ok(Path(name)) = path else { return Err(not_text().into()) };
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let name: String = decoded(parts, NOT_TEXT).await?;
         if name.chars().any(char::is_control) {
             return Err(Problem::malformed("the name in the path holds a control character").into());
         }
@@ -134,37 +128,25 @@ impl<S: Send + Sync> FromRequestParts<S> for NamePath {
     }
 }
 
-/// The kinds of records that paths name by identifier, by a part of their routes; a member is an individual.
-const KINDS: [(&str, RecordKind, RecordKind); 8] = [
-    ("/Individual/", RecordKind::Individual, RecordKind::Individual),
-    ("/individuals/", RecordKind::Individual, RecordKind::Individual),
-    ("/Group/", RecordKind::Group, RecordKind::Individual),
-    ("/groups/", RecordKind::Group, RecordKind::Individual),
-    ("/Program/", RecordKind::Program, RecordKind::Program),
-    ("/programs/", RecordKind::Program, RecordKind::Program),
-    ("/ProgramMembership/", RecordKind::ProgramMembership, RecordKind::ProgramMembership),
-    ("/program_memberships/", RecordKind::ProgramMembership, RecordKind::ProgramMembership),
-];
-
-/// Tells the request's trail which records it is about, so that its failure names them.
+/// Tells the request's trail which records it is about, so that its failure names them. A member of a group is an individual.
 fn about(parts: &Parts, keys: &[&IdentifierKey]) {
     let (Some(info), Some(route)) = (parts.extensions.get::<RequestInfo>(), parts.extensions.get::<MatchedPath>())
     else {
         return;
     };
-    let kinds = KINDS.iter().find(|(part, ..)| route.as_str().contains(part));
-    let Some((_, first, others)) = kinds else { return };
-    let kinds = std::iter::once(first).chain(std::iter::repeat(others));
-    info.trail.about(kinds.zip(keys).map(|(kind, key)| reference(*kind, key)));
+    let resource = resource_in(route.as_str());
+    let Some(kind) = RecordKind::ALL.into_iter().find(|kind| Some(kind.name()) == resource) else { return };
+    let others = if kind == RecordKind::Group { RecordKind::Individual } else { kind };
+    let kinds = std::iter::once(kind).chain(std::iter::repeat(others));
+    info.trail.about(kinds.zip(keys).map(|(kind, key)| reference(kind, key)));
 }
 
-fn not_valid(error: &IdentifierError) -> ApiError {
-    Problem::malformed(format!("the identifier in the path is not valid: {error}")).into()
+fn identifier(text: &str) -> Result<IdentifierKey, Problem> {
+    let key = IdentifierKey::parse(text);
+    key.map_err(|error| Problem::malformed(format!("the identifier in the path is not valid: {error}")))
 }
 
-fn not_text() -> Problem {
-    Problem::malformed("the path is not percent-encoded UTF-8")
-}
+const NOT_TEXT: &str = "the path is not percent-encoded UTF-8";
 
 fn namespace(text: &str) -> Result<Namespace, Problem> {
     Namespace::parse(text).map_err(|error| Problem::malformed(format!("the namespace in the path: {error}")))

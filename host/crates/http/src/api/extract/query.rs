@@ -6,7 +6,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 
-use crate::api::dto::nearest::{nearest, shown};
+use crate::api::dto::reader::{nearest, shown};
 use crate::api::error::{ApiError, Problem};
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::identifier::IdentifierKey;
@@ -47,6 +47,14 @@ impl<S: Send + Sync> FromRequestParts<S> for NoParameters {
 /// Named parameters, in the order given.
 #[derive(Debug)]
 pub struct Parameters(Vec<(String, String)>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Parameters {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        Self::parse(parts.uri.query().unwrap_or_default())
+    }
+}
 
 impl Parameters {
     /// Reads `name=value&…`.
@@ -124,10 +132,10 @@ impl Parameters {
     ///
     /// # Errors
     /// 400 for any other, naming them.
-    pub fn word<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, ApiError> {
+    pub fn word<T: Clone>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, ApiError> {
         let Some(text) = self.one(name)? else { return Ok(None) };
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
-            return Ok(Some(*value));
+            return Ok(Some(value.clone()));
         }
         let known: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
         Err(Problem::malformed(format!("the parameter `{name}` is one of {}", known.join(", "))).into())

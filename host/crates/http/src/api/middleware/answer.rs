@@ -1,5 +1,8 @@
-//! Gives a request its id, bounds its time, catches what must not escape, and writes out errors and the headers that every
+//! Gives a request its id and its span, bounds its time, catches what must not escape, and writes out errors and the headers that every
 //! answer carries.
+//!
+//! **Invariant:** a caller's `traceparent` is believed from trusted proxies alone, and only where the settings say so: whoever may
+//! name the trace decides what is kept of it, and puts own requests among those of others.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,23 +14,21 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
-use super::caller::{Caller, Entrance};
-use super::entrance::too_much_unread;
+use super::entrance::{self, Caller, Entrance, too_much_unread};
 use super::shown::fields_shown;
 use super::trail::{self, TrailEnd};
-use super::{cors, entrance, trace};
 use crate::api::error::Problem;
 use crate::api::extract::auth::{WithinRequest, token_unavailable};
-use crate::spans::known_method;
-use crate::spans::milliseconds;
+use crate::spans::{self, known_method, milliseconds};
 use crate::state::AppState;
 use daftar_auth::limits::RateHeaders;
 use daftar_auth::limits::response_memory::{Reader, ReservedMemory};
 use daftar_domain::audit::{Actor, AuditAction};
 use daftar_domain::context::trail::Trail;
 use daftar_domain::error_code::ErrorCode;
+use daftar_domain::trace_parent::TraceParent;
 
 /// How the path of the token endpoint ends: it says in OAuth's form that it cannot answer.
 const TOKEN_ROUTE: &str = "/oauth/token";
@@ -121,9 +122,9 @@ async fn answer_within(
     request: Request,
     next: Next,
 ) -> Response {
-    let span = trace::begin(app, &request, entrance);
+    let span = begin_span(app, &request, entrance);
     let response = answer_in_span(timeout, entrance, app, request, next).instrument(span.clone()).await;
-    trace::end(&span, response.status());
+    end_span(&span, response.status());
     response
 }
 
@@ -138,7 +139,7 @@ async fn answer_in_span(
     let within = request.extensions().get::<WithinRequest>().cloned();
     let id =
         within.as_ref().map_or_else(|| Arc::from(app.ids.next_id()), |within| Arc::clone(&within.context.request_id));
-    trace::name(app, &id);
+    name_span(app, &id);
     let caller = Caller::of(app, &request, entrance);
     let trail = match &within {
         Some(within) => trail::begin_part(&request, &within.context.trail),
@@ -149,7 +150,7 @@ async fn answer_in_span(
     let connections = &app.config.server.connections;
     let body_times = BodyTimes { whole: connections.body_timeout(), stall: connections.body_stall_timeout() };
     let info = RequestInfo { caller, body_times, ..RequestInfo::new(id, trail, begun) };
-    let origin = cors::allowed_origin(app, request.headers());
+    let origin = entrance::allowed_origin(app, request.headers());
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();
     request.extensions_mut().insert(info.clone());
@@ -199,7 +200,7 @@ async fn answer_in_span(
     let is_of_tokens = route.as_deref().is_some_and(|route| route.ends_with(TOKEN_ROUTE));
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         if problem.is_outage && within.is_none() {
-            app.note_outage();
+            app.program.note_outage();
         }
         if is_of_tokens && problem.status() == StatusCode::SERVICE_UNAVAILABLE {
             response = token_unavailable(&problem.detail);
@@ -221,7 +222,7 @@ async fn answer_in_span(
         }
     }
     if entrance == Entrance::Public {
-        cors::write_headers(app, origin, response.headers_mut());
+        entrance::write_headers(app, origin, response.headers_mut());
         if caller.is_some_and(|caller| caller.is_https) {
             write_transport_security(app, &mut response);
         }
@@ -309,4 +310,43 @@ fn write_headers(response: &mut Response, info: &RequestInfo) {
         headers.insert(&REMAINING_HEADER, HeaderValue::from(rate.remaining));
         headers.insert(&RESET_HEADER, HeaderValue::from(rate.reset_s));
     }
+}
+
+static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// Probes and scrapes come every few seconds and tell nothing.
+fn is_routine(route: Option<&str>) -> bool {
+    route.is_some_and(|route| route.starts_with("/health/") || route == "/metrics")
+}
+
+/// The span of a request that came; none of one that nobody wants to see.
+fn begin_span(app: &AppState, request: &Request, entrance: Entrance) -> Span {
+    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    if !app.program.is_traced() || is_routine(route) {
+        return Span::none();
+    }
+    let parent = if app.config.otlp.takes_up_traceparent() { remote_parent(app, request, entrance) } else { None };
+    spans::request(request.method().as_str(), route, parent)
+}
+
+/// Says which request the span that is entered is of.
+pub(super) fn name_span(app: &AppState, request_id: &str) {
+    if app.program.is_traced() {
+        Span::current().record("request.id", request_id);
+    }
+}
+
+/// Ends it.
+pub(super) fn end_span(span: &Span, status: StatusCode) {
+    spans::answered(span, status.as_u16());
+}
+
+/// The trace that a trusted proxy names, if it names one.
+fn remote_parent(app: &AppState, request: &Request, entrance: Entrance) -> Option<TraceParent> {
+    if !Caller::of(app, request, entrance)?.is_by_proxy {
+        return None;
+    }
+    let mut named = request.headers().get_all(&TRACEPARENT).iter();
+    let header = named.next().filter(|_| named.next().is_none())?;
+    TraceParent::parse(header.as_bytes())
 }

@@ -1,17 +1,25 @@
-//! Whether a request of the public listener is let in: from this connection, and while there is a place.
+//! Whether a request of the public listener is let in: by its connection, its address, the origin of a page in a browser (Fetch standard,
+//! section 3.3), and while there is a place.
 //!
 //! **Invariant:** probes of health are answered whatever else is refused.
+//!
+//! **Invariant:** the one place that knows an address from a header. Only the public listener believes headers, and only those of a
+//! trusted proxy.
+//!
+//! **Invariant:** an origin is let in by name only, and never with the browser's cookies or certificates: a page shows a token that it
+//! was given, or nothing. Where no origin is named no answer says anything of origins.
+
+use std::net::IpAddr;
 
 use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::answer::RequestInfo;
-use super::caller::{Peer, Refusal};
-use super::cors;
 use crate::api::endpoint::{HEALTH_PATHS, TOKEN_PATH};
 use crate::api::error::{ApiError, Problem};
-use crate::api::extract::auth::token_unavailable;
+use crate::api::extract::auth::{charge_address, token_unavailable};
 use crate::state::AppState;
 use daftar_auth::limits::response_memory::{MemoryBound, Reader};
 use daftar_domain::error_code::ErrorCode;
@@ -34,9 +42,9 @@ pub(super) async fn enter(app: &AppState, info: &RequestInfo, request: Request, 
             is_for_token,
         );
     };
-    if cors::is_preflight(app, &request) {
-        let origin = cors::allowed_origin(app, request.headers());
-        return cors::answer_preflight(app, info, origin).await;
+    if is_preflight(app, &request) {
+        let origin = allowed_origin(app, request.headers());
+        return answer_preflight(app, info, origin).await;
     }
     next.run(request).await
 }
@@ -91,6 +99,133 @@ fn unavailable(code: ErrorCode, detail: &str, is_for_token: bool) -> Response {
         return token_unavailable(detail);
     }
     ApiError::from(Problem::new(code, detail)).into_response()
+}
+
+/// The other end of a connection, as its listener knows it. A request that came over no connection has none.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer {
+    /// Its address.
+    pub address: IpAddr,
+    /// Whether it speaks TLS with us.
+    pub is_tls: bool,
+    /// Why nothing but its probes of health are answered, where that is so.
+    pub refusal: Option<Refusal>,
+}
+
+/// Why a connection is not served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// There are too many connections.
+    Full,
+    /// There are too many connections from its address.
+    AddressFull,
+    /// It came by plain HTTP, which only trusted proxies may, and is none.
+    NotAProxy,
+}
+
+/// Which side of the server a request came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entrance {
+    /// The public listener: by proxies, from browsers, and by anybody.
+    Public,
+    /// A listener of the administrator, or a request that is made within another one.
+    Inside,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caller {
+    /// The address; an IPv4 address is never written as IPv6.
+    pub address: IpAddr,
+    /// Whether it asks by HTTPS, of us or of a trusted proxy.
+    pub is_https: bool,
+    /// Whether it asks through a trusted proxy.
+    pub is_by_proxy: bool,
+}
+
+impl Caller {
+    /// Who sent a request.
+    pub(super) fn of(app: &AppState, request: &Request, entrance: Entrance) -> Option<Self> {
+        let peer = request.extensions().get::<Peer>()?;
+        let own = Self { address: peer.address.to_canonical(), is_https: peer.is_tls, is_by_proxy: false };
+        let server = &app.config.server;
+        let is_believed =
+            entrance == Entrance::Public && server.trusted_proxies.iter().any(|network| network.contains(own.address));
+        if !is_believed {
+            return Some(own);
+        }
+        let header = server.forwarded_header;
+        let address = header.caller(own.address, &server.trusted_proxies, lines(request.headers(), header.name()));
+        let is_https = own.is_https || header.is_https(lines(request.headers(), header.protocol_name()));
+        Some(Self { address, is_https, is_by_proxy: true })
+    }
+}
+
+fn lines<'h>(headers: &'h HeaderMap, name: &'static str) -> impl DoubleEndedIterator<Item = &'h [u8]> {
+    headers.get_all(name).iter().map(|value| value.as_bytes())
+}
+
+/// What a page may ask with.
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
+/// The headers that it may send beside those that every page may.
+const HEADERS: HeaderValue =
+    HeaderValue::from_static("Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key");
+/// The headers of an answer that it may read beside those that every page may.
+const EXPOSED: HeaderValue = HeaderValue::from_static(
+    "ETag, Location, Content-Location, Retry-After, WWW-Authenticate, X-Request-Id, X-API-Version, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Idempotency-Replayed",
+);
+/// How long a browser may go by the answer to its question, in seconds.
+const MAX_AGE_S: HeaderValue = HeaderValue::from_static("600");
+
+/// The origin of a request, where it is one that the settings name.
+pub(super) fn allowed_origin(app: &AppState, headers: &HeaderMap) -> Option<HeaderValue> {
+    let named = &app.config.server.cors_origins;
+    if named.is_empty() {
+        return None;
+    }
+    let mut given = headers.get_all(header::ORIGIN).iter();
+    let (Some(origin), None) = (given.next(), given.next()) else { return None };
+    named.iter().any(|named| named.as_str().as_bytes() == origin.as_bytes()).then(|| origin.clone())
+}
+
+/// Whether a browser asks whether a page may make a request of a route.
+pub(super) fn is_preflight(app: &AppState, request: &Request) -> bool {
+    let headers = request.headers();
+    request.method() == Method::OPTIONS
+        && !app.config.server.cors_origins.is_empty()
+        && headers.contains_key(header::ORIGIN)
+        && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+        && request.extensions().get::<MatchedPath>().is_some()
+}
+
+/// The answer to that, to a page of an origin that the settings name or of another. It needs no token, since browsers send none, and is
+/// counted as other calls without one are.
+pub(super) async fn answer_preflight(app: &AppState, info: &RequestInfo, origin: Option<HeaderValue>) -> Response {
+    if let Err(refusal) = charge_address(app, info).await {
+        return refusal.into_response();
+    }
+    if origin.is_none() {
+        let detail = "pages of this origin may not call the register: an administrator names origins as `cors_origins` in `[server]`";
+        return ApiError::from(Problem::new(ErrorCode::OriginNotAllowed, detail)).into_response();
+    }
+    let told = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, METHODS),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, HEADERS),
+        (header::ACCESS_CONTROL_MAX_AGE, MAX_AGE_S),
+    ];
+    (StatusCode::NO_CONTENT, told).into_response()
+}
+
+/// Says on an answer which page may read it.
+pub(super) fn write_headers(app: &AppState, origin: Option<HeaderValue>, headers: &mut HeaderMap) {
+    if app.config.server.cors_origins.is_empty() {
+        return;
+    }
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    if let Some(origin) = origin {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    }
 }
 
 #[cfg(test)]

@@ -1,16 +1,14 @@
-//! `/$batch`: goes with `batch/envelope.rs`, `batch/answer.rs` and `routes/batch.rs`.
+//! `/$batch`: goes with `batch.rs` and `batch/envelope.rs`.
 
 use daftar_api_types::public::batch::BatchAnswer;
 use serde_json::json;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
 
-use super::derived;
-use super::example::Example;
-use super::operation::{Answer, Operation, Tag};
+use super::operation::{Answer, Example, Operation, Tag};
 use super::parameter::{SAMPLE_PERSON, idempotency_key};
-use super::shape::{Members, Shape, any_of, list, named, pattern, word, written};
-use crate::api::batch::envelope::{BATCH_ENTRIES_MAX, TRANSACTION_ENTRIES_MAX};
-use crate::api::batch::url::URL_BYTES_MAX;
+use super::shape::{Members, Shape, any_of, by_name, list, named, pattern, word, written};
+use crate::api::batch::envelope::{BATCH_ENTRIES_MAX, TRANSACTION_ENTRIES_MAX, URL_BYTES_MAX};
+use crate::api::openapi::shape;
 
 /// A placeholder by which other entries mean the record that an entry creates.
 const PLACEHOLDER_PATTERN: &str = "^urn:uuid:[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$";
@@ -73,8 +71,7 @@ pub fn shapes() -> Vec<(String, Shape)> {
         ("BatchDelete", entry("A consent to be withdrawn.", &["DELETE"]).into()),
         ("BatchRead", entry("Something to be read.", &["GET"]).into()),
     ];
-    let requests = requests.map(|(name, shape)| (name.to_owned(), shape)).into_iter();
-    requests.chain(derived::response::<BatchAnswer<'_>>()).collect()
+    by_name(requests).into_iter().chain(shape::response::<BatchAnswer<'_>>()).collect()
 }
 
 fn entries(names: &[&str], count_max: usize) -> ArrayBuilder {

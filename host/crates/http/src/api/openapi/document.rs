@@ -1,11 +1,12 @@
-//! Puts the document together from the table of routes.
-
-mod headers;
-mod refusals;
-mod security;
+//! Puts the document together from the table of routes, and holds it as it is sent, with the page that shows it.
+//!
+//! **Invariant:** both are made again only when the installed modules add other fields; every request in between gets the same
+//! bytes.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::body::Bytes;
 use serde_json::{Value, json};
 use utoipa::openapi::extensions::{Extensions, ExtensionsBuilder};
 use utoipa::openapi::info::{InfoBuilder, LicenseBuilder};
@@ -13,6 +14,9 @@ use utoipa::openapi::link::Link;
 use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterBuilder, PathItem, PathsBuilder};
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
 use utoipa::openapi::schema::{Schema, SchemaType, Type};
+use utoipa::openapi::security::{
+    ClientCredentials, Flow, HttpAuthScheme, HttpBuilder, OAuth2, Scopes, SecurityRequirement, SecurityScheme,
+};
 use utoipa::openapi::server::Server;
 use utoipa::openapi::tag::{Tag as DocumentTag, TagBuilder};
 use utoipa::openapi::{
@@ -20,19 +24,16 @@ use utoipa::openapi::{
     Responses,
 };
 
-pub use headers::HEADERS;
-
-use super::example::Example;
-use super::operation::{Answer, Operation, Tag};
-use super::searching::of_modules;
-use super::{
-    batch, consent, eligibility, group, individual, parameter, program, program_membership, record, server, shared,
-    vocabulary,
-};
+use super::operation::{Answer, Example, Operation, Tag};
+use super::refusal::{self, HEADERS};
+use super::{batch, eligibility, group, individual, page, parameter, program, record, server, vocabulary};
 use crate::api::access::Access;
-use crate::api::endpoint::Endpoint;
+use crate::api::conditional::tag_of;
+use crate::api::endpoint::{BASE_PATH, Endpoint, scopes_on_offer};
 use crate::api::middleware::answer::API_VERSION;
+use crate::api::openapi::parameter::of_modules;
 use daftar_domain::extension::ExtensionFields;
+use daftar_domain::scope::{Action, Scope};
 
 /// The document of a server that clients know by that URL, with the fields that installed modules add.
 #[must_use]
@@ -40,7 +41,7 @@ pub fn document(endpoints: &[Endpoint], public_url: &str, fields: &ExtensionFiel
     let mut document = serde_json::to_value(model(endpoints, public_url, fields)).unwrap_or_default();
     complete(&mut document);
     if let Some(Value::Object(components)) = document.get_mut("components") {
-        let told = HEADERS.iter().map(|(name, ..)| ((*name).to_owned(), json!(headers::header(name))));
+        let told = HEADERS.iter().map(|(name, ..)| ((*name).to_owned(), json!(refusal::header(name))));
         components.insert("headers".to_owned(), told.collect());
     }
     document
@@ -126,21 +127,21 @@ fn method(endpoint: &Endpoint) -> Option<HttpMethod> {
 fn components(endpoints: &[Endpoint], public_url: &str, fields: &ExtensionFields) -> Components {
     let mut components = Components::new();
     let shapes = [
-        shared::shapes(),
         record::shapes(),
+        record::part_shapes(),
         individual::shapes(fields),
         group::shapes(fields),
-        program::shapes(),
-        program_membership::shapes(),
-        consent::shapes(),
+        program::program_shapes(),
+        program::membership_shapes(),
+        program::consent_shapes(),
         eligibility::shapes(fields),
         vocabulary::shapes(),
         batch::shapes(),
         server::shapes(),
     ];
     components.schemas.extend(shapes.into_iter().flatten());
-    components.responses.extend(refusals::components());
-    components.security_schemes.extend(security::schemes(public_url, endpoints));
+    components.responses.extend(refusal::components());
+    components.security_schemes.extend(schemes(public_url, endpoints));
     components
 }
 
@@ -154,7 +155,7 @@ fn operation(endpoint: &Endpoint, path: &str, fields: &ExtensionFields) -> Opera
         .parameters(Some(shown))
         .request_body(told.body.as_ref().map(|_| request_body(told)))
         .responses(responses(endpoint))
-        .securities(Some(security::of(endpoint.access)))
+        .securities(Some(requirements(endpoint.access)))
         .extensions(also_at(endpoint));
     if !told.description.is_empty() {
         builder = builder.description(Some(told.description.as_str()));
@@ -219,8 +220,8 @@ fn responses(endpoint: &Endpoint) -> Responses {
         responses.responses.insert(answer.status.to_string(), RefOr::T(response(answer, endpoint.access)));
     }
     let takes_path = endpoint.paths.iter().any(|path| path.contains('{'));
-    for status in refusals::of(told, endpoint.access, takes_path) {
-        let name = refusals::name(status, endpoint.access);
+    for status in refusal::statuses_of(told, endpoint.access, takes_path) {
+        let name = refusal::refusal_name(status, endpoint.access);
         responses.responses.insert(status.to_string(), RefOr::Ref(Ref::from_response_name(name)));
     }
     responses
@@ -231,8 +232,8 @@ fn response(answer: &Answer, access: Access) -> Response {
     for (media_type, shape) in &answer.bodies {
         builder = builder.content(*media_type, ContentBuilder::new().schema(Some(shape.clone())).build());
     }
-    for name in headers::of_every_answer(access).iter().chain(&answer.headers) {
-        builder = builder.header(*name, headers::header(name));
+    for name in refusal::of_every_answer(access).iter().chain(&answer.headers) {
+        builder = builder.header(*name, refusal::header(name));
     }
     for told in &answer.links {
         let link = told
@@ -242,4 +243,106 @@ fn response(answer: &Answer, access: Access) -> Response {
         builder = builder.link(told.name, link.build());
     }
     builder.build()
+}
+
+/// The name of the scheme of access tokens.
+const TOKENS: &str = "client_credentials";
+/// The name of the scheme of client id and secret, at the token endpoint.
+const SECRET: &str = "client_secret_basic";
+
+/// The ways to prove who calls.
+pub fn schemes(public_url: &str, endpoints: &[Endpoint]) -> [(String, SecurityScheme); 2] {
+    let scopes: Scopes =
+        scopes_on_offer(endpoints).into_iter().map(|scope| (scope.to_string(), describe(scope))).collect();
+    let flow = ClientCredentials::new(format!("{public_url}{BASE_PATH}/oauth/token"), scopes);
+    let description = "An access token for client credentials, sent as `Authorization: Bearer <token>`.";
+    let tokens = OAuth2::with_description([Flow::ClientCredentials(flow)], description);
+    let secret = HttpBuilder::new().scheme(HttpAuthScheme::Basic).description(Some(
+        "Client id and secret, each form-urlencoded (RFC 6749, section 2.3.1). They may stand in the body instead.",
+    ));
+    [(TOKENS.to_owned(), SecurityScheme::OAuth2(tokens)), (SECRET.to_owned(), SecurityScheme::Http(secret.build()))]
+}
+
+/// What a scope allows.
+#[must_use]
+pub fn describe(scope: Scope) -> String {
+    let resource = scope.resource.name();
+    match scope.action {
+        Action::All => format!("every action on {resource}"),
+        Action::Read | Action::Search | Action::Create | Action::Update | Action::Delete => {
+            format!("{} {resource}", scope.action.name())
+        }
+    }
+}
+
+/// What a caller must have: one of these.
+#[must_use]
+pub fn requirements(access: Access) -> Vec<SecurityRequirement> {
+    match access {
+        Access::Scopes(accepted) => {
+            accepted.iter().map(|scope| SecurityRequirement::new(TOKENS, [scope.to_string()])).collect()
+        }
+        Access::AnyClient => vec![SecurityRequirement::new(TOKENS, [""; 0])],
+        Access::Token => vec![SecurityRequirement::new(SECRET, [""; 0]), SecurityRequirement::default()],
+        Access::Public | Access::Health => Vec::new(),
+    }
+}
+
+/// Bytes with their entity tag.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    /// The bytes.
+    pub bytes: Bytes,
+    /// The tag, in quotation marks.
+    pub tag: String,
+}
+
+impl Kept {
+    /// Those bytes.
+    #[must_use]
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self { tag: tag_of(&bytes), bytes: bytes.into() }
+    }
+}
+
+/// What describes a server.
+#[derive(Debug)]
+pub struct Description {
+    /// The document.
+    pub document: Kept,
+    /// The page that shows it.
+    pub page: Kept,
+    fields: ExtensionFields,
+}
+
+/// Makes the description of a server and keeps it.
+#[derive(Debug)]
+pub struct ServedDescription {
+    public_url: String,
+    made: Mutex<Option<Arc<Description>>>,
+}
+
+impl ServedDescription {
+    /// Of a server that clients know by that URL.
+    #[must_use]
+    pub fn new(public_url: String) -> Self {
+        Self { public_url, made: Mutex::default() }
+    }
+
+    /// The description of those endpoints, the same for the whole life of a server, with the fields that installed modules add.
+    #[must_use]
+    pub fn of(&self, endpoints: &[Endpoint], fields: &ExtensionFields) -> Arc<Description> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = made.as_ref().filter(|made| made.fields == *fields) {
+            return Arc::clone(made);
+        }
+        let document = document(endpoints, &self.public_url, fields);
+        let description = Arc::new(Description {
+            page: Kept::new(page::page(&document).into_bytes()),
+            document: Kept::new(serde_json::to_vec(&document).unwrap_or_default()),
+            fields: fields.clone(),
+        });
+        *made = Some(Arc::clone(&description));
+        description
+    }
 }

@@ -4,16 +4,14 @@ use daftar_api_types::public::eligibility as body;
 use daftar_api_types::public::preview::{PreviewLine, PreviewRequest};
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
-use super::derived::{self, needing, with};
 use super::operation::{Answer, Operation, Tag};
-use super::record::{self, fields_sent};
-use super::searching::filters;
-use super::shape::{Members, Shape, any_of, list, named, named_as, or_null, whole, word};
-use super::shared::{self, code_sent_of, list_sent};
+use super::record::{self, code_sent_of, fields_sent, list_sent};
+use super::shape::{self, Members, Shape, any_of, by_name, list, named, named_as, needing, or_null, whole, with, word};
 use super::{group, individual};
 use crate::api::dto::eligibility::membership_fields;
 use crate::api::dto::field::Level;
 use crate::api::extract::accept::LINES;
+use crate::api::openapi::parameter::filters;
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::group::MEMBERS_MAX;
 use daftar_domain::record::RecordKind;
@@ -77,12 +75,12 @@ pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
         ("IndividualFilter", filters(&individual::search(), fields)),
         ("GroupFilter", filters(&group::search(), fields)),
     ];
-    let requests = requests.map(|(name, shape)| (name.to_owned(), shape)).into_iter();
+    let requests = by_name(requests).into_iter();
     let bodies = [
-        derived::request::<body::Validation<'_>>(),
-        derived::response::<body::Validated<'_>>(),
-        derived::response::<body::Evaluated<'_>>(),
-        derived::response::<PreviewLine<'_>>(),
+        shape::request::<body::Validation<'_>>(),
+        shape::response::<body::Validated<'_>>(),
+        shape::response::<body::Evaluated<'_>>(),
+        shape::response::<PreviewLine<'_>>(),
     ];
     requests.chain(bodies.into_iter().flatten()).collect()
 }
@@ -90,26 +88,26 @@ pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
 /// A request of one of the three forms, of which the type has the members.
 fn evaluation(description: &str, subjects: impl IntoIterator<Item = Shape>) -> Object {
     let subjects = list(any_of(subjects)).min_items(Some(1)).max_items(Some(body::SUBJECTS_MAX));
-    needing(derived::object::<body::Evaluation<'_>>(description), "subjects", subjects)
+    needing(shape::object::<body::Evaluation<'_>>(description), "subjects", subjects)
 }
 
 fn of_individuals() -> Shape {
-    let subjects = [shared::reference_sent(&[RecordKind::Individual]), named("InlineIndividual").into()];
+    let subjects = [record::reference_sent(&[RecordKind::Individual]), named("InlineIndividual").into()];
     let rule = needing(evaluation("An expression on people.", subjects), "expression", body::expression());
     with(with(rule, "subject", or_null(word(["individual"]))), "program", null()).into()
 }
 
 fn of_groups() -> Shape {
-    let subjects = [shared::reference_sent(&[RecordKind::Group]), named("InlineGroup").into()];
+    let subjects = [record::reference_sent(&[RecordKind::Group]), named("InlineGroup").into()];
     let rule = needing(evaluation("An expression on groups.", subjects), "expression", body::expression());
     with(needing(rule, "subject", word(["group"])), "program", null()).into()
 }
 
 fn of_program() -> Shape {
-    let references = shared::reference_sent(&Subject::ALL.map(Subject::record_kind));
+    let references = record::reference_sent(&Subject::ALL.map(Subject::record_kind));
     let subjects = [references, named("InlineIndividual").into(), named("InlineGroup").into()];
     let rule = evaluation("A program's expression on the subjects that the program is for.", subjects);
-    let rule = needing(rule, "program", shared::reference_sent(&[RecordKind::Program]));
+    let rule = needing(rule, "program", record::reference_sent(&[RecordKind::Program]));
     with(rule, "expression", null()).into()
 }
 
@@ -135,13 +133,13 @@ fn inline(members: Members) -> Shape {
 
 fn membership() -> Shape {
     let members =
-        Members::sent("A membership in a program.").needs("program", shared::reference_sent(&[RecordKind::Program]));
+        Members::sent("A membership in a program.").needs("program", record::reference_sent(&[RecordKind::Program]));
     fields_sent(members, membership_fields(), Level::Record).into()
 }
 
 fn preview_request(description: &str, filter: &str) -> Object {
     let sample = whole(0).maximum(Some(f64::from(SAMPLE_MAX))).description(Some("The number of subjects to show."));
-    let request = derived::object::<PreviewRequest<'_>>(description);
+    let request = shape::object::<PreviewRequest<'_>>(description);
     let request = with(request, "filter", or_null(named_as(filter, "The subjects; all where absent.")));
     with(request, "sample", or_null(sample))
 }

@@ -1,29 +1,19 @@
-//! `/Group`: goes with `dto/member.rs`, `routes/group.rs` and `routes/group_member.rs`.
-
-mod members;
+//! `/Group`: goes with `dto/member.rs`, `routes/record.rs` and `routes/group_member.rs`.
 
 use serde_json::{Value, json};
 
-pub use members::{add_member, membership_history, patch_member, remove_member};
-
-use super::example::Example;
 use super::individual::read_from_body;
-use super::operation::{Answer, Operation, Tag};
-use super::parameter::{self, SAMPLE_GROUP, SAMPLE_PERSON, repeatable};
+use super::operation::{Answer, Example, Operation, Tag};
+use super::parameter::{self, SAMPLE_GROUP, SAMPLE_PERSON, coded, common, day, envelope, reference, repeatable, texts};
 use super::record;
-use super::searching::{coded, common, day, envelope, reference, texts};
-use super::shape::{Members, Shape, any_of, named};
-use super::shared::{self, list_sent};
+use super::shape::{Members, Shape, by_name, date, named, word};
+use crate::api::dto::field::Level;
+use crate::api::openapi::record::{fields_answered, fields_sent};
 use daftar_domain::extension::ExtensionFields;
+use daftar_domain::group::MEMBERS;
 use daftar_domain::record::RecordKind;
 use daftar_domain::search::order::sort_fields;
 use daftar_domain::search::{code_filters, date_filters};
-
-/// The answer to a write: what a read would give this client.
-fn changed(status: u16, description: &'static str) -> Answer {
-    let shape = any_of([named("Group").into(), named("Receipt").into()]);
-    Answer::json(status, description, shape).header("ETag")
-}
 
 /// `GET /Group`
 pub fn search() -> Operation {
@@ -38,7 +28,7 @@ pub fn search() -> Operation {
         .parameters(code_filters(kind).into_iter().flat_map(coded))
         .parameters(envelope(parameter::elements(kind), sort_fields(kind)))
         .in_languages()
-        .answers_page("A page of groups.", shared::page_of("Group"), "readGroup")
+        .answers_page("A page of groups.", record::page_of("Group"), "readGroup")
         .refuses(&[422])
         .example(
             Example::new("of_member", "The household of a person")
@@ -60,7 +50,7 @@ pub fn read() -> Operation {
 
 /// `POST /Group`
 pub fn create() -> Operation {
-    let answer = changed(201, "The group is in the register.").header("Location").header("Idempotency-Replayed");
+    let answer = Answer::written(201, "The group is in the register.", "Group");
     Operation::new(Tag::Groups, "createGroup", "Register a group")
         .says("A member that is not in the register is 422, and nothing is written. At most one active member is the head.")
         .parameter(parameter::idempotency_key())
@@ -84,7 +74,7 @@ pub fn replace() -> Operation {
         .in_languages()
         .changes()
         .body("The group.", named("GroupSent"))
-        .answer(changed(200, "The group as changed."))
+        .answer(Answer::written(200, "The group as changed.", "Group"))
         .refuses(&[404])
         .example(Example::new("household", "The same household, whole").with("identifier", SAMPLE_GROUP).body(sample()))
 }
@@ -95,8 +85,8 @@ pub fn patch() -> Operation {
         .says("A merge patch (RFC 7396): what it names is replaced, lists as a whole, and `null` takes a field out.")
         .in_languages()
         .changes()
-        .body_of(&["application/merge-patch+json", "application/json"], "The fields to change.", named("GroupPatch"))
-        .answer(changed(200, "The group as changed."))
+        .merge_patch("The fields to change.", "GroupPatch")
+        .answer(Answer::written(200, "The group as changed.", "Group"))
         .refuses(&[404])
         .example(
             Example::new("name", "Gives the household a name")
@@ -121,13 +111,87 @@ fn sample() -> Value {
 #[must_use]
 pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
     let about = "A group. A field that is not there is not recorded, or not for this client.";
-    let identifiers = || list_sent(named("IdentifierSent")).min_items(Some(1));
-    let sent = |description| record::sent(Members::sent(description), RecordKind::Group, fields);
-    let mut shapes = vec![
-        ("Group".to_owned(), record::answered(RecordKind::Group, about, fields)),
-        ("GroupSent".to_owned(), sent("A group, to be written.").needs("identifier", identifiers()).into()),
-        ("GroupPatch".to_owned(), sent("The changes of a group.").may_filled("identifier", identifiers()).into()),
-    ];
-    shapes.extend(members::shapes());
+    let mut shapes =
+        record::of_kind(RecordKind::Group, [about, "A group, to be written.", "The changes of a group."], fields);
+    shapes.extend(member_shapes());
     shapes
+}
+
+/// How examples refer to somebody.
+const SECOND_PERSON: &str = "Individual/urn:svc:vocab:id-type#national_id|PERSON-2";
+
+/// The shapes of members, by name.
+pub fn member_shapes() -> Vec<(String, Shape)> {
+    let fields = || MEMBERS.fields.iter();
+    let removal = Members::sent("The person who leaves a group, and the last day.")
+        .needs("entity", named("IndividualReferenceSent"))
+        .may("period", Members::sent("The last day.").may("end", date().description(Some("Today where left out."))));
+    let history = fields_answered(Members::answered("A change of a place in a group."), fields(), Level::Part)
+        .needs("change", word(["added", "changed", "removed"]))
+        .needs("meta", named("Meta"));
+    let patch = Members::sent("The changes of a place; `null` takes a field out.");
+    let patch = fields_sent(patch, fields().filter(|field| field.required.is_none()), Level::Part);
+    by_name([("MemberPatch", patch.into()), ("MemberRemoval", removal.into()), ("MembershipChange", history.into())])
+}
+
+/// `POST /Group/{identifier}/$add-member`
+pub fn add_member() -> Operation {
+    Operation::new(Tag::Groups, "addMember", "Add somebody to a group")
+        .says("Without `period` the place begins today. The answer is the group.")
+        .parameter(parameter::idempotency_key())
+        .in_languages()
+        .changes()
+        .body("The place.", named("MemberSent"))
+        .answer(Answer::written(201, "The group with the new member.", "Group"))
+        .refuses(&[404])
+        .example(
+            Example::new("spouse", "The head's spouse")
+                .answered(201)
+                .with("identifier", SAMPLE_GROUP)
+                .body(json!({"entity": {"reference": SECOND_PERSON}, "role": "urn:svc:vocab:relationship#spouse"})),
+        )
+}
+
+/// `POST /Group/{identifier}/$remove-member`
+pub fn remove_member() -> Operation {
+    Operation::new(Tag::Groups, "removeMember", "Let somebody leave a group")
+        .says("The place stays in the record with its end. Who leaves later than today counts until the last day has passed. Needs `group:read` with `member` too.")
+        .in_languages()
+        .changes()
+        .body("Who leaves, and when.", named("MemberRemoval"))
+        .answer(Answer::written(200, "The group without the member.", "Group"))
+        .refuses(&[404])
+        .example(
+            Example::new("leaves", "Leaves today")
+                .with("identifier", SAMPLE_GROUP)
+                .body(json!({"entity": {"reference": SECOND_PERSON}})),
+        )
+}
+
+/// `PATCH /Group/{identifier}/member/{member}`
+pub fn patch_member() -> Operation {
+    Operation::new(Tag::Groups, "patchMember", "Change a member's place")
+        .says("The active place of that person, or else the last one; 404 where there is none. Needs `group:read` with `member` too.")
+        .in_languages()
+        .changes()
+        .merge_patch("What to change.", "MemberPatch")
+        .answer(Answer::written(200, "The group as changed.", "Group"))
+        .refuses(&[404])
+        .example(
+            Example::new("period", "Says since when somebody has been in the group")
+                .with("identifier", SAMPLE_GROUP)
+                .with("member", SAMPLE_PERSON)
+                .body(json!({"period": {"start": "2019-06-01"}})),
+        )
+}
+
+/// `GET /Group/{identifier}/membership-history`
+pub fn membership_history() -> Operation {
+    Operation::new(Tag::Groups, "listMembershipHistory", "Tell who joined and left a group")
+        .says("Oldest first. `removed` means that the place is no longer in the record. The newest 1,000 versions are looked at.")
+        .parameters(parameter::page())
+        .in_languages()
+        .answers("A page of changes.", record::page_of("MembershipChange"))
+        .refuses(&[404, 409])
+        .example(Example::new("history", "Everything that happened").with("identifier", SAMPLE_GROUP))
 }

@@ -1,28 +1,21 @@
-//! `/Individual`: goes with `routes/individual.rs`. The shapes of records come from `record.rs`.
+//! `/Individual`: goes with `routes/record.rs`. The shapes of records come from `record.rs`.
 
 use serde_json::{Value, json};
 
-use super::example::Example;
-use super::operation::{Answer, Link, Operation, Tag};
-use super::parameter::{self, SAMPLE_PERSON, elements_without, repeatable};
+use super::operation::{Answer, Example, Link, Operation, Tag};
+use super::parameter::{
+    self, SAMPLE_PERSON, coded, coded_as, common, day, elements_without, envelope, repeatable, texts,
+};
 use super::record::{self, fields_answered};
-use super::searching::{coded, coded_as, common, day, envelope, texts};
-use super::shape::{KEY_PATTERN, Members, Shape, any_of, named, pattern};
-use super::shared::{self, list_sent};
+use super::shape::{KEY_PATTERN, Members, Shape, by_name, named, pattern};
 use crate::api::dto::field::Level;
-use crate::api::routes::individual_search::BESIDE;
+use crate::api::routes::record_search::BESIDE;
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::group::{MEMBER_ENTITY, MEMBERS};
 use daftar_domain::record::RecordKind;
 use daftar_domain::search::order::sort_fields;
 use daftar_domain::search::{code_filters, date_filters};
 use daftar_domain::vocabulary::CodedField;
-
-/// The answer to a write: what a read would give this client.
-fn written(status: u16, description: &'static str) -> Answer {
-    let shape = any_of([named("Individual").into(), named("Receipt").into()]);
-    Answer::json(status, description, shape).header("ETag")
-}
 
 /// `GET /Individual`
 pub fn search() -> Operation {
@@ -76,7 +69,7 @@ pub fn read() -> Operation {
 
 /// `POST /Individual`
 pub fn create() -> Operation {
-    let answer = written(201, "The person is in the register.").header("Location").header("Idempotency-Replayed");
+    let answer = Answer::written(201, "The person is in the register.", "Individual");
     Operation::new(Tag::Individuals, "createIndividual", "Register a person")
         .says("409 where an identifier is in use. The answer holds what a read would give this client.")
         .parameter(parameter::idempotency_key())
@@ -112,7 +105,7 @@ pub fn replace() -> Operation {
         .in_languages()
         .changes()
         .body("The person.", named("IndividualSent"))
-        .answer(written(200, "The person as changed."))
+        .answer(Answer::written(200, "The person as changed.", "Individual"))
         .refuses(&[404])
         .example(Example::new("person", "The same person, whole").with("identifier", SAMPLE_PERSON).body(sample("PERSON-1")))
 }
@@ -123,12 +116,8 @@ pub fn patch() -> Operation {
         .says("A merge patch (RFC 7396): what it names is replaced, lists as a whole, and `null` takes a field out.")
         .in_languages()
         .changes()
-        .body_of(
-            &["application/merge-patch+json", "application/json"],
-            "The fields to change.",
-            named("IndividualPatch"),
-        )
-        .answer(written(200, "The person as changed."))
+        .merge_patch("The fields to change.", "IndividualPatch")
+        .answer(Answer::written(200, "The person as changed.", "Individual"))
         .refuses(&[404])
         .example(
             Example::new("patch", "Takes the occupation out and says that somebody has died")
@@ -150,7 +139,7 @@ pub fn groups() -> Operation {
         .says("Needs `group:read` as well.")
         .parameters(parameter::page())
         .in_languages()
-        .answers("A page of places in groups.", shared::page_of("Place"))
+        .answers("A page of places in groups.", record::page_of("Place"))
         .refuses(&[404, 409])
         .example(Example::new("groups", "The household of a person").with("identifier", SAMPLE_PERSON))
 }
@@ -159,20 +148,14 @@ pub fn groups() -> Operation {
 #[must_use]
 pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
     let about = "A person. A field that is not there is not recorded, or not for this client; an empty list is known to be empty.";
-    let identifiers = || list_sent(named("IdentifierSent")).min_items(Some(1));
-    let sent = |description| record::sent(Members::sent(description), RecordKind::Individual, fields);
     let place = Members::answered("The membership of a person in a group, told from the person's side.");
     let of_member = MEMBERS.fields.iter().filter(|field| field.tag != MEMBER_ENTITY.tag());
     let place = fields_answered(place.may("group", named("Reference")), of_member, Level::Part);
-    [
-        ("Individual", record::answered(RecordKind::Individual, about, fields)),
-        ("IndividualSent", sent("A person, to be written.").needs("identifier", identifiers()).into()),
-        ("IndividualPatch", sent("The changes of a person.").may_filled("identifier", identifiers()).into()),
-        ("IndividualPage", shared::page_of("Individual")),
-        ("Place", place.into()),
-    ]
-    .map(|(name, shape)| (name.to_owned(), shape))
-    .into()
+    let texts = [about, "A person, to be written.", "The changes of a person."];
+    let own = [("IndividualPage", record::page_of("Individual")), ("Place", place.into())];
+    let mut shapes = record::of_kind(RecordKind::Individual, texts, fields);
+    shapes.extend(by_name(own));
+    shapes
 }
 
 /// A person with a relationship to the person of the examples.

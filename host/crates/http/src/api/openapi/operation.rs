@@ -1,11 +1,12 @@
-//! What is told of one endpoint, beside what its handler says of itself.
+//! What is told of one endpoint, beside what its handler says of itself, with the requests that the document shows. A test sends each of
+//! them to a server and holds the answer to what is told here.
 
-use daftar_api_types::public::Sample;
+use serde_json::Value;
 use utoipa::openapi::path::Parameter;
 
-use super::example::Example;
 use super::parameter;
-use super::shape::{Shape, named};
+use super::shape::{self, Shape, any_of, named};
+use daftar_api_types::public::Sample;
 
 /// What an operation is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,6 +118,21 @@ impl Answer {
         Self { status, description, bodies: Vec::new(), headers: Vec::new(), links: Vec::new() }
     }
 
+    /// An answer with a text, in one of those media types.
+    #[must_use]
+    pub fn text(description: &'static str, media_types: &[&'static str]) -> Self {
+        let bodies = media_types.iter().map(|media_type| (*media_type, shape::text().into())).collect();
+        Self { bodies, ..Self::empty(200, description) }
+    }
+
+    /// The answer to a write of a record of that shape: what a read would give this client.
+    #[must_use]
+    pub fn written(status: u16, description: &'static str, name: &str) -> Self {
+        let shape = any_of([named(name).into(), named("Receipt").into()]);
+        let answer = Self::json(status, description, shape).header("ETag");
+        if status == 201 { answer.header("Location").header("Idempotency-Replayed") } else { answer }
+    }
+
     /// The same body in another form.
     #[must_use]
     pub fn or(mut self, media_type: &'static str, shape: impl Into<Shape>) -> Self {
@@ -124,7 +140,7 @@ impl Answer {
         self
     }
 
-    /// Has that header, one of [`super::document::HEADERS`].
+    /// Has that header, one of [`super::refusal::HEADERS`].
     #[must_use]
     pub fn header(mut self, name: &'static str) -> Self {
         self.headers.push(name);
@@ -200,6 +216,11 @@ impl Operation {
     /// Needs a JSON body.
     pub fn body(self, description: &'static str, shape: impl Into<Shape>) -> Self {
         self.body_of(&["application/json"], description, shape)
+    }
+
+    /// Needs a merge patch.
+    pub fn merge_patch(self, description: &'static str, name: &str) -> Self {
+        self.body_of(&["application/merge-patch+json", "application/json"], description, named(name))
     }
 
     /// Needs a body of one of those media types.
@@ -289,5 +310,49 @@ impl Operation {
             self = self.in_languages();
         }
         self.parameter(parameter::if_none_match()).answer(unchanged)
+    }
+}
+
+/// One request with the status of its answer.
+#[derive(Debug, Clone)]
+pub struct Example {
+    /// What the document calls it; once an operation.
+    pub name: &'static str,
+    /// What it shows.
+    pub summary: &'static str,
+    /// The status of the answer.
+    pub status: u16,
+    /// Parameters of path, query and header that differ from what the parameters themselves show.
+    pub parameters: Vec<(&'static str, String)>,
+    /// The body.
+    pub body: Option<Value>,
+}
+
+impl Example {
+    /// A request that succeeds with 200.
+    #[must_use]
+    pub fn new(name: &'static str, summary: &'static str) -> Self {
+        Self { name, summary, status: 200, parameters: Vec::new(), body: None }
+    }
+
+    /// Is answered with that status.
+    #[must_use]
+    pub fn answered(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// Sends that value of a parameter.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.parameters.push((name, value.into()));
+        self
+    }
+
+    /// Sends that body.
+    #[must_use]
+    pub fn body(mut self, body: Value) -> Self {
+        self.body = Some(body);
+        self
     }
 }

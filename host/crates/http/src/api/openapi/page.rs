@@ -2,18 +2,16 @@
 //!
 //! **Invariant:** every text of the document is escaped; the page's policy lets nothing run and nothing load but its own style.
 
-pub mod errors;
-mod schemas;
-
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
+use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use schemas::{shape, write_schemas};
+use daftar_domain::error_code::{ErrorCode, ErrorEntry};
 
 const STYLE: &str = include_str!("page/style.css");
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -220,6 +218,150 @@ fn prose(text: &str) -> String {
         .collect()
 }
 
+const ABOUT: &str = "The body of every failed call is `application/problem+json` (RFC 9457). Its `code` is one of these. A code keeps its name, its status and its meaning; `detail` is for people and may change. The token endpoint responds with the codes of RFC 6749 instead.";
+
+/// The page that lists every code.
+#[must_use]
+pub fn error_list() -> String {
+    let mut html = head("Error codes", "Error codes", "<a href=\"../docs\">API</a>");
+    let statuses: Vec<&[ErrorCode]> =
+        ErrorCode::ALL.chunk_by(|one, next| one.entry().status == next.entry().status).collect();
+    html.push_str("<nav aria-label=\"Contents\"><ul>");
+    for status in statuses.iter().filter_map(|codes| codes.first()).map(|code| code.entry().status) {
+        let _ = write!(html, "<li><a href=\"#status-{status}\">{}</a></li>", status_named(status));
+    }
+    let _ = write!(html, "</ul></nav><main><p>{}</p>", prose(ABOUT));
+    for codes in statuses {
+        let Some(status) = codes.first().map(|code| code.entry().status) else { continue };
+        let _ = write!(html, "<section id=\"status-{status}\"><h2>{}</h2><dl>", status_named(status));
+        for ErrorEntry { name, meaning, .. } in codes.iter().map(|code| code.entry()) {
+            let _ =
+                write!(html, "<dt><a href=\"errors/{name}\"><code>{name}</code></a></dt><dd>{}</dd>", prose(meaning));
+        }
+        html.push_str("</dl></section>");
+    }
+    html.push_str("</main></body></html>\n");
+    html
+}
+
+/// The page about one code.
+#[must_use]
+pub fn error_page(code: ErrorCode) -> String {
+    let ErrorEntry { name, status, meaning, remedy } = code.entry();
+    let links = "<a href=\"../errors\">Error codes</a> · <a href=\"../../docs\">API</a>";
+    let mut html = head(&format!("Error code {name}"), &format!("<code>{name}</code>"), links);
+    html.push_str("<nav aria-label=\"Codes of the same status\"><ul>");
+    for other in ErrorCode::ALL.iter().map(|code| code.entry()).filter(|other| other.status == status) {
+        let current = if other.name == name { " aria-current=\"page\"" } else { "" };
+        let _ = write!(html, "<li><a href=\"{0}\"{current}>{0}</a></li>", other.name);
+    }
+    let _ = writeln!(
+        html,
+        "</ul></nav><main><h2>Status</h2><p>{}</p><h2>Meaning</h2><p>{}</p><h2>What to do</h2><p>{}</p></main></body></html>",
+        status_named(status),
+        prose(meaning),
+        prose(remedy)
+    );
+    html
+}
+
+/// A status with its name.
+fn status_named(status: u16) -> String {
+    let name = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+    escaped(&format!("{status} {}", name.unwrap_or_default()))
+}
+
+/// Every named shape with its members.
+pub fn write_schemas(html: &mut String, document: &Value) {
+    html.push_str("<section id=\"schemas\"><h2>Schemas</h2>");
+    let components = document.get("components").unwrap_or(&Value::Null);
+    for (name, schema) in members(components, "schemas") {
+        let _ = write!(
+            html,
+            "<details id=\"schema-{}\"><summary><code>{}</code> <span>{}</span></summary>",
+            anchor(name),
+            escaped(name),
+            prose(text(schema, "description"))
+        );
+        write_members(html, schema, 0);
+        if schema.get("properties").is_none() {
+            let _ = write!(html, "<p>{}</p>", shape(schema));
+        }
+        html.push_str("</details>");
+    }
+    html.push_str("</section>");
+}
+
+/// How deep objects inside objects are shown.
+const DEPTH_MAX: usize = 6;
+
+fn write_members(html: &mut String, schema: &Value, depth: usize) {
+    if schema.get("properties").is_none() || depth > DEPTH_MAX {
+        return;
+    }
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| required.is_some_and(|all| all.iter().any(|one| one.as_str() == Some(name)));
+    html.push_str("<dl>");
+    for (name, member) in members(schema, "properties") {
+        let needed = if is_required(name) { ", always there" } else { "" };
+        let _ = write!(
+            html,
+            "<dt><code>{}</code> <small>{}{needed}</small></dt><dd>{}",
+            escaped(name),
+            shape(member),
+            prose(text(member, "description"))
+        );
+        write_members(html, member, depth + 1);
+        if let Some(items) = member.get("items") {
+            write_members(html, items, depth + 1);
+        }
+        html.push_str("</dd>");
+    }
+    html.push_str("</dl>");
+}
+
+/// A shape in a few words, with a link where it has a name.
+pub fn shape(schema: &Value) -> String {
+    if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
+        let name = name.rsplit('/').next().unwrap_or_default();
+        return format!("<a href=\"#schema-{}\">{}</a>", anchor(name), escaped(name));
+    }
+    if let Some(choices) = ["anyOf", "oneOf"].iter().find_map(|of| schema.get(*of)?.as_array()) {
+        return choices.iter().map(shape).collect::<Vec<_>>().join(" or ");
+    }
+    if let Some(words) = schema.get("enum").and_then(Value::as_array) {
+        let words = words.iter().map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned));
+        return words.map(|word| format!("<code>{}</code>", escaped(&word))).collect::<Vec<_>>().join(" or ");
+    }
+    let kinds = match schema.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
+        Some(Value::String(kind)) => vec![kind.as_str()],
+        _ => return "anything".to_owned(),
+    };
+    let mut told = escaped(&kinds.join(" or "));
+    if let Some(items) = schema.get("items") {
+        let _ = write!(told, " of {}", shape(items));
+    }
+    for (name, word, unit) in [
+        ("format", "", ""),
+        ("minimum", "from ", ""),
+        ("maximum", "to ", ""),
+        ("minLength", "at least ", " characters"),
+        ("maxLength", "at most ", " characters"),
+        ("minItems", "at least ", " items"),
+        ("maxItems", "at most ", " items"),
+        ("default", "else ", ""),
+    ] {
+        let value = match schema.get(name) {
+            None | Some(Value::Null) => continue,
+            Some(Value::String(value)) => value.clone(),
+            Some(value) => value.to_string(),
+        };
+        let _ = write!(told, ", {word}{}{unit}", escaped(&value));
+    }
+    told
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -259,5 +401,23 @@ mod tests {
         assert!(CONTENT_SECURITY_POLICY.contains(&format!("style-src 'sha256-{digest}'")));
         assert!(!CONTENT_SECURITY_POLICY.contains("unsafe"));
         assert!(!STYLE.contains("url(") && !STYLE.contains("@import"), "the style loads nothing");
+    }
+}
+
+#[cfg(test)]
+mod errors_tests {
+    use super::*;
+
+    #[test]
+    fn the_list_leads_to_every_code_and_each_page_says_what_the_table_says() {
+        let list = error_list();
+        for code in ErrorCode::ALL {
+            let ErrorEntry { name, status, meaning, remedy } = code.entry();
+            assert!(list.contains(&format!("href=\"errors/{name}\"")), "{name}");
+            assert!(list.contains(&format!("id=\"status-{status}\"")) && list.contains(&prose(meaning)), "{name}");
+            let page = error_page(*code);
+            assert!(page.contains(&format!("<h1><code>{name}</code></h1>")), "{page}");
+            assert!(page.contains(&prose(meaning)) && page.contains(&prose(remedy)), "{page}");
+        }
     }
 }

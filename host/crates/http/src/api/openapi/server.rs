@@ -1,13 +1,11 @@
-//! Tokens and what the server says of itself: goes with `routes/token.rs`, `routes/discovery.rs` and `routes/health.rs`.
+//! Tokens and what the server says of itself: goes with `routes/token.rs` and `routes/description.rs`.
 
 use daftar_api_types::public::server as body;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 
-use super::derived::response;
-use super::example::Example;
-use super::operation::{Answer, Operation, Tag};
-use super::shape::{Shape, named, text};
+use super::operation::{Answer, Example, Operation, Tag};
+use super::shape::{Shape, named, response};
 
 /// `POST /oauth/token`
 pub fn token() -> Operation {
@@ -48,37 +46,31 @@ pub fn openapi() -> Operation {
 
 /// `GET /docs`
 pub fn docs() -> Operation {
-    let mut page = Answer::empty(200, "A page in HTML that loads nothing else.").header("Content-Security-Policy");
-    page.bodies.push(("text/html", text().into()));
-    Operation::new(Tag::Server, "readDocs", "Look at this document")
-        .answer(page)
-        .conditional(false)
-        .example(Example::new("page", "The page"))
+    pages("readDocs", "Look at this document").example(Example::new("page", "The page"))
 }
 
 /// `GET /docs/errors`
 pub fn error_list() -> Operation {
-    error_pages("readErrorCodes", "List the error codes").example(Example::new("list", "Every code"))
+    pages("readErrorCodes", "List the error codes").example(Example::new("list", "Every code"))
 }
 
 /// `GET /docs/errors/{error_code}`
 pub fn error_page() -> Operation {
-    error_pages("readErrorCode", "Read what an error code means")
+    pages("readErrorCode", "Read what an error code means")
         .says("`type` of a problem's body is the address of this page.")
         .refuses(&[404])
         .example(Example::new("page", "One code").with("error_code", "identifier_in_use"))
 }
 
-fn error_pages(id: &'static str, summary: &'static str) -> Operation {
-    let mut page = Answer::empty(200, "A page in HTML that loads nothing else.").header("Content-Security-Policy");
-    page.bodies.push(("text/html", text().into()));
+fn pages(id: &'static str, summary: &'static str) -> Operation {
+    let page = Answer::text("A page in HTML that loads nothing else.", &["text/html"]);
+    let page = page.header("Content-Security-Policy");
     Operation::new(Tag::Server, id, summary).answer(page).conditional(false)
 }
 
 /// `GET /workbench`
 pub fn workbench() -> Operation {
-    let mut page = Answer::empty(200, "A page in HTML.").header("Content-Security-Policy").header("Vary");
-    page.bodies.push(("text/html", text().into()));
+    let page = Answer::text("A page in HTML.", &["text/html"]).header("Content-Security-Policy").header("Vary");
     Operation::new(Tag::Server, "readWorkbench", "Open the workbench")
         .says("A page on which analysts write rules and see whom they reach. It holds nothing of the register: whoever signs in there calls this API with a client's own token, scopes and limits.")
         .answer(page)
@@ -89,9 +81,8 @@ pub fn workbench() -> Operation {
 
 /// `GET /workbench/{file}`
 pub fn workbench_file() -> Operation {
-    let mut file = Answer::empty(200, "The file.").header("Vary");
-    file.bodies
-        .extend(["text/javascript", "text/css", "text/plain", "image/svg+xml"].map(|form| (form, text().into())));
+    let file =
+        Answer::text("The file.", &["text/javascript", "text/css", "text/plain", "image/svg+xml"]).header("Vary");
     Operation::new(Tag::Server, "readWorkbenchFile", "Read a file of the workbench")
         .says("What the page loads. A file whose name holds a digest never changes and may be kept for good.")
         .answer(file)
@@ -104,7 +95,7 @@ pub fn workbench_file() -> Operation {
 pub fn live() -> Operation {
     Operation::new(Tag::Server, "checkLive", "Does the process answer?")
         .says("Not counted against any bucket.")
-        .answer(ok("It does."))
+        .answer(Answer::text("It does.", &["text/plain"]))
         .example(Example::new("live", "It does"))
 }
 
@@ -112,15 +103,9 @@ pub fn live() -> Operation {
 pub fn ready() -> Operation {
     Operation::new(Tag::Server, "checkReady", "Can the server serve?")
         .says("Whether the store answers. The body is `ok`, or names what is degraded, a line each: a server without an active eligibility engine is ready, and only calls that need the engine are 503. Not counted against any bucket.")
-        .answer(ok("It can."))
+        .answer(Answer::text("It can.", &["text/plain"]))
         .refuses(&[503])
         .example(Example::new("ready", "It can"))
-}
-
-fn ok(description: &'static str) -> Answer {
-    let mut answer = Answer::empty(200, description);
-    answer.bodies.push(("text/plain", text().into()));
-    answer
 }
 
 /// The shapes of this part, by name.

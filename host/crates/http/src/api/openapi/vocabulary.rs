@@ -1,15 +1,13 @@
-//! `/Vocabulary` and `/ConceptGroup`: goes with `dto/vocabulary.rs`, `routes/vocabulary.rs` and `routes/concept_group.rs`.
+//! `/Vocabulary` and `/ConceptGroup`: goes with `dto/vocabulary.rs` and `routes/vocabulary.rs`.
 
 use daftar_api_types::public::concept_group::{ConceptGroup, ExpandedConceptGroup, GroupCode};
 use daftar_api_types::public::vocabulary as body;
 use utoipa::openapi::path::Parameter;
 
-use super::derived::response;
-use super::example::Example;
-use super::operation::{Operation, Tag};
+use super::operation::{Example, Operation, Tag};
 use super::parameter::{self, needed, query};
-use super::shape::{self, Shape, boolean, named, pattern, searched as searched_text};
-use super::shared;
+use super::record;
+use super::shape::{self, Shape, boolean, named, pattern, response, searched as searched_text};
 
 /// The vocabulary of the examples.
 const GENDER: &str = "urn:iso:std:iso:5218";
@@ -41,7 +39,7 @@ pub fn list() -> Operation {
     Operation::new(Tag::Vocabularies, "listVocabularies", "List vocabularies")
         .parameter(domain())
         .parameters(parameter::page())
-        .answers("A page of vocabularies.", shared::page_of("Vocabulary"))
+        .answers("A page of vocabularies.", record::page_of("Vocabulary"))
         .conditional(true)
         .example(Example::new("first", "The first two").with("_count", "2"))
 }
@@ -69,7 +67,7 @@ pub fn codes() -> Operation {
         .parameter(query("below", "Codes anywhere below this one.", code()))
         .parameter(deprecated())
         .parameters(parameter::page())
-        .answers("A page of codes.", shared::page_of("Concept"))
+        .answers("A page of codes.", record::page_of("Concept"))
         .conditional(true)
         .refuses(&[404, 422, 503])
         .example(
@@ -106,7 +104,7 @@ pub fn search() -> Operation {
         .parameter(version())
         .parameter(deprecated())
         .parameters(parameter::page())
-        .answers("A page of codes, the best first.", shared::page_of("FoundCode"))
+        .answers("A page of codes, the best first.", record::page_of("FoundCode"))
         .conditional(true)
         .refuses(&[404])
         .example(
@@ -124,7 +122,7 @@ pub fn search_all() -> Operation {
         .parameter(domain())
         .parameter(deprecated())
         .parameters(parameter::page())
-        .answers("A page of codes, the best first.", shared::page_of("FoundCode"))
+        .answers("A page of codes, the best first.", record::page_of("FoundCode"))
         .conditional(true)
         .example(
             Example::new("malaria", "A disease, in French")
@@ -176,7 +174,7 @@ pub fn lookup() -> Operation {
 pub fn groups() -> Operation {
     Operation::new(Tag::Vocabularies, "listConceptGroups", "List concept groups")
         .parameters(parameter::page())
-        .answers("A page of concept groups.", shared::page_of("ConceptGroup"))
+        .answers("A page of concept groups.", record::page_of("ConceptGroup"))
         .conditional(true)
         .example(Example::new("first", "The first two").with("_count", "2"))
 }
@@ -208,7 +206,7 @@ pub fn shapes() -> Vec<(String, Shape)> {
         response::<ConceptGroup<'_>>(),
         response::<ExpandedConceptGroup<'_>>(),
         response::<GroupCode<'_>>(),
-        vec![("GroupCodePage".to_owned(), shared::page_of("GroupCode"))],
+        vec![("GroupCodePage".to_owned(), record::page_of("GroupCode"))],
     ];
     bodies.into_iter().flatten().collect()
 }

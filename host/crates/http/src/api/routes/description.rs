@@ -1,29 +1,44 @@
-//! What the server says of itself: the OpenAPI document, the page that shows it, the pages about error codes, and its metadata.
+//! What the server says of itself: the OpenAPI document, the page that shows it, the pages about error codes, its metadata, where tokens
+//! are had, and whether it lives and can serve.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
+use daftar_api_types::public::eligibility::{EXPRESSION_BYTES_MAX, SUBJECTS_MAX};
+use daftar_api_types::public::server::{
+    AuthorizationServer, GrantType, Metadata, MetadataLimits, MetadataModule, MetadataOperation, MetadataParameter,
+    MetadataResource, MetadataToken, RateLimit, ServerName,
+};
+use daftar_api_types::public::vocabulary::BATCH_CODES_MAX;
+use utoipa::openapi::path::ParameterIn;
 
-use crate::api::access::{DocumentationCall, Public};
+use crate::api::access::{DocumentationCall, HealthCall, Public};
 use crate::api::conditional::unless_kept;
-use crate::api::dto::metadata;
+use crate::api::endpoint::{BASE_PATH, Endpoint, scopes_on_offer};
 use crate::api::error::{ApiError, Problem};
+use crate::api::extract::body::{BODY_BYTES_MAX, RECORD_BYTES_MAX};
 use crate::api::extract::path::NamePath;
-use crate::api::extract::query::{Parameters, RawQuery};
-use crate::api::openapi::page::{CONTENT_SECURITY_POLICY, errors};
-use crate::api::openapi::served::Kept;
+use crate::api::extract::query::NoParameters;
+use crate::api::middleware::answer::API_VERSION;
+use crate::api::openapi::document::Kept;
+use crate::api::openapi::page::{self, CONTENT_SECURITY_POLICY};
 use crate::state::AppState;
+use daftar_auth::limits::{CLIENT_QUOTA_DEFAULT, Quota, TOKEN_QUOTA, UNAUTHENTICATED_QUOTA};
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
+use daftar_domain::search::PAGE_COUNT_MAX;
 
 /// The OpenAPI document.
 pub async fn openapi(
     _: Public,
     State(app): State<AppState>,
-    RawQuery(query): RawQuery,
+    _: NoParameters,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    Parameters::parse(&query)?.expect_only(&[])?;
     let generation = app.registry.vocabularies.current();
     let description = app.description.of(app.routes.endpoints(), generation.extension_fields());
     Ok(unless_kept(&headers, &description.document, "application/json"))
@@ -33,36 +48,29 @@ pub async fn openapi(
 pub async fn docs(
     _: Public,
     State(app): State<AppState>,
-    RawQuery(query): RawQuery,
+    _: NoParameters,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    Parameters::parse(&query)?.expect_only(&[])?;
     let generation = app.registry.vocabularies.current();
     let description = app.description.of(app.routes.endpoints(), generation.extension_fields());
     page(&headers, &description.page)
 }
 
 /// The page that lists the error codes.
-pub async fn error_list(
-    _: DocumentationCall,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Result<Response, ApiError> {
-    Parameters::parse(&query)?.expect_only(&[])?;
-    page(&headers, &Kept::new(errors::list().into_bytes()))
+pub async fn error_list(_: DocumentationCall, _: NoParameters, headers: HeaderMap) -> Result<Response, ApiError> {
+    page(&headers, &Kept::new(page::error_list().into_bytes()))
 }
 
 /// The page about one error code.
 pub async fn error_page(
     _: DocumentationCall,
     NamePath(name): NamePath,
-    RawQuery(query): RawQuery,
+    _: NoParameters,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    Parameters::parse(&query)?.expect_only(&[])?;
     let unknown = || Problem::new(ErrorCode::NotFound, "there is no such error code; `/docs/errors` lists all");
     let code = ErrorCode::parse(&name).ok_or_else(unknown)?;
-    page(&headers, &Kept::new(errors::page(code).into_bytes()))
+    page(&headers, &Kept::new(page::error_page(code).into_bytes()))
 }
 
 /// Sends a page with the policy of what it may load.
@@ -80,10 +88,152 @@ fn page(headers: &HeaderMap, kept: &Kept) -> Result<Response, ApiError> {
 pub async fn metadata(
     _: Public,
     State(app): State<AppState>,
-    RawQuery(query): RawQuery,
+    _: NoParameters,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    Parameters::parse(&query)?.expect_only(&[])?;
-    let body = metadata::write(&app);
+    let body = write(&app);
     Ok(unless_kept(&headers, &Kept::new(serde_json::to_vec(&body).unwrap_or_default()), "application/json"))
+}
+
+/// The process answers.
+pub async fn live(_: HealthCall) -> &'static str {
+    "ok\n"
+}
+
+/// The store answers; the body names what is degraded, a line each.
+pub async fn ready(_: HealthCall, State(app): State<AppState>) -> Result<Cow<'static, str>, ApiError> {
+    match app.readiness() {
+        Ok(degraded) if degraded.is_empty() => Ok(Cow::Borrowed("ok\n")),
+        Ok(degraded) => Ok(Cow::Owned(degraded.iter().map(|part| format!("degraded: {part}\n")).collect())),
+        Err(reason) => Err(Problem::new(ErrorCode::NotReady, reason).into()),
+    }
+}
+
+/// Where and how tokens are had.
+pub async fn authorization_server(_: Public, State(app): State<AppState>) -> Json<AuthorizationServer<'static>> {
+    Json(AuthorizationServer {
+        issuer: Cow::Owned(app.public_url.clone()),
+        token_endpoint: Cow::Owned(format!("{}{BASE_PATH}/oauth/token", app.public_url)),
+        token_endpoint_auth_methods_supported: ["client_secret_basic", "client_secret_post"].map(Cow::Borrowed).into(),
+        grant_types_supported: vec![GrantType::ClientCredentials],
+        response_types_supported: Vec::new(),
+        scopes_supported: scopes_on_offer(app.routes.endpoints()).iter().map(ToString::to_string).collect(),
+    })
+}
+
+fn rate_limit(quota: Quota) -> RateLimit {
+    RateLimit { per_minute: quota.per_minute, per_day: quota.per_day }
+}
+
+/// Describes a server.
+#[must_use]
+pub fn write(app: &AppState) -> Metadata<'static> {
+    let base_url = format!("{}{BASE_PATH}", app.public_url);
+    let (resources, operations) = sorted(app.routes.endpoints());
+    Metadata {
+        server: ServerName::Daftar,
+        version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
+        api_version: Cow::Borrowed(API_VERSION),
+        openapi: Cow::Owned(format!("{base_url}/openapi.json")),
+        docs: Cow::Owned(format!("{base_url}/docs")),
+        token: MetadataToken {
+            endpoint: Cow::Owned(format!("{base_url}/oauth/token")),
+            grant_types: vec![GrantType::ClientCredentials],
+            lifetime_s: app.config.token.lifetime_s,
+            metadata: Cow::Owned(format!("{}/.well-known/oauth-authorization-server", app.public_url)),
+            scopes: scopes_on_offer(app.routes.endpoints()).iter().map(ToString::to_string).collect(),
+        },
+        base_url: Cow::Owned(base_url),
+        resources,
+        operations,
+        modules: modules(app),
+        limits: MetadataLimits {
+            page_items: PAGE_COUNT_MAX,
+            body_bytes: BODY_BYTES_MAX,
+            record_bytes: RECORD_BYTES_MAX,
+            codes_of_a_batch: BATCH_CODES_MAX,
+            subjects_of_a_rule: SUBJECTS_MAX,
+            expression_bytes: EXPRESSION_BYTES_MAX,
+            token_calls: rate_limit(TOKEN_QUOTA),
+            public_calls: rate_limit(UNAUTHENTICATED_QUOTA),
+            client_calls: rate_limit(CLIENT_QUOTA_DEFAULT),
+        },
+    }
+}
+
+/// What is about a resource, and what is not.
+fn sorted(endpoints: &[Endpoint]) -> (Vec<MetadataResource<'static>>, Vec<MetadataOperation<'static>>) {
+    let mut resources: BTreeMap<String, MetadataResource<'static>> = BTreeMap::new();
+    let mut others = Vec::new();
+    for endpoint in endpoints {
+        let Some(path) = endpoint.paths.first() else { continue };
+        let operation = operation(endpoint, path);
+        let Some(kind) = resource_of(path) else {
+            others.push(operation);
+            continue;
+        };
+        let resource = resources.entry(kind.to_owned()).or_default();
+        resource.kind = Cow::Owned(kind.to_owned());
+        for spelling in endpoint.paths.iter().filter_map(|path| Some(format!("{BASE_PATH}/{}", first_part(path)?))) {
+            if !resource.paths.contains(&spelling) {
+                resource.paths.push(spelling);
+            }
+        }
+        if *path == format!("{BASE_PATH}/{kind}") && endpoint.method == axum::http::Method::GET {
+            resource.search_parameters = conditions(endpoint);
+        }
+        resource.operations.push(operation);
+    }
+    (resources.into_values().collect(), others)
+}
+
+/// `Individual` of `/api/v2/Individual/{identifier}`: resources are written with a capital.
+fn resource_of(path: &str) -> Option<&str> {
+    let first = first_part(path)?;
+    first.starts_with(|letter: char| letter.is_ascii_uppercase()).then_some(first)
+}
+
+/// `individuals` of `/api/v2/individuals/{identifier}`.
+fn first_part(path: &str) -> Option<&str> {
+    path.strip_prefix(BASE_PATH)?.strip_prefix('/')?.split('/').next()
+}
+
+fn operation(endpoint: &Endpoint, path: &str) -> MetadataOperation<'static> {
+    MetadataOperation {
+        id: Cow::Borrowed(endpoint.operation.id),
+        method: Cow::Owned(endpoint.method.to_string()),
+        path: Cow::Owned(path.to_owned()),
+        also_at: endpoint.also_at().into_iter().map(str::to_owned).collect(),
+        summary: Cow::Borrowed(endpoint.operation.summary),
+        scopes: endpoint.scopes().iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn conditions(endpoint: &Endpoint) -> Vec<MetadataParameter<'static>> {
+    let of_query = endpoint.operation.parameters.iter().filter(|one| one.parameter_in == ParameterIn::Query);
+    let body = |one: &utoipa::openapi::path::Parameter| MetadataParameter {
+        name: Cow::Owned(one.name.clone()),
+        description: Cow::Owned(one.description.clone().unwrap_or_default()),
+        repeatable: one.explode == Some(true),
+    };
+    of_query.map(body).collect()
+}
+
+/// What is installed and in force.
+fn modules(app: &AppState) -> Vec<MetadataModule<'static>> {
+    let generation = app.registry.vocabularies.current();
+    let brought = |name: &str| {
+        let all = generation.vocabularies().map(|vocabulary| &vocabulary.description().namespace);
+        let of_module = all.filter(|namespace| generation.pack_of(namespace).is_some_and(|pack| pack.plugin == name));
+        of_module.map(ToString::to_string).collect()
+    };
+    let installed = app.plugins.list();
+    let modules = installed.iter().map(|plugin| plugin.manifest()).map(|manifest| MetadataModule {
+        vocabularies: brought(&manifest.name.to_string()),
+        extension_fields: manifest.extension_fields.iter().map(|field| field.path.to_string()).collect(),
+        kind: Cow::Borrowed(manifest.kind.as_str()),
+        version: Cow::Owned(manifest.version.to_string()),
+        name: Cow::Owned(manifest.name.to_string()),
+    });
+    modules.collect()
 }

@@ -6,21 +6,18 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 
-use super::group::answer;
-use super::individual::path_part;
-use super::search::{languages, page_of};
+use super::record::{group_answer, location_of};
 use crate::api::access::{Auth, scope};
 use crate::api::dto::member::{HistoryBody, PlaceBody, read_member, read_member_patch, read_removal};
 use crate::api::dto::reader::Problems;
-use crate::api::endpoint::BASE_PATH;
 use crate::api::error::ApiError;
+use crate::api::extract::accept::Conditions;
 use crate::api::extract::body::JsonObject;
-use crate::api::extract::if_match::Conditions;
 use crate::api::extract::path::{IdentifierPath, MemberPath};
-use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::extract::query::Parameters;
+use crate::api::routes::record_search::{languages, page_of};
 use crate::state::AppState;
 use daftar_domain::error::AppError;
-use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::RecordKind;
 use daftar_service::codes::CodeView;
 use daftar_service::group::history::membership_history;
@@ -38,7 +35,7 @@ pub async fn add(
     let ctx = auth.into_context();
     let change = MemberChange::Add(whole(members, read_member)?);
     let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
-    Ok(answer(&app, StatusCode::CREATED, &view).await?)
+    Ok(group_answer(&app, StatusCode::CREATED, &view).await?)
 }
 
 /// Lets somebody leave a group.
@@ -54,7 +51,7 @@ pub async fn remove(
     let (individual, last_day) = whole(members, read_removal)?;
     let change = MemberChange::Remove { individual, last_day };
     let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
-    Ok(answer(&app, StatusCode::OK, &view).await?)
+    Ok(group_answer(&app, StatusCode::OK, &view).await?)
 }
 
 /// Changes what the body names of a member's place; `null` takes it out (RFC 7396).
@@ -69,7 +66,7 @@ pub async fn patch(
     let ctx = auth.into_context();
     let change = whole(members, |path, item, problems| Some(read_member_patch(path, item, individual, problems)))?;
     let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
-    Ok(answer(&app, StatusCode::OK, &view).await?)
+    Ok(group_answer(&app, StatusCode::OK, &view).await?)
 }
 
 /// Reads a body that is one member.
@@ -77,9 +74,8 @@ fn whole<T>(
     members: Map<String, Value>,
     read: impl FnOnce(String, Value, &mut Problems) -> Option<T>,
 ) -> Result<T, AppError> {
-    let mut problems = Problems::default();
-    let read = read(String::new(), Value::Object(members), &mut problems);
-    problems.finish(read)?.ok_or_else(|| AppError::internal("a member was neither read nor refused"))
+    let read = Problems::of(|problems| read(String::new(), Value::Object(members), problems))?;
+    read.ok_or_else(|| AppError::internal("a member was neither read nor refused"))
 }
 
 /// Tells who joined and left a group.
@@ -87,9 +83,8 @@ pub async fn history(
     auth: Auth<scope::GroupRead>,
     State(app): State<AppState>,
     IdentifierPath(key): IdentifierPath,
-    (RawQuery(query), headers): (RawQuery, HeaderMap),
+    (parameters, headers): (Parameters, HeaderMap),
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::parse(&query)?;
     parameters.expect_only(&["_count", "_offset"])?;
     let page = parameters.page()?;
     let ctx = auth.into_context();
@@ -104,9 +99,8 @@ pub async fn groups(
     auth: Auth<scope::IndividualRead>,
     State(app): State<AppState>,
     IdentifierPath(key): IdentifierPath,
-    (RawQuery(query), headers): (RawQuery, HeaderMap),
+    (parameters, headers): (Parameters, HeaderMap),
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::parse(&query)?;
     parameters.expect_only(&["_count", "_offset"])?;
     let page = parameters.page()?;
     let ctx = auth.into_context();
@@ -115,9 +109,4 @@ pub async fn groups(
     let bodies = found.places.iter().filter_map(|place| PlaceBody::new(place, &codes)).collect();
     let path = format!("{}/groups", location_of(&app, RecordKind::Individual, &key));
     Ok(Json(page_of(bodies, found.total, page, &path, &parameters)).into_response())
-}
-
-/// The URL of a record as it was asked for.
-fn location_of(app: &AppState, kind: RecordKind, key: &IdentifierKey) -> String {
-    format!("{}{BASE_PATH}/{kind}/{}", app.public_url, path_part(&key.reveal()))
 }

@@ -1,24 +1,35 @@
-//! `/Program`
+//! `/Program`, `/ProgramMembership` and `/Consent`
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::http::{StatusCode, header};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 
-use super::individual::etag;
-use super::record_search::{Search, Searchable};
+use super::record::{etag, path_part};
+use super::record_search::Search;
 use crate::api::access::{Auth, scope};
 use crate::api::dto::field::words;
-use crate::api::dto::record as body;
+use crate::api::dto::reader::Problems;
+use crate::api::dto::record::{self as body, Purpose, named};
+use crate::api::endpoint::BASE_PATH;
 use crate::api::error::ApiError;
+use crate::api::extract::accept::IfMatch;
+use crate::api::extract::body::JsonObject;
 use crate::api::extract::filters;
-use crate::api::extract::path::IdentifierPath;
-use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::extract::path::{ConsentPath, IdentifierPath};
+use crate::api::extract::query::{NoParameters, Parameters, RawQuery, reference, subject_reference};
 use crate::state::AppState;
+use daftar_domain::field::FieldSet;
+use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::program::ProgramPhase;
+use daftar_domain::program_membership::{BENEFICIARY, MembershipStatus, PROGRAM};
 use daftar_domain::record::RecordKind;
+use daftar_domain::scope::Resource;
 use daftar_domain::subject::Subject;
 use daftar_service::program::{self, ProgramQuery};
+use daftar_service::program_membership::{self, MembershipAddress, MembershipDraft, MembershipQuery, MembershipView};
+use daftar_service::written::Spoken;
+use daftar_service::{consent, records};
 
 const PHASES: &[(&str, ProgramPhase)] =
     &[("upcoming", ProgramPhase::Upcoming), ("current", ProgramPhase::Current), ("ended", ProgramPhase::Ended)];
@@ -28,9 +39,8 @@ pub async fn read(
     auth: Auth<scope::ProgramRead>,
     State(app): State<AppState>,
     IdentifierPath(key): IdentifierPath,
-    RawQuery(query): RawQuery,
+    _: NoParameters,
 ) -> Result<Response, ApiError> {
-    Parameters::parse(&query)?.expect_only(&[])?;
     let ctx = auth.into_context();
     let program = program::read(&ctx, &app.registry, &key).await?;
     let tag = [(header::ETAG, etag(&program.record.meta))];
@@ -49,11 +59,11 @@ const FILTERS: [(&str, Option<&str>); 5] = [
 pub async fn search(
     auth: Auth<scope::ProgramSearch>,
     State(app): State<AppState>,
-    RawQuery(query): RawQuery,
+    parameters: Parameters,
 ) -> Result<Response, ApiError> {
     let ctx = auth.into_context();
     let names = FILTERS.map(|(name, _)| name);
-    let search = Search::read(&app, &ctx, &query, &Searchable { kind: RecordKind::Program, filters: &names })?;
+    let search = Search::read(&app, &ctx, parameters, RecordKind::Program, &names)?;
     let field_of = |name: &str| FILTERS.iter().find(|(known, _)| *known == name)?.1.map(str::to_owned);
     let looked_at: Vec<String> = search.parameters.names().filter_map(field_of).collect();
     program::check_search(&ctx, &looked_at, &search.paging)?;
@@ -75,4 +85,153 @@ pub fn read_conditions(parameters: &Parameters) -> Result<ProgramQuery, ApiError
         phase: parameters.word("status", PHASES)?,
         last_updated: filters::last_updated(parameters)?,
     })
+}
+
+/// Reads one membership, by its own identifier or the beneficiary's.
+pub async fn read_membership(
+    auth: Auth<scope::ProgramMembershipRead>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    parameters: Parameters,
+) -> Result<Response, ApiError> {
+    let address = address(key, &parameters)?;
+    let ctx = auth.into_context();
+    let view = program_membership::read(&ctx, &app.registry, &address).await?;
+    Ok(([(header::ETAG, etag(&view.membership.meta))], Json(body::membership(&view))).into_response())
+}
+
+/// The filters, each of which looks at the field of its name.
+const MEMBERSHIP_FILTERS: [&str; 3] = ["beneficiary", "program", "status"];
+
+/// Searches memberships.
+pub async fn search_memberships(
+    auth: Auth<scope::ProgramMembershipSearch>,
+    State(app): State<AppState>,
+    parameters: Parameters,
+) -> Result<Response, ApiError> {
+    let ctx = auth.into_context();
+    let search = Search::read(&app, &ctx, parameters, RecordKind::ProgramMembership, &MEMBERSHIP_FILTERS)?;
+    let looked_at = search.parameters.names().filter(|name| MEMBERSHIP_FILTERS.contains(name)).map(str::to_owned);
+    program_membership::check_search(&ctx, &looked_at.collect::<Vec<_>>(), &search.paging)?;
+    let conditions = read_membership_conditions(&search.parameters)?;
+    let page = program_membership::search(&ctx, &app.registry, conditions, &search.paging).await?;
+    search.answer(&app, &ctx, &page, body::membership)
+}
+
+/// Enrols a beneficiary.
+pub async fn create_membership(
+    auth: Auth<scope::ProgramMembershipCreate>,
+    State(app): State<AppState>,
+    _: NoParameters,
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    let ctx = auth.into_context();
+    let draft = Problems::of(|problems| body::read_membership(members, Purpose::Create, problems))?;
+    let sent = sent(&draft);
+    let view = program_membership::create(&ctx, &app.registry, &app.engine, draft).await?;
+    Ok(membership_answer(&app, StatusCode::CREATED, &view, sent.as_ref()))
+}
+
+/// Replaces what a membership says.
+pub async fn replace_membership(
+    auth: Auth<scope::ProgramMembershipUpdate>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    (RawQuery(query), IfMatch(condition)): (RawQuery, IfMatch),
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    let address = address(key, &Parameters::parse(&query)?)?;
+    let ctx = auth.into_context();
+    let spoken = Spoken::Whole(named(Resource::ProgramMembership, &members));
+    let make = |present: &MembershipView, written: &FieldSet| {
+        let members = body::with_kept(present, written, &members)?;
+        Problems::of(|problems| body::read_membership(members, Purpose::Replace, problems))
+    };
+    let conditions = (&condition, &spoken);
+    let view = program_membership::replace(&ctx, &app.registry, &app.engine, &address, conditions, &make).await?;
+    Ok(membership_answer(&app, StatusCode::OK, &view, None))
+}
+
+/// What a request for a new membership calls its beneficiary and its program.
+fn sent(draft: &MembershipDraft) -> Option<MembershipAddress> {
+    let (beneficiary, program) = (draft.get(BENEFICIARY)?, draft.get(PROGRAM)?);
+    Some(MembershipAddress { key: beneficiary.id.clone(), program: Some(program.id.clone()) })
+}
+
+/// The answer to a write; `sent` is what a request for a new membership called its beneficiary and its program.
+pub(in crate::api) fn membership_answer(
+    app: &AppState,
+    status: StatusCode,
+    view: &MembershipView,
+    sent: Option<&MembershipAddress>,
+) -> Response {
+    let tag = [(header::ETAG, etag(&view.membership.meta))];
+    let location = (status == StatusCode::CREATED).then(|| membership_location(app, view, sent)).flatten();
+    let location = location.map(|location| (header::LOCATION, location));
+    (status, tag, AppendHeaders(location), Json(body::membership(view))).into_response()
+}
+
+/// The URL of a new membership: by its own identifier, or by the beneficiary's within the program. What these are called is told
+/// to whoever sees it; to others they are what the request called them, and where it is not known any more there is no URL.
+fn membership_location(app: &AppState, view: &MembershipView, sent: Option<&MembershipAddress>) -> Option<String> {
+    let base = format!("{}{BASE_PATH}/{}", app.public_url, RecordKind::ProgramMembership);
+    if let Some(own) = records::called(&view.membership.details.identifiers) {
+        return Some(format!("{base}/{}", path_part(&own.reveal())));
+    }
+    let (key, program) = if view.fields.allows("beneficiary") && view.fields.allows("program") {
+        let key = view.beneficiary.split_once('/').map_or(view.beneficiary.as_str(), |(_, key)| key);
+        (key.to_owned(), view.program.clone())
+    } else {
+        let sent = sent?;
+        (sent.key.reveal(), records::reference(RecordKind::Program, sent.program.as_ref()?))
+    };
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("program", &program);
+    Some(format!("{base}/{}?{}", path_part(&key), query.finish()))
+}
+
+fn address(key: IdentifierKey, parameters: &Parameters) -> Result<MembershipAddress, ApiError> {
+    parameters.expect_only(&["program"])?;
+    let program = parameters.one("program")?;
+    let program =
+        program.map(|text| Ok::<_, ApiError>(reference("program", text, &[RecordKind::Program])?.1)).transpose()?;
+    Ok(MembershipAddress { key, program })
+}
+
+fn read_membership_conditions(parameters: &Parameters) -> Result<MembershipQuery, ApiError> {
+    let last_updated = filters::last_updated(parameters)?;
+    let mut query = MembershipQuery { last_updated, ..MembershipQuery::default() };
+    for text in parameters.all("beneficiary") {
+        query.beneficiaries.push(subject_reference("beneficiary", text)?);
+    }
+    for text in parameters.all("program") {
+        query.programs.push(reference("program", text, &[RecordKind::Program])?.1);
+    }
+    query.statuses.extend(parameters.word("status", &words::<MembershipStatus>())?);
+    Ok(query)
+}
+
+/// Reads one consent that is given to the client's organization.
+pub async fn read_consent(
+    auth: Auth<scope::ConsentRead>,
+    State(app): State<AppState>,
+    ConsentPath(id): ConsentPath,
+    _: NoParameters,
+) -> Result<Response, ApiError> {
+    let ctx = auth.into_context();
+    let view = consent::read(&ctx, &app.registry, id).await?;
+    Ok(([(header::ETAG, etag(&view.consent.meta))], Json(body::consent(&view))).into_response())
+}
+
+/// Withdraws one; the second time nothing is left to do, and the answer is the same.
+pub async fn withdraw_consent(
+    auth: Auth<scope::ConsentDelete>,
+    State(app): State<AppState>,
+    ConsentPath(id): ConsentPath,
+    (RawQuery(query), IfMatch(condition)): (RawQuery, IfMatch),
+) -> Result<StatusCode, ApiError> {
+    Parameters::parse(&query)?.expect_only(&[])?;
+    let ctx = auth.into_context();
+    consent::withdraw(&ctx, &app.registry, id, &condition).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

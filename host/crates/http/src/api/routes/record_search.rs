@@ -1,29 +1,35 @@
-//! What every search of records takes and answers with: `_count`, `_offset`, `_cursor`, `_sort`, `_elements`.
+//! Searches of records: what each takes and answers with (`_count`, `_offset`, `_cursor`, `_sort`, `_elements`), and those of `/Individual` and
+//! `/Group`. A cursor says where a walk through the pages stands, in a form that clients carry and cannot read.
+//!
+//! **Invariant:** a cursor is good for the client, the search, its conditions and its order alone that it was given for; any other
+//! use is 400. It holds nothing that the client was not shown, and no length tells what it holds.
 
 use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use daftar_api_types::public::page::{Links, Page as PageBody};
-use serde::Serialize;
+use postcard::{from_bytes, to_stdvec};
+use serde::{Deserialize, Serialize};
 
-use crate::api::cursor;
+use crate::api::access::{Auth, scope};
+use crate::api::dto::record as body;
 use crate::api::elements::Elements;
 use crate::api::endpoint::BASE_PATH;
 use crate::api::error::{ApiError, Problem};
-use crate::api::extract::filters::{self, ENVELOPE};
-use crate::api::extract::query::Parameters;
+use crate::api::extract::filters::{self, ENVELOPE, Filters, NamedFilter};
+use crate::api::extract::query::{Parameters, reference};
+use crate::api::routes::record::wanted;
 use crate::state::AppState;
 use daftar_domain::context::OpContext;
-use daftar_domain::record::RecordKind;
-use daftar_domain::search::order::{Start, Window, sort_fields};
+use daftar_domain::error::AppError;
+use daftar_domain::record::{RecordId, RecordKind};
+use daftar_domain::search::Page;
+use daftar_domain::search::order::{Position, SortValue, Start, Window, sort_fields};
+use daftar_service::codes::LanguagePreference;
+use daftar_service::group::{self, GroupSearchRequest};
+use daftar_service::individual::{self, GroupFilter, SearchRequest};
 use daftar_service::search::{FoundPage, Paging};
-
-/// What a kind of record can be searched by.
-pub struct Searchable<'a> {
-    /// Which kind.
-    pub kind: RecordKind,
-    /// The names of the filters, without those that every search takes.
-    pub filters: &'a [&'a str],
-}
 
 /// A search, its own filters not yet read.
 pub struct Search {
@@ -40,22 +46,27 @@ impl Search {
     ///
     /// # Errors
     /// 400 naming the parameter.
-    pub fn read(app: &AppState, ctx: &OpContext, query: &str, of: &Searchable<'_>) -> Result<Self, ApiError> {
-        let parameters = Parameters::parse(query)?;
-        let known: Vec<&str> = of.filters.iter().copied().chain(ENVELOPE).collect();
+    pub fn read(
+        app: &AppState,
+        ctx: &OpContext,
+        parameters: Parameters,
+        kind: RecordKind,
+        filters: &[&str],
+    ) -> Result<Self, ApiError> {
+        let known: Vec<&str> = filters.iter().copied().chain(ENVELOPE).collect();
         parameters.expect_only(&known)?;
-        let sort = filters::sort(&parameters, sort_fields(of.kind))?;
+        let sort = filters::sort(&parameters, sort_fields(kind))?;
         let page = parameters.page()?;
         let start = match parameters.one("_cursor")? {
             None => Start::Offset(page.offset),
             Some(_) if parameters.one("_offset")?.is_some() => {
                 return Err(Problem::malformed("`_cursor` says where the page begins: leave `_offset` out").into());
             }
-            Some(text) => Start::After(cursor::read(app, ctx, of.kind, &parameters, text)?),
+            Some(text) => Start::After(read_cursor(app, ctx, kind, &parameters, text)?),
         };
-        let elements = Elements::read(&parameters, of.kind)?;
+        let elements = Elements::read(&parameters, kind)?;
         let paging = Paging { sort, window: Window { start, count: page.count } };
-        Ok(Self { kind: of.kind, parameters, paging, elements })
+        Ok(Self { kind, parameters, paging, elements })
     }
 
     /// What `_elements` chooses.
@@ -81,7 +92,7 @@ impl Search {
         page: &'p FoundPage<R>,
         write: impl Fn(&'p R) -> B,
     ) -> Result<Response, ApiError> {
-        let cursor = page.next.as_ref().map(|next| cursor::write(app, ctx, self.kind, &self.parameters, next));
+        let cursor = page.next.as_ref().map(|next| write_cursor(app, ctx, self.kind, &self.parameters, next));
         let links = self.links(app, cursor.transpose()?.as_deref());
         let offset = self.paging.window.passed();
         let bodies = page.records.iter().map(write);
@@ -113,5 +124,305 @@ impl Search {
         let before = passed.saturating_sub(u64::from(window.count));
         let prev = (passed > 0).then(|| link("_offset", &before.to_string()));
         Links { this, next: next.map(|cursor| link("_cursor", cursor)), prev }
+    }
+}
+
+/// The filters beside those on days, on whole texts and by code.
+const GROUP_FILTERS: [NamedFilter; 5] = [
+    ("identifier", None),
+    ("name", Some("name")),
+    ("active", Some("active")),
+    ("member", Some("member")),
+    ("address", Some("address")),
+];
+
+/// Searches groups.
+pub async fn search_groups(
+    auth: Auth<scope::GroupRead>,
+    State(app): State<AppState>,
+    parameters: Parameters,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let ctx = auth.into_context();
+    let known = group_filters(&app);
+    let names = known.names();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let search = Search::read(&app, &ctx, parameters, RecordKind::Group, &names)?;
+    group::check_search(&ctx, &known.looked_at(&search.parameters), &search.paging)?;
+    let request = read_group_conditions(&search.parameters, &known)?;
+    let paging = (&search.paging, wanted(search.elements()));
+    let page = group::search(&ctx, &app.registry, languages(&app, &headers), request, paging).await?;
+    search.answer(&app, &ctx, &page, body::group)
+}
+
+fn group_filters(app: &AppState) -> Filters {
+    Filters::new(RecordKind::Group, &GROUP_FILTERS, app.registry.vocabularies.current().extension_fields())
+}
+
+/// What a client asks for by the filters of a search alone, each of which it may look at.
+///
+/// # Errors
+/// 400 that names a parameter that there is not, or a value that cannot be read, and 403 naming a field.
+pub fn group_filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) -> Result<GroupSearchRequest, ApiError> {
+    let known = group_filters(app);
+    let names = known.names();
+    let names: Vec<&str> = names.iter().map(String::as_str).chain(["_last_updated"]).collect();
+    parameters.expect_only(&names)?;
+    group::check_search(ctx, &known.looked_at(parameters), &Paging::default())?;
+    read_group_conditions(parameters, &known)
+}
+
+/// The filters of a search.
+fn read_group_conditions(parameters: &Parameters, known: &Filters) -> Result<GroupSearchRequest, ApiError> {
+    let members = parameters.all("member").map(|text| Ok(reference("member", text, &[RecordKind::Individual])?.1));
+    Ok(GroupSearchRequest {
+        identifiers: filters::identifiers(parameters, "identifier")?,
+        texts: known.texts(parameters)?,
+        dates: known.dates(parameters)?,
+        codes: known.codes(parameters)?,
+        active: parameters.boolean("active")?,
+        members: members.collect::<Result<_, ApiError>>()?,
+        last_updated: filters::last_updated(parameters)?,
+    })
+}
+
+/// The filters beside those on days, on whole texts and by code.
+const INDIVIDUAL_FILTERS: [NamedFilter; 4] =
+    [("identifier", None), ("name", Some("name")), ("address", Some("address")), ("active", Some("active"))];
+/// The filters that look at groups.
+const BY_GROUPS: [&str; 3] = ["group", "membership_role", "membership_role:below"];
+/// What lies beside the records and a search does not give: a page of the largest photos would be half a gigabyte.
+pub const BESIDE: [&str; 2] = ["photo", "group_membership"];
+
+/// Searches individuals.
+pub async fn search_individuals(
+    auth: Auth<scope::IndividualRead>,
+    State(app): State<AppState>,
+    parameters: Parameters,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let ctx = auth.into_context();
+    let known = individual_filters(&app);
+    let names = known.names();
+    let names: Vec<&str> = names.iter().map(String::as_str).chain(BY_GROUPS).collect();
+    let search = Search::read(&app, &ctx, parameters, RecordKind::Individual, &names)?;
+    if let Some(field) = BESIDE.into_iter().find(|field| search.names_element(field)) {
+        let detail =
+            format!("`_elements` names `{field}`, which a search does not give; it is given by reading one individual");
+        return Err(Problem::malformed(detail).into());
+    }
+    let is_by_groups = search.parameters.names().any(|name| BY_GROUPS.contains(&name));
+    individual::check_search(&ctx, &known.looked_at(&search.parameters), is_by_groups, &search.paging)?;
+    let request = read_individual_conditions(&search.parameters, &known)?;
+    let languages = languages(&app, &headers);
+    let elements = search.elements();
+    let are_related_wanted =
+        (Elements::wants(elements, "relationship"), Elements::wants_part(elements, "relationship", "target"));
+    let paging = (&search.paging, are_related_wanted);
+    let found = individual::search(&ctx, &app.registry, languages, request, paging).await?;
+    search.answer(&app, &ctx, &found.page, |seen| body::found_individual(&found, seen))
+}
+
+fn individual_filters(app: &AppState) -> Filters {
+    Filters::new(RecordKind::Individual, &INDIVIDUAL_FILTERS, app.registry.vocabularies.current().extension_fields())
+}
+
+/// What a search asks for whose parameters are filters and those `others`.
+///
+/// # Errors
+/// 400 that names a parameter that there is not, or a value that cannot be read.
+pub fn individual_request(app: &AppState, parameters: &Parameters, others: &[&str]) -> Result<SearchRequest, ApiError> {
+    let known = individual_filters(app);
+    let names = known.names();
+    let names = names.iter().map(String::as_str).chain(BY_GROUPS).chain(["_last_updated"]);
+    let names: Vec<&str> = names.chain(others.iter().copied()).collect();
+    parameters.expect_only(&names)?;
+    read_individual_conditions(parameters, &known)
+}
+
+/// What a client asks for by the filters of a search alone, each of which it may look at.
+///
+/// # Errors
+/// 400 as [`individual_request`], and 403 naming a field.
+pub fn individual_filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) -> Result<SearchRequest, ApiError> {
+    let request = individual_request(app, parameters, &[])?;
+    let looked_at = individual_filters(app).looked_at(parameters);
+    let is_by_groups = parameters.names().any(|name| BY_GROUPS.contains(&name));
+    individual::check_search(ctx, &looked_at, is_by_groups, &Paging::default())?;
+    Ok(request)
+}
+
+/// The filters of a search.
+fn read_individual_conditions(parameters: &Parameters, known: &Filters) -> Result<SearchRequest, ApiError> {
+    let mut groups = Vec::new();
+    for text in parameters.all("group") {
+        groups.push(match text {
+            "none" => GroupFilter::None,
+            text => GroupFilter::Identifier(reference("group", text, &[RecordKind::Group])?.1),
+        });
+    }
+    Ok(SearchRequest {
+        identifiers: filters::identifiers(parameters, "identifier")?,
+        texts: known.texts(parameters)?,
+        dates: known.dates(parameters)?,
+        codes: known.codes(parameters)?,
+        active: parameters.boolean("active")?,
+        groups,
+        roles: filters::codes(parameters, "membership_role")?,
+        last_updated: filters::last_updated(parameters)?,
+    })
+}
+
+/// A page of a list with its links; `path` is the list's URL without a query.
+#[must_use]
+pub fn page_of<T>(data: Vec<T>, total: u64, page: Page, path: &str, parameters: &Parameters) -> PageBody<T> {
+    let filters = parameters.encode_without(&["_count", "_offset"]);
+    let link = |offset: u64| {
+        let separator = if filters.is_empty() { "" } else { "&" };
+        format!("{path}?{filters}{separator}_count={}&_offset={offset}", page.count)
+    };
+    let after = page.offset.saturating_add(u64::from(page.count));
+    let links = Links {
+        this: link(page.offset),
+        next: (after < total).then(|| link(after)),
+        prev: (page.offset > 0).then(|| link(page.offset.saturating_sub(u64::from(page.count)))),
+    };
+    PageBody::new(data, total, page.offset, links)
+}
+
+/// The languages a client wants displays in.
+#[must_use]
+pub fn languages(app: &AppState, headers: &HeaderMap) -> LanguagePreference {
+    // A list may be sent in several headers.
+    let given = headers.get_all(header::ACCEPT_LANGUAGE).iter().filter_map(|value| value.to_str().ok());
+    let wanted = given.collect::<Vec<_>>().join(",");
+    let wanted = if wanted.is_empty() { &app.config.vocabulary.default_language } else { &wanted };
+    LanguagePreference::parse(wanted)
+}
+
+/// The parameters that may change from page to page.
+const FREE: [&str; 4] = ["_cursor", "_count", "_offset", "_elements"];
+
+/// The form that is sealed. Another form is another version; cursors of versions before are refused.
+#[derive(Serialize, Deserialize)]
+enum CursorForm {
+    V1 { values: Vec<CursorValue>, record: u64, passed: u64 },
+}
+
+#[derive(Serialize, Deserialize)]
+enum CursorValue {
+    Missing,
+    Number(u64),
+    Text(String),
+}
+
+/// What a cursor of a search is good for.
+fn cursor_purpose(ctx: &OpContext, kind: RecordKind, parameters: &Parameters) -> Vec<u8> {
+    let client = ctx.client().map(ToString::to_string).unwrap_or_default();
+    format!("{client}\n{kind}\n{}", parameters.sorted_without(&FREE)).into_bytes()
+}
+
+/// Writes a cursor.
+///
+/// # Errors
+/// When it cannot be sealed.
+pub fn write_cursor(
+    app: &AppState,
+    ctx: &OpContext,
+    kind: RecordKind,
+    parameters: &Parameters,
+    position: &Position,
+) -> Result<String, AppError> {
+    let values = position.values.iter().map(|value| match value {
+        SortValue::Missing => CursorValue::Missing,
+        SortValue::Number(number) => CursorValue::Number(*number),
+        SortValue::Text(text) => CursorValue::Text(text.clone()),
+    });
+    let form = CursorForm::V1 { values: values.collect(), record: position.record.0, passed: position.passed };
+    let said = to_stdvec(&form).map_err(|error| AppError::Internal(error.into()))?;
+    let sealed = app.cursors.seal(&cursor_purpose(ctx, kind, parameters), &said);
+    sealed.map_err(|error| AppError::Internal(error.into()))
+}
+
+/// Reads a cursor that was written for the same client and search.
+///
+/// # Errors
+/// 400 for any other text.
+pub fn read_cursor(
+    app: &AppState,
+    ctx: &OpContext,
+    kind: RecordKind,
+    parameters: &Parameters,
+    text: &str,
+) -> Result<Position, ApiError> {
+    let said = app.cursors.open(&cursor_purpose(ctx, kind, parameters), text);
+    let Some(Ok(CursorForm::V1 { values, record, passed })) = said.map(|said| from_bytes(&said)) else {
+        let detail = "`_cursor` is not one that this server gave this client for this search: follow `links.next` as it is, with \
+            the same filters and the same `_sort`, or begin again without `_cursor`";
+        return Err(AppError::InvalidCursor(detail).into());
+    };
+    let values = values.into_iter().map(|value| match value {
+        CursorValue::Missing => SortValue::Missing,
+        CursorValue::Number(number) => SortValue::Number(number),
+        CursorValue::Text(text) => SortValue::Text(text),
+    });
+    Ok(Position { values: values.collect(), record: RecordId(record), passed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use daftar_domain::extension::ExtensionFields;
+    use daftar_domain::search::order::sort_fields;
+    use daftar_domain::search::phrase::PhraseField;
+
+    #[test]
+    fn every_filter_it_reads_is_known() {
+        let known = Filters::new(RecordKind::Individual, &INDIVIDUAL_FILTERS, &ExtensionFields::default());
+        let parameters = Parameters::parse("gender=urn%3Aiso%3Astd%3Aiso%3A5218%232&languages=urn%3Ax%7Cfr&address.country=urn%3Ay%23FR&occupation:below=urn%3Az%231&name=Jos%C3%A9&birth_date=ge2000-01-01&birth_date=lt2001-01-01&identifier=urn%3Aa%7C1&active=true&group=none&group=Group/urn%3Aa%7C1&membership_role=urn%3Ar%23head&region=Nord-Est&address=rue+12").unwrap();
+        let request = read_individual_conditions(&parameters, &known).unwrap();
+        assert_eq!(request.codes.len(), 4);
+        assert_eq!(
+            request.codes.iter().filter(|filter| filter.reach == daftar_service::search::Reach::Below).count(),
+            1
+        );
+        assert_eq!(request.texts.name_words, ["jose"]);
+        assert_eq!(request.texts.address_words, ["rue", "12"]);
+        assert_eq!(
+            request.texts.phrases,
+            [(PhraseField::find(RecordKind::Individual, "region").unwrap(), "nord est".to_owned())]
+        );
+        assert_eq!(request.dates["birth_date"].len(), 2);
+        assert_eq!((request.groups.len(), request.roles.len(), request.identifiers.len()), (2, 1, 1));
+        assert_eq!(request.active, Some(true));
+        for wrong in ["gender=urn%3Aiso%3Astd%3Aiso%3A5218", "identifier=urn%3Aa", "name=--", "active=yes", "group=x"] {
+            assert!(read_individual_conditions(&Parameters::parse(wrong).unwrap(), &known).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_it_sorts_by_are_fields_of_the_record_that_are_granted_by_the_same_name() {
+        let fields = daftar_domain::field::fields_of(daftar_domain::scope::Resource::Individual);
+        for key in sort_fields(RecordKind::Individual).iter().filter_map(|key| key.field()) {
+            assert!(fields.contains(&key), "{key}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod search_tests {
+    use super::*;
+
+    #[test]
+    fn links_keep_the_filters_and_stop_at_the_ends() {
+        let parameters = Parameters::parse("gender=urn%3Ax%232&_count=2&_offset=2").unwrap();
+        let page = Page { offset: 2, count: 2 };
+        let envelope = page_of(vec![1, 2], 5, page, "https://h/p", &parameters);
+        let text = serde_json::to_value(&envelope).unwrap();
+        assert_eq!(text["links"]["self"], "https://h/p?gender=urn%3Ax%232&_count=2&_offset=2");
+        assert_eq!(text["links"]["next"], "https://h/p?gender=urn%3Ax%232&_count=2&_offset=4");
+        assert_eq!(text["links"]["prev"], "https://h/p?gender=urn%3Ax%232&_count=2&_offset=0");
+        let last = page_of(vec![1], 5, Page { offset: 4, count: 2 }, "https://h/p", &parameters);
+        assert_eq!(serde_json::to_value(&last).unwrap()["links"]["next"], serde_json::Value::Null);
     }
 }

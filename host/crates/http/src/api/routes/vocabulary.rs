@@ -1,23 +1,26 @@
-//! `/Vocabulary`
+//! `/Vocabulary` and `/ConceptGroup`
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri, header};
 use axum::response::Response;
+use daftar_api_types::public::concept_group::ExpandedConceptGroup;
 use percent_encoding::utf8_percent_encode;
 
-use super::search::page_of;
 use crate::api::access::{Auth, scope};
 use crate::api::conditional::{Reading, elsewhere};
 use crate::api::dto::reader::Problems;
-use crate::api::dto::vocabulary::{self as body, batch};
+use crate::api::dto::vocabulary as body;
 use crate::api::endpoint::BASE_PATH;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::JsonObject;
-use crate::api::extract::path::{CodePath, NamespacePath, PATH_PART};
+use crate::api::extract::path::{CodePath, NamePath, NamespacePath, PATH_PART};
 use crate::api::extract::query::Parameters;
+use crate::api::routes::record_search::page_of;
 use crate::state::AppState;
 use daftar_domain::code::{CodeUri, Namespace};
-use daftar_service::vocabulary::{self, CodeFilter, Edition, Parent, SearchIn, SearchQuery};
+use daftar_service::vocabulary::{
+    self, CodeFilter, Edition, Parent, SearchIn, SearchQuery, concept_group, concept_groups,
+};
 
 /// What of a request an answer depends on, beside who asks.
 type Line = (Method, Uri, HeaderMap);
@@ -191,16 +194,14 @@ pub async fn validate(
     JsonObject(members): JsonObject,
 ) -> Result<Response, ApiError> {
     parameters(&uri, &[])?;
-    let mut problems = Problems::default();
-    let asked = batch::read(members, &mut problems);
-    let asked = problems.finish(asked)?;
+    let asked = Problems::of(|problems| body::read_codes(members, problems))?;
     let ctx = auth.into_context();
-    let reading = Reading::begin(&app, &method, &uri, &headers, &batch::parts(&asked));
+    let reading = Reading::begin(&app, &method, &uri, &headers, &body::code_texts(&asked));
     let reading = reading.consulting(&app, || vocabulary::readable(&asked)).await?;
     let make = move || {
         reading.answer(|told| {
             told.add("en");
-            batch::validities(vocabulary::validate(&ctx, &reading.generation, &asked))
+            body::validities(vocabulary::validate(&ctx, &reading.generation, &asked))
         })
     };
     Ok(elsewhere(make).await?)
@@ -214,16 +215,14 @@ pub async fn lookup(
     JsonObject(members): JsonObject,
 ) -> Result<Response, ApiError> {
     parameters(&uri, &[])?;
-    let mut problems = Problems::default();
-    let asked = batch::read(members, &mut problems);
-    let asked = problems.finish(asked)?;
+    let asked = Problems::of(|problems| body::read_codes(members, problems))?;
     let ctx = auth.into_context();
-    let reading = Reading::begin(&app, &method, &uri, &headers, &batch::parts(&asked));
+    let reading = Reading::begin(&app, &method, &uri, &headers, &body::code_texts(&asked));
     let reading = reading.consulting(&app, || vocabulary::readable(&asked)).await?;
     let make = move || {
         reading.answer(|told| {
             let answers = vocabulary::lookup(&ctx, &reading.generation, &asked);
-            batch::looked_up(answers, &asked, &reading.languages, told)
+            body::looked_up(answers, &asked, &reading.languages, told)
         })
     };
     Ok(elsewhere(make).await?)
@@ -261,4 +260,47 @@ fn filled<'p>(parameters: &'p Parameters, name: &'p str) -> Result<Option<&'p st
 fn url(app: &AppState, namespace: &Namespace, rest: &str) -> String {
     let namespace = utf8_percent_encode(namespace.as_str(), PATH_PART);
     format!("{}{BASE_PATH}/Vocabulary/{namespace}{rest}", app.public_url)
+}
+
+/// Lists concept groups.
+pub async fn list_groups(
+    auth: Auth<scope::VocabularyRead>,
+    State(app): State<AppState>,
+    (method, uri, headers): Line,
+) -> Result<Response, ApiError> {
+    let parameters = parameters(&uri, &["_count", "_offset"])?;
+    let page = parameters.page()?;
+    let ctx = auth.into_context();
+    let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
+    Ok(reading.answer(|told| {
+        let found = concept_groups(&ctx, &reading.generation, page);
+        let groups = found.items.iter();
+        let bodies = groups.map(|group| body::group(&reading.generation, group, &reading.languages, told)).collect();
+        let path = format!("{}{BASE_PATH}/ConceptGroup", app.public_url);
+        page_of(bodies, found.total as u64, page, &path, &parameters)
+    }))
+}
+
+/// Reads one concept group with a page of its codes.
+pub async fn read_group(
+    auth: Auth<scope::VocabularyRead>,
+    State(app): State<AppState>,
+    NamePath(name): NamePath,
+    (method, uri, headers): Line,
+) -> Result<Response, ApiError> {
+    let parameters = parameters(&uri, &["_count", "_offset"])?;
+    let page = parameters.page()?;
+    let ctx = auth.into_context();
+    let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
+    let found = concept_group(&ctx, &reading.generation, &name, page)?;
+    Ok(reading.answer(|told| {
+        let (generation, languages) = (&reading.generation, &reading.languages);
+        let group = body::group(generation, found.group, languages, told);
+        let code = |uri: &_| body::group_code(generation, uri, languages, told);
+        let codes = found.members.items.iter().map(code).collect();
+        let name = utf8_percent_encode(&name, PATH_PART);
+        let path = format!("{}{BASE_PATH}/ConceptGroup/{name}", app.public_url);
+        let expansion = page_of(codes, found.members.total as u64, page, &path, &parameters);
+        ExpandedConceptGroup { group, expansion }
+    }))
 }

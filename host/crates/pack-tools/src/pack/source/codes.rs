@@ -1,131 +1,108 @@
-//! The table of codes.
+//! The table of codes, and the hierarchy that its parents or a rule make.
 
 use std::collections::HashMap;
 
-use super::files::PackFiles;
+use super::SourceReader;
 use super::table::{Row, Table};
-use crate::pack::limits::{CODES_MAX, LABEL_BYTES_MAX, LIST_ITEMS_MAX};
-use crate::pack::problem::{PackErrors, PackProblemKind};
-use daftar_domain::code::Code;
+use crate::pack::problem::{PackErrors, too_many};
+use crate::source_rules::{CODES_MAX, HierarchyRule, LABEL_BYTES_MAX, LIST_ITEMS_MAX, cycles, is_key};
+use daftar_domain::code::{CODE_BYTES_MAX, Code};
 use daftar_domain::vocabulary::{Concept, ConceptStatus};
 
 const KNOWN: &str = "code, parents, status, replaced_by, aliases, uri, selectable and prop:<key>";
 const PROPERTY: &str = "prop:";
 
-/// The codes of one vocabulary, without labels, with the lines they stand on.
+/// The codes of one vocabulary, without labels, with the lines that they are on.
 pub struct Codes {
     pub file: String,
     pub concepts: Vec<Concept>,
     pub lines: Vec<usize>,
-    /// Where each code is among the concepts.
+    /// The position of each code among the concepts.
     pub names: HashMap<String, usize>,
     /// Whether the table has a column of parents.
-    pub has_parents: bool,
+    has_parents: bool,
 }
 
-/// Where the columns are.
-struct Columns {
-    code: Option<usize>,
-    parents: Option<usize>,
-    status: Option<usize>,
-    replaced_by: Option<usize>,
-    aliases: Option<usize>,
-    uri: Option<usize>,
-    selectable: Option<usize>,
-    properties: Vec<(String, usize)>,
-}
-
-/// Reads `codes/<table>`; what is wrong is reported. None when there is no usable table.
-pub fn read(files: &PackFiles, table: &str, errors: &mut PackErrors) -> Option<Codes> {
-    let table = Table::read(files, &format!("codes/{table}"), errors)?;
+/// Reads `codes/<table>` with its hierarchy; reports what is wrong. None when there is no usable table.
+pub fn read(reader: &mut SourceReader<'_>, table: &str, rule: HierarchyRule) -> Option<Codes> {
+    let table = Table::read(reader, &format!("codes/{table}"))?;
+    let errors = &mut reader.errors;
     table.check_columns(&["code"], KNOWN, is_known, errors);
-    if table.rows().len() > CODES_MAX {
-        let kind = PackProblemKind::TooMany { what: "codes", actual: table.rows().len(), max: CODES_MAX };
-        errors.push(&table.file, None, None, kind);
+    if table.row_count() > CODES_MAX {
+        errors.push(&table.file, None, None, too_many("codes", table.row_count(), CODES_MAX));
         return None;
     }
-    let columns = Columns::of(&table);
-    columns.code?;
+    if !table.has_column("code") {
+        return None;
+    }
     let mut codes = Codes {
         file: table.file.clone(),
         concepts: Vec::new(),
         lines: Vec::new(),
         names: HashMap::new(),
-        has_parents: columns.parents.is_some(),
+        has_parents: table.has_column("parents"),
     };
+    let properties = table.columns().iter().enumerate();
+    let properties = properties.filter_map(|(index, name)| Some((name.strip_prefix(PROPERTY)?, index)));
+    let properties: Vec<(&str, usize)> = properties.collect();
     for row in table.rows() {
-        let code = row.cell(columns.code);
+        let code = row.cell("code");
+        let mut push = |reason: String| errors.push(&table.file, Some(row.line), Some(code), reason);
         let Some(parsed) = parse_code(code) else {
-            errors.push(&table.file, Some(row.line), Some(code), PackProblemKind::MalformedCode);
+            push(format!("a code is 1 to {CODE_BYTES_MAX} bytes without white space, `#` and `|`"));
             continue;
         };
         if let Some(first_line) = codes.names.get(code).and_then(|index| codes.lines.get(*index)) {
-            let kind = PackProblemKind::DuplicateCode { first_line: *first_line };
-            errors.push(&table.file, Some(row.line), Some(code), kind);
+            push(format!("the code occurs again; it is already on line {first_line}"));
             continue;
         }
         codes.names.insert(code.to_owned(), codes.concepts.len());
-        codes.concepts.push(columns.concept(&table.file, row, parsed, errors));
+        codes.concepts.push(Cells { row: &row, push: &mut push }.concept(parsed, &properties));
         codes.lines.push(row.line);
     }
     check_references(&codes, errors);
     check_aliases(&codes, errors);
+    apply_rule(&mut codes, rule, errors);
+    check_hierarchy(&codes, errors);
     Some(codes)
 }
 
 fn is_known(column: &str) -> bool {
     match column {
         "code" | "parents" | "status" | "replaced_by" | "aliases" | "uri" | "selectable" => true,
-        other => other.strip_prefix(PROPERTY).is_some_and(is_property_key),
+        other => other.strip_prefix(PROPERTY).is_some_and(is_key),
     }
 }
 
-fn is_property_key(key: &str) -> bool {
-    key.len() <= 64
-        && key.starts_with(|first: char| first.is_ascii_lowercase())
-        && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-}
-
-/// A code of a pack made of files, where `|` stands between codes.
+/// A code of a pack made of files, where `|` separates codes.
 fn parse_code(text: &str) -> Option<Code> {
     Code::parse(text).ok().filter(|_| !text.contains('|'))
 }
 
-impl Columns {
-    fn of(table: &Table) -> Self {
-        let properties = table.columns().iter().enumerate();
-        let properties = properties.filter_map(|(index, name)| Some((name.strip_prefix(PROPERTY)?.to_owned(), index)));
-        Self {
-            code: table.column("code"),
-            parents: table.column("parents"),
-            status: table.column("status"),
-            replaced_by: table.column("replaced_by"),
-            aliases: table.column("aliases"),
-            uri: table.column("uri"),
-            selectable: table.column("selectable"),
-            properties: properties.collect(),
-        }
-    }
+/// The cells of one line, and where problems with them go.
+struct Cells<'a, 't, F> {
+    row: &'a Row<'t>,
+    push: F,
+}
 
-    fn concept(&self, file: &str, row: &Row, code: Code, errors: &mut PackErrors) -> Concept {
-        let mut cells = Cells { file, row, code: code.as_str(), errors };
-        let is_active = cells.choice(self.status, "status", ["active", "inactive"], "active or inactive");
-        let is_selectable = cells.choice(self.selectable, "selectable", ["yes", "no"], "yes or no");
-        let replaced_by = cells.option(self.replaced_by).and_then(|named| cells.code("replaced_by", &named));
+impl<F: FnMut(String)> Cells<'_, '_, F> {
+    fn concept(mut self, code: Code, properties: &[(&str, usize)]) -> Concept {
+        let is_active = self.choice("status", ["active", "inactive"]);
+        let is_selectable = self.choice("selectable", ["yes", "no"]);
+        let replaced_by = self.option("replaced_by").and_then(|named| self.code("replaced_by", &named));
         if is_active && replaced_by.is_some() {
-            cells.push(PackProblemKind::ActiveReplaced);
+            (self.push)("`replaced_by` is only for inactive codes".to_owned());
         }
-        let parents = cells.list(self.parents, "parents");
-        let parents = parents.iter().filter_map(|named| cells.code("parents", named)).collect();
-        let aliases = cells.list(self.aliases, "aliases");
-        let uri = cells.option(self.uri);
-        let mut properties = Vec::new();
-        for (key, index) in &self.properties {
-            if let Some(value) = cells.option(Some(*index)) {
-                properties.push((key.clone(), value));
-            }
-        }
+        let parents = self.list("parents");
+        let parents = parents.iter().filter_map(|named| self.code("parents", named)).collect();
+        let aliases = self.list("aliases");
+        let uri = self.option("uri");
+        let properties = properties.iter().filter_map(|(key, index)| {
+            let value = self.bounded(self.row.at(*index))?;
+            Some(((*key).to_owned(), value))
+        });
         Concept {
+            properties: properties.collect(),
             status: if is_active { ConceptStatus::Active } else { ConceptStatus::Inactive },
             is_selectable,
             parents,
@@ -134,71 +111,62 @@ impl Columns {
             definitions: Vec::new(),
             aliases,
             uri,
-            properties,
             code,
         }
     }
-}
 
-/// The cells of one line, with everything needed to say what is wrong with them.
-struct Cells<'a> {
-    file: &'a str,
-    row: &'a Row,
-    code: &'a str,
-    errors: &'a mut PackErrors,
-}
-
-impl Cells<'_> {
-    fn push(&mut self, kind: PackProblemKind) {
-        self.errors.push(self.file, Some(self.row.line), Some(self.code), kind);
+    fn option(&mut self, column: &str) -> Option<String> {
+        self.bounded(self.row.cell(column))
     }
 
-    fn option(&mut self, column: Option<usize>) -> Option<String> {
-        let cell = self.row.cell(column);
+    fn bounded(&mut self, cell: &str) -> Option<String> {
         if cell.len() > LABEL_BYTES_MAX {
-            self.push(PackProblemKind::TooMany { what: "bytes in one cell", actual: cell.len(), max: LABEL_BYTES_MAX });
+            (self.push)(too_many("bytes in one cell", cell.len(), LABEL_BYTES_MAX));
         }
         (!cell.is_empty()).then(|| cell.to_owned())
     }
 
     /// A code that a cell names. What cannot be a code is none that the vocabulary has.
-    fn code(&mut self, column: &'static str, named: &str) -> Option<Code> {
+    fn code(&mut self, column: &str, named: &str) -> Option<Code> {
         let code = parse_code(named);
         if code.is_none() {
-            self.push(PackProblemKind::UnknownCode { column, named: named.to_owned() });
+            (self.push)(unknown_code(column, named));
         }
         code
     }
 
     /// The items of a cell, split at `|`.
-    fn list(&mut self, column: Option<usize>, name: &'static str) -> Vec<String> {
+    fn list(&mut self, column: &str) -> Vec<String> {
         let Some(cell) = self.option(column) else { return Vec::new() };
         let items: Vec<String> = cell.split('|').map(str::to_owned).collect();
         if items.len() > LIST_ITEMS_MAX {
-            self.push(PackProblemKind::TooMany { what: "items in one cell", actual: items.len(), max: LIST_ITEMS_MAX });
+            (self.push)(too_many("items in one cell", items.len(), LIST_ITEMS_MAX));
         }
         for (index, item) in items.iter().enumerate() {
             if item.is_empty() || item.trim() != item {
-                self.push(PackProblemKind::Untrimmed { column: name.to_owned() });
+                (self.push)(format!("`{column}` begins or ends with white space"));
             } else if items.iter().take(index).any(|other| other == item) {
-                self.push(PackProblemKind::Repeated { what: name, value: item.clone() });
+                (self.push)(format!("{column} `{item}` occurs again"));
             }
         }
         items
     }
 
     /// Whether a cell has the first of two values, which is also what an empty cell means.
-    fn choice(&mut self, column: Option<usize>, name: &'static str, values: [&str; 2], wanted: &'static str) -> bool {
+    fn choice(&mut self, column: &str, [first, second]: [&str; 2]) -> bool {
         let cell = self.row.cell(column);
-        let [first, second] = values;
         if cell.is_empty() || cell == first {
             return true;
         }
         if cell != second {
-            self.push(PackProblemKind::UnknownValue { column: name, value: cell.to_owned(), wanted });
+            (self.push)(format!("`{column}` is `{cell}`; it can be {first} or {second}"));
         }
         false
     }
+}
+
+fn unknown_code(column: &str, named: &str) -> String {
+    format!("`{column}` names `{named}`, which is not a code of this vocabulary")
 }
 
 /// Whether every code that is named as a parent or successor is there.
@@ -209,8 +177,8 @@ fn check_references(codes: &Codes, errors: &mut PackErrors) {
         for (column, named) in parents.chain(successor) {
             // Being one's own parent is a cycle and reported as such; being one's own successor means nothing.
             if !codes.names.contains_key(named.as_str()) || (column == "replaced_by" && *named == concept.code) {
-                let kind = PackProblemKind::UnknownCode { column, named: named.as_str().to_owned() };
-                errors.push(&codes.file, Some(*line), Some(concept.code.as_str()), kind);
+                let reason = unknown_code(column, named.as_str());
+                errors.push(&codes.file, Some(*line), Some(concept.code.as_str()), reason);
             }
         }
     }
@@ -226,9 +194,51 @@ fn check_aliases(codes: &Codes, errors: &mut PackErrors) {
                 None => taken.insert(alias, concept.code.as_str()),
             };
             if let Some(taken_by) = taken_by {
-                let kind = PackProblemKind::DuplicateAlias { alias: alias.clone(), taken_by: taken_by.to_owned() };
-                errors.push(&codes.file, Some(*line), Some(concept.code.as_str()), kind);
+                let reason = format_args!("the alias `{alias}` is taken by the code `{taken_by}`");
+                errors.push(&codes.file, Some(*line), Some(concept.code.as_str()), reason);
             }
         }
+    }
+}
+
+/// Reports one problem for each cycle met. Parents that do not exist are reported elsewhere.
+fn check_hierarchy(codes: &Codes, errors: &mut PackErrors) {
+    let concepts = codes.concepts.iter();
+    for cycle in cycles(concepts.map(|concept| (concept.code.as_str(), concept.parents.iter().map(Code::as_str)))) {
+        let first = cycle.codes.first().copied().unwrap_or_default();
+        let code = codes.concepts.get(first).map(|concept| concept.code.as_str());
+        let reason = format_args!("the code is below itself: {}", cycle.path);
+        errors.push(&codes.file, codes.lines.get(first).copied(), code, reason);
+    }
+}
+
+/// Puts every code below the one that the rule says; reports what is wrong.
+fn apply_rule(codes: &mut Codes, rule: HierarchyRule, errors: &mut PackErrors) {
+    if rule == HierarchyRule::Parents {
+        return;
+    }
+    let name = rule.name();
+    if codes.has_parents {
+        let reason = format_args!(
+            "the column `parents` has no place here: `hierarchy = \"{name}\"` in pack.toml says what each code is below"
+        );
+        return errors.push(&codes.file, Some(1), None, reason);
+    }
+    let mut parents = Vec::with_capacity(codes.concepts.len());
+    for (concept, line) in codes.concepts.iter().zip(&codes.lines) {
+        let code = concept.code.as_str();
+        let mut push = |reason: String| errors.push(&codes.file, Some(*line), Some(code), reason);
+        let parent = rule.parent(code).unwrap_or_else(|wanted| {
+            push(format!("the rule `{name}` of the hierarchy is for codes made of {wanted}"));
+            None
+        });
+        let found = parent.and_then(|parent| codes.names.get(parent)).and_then(|index| codes.concepts.get(*index));
+        if let (Some(parent), None) = (parent, found) {
+            push(format!("by the rule `{name}` it is below `{parent}`, which is not a code of this vocabulary"));
+        }
+        parents.push(found.map(|found| found.code.clone()));
+    }
+    for (concept, parent) in codes.concepts.iter_mut().zip(parents) {
+        concept.parents = parent.into_iter().collect();
     }
 }

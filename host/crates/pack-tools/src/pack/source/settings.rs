@@ -33,18 +33,31 @@
 //! exclude = []                     # also { descendants_of = "…" }
 //! ```
 
+use std::collections::HashSet;
+
 use serde::Deserialize;
 
-use super::files::PackFiles;
-use super::rule::HierarchyRule;
-use crate::pack::limits::{LABEL_BYTES_MAX, LANGUAGES_MAX, SETTINGS_BYTES_MAX, VOCABULARIES_MAX};
-use crate::pack::problem::{PackErrors, PackProblemKind};
-use daftar_domain::code::Namespace;
+use super::SourceReader;
+use crate::pack::problem::{PackErrors, too_many};
+use crate::source_rules::{HierarchyRule, LANGUAGES_MAX, is_key, is_language_tag, is_text};
+use daftar_domain::code::{CodeUri, Namespace};
 use daftar_domain::manifest::{ExtensionField, PluginKind, PluginManifest, PluginName, PluginVersion, WantedLimits};
-use daftar_domain::vocabulary::Completeness;
+use daftar_domain::vocabulary::{Completeness, Concept, ConceptGroup, Selection, VocabularyDescription};
 
 /// The file's name.
 pub const SETTINGS_FILE: &str = "pack.toml";
+
+/// The file, in bytes.
+const SETTINGS_BYTES_MAX: usize = 256 * 1024;
+
+/// Vocabularies of one pack.
+const VOCABULARIES_MAX: usize = 64;
+
+/// Concept groups of one pack.
+const CONCEPT_GROUPS_MAX: usize = 1_000;
+
+/// Selections in one concept group.
+const SELECTIONS_MAX: usize = 10_000;
 
 /// The plugin interface that the generic guest, hence every pack, is built for.
 const INTERFACE: PluginVersion = PluginVersion::new(0, 1, 0);
@@ -56,16 +69,16 @@ pub struct PackSettings {
     name: PluginName,
     version: PluginVersion,
     description: String,
-    licence: String,
+    pub licence: String,
     #[serde(default)]
-    attribution: String,
+    pub attribution: String,
     source: Option<String>,
     #[serde(default = "yes")]
     pub default: bool,
     #[serde(default)]
     pub vocabulary: Vec<VocabularySettings>,
     #[serde(default)]
-    pub concept_group: Vec<ConceptGroupSettings>,
+    concept_group: Vec<ConceptGroupSettings>,
     #[serde(default)]
     extension_field: Vec<ExtensionField>,
 }
@@ -89,8 +102,8 @@ pub struct VocabularySettings {
     pub hierarchical: bool,
     #[serde(default)]
     pub hierarchy: HierarchyRule,
-    #[serde(default)]
-    pub completeness: CompletenessSetting,
+    #[serde(default = "full", with = "CompletenessSetting")]
+    pub completeness: Completeness,
     #[serde(default)]
     open: bool,
     #[serde(default = "yes")]
@@ -99,53 +112,39 @@ pub struct VocabularySettings {
     pub extensible: bool,
 }
 
-/// How much of its source a vocabulary holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CompletenessSetting {
-    /// Every code of the source.
-    #[default]
+/// How much of its source a vocabulary holds, as `pack.toml` writes it.
+#[derive(Deserialize)]
+#[serde(remote = "Completeness", rename_all = "snake_case")]
+enum CompletenessSetting {
     Full,
-    /// Some codes.
     Fragment,
-    /// None: the owner's file has to be imported first.
     Empty,
 }
 
 /// A `[[concept_group]]`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ConceptGroupSettings {
-    pub name: String,
-    pub description: String,
-    pub include: Vec<SelectionSetting>,
+struct ConceptGroupSettings {
+    name: String,
+    description: String,
+    include: Vec<SelectionSetting>,
     #[serde(default)]
-    pub exclude: Vec<SelectionSetting>,
+    exclude: Vec<SelectionSetting>,
 }
 
 /// A part of a vocabulary, by the URI of a code.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SelectionSetting {
+enum SelectionSetting {
     /// That code alone.
     Code(String),
     /// That code and everything below it.
     DescendantsOf(String),
 }
 
-impl From<CompletenessSetting> for Completeness {
-    fn from(setting: CompletenessSetting) -> Self {
-        match setting {
-            CompletenessSetting::Full => Self::Full,
-            CompletenessSetting::Fragment => Self::Fragment,
-            CompletenessSetting::Empty => Self::Empty,
-        }
-    }
-}
-
 impl SelectionSetting {
     /// The URI.
-    pub fn uri(&self) -> &str {
+    fn uri(&self) -> &str {
         match self {
             Self::Code(uri) | Self::DescendantsOf(uri) => uri,
         }
@@ -154,6 +153,10 @@ impl SelectionSetting {
 
 fn yes() -> bool {
     true
+}
+
+fn full() -> Completeness {
+    Completeness::Full
 }
 
 impl PackSettings {
@@ -173,31 +176,79 @@ impl PackSettings {
         }
     }
 
-    /// The licence of a vocabulary of this pack.
-    pub fn licence_of(&self, vocabulary: &VocabularySettings) -> String {
-        vocabulary.licence.clone().unwrap_or_else(|| self.licence.clone())
+    /// The concept groups; what is wrong with them is reported.
+    ///
+    /// A group may refer to codes of another pack, which cannot be checked here: the host resolves them when it publishes.
+    pub fn concept_groups(
+        &self,
+        vocabularies: &[(VocabularyDescription, Vec<Concept>)],
+        errors: &mut PackErrors,
+    ) -> Vec<ConceptGroup> {
+        let mut checker = Checker { errors };
+        let groups = &self.concept_group;
+        if groups.len() > CONCEPT_GROUPS_MAX {
+            checker.push(too_many("concept groups", groups.len(), CONCEPT_GROUPS_MAX));
+        }
+        let codes = PackCodes::of(vocabularies);
+        let mut names = HashSet::new();
+        let group = |group: &ConceptGroupSettings| {
+            checker.concept_group(group);
+            if !names.insert(group.name.clone()) {
+                checker.push(format!("the concept group `{}` occurs again", group.name));
+            }
+            let mut selections = |settings: &[SelectionSetting]| {
+                let selections = settings.iter().filter_map(|setting| checker.selection(&group.name, setting, &codes));
+                selections.collect()
+            };
+            ConceptGroup {
+                name: group.name.clone(),
+                description: group.description.clone(),
+                includes: selections(&group.include),
+                excludes: selections(&group.exclude),
+            }
+        };
+        groups.iter().map(group).collect()
+    }
+}
+
+/// The codes of a pack, to look up the codes that concept groups name.
+pub struct PackCodes<'a> {
+    namespaces: HashSet<&'a str>,
+    codes: HashSet<(&'a str, &'a str)>,
+}
+
+impl<'a> PackCodes<'a> {
+    /// All codes of these vocabularies.
+    pub fn of(vocabularies: &'a [(VocabularyDescription, Vec<Concept>)]) -> Self {
+        let mut all = Self { namespaces: HashSet::new(), codes: HashSet::new() };
+        for (description, concepts) in vocabularies {
+            let namespace = description.namespace.as_str();
+            all.namespaces.insert(namespace);
+            all.codes.extend(concepts.iter().map(|concept| (namespace, concept.code.as_str())));
+        }
+        all
     }
 
-    /// The acknowledgement for a vocabulary of this pack.
-    pub fn attribution_of(&self, vocabulary: &VocabularySettings) -> String {
-        vocabulary.attribution.clone().unwrap_or_else(|| self.attribution.clone())
+    /// Whether one of the vocabularies should have the code, and does not.
+    pub fn lack(&self, uri: &CodeUri) -> bool {
+        let (namespace, code) = (uri.namespace.as_str(), uri.code.as_str());
+        self.namespaces.contains(namespace) && !self.codes.contains(&(namespace, code))
     }
 }
 
 /// Reads and checks `pack.toml`; none when it is not of the right shape.
-pub fn read(files: &PackFiles, errors: &mut PackErrors) -> Option<PackSettings> {
-    let bytes = files.read(SETTINGS_FILE, SETTINGS_BYTES_MAX, errors)?;
+pub fn read(reader: &mut SourceReader<'_>) -> Option<PackSettings> {
+    let bytes = reader.read(SETTINGS_FILE, SETTINGS_BYTES_MAX)?;
     let settings: PackSettings = match toml::from_slice(&bytes) {
         Ok(settings) => settings,
         Err(error) => {
             let start = error.span().map_or(0, |span| span.start);
             let line = bytes.iter().take(start).filter(|byte| **byte == b'\n').count() + 1;
-            let message = error.message().to_owned();
-            errors.push(SETTINGS_FILE, Some(line), None, PackProblemKind::Settings(message));
+            reader.errors.push(SETTINGS_FILE, Some(line), None, error.message());
             return None;
         }
     };
-    let mut checker = Checker { errors };
+    let mut checker = Checker { errors: &mut reader.errors };
     checker.pack(&settings);
     for vocabulary in &settings.vocabulary {
         checker.vocabulary(vocabulary);
@@ -210,20 +261,24 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn push(&mut self, kind: PackProblemKind) {
-        self.errors.push(SETTINGS_FILE, None, None, kind);
+    fn push(&mut self, reason: String) {
+        self.errors.push(SETTINGS_FILE, None, None, reason);
     }
 
-    fn require(&mut self, holds: bool, key: &str, value: &str, wanted: &'static str) {
+    fn require(&mut self, holds: bool, key: &str, value: &str, wanted: &str) {
         if !holds {
-            let value = value.chars().take(80).collect();
-            self.push(PackProblemKind::Setting { key: key.to_owned(), value, wanted });
+            let value: String = value.chars().take(80).collect();
+            self.push(format!("`{key}` is `{value}`, which is not {wanted}"));
         }
     }
 
     fn text(&mut self, key: &str, value: &str) {
-        let holds = !value.is_empty() && is_sound_text(value);
-        self.require(holds, key, value, "a trimmed text of one line in Unicode normal form C, at most 2,048 bytes");
+        self.require(
+            is_text(value),
+            key,
+            value,
+            "a trimmed text of one line in Unicode normal form C, at most 2,048 bytes",
+        );
     }
 
     fn pack(&mut self, settings: &PackSettings) {
@@ -236,36 +291,34 @@ impl Checker<'_> {
         }
         let count = settings.vocabulary.len();
         if count > VOCABULARIES_MAX {
-            self.push(PackProblemKind::TooMany { what: "vocabularies", actual: count, max: VOCABULARIES_MAX });
+            self.push(too_many("vocabularies", count, VOCABULARIES_MAX));
         }
         self.require(count > 0, "vocabulary", "", "a list of at least one vocabulary");
         for (index, vocabulary) in settings.vocabulary.iter().enumerate() {
-            let before = settings.vocabulary.iter().take(index);
+            let mut before = settings.vocabulary.iter().take(index);
             if before.clone().any(|other| other.namespace == vocabulary.namespace) {
-                self.push(PackProblemKind::Repeated { what: "the namespace", value: vocabulary.namespace.clone() });
+                self.push(format!("the namespace `{}` occurs again", vocabulary.namespace));
             }
             if let Some(codes) = &vocabulary.codes
-                && before.clone().any(|other| other.codes.as_ref() == Some(codes))
+                && before.any(|other| other.codes.as_ref() == Some(codes))
             {
-                self.push(PackProblemKind::Repeated { what: "the table of codes", value: codes.clone() });
+                self.push(format!("the table of codes `{codes}` occurs again"));
             }
         }
     }
 
     fn vocabulary(&mut self, vocabulary: &VocabularySettings) {
         if let Err(error) = Namespace::parse(&vocabulary.namespace) {
-            let message = format!("`namespace` is `{}`: {error}", vocabulary.namespace.escape_debug());
-            self.push(PackProblemKind::Settings(message));
+            self.push(format!("`namespace` is `{}`: {error}", vocabulary.namespace.escape_debug()));
         }
         for (key, value) in [
-            ("name", &vocabulary.name),
-            ("domain", &vocabulary.domain),
-            ("version", &vocabulary.version),
-            ("source", &vocabulary.source),
+            ("name", Some(&vocabulary.name)),
+            ("domain", Some(&vocabulary.domain)),
+            ("version", Some(&vocabulary.version)),
+            ("source", Some(&vocabulary.source)),
+            ("licence", vocabulary.licence.as_ref()),
+            ("attribution", vocabulary.attribution.as_ref()),
         ] {
-            self.text(key, value);
-        }
-        for (key, value) in [("licence", &vocabulary.licence), ("attribution", &vocabulary.attribution)] {
             if let Some(value) = value {
                 self.text(key, value);
             }
@@ -274,7 +327,7 @@ impl Checker<'_> {
         if let Some(codes) = &vocabulary.codes {
             self.require(is_table_name(codes), "codes", codes, "the name of a .tsv file in the folder codes");
         }
-        let is_empty = vocabulary.completeness == CompletenessSetting::Empty;
+        let is_empty = vocabulary.completeness == Completeness::Empty;
         if is_empty == vocabulary.codes.is_some() {
             let value = vocabulary.codes.as_deref().unwrap_or_default();
             self.require(false, "codes", value, "there exactly when `completeness` is not \"empty\"");
@@ -285,44 +338,66 @@ impl Checker<'_> {
     fn languages(&mut self, vocabulary: &VocabularySettings) {
         let languages = &vocabulary.languages;
         if languages.len() > LANGUAGES_MAX {
-            self.push(PackProblemKind::TooMany { what: "languages", actual: languages.len(), max: LANGUAGES_MAX });
+            self.push(too_many("languages", languages.len(), LANGUAGES_MAX));
         }
         for (index, language) in languages.iter().enumerate() {
-            self.require(
-                is_language_tag(language),
-                "languages",
-                language,
-                "a BCP 47 language tag, such as en or pt-BR",
-            );
+            let wanted = "a BCP 47 language tag, such as en or pt-BR";
+            self.require(is_language_tag(language), "languages", language, wanted);
             if languages.iter().take(index).any(|other| other == language) {
-                self.push(PackProblemKind::Repeated { what: "the language", value: language.clone() });
+                self.push(format!("the language `{language}` occurs again"));
             }
         }
         let default = &vocabulary.default_language;
         self.require(languages.contains(default), "default_language", default, "among `languages`");
     }
-}
 
-/// Whether a text is one trimmed line in normal form C within bounds.
-pub fn is_sound_text(text: &str) -> bool {
-    text.len() <= LABEL_BYTES_MAX
-        && !text.chars().any(char::is_control)
-        && text.trim() == text
-        && unicode_normalization::is_nfc(text)
+    fn concept_group(&mut self, group: &ConceptGroupSettings) {
+        let name = &group.name;
+        if !is_key(name) {
+            self.push(format!(
+                "`concept_group.name` is `{name}`, which is not 1 to 64 lower-case letters, digits and underscores, \
+                 beginning with a letter"
+            ));
+        }
+        if !is_text(&group.description) {
+            self.push(format!(
+                "`description of the concept group {name}` is `{}`, which is not a sentence that says what belongs to \
+                 the group",
+                group.description
+            ));
+        }
+        if group.include.is_empty() {
+            let key = format!("include of the concept group {name}");
+            self.require(false, &key, "", "a list of at least one selection");
+        }
+        let count = group.include.len() + group.exclude.len();
+        if count > SELECTIONS_MAX {
+            self.push(too_many("selections", count, SELECTIONS_MAX));
+        }
+    }
+
+    /// The selection of a concept group; none where it cannot be read, or names a code that the pack lacks, which is reported.
+    fn selection(&mut self, group: &str, setting: &SelectionSetting, codes: &PackCodes<'_>) -> Option<Selection> {
+        let wanted = match CodeUri::parse(setting.uri()) {
+            Ok(uri) if !codes.lack(&uri) => {
+                return Some(match setting {
+                    SelectionSetting::Code(_) => Selection::Code(uri),
+                    SelectionSetting::DescendantsOf(_) => Selection::DescendantsOf(uri),
+                });
+            }
+            Ok(_) => "a code of that vocabulary",
+            Err(_) => "the URI of a code, <namespace>#<code>",
+        };
+        let value = setting.uri().escape_debug();
+        self.push(format!("`selection of the concept group {group}` is `{value}`, which is not {wanted}"));
+        None
+    }
 }
 
 fn is_table_name(text: &str) -> bool {
     let stem = text.strip_suffix(".tsv").unwrap_or_default();
-    let is_sound = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    !stem.is_empty() && !stem.starts_with('.') && text.len() <= 100 && stem.bytes().all(is_sound)
-}
-
-fn is_language_tag(text: &str) -> bool {
-    let mut parts = text.split('-');
-    let is_primary = |part: &str| (2..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_lowercase());
-    let is_further =
-        |part: &str| (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    text.len() <= 35 && parts.next().is_some_and(is_primary) && parts.all(is_further)
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    !stem.is_empty() && !stem.starts_with('.') && text.len() <= 100 && stem.bytes().all(is_allowed)
 }
 
 #[cfg(test)]
@@ -334,16 +409,6 @@ mod tests {
         assert!(is_table_name("isco-08.tsv"));
         for name in ["", ".tsv", "a", "../a.tsv", "a/b.tsv", "/a.tsv", "..tsv", "a\\b.tsv"] {
             assert!(!is_table_name(name), "{name}");
-        }
-    }
-
-    #[test]
-    fn knows_language_tags() {
-        for tag in ["en", "fil", "pt-BR", "zh-Hant-TW"] {
-            assert!(is_language_tag(tag), "{tag}");
-        }
-        for tag in ["", "e", "EN", "en_GB", "en-", "english", "..", "en/.."] {
-            assert!(!is_language_tag(tag), "{tag}");
         }
     }
 }

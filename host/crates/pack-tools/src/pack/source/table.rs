@@ -2,81 +2,95 @@
 
 use std::collections::HashSet;
 
-use super::files::PackFiles;
-use crate::pack::limits::TABLE_BYTES_MAX;
-use crate::pack::problem::{PackErrors, PackProblemKind};
+use super::SourceReader;
+use crate::pack::problem::PackErrors;
+
+/// One table of codes or labels, in bytes. ICD-11 with its extension codes has 6 MB.
+const TABLE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A table whose lines all have one cell for each column.
 pub struct Table {
     /// Its file, for messages.
     pub file: String,
     columns: Vec<String>,
-    rows: Vec<Row>,
+    /// Line numbers, from 1, and cells; the header is line 1.
+    rows: Vec<(usize, Vec<String>)>,
 }
 
 /// One line of a table.
-pub struct Row {
+pub struct Row<'t> {
     /// Its number, from 1; the header is line 1.
     pub line: usize,
-    cells: Vec<String>,
+    columns: &'t [String],
+    cells: &'t [String],
 }
 
-impl Row {
+impl<'t> Row<'t> {
     /// The cell of a column; empty where the table has no such column.
-    pub fn cell(&self, column: Option<usize>) -> &str {
-        column.and_then(|index| self.cells.get(index)).map_or("", String::as_str)
+    pub fn cell(&self, column: &str) -> &'t str {
+        self.columns.iter().position(|other| other == column).map_or("", |index| self.at(index))
+    }
+
+    /// The cell of a column by its position.
+    pub fn at(&self, column: usize) -> &'t str {
+        self.cells.get(column).map_or("", String::as_str)
     }
 }
 
 impl Table {
     /// Reads a table; what is wrong is reported, and lines that cannot be used are left out. None when there is no header.
-    pub fn read(files: &PackFiles, file: &str, errors: &mut PackErrors) -> Option<Self> {
-        let bytes = files.read(file, TABLE_BYTES_MAX, errors)?;
+    pub fn read(reader: &mut SourceReader<'_>, file: &str) -> Option<Self> {
+        let bytes = reader.read(file, TABLE_BYTES_MAX)?;
+        let errors = &mut reader.errors;
         // Spreadsheets put a byte order mark first and a carriage return last; neither means anything.
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
         let mut lines = bytes.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         let columns = match lines.next().map(str::from_utf8) {
             Some(Ok(header)) if !header.is_empty() => header.split('\t').map(str::to_owned).collect(),
             Some(Err(_)) => {
-                errors.push(file, Some(1), None, PackProblemKind::NotUtf8);
+                errors.push(file, Some(1), None, "the line is not UTF-8");
                 return None;
             }
             Some(Ok(_)) | None => {
-                errors.push(file, Some(1), None, PackProblemKind::NoHeader);
+                errors.push(file, Some(1), None, "the header line is missing");
                 return None;
             }
         };
         let mut table = Self { file: file.to_owned(), columns, rows: Vec::new() };
-        for (index, line) in lines.enumerate() {
-            if !line.is_empty() {
-                table.add_line(index + 2, line, errors);
-            }
+        for (index, line) in lines.enumerate().filter(|(_, line)| !line.is_empty()) {
+            table.add_line(index + 2, line, errors);
         }
         Some(table)
     }
 
     fn add_line(&mut self, line: usize, bytes: &[u8], errors: &mut PackErrors) {
         let Ok(text) = str::from_utf8(bytes) else {
-            errors.push(&self.file, Some(line), None, PackProblemKind::NotUtf8);
-            return;
+            return errors.push(&self.file, Some(line), None, "the line is not UTF-8");
         };
         let cells: Vec<String> = text.split('\t').map(str::to_owned).collect();
+        let mut push = |reason: String| errors.push(&self.file, Some(line), cells.first().map(String::as_str), reason);
         if cells.len() != self.columns.len() {
-            let kind = PackProblemKind::CellCount { cells: cells.len(), columns: self.columns.len() };
-            errors.push(&self.file, Some(line), cells.first().map(String::as_str), kind);
-            return;
+            let (cells, columns) = (cells.len(), self.columns.len());
+            return push(format!(
+                "the line has {cells} cells, the header {columns}; empty cells at the end keep their tab"
+            ));
         }
         for (column, cell) in self.columns.iter().zip(&cells) {
-            if let Some(kind) = fault(column, cell) {
-                errors.push(&self.file, Some(line), cells.first().map(String::as_str), kind);
+            if let Some(fault) = fault(cell) {
+                push(format!("`{}` {fault}", column.escape_debug()));
             }
         }
-        self.rows.push(Row { line, cells });
+        self.rows.push((line, cells));
     }
 
     /// The lines after the header.
-    pub fn rows(&self) -> &[Row] {
-        &self.rows
+    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+        self.rows.iter().map(|(line, cells)| Row { line: *line, columns: &self.columns, cells })
+    }
+
+    /// How many lines there are after the header.
+    pub fn row_count(&self) -> usize {
+        self.rows.len()
     }
 
     /// The names of the columns.
@@ -84,48 +98,43 @@ impl Table {
         &self.columns
     }
 
-    /// Where a column is.
-    pub fn column(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|column| column == name)
+    /// Whether there is a column of that name.
+    pub fn has_column(&self, name: &str) -> bool {
+        self.columns.iter().any(|column| column == name)
     }
 
     /// Reports repeated columns, those that `is_known` does not know, and those of `required` that are missing.
     pub fn check_columns(
         &self,
-        required: &[&'static str],
-        known: &'static str,
+        required: &[&str],
+        known: &str,
         is_known: impl Fn(&str) -> bool,
         errors: &mut PackErrors,
     ) {
+        let mut push = |reason: String| errors.push(&self.file, Some(1), None, reason);
         let mut seen = HashSet::new();
         for column in &self.columns {
             if !seen.insert(column) {
-                let kind = PackProblemKind::Repeated { what: "the column", value: column.clone() };
-                errors.push(&self.file, Some(1), None, kind);
+                push(format!("the column `{column}` occurs again"));
             } else if !is_known(column) {
-                let kind = PackProblemKind::UnknownColumn { name: column.escape_debug().to_string(), known };
-                errors.push(&self.file, Some(1), None, kind);
+                push(format!("there is no column `{}`; known are {known}", column.escape_debug()));
             }
         }
-        for name in required {
-            if self.column(name).is_none() {
-                errors.push(&self.file, Some(1), None, PackProblemKind::MissingColumn(name));
-            }
+        for name in required.iter().filter(|name| !self.has_column(name)) {
+            push(format!("the column `{name}` is missing"));
         }
     }
 }
 
 /// What no cell may be, whatever its column.
-fn fault(column: &str, cell: &str) -> Option<PackProblemKind> {
-    let column = || column.escape_debug().to_string();
+fn fault(cell: &str) -> Option<String> {
     if let Some(character) = cell.chars().find(|character| character.is_control()) {
-        return Some(PackProblemKind::ControlCharacter { column: column(), character });
+        Some(format!("holds the control character {character:?}"))
+    } else if cell.trim() != cell {
+        Some("begins or ends with white space".to_owned())
+    } else if !unicode_normalization::is_nfc(cell) {
+        Some("is not in Unicode normal form C".to_owned())
+    } else {
+        None
     }
-    if cell.trim() != cell {
-        return Some(PackProblemKind::Untrimmed { column: column() });
-    }
-    if !unicode_normalization::is_nfc(cell) {
-        return Some(PackProblemKind::NotNormalized { column: column() });
-    }
-    None
 }

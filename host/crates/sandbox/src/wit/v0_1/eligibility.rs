@@ -1,29 +1,29 @@
-//! Eligibility engines of interface version 0.1.0.
+//! Eligibility engines of interface version 0.1.0: rules, outcomes and explanations.
 //!
 //! **Invariant:** outcomes that leave this module have one verdict for each row of their batch, and every index in them
 //! points to something.
+//! **Invariant:** an explanation that leaves this module is a tree: its first part alone has no parent, each other part stands
+//! after its parent, and each text is a part of the expression.
 
 #[cfg(test)]
 mod tests;
 
 use wasmtime::Store;
-use wasmtime::component::{InstancePre, ResourceAny};
+use wasmtime::component::InstancePre;
 
-pub(in crate::wit) use super::eligibility_input::{batch_bytes, bindings_bytes};
-use super::eligibility_input::{with_batch, with_bindings, with_schema};
-use super::explanation::{explanation, rule_summary};
+use super::eligibility_input::{batch_bytes, bindings_bytes, with_batch, with_bindings, with_schema};
 use crate::bindings::engine as generated;
-use crate::bindings::engine::daftar::plugin::{columns as wire_columns, schema as wire_schema};
+use crate::bindings::engine::daftar::plugin::schema as wire_schema;
 use crate::bindings::engine::exports::daftar::plugin::eligibility as wire;
 use crate::fault::excerpt;
 use crate::sandbox::{CallError, HostState};
-use crate::wit::read::{filled, invalid, list, text};
-use crate::wit::{Answered, EngineBudget, RuleHandle};
+use crate::wit::{Answered, EngineBudget, RuleHandle, filled, invalid, list, text};
+use daftar_domain::code::CodeNumber;
 use daftar_domain::eligibility::{
     Batch, Bindings, Diagnostic, Outcomes, PlacedQuestion, Question, Reference, RowError, RowSpace, Schema, Severity,
     Verdict,
 };
-use daftar_domain::explanation::{Explanation, RuleSummary};
+use daftar_domain::explanation::{Cost, ExplainedPart, ExplainedValue, Explanation, RuleSummary, SeenFact};
 
 /// The longest expression that is given to an engine, in bytes. Engines have tighter bounds of their own.
 const EXPRESSION_BYTES_MAX: usize = 64 << 10;
@@ -36,9 +36,9 @@ const QUESTIONS_MAX: usize = 1_000;
 /// The most distinct missing facts of one batch.
 const MISSING_NAMES_MAX: usize = 10_000;
 /// The longest stable name, in bytes.
-pub(super) const NAME_BYTES_MAX: usize = 300;
+const NAME_BYTES_MAX: usize = 300;
 /// The longest message, suggestion, path or URI, in bytes.
-pub(super) const LINE_BYTES_MAX: usize = 4_000;
+const LINE_BYTES_MAX: usize = 4_000;
 
 /// An engine, ready to be instantiated.
 #[derive(Clone)]
@@ -66,7 +66,22 @@ impl Rules {
         schema: &Schema,
     ) -> Result<Result<RuleHandle, Vec<Diagnostic>>, CallError> {
         store.data().give("the expression", expression.len())?;
-        compiled(expression, schema, |schema| Ok(self.exports().call_compile(store, expression, schema)?))
+        if expression.len() > EXPRESSION_BYTES_MAX {
+            let bytes = expression.len();
+            return Err(CallError::RefusedInput(format!(
+                "the expression has {bytes} bytes; at most {EXPRESSION_BYTES_MAX} are given"
+            )));
+        }
+        let refused = match with_schema(schema, |schema| self.exports().call_compile(store, expression, schema))? {
+            Ok(rule) => return Ok(Ok(RuleHandle(rule))),
+            Err(diagnostics) => diagnostics,
+        };
+        let place = || "compile".to_owned();
+        let diagnostics = list(refused, DIAGNOSTICS_MAX, &place, diagnostic)?;
+        if !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+            return Err(invalid(&place, "the expression was refused without an error"));
+        }
+        Ok(Err(diagnostics))
     }
 
     /// The fields that a rule reads, each of them one of `schema`.
@@ -76,18 +91,46 @@ impl Rules {
         rule: RuleHandle,
         schema: &Schema,
     ) -> Result<Vec<Reference>, CallError> {
-        let answer = self.exports().rule().call_references(store, rule.0)?;
-        references(answer.into_iter().map(Reference::from).collect(), schema)
+        let place = || "references".to_owned();
+        list(self.exports().rule().call_references(store, rule.0)?, REFERENCES_MAX, &place, |from| {
+            let wire::Reference { space: rows, path, needs_texts, line, column, length } = from;
+            let reference = Reference { space: space(rows), path, needs_texts, line, column, length };
+            // What is not in the schema may be something that the client must not see. An empty path reads no field, only
+            // which members or memberships there are.
+            let is_empty = reference.path.is_empty() && reference.space != RowSpace::Me;
+            let mut fields = schema.fields.iter().filter(|field| field.space == reference.space);
+            let is_known = fields.any(|field| is_empty || field.path == reference.path);
+            if !is_known {
+                let (root, path) = (reference.space.name(), excerpt(&reference.path));
+                return Err(invalid(&place, format_args!("`{root}.{path}` is not a field of the schema")));
+            }
+            Ok(reference)
+        })
     }
 
     /// What a rule asks about codes.
     pub fn questions(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<Vec<PlacedQuestion>, CallError> {
-        questions(self.exports().rule().call_questions(store, rule.0)?)
+        let place = || "questions".to_owned();
+        list(self.exports().rule().call_questions(store, rule.0)?, QUESTIONS_MAX, &place, |from| {
+            let asked = |subject: String| filled(subject, LINE_BYTES_MAX, &place);
+            let question = match from.question {
+                wire::Question::InGroup(name) => Question::InGroup(asked(name)?),
+                wire::Question::DescendsFrom(uri) => Question::DescendsFrom(asked(uri)?),
+                wire::Question::Code(uri) => Question::Code(asked(uri)?),
+            };
+            Ok(PlacedQuestion { question, line: from.line, column: from.column, length: from.length })
+        })
     }
 
     /// What is doubtful about a rule.
     pub fn warnings(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<Vec<Diagnostic>, CallError> {
-        warnings(self.exports().rule().call_warnings(store, rule.0)?)
+        let place = || "warnings".to_owned();
+        let answer = self.exports().rule().call_warnings(store, rule.0)?;
+        let warnings = list(answer, DIAGNOSTICS_MAX, &place, diagnostic)?;
+        if warnings.iter().any(|warning| warning.severity != Severity::Warning) {
+            return Err(invalid(&place, "a rule that compiled has an error"));
+        }
+        Ok(warnings)
     }
 
     /// The type of a rule's value and what it costs.
@@ -98,7 +141,16 @@ impl Rules {
     /// Answers a rule's questions.
     pub fn bind(&self, store: &mut Store<HostState>, rule: RuleHandle, bindings: &Bindings) -> Result<(), CallError> {
         store.data().give("the bindings", bindings_bytes(bindings))?;
-        bound(bindings, |bindings| Ok(self.exports().rule().call_bind(store, rule.0, bindings)?))
+        let bound =
+            with_bindings(bindings, |bindings| Ok(self.exports().rule().call_bind(store, rule.0, bindings)?))?;
+        bound.map_err(|error| {
+            CallError::RefusedInput(match error {
+                wire::BindError::WrongAnswerCount => "bind: not one answer for each question".to_owned(),
+                wire::BindError::WrongAnswerKind(index) => {
+                    format!("bind: the answer at {index} is not of the kind that its question asks for")
+                }
+            })
+        })
     }
 
     /// Evaluates a batch. What comes back has one outcome for each row.
@@ -109,10 +161,10 @@ impl Rules {
         batch: &Batch,
     ) -> Result<Answered<Outcomes>, CallError> {
         store.data().give("the batch", batch_bytes(batch))?;
-        evaluated(batch, |batch| {
-            let answer = self.exports().rule().call_evaluate(store, rule.0, batch)?;
-            Ok(answer.map_err(Refusal::from))
-        })
+        match with_batch(batch, |batch| Ok(self.exports().rule().call_evaluate(store, rule.0, batch)?))? {
+            Ok(answered) => outcomes(answered, batch.rows).map(Answered::Answer),
+            Err(refusal) => refused("evaluate", refusal),
+        }
     }
 
     /// How the outcome of one row comes about.
@@ -133,7 +185,7 @@ impl Rules {
             Ok(None) => {
                 Err(invalid(&|| "explain".to_owned(), format_args!("no explanation of row {row}, which there is")))
             }
-            Err(error) => refused("explain", error.into()),
+            Err(refusal) => refused("explain", refusal),
         }
     }
 
@@ -142,136 +194,19 @@ impl Rules {
     }
 }
 
-/// Puts an expression to an engine by `call`, and reads what it answers.
-pub(in crate::wit) fn compiled(
-    expression: &str,
-    schema: &Schema,
-    call: impl FnOnce(wire_schema::RegistrySchema<'_>) -> Result<Result<ResourceAny, Vec<wire::Diagnostic>>, CallError>,
-) -> Result<Result<RuleHandle, Vec<Diagnostic>>, CallError> {
-    if expression.len() > EXPRESSION_BYTES_MAX {
-        let reason = format!("the expression has {} bytes; at most {EXPRESSION_BYTES_MAX} are given", expression.len());
-        return Err(CallError::RefusedInput(reason));
-    }
-    let refused = match with_schema(schema, call)? {
-        Ok(rule) => return Ok(Ok(RuleHandle(rule))),
-        Err(diagnostics) => diagnostics,
-    };
-    let place = || "compile".to_owned();
-    let diagnostics = list(refused, DIAGNOSTICS_MAX, &place, diagnostic)?;
-    if !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
-        return Err(invalid(&place, "the expression was refused without an error"));
-    }
-    Ok(Err(diagnostics))
-}
-
-impl From<wire::Reference> for Reference {
-    fn from(from: wire::Reference) -> Self {
-        let wire::Reference { space: rows, path, needs_texts, line, column, length } = from;
-        Self { space: space(rows), path, needs_texts, line, column, length }
-    }
-}
-
-/// What a rule answered to `references`.
-pub(in crate::wit) fn references(answer: Vec<Reference>, schema: &Schema) -> Result<Vec<Reference>, CallError> {
-    let place = || "references".to_owned();
-    list(answer, REFERENCES_MAX, &place, |reference| {
-        // What is not in the schema may be something that the client must not see. An empty path reads no field, only
-        // which members or memberships there are.
-        let is_empty = reference.path.is_empty() && reference.space != RowSpace::Me;
-        let mut fields = schema.fields.iter().filter(|field| field.space == reference.space);
-        let is_known = fields.any(|field| is_empty || field.path == reference.path);
-        if !is_known {
-            let (root, path) = (reference.space.name(), excerpt(&reference.path));
-            return Err(invalid(&place, format_args!("`{root}.{path}` is not a field of the schema")));
-        }
-        Ok(reference)
-    })
-}
-
-/// What a rule answered to `questions`.
-pub(in crate::wit) fn questions(answer: Vec<wire::PlacedQuestion>) -> Result<Vec<PlacedQuestion>, CallError> {
-    let place = || "questions".to_owned();
-    list(answer, QUESTIONS_MAX, &place, |from| {
-        let asked = |subject: String| filled(subject, LINE_BYTES_MAX, &place);
-        let question = match from.question {
-            wire::Question::InGroup(name) => Question::InGroup(asked(name)?),
-            wire::Question::DescendsFrom(uri) => Question::DescendsFrom(asked(uri)?),
-            wire::Question::Code(uri) => Question::Code(asked(uri)?),
-        };
-        Ok(PlacedQuestion { question, line: from.line, column: from.column, length: from.length })
-    })
-}
-
-/// What a rule answered to `warnings`.
-pub(in crate::wit) fn warnings(answer: Vec<wire::Diagnostic>) -> Result<Vec<Diagnostic>, CallError> {
-    let place = || "warnings".to_owned();
-    let warnings = list(answer, DIAGNOSTICS_MAX, &place, diagnostic)?;
-    if warnings.iter().any(|warning| warning.severity != Severity::Warning) {
-        return Err(invalid(&place, "a rule that compiled has an error"));
-    }
-    Ok(warnings)
-}
-
-/// Answers a rule's questions by `call`.
-pub(in crate::wit) fn bound(
-    bindings: &Bindings,
-    call: impl FnOnce(wire::Bindings<'_>) -> Result<Result<(), wire::BindError>, CallError>,
-) -> Result<(), CallError> {
-    with_bindings(bindings, call)?.map_err(|error| {
-        CallError::RefusedInput(match error {
-            wire::BindError::WrongAnswerCount => "bind: not one answer for each question".to_owned(),
-            wire::BindError::WrongAnswerKind(index) => {
-                format!("bind: the answer at {index} is not of the kind that its question asks for")
-            }
-        })
-    })
-}
-
-/// Puts a batch to a rule by `call`, and reads its outcomes.
-pub(in crate::wit) fn evaluated(
-    batch: &Batch,
-    call: impl FnOnce(wire_columns::Batch<'_>) -> Result<Result<wire::Outcomes, Refusal>, CallError>,
-) -> Result<Answered<Outcomes>, CallError> {
-    match with_batch(batch, call)? {
-        Ok(answered) => outcomes(answered, batch.rows).map(Answered::Answer),
-        Err(refusal) => refused("evaluate", refusal),
-    }
-}
-
-/// Why a batch was refused, in any version's words.
-pub(in crate::wit) enum Refusal {
-    NotBound,
-    MissingColumn(String),
-    MalformedBatch(String),
-    Exhausted(EngineBudget),
-}
-
-impl From<wire::EvaluationError> for Refusal {
-    fn from(error: wire::EvaluationError) -> Self {
-        match error {
-            wire::EvaluationError::NotBound => Self::NotBound,
-            wire::EvaluationError::MissingColumn(path) => Self::MissingColumn(path),
-            wire::EvaluationError::MalformedBatch(reason) => Self::MalformedBatch(reason),
-            wire::EvaluationError::Exhausted(wire::Budget { name, size }) => {
-                Self::Exhausted(EngineBudget { name, allowed: size })
-            }
-        }
-    }
-}
-
 /// A budget that the rule exhausted is an answer; every other refusal is a mistake of the host's.
-fn refused<T>(call: &str, refusal: Refusal) -> Result<Answered<T>, CallError> {
+fn refused<T>(call: &str, refusal: wire::EvaluationError) -> Result<Answered<T>, CallError> {
     Err(CallError::RefusedInput(match refusal {
-        Refusal::Exhausted(EngineBudget { name, allowed }) => {
-            return Ok(Answered::Exhausted(EngineBudget { name: excerpt(&name), allowed }));
+        wire::EvaluationError::Exhausted(wire::Budget { name, size }) => {
+            return Ok(Answered::Exhausted(EngineBudget { name: excerpt(&name), allowed: size }));
         }
-        Refusal::NotBound => format!("{call}: the rule is not bound"),
-        Refusal::MissingColumn(path) => format!("{call}: no column `{}`", excerpt(&path)),
-        Refusal::MalformedBatch(reason) => format!("{call}: {}", excerpt(&reason)),
+        wire::EvaluationError::NotBound => format!("{call}: the rule is not bound"),
+        wire::EvaluationError::MissingColumn(path) => format!("{call}: no column `{}`", excerpt(&path)),
+        wire::EvaluationError::MalformedBatch(reason) => format!("{call}: {}", excerpt(&reason)),
     }))
 }
 
-pub(in crate::wit) fn space(from: wire_schema::RowSpace) -> RowSpace {
+fn space(from: wire_schema::RowSpace) -> RowSpace {
     match from {
         wire_schema::RowSpace::Me => RowSpace::Me,
         wire_schema::RowSpace::Members => RowSpace::Members,
@@ -370,4 +305,158 @@ fn row_errors(from: Vec<wire::RowError>, verdicts: &[Verdict]) -> Result<Vec<Row
         let code = filled(error.code, NAME_BYTES_MAX, &place)?;
         Ok(RowError { row: error.row, code, line: error.line, column: error.column })
     })
+}
+
+/// The most parts of one explanation.
+const PARTS_MAX: usize = 4_000;
+/// The most fields that one part looks at.
+const SEEN_MAX: usize = 1_000;
+/// The most facts that are missing to one part.
+const MISSING_MAX: usize = 1_000;
+
+/// What a rule answered to `summary`.
+pub(super) fn rule_summary(from: wire::Summary) -> Result<RuleSummary, CallError> {
+    let place = || "summary".to_owned();
+    let wire::Cost { steps_min, steps_max, list_items } = from.cost;
+    if steps_min > steps_max {
+        return Err(invalid(&place, format_args!("at least {steps_min} steps and at most {steps_max}")));
+    }
+    let result_type = filled(from.result_type, NAME_BYTES_MAX, &place)?;
+    Ok(RuleSummary { result_type, cost: Cost { steps_min, steps_max, list_items } })
+}
+
+/// What a rule answered to `explain`.
+pub(super) fn explanation(from: wire::Explanation, expression: &str) -> Result<Explanation, CallError> {
+    let place = || "explain".to_owned();
+    let mut count = 0;
+    let parts = list(from.parts, PARTS_MAX, &place, |part| {
+        let part = explained(part, count, expression)?;
+        count += 1;
+        Ok(part)
+    })?;
+    if parts.is_empty() {
+        return Err(invalid(&place, "an explanation without any part"));
+    }
+    Ok(Explanation { parts, is_cut: from.is_cut })
+}
+
+fn explained(from: wire::Explained, number: usize, expression: &str) -> Result<ExplainedPart, CallError> {
+    let place = || format!("explain: part {number}");
+    let parent = from.parent.and_then(|parent| usize::try_from(parent).ok());
+    match parent {
+        None if number == 0 && from.parent.is_none() => {}
+        Some(parent) if parent < number => {}
+        _ => return Err(invalid(&place, "it does not stand after the part that it belongs to")),
+    }
+    let bound = |byte: u32| usize::try_from(byte).unwrap_or(usize::MAX);
+    let text = bound(from.start)..bound(from.end);
+    if expression.get(text.clone()).is_none() {
+        return Err(invalid(
+            &place,
+            format_args!("bytes {} to {} are no text of the expression", text.start, text.end),
+        ));
+    }
+    let missing = list(from.missing, MISSING_MAX, &place, |name| filled(name, LINE_BYTES_MAX, &place))?;
+    if !missing.is_sorted() {
+        return Err(invalid(&place, "the missing facts are not sorted"));
+    }
+    let error = from.error.map(|error| filled(error, NAME_BYTES_MAX, &place)).transpose()?;
+    let value = value(from.value, &place)?;
+    if value != ExplainedValue::Unknown && (error.is_some() || !missing.is_empty()) {
+        return Err(invalid(&place, "its value is known and it lacks something"));
+    }
+    let seen = list(from.seen, SEEN_MAX, &place, |fact| {
+        Ok(SeenFact { name: filled(fact.name, LINE_BYTES_MAX, &place)?, value: self::value(fact.value, &place)? })
+    })?;
+    Ok(ExplainedPart { parent, text, item: from.item, value, missing, error, seen })
+}
+
+fn value(from: wire::ExplainedValue, place: &dyn Fn() -> String) -> Result<ExplainedValue, CallError> {
+    Ok(match from {
+        wire::ExplainedValue::Unknown => ExplainedValue::Unknown,
+        wire::ExplainedValue::Boolean(truth) => ExplainedValue::Boolean(truth),
+        wire::ExplainedValue::Integer(integer) => ExplainedValue::Integer(integer),
+        wire::ExplainedValue::Number(number) => ExplainedValue::Number(number),
+        wire::ExplainedValue::Day(days) => ExplainedValue::Day(days),
+        wire::ExplainedValue::Code(number) => ExplainedValue::Code(CodeNumber(number)),
+        wire::ExplainedValue::Text(text) => ExplainedValue::Text(shown(text, place)?),
+        wire::ExplainedValue::Items((low, high)) if low <= high => ExplainedValue::Items(low, high),
+        wire::ExplainedValue::Items((low, high)) => {
+            return Err(invalid(place, format_args!("a list of at least {low} and at most {high} items")));
+        }
+        wire::ExplainedValue::Structure => ExplainedValue::Structure,
+        wire::ExplainedValue::Other(text) => ExplainedValue::Other(shown(text, place)?),
+    })
+}
+
+/// A text that a record may hold, so any character may be in it; those that no reader sees become `U+FFFD`.
+fn shown(text: String, place: &dyn Fn() -> String) -> Result<String, CallError> {
+    if text.len() > LINE_BYTES_MAX {
+        return Err(invalid(place, format_args!("a text of {} bytes, at most {LINE_BYTES_MAX} are read", text.len())));
+    }
+    let is_foreign = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+    if !text.contains(is_foreign) {
+        return Ok(text);
+    }
+    Ok(text
+        .chars()
+        .map(|character| if is_foreign(character) { char::REPLACEMENT_CHARACTER } else { character })
+        .collect())
+}
+
+#[cfg(test)]
+mod explanation_tests {
+    use super::*;
+
+    const EXPRESSION: &str = "é && b";
+
+    fn part(parent: Option<u32>, start: u32, end: u32) -> wire::Explained {
+        let value = wire::ExplainedValue::Boolean(true);
+        wire::Explained { parent, start, end, item: None, value, missing: vec![], error: None, seen: vec![] }
+    }
+
+    fn read(parts: Vec<wire::Explained>) -> Result<Explanation, String> {
+        explanation(wire::Explanation { parts, is_cut: false }, EXPRESSION).map_err(|error| match error {
+            CallError::InvalidAnswer(reason) => reason,
+            other => format!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn a_sound_explanation_is_a_tree_with_texts_of_the_expression() {
+        let explained = read(vec![part(None, 0, 7), part(Some(0), 0, 2), part(Some(0), 6, 7)]).unwrap();
+        let texts: Vec<&str> = explained.parts.iter().map(|part| &EXPRESSION[part.text.clone()]).collect();
+        assert_eq!(texts, ["é && b", "é", "b"]);
+        assert_eq!(explained.parts[2].parent, Some(0));
+    }
+
+    #[test]
+    fn parts_that_make_no_tree_or_are_no_text_are_refused() {
+        assert!(read(vec![]).unwrap_err().contains("without any part"));
+        assert!(read(vec![part(Some(0), 0, 7)]).unwrap_err().contains("part 0"));
+        assert!(read(vec![part(None, 0, 7), part(None, 0, 2)]).unwrap_err().contains("part 1"));
+        assert!(read(vec![part(None, 0, 7), part(Some(1), 0, 2)]).unwrap_err().contains("part 1"));
+        assert!(read(vec![part(None, 0, 1)]).unwrap_err().contains("bytes 0 to 1"));
+        assert!(read(vec![part(None, 0, 8)]).unwrap_err().contains("bytes 0 to 8"));
+        assert!(read(vec![part(None, 2, 0)]).unwrap_err().contains("bytes 2 to 0"));
+    }
+
+    #[test]
+    fn a_known_value_lacks_nothing_and_hidden_characters_are_shown() {
+        let lacking = wire::Explained { missing: vec!["me.a".to_owned()], ..part(None, 0, 7) };
+        assert!(read(vec![lacking]).unwrap_err().contains("lacks something"));
+        let text = wire::ExplainedValue::Text("a\u{1b}[2J\n".to_owned());
+        let shown = read(vec![wire::Explained { value: text, ..part(None, 0, 7) }]).unwrap();
+        assert_eq!(shown.parts[0].value, ExplainedValue::Text("a\u{fffd}[2J\n".to_owned()));
+    }
+
+    #[test]
+    fn a_cost_has_no_more_at_least_than_at_most() {
+        let summary = |steps_min, steps_max| {
+            let cost = wire::Cost { steps_min, steps_max, list_items: 100 };
+            rule_summary(wire::Summary { result_type: "bool".to_owned(), cost })
+        };
+        assert_eq!(summary(2, 2).unwrap().cost.steps_max, 2);
+        assert!(matches!(summary(3, 2), Err(CallError::InvalidAnswer(_))));
+    }
 }

@@ -27,7 +27,7 @@ pub(super) fn with_schema<R>(schema: &Schema, call: impl FnOnce(wire_schema::Reg
 }
 
 /// How many bytes bindings take.
-pub(in crate::wit) fn bindings_bytes(bindings: &Bindings) -> usize {
+pub(super) fn bindings_bytes(bindings: &Bindings) -> usize {
     let answers_bytes = bindings.answers.iter().map(|answer| match answer {
         Answer::Truths { truths, missing } => truths.len() + missing.as_ref().map_or(0, String::len),
         Answer::Number(_) => size_of::<u32>(),
@@ -67,7 +67,7 @@ pub(super) fn with_bindings<R>(
 }
 
 /// How many bytes a batch takes.
-pub(in crate::wit) fn batch_bytes(batch: &Batch) -> usize {
+pub(super) fn batch_bytes(batch: &Batch) -> usize {
     let children = [&batch.members, &batch.programs].into_iter().flatten();
     let children_bytes = children.map(|children| size_of_val(&*children.offsets) + children.known.len());
     let columns_bytes = batch.columns.iter().map(column_bytes);

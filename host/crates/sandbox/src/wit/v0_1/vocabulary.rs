@@ -10,7 +10,7 @@ use crate::bindings::pack as generated;
 use crate::bindings::pack::exports::daftar::plugin::vocabulary as wire;
 use crate::sandbox::{CallError, HostState};
 use crate::wit::ConceptPage;
-use crate::wit::read::{filled, invalid, list, parsed, text};
+use crate::wit::{filled, invalid, list, parsed, text};
 use daftar_domain::code::{Code, CodeUri, Namespace};
 use daftar_domain::vocabulary::{
     Completeness, Concept, ConceptGroup, ConceptStatus, LocalizedText, Selection, VocabularyDescription,
@@ -37,6 +37,8 @@ const LINE_BYTES_MAX: usize = 4_000;
 /// The longest definition or value of a property, in bytes.
 const PARAGRAPH_BYTES_MAX: usize = 64_000;
 
+const UNKNOWN_NAMESPACE: &str = "the pack does not know the namespace that it described";
+
 /// A pack, ready to be instantiated.
 #[derive(Clone)]
 pub(crate) struct Linked(generated::VocabularyPackPre<HostState>);
@@ -57,12 +59,14 @@ pub(crate) struct Pack(generated::VocabularyPack);
 impl Pack {
     /// Its vocabularies.
     pub fn describe(&self, store: &mut Store<HostState>) -> Result<Vec<VocabularyDescription>, CallError> {
-        descriptions(self.0.daftar_plugin_vocabulary().call_describe(store)?)
+        let answer = self.0.daftar_plugin_vocabulary().call_describe(store)?;
+        list(answer, VOCABULARIES_MAX, &|| "describe".to_owned(), description)
     }
 
     /// Its concept groups.
     pub fn concept_groups(&self, store: &mut Store<HostState>) -> Result<Vec<ConceptGroup>, CallError> {
-        groups(self.0.daftar_plugin_vocabulary().call_concept_groups(store)?)
+        let answer = self.0.daftar_plugin_vocabulary().call_concept_groups(store)?;
+        list(answer, CONCEPT_GROUPS_MAX, &|| "concept-groups".to_owned(), concept_group)
     }
 
     /// A page of a vocabulary that it described.
@@ -73,10 +77,20 @@ impl Pack {
         cursor: u32,
         limit: u32,
     ) -> Result<ConceptPage, CallError> {
-        let namespace = vocabulary.namespace.as_str();
-        store.data().give("the namespace", namespace.len())?;
-        let answer = self.0.daftar_plugin_vocabulary().call_concepts(store, namespace, cursor, limit)?;
-        page(answer, vocabulary, cursor, limit)
+        let namespace = &vocabulary.namespace;
+        store.data().give("the namespace", namespace.as_str().len())?;
+        let pack = self.0.daftar_plugin_vocabulary();
+        let place = || format!("concepts of `{namespace}` from {cursor}");
+        let page = pack.call_concepts(store, namespace.as_str(), cursor, limit)?.map_err(|error| {
+            let reason = match error {
+                wire::PageError::UnknownNamespace => UNKNOWN_NAMESPACE,
+                wire::PageError::InvalidCursor => "the pack does not know the cursor that it gave",
+            };
+            invalid(&place, reason)
+        })?;
+        let count_max = usize::try_from(limit).unwrap_or(usize::MAX);
+        let concepts = list(page.concepts, count_max, &place, |item| concept(item, namespace))?;
+        Ok(ConceptPage { concepts, next: page.next })
     }
 
     /// The concept of a code of an open vocabulary, or what is wrong with the code.
@@ -86,58 +100,14 @@ impl Pack {
         namespace: &Namespace,
         code: &Code,
     ) -> Result<Result<Concept, String>, CallError> {
+        let place = || format!("resolve `{namespace}#{code}`");
         let pack = self.0.daftar_plugin_vocabulary();
-        resolved(pack.call_resolve(store, namespace.as_str(), code.as_str())?, namespace, code)
-    }
-}
-
-/// What a pack answered to `describe`.
-pub(in crate::wit) fn descriptions(
-    answer: Vec<wire::VocabularyDescription>,
-) -> Result<Vec<VocabularyDescription>, CallError> {
-    list(answer, VOCABULARIES_MAX, &|| "describe".to_owned(), description)
-}
-
-/// What a pack answered to `concept-groups`.
-pub(in crate::wit) fn groups(answer: Vec<wire::ConceptGroup>) -> Result<Vec<ConceptGroup>, CallError> {
-    list(answer, CONCEPT_GROUPS_MAX, &|| "concept-groups".to_owned(), concept_group)
-}
-
-/// What a pack answered to `concepts`.
-pub(in crate::wit) fn page(
-    answer: Result<wire::ConceptPage, wire::PageError>,
-    vocabulary: &VocabularyDescription,
-    cursor: u32,
-    limit: u32,
-) -> Result<ConceptPage, CallError> {
-    let namespace = &vocabulary.namespace;
-    let place = || format!("concepts of `{namespace}` from {cursor}");
-    let page = answer.map_err(|error| {
-        let reason = match error {
-            wire::PageError::UnknownNamespace => "the pack does not know the namespace that it described",
-            wire::PageError::InvalidCursor => "the pack does not know the cursor that it gave",
-        };
-        invalid(&place, reason)
-    })?;
-    let count_max = usize::try_from(limit).unwrap_or(usize::MAX);
-    let concepts = list(page.concepts, count_max, &place, |item| concept(item, namespace))?;
-    Ok(ConceptPage { concepts, next: page.next })
-}
-
-/// What a pack answered to `resolve`.
-pub(in crate::wit) fn resolved(
-    answer: Result<wire::Concept, wire::ResolveError>,
-    namespace: &Namespace,
-    code: &Code,
-) -> Result<Result<Concept, String>, CallError> {
-    let place = || format!("resolve `{namespace}#{code}`");
-    match answer {
-        Ok(from) => concept(from, namespace).map(Ok),
-        Err(wire::ResolveError::Malformed(sentence)) => filled(sentence, LINE_BYTES_MAX, &place).map(Err),
-        Err(wire::ResolveError::UnknownNamespace) => {
-            Err(invalid(&place, "the pack does not know the namespace that it described"))
+        match pack.call_resolve(store, namespace.as_str(), code.as_str())? {
+            Ok(from) => concept(from, namespace).map(Ok),
+            Err(wire::ResolveError::Malformed(sentence)) => filled(sentence, LINE_BYTES_MAX, &place).map(Err),
+            Err(wire::ResolveError::UnknownNamespace) => Err(invalid(&place, UNKNOWN_NAMESPACE)),
+            Err(wire::ResolveError::NotOpen) => Err(invalid(&place, "the pack says that the vocabulary is not open")),
         }
-        Err(wire::ResolveError::NotOpen) => Err(invalid(&place, "the pack says that the vocabulary is not open")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Facts become the columns that rules read.
 
 use super::*;
-use crate::eligibility::facts::Person;
+use crate::eligibility::facts::Known;
 use crate::eligibility::schema::schema;
 use daftar_domain::calendar::{Period, parse_date};
 use daftar_domain::code::{CodedValue, EditionNumber};
@@ -22,7 +22,7 @@ fn coded(number: u32) -> CodedValue {
 }
 
 fn person(details: IndividualDetails, role: Option<u32>) -> PersonInHousehold {
-    PersonInHousehold { person: Person::Inline(Box::new(details)), role: role.map(coded) }
+    PersonInHousehold { person: Known::Inline(Box::new(details)), role: role.map(coded) }
 }
 
 fn reference(space: RowSpace, path: &str) -> Reference {
@@ -60,11 +60,7 @@ fn lays_out_relationships_with_the_days_of_their_periods() {
         RELATIONSHIP,
         vec![related(3, Some(ended)), related(4, None), related(5, Some(Period { end: None, ..ended }))],
     );
-    let subject = |details| SubjectFacts {
-        me: Me::Person(person(details, None)),
-        members: Members::Unknown,
-        programs: Programs::Unknown,
-    };
+    let subject = |details| SubjectFacts { me: Me::Person(person(details, None)), members: None, programs: None };
     let subjects = [subject(first), subject(IndividualDetails::default())];
     let subjects: Vec<&SubjectFacts> = subjects.iter().collect();
     let schema = schema(Subject::Individual, &ExtensionFields::default());
@@ -97,11 +93,7 @@ fn lays_out_what_modules_add_and_takes_a_value_of_another_type_for_missing() {
         field("crops", ExtensionContent::Many(Vec::new())),
         field("plots", ExtensionContent::One(ExtensionValue::Text("many".into()))),
     ]);
-    let subject = |details| SubjectFacts {
-        me: Me::Person(person(details, None)),
-        members: Members::Unknown,
-        programs: Programs::Unknown,
-    };
+    let subject = |details| SubjectFacts { me: Me::Person(person(details, None)), members: None, programs: None };
     let subjects = [subject(first), subject(second), subject(IndividualDetails::default())];
     let references =
         ["crops", "plots", "note"].map(|name| reference(RowSpace::Me, &format!("extension.farmer.{name}")));
@@ -128,10 +120,10 @@ fn lays_out_singles_lists_and_members_with_what_is_missing() {
     let subjects = [
         SubjectFacts {
             me: Me::Person(person(born.clone(), Some(9))),
-            members: Members::Known(vec![person(born, Some(9)), person(unknown.clone(), None)]),
-            programs: Programs::Known(Vec::new()),
+            members: Some(vec![person(born, Some(9)), person(unknown.clone(), None)]),
+            programs: Some(Vec::new()),
         },
-        SubjectFacts { me: Me::Person(person(unknown, None)), members: Members::Unknown, programs: Programs::Unknown },
+        SubjectFacts { me: Me::Person(person(unknown, None)), members: None, programs: None },
     ];
     let references = [
         reference(RowSpace::Me, "birth_date"),
@@ -162,11 +154,7 @@ fn lays_out_parts_and_takes_who_does_not_say_for_in_use() {
         .with(NAME, Values::default().with(person_name::FAMILY, "Diallo".to_owned()))
         .with(INCOME, Values::default().with(INCOME_AMOUNT, 12.5).with(INCOME_PERIOD, IncomePeriod::Year))
         .with(ADDRESS, vec![city("Kindia"), Values::default()]);
-    let subject = |details| SubjectFacts {
-        me: Me::Person(person(details, None)),
-        members: Members::Unknown,
-        programs: Programs::Unknown,
-    };
+    let subject = |details| SubjectFacts { me: Me::Person(person(details, None)), members: None, programs: None };
     let subjects = [subject(known), subject(IndividualDetails::default())];
     let subjects: Vec<&SubjectFacts> = subjects.iter().collect();
     let references = ["name.family", "income.amount", "income.period", "address[].city", "active"];

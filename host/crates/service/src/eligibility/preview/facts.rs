@@ -1,32 +1,29 @@
-//! What a rule reads of many subjects at once: of the columns where a field is one, of the records where it is none.
+//! What a rule reads of many subjects at once: of the columns where a field is one, of the records where it is none; and who lives with each
+//! subject, which the columns say.
 //!
 //! **Invariant:** everything is read as it stood when the snapshot was taken: a record that was written since is read at its version of then.
 //!
 //! **Invariant:** what a client may not see is missing to its rule, exactly as if it were not recorded. That its grants open what the rule
 //! reads was checked before; what is left are its consents, row by row.
 
-mod programs;
-mod records;
-
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jiff::civil::Date;
-
-pub(super) use self::records::Keeping;
-
-use super::super::layout::{self, Bitmap, bit, count};
-use super::super::schema::ROLE_PATH;
-use super::households::Households;
-use super::kept::PART_ROWS;
-use crate::registry::Registry;
-use daftar_domain::calendar::{days_since_epoch, utc_day};
+use super::Inquiry;
+use super::records::PART_ROWS;
+use crate::eligibility::evaluate::reads_household;
+use crate::eligibility::layout::{Bitmap, bit, count};
+use crate::eligibility::schema::ROLE_PATH;
+use crate::visibility;
+use daftar_domain::calendar::utc_day;
 use daftar_domain::consent::ConsentId;
 use daftar_domain::context::OpContext;
-use daftar_domain::eligibility::{Batch, Column, ColumnValues, Reference, RowSpace, Schema, Subject};
+use daftar_domain::eligibility::{Batch, Children, Column, ColumnValues, Reference, RowSpace, Subject};
 use daftar_domain::error::AppError;
 use daftar_domain::field::field_of_path;
+use daftar_domain::record::RecordKind;
 use daftar_domain::subject::SubjectReference;
-use daftar_index::{RowLimits, Snapshot};
+use daftar_index::{RowLimits, Seat, Snapshot};
 
 /// The most subjects of one batch.
 pub const BATCH_ROWS_MAX: usize = 4_096;
@@ -35,30 +32,82 @@ const BATCH_PEOPLE_MAX: usize = 65_536;
 /// The same where records are read.
 const BATCH_RECORDS_MAX: usize = 1_024;
 
-/// Reads facts from one snapshot.
-pub(super) struct Facts {
-    pub ctx: OpContext,
-    pub registry: Registry,
+/// A partition of the register in memory at one snapshot, and what of it exists for the client.
+#[derive(Clone)]
+pub(super) struct View {
     pub snapshot: Arc<Snapshot>,
+    /// Which records its rows are: of snapshots of one layout the same row is the same record. Absent where no later snapshot has it.
+    pub layout: Option<u64>,
     /// Which people exist for the client, and what of them; all, where absent.
-    pub people: Option<Arc<RowLimits>>,
+    people: Option<Arc<RowLimits>>,
     /// The same of groups.
-    pub groups: Option<Arc<RowLimits>>,
-    pub schema: Arc<Schema>,
-    pub references: Vec<Reference>,
-    pub kind: Subject,
-    pub as_of: Date,
-    /// The number of the code of groups that are households; absent where no such code was ever stored.
-    pub household: Option<u32>,
-    /// Where fields that are read of records are kept; absent where what is read is not worth it, or not the same for everybody.
-    pub keeping: Option<Keeping>,
+    groups: Option<Arc<RowLimits>>,
+}
+
+impl View {
+    pub fn new(ctx: &OpContext, snapshot: Arc<Snapshot>, layout: Option<u64>) -> Self {
+        let [people, groups] =
+            [RecordKind::Individual, RecordKind::Group].map(|kind| visibility::limits(ctx, &snapshot, kind));
+        Self { snapshot, layout, people, groups }
+    }
+
+    /// Which records of a kind exist for the client; all, where absent.
+    pub fn limits(&self, kind: Subject) -> Option<&RowLimits> {
+        match kind {
+            Subject::Individual => self.people.as_deref(),
+            Subject::Group => self.groups.as_deref(),
+        }
+    }
+}
+
+/// Reads what a rule asks of the subjects of one partition.
+pub(super) struct Facts {
+    pub inquiry: Arc<Inquiry>,
+    pub view: View,
+    /// The layout under which fields that are read of records are cached; absent where what is read is not worth it, or not the same for every
+    /// client.
+    pub keeps: Option<u64>,
 }
 
 impl Facts {
+    /// Facts about so many subjects. What is read of records about a few of all is not cached, since a part is read as a whole, nor is what
+    /// a client sees by consent, which is not what others see.
+    pub fn new(inquiry: Arc<Inquiry>, view: View, subjects: u64) -> Self {
+        let all = match inquiry.question.kind {
+            Subject::Individual => view.snapshot.individual_count(),
+            Subject::Group => view.snapshot.group_count(),
+        };
+        let sees_all = Subject::ALL.iter().all(|kind| view.limits(*kind).is_none());
+        let is_worth_it = sees_all && subjects.saturating_mul(2) >= all;
+        let keeps = view.layout.filter(|_| is_worth_it);
+        let mut facts = Self { inquiry, view, keeps };
+        facts.keeps = keeps.filter(|_| facts.reads_records());
+        facts
+    }
+
+    /// What the subjects are.
+    pub fn kind(&self) -> Subject {
+        self.inquiry.question.kind
+    }
+
+    fn references(&self) -> impl Iterator<Item = &Reference> + Clone {
+        self.inquiry.references.iter()
+    }
+
+    /// What the rule reads in a space.
+    pub(super) fn of_space(&self, space: RowSpace) -> impl Iterator<Item = &Reference> + Clone {
+        self.references().filter(move |reference| reference.space == space)
+    }
+
+    /// Whether the rule needs the texts of codes.
+    pub fn needs_texts(&self) -> bool {
+        self.references().any(|reference| reference.needs_texts)
+    }
+
     /// Whether a record has to be read for the rule.
     pub fn reads_records(&self) -> bool {
-        self.references.iter().any(|reference| !reference.path.is_empty() && !self.is_column(reference))
-            || self.references.iter().any(|reference| reference.space == RowSpace::Programs)
+        self.references().any(|reference| !reference.path.is_empty() && !self.is_column(reference))
+            || self.of_space(RowSpace::Programs).next().is_some()
     }
 
     /// The batch of the first of some subjects, and how many these are.
@@ -68,7 +117,7 @@ impl Facts {
     pub async fn batch(&self, subjects: &[u32]) -> Result<(Batch, usize), AppError> {
         let people_max = if self.reads_records() { BATCH_RECORDS_MAX } else { BATCH_PEOPLE_MAX };
         let subjects = subjects.get(..subjects.len().min(BATCH_ROWS_MAX).min(people_max)).unwrap_or(subjects);
-        let subjects = if self.keeping.is_some() { within_a_part(subjects) } else { subjects };
+        let subjects = if self.keeps.is_some() { within_a_part(subjects) } else { subjects };
         let households = Households::of(self, subjects, people_max);
         let taken = households.as_ref().map_or(subjects.len(), Households::subjects);
         let subjects = subjects.get(..taken).unwrap_or(subjects);
@@ -79,16 +128,15 @@ impl Facts {
             self.add_members(households, &mut columns).await?;
         }
         let programs = self.add_programs(subjects, &mut columns).await?;
-        let reads_members = self.references.iter().any(|reference| reference.space == RowSpace::Members);
+        let reads_members = self.of_space(RowSpace::Members).next().is_some();
         let members = households.filter(|_| reads_members).map(Households::into_children).transpose()?;
-        let as_of = days_since_epoch(self.as_of);
-        Ok((Batch { as_of, rows: count(taken)?, members, programs, columns }, taken))
+        Ok((Batch { as_of: self.inquiry.question.as_of, rows: count(taken)?, members, programs, columns }, taken))
     }
 
     /// Whether a field is a column, or the place in a household, which is one too.
     fn is_column(&self, reference: &Reference) -> bool {
         let kind = match reference.space {
-            RowSpace::Me => self.kind,
+            RowSpace::Me => self.kind(),
             RowSpace::Members => Subject::Individual,
             RowSpace::Programs => return false,
         };
@@ -101,20 +149,20 @@ impl Facts {
         let (valid, values) = match (kind, path) {
             // What does not say that it is not in use is in use.
             (Subject::Individual, "active") => {
-                let (valid, values) = self.snapshot.gather(path, rows)?;
+                let (valid, values) = self.view.snapshot.gather(path, rows)?;
                 let ColumnValues::Booleans(values) = values else { return None };
                 let values = values.into_iter().enumerate();
                 let in_use = values.map(|(row, value)| if bit(&valid, row) { value } else { 1 });
                 (Vec::new(), ColumnValues::Booleans(in_use.collect()))
             }
             (Subject::Group, "active") => {
-                let in_use = rows.iter().map(|row| u8::from(!self.snapshot.is_group_inactive(*row)));
+                let in_use = rows.iter().map(|row| u8::from(!self.view.snapshot.is_group_inactive(*row)));
                 (Vec::new(), ColumnValues::Booleans(in_use.collect()))
             }
-            (Subject::Individual, path) => self.snapshot.gather(path, rows)?,
-            (Subject::Group, path) => self.snapshot.gather_groups(path, rows)?,
+            (Subject::Individual, path) => self.view.snapshot.gather(path, rows)?,
+            (Subject::Group, path) => self.view.snapshot.gather_groups(path, rows)?,
         };
-        let valid = match self.limits(kind) {
+        let valid = match self.view.limits(kind) {
             None => valid,
             Some(limits) => {
                 let field = field_of_path(path);
@@ -128,73 +176,66 @@ impl Facts {
         Some((valid, values))
     }
 
-    /// Which records of a kind exist for the client; all, where absent.
-    pub fn limits(&self, kind: Subject) -> Option<&RowLimits> {
-        match kind {
-            Subject::Individual => self.people.as_deref(),
-            Subject::Group => self.groups.as_deref(),
-        }
-    }
-
     async fn add_me(
         &self,
         subjects: &[u32],
         households: Option<&Households>,
         columns: &mut Vec<Column>,
     ) -> Result<(), AppError> {
-        let of_me = || self.references.iter().filter(|reference| reference.space == RowSpace::Me);
-        for reference in of_me().filter(|reference| self.is_column(reference)) {
+        let kind = self.kind();
+        for reference in self.of_space(RowSpace::Me).filter(|reference| self.is_column(reference)) {
             let column = match households {
-                Some(households) if self.kind == Subject::Individual && reference.path == ROLE_PATH => {
-                    Some(households.roles_of_subjects())
+                Some(households) if kind == Subject::Individual && reference.path == ROLE_PATH => {
+                    Some(roles(households.roles.iter().copied()))
                 }
-                Some(_) | None => self.column(self.kind, &reference.path, subjects),
+                Some(_) | None => self.column(kind, &reference.path, subjects),
             };
             push(columns, reference, column);
         }
-        let others: Vec<&Reference> = of_me().filter(|reference| !self.is_column(reference)).collect();
-        self.add_of_records(self.kind, subjects, &others, columns).await
+        self.add_of_records(RowSpace::Me, kind, subjects, columns).await
     }
 
     async fn add_members(&self, households: &Households, columns: &mut Vec<Column>) -> Result<(), AppError> {
-        let of_members = || {
-            self.references
-                .iter()
-                .filter(|reference| reference.space == RowSpace::Members && !reference.path.is_empty())
-        };
-        let people_rows = households.people();
-        for reference in of_members().filter(|reference| self.is_column(reference)) {
+        let people = households.people();
+        for reference in self.of_space(RowSpace::Members).filter(|reference| self.is_column(reference)) {
             let column = match reference.path.as_str() {
-                ROLE_PATH => Some(households.roles_of_members()),
-                path => self.column(Subject::Individual, path, &people_rows),
+                ROLE_PATH => Some(roles(households.seats.iter().map(|seat| seat.role))),
+                path => self.column(Subject::Individual, path, &people),
             };
             push(columns, reference, column);
         }
-        let others: Vec<&Reference> = of_members().filter(|reference| !self.is_column(reference)).collect();
-        self.add_of_records(Subject::Individual, &people_rows, &others, columns).await
+        self.add_of_records(RowSpace::Members, Subject::Individual, &people, columns).await
+    }
+
+    /// What the rule reads in a space that is no column, in the order of the rule.
+    pub(super) fn of_records(&self, space: RowSpace) -> Vec<&Reference> {
+        let fields = self.of_space(space).filter(|reference| !reference.path.is_empty());
+        fields.filter(|reference| !self.is_column(reference)).collect()
     }
 
     /// The consents that open the record of a row.
     pub fn consents(&self, kind: Subject, row: u32) -> Vec<ConsentId> {
-        let (Some(filter), Some(id)) = (&self.ctx.consent, self.snapshot.id_at(kind, row)) else { return Vec::new() };
-        let (resource, day) = (kind.record_kind().resource(), utc_day(self.ctx.now));
-        let opened = self.snapshot.opened(resource, SubjectReference { kind, id }, filter, day);
+        let (Some(filter), Some(id)) = (&self.inquiry.ctx.consent, self.view.snapshot.id_at(kind, row)) else {
+            return Vec::new();
+        };
+        let (resource, day) = (kind.record_kind().resource(), utc_day(self.inquiry.ctx.now));
+        let opened = self.view.snapshot.opened(resource, SubjectReference { kind, id }, filter, day);
         opened.map(|opened| opened.consents).unwrap_or_default()
     }
 
     /// Notes the consents that open what is read.
     fn rely(&self, subjects: &[u32], households: Option<&Households>) {
-        if self.ctx.consent.is_none() {
+        if self.inquiry.ctx.consent.is_none() {
             return;
         }
         for row in subjects {
-            self.ctx.trail.relies_on(&self.consents(self.kind, *row));
+            self.inquiry.ctx.trail.relies_on(&self.consents(self.kind(), *row));
         }
         for row in households.into_iter().flat_map(Households::people) {
-            self.ctx.trail.relies_on(&self.consents(Subject::Individual, row));
+            self.inquiry.ctx.trail.relies_on(&self.consents(Subject::Individual, row));
         }
-        for row in households.into_iter().flat_map(Households::groups) {
-            self.ctx.trail.relies_on(&self.consents(Subject::Group, row));
+        for row in households.into_iter().flat_map(|households| &households.groups) {
+            self.inquiry.ctx.trail.relies_on(&self.consents(Subject::Group, *row));
         }
     }
 }
@@ -206,16 +247,123 @@ fn within_a_part(rows: &[u32]) -> &[u32] {
     rows.get(..end).unwrap_or(rows)
 }
 
-/// Whether the rule needs the texts of codes.
-pub(super) fn needs_texts(references: &[Reference]) -> bool {
-    references.iter().any(|reference| reference.needs_texts)
-}
-
-pub(super) use layout::codes_with_texts;
-
 fn push(columns: &mut Vec<Column>, reference: &Reference, column: Option<(Vec<u8>, ColumnValues)>) {
     let is_there = columns.iter().any(|known| known.space == reference.space && known.path == reference.path);
     if let Some((valid, values)) = column.filter(|_| !is_there) {
         columns.push(Column { space: reference.space, path: reference.path.clone(), valid, values });
     }
+}
+
+/// The households of the first of some subjects.
+#[derive(Debug, Default)]
+struct Households {
+    /// One more than subjects: where the seats of each begin.
+    offsets: Vec<usize>,
+    /// Whether it can be said who lives with each.
+    known: Vec<bool>,
+    seats: Vec<Seat>,
+    /// As what each subject lives in its household.
+    roles: Vec<Option<u32>>,
+    /// The groups that were looked at as households.
+    groups: BTreeSet<u32>,
+}
+
+impl Households {
+    /// The households of some subjects, up to about so many people; none, where the rule asks for no household. At least one subject
+    /// has its household here.
+    fn of(facts: &Facts, subjects: &[u32], people_max: usize) -> Option<Self> {
+        if !reads_household(&facts.inquiry.references) {
+            return None;
+        }
+        let mut households = Self { offsets: vec![0], ..Self::default() };
+        for row in subjects {
+            if !households.known.is_empty() && households.seats.len() + households.known.len() >= people_max {
+                break;
+            }
+            let before = households.seats.len();
+            let is_known = match facts.kind() {
+                Subject::Individual => households.add_of_person(facts, *row),
+                Subject::Group => households.add_of_group(facts, *row),
+            };
+            let mine = households.seats.iter().skip(before).find(|seat| seat.person == *row);
+            let role = mine.filter(|_| facts.kind() == Subject::Individual).and_then(|seat| seat.role);
+            households.roles.push(role);
+            households.known.push(is_known);
+            households.offsets.push(households.seats.len());
+        }
+        Some(households)
+    }
+
+    /// How many subjects these are of.
+    fn subjects(&self) -> usize {
+        self.known.len()
+    }
+
+    /// The rows of everybody in them.
+    fn people(&self) -> Vec<u32> {
+        self.seats.iter().map(|seat| seat.person).collect()
+    }
+
+    /// Whose members are whose.
+    ///
+    /// # Errors
+    /// When there are more than a batch can count.
+    fn into_children(self) -> Result<Children, AppError> {
+        let mut known = Bitmap::default();
+        self.known.iter().for_each(|is_known| known.push(*is_known));
+        let offsets: Result<Vec<u32>, AppError> = self.offsets.into_iter().map(count).collect();
+        Ok(Children { offsets: offsets?, known: known.finish() })
+    }
+
+    /// The members of a person's one active household: none is known to be nobody, several cannot be told apart.
+    fn add_of_person(&mut self, facts: &Facts, person: u32) -> bool {
+        let Some(household) = facts.inquiry.household else { return true };
+        let day = facts.inquiry.question.as_of;
+        let groups = facts.view.snapshot.groups_at(person, day).filter(|group| is_household(facts, *group, household));
+        let groups: BTreeSet<u32> = groups.collect();
+        self.groups.extend(&groups);
+        let mut groups = groups.into_iter();
+        match (groups.next(), groups.next()) {
+            (None, _) => true,
+            (Some(only), None) => {
+                self.add_seats(facts, only, day);
+                true
+            }
+            (Some(_), Some(_)) => false,
+        }
+    }
+
+    fn add_of_group(&mut self, facts: &Facts, group: u32) -> bool {
+        let may_look = facts.view.limits(Subject::Group).is_none_or(|limits| limits.shows_field("member", group));
+        if may_look {
+            self.add_seats(facts, group, facts.inquiry.question.as_of);
+        }
+        may_look
+    }
+
+    fn add_seats(&mut self, facts: &Facts, group: u32, day: i32) {
+        let limits = facts.view.limits(Subject::Individual);
+        let seats = facts.view.snapshot.seats_of(group, day);
+        self.seats.extend(seats.filter(|seat| limits.is_none_or(|limits| limits.shows(seat.person))));
+    }
+}
+
+/// Whether a group shows the client that it is a household in use.
+fn is_household(facts: &Facts, group: u32, household: u32) -> bool {
+    let may_look =
+        |field: &str| facts.view.limits(Subject::Group).is_none_or(|limits| limits.shows_field(field, group));
+    facts.view.limits(Subject::Group).is_none_or(|limits| limits.shows(group))
+        && may_look("member")
+        && may_look("group_type")
+        && facts.view.snapshot.group_type_at(group) == Some(household)
+        && !(may_look("active") && facts.view.snapshot.is_group_inactive(group))
+}
+
+fn roles(roles: impl Iterator<Item = Option<u32>>) -> (Vec<u8>, ColumnValues) {
+    let (mut valid, mut codes) = (Bitmap::default(), Vec::new());
+    for role in roles {
+        valid.push(role.is_some());
+        codes.push(role.unwrap_or_default());
+    }
+    (valid.finish(), ColumnValues::Codes(codes))
 }

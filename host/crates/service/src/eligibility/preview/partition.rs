@@ -6,7 +6,8 @@
 //!
 //! **Invariant:** how much is kept has a bound; what was used longest ago goes first.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -24,7 +25,7 @@ const RECORDS_AT_ONCE: usize = 4_096;
 /// With more writes than this since the columns were made they are made anew.
 const TOUCHED_MAX: usize = 8_192;
 /// How many parts a process works on at once: while one is read from the database the other is decided about.
-const LANES: usize = 2;
+pub(super) const LANES: usize = 2;
 /// About what a record takes in columns, in bytes.
 const RECORD_BYTES: u64 = 700;
 
@@ -33,25 +34,21 @@ pub struct PartedRegister {
     /// Where the partitions are read, and processes find jobs of each other.
     pub partitions: Arc<dyn Partitions>,
     bytes_max: u64,
-    kept: Mutex<Kept>,
+    /// The partitions that are kept, the one that was used last at the end.
+    kept: Mutex<Vec<Slot>>,
     /// How many parts this process works on at once.
     lanes: Arc<Semaphore>,
     /// The jobs that this process put up.
     own: tokio::sync::Mutex<BTreeSet<JobId>>,
-}
-
-#[derive(Default)]
-struct Kept {
-    of: HashMap<Partition, Slot>,
-    /// Counts the uses.
-    used: u64,
+    /// The layout of the next partition that is read.
+    layouts: AtomicU64,
 }
 
 struct Slot {
-    /// Whoever makes the columns or brings them forward holds it.
+    partition: Partition,
+    /// Locked while the columns are made or brought forward.
     columns: Arc<tokio::sync::Mutex<Option<PartitionColumns>>>,
     bytes: u64,
-    last_used: u64,
 }
 
 /// What the metrics page tells.
@@ -63,9 +60,31 @@ pub struct PartitionUsage {
     pub bytes: u64,
 }
 
+/// A job of this process that is withdrawn when it is dropped.
+pub(super) struct PostedJob {
+    register: Arc<PartedRegister>,
+    pub id: JobId,
+}
+
+impl Drop for PostedJob {
+    fn drop(&mut self) {
+        let (register, job) = (Arc::clone(&self.register), self.id);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            // The store removes by itself what no server holds any more.
+            if let Err(error) = register.partitions.withdraw(job).await {
+                tracing::debug!(error = %error, "a preview that is over could not be withdrawn");
+            }
+            register.own.lock().await.remove(&job);
+        });
+    }
+}
+
 /// A partition in memory.
 struct PartitionColumns {
     columns: Columns,
+    /// Counted up with each partition that is read: what is written later is put behind the rows that are there.
+    layout: u64,
     sequence: Sequence,
     history: History,
     records: u64,
@@ -76,12 +95,7 @@ impl PartedRegister {
     #[must_use]
     pub fn new(partitions: Arc<dyn Partitions>, bytes_max: u64) -> Self {
         let (kept, own) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { partitions, bytes_max, kept, lanes: Arc::new(Semaphore::new(LANES)), own }
-    }
-
-    /// How many parts this process works on at once.
-    pub(super) fn lanes(&self) -> usize {
-        LANES
+        Self { partitions, bytes_max, kept, lanes: Arc::new(Semaphore::new(LANES)), own, layouts: AtomicU64::new(1) }
     }
 
     /// Waits until this process may work on one more part; it may as long as the lane is held.
@@ -90,26 +104,20 @@ impl PartedRegister {
         Arc::clone(&self.lanes).acquire_owned().await.ok()
     }
 
-    /// Puts a job up.
+    /// Posts a job, for as long as it is held.
     ///
     /// # Errors
     /// When the store fails.
-    pub(super) async fn post(&self, task: Vec<u8>, parts: Vec<(u64, Vec<u8>)>) -> Result<JobId, StoreError> {
-        // Held meanwhile, so that nobody here takes it for another's.
+    pub(super) async fn post(
+        self: &Arc<Self>,
+        task: Vec<u8>,
+        parts: Vec<(u64, Vec<u8>)>,
+    ) -> Result<PostedJob, StoreError> {
+        // Locked meanwhile, so that this process does not take it for another's.
         let mut own = self.own.lock().await;
-        let job = self.partitions.post(task, parts).await?;
-        own.insert(job);
-        Ok(job)
-    }
-
-    /// Takes a job down that this process put up.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub(super) async fn withdraw(&self, job: JobId) -> Result<(), StoreError> {
-        let withdrawn = self.partitions.withdraw(job).await;
-        self.own.lock().await.remove(&job);
-        withdrawn
+        let id = self.partitions.post(task, parts).await?;
+        own.insert(id);
+        Ok(PostedJob { register: Arc::clone(self), id })
     }
 
     /// Claims a part of a job that another process put up, and that is none of these.
@@ -126,11 +134,11 @@ impl PartedRegister {
     #[must_use]
     pub fn usage(&self) -> PartitionUsage {
         let kept = self.lock();
-        let bytes = kept.of.values().map(|slot| slot.bytes).sum();
-        PartitionUsage { partitions: kept.of.len() as u64, bytes }
+        PartitionUsage { partitions: kept.len() as u64, bytes: kept.iter().map(|slot| slot.bytes).sum() }
     }
 
-    /// A partition, with all that a rule may read about its subjects, as it stood at that moment.
+    /// A partition, with all that a rule may read about its subjects, as it was at that moment, and its layout: of snapshots of one layout the
+    /// same row is the same record. None has the layout of one that is not kept.
     ///
     /// # Errors
     /// When the store fails.
@@ -138,7 +146,7 @@ impl PartedRegister {
         &self,
         moment: &dyn Moment,
         partition: Partition,
-    ) -> Result<Arc<Snapshot>, StoreError> {
+    ) -> Result<(Arc<Snapshot>, Option<u64>), StoreError> {
         let slot = self.slot(partition);
         let mut held = slot.lock().await;
         // The same number may be of another write in another history.
@@ -146,7 +154,7 @@ impl PartedRegister {
         if let Some(present) = held.as_ref()
             && present.sequence == moment.sequence()
         {
-            return Ok(present.columns.snapshot());
+            return Ok((present.columns.snapshot(), Some(present.layout)));
         }
         let since = held.as_ref().map(|present| present.sequence);
         // An older moment than what is kept is asked for by whoever began before: what is kept is of more use.
@@ -157,51 +165,53 @@ impl PartedRegister {
             if let (Some(mut present), Some(touched)) = (present, touched)
                 && present.bring_forward(moment, partition, touched).await?
             {
-                let snapshot = present.columns.snapshot();
+                let snapshot = (present.columns.snapshot(), Some(present.layout));
                 *held = Some(present);
                 return Ok(snapshot);
             }
         }
-        let made = PartitionColumns::read(moment, partition).await?;
+        let layout = self.layouts.fetch_add(1, Ordering::Relaxed);
+        let made = PartitionColumns::read(moment, partition, layout).await?;
         let snapshot = made.columns.snapshot();
-        if !is_past {
-            self.note(partition, made.records.saturating_mul(RECORD_BYTES));
-            *held = Some(made);
+        if is_past {
+            return Ok((snapshot, None));
         }
-        Ok(snapshot)
+        self.note(partition, made.records.saturating_mul(RECORD_BYTES));
+        *held = Some(made);
+        Ok((snapshot, Some(layout)))
     }
 
     fn slot(&self, partition: Partition) -> Arc<tokio::sync::Mutex<Option<PartitionColumns>>> {
         let mut kept = self.lock();
-        kept.used += 1;
-        let used = kept.used;
-        let none = || Slot { columns: Arc::default(), bytes: 0, last_used: used };
-        let slot = kept.of.entry(partition).or_insert_with(none);
-        slot.last_used = used;
-        Arc::clone(&slot.columns)
+        let slot = match kept.iter().position(|slot| slot.partition == partition) {
+            Some(at) => kept.remove(at),
+            None => Slot { partition, columns: Arc::default(), bytes: 0 },
+        };
+        let columns = Arc::clone(&slot.columns);
+        kept.push(slot);
+        columns
     }
 
-    /// Notes how much a partition takes, and lets others go where all take too much.
+    /// Notes how much a partition takes, and evicts others where all take too much.
     fn note(&self, partition: Partition, bytes: u64) {
         let mut kept = self.lock();
-        if let Some(slot) = kept.of.get_mut(&partition) {
+        for slot in kept.iter_mut().filter(|slot| slot.partition == partition) {
             slot.bytes = bytes;
         }
-        while kept.of.values().map(|slot| slot.bytes).sum::<u64>() > self.bytes_max {
-            let others = kept.of.iter().filter(|(other, _)| **other != partition);
-            let Some(oldest) = others.min_by_key(|(_, slot)| slot.last_used).map(|(oldest, _)| *oldest) else { break };
-            kept.of.remove(&oldest);
+        while kept.iter().map(|slot| slot.bytes).sum::<u64>() > self.bytes_max {
+            let Some(oldest) = kept.iter().position(|slot| slot.partition != partition) else { break };
+            drop(kept.remove(oldest));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        // Each change leaves it sound.
+    fn lock(&self) -> MutexGuard<'_, Vec<Slot>> {
+        // Each change leaves it valid.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PartitionColumns {
-    async fn read(moment: &dyn Moment, partition: Partition) -> Result<Self, StoreError> {
+    async fn read(moment: &dyn Moment, partition: Partition, layout: u64) -> Result<Self, StoreError> {
         let Surroundings { individuals, groups, memberships, consents } = moment.surroundings(partition).await?;
         let columns = Columns::default();
         let mut records = 0;
@@ -219,7 +229,7 @@ impl PartitionColumns {
                 columns.load(&page);
             }
         }
-        Ok(Self { columns, sequence: moment.sequence(), history: moment.history(), records })
+        Ok(Self { columns, layout, sequence: moment.sequence(), history: moment.history(), records })
     }
 
     /// Takes up what was written until the moment. False where it has to be made anew: a record belongs between those that are there. Unless

@@ -1,108 +1,148 @@
-//! A preview on its way: its turns, and what comes together of them.
-
-mod count;
-mod trace;
-mod turn;
+//! A preview on its way: what its client hears, and what comes together at its end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 
-pub(super) use self::count::{Counting, Teller};
-pub(super) use self::trace::STREAMED;
-use self::trace::Trace;
-use super::super::decision::Decision;
-use super::super::exhausted::Asked;
-use super::super::failure::{Failure, unless_exhausted};
-use super::counted::{Counted, OfRegion};
-use super::facts::Facts;
-use super::inquiry::Inquiry;
-use super::parted::Parted;
-use super::{Counts, Preview, PreviewEvent, REGIONS_MAX, Shown};
+use super::counting::Listener;
+use super::population::Population;
+use super::tally::{Counted, Counts, OfRegion};
+use super::{Inquiry, REGIONS_MAX};
+use crate::audit::AuditLog;
+use crate::eligibility::decision::Decision;
+use crate::eligibility::failure::{Asked, Failure, unless_exhausted};
 use crate::{audit, search};
 use daftar_domain::address::REGION;
-use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
+use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
+use daftar_domain::change::Details;
+use daftar_domain::code::CodeNumber;
 use daftar_domain::consent::ConsentId;
-use daftar_domain::eligibility::{Diagnostic, Reference, Subject};
+use daftar_domain::context::OpContext;
+use daftar_domain::eligibility::{Diagnostic, Reference, RowOutcome, Subject};
 use daftar_domain::error::AppError;
-use daftar_domain::group::{self, GroupDetails};
-use daftar_domain::individual::{self, IndividualDetails};
+use daftar_domain::fair::Slot;
+use daftar_domain::group::{self, GroupRecord};
+use daftar_domain::individual::{self, IndividualRecord};
 use daftar_domain::person_name::search_phrase;
-use daftar_domain::record::RecordId;
-use daftar_domain::value::{Key, List, Part, Values};
-use daftar_index::RowMarks;
+use daftar_domain::record::{Fields, RecordId};
+use daftar_domain::value::{Key, List, Part};
 use daftar_sandbox::EngineError;
+use daftar_vocabulary::Generation;
 
-/// The subjects of a turn where records are read, be it to tell who the subjects are.
-const TURN_RECORDS: usize = 2_048;
+/// The status of an access log for a client that left.
+const CALLER_LEFT: u16 = 499;
+/// The status of a response whose lines are sent as they come.
+const STREAMED: u16 = 200;
 
-/// Whom a preview is about, and where they are looked at.
-pub(super) enum Subjects {
-    /// Rows of the register in memory.
-    Here(Arc<Facts>, Arc<RowMarks>),
-    /// Keys of a register in partitions.
-    Parted(Parted),
+/// What a client hears while a preview goes on.
+#[derive(Debug)]
+pub enum PreviewEvent {
+    /// How many subjects of how many have been decided.
+    Progress(u64, u64),
+    /// What the rule says of some subjects, in the order of registration.
+    Subjects(Vec<Shown>),
 }
 
-impl Subjects {
-    fn len(&self) -> u64 {
-        match self {
-            Self::Here(_, rows) => rows.len(),
-            Self::Parted(parted) => parted.len(),
+/// What the rule says of a subject that is shown.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Shown {
+    /// Its reference. Personal data.
+    pub subject: String,
+    /// What the rule says.
+    pub outcome: RowOutcome,
+}
+
+/// The result. A breakdown that the client may not see is absent.
+#[derive(Debug)]
+pub struct Preview {
+    /// All subjects.
+    pub counts: Counts,
+    /// By gender, those without one last; nothing for groups.
+    pub by_gender: Option<Vec<(Option<CodeNumber>, Counts)>>,
+    /// By place in [`super::AGE_BANDS`], those whose age is not known last; nothing for groups.
+    pub by_age_band: Option<Vec<(Option<usize>, Counts)>>,
+    /// By region, the one with most subjects first, those without one last.
+    pub by_region: Option<Vec<(Option<String>, Counts)>>,
+    /// The facts that would decide, the one that most subjects miss first.
+    pub missing: Vec<(String, u64)>,
+    /// Some subjects, spread evenly in the order of registration.
+    pub sample: Vec<Shown>,
+    /// The breakdowns that are left out, by name.
+    pub withheld: Vec<&'static str>,
+    /// What is needed to repeat it: no records are named.
+    pub decision: Decision,
+    /// What is doubtful about the rule.
+    pub warnings: Vec<Diagnostic>,
+    /// The vocabularies that it was made with.
+    pub generation: Arc<Generation>,
+}
+
+/// A preview whose rule is valid and may be asked, ready to be run.
+pub struct Ready {
+    pub(super) inquiry: Arc<Inquiry>,
+    pub(super) population: Box<dyn Population>,
+    pub(super) searched_by: Vec<String>,
+    pub(super) sample: u32,
+    pub(super) withheld: Vec<&'static str>,
+    pub(super) asked: Asked,
+    /// Whether the status of the response is sent before it ends.
+    pub(super) is_streamed: bool,
+    /// Released when it has ended.
+    pub(super) _admitted: Slot<Actor>,
+}
+
+/// Reports to the client, and writes down which subjects are shown.
+struct Reporter<'r> {
+    run: &'r Ready,
+    events: Option<Sender<PreviewEvent>>,
+    decided: AtomicU64,
+}
+
+impl Reporter<'_> {
+    /// Sends an event, if the client listens; one that listened and left ends the preview.
+    async fn send(&self, event: PreviewEvent) -> Result<(), Failure> {
+        match &self.events {
+            Some(events) => events.send(event).await.map_err(|_| Failure::Engine(EngineError::Abandoned)),
+            None => Ok(()),
         }
     }
 }
 
-/// A preview that is ready.
-pub(super) struct Run {
-    pub inquiry: Inquiry,
-    pub subjects: Subjects,
-    pub searched_by: Vec<String>,
-    pub sample: u32,
-    pub withheld: Vec<&'static str>,
-    pub asked: Asked,
-    pub decision: Decision,
-    pub warnings: Vec<Diagnostic>,
-    /// Whether the status of the answer is sent before it ends.
-    pub is_streamed: bool,
-}
-
-/// Tells whoever listens, and writes down what is shown of each subject.
-struct Listener<'r> {
-    run: &'r Run,
-    events: Option<&'r Sender<PreviewEvent>>,
-    decided: AtomicU64,
-    total: u64,
-}
-
 #[async_trait::async_trait]
-impl Teller for Listener<'_> {
+impl Listener for Reporter<'_> {
     async fn decided(&self, subjects: u64) -> Result<(), Failure> {
         let decided = self.decided.fetch_add(subjects, Ordering::Relaxed).saturating_add(subjects);
-        tell(self.events, PreviewEvent::Progress(decided, self.total)).await
+        self.send(PreviewEvent::Progress(decided, self.run.population.len())).await
     }
 
-    async fn told(&self, subjects: Vec<Shown>, consents: Vec<ConsentId>) -> Result<(), Failure> {
+    async fn shown(&self, subjects: Vec<Shown>, consents: Vec<ConsentId>) -> Result<(), Failure> {
         let targets = subjects.iter().map(|shown| shown.subject.clone()).collect();
-        let line = self.run.line_of(targets, "shown by a preview").with_consents(consents);
-        let Inquiry { ctx, registry, .. } = &self.run.inquiry;
-        registry.audit.record(ctx, line).await?;
-        tell(self.events, PreviewEvent::Subjects(subjects)).await
+        let entry = self.run.entry_of(targets, "shown by a preview").with_consents(consents);
+        let Inquiry { ctx, registry, .. } = &*self.run.inquiry;
+        registry.audit.record(ctx, entry).await?;
+        self.send(PreviewEvent::Subjects(subjects)).await
     }
 }
 
-impl Run {
-    /// Runs every turn, and writes down who was looked at.
+impl Ready {
+    /// Runs it, reports meanwhile how far it is and, where that is asked for, what the rule says of each subject, and writes down that it was
+    /// run.
     ///
     /// # Errors
     /// [`AppError::Expression`] when a budget is exhausted, [`AppError::Busy`], and when the store fails.
-    pub async fn complete(self, events: Option<Sender<PreviewEvent>>) -> Result<Preview, AppError> {
-        let Inquiry { ctx, registry, .. } = &self.inquiry;
-        let mut trace = Trace { line: Some(self.line()), ctx: ctx.clone(), audit: registry.audit.clone() };
-        let counted = unless_exhausted(ctx, registry, self.asked.clone(), self.count(events.as_ref())).await;
-        let finished = match counted {
+    pub async fn run(self, events: Option<Sender<PreviewEvent>>) -> Result<Preview, AppError> {
+        let Inquiry { ctx, registry, .. } = &*self.inquiry;
+        let mut trace = Trace { entry: Some(self.entry()), ctx: ctx.clone(), audit: registry.audit.clone() };
+        let counting = async {
+            let reporter = Reporter { run: &self, events, decided: AtomicU64::new(0) };
+            reporter.decided(0).await?;
+            self.population.count(&self.inquiry, self.sample, &reporter).await
+        };
+        let finished = match unless_exhausted(ctx, registry, self.asked.clone(), counting).await {
             Ok(counted) => self.finish(counted).await,
             Err(error) => Err(error),
         };
@@ -110,27 +150,12 @@ impl Run {
         finished
     }
 
-    async fn count(&self, events: Option<&Sender<PreviewEvent>>) -> Result<Counted, Failure> {
-        let (inquiry, total) = (&self.inquiry, self.subjects.len());
-        let listener = Listener { run: self, events, decided: AtomicU64::new(0), total };
-        listener.decided(0).await?;
-        match &self.subjects {
-            Subjects::Here(facts, rows) => {
-                let sample = sample_places(total, self.sample).filter_map(|place| rows.nth(place)).collect();
-                let (facts, rows) = (Arc::clone(facts), Arc::clone(rows));
-                Counting { inquiry, facts, rows, sample }.count(&listener).await
-            }
-            Subjects::Parted(parted) => parted.count(inquiry, self.sample, &listener).await,
-        }
-    }
-
     async fn finish(&self, counted: Counted) -> Result<Preview, AppError> {
         let Counted { counts, by_gender, by_age_band, by_region, missing, sample } = counted;
+        let Inquiry { question, generation, decision, warnings, .. } = &*self.inquiry;
         let is_withheld = |name: &str| self.withheld.contains(&name);
-        let by_region =
-            if self.inquiry.breakdowns.by_region { Some(self.told_by_region(by_region).await?) } else { None };
-        let generation = &self.inquiry.generation;
-        // Those without a value, which sort first, are told last.
+        let by_region = if question.breakdowns.by_region { Some(self.largest(by_region).await?) } else { None };
+        // Those without a value, which sort first, come last.
         let mut by_gender: Vec<_> = by_gender.into_iter().collect();
         by_gender.sort_by_key(|(gender, _)| {
             (gender.is_none(), gender.and_then(|number| generation.code_texts(number)).map(|texts| texts.code))
@@ -147,14 +172,14 @@ impl Run {
             missing,
             sample,
             withheld: self.withheld.clone(),
-            decision: self.decision.clone(),
-            warnings: self.warnings.clone(),
+            decision: decision.clone(),
+            warnings: warnings.clone(),
             generation: Arc::clone(generation),
         })
     }
 
     /// The regions with most subjects, then those without one.
-    async fn told_by_region(
+    async fn largest(
         &self,
         mut by_region: BTreeMap<Option<String>, OfRegion>,
     ) -> Result<Vec<(Option<String>, Counts)>, AppError> {
@@ -163,63 +188,94 @@ impl Run {
             by_region.into_iter().filter_map(|(phrase, of_region)| Some((phrase?, of_region))).collect();
         regions.sort_by(|one, other| other.1.counts.total.cmp(&one.1.counts.total).then_with(|| one.0.cmp(&other.0)));
         regions.truncate(REGIONS_MAX);
-        let mut told = Vec::with_capacity(regions.len() + 1);
+        let mut largest = Vec::with_capacity(regions.len() + 1);
         for (phrase, OfRegion { first, counts }) in regions {
-            told.push((Some(self.spelt(first, phrase).await?), counts));
+            let spelt = match self.inquiry.question.kind {
+                Subject::Individual => self.spelt::<IndividualRecord>(first, individual::ADDRESS, &phrase).await?,
+                Subject::Group => self.spelt::<GroupRecord>(first, group::ADDRESS, &phrase).await?,
+            };
+            // The record may have moved since: then the region is shown as it is compared.
+            largest.push((Some(spelt.unwrap_or(phrase)), counts));
         }
-        told.extend(without.map(|OfRegion { counts, .. }| (None, counts)));
-        Ok(told)
+        largest.extend(without.map(|OfRegion { counts, .. }| (None, counts)));
+        Ok(largest)
     }
 
-    /// A region as that record spells it.
-    async fn spelt(&self, record: RecordId, phrase: String) -> Result<String, AppError> {
-        let store = &self.inquiry.registry.store;
-        let spelt = match self.inquiry.kind {
-            Subject::Individual => {
-                let person = store.find::<IndividualDetails>(record).await?;
-                person.and_then(|person| spelling(&person.details, individual::ADDRESS, &phrase))
-            }
-            Subject::Group => {
-                let group = store.find::<GroupDetails>(record).await?;
-                group.and_then(|group| spelling(&group.details, group::ADDRESS, &phrase))
-            }
-        };
-        // The record may have moved since: then the region is told as it is compared.
-        Ok(spelt.unwrap_or(phrase))
+    /// A region as a record spells it in one of its addresses.
+    async fn spelt<T>(
+        &self,
+        record: RecordId,
+        addresses: Key<List<Part>>,
+        phrase: &str,
+    ) -> Result<Option<String>, AppError>
+    where
+        Fields<T>: Details,
+    {
+        let Some(record) = self.inquiry.registry.store.find::<Fields<T>>(record).await? else { return Ok(None) };
+        let mut regions = record.details.values.items(addresses).filter_map(|address| address.get(REGION));
+        Ok(regions.find(|region| search_phrase(region) == phrase).map(str::to_owned))
     }
 
-    /// The line of the whole preview, its sample not yet in it.
-    fn line(&self) -> AuditEntry {
+    /// The audit entry of the whole preview, its sample not yet in it.
+    fn entry(&self) -> AuditEntry {
         let by = search::note(self.searched_by.clone(), &[]);
-        let note = format!("a preview over {} subjects, {by}", self.subjects.len());
-        let mut line = self.line_of(Vec::new(), &note);
-        line.outcome = AuditOutcome::Failed;
-        line
+        let note = format!("a preview over {} subjects, {by}", self.population.len());
+        let mut entry = self.entry_of(Vec::new(), &note);
+        entry.outcome = AuditOutcome::Failed;
+        entry
     }
 
-    fn line_of(&self, targets: Vec<String>, note: &str) -> AuditEntry {
-        let line = audit::entry(&self.inquiry.ctx, AuditAction::Evaluate, AuditOutcome::Allowed, targets);
-        let line = line.with_fields(self.inquiry.references.iter().map(Reference::name)).with_note(note);
-        if self.is_streamed { line.with_status(STREAMED) } else { line }
+    fn entry_of(&self, targets: Vec<String>, note: &str) -> AuditEntry {
+        let entry = audit::entry(&self.inquiry.ctx, AuditAction::Evaluate, AuditOutcome::Allowed, targets);
+        let entry = entry.with_fields(self.inquiry.references.iter().map(Reference::name)).with_note(note);
+        if self.is_streamed { entry.with_status(STREAMED) } else { entry }
     }
 }
 
-/// How a record spells a region in one of its addresses.
-fn spelling(details: &Values, addresses: Key<List<Part>>, phrase: &str) -> Option<String> {
-    let mut regions = details.items(addresses).filter_map(|address| address.get(REGION));
-    regions.find(|region| search_phrase(region) == phrase).map(str::to_owned)
+/// The context of work that goes on after its request was answered: its audit entries are written as they come, and what it relies on is
+/// collected by itself.
+pub(super) fn outliving(ctx: &OpContext) -> OpContext {
+    let trail = ctx.trail.of_part(&ctx.trail.operation().unwrap_or_default(), STREAMED);
+    let _nothing_was_collected_yet = trail.end(ctx.now, STREAMED, None);
+    OpContext { trail, ..ctx.clone() }
 }
 
-/// The places of the sample among so many subjects, spread evenly, ascending.
-pub(super) fn sample_places(total: u64, sample: u32) -> impl Iterator<Item = u64> {
-    let wanted = u64::from(sample);
-    (0..wanted.min(total)).map(move |at| if total <= wanted { at } else { at * total / wanted })
+/// The audit entry of a preview: written when it ends, however it ends.
+struct Trace {
+    entry: Option<AuditEntry>,
+    ctx: OpContext,
+    audit: AuditLog,
 }
 
-/// Tells how far it is, if somebody listens; whoever listened and left ends it.
-async fn tell(events: Option<&Sender<PreviewEvent>>, event: PreviewEvent) -> Result<(), Failure> {
-    match events {
-        Some(events) => events.send(event).await.map_err(|_| Failure::Engine(EngineError::Abandoned)),
-        None => Ok(()),
+impl Trace {
+    /// Writes the entry of a preview that came to its end.
+    async fn end(&mut self, finished: Result<&Preview, &AppError>) -> Result<(), AppError> {
+        let Some(mut entry) = self.entry.take() else { return Ok(()) };
+        match finished {
+            Ok(preview) => {
+                entry.outcome = AuditOutcome::Allowed;
+                entry.targets = preview.sample.iter().map(|shown| shown.subject.clone()).collect();
+                entry.consents = self.ctx.trail.relied_on();
+            }
+            Err(AppError::Expression(_)) => entry.outcome = AuditOutcome::Refused,
+            Err(_) => entry.outcome = AuditOutcome::Failed,
+        }
+        self.audit.record(&self.ctx, entry).await
+    }
+}
+
+impl Drop for Trace {
+    /// No client waits for it any more: that it was begun is written down all the same.
+    fn drop(&mut self) {
+        let Some(entry) = self.entry.take() else { return };
+        // Whatever ends the request says why.
+        let Err(entry) = self.ctx.trail.collect(entry) else { return };
+        let entry = entry.with_status(CALLER_LEFT).with_reason("the caller left before the preview was at its end");
+        let (audit, Ok(runtime)) = (self.audit.clone(), Handle::try_current()) else { return };
+        runtime.spawn(async move {
+            if let Err(error) = audit.record_now(vec![entry]).await {
+                tracing::error!(error = %error, "a preview whose caller left could not be audited");
+            }
+        });
     }
 }

@@ -4,19 +4,22 @@ use std::collections::BTreeMap;
 
 use jiff::ToSpan;
 use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
 
-use super::super::layout::bit;
+use super::Shown;
 use super::facts::Facts;
+use crate::eligibility::layout::bit;
 use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::code::CodeNumber;
-use daftar_domain::eligibility::{ColumnValues, Outcomes, RowError, Subject, Verdict};
+use daftar_domain::eligibility::{ColumnValues, Outcomes, Subject, Verdict};
+use daftar_domain::record::RecordId;
 use daftar_index::RowMarks;
 
 /// The first year of each age band; each ends where the next begins, the last never. Ages that rules ask for begin a band.
 pub const AGE_BANDS: [u8; 14] = [0, 5, 10, 15, 18, 25, 35, 45, 55, 60, 65, 70, 75, 80];
 
 /// How many of some subjects have which outcome.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// All of them.
     pub total: u64,
@@ -30,31 +33,40 @@ pub struct Counts {
     pub errors: u64,
 }
 
-/// What the rule says of one subject, by row.
-#[derive(Debug, Clone)]
-pub(super) struct RowOutcome {
-    pub row: u32,
-    pub verdict: Verdict,
-    pub missing: Vec<String>,
-    pub errors: Vec<RowError>,
-}
-
-/// What was counted so far.
-#[derive(Debug, Default)]
-pub(super) struct Tally {
+/// What was counted of some subjects: it adds up, in whichever process they were decided about.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Counted {
     pub counts: Counts,
     /// By code; those without one under none.
     pub by_gender: BTreeMap<Option<CodeNumber>, Counts>,
     /// By place in [`AGE_BANDS`]; those whose age is not known under none.
     pub by_age_band: BTreeMap<Option<usize>, Counts>,
+    /// By region in the form in which it is compared; those without one under none.
+    pub by_region: BTreeMap<Option<String>, OfRegion>,
     pub missing: BTreeMap<String, u64>,
+    /// Those of the sample, in the order of registration.
+    pub sample: Vec<Shown>,
+}
+
+/// The subjects of a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OfRegion {
+    /// The first of them, whose record says how the region is spelt.
+    pub first: RecordId,
+    pub counts: Counts,
+}
+
+/// What was counted so far, and which rows they are: regions are counted at the end, by sets of rows.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub counted: Counted,
     pub eligible: RowMarks,
     pub undetermined: RowMarks,
     pub errors: RowMarks,
 }
 
 /// What is broken down.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Breakdowns {
     pub by_gender: bool,
     pub by_age_band: bool,
@@ -63,12 +75,35 @@ pub(super) struct Breakdowns {
 
 impl Counts {
     /// Adds others.
-    pub(super) fn merge(&mut self, other: Self) {
+    fn merge(&mut self, other: Self) {
         self.total += other.total;
         self.eligible += other.eligible;
         self.not_eligible += other.not_eligible;
         self.undetermined += other.undetermined;
         self.errors += other.errors;
+    }
+}
+
+fn merge_each<K: Ord>(counts: &mut BTreeMap<K, Counts>, others: BTreeMap<K, Counts>) {
+    for (key, other) in others {
+        counts.entry(key).or_default().merge(other);
+    }
+}
+
+impl Counted {
+    /// Adds what was counted of others, who were registered later.
+    pub fn merge(&mut self, later: Self) {
+        self.counts.merge(later.counts);
+        merge_each(&mut self.by_gender, later.by_gender);
+        merge_each(&mut self.by_age_band, later.by_age_band);
+        for (region, of_region) in later.by_region {
+            let none = OfRegion { first: of_region.first, counts: Counts::default() };
+            self.by_region.entry(region).or_insert(none).counts.merge(of_region.counts);
+        }
+        for (field, count) in later.missing {
+            *self.missing.entry(field).or_default() += count;
+        }
+        self.sample.extend(later.sample);
     }
 }
 
@@ -91,7 +126,7 @@ impl OfKind {
     }
 
     fn counts(self) -> Counts {
-        let [eligible, not_eligible, undetermined, eligible_errors, not_eligible_errors, undetermined_errors] =
+        let [not_eligible, eligible, undetermined, not_eligible_errors, eligible_errors, undetermined_errors] =
             self.0.map(u64::from);
         let errors = eligible_errors + not_eligible_errors + undetermined_errors;
         Counts {
@@ -106,7 +141,9 @@ impl OfKind {
 
 impl Tally {
     /// Counts the outcomes of some subjects.
-    pub fn add(&mut self, facts: &Facts, asked: Breakdowns, rows: &[u32], outcomes: &Outcomes) {
+    pub fn add(&mut self, facts: &Facts, rows: &[u32], outcomes: &Outcomes) {
+        let asked = facts.inquiry.question.breakdowns;
+        let sums = &mut self.counted;
         let kinds = kinds(rows.len(), outcomes);
         let genders = if asked.by_gender { genders(facts, rows) } else { Genders::default() };
         let bands = if asked.by_age_band { bands(facts, rows) } else { Vec::new() };
@@ -125,12 +162,12 @@ impl Tally {
                 if counts.total == 0 {
                     continue;
                 }
-                self.counts.merge(counts);
+                sums.counts.merge(counts);
                 if asked.by_gender {
-                    self.by_gender.entry(genders.codes.get(gender).copied().flatten()).or_default().merge(counts);
+                    sums.by_gender.entry(genders.codes.get(gender).copied().flatten()).or_default().merge(counts);
                 }
                 if asked.by_age_band {
-                    self.by_age_band.entry(band.checked_sub(1)).or_default().merge(counts);
+                    sums.by_age_band.entry(band.checked_sub(1)).or_default().merge(counts);
                 }
             }
         }
@@ -141,56 +178,27 @@ impl Tally {
             }
         }
         for (name, count) in outcomes.missing_names.iter().zip(by_name).filter(|(_, count)| *count > 0) {
-            *self.missing.entry(name.clone()).or_default() += count;
+            *sums.missing.entry(name.clone()).or_default() += count;
         }
         if asked.by_region {
-            self.eligible.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == kind_of(Verdict::Eligible)));
-            self.undetermined.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == kind_of(Verdict::Undetermined)));
+            self.eligible.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == Verdict::Eligible as Kind));
+            self.undetermined.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == Verdict::Undetermined as Kind));
             self.errors.merge(&marked(rows, &kinds, |kind| kind >= WITH_ERROR));
         }
     }
 
     /// Adds what was counted of others.
     pub fn merge(&mut self, other: Self) {
-        self.counts.merge(other.counts);
-        for (gender, counts) in other.by_gender {
-            self.by_gender.entry(gender).or_default().merge(counts);
-        }
-        for (band, counts) in other.by_age_band {
-            self.by_age_band.entry(band).or_default().merge(counts);
-        }
-        for (field, count) in other.missing {
-            *self.missing.entry(field).or_default() += count;
-        }
+        self.counted.merge(other.counted);
         self.eligible.merge(&other.eligible);
         self.undetermined.merge(&other.undetermined);
         self.errors.merge(&other.errors);
     }
 }
 
-/// The outcome of one subject of a batch.
-pub(super) fn outcome_of(outcomes: &Outcomes, at: usize, row: u32) -> RowOutcome {
-    let errors = outcomes.errors.iter().filter(|error| error.row as usize == at).cloned();
-    RowOutcome {
-        row,
-        verdict: outcomes.verdicts.get(at).copied().unwrap_or(Verdict::Undetermined),
-        missing: outcomes.missing_of(at).into_iter().map(str::to_owned).collect(),
-        errors: errors.collect(),
-    }
-}
-
-/// What a verdict is counted as.
-const fn kind_of(verdict: Verdict) -> Kind {
-    match verdict {
-        Verdict::Eligible => 0,
-        Verdict::NotEligible => 1,
-        Verdict::Undetermined => 2,
-    }
-}
-
 /// What each of so many subjects is counted as.
 fn kinds(subjects: usize, outcomes: &Outcomes) -> Vec<Kind> {
-    let mut kinds: Vec<Kind> = outcomes.verdicts.iter().take(subjects).map(|verdict| kind_of(*verdict)).collect();
+    let mut kinds: Vec<Kind> = outcomes.verdicts.iter().take(subjects).map(|verdict| *verdict as Kind).collect();
     for error in &outcomes.errors {
         if let Some(kind) = kinds.get_mut(error.row as usize).filter(|kind| **kind < WITH_ERROR) {
             *kind += WITH_ERROR;
@@ -239,7 +247,7 @@ fn bands(facts: &Facts, rows: &[u32]) -> Vec<u8> {
     let Some((valid, ColumnValues::Days(days))) = facts.column(Subject::Individual, "birth_date", rows) else {
         return Vec::new();
     };
-    let mut bands = bands_of(&days, &last_births(facts.as_of));
+    let mut bands = bands_of(&days, &last_births(facts.inquiry.decision.as_of));
     if !valid.is_empty() {
         for (_, band) in bands.iter_mut().enumerate().filter(|(at, _)| !bit(&valid, *at)) {
             *band = 0;

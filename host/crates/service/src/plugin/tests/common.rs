@@ -6,7 +6,7 @@ use super::{administrator, of_store};
 use crate::plugin::PluginAdministration;
 use daftar_domain::audit::AuditOutcome;
 use daftar_domain::manifest::PluginName;
-use daftar_domain::trusted_key::TrustedKey;
+use daftar_domain::plugin_key::TrustedKey;
 use daftar_sandbox::testing::guest::{TestLibrary, now};
 use daftar_sandbox::testing::pack_guest::{LOOP, PackGuest};
 use daftar_sandbox::testing::rule_guest::letters;

@@ -1,178 +1,312 @@
-//! Bringing a database that was filled up to what was written since to the register that it was filled from.
-//!
-//! **Invariant:** everything is one transaction, which holds the lock of those who write: nobody sees half of it, and what breaks off
-//! leaves the database as it was.
+//! What was written since, as rows: those that it replaces are taken out first.
 
-mod bringing;
-mod known;
+use std::collections::{BTreeMap, HashMap};
 
 use deadpool_postgres::Transaction;
-use tokio::sync::{mpsc, oneshot};
+use sha2::{Digest, Sha256};
 
-use daftar_store::StoreError;
-use daftar_store::archive::{Brought, CatchUp, Ends, Entry, Held, Mark, Refill};
+use daftar_domain::record::RecordKind;
+use daftar_store::archive::{Brought, Entry, Held, Kept, Mark, OLDEST_AUDIT};
+use daftar_store::record;
+use daftar_store::record::setting::key_bytes;
+use daftar_store::segment::{OpenSegment, SEGMENT_LINES};
 
-use self::bringing::Bringing;
-use super::super::super::database::{Connection, Database};
-use super::super::super::failure::{Failure, corrupt};
+use super::super::super::audit_log::put_summary;
+use super::super::super::failure::corrupt;
 use super::super::super::group::Broken;
-use super::super::super::open::{self, OpenError};
-use super::super::super::options::{BulkLimits, PostgresOptions};
-use super::super::super::rows::signed;
+use super::super::super::options::BulkLimits;
+use super::super::super::rows::{column, kind_number, number, signed};
 use super::super::super::state::Locked;
-use super::super::{ENDS, ends_of};
-use super::{failed_before, filling, gone, origin};
+use super::filling::Filling;
 
-/// What is asked of the task that brings it up.
-enum Step {
-    Put(Vec<Entry>, oneshot::Sender<Result<(), StoreError>>),
-    Finish(Mark, oneshot::Sender<Result<Brought, StoreError>>),
-}
-
-/// How a database is found.
-enum Found {
-    /// It was filled from a register, and nobody has written to it since.
-    Filled(Held, Ends),
-    /// It was not filled from any.
-    Other,
-    /// It was written to since: where it stands.
-    WrittenSince(String),
-}
+/// The last key of each kind, and how many records of it searches count.
+const LAST_ROWS: &str = "SELECT last.id, \
+                         COALESCE((SELECT record.id FROM daftar.record AS record WHERE record.kind = last.kind \
+                                   ORDER BY record.id DESC LIMIT 1), 0), \
+                         COALESCE((SELECT tally.records FROM daftar.search_tally AS tally \
+                                   WHERE tally.kind = last.kind AND tally.term = ''), 0) \
+                         FROM unnest($1::smallint[], $2::bigint[]) WITH ORDINALITY AS last (kind, id, place) ORDER BY last.place";
 
 /// A database that is being brought up.
-pub struct PostgresCatchUp {
-    /// Where it is to stand.
-    mark: Option<Mark>,
-    steps: mpsc::Sender<Step>,
+pub(super) struct Bringing {
+    held: Held,
+    filling: Filling,
+    known: Known,
+    /// What came of the audit log that is held already; nothing once that is settled.
+    old_audit: Option<BTreeMap<u64, Vec<u8>>>,
+    brought: Brought,
 }
 
-impl PostgresCatchUp {
-    /// Begins to bring a database up. Nobody writes to it until that is over.
-    ///
-    /// # Errors
-    /// See [`OpenError`]: among them that it was not filled from another store, or was written to since.
-    pub async fn open(options: PostgresOptions) -> Result<CatchUp, OpenError> {
-        let database = Database::new(&options)?;
-        open::open(&database).await?;
-        let place = || database.place().to_owned();
-        let refused = |reason: String| OpenError::Tables { place: place(), reason };
-        let connection = database.writer().await.map_err(|failure| refused(failure.to_string()))?;
-        let (steps, waiting) = mpsc::channel(1);
-        let (begun, is_begun) = oneshot::channel();
-        tokio::spawn(bring(connection, options.bulk, waiting, begun));
-        let found = is_begun.await.unwrap_or_else(|_| Err(gone().into()));
-        match found.map_err(|broken| refused(StoreError::from(broken).to_string()))? {
-            Found::Filled(held, ends) => Ok(CatchUp { held, ends, refill: Box::new(Self { mark: None, steps }) }),
-            Found::Other => Err(OpenError::NotFilled { place: place() }),
-            Found::WrittenSince(how) => Err(OpenError::WrittenSince { place: place(), how }),
-        }
+impl Bringing {
+    /// Nothing brought yet.
+    pub(super) async fn begin(
+        transaction: &Transaction<'_>,
+        held: Held,
+        locked: Locked,
+        bulk: BulkLimits,
+    ) -> Result<Self, Broken> {
+        let known = Known::read(transaction).await?;
+        let filling = Filling::on(locked, held.audit, held.removal, bulk);
+        Ok(Self { held, filling, known, old_audit: Some(BTreeMap::new()), brought: Brought::default() })
     }
 
-    async fn ask<T>(&self, step: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Step) -> Result<T, StoreError> {
-        let (answer, answered) = oneshot::channel();
-        self.steps.send(step(answer)).await.map_err(|_| failed_before())?;
-        answered.await.unwrap_or_else(|_| Err(failed_before()))
-    }
-}
-
-#[async_trait::async_trait]
-impl Refill for PostgresCatchUp {
-    fn note_origin(&mut self, mark: &Mark) {
-        self.mark = Some(mark.clone());
-    }
-
-    async fn put(&mut self, entries: Vec<Entry>) -> Result<(), StoreError> {
-        self.ask(|answer| Step::Put(entries, answer)).await
-    }
-
-    async fn finish(mut self: Box<Self>) -> Result<Brought, StoreError> {
-        let mark = self.mark.take();
-        let mark =
-            mark.ok_or_else(|| StoreError::Failed("the write that the store is to stand after was not named".into()))?;
-        self.ask(|answer| Step::Finish(mark, answer)).await
-    }
-}
-
-/// Brings a database up until it is finished, fails, or nobody puts anything any more.
-async fn bring(
-    mut connection: Connection,
-    bulk: BulkLimits,
-    mut steps: mpsc::Receiver<Step>,
-    begun: oneshot::Sender<Result<Found, Broken>>,
-) {
-    let object = match connection.object_mut() {
-        Ok(object) => object,
-        Err(failure) => return drop(begun.send(Err(failure.into()))),
-    };
-    let transaction = match object.transaction().await {
-        Ok(transaction) => transaction,
-        Err(error) => return drop(begun.send(Err(Failure::from(error).into()))),
-    };
-    let (found, bringing) = match begin(&transaction, bulk).await {
-        Ok((found, Some(bringing))) => (found, bringing),
-        Ok((found, None)) => return drop(begun.send(Ok(found))),
-        Err(broken) => return drop(begun.send(Err(broken))),
-    };
-    if begun.send(Ok(found)).is_err() {
-        return;
-    }
-    let Some((answer, finished)) = brought(transaction, bringing, &mut steps).await else { return };
-    // Whoever asked may have stopped waiting.
-    let _is_told = answer.send(finished.map_err(told));
-}
-
-/// Locks the register, and looks what it holds.
-async fn begin(transaction: &Transaction<'_>, bulk: BulkLimits) -> Result<(Found, Option<Bringing>), Broken> {
-    transaction.batch_execute(filling::BEGIN).await?;
-    let locked = Locked::lock(transaction).await?;
-    transaction.batch_execute(filling::LOCK_AUDIT).await?;
-    let Some(held) = origin::read(transaction).await? else { return Ok((Found::Other, None)) };
-    let row = transaction.query_opt(ENDS, &[&signed(held.sequence.0), &signed(held.audit)]).await?;
-    let ends = ends_of(&row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?)?;
-    if let Some(how) = origin::written_since(&held, &locked, ends.audit) {
-        return Ok((Found::WrittenSince(how), None));
-    }
-    let bringing = Bringing::begin(transaction, held.clone(), locked, bulk).await?;
-    Ok((Found::Filled(held, ends), Some(bringing)))
-}
-
-/// Brings it up until it is to be finished, and says how that went; nothing where it did not come so far.
-async fn brought(
-    transaction: Transaction<'_>,
-    mut bringing: Bringing,
-    steps: &mut mpsc::Receiver<Step>,
-) -> Option<(oneshot::Sender<Result<Brought, StoreError>>, Result<Brought, Broken>)> {
-    while let Some(step) = steps.recv().await {
-        match step {
-            Step::Put(entries, answer) => {
-                let put = bringing.put(&transaction, entries).await;
-                let is_over = put.is_err();
-                // The next thing that is put hears that nothing is taken any more.
-                let _is_told = answer.send(put.map_err(told));
-                if is_over {
-                    return None;
+    /// Takes up things, in the order in which they are told.
+    pub(super) async fn put(&mut self, transaction: &Transaction<'_>, entries: Vec<Entry>) -> Result<(), Broken> {
+        let mut new = Vec::with_capacity(entries.len());
+        for entry in entries {
+            match entry {
+                Entry::Audit { number, value } if number <= self.held.audit => match &mut self.old_audit {
+                    Some(old_audit) => drop(old_audit.insert(number, value)),
+                    None => return Err(corrupt("audit log", "an old value comes after a new one").into()),
+                },
+                entry if self.known.holds(&entry)? => {}
+                entry => {
+                    if matches!(entry, Entry::Audit { .. }) {
+                        self.settle_old_audit(transaction).await?;
+                    }
+                    *self.brought.written.entry(entry.kept()).or_default() += 1;
+                    new.push(entry);
                 }
             }
-            Step::Finish(mark, answer) => {
-                let finished = match bringing.finish(&transaction, &mark).await {
-                    // There is nothing to be made durable: the lock goes with the transaction.
-                    Ok(brought) if brought.is_empty() => Ok(brought),
-                    Ok(brought) => transaction.commit().await.map(|()| brought).map_err(Broken::from),
-                    Err(broken) => Err(broken),
-                };
-                return Some((answer, finished));
+        }
+        self.known.clear_replaced(transaction).await?;
+        self.filling.put(transaction, new).await
+    }
+
+    /// Writes what waits, and where the register stands. What is left is to commit, where anything was brought.
+    pub(super) async fn finish(mut self, transaction: &Transaction<'_>, mark: &Mark) -> Result<Brought, Broken> {
+        self.settle_old_audit(transaction).await?;
+        self.known.take_out(transaction, &mut self.brought.taken_out).await?;
+        if self.brought.is_empty() {
+            return Ok(self.brought);
+        }
+        self.filling.finish(transaction, Some(self.held.register)).await?;
+        let last = self.filling.last();
+        if last.sequence != mark.sequence || mark.records.iter().any(|(kind, count)| last.key(*kind) != *count) {
+            return Err(corrupt("register", "a write that was made since names less than it wrote").into());
+        }
+        self.check_rows(transaction, mark).await?;
+        let photos = self.filling.photos;
+        if let Some(met) = &self.filling.met {
+            met.check_settled()?;
+            // Those that were there before were put again.
+            subtract(&mut self.brought.written, Kept::OlderVersions, met.older_versions);
+        }
+        self.brought.written.remove(&Kept::Photos);
+        if photos > 0 {
+            self.brought.written.insert(Kept::Photos, photos);
+        }
+        Ok(self.brought)
+    }
+
+    /// Takes out what was removed of the audit log, and brings the line that tells of it; once, before new lines.
+    async fn settle_old_audit(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
+        let Some(old_audit) = self.old_audit.take() else { return Ok(()) };
+        let last_oldest = old_audit.keys().nth(OLDEST_AUDIT.saturating_sub(1)).copied();
+        // Where fewer came there are no others.
+        let up_to = signed(last_oldest.unwrap_or(self.held.audit));
+        let numbers: Vec<i64> = old_audit.keys().map(|number| signed(*number)).collect();
+        let statement = "DELETE FROM daftar.audit WHERE number <= $1 AND number <> ALL($2) RETURNING number";
+        let mut removed = Vec::new();
+        for row in transaction.query(statement, &[&up_to, &numbers]).await? {
+            removed.push(number(&row, 0)?);
+        }
+        if let Some(last) = removed.iter().max() {
+            *self.brought.taken_out.entry(Kept::AuditValues).or_default() += removed.len() as u64;
+            let statement = "DELETE FROM daftar.audit_segment WHERE last_value <= $1";
+            transaction.execute(statement, &[&signed(*last)]).await?;
+        }
+        let statement = "UPDATE daftar.audit AS line SET value = now.value \
+                         FROM unnest($1::bigint[], $2::bytea[]) AS now (number, value) \
+                         WHERE line.number = now.number AND line.value <> now.value";
+        let values: Vec<&[u8]> = old_audit.values().map(Vec::as_slice).collect();
+        let changed = transaction.execute(statement, &[&numbers, &values]).await?;
+        if changed > 0 {
+            *self.brought.written.entry(Kept::AuditValues).or_default() += changed;
+        }
+        self.filling.go_on_with(unsummed(transaction).await?);
+        Ok(())
+    }
+
+    /// Holds the rows that there are against where the register stands.
+    async fn check_rows(&self, transaction: &Transaction<'_>, mark: &Mark) -> Result<(), Broken> {
+        let (kinds, last): (Vec<i16>, Vec<i64>) =
+            mark.records.iter().map(|(kind, count)| (kind_number(*kind), signed(*count))).unzip();
+        let rows = transaction.query(LAST_ROWS, &[&kinds, &last]).await?;
+        for ((kind, _), row) in mark.records.iter().zip(&rows) {
+            let (last, there, counted): (i64, i64, i64) = (column(row, 0)?, column(row, 1)?, column(row, 2)?);
+            // Programs are few, and not counted.
+            if there != last || (*kind != RecordKind::Program && counted != last) {
+                return Err(corrupt("register in the database", "it has not as many records as the other one").into());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn subtract(counts: &mut BTreeMap<Kept, u64>, kept: Kept, count: u64) {
+    let left = counts.get(&kept).copied().unwrap_or(0).saturating_sub(count);
+    if left == 0 {
+        counts.remove(&kept);
+    } else {
+        counts.insert(kept, left);
+    }
+}
+
+/// The stretch of the audit log that no summary tells of yet.
+async fn unsummed(transaction: &Transaction<'_>) -> Result<OpenSegment, Broken> {
+    let statement = "SELECT number, value FROM daftar.audit \
+                     WHERE number > COALESCE((SELECT max(last_value) FROM daftar.audit_segment), 0) \
+                     ORDER BY number LIMIT $1";
+    // Fewer than fill one, and what a removal passed over.
+    let most = signed(SEGMENT_LINES.saturating_mul(2));
+    let mut segment = OpenSegment::default();
+    for row in transaction.query(statement, &[&most]).await? {
+        segment.add(number(&row, 0)?, &record::audit::decode(column(&row, 1)?)?);
+        if let Some(full) = segment.take_full() {
+            put_summary(transaction, &full).await?;
+        }
+    }
+    Ok(segment)
+}
+
+/// What something is kept under.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Name {
+    Setting(i16, Vec<u8>),
+    Client(String),
+    Counter(String),
+    Request(String, String, i32),
+}
+
+impl Name {
+    fn kept(&self) -> Kept {
+        match self {
+            Self::Setting(..) => Kept::Settings,
+            Self::Client(_) => Kept::Clients,
+            Self::Counter(_) => Kept::Counters,
+            Self::Request(..) => Kept::Requests,
+        }
+    }
+}
+
+/// What the database holds of them.
+pub(super) struct Known {
+    /// What was not told so far, by the digest of its value.
+    there: HashMap<Name, [u8; 32]>,
+    /// What comes with another value.
+    replaced: Vec<Name>,
+}
+
+impl Known {
+    /// Reads the names and the digests of the values.
+    pub(super) async fn read(transaction: &Transaction<'_>) -> Result<Self, Broken> {
+        let mut there = HashMap::new();
+        let digest =
+            |bytes: &[u8]| <[u8; 32]>::try_from(bytes).map_err(|_| corrupt("digest of a value", "it has not 32 bytes"));
+        for row in transaction.query("SELECT kind, key, sha256(value) FROM daftar.setting", &[]).await? {
+            there.insert(Name::Setting(column(&row, 0)?, column(&row, 1)?), digest(column(&row, 2)?)?);
+        }
+        for row in transaction.query("SELECT id, sha256(value) FROM daftar.client", &[]).await? {
+            there.insert(Name::Client(column(&row, 0)?), digest(column(&row, 1)?)?);
+        }
+        for row in transaction.query("SELECT name, value FROM daftar.counter", &[]).await? {
+            let value: i64 = column(&row, 1)?;
+            there.insert(Name::Counter(column(&row, 0)?), Sha256::digest(value.to_be_bytes()).into());
+        }
+        for row in transaction.query("SELECT client, key, part, sha256(value) FROM daftar.request", &[]).await? {
+            let name = Name::Request(column(&row, 0)?, column(&row, 1)?, column(&row, 2)?);
+            there.insert(name, digest(column(&row, 3)?)?);
+        }
+        Ok(Self { there, replaced: Vec::new() })
+    }
+
+    /// Whether the database holds that as it is.
+    pub(super) fn holds(&mut self, entry: &Entry) -> Result<bool, Broken> {
+        let (name, digest) = match entry {
+            Entry::Setting { kind, value } => {
+                let key = key_bytes(&record::setting::decode(*kind, value)?.key());
+                (Name::Setting(*kind as i16, key), Sha256::digest(value))
+            }
+            Entry::Client { value } => {
+                let id = record::client::decode(value)?.id.as_str().to_owned();
+                (Name::Client(id), Sha256::digest(value))
+            }
+            Entry::Counter { name, value } => (Name::Counter(name.clone()), Sha256::digest(value.to_be_bytes())),
+            Entry::Request { name, value } => {
+                let (client, key) = (name.client.as_str().to_owned(), name.key.as_str().to_owned());
+                (Name::Request(client, key, i32::from(name.part)), Sha256::digest(value))
+            }
+            Entry::CodeTablePart { .. }
+            | Entry::Photo { .. }
+            | Entry::Version { .. }
+            | Entry::Change { .. }
+            | Entry::Audit { .. } => return Ok(false),
+        };
+        match self.there.remove(&name) {
+            Some(there) if there == <[u8; 32]>::from(digest) => Ok(true),
+            Some(_) => {
+                self.replaced.push(name);
+                Ok(false)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// Takes out what comes with another value.
+    pub(super) async fn clear_replaced(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
+        remove(transaction, std::mem::take(&mut self.replaced)).await
+    }
+
+    /// Takes out what was not told, and counts it.
+    pub(super) async fn take_out(
+        &mut self,
+        transaction: &Transaction<'_>,
+        taken_out: &mut BTreeMap<Kept, u64>,
+    ) -> Result<(), Broken> {
+        let left: Vec<Name> = std::mem::take(&mut self.there).into_keys().collect();
+        for name in &left {
+            *taken_out.entry(name.kept()).or_default() += 1;
+        }
+        remove(transaction, left).await
+    }
+}
+
+async fn remove(transaction: &Transaction<'_>, names: Vec<Name>) -> Result<(), Broken> {
+    let (mut clients, mut counters) = (Vec::new(), Vec::new());
+    let (mut kinds, mut keys) = (Vec::new(), Vec::new());
+    let (mut of_clients, mut called, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+    for name in names {
+        match name {
+            Name::Setting(kind, key) => {
+                kinds.push(kind);
+                keys.push(key);
+            }
+            Name::Client(id) => clients.push(id),
+            Name::Counter(name) => counters.push(name),
+            Name::Request(client, key, part) => {
+                of_clients.push(client);
+                called.push(key);
+                parts.push(part);
             }
         }
     }
-    None
-}
-
-/// Two records of the register have the same open identifier, or are open in the same place.
-fn told(broken: Broken) -> StoreError {
-    match broken {
-        Broken::Database(failure) if failure.is_of("23505") => {
-            corrupt("register", &format!("it holds twice what there is once: {failure}"))
-        }
-        broken => broken.into(),
+    if !kinds.is_empty() {
+        let statement = "DELETE FROM daftar.setting AS setting USING unnest($1::smallint[], $2::bytea[]) \
+                         AS gone (kind, key) WHERE setting.kind = gone.kind AND setting.key = gone.key";
+        transaction.execute(statement, &[&kinds, &keys]).await?;
     }
+    if !clients.is_empty() {
+        transaction.execute("DELETE FROM daftar.client WHERE id = ANY($1)", &[&clients]).await?;
+    }
+    if !counters.is_empty() {
+        transaction.execute("DELETE FROM daftar.counter WHERE name = ANY($1)", &[&counters]).await?;
+    }
+    if !parts.is_empty() {
+        let statement = "DELETE FROM daftar.request AS request \
+                         USING unnest($1::text[], $2::text[], $3::integer[]) AS gone (client, key, part) \
+                         WHERE request.client = gone.client AND request.key = gone.key AND request.part = gone.part";
+        transaction.execute(statement, &[&of_clients, &called, &parts]).await?;
+    }
+    Ok(())
 }

@@ -1,16 +1,12 @@
 //! What a backup holds, as rows.
 
-use std::collections::BTreeMap;
-
 use deadpool_postgres::{Object, Transaction};
 use tokio_postgres::types::Type;
 
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::{ChangedRecord, Sequence};
-use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::photo::Photo;
-use daftar_domain::record::{RecordId, RecordKind};
-use daftar_store::archive::Entry;
+use daftar_store::archive::{Carried, Entry};
 use daftar_store::change_log::RegisterId;
 use daftar_store::plan::Last;
 use daftar_store::record;
@@ -28,7 +24,7 @@ use super::super::super::options::BulkLimits;
 use super::super::super::rows::{kind_number, signed};
 use super::super::super::state::Locked;
 use super::met::Met;
-use super::origin;
+use super::put_origin;
 
 /// What a transaction of that length begins with.
 pub(super) const BEGIN: &str =
@@ -69,8 +65,7 @@ pub(super) async fn analyze(object: &Object) {
 /// A database that is being filled.
 pub(super) struct Filling {
     tables: Tables,
-    /// The identifiers of the record whose versions come, and whether each holds at the version that came last.
-    carried: Option<(RecordKind, RecordId, BTreeMap<IdentifierKey, bool>)>,
+    carried: Carried,
     /// Records that are in their table soon, to be indexed then.
     present: Vec<ChangedRecord>,
     segment: OpenSegment,
@@ -159,7 +154,7 @@ impl Filling {
         let before = locked.last;
         Self {
             tables,
-            carried: None,
+            carried: Carried::default(),
             present,
             segment,
             locked,
@@ -203,9 +198,7 @@ impl Filling {
         transaction: &Transaction<'_>,
         origin: Option<RegisterId>,
     ) -> Result<(), Broken> {
-        if self.carried.is_some() {
-            return Err(corrupt("record", "its present version is missing").into());
-        }
+        self.carried.finish()?;
         self.flush(transaction).await?;
         let before = Locked::lock(transaction).await?;
         let locked = Locked {
@@ -216,7 +209,7 @@ impl Filling {
         locked.put(transaction).await?;
         transaction.query(NUMBER_AUDIT, &[]).await?;
         if let Some(register) = origin {
-            origin::put(transaction, register, &locked, (self.audit, self.removal)).await?;
+            put_origin(transaction, register, &locked, (self.audit, self.removal)).await?;
         }
         let generation = locked.clients_generation.saturating_add(locked.deployment_generation);
         tell(transaction, Channel::Generation, signed(generation)).await?;
@@ -284,7 +277,15 @@ impl Filling {
                 if record.place().2 != version {
                     return Err(corrupt("version of a record", "it is another one than the backup says").into());
                 }
-                self.carry(&record, kind, id, is_present)?;
+                for (key, is_open) in self.carried.see(&record, is_present)? {
+                    self.tables.identifiers.add(vec![
+                        Box::new(kind_number(kind)),
+                        Box::new(key.system.as_str().to_owned()),
+                        Box::new(key.value.as_str().to_owned()),
+                        Box::new(signed(id.0)),
+                        Box::new(is_open),
+                    ]);
+                }
                 if let Some(met) = &mut self.met {
                     met.see(&record, is_present, Rows::is_new(&self.before, kind, id));
                 }
@@ -336,36 +337,40 @@ impl Filling {
         }
         Ok(())
     }
+}
 
-    /// Notes the identifiers of a version; with the present one the record becomes their owner.
-    fn carry(
-        &mut self,
-        record: &ChangedRecord,
-        kind: RecordKind,
-        id: RecordId,
-        is_present: bool,
-    ) -> Result<(), Broken> {
-        let mut carried = match self.carried.take() {
-            None => BTreeMap::new(),
-            Some((of_kind, of, carried)) if of_kind == kind && of == id => carried,
-            Some(_) => return Err(corrupt("record", "its present version is missing").into()),
-        };
-        carried.values_mut().for_each(|is_open| *is_open = false);
-        for identifier in record.identifiers().iter() {
-            *carried.entry(identifier.key.clone()).or_insert(false) |= identifier.is_open();
+/// Primary keys stay: rows come in their order, mostly, and whatever else is asked meanwhile is asked by them.
+const PRESENT: &str = "SELECT format('%I.%I', schema.nspname, made.relname), pg_get_indexdef(pg_index.indexrelid) \
+                       FROM pg_index JOIN pg_class AS made ON made.oid = pg_index.indexrelid \
+                       JOIN pg_namespace AS schema ON schema.oid = made.relnamespace \
+                       WHERE schema.nspname = 'daftar' AND NOT pg_index.indisprimary \
+                       AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = pg_index.indexrelid) \
+                       ORDER BY made.relname";
+/// Sorting takes memory once, for the one index that is being made.
+const MORE_MEMORY: &str = "SELECT set_config('maintenance_work_mem', '256MB', true) \
+                           WHERE pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes('256MB')";
+
+/// Indexes of tables that are filled: taken down before and made at the end, when all rows are there to be sorted at once. Both are in the
+/// transaction that fills: what is broken off leaves the indexes as they were.
+pub(super) struct TakenDown(Vec<String>);
+
+impl TakenDown {
+    /// Takes down what is not needed to fill the tables.
+    pub(super) async fn all(transaction: &Transaction<'_>) -> Result<Self, Failure> {
+        let mut statements = Vec::new();
+        for row in transaction.query(PRESENT, &[]).await? {
+            let (name, statement): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+            transaction.batch_execute(&format!("DROP INDEX {name}")).await?;
+            statements.push(statement);
         }
-        if !is_present {
-            self.carried = Some((kind, id, carried));
-            return Ok(());
-        }
-        for (key, is_open) in carried {
-            self.tables.identifiers.add(vec![
-                Box::new(kind_number(kind)),
-                Box::new(key.system.as_str().to_owned()),
-                Box::new(key.value.as_str().to_owned()),
-                Box::new(signed(id.0)),
-                Box::new(is_open),
-            ]);
+        Ok(Self(statements))
+    }
+
+    /// Makes them again.
+    pub(super) async fn make(self, transaction: &Transaction<'_>) -> Result<(), Failure> {
+        transaction.query(MORE_MEMORY, &[]).await?;
+        for statement in self.0 {
+            transaction.batch_execute(&statement).await?;
         }
         Ok(())
     }

@@ -14,8 +14,8 @@ use daftar_domain::consent::{CONSENT_ID, ConsentDetails, ConsentId, SUBJECT, WIT
 use daftar_domain::deployment::SettingKey;
 use daftar_domain::group::GroupDetails;
 use daftar_domain::idempotency::{RememberedAnswer, RequestName};
+use daftar_domain::identifier::IdentifierSystem;
 use daftar_domain::identifier::{Identifier, SystemUri};
-use daftar_domain::identifier_system::IdentifierSystem;
 use daftar_domain::individual::{IndividualDetails, PHOTO};
 use daftar_domain::photo::Photo;
 use daftar_domain::program;

@@ -2,8 +2,8 @@
 
 use daftar_domain::code::{Code, CodeUri, Namespace};
 use daftar_domain::deployment::{EarlierVersion, KeptConcepts};
+use daftar_domain::identifier::IdentifierSystem;
 use daftar_domain::identifier::SystemUri;
-use daftar_domain::identifier_system::IdentifierSystem;
 use daftar_domain::local_code::{IdTarget, IdTypeRule, LocalCode, LocalOrigin, LocalStanding, ValuePattern};
 use daftar_domain::vocabulary::{
     Completeness, Concept, ConceptGroup, ConceptStatus, LocalizedText, Selection, VocabularyDescription,

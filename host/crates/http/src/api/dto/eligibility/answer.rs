@@ -9,8 +9,7 @@ use super::decision;
 use daftar_domain::eligibility::{Diagnostic, RowError, Severity, Verdict};
 use daftar_domain::explanation::Cost;
 use daftar_service::eligibility::check::Checked;
-use daftar_service::eligibility::evaluate::{EvaluateRequest, Evaluated, SubjectInput, SubjectResult};
-use daftar_service::eligibility::explained::{Node, Told};
+use daftar_service::eligibility::evaluate::{EvaluateRequest, Evaluated, Node, SubjectInput, SubjectResult, Told};
 
 /// The response of `$validate`.
 #[must_use]
@@ -120,11 +119,11 @@ pub fn evaluated<'a>(names: &'a [String], evaluated: &'a Evaluated, seal: String
     let result = |(subject, result): (&'a String, &'a SubjectResult)| {
         let subject = Cow::Borrowed(subject.as_str());
         match result {
-            SubjectResult::Outcome { verdict, missing, errors, explanation: tree } => body::SubjectResult {
+            SubjectResult::Outcome { outcome: decided, explanation: tree } => body::SubjectResult {
                 subject,
-                outcome: Some(outcome(*verdict)),
-                missing: Some(Cow::Borrowed(missing)),
-                errors: row_errors(errors),
+                outcome: Some(outcome(decided.verdict)),
+                missing: Some(Cow::Borrowed(&decided.missing)),
+                errors: row_errors(&decided.errors),
                 explanation: tree.as_deref().map(|tree| explanation(&tree.root, tree.is_cut)),
                 error: None,
             },

@@ -122,10 +122,7 @@ fn read_once(
 
 fn read_vocabulary(path: String, item: Value, problems: &mut Problems) -> Option<UsedVocabulary> {
     let mut reader = ObjectReader::at(path, item, problems);
-    let namespace = reader.text("namespace", NAMESPACE_BYTES_MAX, problems);
-    if namespace.is_none() {
-        needed(&reader, "namespace", problems);
-    }
+    let namespace = text(&mut reader, "namespace", NAMESPACE_BYTES_MAX, problems);
     let (version, digest) = (word(&mut reader, "version", problems), word(&mut reader, "digest", problems));
     reader.finish(problems);
     Some(UsedVocabulary { namespace: namespace?, version: version?, digest: digest? })
@@ -133,10 +130,7 @@ fn read_vocabulary(path: String, item: Value, problems: &mut Problems) -> Option
 
 fn read_version(path: String, item: Value, problems: &mut Problems) -> Option<(String, VersionId)> {
     let mut reader = ObjectReader::at(path, item, problems);
-    let reference = reader.text("reference", NAME_BYTES_MAX, problems);
-    if reference.is_none() {
-        needed(&reader, "reference", problems);
-    }
+    let reference = text(&mut reader, "reference", NAME_BYTES_MAX, problems);
     let version = word(&mut reader, "version_id", problems);
     let path = reader.path_of("version_id");
     reader.finish(problems);
@@ -150,7 +144,11 @@ fn read_version(path: String, item: Value, problems: &mut Problems) -> Option<(S
 }
 
 fn word(reader: &mut ObjectReader, name: &'static str, problems: &mut Problems) -> Option<String> {
-    let text = reader.text(name, DECISION_TEXT_BYTES_MAX, problems);
+    text(reader, name, DECISION_TEXT_BYTES_MAX, problems)
+}
+
+fn text(reader: &mut ObjectReader, name: &'static str, bytes_max: usize, problems: &mut Problems) -> Option<String> {
+    let text = reader.text(name, bytes_max, problems);
     if text.is_none() {
         needed(reader, name, problems);
     }

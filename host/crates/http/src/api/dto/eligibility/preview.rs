@@ -16,8 +16,8 @@ use crate::api::extract::query::Parameters;
 use daftar_domain::eligibility::Subject;
 use daftar_domain::error::AppError;
 use daftar_service::codes::LanguagePreference;
+use daftar_service::eligibility::decision::Sealer;
 use daftar_service::eligibility::preview::{AGE_BANDS, Counts, Preview, PreviewEvent, SAMPLE_MAX, Shown};
-use daftar_service::eligibility::seal::Sealer;
 
 /// What a body of `$preview` asks for.
 #[derive(Debug)]
@@ -113,9 +113,9 @@ fn counted(counts: Counts) -> body::Counts {
 fn subject(shown: &Shown) -> body::PreviewSubject<'_> {
     body::PreviewSubject {
         subject: Cow::Borrowed(&shown.subject),
-        outcome: outcome(shown.verdict),
-        missing: Cow::Borrowed(&shown.missing),
-        errors: row_errors(&shown.errors),
+        outcome: outcome(shown.outcome.verdict),
+        missing: Cow::Borrowed(&shown.outcome.missing),
+        errors: row_errors(&shown.outcome.errors),
     }
 }
 

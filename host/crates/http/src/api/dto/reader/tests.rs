@@ -1,8 +1,8 @@
 //! What readers of bodies take, and what they say of the rest.
 
-use super::*;
-use crate::api::dto::nearest::searches;
 use serde_json::json;
+
+use super::*;
 
 fn code(value: Value) -> Result<CodeUri, AppError> {
     let mut problems = Problems::default();

@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json};
 use crate::api::dto::extension;
 use crate::api::dto::field::{Level, Reading, SentCode, SentKey, read_fields};
 use crate::api::dto::reader::{ObjectReader, Problems};
-use crate::api::dto::shared::{read_identifiers, read_type};
+use crate::api::dto::record::{read_identifiers, read_type};
 use daftar_domain::code::CodeUri;
 use daftar_domain::consent::{
     CONSENT_ID, CONSENT_RESOURCES, ConsentId, EFFECTIVE_DATE, EXPIRY_DATE, FIELD_NAMES, LEGAL_BASIS, SCOPES, SUBJECT,

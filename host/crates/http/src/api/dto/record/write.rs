@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 
 use crate::api::dto::extension::ExtensionBody;
 use crate::api::dto::member::PlaceBody;
-use crate::api::dto::shared::{identifier, meta as meta_of};
+use crate::api::dto::record::{code as code_body, identifier, meta as meta_of};
 use daftar_domain::code::CodedValue;
 use daftar_domain::extension::{EXTENSION, Extension, ExtensionFields};
 use daftar_domain::field::{FieldSet, computed};
@@ -21,13 +21,19 @@ use daftar_domain::identifier::Identifier;
 use daftar_domain::record::{Fields, Record, RecordKind, RecordMeta, RecordType};
 use daftar_domain::schema::{self, Field, Kind};
 use daftar_domain::value::{Reference, Value, Values};
+use daftar_service::codes::CodeView;
 use daftar_service::group::members::GroupPlace;
 
 /// Shows a client the codes and the other records that a record names.
 pub trait Shows {
-    /// A code as it is shown; nothing where records of the kind have no codes.
-    fn code(&self, _code: CodedValue) -> Option<ShownCode> {
+    /// How codes are shown with their names; nothing where they are shown in another way, or there are none.
+    fn codes(&self) -> Option<&CodeView> {
         None
+    }
+
+    /// A code as it is shown; nothing where records of the kind have no codes.
+    fn code(&self, code: CodedValue) -> Option<ShownCode> {
+        self.codes().map(|codes| ShownCode::Object(code_body(codes.show(code))))
     }
 
     /// Another record as it is shown; nothing where it is not there for the client.
@@ -37,7 +43,7 @@ pub trait Shows {
 
     /// The fields that installed modules add; nothing where they add none to records of the kind.
     fn declared(&self) -> Option<&ExtensionFields> {
-        None
+        self.codes().map(CodeView::extension_fields)
     }
 }
 

@@ -124,7 +124,7 @@ impl Partitions for NoPartitions {
 /// The last person who is there at a moment.
 async fn last(register: &PartedRegister, sequence: u64, groups: Groups) -> Result<Option<RecordId>, StoreError> {
     let moment = FakeMoment { sequence, people: sequence, history: 0, groups };
-    let snapshot = register.snapshot(&moment, PARTITION).await?;
+    let (snapshot, _) = register.snapshot(&moment, PARTITION).await?;
     Ok(snapshot.last_of(Subject::Individual))
 }
 
@@ -154,7 +154,23 @@ async fn what_another_database_had_at_the_same_number_is_not_shown() {
     for (history, people) in [(1, 3), (2, 2)] {
         // At the same number, and before it: the next write would come on top of what was lost.
         let moment = FakeMoment { sequence: people + 1, people, history, groups: Groups::AreRead };
-        let snapshot = register.snapshot(&moment, PARTITION).await.unwrap();
+        let (snapshot, _) = register.snapshot(&moment, PARTITION).await.unwrap();
         assert_eq!(snapshot.last_of(Subject::Individual), Some(RecordId(people)), "{history}");
     }
+}
+
+#[tokio::test]
+async fn rows_are_other_records_in_a_partition_that_was_read_again() {
+    let register = PartedRegister::new(Arc::new(NoPartitions), u64::MAX);
+    let layout = async |sequence, history| {
+        let moment = FakeMoment { sequence, people: sequence, history, groups: Groups::AreRead };
+        register.snapshot(&moment, PARTITION).await.unwrap().1
+    };
+    let first = layout(3, 0).await;
+    assert!(first.is_some());
+    assert_eq!(layout(3, 0).await, first);
+    assert_eq!(layout(4, 0).await, first, "what was written since is put behind it");
+    assert_eq!(layout(2, 0).await, None, "it is read for one preview alone");
+    assert_eq!(layout(4, 0).await, first);
+    assert!(layout(4, 1).await.is_some_and(|again| Some(again) != first), "another database has other records");
 }

@@ -1,0 +1,140 @@
+//! Entries by key, in independent parts of bounded size.
+//!
+//! **Invariant:** whatever is decided about a key is decided under the lock of its shard, which is never held while something is waited
+//! for. The turn of a shard may be.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::bucket::Moment;
+use super::{Decision, Quota, RateHeaders, Refusal};
+
+/// Independent parts of the map, so that calls of different keys seldom wait for each other.
+pub(super) const SHARDS: usize = 80;
+/// A full shard is searched for idle keys at most this often.
+const EVICTION_PAUSE_NS: u64 = 1_000_000_000;
+/// How long a new address waits when a bucket is full of busy ones.
+const CROWDED_RETRY_S: u64 = 60;
+
+/// What a bucket knows of a key.
+pub(super) trait KeyEntry {
+    /// Whether the key may be dropped to make room for another one.
+    fn is_idle(&self, moment: Moment) -> bool;
+}
+
+/// The entries of one bucket.
+pub(super) struct Shards<K, E> {
+    name: &'static str,
+    hasher: RandomState,
+    shards: Box<[Arc<Shard<K, E>>]>,
+    keys_max: usize,
+}
+
+/// The entries of some of the keys.
+pub(super) struct Shard<K, E> {
+    keys: Mutex<Keys<K, E>>,
+    /// The turn to ask or write the counts of this shard's keys: one call does it for all that wait.
+    pub(super) turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+struct Keys<K, E> {
+    entries: HashMap<K, E>,
+    /// When to look for idle keys again.
+    evict_at_ns: u64,
+}
+
+impl<K: Clone + Eq + Hash + Display, E: KeyEntry> Shards<K, E> {
+    /// No entries yet; the name is part of the names of the counts.
+    pub(super) fn new(name: &'static str, keys_max: usize) -> Self {
+        let shard = |_| {
+            let keys = Mutex::new(Keys { entries: HashMap::new(), evict_at_ns: 0 });
+            Arc::new(Shard { keys, turn: Arc::default() })
+        };
+        Self { name, hasher: RandomState::new(), shards: (0..SHARDS).map(shard).collect(), keys_max }
+    }
+
+    /// The shard of a key.
+    #[expect(clippy::indexing_slicing, reason = "a remainder by the number of shards is the index of one")]
+    pub(super) fn of(&self, key: &K) -> &Arc<Shard<K, E>> {
+        &self.shards[self.hasher.hash_one(key) as usize % SHARDS]
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Shard<K, E>>> {
+        self.shards.iter()
+    }
+
+    /// The name of a key's count.
+    pub(super) fn name_of(&self, key: &K) -> String {
+        format!("{}/{key}", self.name)
+    }
+
+    /// How many keys are kept now.
+    pub(super) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().entries.len()).sum()
+    }
+
+    /// Runs something with the entry of a key, which is made where there is none. Where a new key finds no room, also after idle ones were
+    /// dropped, the decision that refuses its call; the counts of those that were dropped stay too high by what they held.
+    pub(super) fn admit<T>(
+        &self,
+        shard: &Shard<K, E>,
+        key: &K,
+        (quota, moment): (Quota, Moment),
+        new: impl FnOnce() -> E,
+        run: impl FnOnce(&mut E) -> T,
+    ) -> Result<T, Decision> {
+        let mut keys = shard.lock();
+        if let Some(entry) = keys.entries.get_mut(key) {
+            return Ok(run(entry));
+        }
+        if !keys.make_room(self.keys_max / SHARDS, moment) {
+            let headers = RateHeaders { limit: quota.per_minute, remaining: 0, reset_s: CROWDED_RETRY_S };
+            let (refusal, limit) = (Refusal::Crowded, quota.per_minute);
+            return Err(Decision::Refused { refusal, limit, headers, retry_after_s: CROWDED_RETRY_S });
+        }
+        Ok(run(keys.entries.entry(key.clone()).or_insert_with(new)))
+    }
+
+    /// Keeps the entries for which that is wanted, of all shards whose turn is free: what is just being asked or written for a key belongs to a
+    /// call that waits, and its entry looks unused until then.
+    pub(super) fn retain(&self, mut is_kept: impl FnMut(&K, &mut E) -> bool) {
+        for shard in &self.shards {
+            let Ok(_turn) = shard.turn.try_lock() else { continue };
+            let entries = &mut shard.lock().entries;
+            entries.retain(&mut is_kept);
+            if entries.capacity() / 4 > entries.len() {
+                entries.shrink_to_fit();
+            }
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash, E> Shard<K, E> {
+    fn lock(&self) -> MutexGuard<'_, Keys<K, E>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs something with the entry of a key, if there is one.
+    pub(super) fn find<T>(&self, key: &K, run: impl FnOnce(&mut E) -> T) -> Option<T> {
+        self.lock().entries.get_mut(key).map(run)
+    }
+
+    /// Runs something with the entry of a key, which is made where there is none.
+    pub(super) fn with<T>(&self, key: &K, new: impl FnOnce() -> E, run: impl FnOnce(&mut E) -> T) -> T {
+        run(self.lock().entries.entry(key.clone()).or_insert_with(new))
+    }
+}
+
+impl<K: Eq + Hash, E: KeyEntry> Keys<K, E> {
+    /// Whether there is room for one more key, after idle ones were dropped if need be.
+    fn make_room(&mut self, keys_max: usize, moment: Moment) -> bool {
+        if self.entries.len() >= keys_max && moment.steady_ns >= self.evict_at_ns {
+            self.entries.retain(|_, entry| !entry.is_idle(moment));
+            self.evict_at_ns = moment.steady_ns.saturating_add(EVICTION_PAUSE_NS);
+        }
+        self.entries.len() < keys_max
+    }
+}

@@ -1,0 +1,315 @@
+//! The lines of an import: a stream of bytes as lines, some at a time, and each line read as the body of a create with its `type`, by the readers
+//! of single calls.
+//!
+//! **Invariant:** a line that is too long is passed over as it arrives and never held; the last line of a stream that broke off is
+//! no line.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use serde_json::{Map, Value};
+
+use crate::api::dto::field;
+use crate::api::dto::reader::{Problems, known_values};
+use crate::api::dto::record::{Purpose, read_consent, read_group, read_individual, read_membership, read_program};
+pub use crate::api::extract::body::strict_value;
+use crate::api::extract::body::{RECORD_BYTES_MAX, parse_object};
+use daftar_domain::consent::{ConsentId, WITHDRAWN};
+use daftar_domain::context::IdSource;
+use daftar_domain::error::AppError;
+use daftar_domain::extension::ExtensionFields;
+use daftar_domain::record::{RecordKind, VersionCondition, VersionId};
+use daftar_service::bulk::{BulkLine, BulkRecord, OnExisting};
+use daftar_service::consent::new_id;
+
+/// The longest line, in bytes without its end: as long as the body of the biggest create.
+pub const LINE_BYTES_MAX: usize = RECORD_BYTES_MAX;
+/// How many lines are handed on together.
+const BATCH_LINES_MAX: usize = 128;
+/// How many bytes of lines are handed on together, but for one line that is longer.
+const BATCH_BYTES_MAX: usize = 256 << 10;
+/// How long nothing may arrive.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// One line with its number.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RawLine {
+    /// Its number, counted by line ends.
+    pub line: u64,
+    /// What it says; nothing where it is too long.
+    pub text: Option<Vec<u8>>,
+}
+
+/// Cuts lines out of bytes as they come.
+struct Splitter {
+    line: u64,
+    open: Vec<u8>,
+    is_too_long: bool,
+    complete: VecDeque<RawLine>,
+    complete_bytes: usize,
+}
+
+impl Splitter {
+    fn feed(&mut self, mut bytes: &[u8]) {
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            let (line, rest) = bytes.split_at(end);
+            self.open(line);
+            self.close();
+            bytes = rest.get(1..).unwrap_or_default();
+        }
+        self.open(bytes);
+    }
+
+    fn open(&mut self, part: &[u8]) {
+        if self.open.len().saturating_add(part.len()) > LINE_BYTES_MAX {
+            self.is_too_long = true;
+            self.open = Vec::new();
+        }
+        if !self.is_too_long {
+            self.open.extend_from_slice(part);
+        }
+    }
+
+    fn close(&mut self) {
+        let text = std::mem::take(&mut self.open);
+        let text = if std::mem::take(&mut self.is_too_long) { None } else { Some(text) };
+        let is_blank = text.as_ref().is_some_and(|text| text.iter().all(u8::is_ascii_whitespace));
+        if !is_blank {
+            self.complete_bytes = self.complete_bytes.saturating_add(text.as_ref().map_or(0, Vec::len));
+            self.complete.push_back(RawLine { line: self.line, text });
+        }
+        self.line = self.line.saturating_add(1);
+    }
+
+    fn batch(&mut self) -> Vec<RawLine> {
+        let mut batch = Vec::new();
+        let mut bytes = 0_usize;
+        while batch.len() < BATCH_LINES_MAX && bytes < BATCH_BYTES_MAX {
+            let Some(line) = self.complete.pop_front() else { break };
+            let length = line.text.as_ref().map_or(0, Vec::len);
+            bytes = bytes.saturating_add(length);
+            self.complete_bytes = self.complete_bytes.saturating_sub(length);
+            batch.push(line);
+        }
+        batch
+    }
+
+    fn is_full(&self) -> bool {
+        self.complete.len() >= BATCH_LINES_MAX || self.complete_bytes >= BATCH_BYTES_MAX
+    }
+}
+
+/// The lines of a stream, the first of which has that number. Blank ones are counted and left out.
+pub fn batches<S, E>(body: S, first_line: u64) -> impl Stream<Item = Result<Vec<RawLine>, AppError>> + Send
+where
+    S: Stream<Item = Result<Bytes, E>> + Unpin + Send,
+    E: Send,
+{
+    let (open, complete) = (Vec::new(), VecDeque::new());
+    let splitter = Splitter { line: first_line, open, is_too_long: false, complete, complete_bytes: 0 };
+    stream::unfold((Some(body), splitter), |(mut body, mut splitter)| async move {
+        loop {
+            if splitter.is_full() || (body.is_none() && !splitter.complete.is_empty()) {
+                let batch = splitter.batch();
+                return Some((Ok(batch), (body, splitter)));
+            }
+            let source = body.as_mut()?;
+            match tokio::time::timeout(SILENCE_MAX, source.next()).await {
+                Ok(Some(Ok(bytes))) => splitter.feed(&bytes),
+                Ok(None) => {
+                    if !splitter.open.is_empty() || splitter.is_too_long {
+                        splitter.close();
+                    }
+                    body = None;
+                }
+                Ok(Some(Err(_))) => {
+                    let detail = "the lines broke off: what came whole before is written".to_owned();
+                    return Some((Err(AppError::Malformed(detail)), (None, splitter)));
+                }
+                Err(_) => {
+                    let detail = format!("no line arrived for {} seconds", SILENCE_MAX.as_secs());
+                    return Some((Err(AppError::Malformed(detail)), (None, splitter)));
+                }
+            }
+        }
+    })
+}
+
+/// By which a line says for itself what becomes of it when its record is there.
+const ON_EXISTING: &str = "$on_existing";
+
+/// What reading a line needs to know.
+pub struct Reading<'r> {
+    /// The fields that modules add.
+    pub fields: &'r ExtensionFields,
+    /// Names consents that have no name yet.
+    pub ids: &'r dyn IdSource,
+    /// What becomes of lines whose record is there, where they say nothing.
+    pub on_existing: OnExisting,
+}
+
+/// Reads a line.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn line(raw: &RawLine, reading: &Reading<'_>) -> Result<BulkLine, AppError> {
+    let Some(text) = &raw.text else {
+        let message = format!("a line has at most {LINE_BYTES_MAX} bytes");
+        return Err(AppError::invalid("", "line_too_long", message));
+    };
+    // Files that begin with a byte order mark are common; anywhere else it is refused.
+    let text = text.strip_prefix(b"\xef\xbb\xbf").filter(|_| raw.line == 1).unwrap_or(text);
+    let members = mended(parse(text)?)?;
+    record(members, reading)
+}
+
+fn parse(text: &[u8]) -> Result<Map<String, Value>, AppError> {
+    parse_object(text).map_err(|error| {
+        let message = error.0.detail.replacen("the body", "the line", 1);
+        AppError::invalid("", "malformed", message)
+    })
+}
+
+/// What a line of a rejects file holds in the end: the record, or the text that was no record. Any other line is what it is.
+fn mended(mut members: Map<String, Value>) -> Result<Map<String, Value>, AppError> {
+    if !(members.contains_key("errors") && members.contains_key("line")) || members.contains_key("type") {
+        return Ok(members);
+    }
+    match (members.remove("record"), members.remove("text")) {
+        (Some(Value::Object(record)), None) => Ok(record),
+        (None, Some(Value::String(text))) => parse(text.as_bytes()),
+        _ => {
+            let message =
+                "a line of a rejects file holds the line to be written as the object `record`, or as the text `text`";
+            Err(AppError::invalid("record", "required", message))
+        }
+    }
+}
+
+fn record(mut members: Map<String, Value>, reading: &Reading<'_>) -> Result<BulkLine, AppError> {
+    let kind = kind_of(&members)?;
+    let on_existing = match members.remove(ON_EXISTING) {
+        None => reading.on_existing,
+        Some(value) => on_existing(kind, &value)?,
+    };
+    let condition = condition(&members)?;
+    let mut problems = Problems::default();
+    let record = match kind {
+        RecordKind::Individual => {
+            BulkRecord::Individual(Box::new(read_individual(members, reading.fields, &mut problems)))
+        }
+        RecordKind::Group => BulkRecord::Group(Box::new(read_group(members, reading.fields, &mut problems))),
+        RecordKind::Program => BulkRecord::Program(Box::new(read_program(members, &mut problems))),
+        RecordKind::ProgramMembership => {
+            let purpose = if on_existing == OnExisting::Update { Purpose::Replace } else { Purpose::Create };
+            BulkRecord::ProgramMembership(Box::new(read_membership(members, purpose, &mut problems)))
+        }
+        RecordKind::Consent => {
+            let (id, is_withdrawn) = consent_members(&mut members, reading.ids, &mut problems)?;
+            let draft = read_consent(id, members, &mut problems);
+            BulkRecord::Consent(Box::new(draft.with(WITHDRAWN, is_withdrawn.then_some(true))))
+        }
+    };
+    Ok(BulkLine { record: problems.finish(record)?, condition, on_existing })
+}
+
+fn kind_of(members: &Map<String, Value>) -> Result<RecordKind, AppError> {
+    let names: Vec<&str> = RecordKind::ALL.iter().map(|kind| kind.name()).collect();
+    let known = || format!("`type` says what the line is: one of {}", names.join(", "));
+    let named = ["type", "resourceType"].iter().find_map(|name| members.get(*name));
+    let Some(Value::String(text)) = named else { return Err(AppError::invalid("type", "required", known())) };
+    let found = RecordKind::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(text));
+    found.ok_or_else(|| AppError::invalid("type", "unknown_value", known()))
+}
+
+fn on_existing(kind: RecordKind, value: &Value) -> Result<OnExisting, AppError> {
+    let add_members = (OnExisting::AddMembers.name(), OnExisting::AddMembers);
+    let words = OnExisting::NAMES.into_iter().chain((kind == RecordKind::Group).then_some(add_members));
+    let words: Vec<_> = words.collect();
+    let found = words.iter().find(|(name, _)| value.as_str() == Some(*name));
+    found.map(|(_, word)| *word).ok_or_else(|| {
+        AppError::invalid(ON_EXISTING, "unknown_value", known_values(words.iter().map(|(name, _)| *name)))
+    })
+}
+
+/// The version that a line names as the one that it replaces; an exported record does so when it is exported with its `meta`.
+fn condition(members: &Map<String, Value>) -> Result<VersionCondition, AppError> {
+    let version = match members.get("meta").and_then(|meta| meta.get("version_id")) {
+        None | Some(Value::Null) => return Ok(VersionCondition::Any),
+        Some(Value::String(text)) => text.parse().ok(),
+        Some(other) => other.as_u64(),
+    };
+    match version.filter(|version| *version > 0) {
+        Some(version) => Ok(VersionCondition::OneOf(vec![VersionId(version)])),
+        None => {
+            let message = "a version is a whole number from 1, as `meta.version_id` of an answer says it";
+            Err(AppError::invalid("meta.version_id", "wrong_type", message))
+        }
+    }
+}
+
+/// The name of a consent and whether it is withdrawn, which an administrator's create does not take: an exported consent has both.
+fn consent_members(
+    members: &mut Map<String, Value>,
+    ids: &dyn IdSource,
+    problems: &mut Problems,
+) -> Result<(ConsentId, bool), AppError> {
+    members.remove("meta");
+    let is_withdrawn = match members.remove("status") {
+        None | Some(Value::Null) => false,
+        Some(Value::String(text)) if text == "withdrawn" => true,
+        // Whether it is over depends on the day.
+        Some(Value::String(text)) if text == "given" || text == "expired" => false,
+        Some(_) => {
+            problems.add("status", "unknown_value", known_values(["given", "withdrawn", "expired"]));
+            false
+        }
+    };
+    let given = members.remove("consent_id").filter(|value| !value.is_null());
+    let id = match given.and_then(|value| field::consent_id("consent_id", &value, problems)) {
+        Some(id) => id,
+        None => new_id(ids)?,
+    };
+    Ok((id, is_withdrawn))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn lines_of(parts: Vec<Result<&'static [u8], ()>>) -> (Vec<(u64, Option<usize>)>, bool) {
+        let parts = parts.into_iter().map(|part| part.map(Bytes::from_static));
+        let (mut lines, mut is_broken) = (Vec::new(), false);
+        let mut batches = Box::pin(batches(stream::iter(parts), 5));
+        while let Some(batch) = batches.next().await {
+            match batch {
+                Ok(batch) => lines.extend(batch.into_iter().map(|line| (line.line, line.text.map(|text| text.len())))),
+                Err(_) => is_broken = true,
+            }
+        }
+        (lines, is_broken)
+    }
+
+    #[tokio::test]
+    async fn lines_are_cut_wherever_the_parts_end() {
+        assert_eq!(lines_of(vec![]).await, (vec![], false));
+        let parts = vec![Ok(&b"ab"[..]), Ok(b"c\n\r\nde\n"), Ok(b"\n"), Ok(b"f")];
+        assert_eq!(lines_of(parts).await, (vec![(5, Some(3)), (7, Some(2)), (9, Some(1))], false));
+    }
+
+    #[tokio::test]
+    async fn what_broke_off_is_no_line() {
+        let parts = vec![Ok(&b"ab\nc"[..]), Err(())];
+        let (lines, is_broken) = lines_of(parts).await;
+        assert!(is_broken && !lines.contains(&(6, Some(1))), "{lines:?}");
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_passed_over() {
+        let part: &'static [u8] = Box::leak(vec![b'x'; LINE_BYTES_MAX / 2].into_boxed_slice());
+        let parts = vec![Ok(part), Ok(part), Ok(b"\n"), Ok(part), Ok(part), Ok(b"y\nz\n")];
+        assert_eq!(lines_of(parts).await, (vec![(5, Some(LINE_BYTES_MAX)), (6, None), (7, Some(1))], false));
+    }
+}

@@ -1,0 +1,400 @@
+//! What the operator of a server asks of it: `/audit`, `/backup`, `/checkup`, `/verification` and `/signing-keys`.
+
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use futures_util::stream;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc::channel;
+
+use crate::admin::resource::{Administrator, Routes, list};
+use crate::api::dto::reader::{ObjectReader, Problems};
+use crate::api::error::{ApiError, Problem};
+use crate::api::extract::body::JsonObject;
+use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
+use crate::api::lines::{self, Telling, write_line};
+use crate::state::AppState;
+use daftar_api_types::admin::ListBody;
+use daftar_api_types::admin::client::SigningKeyBody;
+use daftar_api_types::admin::operation::{
+    AuditEntryBody, CheckBody, CheckupBody, FindingBody, PageBody, VerificationBody, VerificationLine, VerifiedPartBody,
+};
+use daftar_domain::audit::query::{AuditPosition, AuditQuery};
+use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
+use daftar_domain::calendar::{format_instant, parse_date};
+use daftar_domain::checkup::Check;
+use daftar_domain::client::ClientId;
+use daftar_domain::error::AppError;
+use daftar_domain::verification::{Finding, VerificationEvent, VerificationResult};
+use daftar_service::backup::Keys;
+use daftar_service::signing_key::{KeyUse, SigningKey};
+
+/// How many entries a page has by default.
+const COUNT_DEFAULT: usize = 100;
+/// The most entries of a page.
+const COUNT_MAX: usize = 1_000;
+/// The longest text that is searched for, in bytes: longer ones are in no entry.
+const TEXT_BYTES_MAX: usize = 1_024;
+/// The parameters.
+const KNOWN: [&str; 11] =
+    ["from", "to", "client", "actor", "action", "outcome", "record", "request_id", "text", "_count", "cursor"];
+
+/// The paths of all of them; keys are those whose tokens and decisions are accepted, by use, the one that signs first.
+pub fn routes() -> Routes {
+    let keys = list(|app: AppState| async move { Ok(key_bodies(&app, &app.signing_keys.list())) });
+    vec![
+        ("/audit", get(search_audit)),
+        ("/backup", post(backup)),
+        ("/checkup", get(checkup)),
+        ("/verification", get(verify)),
+        ("/signing-keys", keys.merge(post(rotate_key))),
+    ]
+}
+
+/// Searches the audit log, newest entries first.
+async fn search_audit(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<PageBody<AuditEntryBody>>, ApiError> {
+    ctx.trail.set_caller(Actor::Administrator, AuditAction::Audit);
+    let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&KNOWN)?;
+    let conditions = read_conditions(&parameters)?;
+    let before = match parameters.one("cursor")? {
+        None => AuditPosition::END,
+        Some(text) => read_cursor(text).ok_or_else(|| {
+            AppError::InvalidCursor(
+                "`cursor` is none that the audit log gave; leave it out to begin with the newest lines",
+            )
+        })?,
+    };
+    let page = app.audit.query(&ctx, conditions, before, count(&parameters)?).await?;
+    let data = page.entries.iter().map(entry_body).collect();
+    Ok(Json(PageBody { data, next: page.next.map(cursor) }))
+}
+
+fn count(parameters: &Parameters) -> Result<usize, ApiError> {
+    let Some(text) = parameters.one("_count")? else { return Ok(COUNT_DEFAULT) };
+    match text.parse() {
+        Ok(count @ 1..=COUNT_MAX) => Ok(count),
+        Ok(_) | Err(_) => Err(Problem::malformed(format!("`_count` is a whole number from 1 to {COUNT_MAX}")).into()),
+    }
+}
+
+fn read_conditions(parameters: &Parameters) -> Result<AuditQuery, ApiError> {
+    let actions = actions();
+    let outcomes = [AuditOutcome::Allowed, AuditOutcome::Refused, AuditOutcome::Failed];
+    let outcomes = outcomes.map(|one| (outcome_name(one), one));
+    let mut query = AuditQuery {
+        from: instant(parameters, "from")?,
+        to: instant(parameters, "to")?,
+        actor: actor(parameters)?,
+        actions: Vec::new(),
+        outcome: parameters.word("outcome", &outcomes)?,
+        target: text(parameters, "record")?,
+        request_id: text(parameters, "request_id")?,
+        text: text(parameters, "text")?,
+    };
+    for word in parameters.all("action") {
+        match actions.iter().find(|(name, _)| *name == word) {
+            Some((_, action)) => query.actions.push(*action),
+            None => {
+                let names: Vec<&str> = actions.iter().map(|(name, _)| *name).collect();
+                return Err(Problem::malformed(format!("`action` is one of {}", names.join(", "))).into());
+            }
+        }
+    }
+    if let (Some(from), Some(to)) = (query.from, query.to)
+        && from >= to
+    {
+        return Err(Problem::malformed("`from` lies before `to`; `to` itself is not included").into());
+    }
+    Ok(query)
+}
+
+fn actor(parameters: &Parameters) -> Result<Option<Actor>, ApiError> {
+    // Actors that are no client.
+    let actors = [Actor::Administrator, Actor::System, Actor::Unknown].map(|actor| (actor_name(&actor), actor));
+    match (parameters.one("client")?, parameters.word("actor", &actors)?) {
+        (Some(_), Some(_)) => Err(Problem::malformed("`client` and `actor` both say as whom; name one of them").into()),
+        (Some(id), None) => {
+            let client = ClientId::parse(id).map_err(|error| Problem::malformed(format!("`client`: {error}")))?;
+            Ok(Some(Actor::Client(client)))
+        }
+        (None, actor) => Ok(actor),
+    }
+}
+
+fn actor_name(actor: &Actor) -> &'static str {
+    match actor {
+        Actor::Client(_) => "client",
+        Actor::Administrator => "administrator",
+        Actor::System => "system",
+        Actor::Unknown => "unknown",
+    }
+}
+
+/// An instant, or the beginning of a day in UTC.
+fn instant(parameters: &Parameters, name: &str) -> Result<Option<Timestamp>, ApiError> {
+    let Some(text) = parameters.one(name)? else { return Ok(None) };
+    let day = || parse_date(text).ok()?.to_zoned(TimeZone::UTC).ok().map(|day| day.timestamp());
+    let read = text.parse().ok().or_else(day);
+    let detail =
+        || format!("`{name}` is an instant such as `2026-01-31T12:00:00Z` or a day such as `2026-01-31` (UTC)");
+    read.map(Some).ok_or_else(|| Problem::malformed(detail()).into())
+}
+
+fn text(parameters: &Parameters, name: &str) -> Result<Option<String>, ApiError> {
+    match parameters.one(name)? {
+        None => Ok(None),
+        Some(text) if (1..=TEXT_BYTES_MAX).contains(&text.len()) => Ok(Some(text.to_owned())),
+        Some(_) => Err(Problem::malformed(format!("`{name}` is a text of 1 to {TEXT_BYTES_MAX} bytes")).into()),
+    }
+}
+
+/// Every action by its name.
+fn actions() -> [(&'static str, AuditAction); 9] {
+    use AuditAction::{Administer, Audit, Authenticate, Create, Evaluate, Plugin, Read, Search, Update};
+    [Read, Search, Create, Update, Evaluate, Administer, Plugin, Authenticate, Audit].map(|one| (action_name(one), one))
+}
+
+fn action_name(action: AuditAction) -> &'static str {
+    match action {
+        AuditAction::Read => "read",
+        AuditAction::Search => "search",
+        AuditAction::Create => "create",
+        AuditAction::Update => "update",
+        AuditAction::Evaluate => "evaluate",
+        AuditAction::Administer => "administer",
+        AuditAction::Plugin => "plugin",
+        AuditAction::Authenticate => "authenticate",
+        AuditAction::Audit => "audit",
+    }
+}
+
+fn outcome_name(outcome: AuditOutcome) -> &'static str {
+    match outcome {
+        AuditOutcome::Allowed => "allowed",
+        AuditOutcome::Refused => "refused",
+        AuditOutcome::Failed => "failed",
+    }
+}
+
+fn entry_body(entry: &AuditEntry) -> AuditEntryBody {
+    let client = if let Actor::Client(client) = &entry.actor { Some(client.to_string()) } else { None };
+    AuditEntryBody {
+        at: format_instant(entry.at),
+        actor: actor_name(&entry.actor).to_owned(),
+        client,
+        address: entry.address.map(|address| match address {
+            std::net::IpAddr::V4(address) => address.to_string(),
+            std::net::IpAddr::V6(network) => format!("{network}/64"),
+        }),
+        action: action_name(entry.action).to_owned(),
+        outcome: outcome_name(entry.outcome).to_owned(),
+        status: entry.status,
+        operation: entry.operation.as_deref().map(str::to_owned),
+        request_id: entry.request_id.clone(),
+        records: entry.targets.clone(),
+        fields: entry.fields.to_vec(),
+        consents: entry.consents.iter().map(ToString::to_string).collect(),
+        reason: entry.reason.clone(),
+        note: entry.note.clone(),
+        count: entry.count,
+    }
+}
+
+/// A position as text.
+fn cursor(position: AuditPosition) -> String {
+    format!("{:x}-{:x}", position.value, position.line)
+}
+
+/// The position that a text names.
+fn read_cursor(text: &str) -> Option<AuditPosition> {
+    let (value, line) = text.split_once('-')?;
+    let is_plain = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !is_plain(value) || !is_plain(line) {
+        return None;
+    }
+    let (value, line) = (u64::from_str_radix(value, 16).ok()?, u32::from_str_radix(line, 16).ok()?);
+    Some(AuditPosition { value, line })
+}
+
+/// What a backup is sent as.
+pub const BACKUP_CONTENT_TYPE: &str = "application/vnd.daftar.backup";
+
+/// Sends a backup of the register as it stands; `keys=false` without the keys. A backup that cannot be finished is broken off:
+/// without its last block it is none.
+async fn backup(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&["keys"])?;
+    let keys = match parameters.boolean("keys")? {
+        Some(false) => Keys::LeftOut,
+        Some(true) | None => Keys::Included,
+    };
+    let blocks = app.backups.begin(&ctx, keys).await?;
+    let blocks = stream::unfold(blocks, |mut blocks| async move {
+        let block = blocks.recv().await?;
+        Some((block.map(Bytes::from), blocks))
+    });
+    Ok(([(header::CONTENT_TYPE, BACKUP_CONTENT_TYPE)], Body::from_stream(blocks)).into_response())
+}
+
+/// How many lines wait to be sent.
+const WAITING_MAX: usize = 64;
+
+/// Checks how the server is set up, and changes nothing.
+async fn checkup(
+    Administrator(_): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+) -> Result<Json<CheckupBody>, ApiError> {
+    Ok(Json(checkup_body(app.checkup().await?)))
+}
+
+/// Checks as the API has them.
+#[must_use]
+pub fn checkup_body(checks: Vec<Check>) -> CheckupBody {
+    let body = |check| {
+        let Check { area, name, state, message, remedy } = check;
+        let (area, check, state) = (area.name().to_owned(), name.to_owned(), state.name().to_owned());
+        CheckBody { area, check, state, message, remedy }
+    };
+    CheckupBody::new(checks.into_iter().map(body).collect())
+}
+
+/// Verifies the whole register, and reports findings as it continues: a JSON object a line.
+async fn verify(
+    Administrator(ctx): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+) -> Result<Response, ApiError> {
+    let run = app.verifier.begin(&ctx).await?;
+    let (events, reported) = channel(WAITING_MAX);
+    let lines = VerificationLines(VerificationResult::default());
+    Ok(lines::answer(&app.spools, &ctx.actor, run.run(events), reported, lines))
+}
+
+/// The events of a verification run as lines, and its result so far.
+struct VerificationLines(VerificationResult);
+
+impl Telling for VerificationLines {
+    type Event = VerificationEvent;
+    type End = Result<(), AppError>;
+
+    fn lines(&mut self, event: VerificationEvent) -> Option<Vec<u8>> {
+        self.0.count(&event).then(|| line_bytes(&event_line(event)))
+    }
+
+    fn last(&mut self, end: Self::End) -> Vec<u8> {
+        line_bytes(&match end {
+            Err(failure) => VerificationLine::Error(failure.to_string()),
+            Ok(()) => VerificationLine::Result(result_body(&self.0)),
+        })
+    }
+}
+
+fn line_bytes(line: &VerificationLine) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_line(line, &mut bytes);
+    bytes
+}
+
+/// The line of an event.
+#[must_use]
+pub fn event_line(event: VerificationEvent) -> VerificationLine {
+    match event {
+        VerificationEvent::Progress { part, done, total } => {
+            VerificationLine::Progress { part: part.name().to_owned(), done, total }
+        }
+        VerificationEvent::Finding(Finding { part, place, problem, remedy }) => {
+            let (part, remedy) = (part.name().to_owned(), remedy.text().to_owned());
+            VerificationLine::Finding(FindingBody { part, place, problem, remedy })
+        }
+    }
+}
+
+/// The result of a run.
+#[must_use]
+pub fn result_body(result: &VerificationResult) -> VerificationBody {
+    let (looked_at, findings) = (result.looked_at(), result.findings());
+    let parts = result.parts().map(|part| VerifiedPartBody {
+        part: part.part.name().to_owned(),
+        looked_at: part.looked_at,
+        findings: part.findings,
+    });
+    VerificationBody { sound: findings == 0, looked_at, findings, parts: parts.collect() }
+}
+
+/// The uses of keys as bodies name them.
+const USES: &[(&str, KeyUse)] = &[("tokens", KeyUse::Tokens), ("decisions", KeyUse::Decisions)];
+
+/// Lets a new key sign. One of tokens that is replaced is accepted for `overlap_s` seconds more, as long as its tokens are valid where that is
+/// absent; one of decisions stays accepted.
+async fn rotate_key(
+    Administrator(ctx): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+    JsonObject(members): JsonObject,
+) -> Result<(StatusCode, Json<ListBody<SigningKeyBody>>), ApiError> {
+    let mut problems = Problems::default();
+    let rotation = read_rotation(members, &mut problems);
+    let (usage, overlap_s) = problems.finish(rotation)?;
+    let keys = app.signing_keys.rotate(&ctx, usage, overlap_s).await?;
+    Ok((StatusCode::CREATED, Json(ListBody { data: key_bodies(&app, &keys) })))
+}
+
+/// Reads `{use?, overlap_s?}`.
+fn read_rotation(members: Map<String, Value>, problems: &mut Problems) -> (KeyUse, Option<u32>) {
+    let mut reader = ObjectReader::root(members);
+    let usage = reader.word("use", USES, problems).unwrap_or_default();
+    let overlap_s = reader.count("overlap_s", problems);
+    reader.finish(problems);
+    (usage, overlap_s)
+}
+
+fn key_bodies(app: &AppState, keys: &[SigningKey]) -> Vec<SigningKeyBody> {
+    let now = app.clock.now();
+    let body = |key: &SigningKey| SigningKeyBody {
+        kid: key.id.clone(),
+        r#use: key.usage.name().to_owned(),
+        status: if key.is_current { "signs".to_owned() } else { "accepted".to_owned() },
+        created_at: format_instant(key.created_at),
+        age_days: now.duration_since(key.created_at).as_hours().max(0) / 24,
+        accepted_until: key.accepted_until.map(format_instant),
+    };
+    keys.iter().map(body).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_read_back_and_nothing_else_is_one() {
+        for position in
+            [AuditPosition { value: 0, line: 0 }, AuditPosition { value: 77, line: 255 }, AuditPosition::END]
+        {
+            assert_eq!(read_cursor(&cursor(position)), Some(position));
+        }
+        for wrong in ["", "-", "1", "1-", "-1", "+1-1", "1-+1", "g-1", "1-1-1", "1-100000000"] {
+            assert_eq!(read_cursor(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_action_has_a_name_of_its_own() {
+        let names: std::collections::BTreeSet<_> = actions().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), actions().len());
+    }
+}

@@ -1,0 +1,256 @@
+//! `/plugins` and `/plugin-reports`
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::{delete, get, post};
+
+use crate::admin::resource::{Administrator, KeyPath, Routes, show};
+use crate::api::error::{ApiError, Problem};
+use crate::api::extract::body::read_bounded;
+use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
+use crate::state::AppState;
+use daftar_api_types::admin::plugin::{
+    BreakerBody, FaultsBody, FieldCodeBody, FuelUseBody, LastFaultBody, LimitsUseBody, LogLinesBody, PluginBody,
+    PluginLimitsBody, PluginsBody, SuccessorBody, TouchedCodeBody, TouchedRecordBody, UnloadedPluginBody,
+    UpgradeReportBody, UseBody, VocabularyChangeBody,
+};
+use daftar_domain::calendar::format_instant;
+use daftar_domain::error::AppError;
+use daftar_domain::manifest::PluginName;
+use daftar_service::plugin::{
+    CodeChange, Downgrade, InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, RECORDS_TOLD_MAX, SIGNATURE_BYTES_MAX,
+    TouchedCode, TouchedRecord, UnloadedPlugin, UnsignedPlugins, UpgradeReport, VocabularyChange,
+};
+use daftar_service::program::log_broken_rules;
+
+/// The paths of plugins.
+pub fn routes() -> Routes {
+    vec![
+        ("/plugins", get(list).post(install)),
+        ("/plugins/{name}", show(installed).merge(delete(remove))),
+        ("/plugin-reports", post(report)),
+    ]
+}
+
+/// Lists the installed plugins, with their use of their limits, and those that are not active.
+async fn list(_: NoParameters, State(app): State<AppState>) -> Json<PluginsBody> {
+    let data = app.plugins.list().iter().map(plugin_body).collect();
+    Json(PluginsBody { data, unloaded: app.plugins.unloaded().into_iter().map(unloaded_body).collect() })
+}
+
+/// Shows one installed plugin.
+async fn installed(app: AppState, name: PluginName) -> Result<PluginBody, AppError> {
+    let installed = app.plugins.list().into_iter().find(|plugin| plugin.manifest().name == name);
+    let installed = installed.ok_or_else(|| AppError::UnknownPlugin(name.to_string()))?;
+    Ok(plugin_body(&installed))
+}
+
+/// The header with the line of the plugin's `.sig` file.
+pub const SIGNATURE_HEADER: &str = "daftar-plugin-signature";
+
+/// Installs the component that is the body, with the signature that is in the header; `allow_unsigned=true` also when nobody
+/// vouches for it, `allow_downgrade=true` also when a newer version is installed.
+async fn install(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Result<(StatusCode, Json<PluginBody>), ApiError> {
+    let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&["allow_unsigned", "allow_downgrade"])?;
+    let unsigned = match parameters.boolean("allow_unsigned")? {
+        Some(true) => UnsignedPlugins::Allowed,
+        Some(false) | None => UnsignedPlugins::Refused,
+    };
+    let downgrade = match parameters.boolean("allow_downgrade")? {
+        Some(true) => Downgrade::Allowed,
+        Some(false) | None => Downgrade::Refused,
+    };
+    let signature = signature_of(request.headers())?;
+    let bytes = read_bounded(request, PACKAGE_BYTES_MAX).await?;
+    let installed = app.plugins.install(&ctx, PluginOffer { bytes, signature, unsigned, downgrade }).await?;
+    log_broken_rules(&ctx, &app.registry, &app.engine).await;
+    Ok((StatusCode::CREATED, Json(plugin_body(&installed))))
+}
+
+/// The signature that came with the plugin, if one did.
+fn signature_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let mut values = headers.get_all(SIGNATURE_HEADER).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let text = value.to_str().ok().filter(|text| text.len() <= SIGNATURE_BYTES_MAX && values.next().is_none());
+    let detail = "the header `Daftar-Plugin-Signature` is not one line of a `.sig` file";
+    text.map(|text| Some(text.to_owned())).ok_or_else(|| Problem::malformed(detail.to_owned()).into())
+}
+
+/// Removes a plugin; `force=true` also when records use its codes.
+async fn remove(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    KeyPath(name): KeyPath<PluginName>,
+    RawQuery(query): RawQuery,
+) -> Result<StatusCode, ApiError> {
+    let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&["force"])?;
+    let is_forced = parameters.boolean("force")?.unwrap_or(false);
+    app.plugins.remove(&ctx, &name, is_forced).await?;
+    log_broken_rules(&ctx, &app.registry, &app.engine).await;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Reports what installing the component that is the body would change; changes nothing. `records` is how many of the records that
+/// it would touch are named.
+async fn report(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Result<Json<UpgradeReportBody>, ApiError> {
+    let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&["records"])?;
+    let records = match parameters.one("records")? {
+        None => 0,
+        Some(text) => records_wanted(text)?,
+    };
+    let signature = signature_of(request.headers())?;
+    let bytes = read_bounded(request, PACKAGE_BYTES_MAX).await?;
+    // Nothing is installed, so no signature is needed; one that does not fit is reported all the same.
+    let (unsigned, downgrade) = (UnsignedPlugins::Allowed, Downgrade::Allowed);
+    let offer = PluginOffer { bytes, signature, unsigned, downgrade };
+    Ok(Json(report_body(app.plugins.report(&ctx, offer, records).await?)))
+}
+
+fn records_wanted(text: &str) -> Result<usize, ApiError> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let count = text.parse().ok().filter(|count| is_number && *count <= RECORDS_TOLD_MAX);
+    count.ok_or_else(|| Problem::malformed(format!("`records` is a whole number from 0 to {RECORDS_TOLD_MAX}")).into())
+}
+
+fn plugin_body(plugin: &InstalledPlugin) -> PluginBody {
+    let (manifest, loaded) = (plugin.manifest(), plugin.loaded());
+    let (usage, limits) = (loaded.usage(), loaded.limits());
+    let failed = usage.faults.iter().filter(|(_, count)| *count > 0);
+    let faults: Vec<FaultsBody> =
+        failed.map(|(kind, count)| FaultsBody { kind: kind.name().to_owned(), count: *count }).collect();
+    let of = |peak: u64, limit: usize| UseBody { peak: peak as f64, limit: limit as f64 };
+    PluginBody {
+        name: manifest.name.to_string(),
+        version: manifest.version.to_string(),
+        kind: manifest.kind.as_str().to_owned(),
+        interface: manifest.interface.to_string(),
+        digest: loaded.digest().to_string(),
+        signer: plugin.signer().to_string(),
+        size_bytes: loaded.size_bytes(),
+        compiled_bytes: loaded.compiled_bytes(),
+        installed_at: format_instant(plugin.installed_at()),
+        licence: manifest.licence.clone(),
+        attribution: manifest.attribution.clone(),
+        limits: PluginLimitsBody {
+            memory_bytes: limits.memory_bytes,
+            table_elements: limits.table_elements,
+            core_instances: limits.core_instances,
+            call_ms: limits.call_ms,
+            fuel_base: limits.fuel_base,
+            fuel_per_row: limits.fuel_per_row,
+            input_bytes: limits.input_bytes,
+            output_bytes: limits.output_bytes,
+            host_calls: limits.host_calls,
+            host_call_bytes: limits.host_call_bytes,
+            concurrent_requests: limits.concurrent_requests,
+        },
+        calls: usage.calls,
+        faults: faults.iter().map(|fault| fault.count).sum(),
+        faults_by_kind: faults,
+        peak_memory_bytes: usage.peak_memory_bytes,
+        peak_fuel: usage.peak_fuel,
+        peak_time_ms: milliseconds(usage.peak_time),
+        r#use: LimitsUseBody {
+            memory_bytes: of(usage.peak_memory_bytes, limits.memory_bytes),
+            call_ms: UseBody { peak: milliseconds(usage.peak_time), limit: limits.call_ms as f64 },
+            fuel: FuelUseBody {
+                peak: usage.peak_fuel,
+                peak_share: usage.peak_fuel_share,
+                base: limits.fuel_base,
+                per_row: limits.fuel_per_row,
+            },
+            input_bytes: of(usage.peak_input_bytes, limits.input_bytes),
+            output_bytes: of(usage.peak_output_bytes, limits.output_bytes),
+            concurrent_requests: of(usage.peak_requests, limits.concurrent_requests),
+        },
+        rejected: usage.rejected,
+        log_lines: LogLinesBody { written: usage.log_lines, suppressed: usage.log_lines_suppressed },
+        breaker: BreakerBody { state: usage.breaker.name().to_owned(), set_aside: usage.set_aside },
+        last_fault: usage
+            .last_fault
+            .map(|last| LastFaultBody { kind: last.kind.name().to_owned(), at: format_instant(last.at) }),
+    }
+}
+
+/// A time in milliseconds, to the microsecond.
+fn milliseconds(time: Duration) -> f64 {
+    time.as_micros() as f64 / 1_000.0
+}
+
+fn unloaded_body(plugin: UnloadedPlugin) -> UnloadedPluginBody {
+    let UnloadedPlugin { name, reason, recorded } = plugin;
+    let unknown = UnloadedPluginBody { name: name.to_string(), reason, ..UnloadedPluginBody::default() };
+    let Some(recorded) = recorded else { return unknown };
+    UnloadedPluginBody {
+        version: Some(recorded.version.to_string()),
+        kind: Some(recorded.kind.as_str().to_owned()),
+        digest: Some(recorded.digest.to_string()),
+        signer: Some(recorded.signer.to_string()),
+        installed_at: Some(format_instant(recorded.installed_at)),
+        ..unknown
+    }
+}
+
+fn report_body(report: UpgradeReport) -> UpgradeReportBody {
+    UpgradeReportBody {
+        plugin: report.plugin,
+        from: report.from,
+        to: report.to,
+        refused: report.refusal,
+        vocabularies: report.vocabularies.into_iter().map(vocabulary_body).collect(),
+        records: report.records.into_iter().map(record_body).collect(),
+    }
+}
+
+fn vocabulary_body(change: VocabularyChange) -> VocabularyChangeBody {
+    VocabularyChangeBody {
+        namespace: change.namespace,
+        from: change.from,
+        to: change.to,
+        codes_added: change.added,
+        codes_gone: change.gone,
+        codes_retired: change.retired,
+        codes_relabelled: change.relabelled,
+        records_touched: change.records,
+        codes: change.touched.into_iter().map(code_body).collect(),
+        codes_not_named: change.untold,
+        local_codes: change.local_codes,
+    }
+}
+
+fn code_body(code: TouchedCode) -> TouchedCodeBody {
+    let (change, new_display) = match code.change {
+        CodeChange::Gone => ("gone", None),
+        CodeChange::Retired => ("retired", None),
+        CodeChange::Relabelled { display } => ("relabelled", Some(display)),
+    };
+    TouchedCodeBody {
+        uri: code.uri,
+        display: code.display,
+        change: change.to_owned(),
+        new_display,
+        records: code.records,
+        successor: code.successor.map(|(uri, display)| SuccessorBody { uri, display }),
+    }
+}
+
+fn record_body(record: TouchedRecord) -> TouchedRecordBody {
+    let codes = record.codes.into_iter().map(|(field, uri)| FieldCodeBody { field, uri }).collect();
+    TouchedRecordBody { reference: record.reference, codes }
+}

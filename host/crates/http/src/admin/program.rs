@@ -1,0 +1,197 @@
+//! `/programs`, `/program-rules` and `/eligibility`: programs, and rules tried out by the administrator, who sees everything. Who was looked at is audited as
+//! for clients.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value};
+
+use crate::admin::resource::Administrator;
+use crate::api::dto::eligibility::{self, answer::diagnostics};
+use crate::api::dto::reader::{ObjectReader, Problems};
+use crate::api::dto::record::patched;
+use crate::api::dto::record::{self as body, WrittenProgramBody};
+use crate::api::error::ApiError;
+use crate::api::extract::accept::IfMatch;
+use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
+use crate::api::extract::path::IdentifierPath;
+use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
+use crate::api::routes::eligibility::{checked, evaluated, previewed};
+use crate::api::routes::program::read_conditions;
+use crate::api::routes::record::etag;
+use crate::api::routes::record_search::page_of;
+use crate::state::AppState;
+use daftar_api_types::admin::ListBody;
+use daftar_api_types::admin::operation::BrokenRuleBody;
+use daftar_api_types::public::eligibility::SUBJECTS_MAX;
+use daftar_domain::context::OpContext;
+use daftar_domain::error::AppError;
+use daftar_domain::field::FieldSet;
+use daftar_domain::subject::Subject;
+use daftar_service::eligibility::evaluate::sample;
+use daftar_service::program::{self, WrittenProgram};
+use daftar_service::records;
+use daftar_service::search::Paging;
+
+/// What a list of programs takes.
+const LIST_PARAMETERS: [&str; 8] =
+    ["identifier", "name", "active", "target_type", "status", "_last_updated", "_count", "_offset"];
+
+/// Adds a program.
+pub async fn create(
+    Administrator(ctx): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    let mut problems = Problems::default();
+    let details = body::read_program(members, &mut problems);
+    let details = problems.finish(details)?;
+    let written = program::create(&ctx, &app.registry, &app.engine, details).await?;
+    Ok(answer(StatusCode::CREATED, &written))
+}
+
+/// Lists the programs whose rules are not valid any more, with what is wrong with them.
+pub async fn broken_rules(
+    Administrator(ctx): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+) -> Result<Response, ApiError> {
+    let broken = program::broken_rules(&ctx, &app.registry, &app.engine).await?;
+    let bodies = broken.iter().map(|rule| BrokenRuleBody {
+        program: rule.program.clone(),
+        eligibility: rule.expression.clone(),
+        message: rule.message.clone(),
+        diagnostics: diagnostics(&rule.diagnostics),
+    });
+    Ok(Json(ListBody { data: bodies.collect() }).into_response())
+}
+
+/// Searches programs; the filters are those of the public API.
+pub async fn list(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&LIST_PARAMETERS)?;
+    let conditions = read_conditions(&parameters)?;
+    let page = parameters.page()?;
+    let paging = Paging { sort: Vec::new(), window: page.into() };
+    let found = program::search(&ctx, &app.registry, conditions, &paging).await?;
+    let bodies = found.records.iter().map(|program| body::program(&program.record, &program.fields)).collect();
+    let path = format!("{}/programs", crate::admin::router::BASE_PATH);
+    Ok(Json(page_of(bodies, found.total, page, &path, &parameters)).into_response())
+}
+
+/// Shows one program.
+pub async fn show(
+    Administrator(ctx): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+) -> Result<Response, ApiError> {
+    let program = program::read(&ctx, &app.registry, &key).await?;
+    let tag = [(header::ETAG, etag(&program.record.meta))];
+    Ok((tag, Json(body::program(&program.record, &program.fields))).into_response())
+}
+
+/// Changes the fields that the body names; `null` takes one out (RFC 7396).
+pub async fn update(
+    Administrator(ctx): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    IfMatch(condition): IfMatch,
+    JsonObject(patch): JsonObject,
+) -> Result<Response, ApiError> {
+    let change = || async {
+        let before = program::read(&ctx, &app.registry, &key).await?.record;
+        records::check_version(&condition, before.meta.version)?;
+        let members = patched(body::program(&before, &FieldSet::All), patch.clone())?;
+        let mut problems = Problems::default();
+        let details = body::read_program(members, &mut problems);
+        let details = problems.finish(details)?;
+        program::replace(&ctx, &app.registry, &app.engine, &before, details).await
+    };
+    Ok(answer(StatusCode::OK, &records::retried(&condition, change).await?))
+}
+
+fn answer(status: StatusCode, written: &WrittenProgram) -> Response {
+    let tag = etag(&written.program.meta);
+    (status, [(header::ETAG, tag)], Json(WrittenProgramBody::new(&written.program, &written.warnings))).into_response()
+}
+
+/// Says what is wrong with an expression; the body is that of `$validate`.
+pub async fn validate(
+    Administrator(ctx): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    checked(&ctx, &app, members).await
+}
+
+/// Evaluates a rule; the body is that of `$evaluate`, or has `sample`, a number of records to pick, in place of `subjects`.
+pub async fn evaluate(
+    Administrator(ctx): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+    JsonObject(mut members): JsonObject<RECORD_BYTES_MAX>,
+) -> Result<Response, ApiError> {
+    if let Some(wanted) = members.remove("sample").filter(|wanted| !wanted.is_null()) {
+        let picked = pick(&ctx, &app, &members, wanted).await?;
+        members.insert("subjects".to_owned(), Value::Array(picked.into_iter().map(Value::String).collect()));
+    }
+    evaluated(&ctx, &app, members).await
+}
+
+/// Counts over the whole register; the body is that of `$preview`.
+pub async fn preview(
+    Administrator(ctx): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+    headers: HeaderMap,
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    previewed(&ctx, &app, &headers, members).await
+}
+
+/// References to as many records as are wanted, of the kind that the rest of the body is about.
+async fn pick(
+    ctx: &OpContext,
+    app: &AppState,
+    members: &Map<String, Value>,
+    wanted: Value,
+) -> Result<Vec<String>, AppError> {
+    let mut problems = Problems::default();
+    let mut reader = ObjectReader::root(Map::from_iter([("sample".to_owned(), wanted)]));
+    let count = reader.count("sample", &mut problems);
+    if count.is_some_and(|count| usize::try_from(count).is_ok_and(|count| count > SUBJECTS_MAX)) {
+        problems.add("sample", "too_many", format!("at most {SUBJECTS_MAX} records are picked"));
+    }
+    if members.get("subjects").is_some_and(|subjects| !subjects.is_null()) {
+        problems.add("sample", "contradiction", "a body names `subjects` or a `sample`, not both");
+    }
+    let named = match members.get("program").cloned() {
+        Some(program) => {
+            eligibility::read_program(&mut Map::from_iter([("program".to_owned(), program)]), &mut problems)
+        }
+        None => None,
+    };
+    // What is wrong with `subject` is told when the rest of the body is read.
+    let told = members.get("subject").and_then(Value::as_str);
+    let told = Subject::ALL.into_iter().find(|subject| Some(subject.name()) == told).unwrap_or(Subject::Individual);
+    let count = problems.finish(count)?.unwrap_or(1);
+    let subject = match named {
+        Some(key) => program::rule_of(ctx, &app.registry, &key, None).await?.subject,
+        None => told,
+    };
+    let picked = sample(&app.registry, subject, count).await?;
+    if picked.is_empty() {
+        let message = format!("the register has no records of type `{}` to pick from", subject.name());
+        return Err(AppError::invalid("sample", "nobody", message));
+    }
+    Ok(picked)
+}

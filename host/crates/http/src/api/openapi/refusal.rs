@@ -1,0 +1,179 @@
+//! How operations fail: which statuses, what such a response looks like, and the headers of responses.
+
+use std::collections::BTreeSet;
+
+use utoipa::openapi::header::{Header, HeaderBuilder};
+use utoipa::openapi::{ContentBuilder, RefOr, Response, ResponseBuilder};
+
+use crate::api::access::Access;
+use crate::api::openapi::operation::Operation;
+use crate::api::openapi::shape::{self, Shape, named};
+use daftar_domain::error_code::ErrorCode;
+
+/// A failure: its status, its name in the document, what it means, the headers that it has beside those of every answer.
+type Refusal = (u16, &'static str, &'static str, &'static [&'static str]);
+
+const REFUSALS: &[Refusal] = &[
+    (400, "Malformed", "The request cannot be understood; `detail` says what is wrong with it.", &[]),
+    (401, "Unauthorized", "There is no token, or it is malformed, expired or disabled.", &["WWW-Authenticate"]),
+    (
+        403,
+        "Forbidden",
+        "The client's grants do not allow this; `detail` names the scope or the field.",
+        &["WWW-Authenticate"],
+    ),
+    (404, "NotFound", "There is no such record, or none that this client may see.", &[]),
+    (406, "NotAcceptable", "`Accept` admits none of the media types that are answered here.", &[]),
+    (
+        408,
+        "TimedOut",
+        "The body took longer to arrive than the server waits: 20 seconds, and 10 for any part of it, unless it is set up otherwise.",
+        &[],
+    ),
+    (409, "Conflict", "What is there does not allow it: another version, an identifier in use, several records.", &[]),
+    (413, "TooLarge", "The body is over the limit that `detail` names.", &[]),
+    (414, "UrlTooLong", "The URL has more than 64 KiB. The answer has no body, and no request id.", &[]),
+    (415, "NotJson", "The body is of another media type.", &[]),
+    (422, "Invalid", "The request can be read and is not right; `errors` names each field or parameter.", &[]),
+    (429, "TooMany", "The bucket is empty; wait as long as `Retry-After` says.", &["Retry-After"]),
+    (500, "Failed", "The server failed; the request id names the failure in its log.", &[]),
+    (503, "Unavailable", "The server cannot answer now; try again.", &["Retry-After"]),
+];
+
+/// Refusals of the token endpoint (RFC 6749, section 5.2).
+const TOKEN_REFUSALS: &[Refusal] = &[
+    (400, "TokenMalformed", "The request is not right; `error` says which way.", &["Cache-Control"]),
+    (
+        401,
+        "TokenUnauthorized",
+        "The client is not known, or its secret is not right.",
+        &["Cache-Control", "WWW-Authenticate"],
+    ),
+    (
+        408,
+        "TokenTimedOut",
+        "The body took longer to arrive than the server waits: 20 seconds, and 10 for any part of it, unless it is set up otherwise.",
+        &["Cache-Control"],
+    ),
+    (413, "TokenTooLarge", "The body is over the limit.", &["Cache-Control"]),
+    (429, "TokenTooMany", "The address asked too often; wait as long as `Retry-After` says.", &["Retry-After"]),
+    (500, "TokenFailed", "The server failed.", &["Cache-Control"]),
+    (503, "TokenUnavailable", "The server cannot answer now; try again.", &["Retry-After"]),
+];
+
+/// How an operation may fail.
+#[must_use]
+pub fn statuses_of(told: &Operation, access: Access, takes_path: bool) -> BTreeSet<u16> {
+    let mut statuses: BTreeSet<u16> = told.refusals.iter().copied().collect();
+    statuses.extend(match access {
+        Access::Scopes(_) => &[401, 403, 429, 500, 503][..],
+        Access::AnyClient => &[401, 403, 429, 500, 503],
+        Access::Public => &[429, 500, 503],
+        Access::Token => &[400, 401, 408, 413, 429, 500, 503],
+        Access::Health => &[],
+    });
+    let answers_with_a_body = told.answers.iter().any(|answer| !answer.bodies.is_empty());
+    if answers_with_a_body && matches!(access, Access::Scopes(_) | Access::AnyClient | Access::Public) {
+        statuses.insert(406);
+    }
+    if takes_path || !told.parameters.is_empty() {
+        statuses.extend([400, 414]);
+    }
+    if told.body.is_some() && access != Access::Token {
+        statuses.extend([400, 408, 413, 415, 422]);
+    }
+    statuses
+}
+
+/// The name of such a refusal in the document.
+#[must_use]
+pub fn refusal_name(status: u16, access: Access) -> &'static str {
+    let table = if access == Access::Token { TOKEN_REFUSALS } else { REFUSALS };
+    table.iter().find(|refusal| refusal.0 == status).map_or("Failed", |refusal| refusal.1)
+}
+
+/// The refusals, by name.
+pub fn components() -> impl Iterator<Item = (String, RefOr<Response>)> {
+    let problems = REFUSALS.iter().map(|refusal| (refusal, "application/problem+json", named("Problem").into()));
+    let of_tokens = TOKEN_REFUSALS.iter().map(|refusal| (refusal, "application/json", named("TokenError").into()));
+    problems
+        .chain(of_tokens)
+        .map(|(refusal, media_type, shape)| (refusal.1.to_owned(), RefOr::T(response(refusal, media_type, shape))))
+}
+
+/// The error codes of a status.
+fn codes_of(status: u16) -> impl Iterator<Item = &'static str> {
+    let entries = ErrorCode::ALL.iter().map(|code| code.entry());
+    entries.filter(move |entry| entry.status == status).map(|entry| entry.name)
+}
+
+fn response(refusal: &Refusal, media_type: &str, shape: Shape) -> Response {
+    let codes: Vec<String> = match media_type {
+        "application/problem+json" => codes_of(refusal.0).map(|name| format!("`{name}`")).collect(),
+        _ => Vec::new(),
+    };
+    let description = match codes.as_slice() {
+        [] => refusal.2.to_owned(),
+        [only] => format!("{} `code` is {only}.", refusal.2),
+        several => format!("{} `code` is one of {}.", refusal.2, several.join(", ")),
+    };
+    let builder = ResponseBuilder::new().description(description);
+    // The connection itself refuses, before there is a request.
+    if refusal.0 == 414 {
+        return builder.build();
+    }
+    let content = ContentBuilder::new().schema(Some(shape)).build();
+    let builder = builder.content(media_type, content);
+    let always = of_every_answer(Access::Public);
+    let told = always.iter().chain(refusal.3);
+    told.fold(builder, |builder, name| builder.header(*name, header(name))).build()
+}
+
+/// A header: its name, what it says, its shape.
+type Told = (&'static str, &'static str, fn() -> Shape);
+
+/// Every header that the document names.
+pub const HEADERS: &[Told] = &[
+    ("X-API-Version", "The version of the API.", || shape::text().into()),
+    ("X-Request-Id", "Names the request in the server's log and audit log.", || shape::text().into()),
+    ("X-RateLimit-Limit", "How many calls the bucket nearest its end holds.", || shape::whole(1).into()),
+    ("X-RateLimit-Remaining", "How many of them are left.", || shape::whole(0).into()),
+    ("X-RateLimit-Reset", "In how many seconds it is full again.", || shape::whole(0).into()),
+    ("Retry-After", "After how many seconds a new attempt is worth it.", || shape::whole(1).into()),
+    ("ETag", "The version of what the answer shows.", || shape::pattern(r#"^"[^"]*"$"#).into()),
+    ("Idempotency-Replayed", "There where the request was done before.", || shape::word(["true"]).into()),
+    ("Location", "Where the new record is.", || shape::text().into()),
+    ("Content-Location", "The URL of the code itself, where it was asked for by another name.", || {
+        shape::text().into()
+    }),
+    ("Cache-Control", "Whether the answer may be kept.", || shape::text().into()),
+    ("Pragma", "As `Cache-Control`, for old clients.", || shape::text().into()),
+    ("Vary", "What else the answer depends on.", || shape::text().into()),
+    ("Content-Language", "The languages of the names in the answer.", || shape::text().into()),
+    ("Content-Security-Policy", "What the page may load.", || shape::text().into()),
+    ("WWW-Authenticate", "How to prove who calls, and what was wrong.", || shape::text().into()),
+];
+
+/// A header by its name.
+#[must_use]
+pub fn header(name: &str) -> Header {
+    let known = HEADERS.iter().find(|(known, ..)| *known == name);
+    let shape = known.map_or_else(|| shape::text().into(), |(_, _, shape)| shape());
+    HeaderBuilder::new().description(known.map(|(_, description, _)| *description)).schema(shape).build()
+}
+
+/// What an answer has whatever it answers; `Vary`, where pages of some origins may call the server.
+#[must_use]
+pub fn of_every_answer(access: Access) -> &'static [&'static str] {
+    match access {
+        Access::Health => &["X-API-Version", "X-Request-Id", "Vary"],
+        Access::Scopes(_) | Access::AnyClient | Access::Public | Access::Token => &[
+            "X-API-Version",
+            "X-Request-Id",
+            "X-RateLimit-Limit",
+            "X-RateLimit-Remaining",
+            "X-RateLimit-Reset",
+            "Vary",
+        ],
+    }
+}

@@ -1,0 +1,131 @@
+//! Who belongs to which group: which groups name a person, and who belongs to a group in the order of its record, which a rule about
+//! households reads.
+//!
+//! **Invariant:** the seats of a group are its members that are not set aside, in the order of the record. Whether the period of one holds is
+//! asked on the day of the rule.
+
+use std::io;
+
+use super::blobs::Blobs;
+use super::checkpoint::{CheckpointWriter, Loading, Section};
+use super::codes::{difference, sorted_once};
+use super::image::Teller;
+use super::places::{Place, Places};
+use super::rows::Rows;
+use super::stored::{self, Unsound};
+use super::terms;
+use super::tree::SharedTree;
+use daftar_domain::group::Member;
+use daftar_domain::record::RecordId;
+
+/// The members of all groups, cheap to copy.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Members {
+    /// A person and a group that names the person.
+    pub(super) named: SharedTree<(RecordId, RecordId), ()>,
+    /// The seats of each group's row: places whose group is the person's row.
+    pub(super) seats: Blobs,
+}
+
+/// A person's place in a group, seen from the group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seat {
+    /// The person's row.
+    pub person: u32,
+    /// The number of the code that says as what.
+    pub role: Option<u32>,
+}
+
+/// A group with its members, ready to be written.
+pub(super) type Prepared = (RecordId, Vec<Member>);
+
+/// The people whom members name, sorted, each once.
+pub(super) fn named_by(members: &[Member]) -> Box<[RecordId]> {
+    sorted_once(members.iter().map(|member| member.individual)).into()
+}
+
+/// The seats of a group of these members, as bytes.
+pub(super) fn seats_of(people: &Rows, members: &[Member]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for member in members {
+        let place = people.find(member.individual).and_then(|person| Place::of(member, person));
+        if let Some(place) = place {
+            stored::put(&mut bytes, &place);
+        }
+    }
+    bytes
+}
+
+impl Members {
+    /// The groups that name a person as a member, ascending.
+    pub(super) fn groups_of(&self, individual: RecordId) -> Vec<RecordId> {
+        let entries = self.named.from(&(individual, RecordId(0))).map(|(entry, ())| *entry);
+        entries.take_while(|(member, _)| *member == individual).map(|(_, group)| group).collect()
+    }
+
+    /// The seats of a group's row that count on a day.
+    pub(super) fn on_day(&self, group: u32, day: i32) -> impl Iterator<Item = Seat> + '_ {
+        let mut bytes = self.seats.get(group);
+        // What is here was written by `write`, or read from a checkpoint whose checksums were right.
+        let places = std::iter::from_fn(move || stored::take::<Place>(&mut bytes).ok());
+        places.filter(move |place| place.holds_on(day)).map(|place| Seat { person: place.group, role: place.role })
+    }
+
+    /// Writes the members of groups that have their rows, and the places that they have now. `all_named` has whom each row names.
+    pub(super) fn write(
+        &mut self,
+        all_named: &mut Blobs,
+        (people, groups): (&Rows, &Rows),
+        places: &mut Places,
+        records: Vec<Prepared>,
+    ) {
+        for (id, members) in records {
+            let Some(row) = groups.find(id) else { continue };
+            let before: Box<[RecordId]> = terms::of_row(all_named, row);
+            let named = named_by(&members);
+            for member in difference(&before, &named) {
+                self.named.remove(&(*member, id));
+            }
+            for member in difference(&named, &before) {
+                self.named.insert((*member, id), ());
+            }
+            write_places(places, people, row, &before, &members);
+            self.seats.set(row, &seats_of(people, &members));
+            terms::set_row(all_named, row, &named);
+        }
+    }
+
+    /// Writes it to a checkpoint.
+    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
+        self.named.store(checkpoint.section(Section::GroupMembers)?)?;
+        self.seats.store(checkpoint.section(Section::GroupSeats)?)
+    }
+
+    /// Reads it from a checkpoint.
+    pub(super) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
+        let named = checkpoint.read(Section::GroupMembers, SharedTree::load)?;
+        Ok(Self { named, seats: checkpoint.read(Section::GroupSeats, Blobs::load)? })
+    }
+
+    /// Tells what it holds of those groups, so that two can be compared.
+    pub(super) fn tell(&self, teller: &mut Teller, groups: &Rows) {
+        teller.values("members of groups", self.named.iter().map(|(entry, ())| *entry));
+        teller.of_rows("seats of groups", groups, |row| self.seats.get(row).to_vec());
+    }
+}
+
+/// Gives the members of a group the places that they have now.
+fn write_places(places: &mut Places, people: &Rows, group: u32, before: &[RecordId], members: &[Member]) {
+    for member in before {
+        if let Some(row) = people.find(*member) {
+            places.clear(row, group);
+        }
+    }
+    let mut members: Vec<&Member> = members.iter().collect();
+    members.sort_by_key(|member| member.individual);
+    for of_person in members.chunk_by(|one, other| one.individual == other.individual) {
+        if let Some(row) = of_person.first().and_then(|member| people.find(member.individual)) {
+            places.set(row, of_person.iter().filter_map(|member| Place::of(member, group)));
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The people, or the groups, of a snapshot, and how a written record becomes columns, bitmaps, words and identifiers.
+//!
+//! **Invariant:** what a record set is known when it is written again: codes of columns from the columns, everything else from
+//! [`Terms`], which the writer alone keeps; so no bit outlives the version of the record that set it.
+
+use std::io;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::bitmaps::Posting;
+use super::blobs::Blobs;
+use super::checkpoint::{CheckpointWriter, FramesOf, Loading, Section, join};
+use super::chunk::RowValues;
+use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, ExtensionNumbers, apply_edits, note_edits, sorted_once};
+use super::column::{Column, TextColumn};
+use super::field_columns::FieldColumns;
+use super::identifiers::{IdentifierHash, IdentifierHasher, IdentifierIndex};
+use super::image::Teller;
+use super::rows::Rows;
+use super::stored::{self, Unsound};
+use super::terms;
+use super::tree::SharedTree;
+use daftar_domain::address;
+use daftar_domain::group::{self, Group};
+use daftar_domain::individual::{self, Individual};
+use daftar_domain::person_name::{name_words, search_phrase, search_words, sort_text};
+use daftar_domain::record::{Fields, Record, RecordId, RecordType, VersionId};
+use daftar_domain::search::order::sortable;
+use daftar_domain::search::phrase::PhraseField;
+use daftar_domain::value::{Key, List, Part};
+
+/// Rows by word, each under a letter that says what it is a word of, and by whole texts ([`PhraseField::term`]).
+pub(super) type WordIndex = SharedTree<Arc<str>, Posting>;
+
+/// What a word is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WordKind {
+    /// A word of the name.
+    Name,
+    /// A word of an address.
+    Address,
+}
+
+impl WordKind {
+    /// What a word, or the beginning of one, is kept under.
+    pub(super) fn key(self, word: &str) -> String {
+        let letter = match self {
+            Self::Name => 'n',
+            Self::Address => 'a',
+        };
+        format!("{letter}{word}")
+    }
+}
+
+/// All records of one kind, people or groups, cheap to copy.
+#[derive(Debug, Clone)]
+pub(super) struct Subjects<R> {
+    /// Which record stands where.
+    pub(super) rows: Rows,
+    /// Rows by code.
+    pub(super) codes: CodeIndex,
+    /// Rows by word of the name and of addresses.
+    pub(super) words: WordIndex,
+    /// Rows by identifier.
+    pub(super) identifiers: IdentifierIndex,
+    /// Rows of records that say that they are not in use.
+    pub(super) inactive: Posting,
+    /// Names as they are put in order.
+    pub(super) names: TextColumn,
+    /// When records were last written, in milliseconds since 1970-01-01.
+    pub(super) last_updated: Column<i64>,
+    /// At which version each record is.
+    pub(super) versions: Column<u32>,
+    /// The fields that have columns.
+    pub(super) columns: FieldColumns<R>,
+}
+
+impl<R> Default for Subjects<R> {
+    fn default() -> Self {
+        Self {
+            rows: Rows::default(),
+            codes: CodeIndex::default(),
+            words: WordIndex::default(),
+            identifiers: IdentifierIndex::default(),
+            inactive: Posting::default(),
+            names: TextColumn::default(),
+            last_updated: Column::default(),
+            versions: Column::default(),
+            columns: FieldColumns::default(),
+        }
+    }
+}
+
+/// What a row set beside the columns, to be cleared when the record is written again.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Terms {
+    /// Codes that no column holds, sorted, each once.
+    codes: Box<[CodeKey]>,
+    /// What the words are kept under, sorted, each once, a line each.
+    pub(super) words: Box<str>,
+    /// Sorted, each once.
+    pub(super) identifiers: Box<[IdentifierHash]>,
+}
+
+/// A record taken apart, ready to be written into the columns.
+pub(super) struct Prepared {
+    id: RecordId,
+    pub(super) values: RowValues,
+    pub(super) is_inactive: bool,
+    pub(super) name: String,
+    pub(super) last_updated: i64,
+    pub(super) version: u32,
+    pub(super) terms: Terms,
+}
+
+/// Changes of the indexes, collected over all records of a call.
+#[derive(Default)]
+struct IndexEdits {
+    codes: Edits<CodeKey>,
+    words: Edits<Arc<str>>,
+    identifiers: Edits<IdentifierHash>,
+}
+
+/// What stands for the identifiers and the fields of modules of a register.
+pub(super) type Numbers<'n> = (&'n IdentifierHasher, &'n ExtensionNumbers);
+
+impl Prepared {
+    /// Takes a person apart. Needs nothing of the register, so that it can happen before the register is locked.
+    pub(super) fn of_individual(person: &Individual, numbers: Numbers<'_>) -> Self {
+        let name = person.details.get(individual::NAME);
+        let (words, name) = (name.map(name_words), name.map(sort_text).unwrap_or_default());
+        let active = person.details.get(individual::ACTIVE);
+        Self::new(person, words.unwrap_or_default(), name, active, individual::ADDRESS, numbers)
+    }
+
+    /// Takes a group apart, but for its members.
+    pub(super) fn of_group(group: &Group, numbers: Numbers<'_>) -> Self {
+        let name = group.details.get(group::NAME).unwrap_or_default();
+        let active = group.details.get(group::ACTIVE);
+        Self::new(group, search_words(name), search_phrase(name), active, group::ADDRESS, numbers)
+    }
+
+    fn new<R: RecordType>(
+        record: &Record<Fields<R>>,
+        name_words: Vec<String>,
+        name: String,
+        active: Option<bool>,
+        addresses: Key<List<Part>>,
+        (hasher, extensions): Numbers<'_>,
+    ) -> Self {
+        let details = &record.details;
+        let values = FieldColumns::<R>::values_of(details);
+        let in_columns: Vec<CodeKey> = FieldColumns::<R>::codes_of(&values).collect();
+        let every = details.every_code().into_iter();
+        let every = every.map(|(field, value)| CodeKey { place: CodeAt::Field(field), number: value.number });
+        let others = every.filter(|code| !in_columns.contains(code));
+        let of_modules = details.extension.coded().filter_map(|(path, value)| {
+            Some(CodeKey { place: CodeAt::Extension(extensions.number(path)?), number: value.number })
+        });
+        let of_name = name_words.iter().map(|word| WordKind::Name.key(word));
+        let of_addresses = details.items(addresses).flat_map(address::search_words);
+        let of_addresses = of_addresses.map(|word| WordKind::Address.key(&word));
+        let words = of_name.chain(of_addresses).chain(PhraseField::terms(R::KIND, details));
+        let identifiers = details.identifiers.iter().map(|identifier| hasher.hash(&identifier.key));
+        let terms = Terms {
+            codes: sorted_once(others.chain(of_modules)).into(),
+            words: sorted_once(words).join("\n").into(),
+            identifiers: sorted_once(identifiers).into(),
+        };
+        Self {
+            id: record.id,
+            values,
+            is_inactive: active == Some(false),
+            name,
+            last_updated: record.meta.last_updated.as_millisecond(),
+            version: version_cell(record.meta.version),
+            terms,
+        }
+    }
+
+    /// Every code in its place, sorted, each once.
+    pub(super) fn codes<R: RecordType>(&self) -> Vec<CodeKey> {
+        sorted_once(FieldColumns::<R>::codes_of(&self.values).chain(self.terms.codes.iter().copied()))
+    }
+}
+
+impl<R: RecordType> Subjects<R> {
+    /// Writes records, each into a new row or the row that it has.
+    pub(super) fn write(&mut self, all_terms: &mut Blobs, records: Vec<Prepared>) {
+        let mut edits = IndexEdits::default();
+        for prepared in records {
+            self.write_row(all_terms, prepared, &mut edits);
+        }
+        apply_edits(&mut self.codes, edits.codes);
+        apply_edits(&mut self.words, edits.words);
+        self.identifiers.apply(edits.identifiers);
+    }
+
+    /// Writes the columns of a record and notes what has to change in the indexes.
+    fn write_row(&mut self, all_terms: &mut Blobs, prepared: Prepared, edits: &mut IndexEdits) {
+        let Some(row) = self.rows.place(prepared.id) else { return };
+        let terms: Terms = terms::of_row(all_terms, row);
+        let old_codes = sorted_once(self.columns.codes_at(row).chain(terms.codes.iter().copied()));
+        note_edits(&mut edits.codes, row, &old_codes, &prepared.codes::<R>(), |key| *key);
+        let old_words: Vec<&str> = terms.words.lines().collect();
+        let new_words: Vec<&str> = prepared.terms.words.lines().collect();
+        note_edits(&mut edits.words, row, &old_words, &new_words, |word| Arc::from(*word));
+        note_edits(&mut edits.identifiers, row, &terms.identifiers, &prepared.terms.identifiers, |hash| *hash);
+        if prepared.is_inactive {
+            self.inactive.insert(row);
+        } else {
+            self.inactive.remove(row);
+        }
+        self.names.set(row, sortable(&prepared.name));
+        self.last_updated.set(row, Some(prepared.last_updated));
+        self.versions.set(row, Some(prepared.version));
+        self.columns.set(row, &prepared.values);
+        terms::set_row(all_terms, row, &prepared.terms);
+    }
+
+    /// Writes it to these parts of a checkpoint.
+    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>, parts: [Section; 9]) -> io::Result<()> {
+        let Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, columns } = self;
+        let [of_rows, of_codes, of_words, of_identifiers, of_inactive, of_names, of_writes, of_versions, of_columns] =
+            parts;
+        rows.store(checkpoint.section(of_rows)?)?;
+        codes.store(checkpoint.section(of_codes)?)?;
+        let to = checkpoint.section(of_words)?;
+        words.iter().try_for_each(|(word, rows)| to.add(&(&**word, rows)))?;
+        identifiers.store(checkpoint.section(of_identifiers)?)?;
+        checkpoint.section(of_inactive)?.add(inactive)?;
+        names.store(checkpoint.section(of_names)?)?;
+        last_updated.store(checkpoint.section(of_writes)?)?;
+        versions.store(checkpoint.section(of_versions)?)?;
+        columns.store(checkpoint.section(of_columns)?)
+    }
+
+    /// Reads it from these parts of a checkpoint.
+    pub(super) fn load(checkpoint: &Loading<'_>, parts: [Section; 9]) -> Result<Self, Unsound> {
+        let [of_rows, of_codes, of_words, of_identifiers, of_inactive, of_names, of_writes, of_versions, of_columns] =
+            parts;
+        let ((rows, names, last_updated, versions, columns), (words, codes, identifiers, inactive)) = join(
+            || {
+                let rows = checkpoint.read(of_rows, Rows::load)?;
+                let names = |frames: &mut FramesOf<'_>| TextColumn::load(frames, rows.count());
+                let names = checkpoint.read(of_names, names)?;
+                let last_updated = checkpoint.read(of_writes, Column::load)?;
+                let versions = checkpoint.read(of_versions, Column::load)?;
+                Ok((rows, names, last_updated, versions, checkpoint.read(of_columns, FieldColumns::load)?))
+            },
+            || {
+                let words = checkpoint.read(of_words, load_words)?;
+                let codes = checkpoint.read(of_codes, SharedTree::load)?;
+                let identifiers = checkpoint.read(of_identifiers, IdentifierIndex::load)?;
+                Ok((words, codes, identifiers, checkpoint.read(of_inactive, |frames| frames.one())?))
+            },
+        )?;
+        Ok(Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, columns })
+    }
+
+    /// Tells what it holds of these records, so that two can be compared.
+    pub(super) fn tell(&self, teller: &mut Teller, records: &str) {
+        let Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, columns } = self;
+        teller.rows(records, rows);
+        teller.postings(format!("codes of {records}"), codes.iter());
+        teller.postings(format!("words of {records}"), words.iter().map(|(word, rows)| (&**word, rows)));
+        teller.values(format!("identifiers of {records}"), identifiers.iter());
+        teller.postings(format!("{records} not in use"), [(&(), inactive)]);
+        teller.of_rows(format!("names of {records}"), rows, |row| names.get(row).map(<[u8]>::to_vec));
+        teller.of_rows(format!("last writes of {records}"), rows, |row| last_updated.get(row));
+        teller.of_rows(format!("versions of {records}"), rows, |row| versions.get(row));
+        teller.of_rows(format!("columns of {records}"), rows, |row| columns.get(row));
+    }
+}
+
+/// Reads words from a checkpoint.
+fn load_words(frames: &mut FramesOf<'_>) -> Result<WordIndex, Unsound> {
+    let words = frames.each(|from| {
+        let (word, rows): (&str, Posting) = stored::take(from)?;
+        Ok((Arc::<str>::from(word), rows))
+    })?;
+    SharedTree::from_ascending(words)
+}
+
+/// A version as columns hold it: no record is written four thousand million times.
+pub(super) fn version_cell(version: VersionId) -> u32 {
+    u32::try_from(version.0).unwrap_or(u32::MAX - 1)
+}

@@ -1,0 +1,149 @@
+//! Lists of ISO codes: those of the iso-codes project, `{"3166-1": [{…}, …]}` and its sisters, and SIL's table of ISO 639-3.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::owner_files::cells::{Quotes, Table};
+use crate::owner_files::draft::{DraftCode, DraftPack};
+use crate::owner_files::input::Input;
+use crate::owner_files::json_items;
+use crate::owner_files::problem::{ImportError, excerpt};
+use crate::owner_files::publications::{self, Publication};
+use crate::owner_files::tally::Tally;
+
+/// Codes that ISO 639-1 has withdrawn but that records may hold.
+const WITHDRAWN: [&str; 2] = ["bh", "sh"];
+
+/// Why most languages are not taken.
+const NO_TWO_LETTERS: &str = "a language without a code of two letters";
+
+/// One entry of any of the lists of iso-codes. Members that are not named here are not needed.
+#[derive(Debug, Deserialize)]
+struct Entry {
+    alpha_2: Option<String>,
+    alpha_3: Option<String>,
+    bibliographic: Option<String>,
+    numeric: Option<String>,
+    name: String,
+    common_name: Option<String>,
+    scope: Option<String>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+}
+
+/// What a list is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Countries,
+    Languages,
+    Currencies,
+}
+
+/// The lists of iso-codes: the member of the document that holds them, and what they are.
+const LISTS: [(&str, Kind, &Publication); 4] = [
+    ("3166-1", Kind::Countries, &publications::ISO_COUNTRIES),
+    ("639-2", Kind::Languages, &publications::ISO_LANGUAGES),
+    ("639-3", Kind::Languages, &publications::ISO_LANGUAGES),
+    ("4217", Kind::Currencies, &publications::ISO_CURRENCIES),
+];
+
+/// Reads one of the lists of iso-codes.
+///
+/// # Errors
+/// It is none of them, or is broken.
+pub fn read_iso_codes(input: &Input<'_>, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+    let text = input.read_text()?;
+    let document: BTreeMap<String, &RawValue> = json_items::document(input, &text)?;
+    for (member, kind, publication) in LISTS {
+        if let Some(array) = json_items::array(document.get(member).copied()) {
+            let mut codes = Vec::new();
+            json_items::read::<Entry>(input, &text, array, tally, |entry, line, tally| {
+                codes.extend(kind.code(member, &entry, line, tally));
+            })?;
+            return sorted(codes, publication, input);
+        }
+    }
+    let members = LISTS.map(|(member, ..)| member).join(", ");
+    Err(input.unusable(Some(1), format_args!("the document has none of the lists {members} of iso-codes")))
+}
+
+/// Reads SIL's table: the languages that have a code of two letters.
+///
+/// # Errors
+/// It is not this table, or cannot be read on.
+pub fn read_sil(input: &Input<'_>, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+    let table = Table::open(input, Quotes::Plain)?;
+    table.require(&["Id", "Part1", "Scope", "Language_Type", "Ref_Name"])?;
+    let mut codes = Vec::new();
+    table.read(tally, |row, tally| {
+        let Some(row) = row else { return };
+        let (code, line) = (row.cell("Part1"), Some(row.line));
+        if code.is_empty() {
+            return tally.leave_out(NO_TWO_LETTERS);
+        }
+        if !Kind::Languages.is_code(code) {
+            return tally.refuse(line, Some(code), format!("`{}` is not two lower-case letters", excerpt(code)));
+        }
+        let aliases = [row.cell("Id"), row.cell("Part2b")];
+        if let Some(draft) = named(code, line, row.cell("Ref_Name"), aliases, tally) {
+            codes.push(language(draft, row.cell("Scope"), row.cell("Language_Type")));
+        }
+    })?;
+    sorted(codes, &publications::SIL_LANGUAGES, input)
+}
+
+/// The pack of a list that does not say of which day it is.
+fn sorted(mut codes: Vec<DraftCode>, publication: &Publication, input: &Input<'_>) -> Result<DraftPack, ImportError> {
+    codes.sort_by(|one, other| one.code.cmp(&other.code));
+    Ok(publication.pack(input.edition_of_digest()?, codes))
+}
+
+impl Kind {
+    fn code(self, member: &str, entry: &Entry, line: u64, tally: &mut Tally) -> Option<DraftCode> {
+        fn text(text: &Option<String>) -> &str {
+            text.as_deref().unwrap_or_default()
+        }
+        let name = entry.common_name.as_ref().filter(|_| self == Self::Countries).unwrap_or(&entry.name);
+        let (code, aliases) = match self {
+            Self::Countries => (&entry.alpha_2, [&entry.alpha_3, &entry.numeric]),
+            Self::Languages => (&entry.alpha_2, [&entry.alpha_3, &entry.bibliographic]),
+            Self::Currencies => (&entry.alpha_3, [&entry.numeric, &None]),
+        };
+        if self == Self::Languages && code.is_none() {
+            tally.leave_out(NO_TWO_LETTERS);
+            return None;
+        }
+        let (code, line) = (text(code), Some(line));
+        if !self.is_code(code) {
+            let reason = format!("`{}` does not have the shape of a code of {member}", excerpt(code));
+            tally.refuse(line, Some(code), reason);
+            return None;
+        }
+        let draft = named(code, line, name, aliases.map(text), tally)?;
+        let is_language = self == Self::Languages;
+        Some(if is_language { language(draft, text(&entry.scope), text(&entry.kind)) } else { draft })
+    }
+
+    fn is_code(self, code: &str) -> bool {
+        match self {
+            Self::Countries => code.len() == 2 && code.bytes().all(|byte| byte.is_ascii_uppercase()),
+            Self::Languages => code.len() == 2 && code.bytes().all(|byte| byte.is_ascii_lowercase()),
+            Self::Currencies => code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_uppercase()),
+        }
+    }
+}
+
+/// A code with its name and other spellings; none where the name cannot be used, which is refused.
+fn named(code: &str, line: Option<u64>, name: &str, aliases: [&str; 2], tally: &mut Tally) -> Option<DraftCode> {
+    let mut draft = DraftCode::new(code, line).labelled("en", tally.name(line, code, name)?);
+    draft.aliases = aliases.into_iter().filter(|alias| !alias.is_empty()).map(str::to_owned).collect();
+    draft.aliases.dedup();
+    Some(draft)
+}
+
+fn language(mut draft: DraftCode, scope: &str, kind: &str) -> DraftCode {
+    draft.is_active = !WITHDRAWN.contains(&draft.code.as_str());
+    draft.with_property("scope", scope).with_property("type", kind)
+}

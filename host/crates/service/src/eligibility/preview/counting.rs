@@ -1,0 +1,262 @@
+//! Decides about the subjects of one partition, one time slice after the other, each on a thread of the sandbox.
+//!
+//! **Invariant:** a time slice is over when its subjects are decided about, after the batch in which its time ran out, or before the batch that
+//! would begin after the preview was cancelled.
+
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+use super::Shown;
+use super::facts::{BATCH_ROWS_MAX, Facts};
+use super::records::PART_ROWS;
+use super::tally::{Counted, Counts, OfRegion, Tally};
+use crate::eligibility::check;
+use crate::eligibility::failure::{Failure, refused};
+use crate::eligibility::layout::codes_with_texts;
+use crate::subjects;
+use daftar_domain::consent::ConsentId;
+use daftar_domain::eligibility::RowOutcome;
+use daftar_domain::error::AppError;
+use daftar_domain::record::RecordId;
+use daftar_domain::subject::SubjectReference;
+use daftar_index::RowMarks;
+use daftar_sandbox::{EngineError, RuleSession, run_rule_in_background};
+
+/// The subjects of a time slice where records are read, be it to report who the subjects are.
+const SLICE_RECORDS: usize = 2_048;
+/// The most subjects of a time slice where no record is read: some milliseconds.
+const SLICE_ROWS_MAX: usize = 64 * BATCH_ROWS_MAX;
+/// The least of them: an instance of the engine that compiles the rule takes as long as some ten thousand subjects.
+const SLICE_ROWS_MIN: usize = 4 * BATCH_ROWS_MAX;
+/// How long the calls of a time slice may take before the next one begins: many times what they take for a rule of ordinary cost, so that a
+/// rule that is expensive for each subject does not delay the previews of others by every subject of its slice.
+const SLICE_MAX: Duration = Duration::from_millis(250);
+
+/// Hears how far a preview is.
+#[async_trait::async_trait]
+pub(super) trait Listener: Send + Sync {
+    /// So many more subjects have been decided about.
+    ///
+    /// # Errors
+    /// When the client has left.
+    async fn decided(&self, subjects: u64) -> Result<(), Failure>;
+
+    /// What the rule says of some subjects, in the order of registration, and the consents that open their records.
+    ///
+    /// # Errors
+    /// When the client has left, or the store fails.
+    async fn shown(&self, subjects: Vec<Shown>, consents: Vec<ConsentId>) -> Result<(), Failure>;
+}
+
+/// Subjects of one partition.
+#[derive(Clone)]
+pub(super) struct Counting {
+    pub facts: Arc<Facts>,
+    pub rows: Arc<RowMarks>,
+    /// The rows of the sample, ascending.
+    pub sample: Arc<[u32]>,
+}
+
+/// What the rule says of the subject of a row.
+type OfRow = (u32, RowOutcome);
+
+/// What a time slice brought.
+#[derive(Default)]
+struct Slice {
+    tally: Tally,
+    sample: Vec<OfRow>,
+    shown: Vec<OfRow>,
+    consents: BTreeSet<ConsentId>,
+    /// Subjects for whom there was no capacity or no time.
+    left: Vec<u32>,
+}
+
+/// A task that ends when its result is not waited for any more.
+struct Spawned<T>(JoinHandle<T>);
+
+impl<T> Future for Spawned<T> {
+    type Output = Result<T, tokio::task::JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context)
+    }
+}
+
+impl<T> Drop for Spawned<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Counting {
+    /// Decides about all of them.
+    ///
+    /// # Errors
+    /// As a preview as a whole.
+    pub async fn count(&self, listener: &dyn Listener) -> Result<Counted, Failure> {
+        let question = &self.facts.inquiry.question;
+        let at_once = self.facts.inquiry.previews.slices.slots();
+        let is_fast = !question.tells_subjects && !self.facts.reads_records() && !self.facts.needs_texts();
+        let slice_rows = if is_fast { slice_rows(self.rows.len(), at_once) } else { SLICE_RECORDS };
+        let ends_with_a_part = !is_fast && self.facts.keeps.is_some();
+        let rows = Arc::clone(&self.rows);
+        let slices = stream::unfold(Some(0_u32), move |first| {
+            let mut slice = rows.from(first.unwrap_or_default(), slice_rows);
+            if ends_with_a_part {
+                end_with_a_part(&mut slice);
+            }
+            let next = slice.last().and_then(|last| last.checked_add(1));
+            std::future::ready(first.filter(|_| !slice.is_empty()).map(|_| (slice, next)))
+        });
+        let slices = slices.map(|rows| Spawned(tokio::spawn(self.clone().decide(rows))));
+        // In the order of registration, however many run at once.
+        let mut slices = std::pin::pin!(slices.buffered(at_once));
+        let (mut tally, mut sample) = (Tally::default(), Vec::new());
+        while let Some(slice) = slices.next().await {
+            let slice = slice.map_err(|error| Failure::App(AppError::Internal(error.into())))??;
+            let decided = slice.tally.counted.counts.total;
+            tally.merge(slice.tally);
+            sample.extend(slice.sample);
+            if question.tells_subjects {
+                listener.shown(self.shown(slice.shown).await?, slice.consents.into_iter().collect()).await?;
+            }
+            listener.decided(decided).await?;
+        }
+        let by_region = if question.breakdowns.by_region { self.by_region(&tally) } else { Vec::new() };
+        let sample = self.shown(sample).await?;
+        Ok(Counted { by_region: by_region.into_iter().collect(), sample, ..tally.counted })
+    }
+
+    fn by_region(&self, tally: &Tally) -> Vec<(Option<String>, OfRegion)> {
+        let (facts, snapshot) = (&self.facts, &self.facts.view.snapshot);
+        let kind = facts.kind();
+        let marks = [&tally.eligible, &tally.undetermined, &tally.errors];
+        let regions = snapshot.by_region(kind, &self.rows, facts.view.limits(kind), &marks);
+        let of_region = regions.into_iter().map(|region| {
+            let of_mark = |at: usize| region.marked.get(at).copied().unwrap_or_default();
+            let (total, eligible, undetermined, errors) = (region.total, of_mark(0), of_mark(1), of_mark(2));
+            let not_eligible = total.saturating_sub(eligible).saturating_sub(undetermined);
+            let first = region.row.and_then(|row| snapshot.id_at(kind, row));
+            let counts = Counts { total, eligible, not_eligible, undetermined, errors };
+            (first.map(|_| region.phrase), OfRegion { first: first.unwrap_or(RecordId(0)), counts })
+        });
+        of_region.collect()
+    }
+
+    /// Outcomes with the references of their subjects.
+    async fn shown(&self, outcomes: Vec<OfRow>) -> Result<Vec<Shown>, AppError> {
+        let (kind, store) = (self.facts.kind(), &self.facts.inquiry.registry.store);
+        let mut shown = Vec::with_capacity(outcomes.len());
+        for (row, outcome) in outcomes {
+            let Some(id) = self.facts.view.snapshot.id_at(kind, row) else { continue };
+            shown.push(Shown { subject: subjects::called(&**store, SubjectReference { kind, id }).await?, outcome });
+        }
+        Ok(shown)
+    }
+
+    /// Decides about some subjects, in as many time slices as they need.
+    async fn decide(self, mut rows: Vec<u32>) -> Result<Slice, Failure> {
+        let inquiry = Arc::clone(&self.facts.inquiry);
+        let mut whole = Slice::default();
+        let runtime = Handle::current();
+        while !rows.is_empty() {
+            let held = inquiry.previews.slices.acquire(&inquiry.ctx.actor).await;
+            let (counting, runtime) = (self.clone(), runtime.clone());
+            let decide = move |session: &mut dyn RuleSession| {
+                let _held = held;
+                counting.decide_here(&runtime, session, rows)
+            };
+            let slice = run_rule_in_background(inquiry.engine.as_ref(), inquiry.rule(), decide).await??;
+            whole.tally.merge(slice.tally);
+            whole.sample.extend(slice.sample);
+            whole.shown.extend(slice.shown);
+            whole.consents.extend(slice.consents);
+            rows = slice.left;
+        }
+        Ok(whole)
+    }
+
+    /// One time slice, on a thread of the sandbox.
+    fn decide_here(&self, runtime: &Handle, session: &mut dyn RuleSession, rows: Vec<u32>) -> Result<Slice, Failure> {
+        let (facts, inquiry) = (&self.facts, &self.facts.inquiry);
+        if session.engine_name() != inquiry.decision.engine {
+            return Err(Failure::App(AppError::Busy));
+        }
+        let mut slice = Slice::default();
+        let mut left = rows.as_slice();
+        let mut is_bound = false;
+        while !left.is_empty() && (left.len() == rows.len() || session.usage().time < SLICE_MAX) {
+            if session.cancellation().is_cancelled() {
+                return Err(Failure::Engine(EngineError::Abandoned));
+            }
+            let (batch, taken) = runtime.block_on(facts.batch(left))?;
+            let with_texts = codes_with_texts(&inquiry.references, &batch);
+            // A rule is bound once, to the texts of the codes that it meets.
+            if is_bound && !with_texts.is_empty() {
+                break;
+            }
+            if !is_bound {
+                let bindings =
+                    check::bindings(&inquiry.generation, session.questions(), &with_texts).map_err(refused)?;
+                session.bind(&bindings)?;
+                is_bound = true;
+            }
+            let outcomes = session.evaluate(&batch)?;
+            let (these, others) = left.split_at_checked(taken).unwrap_or((left, &[]));
+            slice.tally.add(facts, these, &outcomes);
+            for (at, row) in these.iter().enumerate() {
+                if self.sample.binary_search(row).is_ok() {
+                    slice.sample.push((*row, outcomes.of(at)));
+                }
+                if inquiry.question.tells_subjects {
+                    slice.shown.push((*row, outcomes.of(at)));
+                    slice.consents.extend(facts.consents(facts.kind(), *row));
+                }
+            }
+            left = others;
+        }
+        slice.left = left.to_vec();
+        Ok(slice)
+    }
+}
+
+/// How many of so many subjects a time slice has: as few slices as there may be, and no thread without one.
+fn slice_rows(total: u64, at_once: usize) -> usize {
+    let total = usize::try_from(total).unwrap_or(usize::MAX);
+    let rounds = total.div_ceil(SLICE_ROWS_MAX).div_ceil(at_once).max(1);
+    let each = total.div_ceil(rounds.saturating_mul(at_once));
+    each.next_multiple_of(BATCH_ROWS_MAX).clamp(SLICE_ROWS_MIN, SLICE_ROWS_MAX)
+}
+
+/// Cuts ascending rows where a part ends that fields are kept in, so that no two time slices read the same one.
+fn end_with_a_part(rows: &mut Vec<u32>) {
+    let Some(first) = rows.first() else { return };
+    let parts = u32::try_from(SLICE_RECORDS).unwrap_or(u32::MAX);
+    let end = (first - first % PART_ROWS).saturating_add(parts);
+    rows.truncate(rows.partition_point(|row| *row < end));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_slices_are_few_and_none_waits_for_another() {
+        let slices = |total: u64, at_once| total.div_ceil(slice_rows(total, at_once) as u64);
+        assert_eq!(slices(1, 3), 1, "compiling a rule costs more than it");
+        assert_eq!(slices(SLICE_ROWS_MIN as u64, 3), 1);
+        assert_eq!(slices(3 * SLICE_ROWS_MIN as u64, 3), 3);
+        assert_eq!(slices(200_000, 3), 3);
+        assert_eq!((slices(1_000_000, 2), slices(1_000_000, 3)), (4, 6));
+        for (total, at_once) in [(0, 1), (u64::from(u32::MAX), 1), (u64::from(u32::MAX), 64)] {
+            assert!((SLICE_ROWS_MIN..=SLICE_ROWS_MAX).contains(&slice_rows(total, at_once)));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Compares the rows that searches read with those that the records make.
+
+use std::sync::{Arc, LazyLock};
+
+use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
+
+use super::columns;
+use super::entry::{MemberRow, MembershipRow, SubjectRow};
+use super::row::{key, subject_key};
+use super::write::{Members, Memberships, Subjects};
+use crate::failure::Failure;
+use crate::rows::kind_number;
+use daftar_domain::calendar::days_since_epoch;
+use daftar_domain::change::ChangedRecord;
+use daftar_domain::consent::{Consent, EXPIRY_DATE};
+use daftar_domain::group::Group;
+use daftar_domain::record::RecordKind;
+
+static INDIVIDUALS: LazyLock<String> = LazyLock::new(|| columns::INDIVIDUALS.differing());
+static GROUPS: LazyLock<String> = LazyLock::new(|| columns::GROUPS.differing());
+static MEMBERSHIPS: LazyLock<String> = LazyLock::new(|| columns::MEMBERSHIPS.differing());
+
+/// The groups whose members are not those. The last parameter has the keys of all the groups.
+const MEMBERS: &str = "\
+WITH new AS (
+         SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::integer[], $6::integer[], $7::boolean[])
+         AS new(group_id, place, individual, role, first_day, last_day, is_set_aside)
+     ),
+     held AS (
+         SELECT group_id, place, individual, role, first_day, last_day, is_set_aside FROM daftar.search_member
+         WHERE group_id = ANY($8::bigint[])
+     )
+SELECT DISTINCT group_id FROM (
+    (SELECT * FROM new EXCEPT SELECT * FROM held) UNION ALL (SELECT * FROM held EXCEPT SELECT * FROM new)
+) AS differing";
+
+/// The consents whose rows grant something else.
+const CONSENTS: &str = "\
+SELECT new.id
+FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::integer[], $5::integer[], $6::boolean[])
+AS new(id, subject, grantee, first_day, last_day, is_withdrawn)
+LEFT JOIN daftar.search_consent AS held ON held.id = new.id
+WHERE ROW(held.subject, held.grantee, held.first_day, held.last_day, held.is_withdrawn)
+    IS DISTINCT FROM ROW(new.subject, new.grantee, new.first_day, new.last_day, new.is_withdrawn)";
+
+/// The kinds of records that have rows, and the tables of these.
+pub(crate) const TABLES: [(RecordKind, &str); 4] = [
+    (RecordKind::Individual, "search_individual"),
+    (RecordKind::Group, "search_group"),
+    (RecordKind::ProgramMembership, "search_membership"),
+    (RecordKind::Consent, "search_consent"),
+];
+
+/// The statement that gives keys of a table of rows after one, and for each whether there is such a record.
+pub(crate) fn rows_and_records(kind: RecordKind, table: &str) -> String {
+    let kind = kind_number(kind);
+    format!(
+        "SELECT held.id, record.id IS NOT NULL FROM daftar.{table} AS held \
+         LEFT JOIN daftar.record AS record ON record.kind = {kind} AND record.id = held.id \
+         WHERE held.id > $1 ORDER BY held.id LIMIT $2"
+    )
+}
+
+/// The keys of those records of one kind whose rows are not what the records make.
+///
+/// # Errors
+/// When the database fails.
+pub(crate) async fn differing(client: &Client, records: &[ChangedRecord]) -> Result<Vec<i64>, Failure> {
+    let (mut people, mut groups, mut memberships, mut consents) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for record in records {
+        match record {
+            ChangedRecord::Individual(person) => people.push(SubjectRow::of_individual(person)),
+            ChangedRecord::Group(group) => groups.push(Arc::clone(group)),
+            ChangedRecord::ProgramMembership(membership) => memberships.push(MembershipRow::of(membership)),
+            ChangedRecord::Consent(consent) => consents.push(Arc::clone(consent)),
+            ChangedRecord::Program(_) => {}
+        }
+    }
+    let mut differing = Vec::new();
+    if !people.is_empty() {
+        differing.extend(keys(client, &INDIVIDUALS, &Subjects::of(&people).parameters()).await?);
+    }
+    if !groups.is_empty() {
+        differing.extend(differing_groups(client, &groups).await?);
+    }
+    if !memberships.is_empty() {
+        differing.extend(keys(client, &MEMBERSHIPS, &Memberships::of(&memberships).parameters()).await?);
+    }
+    if !consents.is_empty() {
+        differing.extend(differing_consents(client, &consents).await?);
+    }
+    differing.sort_unstable();
+    differing.dedup();
+    Ok(differing)
+}
+
+async fn differing_groups(client: &Client, groups: &[Arc<Group>]) -> Result<Vec<i64>, Failure> {
+    let rows: Vec<SubjectRow> = groups.iter().map(|group| SubjectRow::of_group(group)).collect();
+    let mut differing = keys(client, &GROUPS, &Subjects::of(&rows).parameters()).await?;
+    let members: Vec<MemberRow> = groups.iter().flat_map(|group| MemberRow::of(group)).collect();
+    let (members, ids) = (Members::of(&members), rows.iter().map(|row| row.id).collect::<Vec<i64>>());
+    let parameters: Vec<&(dyn ToSql + Sync)> = members.parameters().into_iter().chain([&ids as _]).collect();
+    differing.extend(keys(client, MEMBERS, &parameters).await?);
+    Ok(differing)
+}
+
+async fn differing_consents(client: &Client, consents: &[Arc<Consent>]) -> Result<Vec<i64>, Failure> {
+    let details = || consents.iter().map(|consent| &consent.details);
+    let ids: Vec<i64> = consents.iter().map(|consent| key(consent.id)).collect();
+    let subjects: Vec<i64> = details().map(|details| subject_key(details.subject())).collect();
+    let grantees: Vec<&str> = details().map(|details| details.grantee()).collect();
+    let firsts: Vec<i32> = details().map(|details| days_since_epoch(details.effective_date())).collect();
+    let lasts = details().map(|details| details.get(EXPIRY_DATE).map_or(i32::MAX, days_since_epoch));
+    let lasts: Vec<i32> = lasts.collect();
+    let withdrawn: Vec<bool> = details().map(|details| details.is_withdrawn()).collect();
+    keys(client, CONSENTS, &[&ids, &subjects, &grantees, &firsts, &lasts, &withdrawn]).await
+}
+
+async fn keys(client: &Client, statement: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<i64>, Failure> {
+    let rows = client.query(statement, parameters).await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}

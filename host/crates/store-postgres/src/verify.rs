@@ -1,0 +1,679 @@
+//! The values of the database as they are, for [`daftar_store::verify`]: one read-only transaction that sees nothing newer.
+//!
+//! **Invariant:** a statement is asked for a page of values, and not for a value: what the checks of a page need beside it is read with it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio_postgres::Row;
+
+use daftar_domain::change::ChangedRecord;
+use daftar_domain::client::ClientId;
+use daftar_domain::identifier::{IdentifierKey, IdentifierValue, SystemUri};
+use daftar_domain::photo::{PhotoDigest, PhotoReference};
+use daftar_domain::program_membership::MembershipSlot;
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_domain::subject::{Subject, SubjectReference};
+use daftar_domain::verification::{Finding, Part, Remedy, number_name, record_name};
+use daftar_store::verify::{
+    AtRest, RawHolder, RawOwners, RawPage, RawValue, RawValues, Table, Verification, blocking, finding, unreadable,
+};
+use daftar_store::{IdentifierOwner, StoreError, record};
+
+use super::PostgresStore;
+use super::archive::BEGIN;
+use super::database::{Link, Values};
+use super::failure::{Failure, Meaning, corrupt};
+use super::index;
+use super::reader::setting_kind;
+use super::rows::{column, kind_number, kind_of, number, request_name, signed};
+
+/// A statement that the database refuses, as it does where it finds damage, takes back to here and ends nothing else.
+pub(super) const SAVE: &str = "SAVEPOINT verification";
+const BACK: &str = "ROLLBACK TO SAVEPOINT verification";
+/// A page of values may be read from a disk that is busy.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What was read beside the values of a page.
+#[derive(Default)]
+struct Beside {
+    /// Nothing where it was asked for and there is none.
+    records: HashMap<(RecordKind, RecordId), Option<Vec<u8>>>,
+    /// Whether there is such a record.
+    existing: HashMap<(RecordKind, RecordId), bool>,
+    versions: HashMap<(RecordKind, RecordId), Vec<(VersionId, Vec<u8>)>>,
+    owners: HashMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
+    holders: HashMap<MembershipSlot, Option<RecordId>>,
+    /// How many bytes they have.
+    photos: HashMap<PhotoDigest, Option<u32>>,
+    /// Whether their bytes are those of their digest.
+    whole_photos: HashMap<PhotoDigest, bool>,
+}
+
+/// One transaction.
+pub(super) struct PostgresValues {
+    link: Link,
+    handle: Handle,
+    /// The longest that an answer is waited for.
+    patience: Duration,
+    /// Whether what checks need is read beside the values.
+    is_verified: bool,
+    beside: Mutex<Beside>,
+    failure: Mutex<Option<Failure>>,
+}
+
+#[async_trait::async_trait]
+impl Verification for PostgresStore {
+    async fn raw_values(&self) -> Result<Arc<dyn RawValues>, StoreError> {
+        let link = self.database.link("daftar (verification)").await?;
+        let begun = async {
+            link.client.batch_execute(BEGIN).await?;
+            link.client.batch_execute("SET LOCAL statement_timeout = '10min'").await?;
+            Ok::<_, Failure>(link.client.batch_execute(SAVE).await?)
+        };
+        let begun = tokio::time::timeout(self.database.answer_timeout(), begun).await;
+        begun.unwrap_or_else(|_| Err(Failure::slow()))?;
+        Ok(Arc::new(PostgresValues::new(link, PATIENCE, true)))
+    }
+
+    /// A snapshot is at rest.
+    async fn at_rest(&self, values: &Arc<dyn RawValues>, check: AtRest) -> Result<(), StoreError> {
+        let values = Arc::clone(values);
+        blocking(move || check(&*values)).await
+    }
+}
+
+/// The finding that a value is not as the database should have it.
+fn wrong(error: &StoreError) -> Finding {
+    unreadable(error)
+}
+
+impl PostgresValues {
+    /// The values that a transaction sees, which has a savepoint.
+    pub(super) fn new(link: Link, patience: Duration, is_verified: bool) -> Self {
+        let (handle, beside, failure) = (Handle::current(), Mutex::default(), Mutex::default());
+        Self { link, handle, patience, is_verified, beside, failure }
+    }
+
+    fn beside(&self) -> MutexGuard<'_, Beside> {
+        self.beside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the database. What it refuses is a finding; that it is gone ends the run.
+    fn wait<T>(&self, asked: impl Future<Output = Result<T, Failure>>) -> Result<T, Finding> {
+        let limited =
+            async { tokio::time::timeout(self.patience, asked).await.unwrap_or_else(|_| Err(Failure::slow())) };
+        self.handle.block_on(limited).map_err(|failure| {
+            let refused = unreadable(&failure);
+            let is_back = failure.meaning == Meaning::Refused
+                && self.handle.block_on(self.link.client.batch_execute(BACK)).is_ok();
+            if !is_back {
+                *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+            }
+            refused
+        })
+    }
+
+    fn query(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, Finding> {
+        self.wait(async { Ok(self.link.client.query(statement, values).await?) })
+    }
+
+    /// The next rows of a table that is read from its beginning to its end.
+    fn fetch(&self, statement: &str, is_first: bool, limit: usize) -> Result<Vec<Row>, Finding> {
+        self.wait(async {
+            if is_first {
+                let declare = format!("CLOSE ALL; DECLARE verified NO SCROLL CURSOR FOR {statement}");
+                self.link.client.batch_execute(&declare).await?;
+            }
+            Ok(self.link.client.query(&format!("FETCH {limit} FROM verified"), &[]).await?)
+        })
+    }
+
+    fn read_page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
+        *self.beside() = Beside::default();
+        match table {
+            Table::Codes | Table::Changes | Table::Audit | Table::AuditSummaries => {
+                self.numbered_page(table, after, limit)
+            }
+            Table::Records(kind) => self.records_page(kind, after, limit),
+            Table::SearchRows => self.search_rows_page(after, limit),
+            Table::Others => self.last_numbers(),
+            Table::History
+            | Table::Identifiers
+            | Table::OpenMemberships
+            | Table::Photos
+            | Table::Requests
+            | Table::Settings
+            | Table::Clients
+            | Table::Counters => self.cursor_page(table, after.is_none(), limit),
+        }
+    }
+
+    /// By number. A table of codes begins with 0, the others with 1.
+    fn numbered_page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
+        let (table, key) = numbered_table(table);
+        let statement = format!("SELECT {key}, value FROM daftar.{table} WHERE {key} > $1 ORDER BY {key} LIMIT $2");
+        let after = after.map_or(-1, number_after);
+        let rows = self.query(&statement, &[&after, &signed(limit as u64)])?;
+        let read = |row: &Row| Ok((number(row, 0)?, column::<Vec<u8>>(row, 1)?));
+        let mut page = RawPage::default();
+        for row in &rows {
+            let (number, value) = read(row).map_err(|error: StoreError| wrong(&error))?;
+            page.next = Some(number.to_be_bytes().to_vec());
+            page.values.push(RawValue::Numbered(number, value));
+        }
+        Ok(ended(page, rows.len() < limit))
+    }
+
+    /// Records with what their checks need.
+    fn records_page(&self, kind: RecordKind, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
+        let statement = "SELECT id, value, version FROM daftar.record WHERE kind = $1 AND id > $2 ORDER BY id LIMIT $3";
+        let (of, after) = (kind_number(kind), after.map_or(0, number_after));
+        let rows = self.query(statement, &[&of, &after, &signed(limit as u64)])?;
+        let (mut page, mut versions) = (RawPage::default(), Vec::new());
+        for row in &rows {
+            let (id, value, version) = record_row(row).map_err(|error| wrong(&error))?;
+            page.next = Some(id.0.to_be_bytes().to_vec());
+            if self.is_verified
+                && let Ok(present) = record::decode_any(kind, id, &value)
+            {
+                let said = present.place().2;
+                if said != version {
+                    let problem = format!("what is kept as version {version} says that it is version {said}");
+                    let found = finding(Part::Records, record_name(&present), problem, Remedy::Restore);
+                    page.values.push(RawValue::Checked(Some(found)));
+                }
+                versions.push(present);
+            }
+            page.values.push(RawValue::Record(id, value));
+        }
+        let ids = page.values.iter().filter_map(|value| match value {
+            RawValue::Record(id, _) => Some(*id),
+            _ => None,
+        });
+        self.read_versions(kind, ids.collect())?;
+        if self.is_verified {
+            for ((_, id), older) in &self.beside().versions {
+                versions.extend(older.iter().filter_map(|(_, value)| record::decode_any(kind, *id, value).ok()));
+            }
+            self.read_beside(kind, &versions)?;
+        }
+        Ok(ended(page, rows.len() < limit))
+    }
+
+    /// Reads the older versions of records.
+    fn read_versions(&self, kind: RecordKind, ids: Vec<RecordId>) -> Result<(), Finding> {
+        let statement = "SELECT id, value, version FROM daftar.earlier_version WHERE kind = $1 AND id = ANY($2) \
+                         ORDER BY id, version";
+        let keys: Vec<i64> = ids.iter().map(|id| signed(id.0)).collect();
+        let rows = self.query(statement, &[&kind_number(kind), &keys])?;
+        let mut versions: HashMap<_, _> = ids.into_iter().map(|id| ((kind, id), Vec::new())).collect();
+        for row in &rows {
+            let (id, value, version) = record_row(row).map_err(|error| wrong(&error))?;
+            versions.entry((kind, id)).or_default().push((version, value));
+        }
+        self.beside().versions = versions;
+        Ok(())
+    }
+
+    /// Reads the owners, records, photos and slots that versions of records name.
+    fn read_beside(&self, kind: RecordKind, versions: &[ChangedRecord]) -> Result<(), Finding> {
+        let (mut keys, mut named, mut photos, mut slots) =
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), Vec::new());
+        for version in versions {
+            keys.extend(version.identifiers().iter().map(|identifier| identifier.key.clone()));
+            for (_, value) in version.values().iter() {
+                named.extend(value.references().into_iter().map(|reference| (reference.kind, reference.id)));
+            }
+            photos.extend(version.photo().map(|photo| photo.digest.0));
+            if let ChangedRecord::ProgramMembership(membership) = version {
+                slots.push(membership.details.slot());
+            }
+        }
+        self.read_owners(kind, &keys)?;
+        self.read_records(&named, false)?;
+        self.read_photos(&photos)?;
+        self.read_holders(&slots)
+    }
+
+    fn read_owners(&self, kind: RecordKind, keys: &BTreeSet<IdentifierKey>) -> Result<(), Finding> {
+        const OWNERS: &str = "SELECT owner.system, owner.value, owner.id, owner.is_open FROM daftar.identifier AS owner \
+                              JOIN unnest($2::text[], $3::text[]) AS asked (system, value) \
+                              ON owner.system = asked.system AND owner.value = asked.value \
+                              WHERE owner.kind = $1 ORDER BY owner.is_open DESC, owner.id";
+        let (systems, values): (Vec<&str>, Vec<&str>) =
+            keys.iter().map(|key| (key.system.as_str(), key.value.as_str())).unzip();
+        if systems.is_empty() {
+            return Ok(());
+        }
+        let rows = self.query(OWNERS, &[&kind_number(kind), &systems, &values])?;
+        let mut owners: HashMap<(&str, &str), Vec<IdentifierOwner>> = HashMap::new();
+        for row in &rows {
+            let (named, owner) = owner_row(row).map_err(|error| wrong(&error))?;
+            owners.entry(named).or_default().push(owner);
+        }
+        let mut beside = self.beside();
+        for key in keys {
+            let owners = owners.remove(&(key.system.as_str(), key.value.as_str())).unwrap_or_default();
+            beside.owners.insert((kind, key.clone()), owners);
+        }
+        Ok(())
+    }
+
+    /// Reads whether records exist, and their values where they are wanted.
+    fn read_records(&self, named: &BTreeSet<(RecordKind, RecordId)>, has_values: bool) -> Result<(), Finding> {
+        const NAMED: &str = "SELECT asked.kind, asked.id, CASE WHEN $3 THEN record.value END \
+                             FROM unnest($1::smallint[], $2::bigint[]) AS asked (kind, id) \
+                             JOIN daftar.record AS record ON record.kind = asked.kind AND record.id = asked.id";
+        if named.is_empty() {
+            return Ok(());
+        }
+        let (kinds, ids): (Vec<i16>, Vec<i64>) =
+            named.iter().map(|(kind, id)| (kind_number(*kind), signed(id.0))).unzip();
+        let rows = self.query(NAMED, &[&kinds, &ids, &has_values])?;
+        let mut beside = self.beside();
+        for place in named {
+            beside.existing.insert(*place, false);
+            if has_values {
+                beside.records.insert(*place, None);
+            }
+        }
+        for row in &rows {
+            let read = place_of(row).and_then(|place| Ok((place, column::<Option<Vec<u8>>>(row, 2)?)));
+            let (place, value) = read.map_err(|error| wrong(&error))?;
+            beside.existing.insert(place, true);
+            if has_values {
+                beside.records.insert(place, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_photos(&self, digests: &BTreeSet<[u8; 32]>) -> Result<(), Finding> {
+        if digests.is_empty() {
+            return Ok(());
+        }
+        let statement = "SELECT digest, octet_length(bytes) FROM daftar.photo WHERE digest = ANY($1)";
+        let asked: Vec<&[u8]> = digests.iter().map(<[u8; 32]>::as_slice).collect();
+        let rows = self.query(statement, &[&asked])?;
+        let mut beside = self.beside();
+        beside.photos.extend(digests.iter().map(|digest| (PhotoDigest(*digest), None)));
+        for row in &rows {
+            let read = digest_of(row).and_then(|digest| Ok((digest, column::<i32>(row, 1)?)));
+            let (digest, length) = read.map_err(|error| wrong(&error))?;
+            beside.photos.insert(digest, u32::try_from(length).ok());
+        }
+        Ok(())
+    }
+
+    fn read_holders(&self, slots: &[MembershipSlot]) -> Result<(), Finding> {
+        const HOLDERS: &str = "SELECT slot.program, slot.beneficiary_kind, slot.beneficiary, slot.membership \
+                               FROM unnest($1::bigint[], $2::smallint[], $3::bigint[]) AS asked (program, kind, id) \
+                               JOIN daftar.open_membership AS slot ON slot.program = asked.program \
+                               AND slot.beneficiary_kind = asked.kind AND slot.beneficiary = asked.id";
+        if slots.is_empty() {
+            return Ok(());
+        }
+        let programs: Vec<i64> = slots.iter().map(|slot| signed(slot.program.0)).collect();
+        let kinds: Vec<i16> = slots.iter().map(|slot| kind_number(slot.beneficiary.kind.record_kind())).collect();
+        let ids: Vec<i64> = slots.iter().map(|slot| signed(slot.beneficiary.id.0)).collect();
+        let rows = self.query(HOLDERS, &[&programs, &kinds, &ids])?;
+        let mut beside = self.beside();
+        beside.holders.extend(slots.iter().map(|slot| (*slot, None)));
+        for row in &rows {
+            let (slot, holder) = slot_row(row).map_err(|error| wrong(&error))?;
+            beside.holders.insert(slot, Some(holder));
+        }
+        Ok(())
+    }
+
+    /// Tables that are read from one end to the other, with what the checks of their values need.
+    fn cursor_page(&self, table: Table, is_first: bool, limit: usize) -> Result<RawPage, Finding> {
+        let statement = match table {
+            Table::History => {
+                "SELECT older.kind, older.id, older.version, record.id IS NOT NULL FROM daftar.earlier_version AS older \
+                 LEFT JOIN daftar.record AS record ON record.kind = older.kind AND record.id = older.id \
+                 ORDER BY older.kind, older.id, older.version"
+            }
+            Table::Identifiers => {
+                "SELECT kind, system, value, array_agg(id ORDER BY is_open DESC, id), \
+                 array_agg(is_open ORDER BY is_open DESC, id) FROM daftar.identifier \
+                 GROUP BY kind, system, value ORDER BY kind, system, value"
+            }
+            Table::OpenMemberships => {
+                "SELECT program, beneficiary_kind, beneficiary, membership FROM daftar.open_membership \
+                 ORDER BY program, beneficiary_kind, beneficiary"
+            }
+            Table::Photos => "SELECT digest, sha256(bytes) = digest FROM daftar.photo ORDER BY digest",
+            Table::Requests => "SELECT client, key, part, value FROM daftar.request ORDER BY client, key, part",
+            Table::Settings => "SELECT kind, key, value FROM daftar.setting ORDER BY kind, key",
+            Table::Clients => "SELECT id, value FROM daftar.client ORDER BY id",
+            _ => "SELECT name, value FROM daftar.counter ORDER BY name",
+        };
+        let rows = self.fetch(statement, is_first, limit)?;
+        let mut named = BTreeSet::new();
+        let mut values = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let read = cursor_row(table, row, &mut self.beside(), &mut named);
+            values.push(read.unwrap_or_else(|error| {
+                RawValue::Checked(Some(finding(table.part(), "a row", error.to_string(), Remedy::Restore)))
+            }));
+        }
+        if self.is_verified {
+            self.read_records(&named, true)?;
+        }
+        let next = (rows.len() == limit).then(Vec::new);
+        Ok(RawPage { values, next, unreadable: None })
+    }
+
+    /// The rows that searches read: those of all records, kind by kind, then those of no record. Where it is: at which of the tables,
+    /// after which key.
+    fn search_rows_page(&self, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
+        let (step, after) =
+            after.and_then(<[u8]>::split_first).map_or((0, 0), |(step, key)| (*step, number_after(key)));
+        let count = index::TABLES.len();
+        let at = usize::from(step);
+        let Some((kind, table)) = index::TABLES.get(at % count).filter(|_| at < 2 * count).copied() else {
+            return Ok(RawPage::default());
+        };
+        let limit_rows = signed(limit as u64);
+        let (rows, mut values) = if at < count {
+            let statement = "SELECT id, value FROM daftar.record WHERE kind = $1 AND id > $2 ORDER BY id LIMIT $3";
+            let rows = self.query(statement, &[&kind_number(kind), &after, &limit_rows])?;
+            let values = self.compare_rows(kind, &rows)?;
+            (rows, values)
+        } else {
+            let rows = self.query(&index::rows_and_records(kind, table), &[&after, &limit_rows])?;
+            let values = rows.iter().map(|row| orphan_row(kind, row)).collect::<Result<Vec<_>, _>>();
+            (rows, values.map_err(|error| wrong(&error))?)
+        };
+        let last = rows.last().map(|row| number(row, 0)).transpose().map_err(|error| wrong(&error))?;
+        let next = if rows.len() == limit {
+            [&[step], last.unwrap_or_default().to_be_bytes().as_slice()].concat()
+        } else {
+            [&[step.saturating_add(1)], 0_u64.to_be_bytes().as_slice()].concat()
+        };
+        // Rows of no record are counted with their records; only what is wrong is one more.
+        if at >= count {
+            values.retain(|value| matches!(value, RawValue::Checked(Some(_))));
+        }
+        Ok(RawPage { values, next: Some(next), unreadable: None })
+    }
+
+    fn compare_rows(&self, kind: RecordKind, rows: &[Row]) -> Result<Vec<RawValue>, Finding> {
+        let mut records = Vec::with_capacity(rows.len());
+        for row in rows {
+            let read = number(row, 0).and_then(|id| Ok((RecordId(id), column::<&[u8]>(row, 1)?)));
+            let (id, value) = read.map_err(|error| wrong(&error))?;
+            // A record that cannot be read is reported where records are checked.
+            records.extend(record::decode_any(kind, id, value).ok());
+        }
+        let differing = self.wait(index::differing(&self.link.client, &records))?;
+        let checked = records.iter().map(|record| {
+            let is_different = differing.binary_search(&signed(record.place().1.0)).is_ok();
+            let problem = "the rows that searches read are not what the record says";
+            let found = || finding(Part::Indexes, record_name(record), problem, Remedy::WriteAgain);
+            RawValue::Checked(is_different.then(found))
+        });
+        Ok(checked.collect())
+    }
+
+    /// Whether the row of last numbers says what there is.
+    fn last_numbers(&self) -> Result<RawPage, Finding> {
+        const LAST: &str = "SELECT individual, \"group\", program, membership, consent, sequence, code_table_parts \
+                            FROM daftar.last";
+        let tables = RecordKind::ALL.map(Table::Records).into_iter().chain([Table::Changes, Table::Codes]);
+        let Some(row) = self.query(LAST, &[])?.into_iter().next() else {
+            return Err(wrong(&corrupt("row of last numbers", "it is not there")));
+        };
+        let mut values = Vec::new();
+        for (at, table) in tables.enumerate() {
+            let said = number(&row, at).map_err(|error| wrong(&error))?;
+            let last = self.last_number(table).map_or(0, |last| last.saturating_add(u64::from(table == Table::Codes)));
+            let what = match table {
+                Table::Records(kind) => kind.to_string(),
+                other => other.part().to_string(),
+            };
+            let problem = format!("it says that {what} end at {said}, and they end at {last}");
+            let found = || finding(Part::Files, "the row of last numbers", problem, Remedy::Restore);
+            values.push(RawValue::Checked((said != last).then(found)));
+        }
+        Ok(RawPage { values, next: None, unreadable: None })
+    }
+}
+
+impl RawValues for PostgresValues {
+    fn failure(&self) -> Option<StoreError> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone().map(StoreError::from)
+    }
+
+    fn is_snapshot(&self) -> bool {
+        true
+    }
+
+    /// A transaction that is rolled back leaves a gap.
+    fn audit_has_gaps(&self) -> bool {
+        true
+    }
+
+    fn page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> RawPage {
+        let unreadable = |finding| RawPage { unreadable: Some(finding), ..RawPage::default() };
+        self.read_page(table, after, limit).unwrap_or_else(unreadable)
+    }
+
+    fn last_number(&self, table: Table) -> Option<u64> {
+        let kind = if let Table::Records(kind) = table { kind_number(kind) } else { 0 };
+        let statement = match table {
+            Table::Records(_) => "SELECT id FROM daftar.record WHERE kind = $1 ORDER BY id DESC LIMIT 1",
+            Table::Changes => {
+                "SELECT sequence FROM daftar.change WHERE $1 >= 0::smallint ORDER BY sequence DESC LIMIT 1"
+            }
+            _ => "SELECT number FROM daftar.code_table_part WHERE $1 >= 0::smallint ORDER BY number DESC LIMIT 1",
+        };
+        number(self.query(statement, &[&kind]).ok()?.first()?, 0).ok()
+    }
+
+    fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<Vec<u8>>, Finding> {
+        if !self.beside().records.contains_key(&(kind, id)) {
+            self.read_records(&BTreeSet::from([(kind, id)]), true)?;
+        }
+        Ok(self.beside().records.get(&(kind, id)).cloned().flatten())
+    }
+
+    fn has_record(&self, kind: RecordKind, id: RecordId) -> Result<bool, Finding> {
+        let known = self.beside().existing.get(&(kind, id)).copied();
+        if let Some(is_there) = known {
+            return Ok(is_there);
+        }
+        self.read_records(&BTreeSet::from([(kind, id)]), false)?;
+        Ok(self.beside().existing.get(&(kind, id)).copied().unwrap_or_default())
+    }
+
+    fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<(RecordId, Vec<u8>)>, Finding> {
+        let statement = "SELECT id, value, version FROM daftar.record WHERE kind = $1 AND id = ANY($2) ORDER BY id";
+        let keys: Vec<i64> = ids.iter().map(|id| signed(id.0)).collect();
+        let rows = self.query(statement, &[&kind_number(kind), &keys])?;
+        self.read_versions(kind, ids.to_vec())?;
+        let read = rows.iter().map(|row| record_row(row).map(|(id, value, _)| (id, value)));
+        read.collect::<Result<_, _>>().map_err(|error| wrong(&error))
+    }
+
+    fn versions(
+        &self,
+        kind: RecordKind,
+        id: RecordId,
+        after: VersionId,
+        limit: usize,
+    ) -> Result<Vec<(VersionId, Vec<u8>)>, Finding> {
+        if let Some(versions) = self.beside().versions.get(&(kind, id)) {
+            return Ok(versions.iter().filter(|(version, _)| *version > after).take(limit).cloned().collect());
+        }
+        let statement = "SELECT id, value, version FROM daftar.earlier_version \
+                         WHERE kind = $1 AND id = $2 AND version > $3 ORDER BY version LIMIT $4";
+        let values: Values<'_> = &[&kind_number(kind), &signed(id.0), &signed(after.0), &signed(limit as u64)];
+        let rows = self.query(statement, values)?;
+        let versions = rows.iter().map(|row| record_row(row).map(|(_, value, version)| (version, value)));
+        versions.collect::<Result<_, _>>().map_err(|error| wrong(&error))
+    }
+
+    fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Option<RawOwners>, Finding> {
+        let asked = (kind, key.clone());
+        if !self.beside().owners.contains_key(&asked) {
+            self.read_owners(kind, &BTreeSet::from([key.clone()]))?;
+        }
+        let owners = self.beside().owners.get(&asked).cloned().filter(|owners| !owners.is_empty());
+        Ok(owners.map(Ok))
+    }
+
+    fn holder(&self, slot: MembershipSlot) -> Result<Option<RawHolder>, Finding> {
+        if !self.beside().holders.contains_key(&slot) {
+            self.read_holders(&[slot])?;
+        }
+        Ok(self.beside().holders.get(&slot).copied().flatten().map(|holder| Ok(Some(holder))))
+    }
+
+    fn has_length(&self, photo: PhotoReference) -> Result<Option<bool>, Finding> {
+        if !self.beside().photos.contains_key(&photo.digest) {
+            self.read_photos(&BTreeSet::from([photo.digest.0]))?;
+        }
+        Ok(self.beside().photos.get(&photo.digest).copied().flatten().map(|length| length == photo.length))
+    }
+
+    fn photo(&self, digest: PhotoDigest) -> Result<Option<Vec<u8>>, Finding> {
+        let rows = self.query("SELECT bytes FROM daftar.photo WHERE digest = $1", &[&digest.0.as_slice()])?;
+        rows.first().map(|row| column(row, 0)).transpose().map_err(|error| wrong(&error))
+    }
+
+    fn inspect_photo(&self, digest: PhotoDigest) -> Option<Finding> {
+        let known = self.beside().whole_photos.get(&digest).copied();
+        if known.unwrap_or(true) {
+            return None;
+        }
+        let hexadecimal: String = digest.0.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let name = format!("the photo with the digest {hexadecimal}…");
+        Some(finding(Part::Photos, name, "its bytes are not those that it was stored with", Remedy::Restore))
+    }
+
+    fn has_client(&self, id: &ClientId) -> Result<bool, Finding> {
+        Ok(!self.query("SELECT FROM daftar.client WHERE id = $1", &[&id.as_str()])?.is_empty())
+    }
+
+    fn numbered(&self, table: Table, number: u64) -> Result<Option<Vec<u8>>, Finding> {
+        let (table, key) = numbered_table(table);
+        let statement = format!("SELECT value FROM daftar.{table} WHERE {key} = $1");
+        let rows = self.query(&statement, &[&signed(number)])?;
+        rows.first().map(|row| column(row, 0)).transpose().map_err(|error| wrong(&error))
+    }
+}
+
+/// A page of which `is_over` says whether it is the last one.
+fn ended(page: RawPage, is_over: bool) -> RawPage {
+    if is_over { RawPage { next: None, ..page } } else { page }
+}
+
+/// A table of numbered values, and its key.
+fn numbered_table(table: Table) -> (&'static str, &'static str) {
+    match table {
+        Table::Changes => ("change", "sequence"),
+        Table::Audit => ("audit", "number"),
+        Table::AuditSummaries => ("audit_segment", "last_value"),
+        _ => ("code_table_part", "number"),
+    }
+}
+
+/// The number in eight bytes.
+fn number_after(bytes: &[u8]) -> i64 {
+    bytes.first_chunk::<8>().map_or(-1, |bytes| signed(u64::from_be_bytes(*bytes)))
+}
+
+/// Key, value and version.
+fn record_row(row: &Row) -> Result<(RecordId, Vec<u8>, VersionId), StoreError> {
+    Ok((RecordId(number(row, 0)?), column(row, 1)?, VersionId(number(row, 2)?)))
+}
+
+/// Kind and key.
+fn place_of(row: &Row) -> Result<(RecordKind, RecordId), StoreError> {
+    Ok((kind_of(column(row, 0)?)?, RecordId(number(row, 1)?)))
+}
+
+fn digest_of(row: &Row) -> Result<PhotoDigest, StoreError> {
+    let digest: &[u8] = column(row, 0)?;
+    digest.try_into().map(PhotoDigest).map_err(|_| corrupt("digest of a photo", "it has not 32 bytes"))
+}
+
+fn owner_row(row: &Row) -> Result<((&str, &str), IdentifierOwner), StoreError> {
+    let owner = IdentifierOwner { id: RecordId(number(row, 2)?), is_open: column(row, 3)? };
+    Ok(((column(row, 0)?, column(row, 1)?), owner))
+}
+
+/// A slot and the membership that holds it.
+fn slot_row(row: &Row) -> Result<(MembershipSlot, RecordId), StoreError> {
+    let kind = kind_of(column(row, 1)?)?;
+    let subject = Subject::ALL.into_iter().find(|subject| subject.record_kind() == kind);
+    let kind =
+        subject.ok_or_else(|| corrupt("slot of a membership", "its beneficiary is of no kind that can be one"))?;
+    let beneficiary = SubjectReference { kind, id: RecordId(number(row, 2)?) };
+    Ok((MembershipSlot { program: RecordId(number(row, 0)?), beneficiary }, RecordId(number(row, 3)?)))
+}
+
+/// The value of a row of a table that is read from one end to the other. Notes what the row itself says, and the records that the check
+/// of the value asks for.
+fn cursor_row(
+    table: Table,
+    row: &Row,
+    beside: &mut Beside,
+    named: &mut BTreeSet<(RecordKind, RecordId)>,
+) -> Result<RawValue, StoreError> {
+    Ok(match table {
+        Table::History => {
+            let (kind, id) = place_of(row)?;
+            beside.existing.insert((kind, id), column(row, 3)?);
+            RawValue::Version(kind, id, VersionId(number(row, 2)?))
+        }
+        Table::Identifiers => {
+            let kind = kind_of(column(row, 0)?)?;
+            let invalid = || corrupt("identifier", "its system or its value is none");
+            let system = SystemUri::parse(column(row, 1)?).map_err(|_| invalid())?;
+            let value = IdentifierValue::parse(column(row, 2)?).map_err(|_| invalid())?;
+            let (ids, open): (Vec<i64>, Vec<bool>) = (column(row, 3)?, column(row, 4)?);
+            let ids = ids.into_iter().map(|id| RecordId(u64::try_from(id).unwrap_or_default()));
+            let owners: Vec<_> = ids.zip(open).map(|(id, is_open)| IdentifierOwner { id, is_open }).collect();
+            named.extend(owners.iter().map(|owner| (kind, owner.id)));
+            let key = IdentifierKey { system, value };
+            beside.owners.insert((kind, key.clone()), owners);
+            RawValue::Identifier(kind, key)
+        }
+        Table::OpenMemberships => {
+            let (slot, holder) = slot_row(row)?;
+            named.insert((RecordKind::ProgramMembership, holder));
+            beside.holders.insert(slot, Some(holder));
+            RawValue::Slot(slot)
+        }
+        Table::Photos => {
+            let digest = digest_of(row)?;
+            beside.whole_photos.insert(digest, column(row, 1)?);
+            RawValue::Photo(digest)
+        }
+        Table::Requests => {
+            let (name, value): (_, Vec<u8>) = (request_name(row)?, column(row, 3)?);
+            if let Ok(request) = record::remembered::decode(name.clone(), &value) {
+                let written = request.answers.iter().filter_map(|answer| answer.record);
+                named.extend(written.map(|(kind, id, _)| (kind, id)));
+            }
+            RawValue::Request(name, value)
+        }
+        Table::Settings => RawValue::Setting(setting_kind(column(row, 0)?)?, column(row, 1)?, column(row, 2)?),
+        Table::Clients => RawValue::Client(column(row, 0)?, column(row, 1)?),
+        _ => RawValue::Counter(column(row, 0)?, number(row, 1)),
+    })
+}
+
+/// What is wrong with a row that searches read where there is no such record.
+fn orphan_row(kind: RecordKind, row: &Row) -> Result<RawValue, StoreError> {
+    let (id, is_there): (u64, bool) = (number(row, 0)?, column(row, 1)?);
+    let problem = "searches find it, and it is not there";
+    let found = || finding(Part::Indexes, number_name(kind, RecordId(id)), problem, Remedy::Restore);
+    Ok(RawValue::Checked((!is_there).then(found)))
+}

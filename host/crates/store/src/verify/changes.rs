@@ -1,0 +1,172 @@
+//! The order of writes, held against the records that they made.
+//!
+//! **Invariant:** a record of version `n` is named by `n` writes, which made its versions 1 to `n` in this order.
+
+use std::collections::BTreeMap;
+
+use super::{RawValue, RawValues, Table, finding, name, undecodable};
+use crate::record::change::{self, Touched};
+use daftar_domain::client::ClientId;
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_domain::verification::{Finding, Part, Remedy, number_name};
+
+/// How many writes are read at once that were made since.
+const CATCH_UP_VALUES: usize = 512;
+
+/// Says of a record that it was seen.
+const SEEN: u32 = 1 << 31;
+
+/// How many writes made each record what it is.
+#[derive(Default)]
+pub(super) struct Changes {
+    /// The last write that was checked.
+    last: u64,
+    /// Versions by kind and key.
+    versions: BTreeMap<RecordKind, Vec<u32>>,
+    /// The greatest numbers of records, as far as they were asked for.
+    greatest: BTreeMap<RecordKind, u64>,
+    /// The changes could not all be read: records are not held against them.
+    is_given_up: bool,
+}
+
+impl Changes {
+    /// Records are not held against the changes from now on.
+    pub(super) fn give_up(&mut self) {
+        self.is_given_up = true;
+    }
+
+    /// Takes a write up.
+    pub(super) fn see(&mut self, values: &dyn RawValues, number: u64, value: &[u8]) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let missing = number.saturating_sub(self.last).saturating_sub(1);
+        if missing > 0 {
+            let place = format!("the writes {} to {}", self.last.saturating_add(1), number.saturating_sub(1));
+            findings.push(finding(
+                Part::Changes,
+                place,
+                format!("{missing} are missing in the order of writes"),
+                Remedy::Restore,
+            ));
+            self.give_up();
+        }
+        self.last = number;
+        match change::decode(value) {
+            Ok(touched) => {
+                for touched in touched {
+                    findings.extend(self.touch(values, number, &touched));
+                }
+            }
+            Err(error) => {
+                self.give_up();
+                findings.push(undecodable(Part::Changes, format!("write {number}"), &error));
+            }
+        }
+        findings
+    }
+
+    fn touch(&mut self, values: &dyn RawValues, number: u64, touched: &Touched) -> Option<Finding> {
+        let (kind, id, version) = match touched {
+            Touched::Record(kind, id, version) => (*kind, *id, *version),
+            Touched::Client(id) => {
+                let is_there = ClientId::parse(id).is_ok_and(|id| values.has_client(&id).unwrap_or(true));
+                let problem = format!("write {number} names it, and it is not there");
+                let gone = || finding(Part::Clients, format!("client `{id}`"), problem, Remedy::Restore);
+                return (!is_there).then(gone);
+            }
+        };
+        if self.is_given_up {
+            return None;
+        }
+        if id.0 == 0 || id.0 > self.greatest(values, kind, id) {
+            let problem = format!("write {number} made its version {version}, and it is not there");
+            return Some(finding(Part::Records, number_name(kind, id), problem, Remedy::Restore));
+        }
+        let versions = self.versions.entry(kind).or_default();
+        let at = usize::try_from(id.0).ok()?;
+        if versions.len() <= at {
+            versions.resize(at.saturating_add(1), 0);
+        }
+        let known = versions.get_mut(at)?;
+        let expected = u64::from(*known & !SEEN).saturating_add(1);
+        *known = (*known & SEEN) | u32::try_from(version.0).unwrap_or(!SEEN).min(!SEEN);
+        if version.0 == expected {
+            return None;
+        }
+        let problem = format!("write {number} made its version {version} where version {expected} was next");
+        Some(finding(Part::Changes, name(values, kind, id), problem, Remedy::Restore))
+    }
+
+    /// The greatest number of a record of that kind, no less than it was when one of that number was asked for.
+    fn greatest(&mut self, values: &dyn RawValues, kind: RecordKind, asked: RecordId) -> u64 {
+        let known = self.greatest.entry(kind).or_default();
+        if *known < asked.0 {
+            *known = values.last_number(Table::Records(kind)).unwrap_or_default();
+        }
+        *known
+    }
+
+    /// Reads the writes since the last one that was checked.
+    pub(super) fn catch_up(&mut self, values: &dyn RawValues) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let mut after = Some(self.last.to_be_bytes().to_vec());
+        while let Some(from) = after {
+            let page = values.page(Table::Changes, Some(&from), CATCH_UP_VALUES);
+            for value in page.values {
+                match value {
+                    RawValue::Numbered(number, value) => findings.extend(self.see(values, number, &value)),
+                    other => findings.extend(checked(other)),
+                }
+            }
+            after = page.next;
+        }
+        findings
+    }
+
+    /// Notes that a record is there.
+    pub(super) fn note_seen(&mut self, kind: RecordKind, id: RecordId) {
+        let versions = self.versions.get_mut(&kind);
+        let at = usize::try_from(id.0).ok();
+        if let Some(known) = versions.zip(at).and_then(|(versions, at)| versions.get_mut(at)) {
+            *known |= SEEN;
+        }
+    }
+
+    /// Notes of records that they are told of already.
+    pub(super) fn note_all_seen(&mut self, kind: RecordKind, numbers: std::ops::Range<u64>) {
+        let known = self.versions.get(&kind).map_or(0, |versions| versions.len() as u64);
+        for number in numbers.start..numbers.end.min(known) {
+            self.note_seen(kind, RecordId(number));
+        }
+    }
+
+    /// What is wrong where a record is at that version.
+    pub(super) fn differs(&self, kind: RecordKind, id: RecordId, version: VersionId) -> Option<String> {
+        if self.is_given_up {
+            return None;
+        }
+        let at = usize::try_from(id.0).ok();
+        let known = self.versions.get(&kind).zip(at).and_then(|(versions, at)| versions.get(at));
+        let made = u64::from(known.copied().unwrap_or_default() & !SEEN);
+        (made != version.0).then(|| format!("it is at version {version}, and the writes made {made} versions of it"))
+    }
+
+    /// The records of a kind that writes made and that were not met.
+    pub(super) fn never_seen(&self, kind: RecordKind) -> Vec<Finding> {
+        let Some(versions) = self.versions.get(&kind).filter(|_| !self.is_given_up) else { return Vec::new() };
+        let numbered = (0_u64..).zip(versions);
+        let gone = numbered.filter(|(_, known)| **known & !SEEN > 0 && **known & SEEN == 0);
+        let findings = gone.map(|(id, _)| {
+            let problem = "writes made it, and it is not there";
+            finding(Part::Records, number_name(kind, RecordId(id)), problem, Remedy::Restore)
+        });
+        findings.collect()
+    }
+}
+
+/// What the backend found by itself.
+fn checked(value: RawValue) -> Option<Finding> {
+    match value {
+        RawValue::Checked(finding) => finding,
+        _ => None,
+    }
+}

@@ -1,0 +1,305 @@
+//! What runs beside the requests: checkpoints, limits, the audit log, keys and secrets.
+//!
+//! A checkpoint is made soon after a start that had none, when much was written since the last one, and at the end.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use futures_util::future::OptionFuture;
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tokio::time::{Interval, interval, interval_at};
+
+use super::metrics::Metrics;
+use super::{AppState, StateParts};
+use daftar_domain::calendar;
+use daftar_domain::change::Sequence;
+use daftar_index::checkpoint::CheckpointFolder;
+use daftar_index::{Columns, Image};
+use daftar_service::eligibility::preview::Sharing;
+use daftar_service::vocabulary;
+use daftar_store::Store;
+
+/// How often it is asked whether a checkpoint is due.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
+/// A checkpoint is due when so much was written since the last one. Each write takes 10 to 25 µs to take up at the next start
+/// (host/docs/SCALE.md).
+const WRITES_DUE: u64 = 50_000;
+/// It is also due when anything was written and the last one is so old.
+const AGE_DUE: Duration = Duration::from_secs(3_600);
+/// After one failed, as after a disk was full, the next is tried this much later.
+const AFTER_FAILURE: Duration = Duration::from_secs(600);
+/// By how much the thread that writes a checkpoint stands back for those that serve.
+const NICENESS: i32 = 10;
+/// How often the limits drop what is idle.
+const LIMITS_INTERVAL: Duration = Duration::from_secs(60);
+/// How often requests of past days are forgotten.
+const REQUESTS_INTERVAL: Duration = Duration::from_secs(600);
+/// How often it is checked whether keys, tokens or secrets have expired.
+const ACCESS_INTERVAL: Duration = Duration::from_secs(60);
+/// How many clients with old secrets the log names each day; the others are counted.
+const NAMED_MAX: usize = 20;
+/// How often counts of refusals are checked.
+const COUNTS_INTERVAL: Duration = Duration::from_secs(15);
+/// How often old lines of the audit log are removed, in intervals of the counts: every hour.
+const REMOVAL_INTERVALS: u64 = 240;
+
+/// Starts everything that runs beside the requests of a server.
+pub(super) fn start(
+    app: &AppState,
+    metrics: Arc<Metrics>,
+    checkpoints: Option<Arc<Checkpoints>>,
+    sharing: Option<Sharing>,
+) -> AbortHandle {
+    let (registry, follower) = (app.registry.clone(), app.follower.clone());
+    let every = |period| Ticks { ticks: interval(period), app: app.downgrade() };
+    let limits = keep_limits(every(LIMITS_INTERVAL));
+    let requests = forget_requests(every(REQUESTS_INTERVAL));
+    let access = keep_access(every(ACCESS_INTERVAL));
+    let audit = keep_audit(every(COUNTS_INTERVAL));
+    let running = tokio::spawn(async move {
+        // The first search of each vocabulary would make its index while its client waits; nobody waits for this.
+        let indexing = async {
+            let indexed = tokio::task::spawn_blocking(move || vocabulary::prepare_all_searches(&registry)).await;
+            if let Err(error) = indexed {
+                tracing::warn!(error = %error, "indexes for search could not be made; the first searches make them");
+            }
+        };
+        let checkpoints = OptionFuture::from(checkpoints.as_ref().map(|checkpoints| checkpoints.keep_up()));
+        let following = OptionFuture::from(follower.as_ref().map(|follower| follower.keep_up()));
+        let sharing = OptionFuture::from(sharing.as_ref().map(Sharing::keep_up));
+        tokio::join!(indexing, metrics.keep_up(), limits, requests, access, audit, checkpoints, following, sharing);
+    });
+    running.abort_handle()
+}
+
+/// Wakes a task again and again, for as long as the server is there.
+struct Ticks {
+    ticks: Interval,
+    app: Weak<StateParts>,
+}
+
+impl Ticks {
+    async fn next(&mut self) -> Option<Arc<StateParts>> {
+        self.ticks.tick().await;
+        self.app.upgrade()
+    }
+}
+
+async fn keep_limits(mut ticks: Ticks) {
+    while let Some(app) = ticks.next().await {
+        if let Err(error) = app.limits.maintain().await {
+            tracing::warn!(error = %error, "counts of past days cannot be removed");
+        }
+    }
+}
+
+/// Forgets requests that clients named more than a day ago.
+async fn forget_requests(mut ticks: Ticks) {
+    while let Some(app) = ticks.next().await {
+        if let Err(error) = app.requests.forget(&*app.registry.store, app.clock.now()).await {
+            tracing::warn!(error = %error, "requests of past days cannot be forgotten");
+        }
+    }
+}
+
+/// Keeps the audit log as the settings say.
+async fn keep_audit(mut ticks: Ticks) {
+    for turn in 0_u64.. {
+        let Some(app) = ticks.next().await else { return };
+        if let Err(error) = app.registry.audit.tell_counts(app.clock.now()).await {
+            tracing::warn!(error = %error, "counts of refusals cannot be audited");
+        }
+        if turn.is_multiple_of(REMOVAL_INTERVALS) {
+            remove_old_lines(&app).await;
+        }
+    }
+}
+
+async fn remove_old_lines(app: &StateParts) {
+    let Some(retention_days) = app.config.audit.retention() else { return };
+    let (now, id) = (app.clock.now(), app.ids.next_id());
+    match app.audit.remove_old(now, retention_days, &id).await {
+        Ok(0) => {}
+        Ok(lines) => tracing::info!(
+            audit.lines = lines,
+            audit.retention_days = retention_days,
+            "old lines of the audit log were removed"
+        ),
+        Err(error) => {
+            tracing::warn!(error = %error, "old lines of the audit log cannot be removed, the next hour tries again")
+        }
+    }
+}
+
+/// Drops expired tokens and keys, and warns of old secrets once a day: at the start, a caller has done so already.
+async fn keep_access(mut ticks: Ticks) {
+    let mut warned_on = None;
+    while let Some(app) = ticks.next().await {
+        let now = app.clock.now();
+        app.token_cache.prune(&app.token_keys.load(), now);
+        drop_expired_keys(&app).await;
+        let today = calendar::utc_day(now);
+        if warned_on.replace(today).is_some_and(|day| day != today) {
+            warn_of_old_secrets(&app);
+        }
+    }
+}
+
+/// Drops signing keys whose last token has expired. One that cannot be dropped is accepted no more all the same.
+pub(super) async fn drop_expired_keys(app: &StateParts) {
+    if let Err(error) = app.signing_keys.drop_expired(&app.system_context()).await {
+        tracing::warn!(error = %error, "signing keys whose tokens are over cannot be dropped; their tokens are refused all the same");
+    }
+}
+
+/// Names clients with old secrets in the log: a secret that nobody changes is known to more people each year.
+pub(super) fn warn_of_old_secrets(app: &StateParts) {
+    let Some(days) = app.config.token.secret_age_warning() else { return };
+    let (now, clients) = (app.clock.now(), app.clients.directory.all());
+    let overdue: Vec<_> = clients.iter().filter(|client| client.has_overdue_secret(now, days)).collect();
+    for client in overdue.iter().take(NAMED_MAX) {
+        let age_days = client.secrets.iter().map(|secret| secret.age_days(now)).max().unwrap_or_default();
+        tracing::warn!(
+            client.id = %client.id,
+            secret.age_days = age_days,
+            "a client's secret is old: give it another with `daftar client rotate-secret`"
+        );
+    }
+    if overdue.len() > NAMED_MAX {
+        let more = overdue.len() - NAMED_MAX;
+        tracing::warn!(clients = more, "more clients have old secrets; `daftar client list` shows them");
+    }
+}
+
+/// Keeps checkpoints of a register.
+pub(super) struct Checkpoints {
+    folder: CheckpointFolder,
+    columns: Arc<Columns>,
+    store: Arc<dyn Store>,
+    last: Mutex<Last>,
+    /// Held by whoever writes one.
+    writing: tokio::sync::Mutex<()>,
+}
+
+/// What is on disk.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    /// The last write that a checkpoint shows; none, where there is no checkpoint.
+    sequence: Option<Sequence>,
+    tried: Option<Instant>,
+    /// When the last one was written, or, of one that was there at the start, when it was read.
+    written: Option<Instant>,
+    has_failed: bool,
+}
+
+/// What the metrics page tells of checkpoints.
+pub(super) struct CheckpointUsage {
+    /// How long ago the last one was written, or read at the start; absent where there is none.
+    pub(super) age: Option<Duration>,
+    /// Writes that it does not show.
+    pub(super) writes_behind: u64,
+    /// Whether the last try failed.
+    pub(super) has_failed: bool,
+}
+
+impl Checkpoints {
+    pub(super) fn new(
+        folder: CheckpointFolder,
+        columns: Arc<Columns>,
+        store: Arc<dyn Store>,
+        sequence: Option<Sequence>,
+    ) -> Self {
+        let tried = sequence.map(|_| Instant::now());
+        let last = Mutex::new(Last { sequence, tried, written: tried, has_failed: false });
+        Self { folder, columns, store, last, writing: tokio::sync::Mutex::default() }
+    }
+
+    /// Works until it is dropped.
+    pub(super) async fn keep_up(&self) {
+        // Not at once: the first requests after a start come first.
+        let mut ticks = interval_at(tokio::time::Instant::now() + CHECKPOINT_INTERVAL, CHECKPOINT_INTERVAL);
+        loop {
+            ticks.tick().await;
+            let _writing = self.writing.lock().await;
+            if self.is_due() {
+                self.write().await;
+            }
+        }
+    }
+
+    /// Makes a checkpoint unless the last one shows everything.
+    pub(super) async fn finish(&self) {
+        let _writing = self.writing.lock().await;
+        let is_current = self.last().sequence == Some(self.columns.sequence());
+        if !is_current {
+            self.write().await;
+        }
+    }
+
+    /// How old the last one is, how many writes came after it, and whether the last try failed.
+    pub(super) fn usage(&self) -> CheckpointUsage {
+        let last = self.last();
+        CheckpointUsage {
+            age: last.written.map(|written| written.elapsed()),
+            writes_behind: self.columns.sequence().0.saturating_sub(last.sequence.unwrap_or_default().0),
+            has_failed: last.has_failed,
+        }
+    }
+
+    fn last(&self) -> Last {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_due(&self) -> bool {
+        let (last, now) = (self.last(), self.columns.sequence());
+        let age = last.tried.map(|tried| tried.elapsed());
+        if last.has_failed && age.is_some_and(|age| age < AFTER_FAILURE) {
+            return false;
+        }
+        let Some(sequence) = last.sequence else { return now > Sequence::default() };
+        let writes = now.0.saturating_sub(sequence.0);
+        writes >= WRITES_DUE || (writes > 0 && age.is_none_or(|age| age >= AGE_DUE))
+    }
+
+    async fn write(&self) {
+        let started = Instant::now();
+        let image = self.columns.image();
+        let sequence = image.sequence();
+        let written = self.try_write(image).await;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.tried = Some(Instant::now());
+        last.has_failed = written.is_err();
+        match written {
+            Ok(bytes) => {
+                last.sequence = Some(sequence);
+                last.written = last.tried;
+                tracing::info!(
+                    checkpoint.sequence = sequence.0,
+                    checkpoint.bytes = bytes,
+                    duration_ms = daftar_http::spans::milliseconds(started.elapsed()),
+                    "a checkpoint was written"
+                );
+            }
+            Err(error) => tracing::warn!(
+                error = %error,
+                "no checkpoint could be written; nothing is lost, but the next start takes longer"
+            ),
+        }
+    }
+
+    async fn try_write(&self, image: Image) -> Result<u64, String> {
+        let mark = self.store.history_mark(image.sequence()).await.map_err(|error| error.to_string())?;
+        let mark = mark.ok_or_else(|| "the store does not know the last write".to_owned())?;
+        let folder = self.folder.clone();
+        let (answer, answered) = oneshot::channel();
+        // A thread of its own, since it stands back for good.
+        let thread = std::thread::Builder::new().name("checkpoint".to_owned()).spawn(move || {
+            let _stood_back = rustix::process::setpriority_process(None, NICENESS);
+            let _heard = answer.send(folder.write(&image, mark.0));
+        });
+        thread.map_err(|error| error.to_string())?;
+        let written = answered.await.map_err(|_| "its thread ended early".to_owned())?;
+        written.map_err(|error| error.to_string())
+    }
+}

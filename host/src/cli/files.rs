@@ -1,0 +1,44 @@
+//! Files that a command writes beside the one that was named.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::app::packs::{folder_of, write_file};
+
+/// How many bytes are read from the disk at once.
+pub const BUFFER_BYTES: usize = 1 << 18;
+
+/// A file's name with something after it.
+pub fn beside(file: &Path, suffix: &str) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(suffix);
+    file.with_file_name(name)
+}
+
+/// Writes how far a command has come, whole or not at all.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn save(path: &Path, progress: &impl Serialize) -> io::Result<()> {
+    write_file(path, &serde_json::to_vec_pretty(progress).map_err(io::Error::other)?)?;
+    File::open(folder_of(path))?.sync_all()
+}
+
+/// The SHA-256 of everything that is read, in hexadecimal.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn digest(mut reader: impl Read) -> io::Result<String> {
+    let (mut hasher, mut buffer) = (Sha256::new(), vec![0; BUFFER_BYTES]);
+    loop {
+        let read = reader.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+        }
+        hasher.update(buffer.get(..read).unwrap_or_default());
+    }
+}

@@ -1,0 +1,50 @@
+//! Certificates that the program trusts where it is a client: of a server that it administers, of a collector.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+
+/// Where systems keep the certificates of the authorities that they trust.
+const SYSTEM_FILES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// Why no certificates are trusted.
+#[derive(Debug)]
+pub(crate) enum TrustError {
+    /// No file was named, and the system has none.
+    NoFile,
+    /// The file cannot be read.
+    Unreadable(PathBuf, io::Error),
+    /// There is no certificate in the file.
+    NoCertificate(PathBuf),
+}
+
+/// Trusts the certificates in that file, or else those that this system trusts.
+///
+/// # Errors
+/// When there is no such file, or no certificate in it.
+pub(crate) fn trust(file: Option<&Path>) -> Result<TlsConfig, TrustError> {
+    let system = || SYSTEM_FILES.iter().map(Path::new).find(|file| file.is_file());
+    let file = file.or_else(system).ok_or(TrustError::NoFile)?;
+    let pem = std::fs::read(file).map_err(|error| TrustError::Unreadable(file.to_owned(), error))?;
+    let certificates: Vec<Certificate<'static>> = parse_pem(&pem)
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            // The library may come to know other kinds of items.
+            Ok(_) | Err(_) => None,
+        })
+        .collect();
+    if certificates.is_empty() {
+        return Err(TrustError::NoCertificate(file.to_owned()));
+    }
+    Ok(TlsConfig::builder()
+        .root_certs(RootCerts::new_with_certs(&certificates))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build())
+}
