@@ -36,6 +36,9 @@ const BACK: &str = "ROLLBACK TO SAVEPOINT verification";
 /// A page of values may be read from a disk that is busy.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// Versions of a record with their stored values, in their order.
+type StoredVersions = Vec<(VersionId, Vec<u8>)>;
+
 /// What was read beside the values of a page.
 #[derive(Default)]
 struct Beside {
@@ -43,7 +46,7 @@ struct Beside {
     records: HashMap<(RecordKind, RecordId), Option<Vec<u8>>>,
     /// Whether there is such a record.
     existing: HashMap<(RecordKind, RecordId), bool>,
-    versions: HashMap<(RecordKind, RecordId), Vec<(VersionId, Vec<u8>)>>,
+    versions: HashMap<(RecordKind, RecordId), StoredVersions>,
     owners: HashMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
     holders: HashMap<MembershipSlot, Option<RecordId>>,
     /// How many bytes they have.
@@ -308,6 +311,13 @@ impl PostgresValues {
         Ok(())
     }
 
+    /// Whether the bytes of a photo are those of its digest; so too where there is no such photo any more.
+    fn is_whole_photo(&self, digest: PhotoDigest) -> Result<bool, Finding> {
+        let statement = "SELECT sha256(bytes) = digest FROM daftar.photo WHERE digest = $1";
+        let rows = self.query(statement, &[&digest.0.as_slice()])?;
+        rows.first().map_or(Ok(true), |row| column(row, 0)).map_err(|error| wrong(&error))
+    }
+
     fn read_holders(&self, slots: &[MembershipSlot]) -> Result<(), Finding> {
         const HOLDERS: &str = "SELECT slot.program, slot.beneficiary_kind, slot.beneficiary, slot.membership \
                                FROM unnest($1::bigint[], $2::smallint[], $3::bigint[]) AS asked (program, kind, id) \
@@ -548,7 +558,15 @@ impl RawValues for PostgresValues {
 
     fn inspect_photo(&self, digest: PhotoDigest) -> Option<Finding> {
         let known = self.beside().whole_photos.get(&digest).copied();
-        if known.unwrap_or(true) {
+        let is_whole = match known {
+            Some(is_whole) => is_whole,
+            // Checked again, after the page that it came with.
+            None => match self.is_whole_photo(digest) {
+                Ok(is_whole) => is_whole,
+                Err(unreadable) => return Some(unreadable),
+            },
+        };
+        if is_whole {
             return None;
         }
         let hexadecimal: String = digest.0.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
