@@ -7,7 +7,7 @@
 //!
 //! **Invariant:** whatever comes from outside, these refusals make at most `2 * (KEYS_MAX + 1)` lines a minute: the first of
 //! each kind is written at once, its repetitions as one line with their count when the minute is over, and beyond
-//! [`KEYS_MAX`] kinds all are one line. Counts that wait are lost in a crash, the first line of each kind is not.
+//! `KEYS_MAX` kinds all are one line. Counts that wait are lost in a crash, the first line of each kind is not.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -100,7 +100,7 @@ impl<'r> Subjects<'r> {
         }
     }
 
-    /// The columns, in the order of [`Columns`](super::columns::Columns).
+    /// The columns, in the order of [`Columns`].
     pub(super) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
         let Self { keys, vectors, more_words, inactive, names, instants, days, codes } = self;
         let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![keys, vectors, more_words, inactive, names, instants];
@@ -177,7 +177,7 @@ impl Memberships {
         }
     }
 
-    /// The columns, in the order of [`Columns`](super::columns::Columns).
+    /// The columns, in the order of [`Columns`].
     pub(super) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
         let Self { keys, beneficiaries, programs, statuses, instants, days } = self;
         let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![keys, beneficiaries, programs, statuses, instants];
