@@ -67,7 +67,7 @@ pub fn run(
             }
             PreviewLine::Failed(failed) => {
                 bar.finish_and_clear();
-                return Err(CliError::failed(failed.error.get("detail").and_then(Value::as_str).unwrap_or_default()));
+                return Err(CliError::failed(failed.error.detail));
             }
             PreviewLine::Subject(subject) => bar.suspend(|| output::line(row(&subject))),
             PreviewLine::Result(previewed) => result = Some((line, previewed)),

@@ -9,6 +9,7 @@ use utoipa::openapi::Ref;
 
 use super::Sample;
 use super::eligibility::{Decision, Diagnostic, Outcome, RowError, SubjectKind, expression};
+use crate::problem::Problem;
 
 /// A rule with the filters of a search.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -204,10 +205,10 @@ pub struct Progress {
 
 /// The last line of a preview that failed.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct PreviewFailed {
+pub struct PreviewFailed<'a> {
     /// The body that a refusal has.
     #[schema(schema_with = problem)]
-    pub error: Value,
+    pub error: Problem<'a>,
 }
 
 /// A line of a preview: progress and subjects, then the result or the failure.
@@ -217,7 +218,7 @@ pub enum PreviewLine<'a> {
     /// The progress.
     Progress(PreviewProgress),
     /// A failure, which ends the preview.
-    Failed(PreviewFailed),
+    Failed(PreviewFailed<'a>),
     /// One subject.
     Subject(PreviewSubject<'a>),
     /// The result, which ends the preview.

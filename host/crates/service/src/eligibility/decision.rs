@@ -329,7 +329,7 @@ pub fn not_authentic() -> AppError {
 mod tests {
     use super::*;
 
-    fn decision() -> Decision {
+    pub(super) fn decision() -> Decision {
         let vocabulary = |namespace: &str| UsedVocabulary {
             namespace: namespace.to_owned(),
             version: "1".to_owned(),
@@ -399,24 +399,8 @@ mod seal_tests {
     use daftar_domain::record::VersionId;
 
     fn decision() -> Decision {
-        let vocabulary = |namespace: &str| UsedVocabulary {
-            namespace: namespace.to_owned(),
-            version: "1".to_owned(),
-            digest: "sha256:a".to_owned(),
-        };
-        Decision {
-            expression_digest: "sha256:e".to_owned(),
-            engine: "cel@1".to_owned(),
-            vocabularies: vec![vocabulary("urn:a"), vocabulary("urn:b")],
-            concept_groups: "sha256:g".to_owned(),
-            schema: "sha256:s".to_owned(),
-            as_of: Date::constant(2026, 3, 1),
-            versions: BTreeMap::from([
-                ("Group/a|1".to_owned(), VersionId(7)),
-                ("Individual/a|1".to_owned(), VersionId(2)),
-            ]),
-            is_by_consent: false,
-        }
+        let versions = [("Group/a|1".to_owned(), VersionId(7)), ("Individual/a|1".to_owned(), VersionId(2))];
+        Decision { versions: BTreeMap::from(versions), ..super::tests::decision() }
     }
 
     fn sealer(keys: &Arc<DecisionKeyRing>, actor: Actor, organization: Option<&str>) -> Sealer {
