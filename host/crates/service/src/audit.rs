@@ -2,8 +2,8 @@
 //!
 //! Changes are audited in the same write as the change. What changes nothing is collected until the request's answer is known
 //! (`context/trail.rs`) and then handed to the store, which packs such lines together and brings them to disk shortly after,
-//! without making the reader wait for it. Refusals of unknown callers are counted together (`Tally`), so that nobody can fill
-//! the disk with them.
+//! without making the reader wait for it. Refusals of unknown callers are counted together (`Tally`), so that
+//! such callers cannot fill the disk.
 //!
 //! **Invariant:** whatever comes from outside, these refusals make at most `2 * (KEYS_MAX + 1)` lines a minute: the first of
 //! each kind is written at once, its repetitions as one line with their count when the minute is over, and beyond

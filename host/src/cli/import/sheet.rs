@@ -3,7 +3,7 @@
 //! **Invariant:** a row is never lost: it becomes a line, or stands among the rejects with what is wrong. An open quotation mark
 //! takes one line with it, not the rest of the file.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -19,17 +19,17 @@ const COLUMNS_MAX: usize = 1_000;
 ///
 /// # Errors
 /// Everything that is wrong, in sentences.
-pub fn open(reader: impl Read, mapping: &MappingText, is_tabs: bool) -> Result<(Mapping, Vec<u8>, Mark), String> {
-    let mut reader = BufReader::new(reader);
-    let beginning = reader.fill_buf().map_err(|error| error.to_string())?;
+pub fn open(mut reader: impl Read, mapping: &MappingText, is_tabs: bool) -> Result<(Mapping, Vec<u8>, Mark), String> {
+    let mut beginning = Vec::new();
+    reader.by_ref().take(3).read_to_end(&mut beginning).map_err(|error| error.to_string())?;
     let is_utf_16 = beginning.starts_with(b"\xff\xfe") || beginning.starts_with(b"\xfe\xff");
-    if is_utf_16 || beginning.iter().take(3).any(|byte| *byte == 0) {
+    if is_utf_16 || beginning.contains(&0) {
         return Err("the table is in UTF-16, and UTF-8 is read: save it as `CSV UTF-8`".to_owned());
     }
     let mark_bytes = if beginning.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-    reader.consume(mark_bytes);
+    let rest = beginning.get(mark_bytes..).unwrap_or_default();
     let delimiter = mapping.delimiter()?.unwrap_or(if is_tabs { b'\t' } else { b',' });
-    let mut scanner = Scanner::new(reader, delimiter);
+    let mut scanner = Scanner::new(rest.chain(reader), delimiter);
     let header = scanner.next().map_err(|error| error.to_string())?;
     let Some(header) = header.filter(|header| !header.raw.trim_ascii().is_empty()) else {
         return Err("the table is empty: its first row names the columns".to_owned());

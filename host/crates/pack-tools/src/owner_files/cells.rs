@@ -7,6 +7,9 @@ use crate::owner_files::input::Input;
 use crate::owner_files::problem::{ImportError, excerpt};
 use crate::owner_files::tally::Tally;
 
+/// The most columns of a table.
+const COLUMNS_MAX: usize = 1_000;
+
 /// What a quotation mark at the beginning of a cell means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quotes {
@@ -116,6 +119,11 @@ impl<'i> Table<'i> {
         mut next: impl FnMut() -> Result<Option<Line>, ImportError> + 'i,
     ) -> Result<Self, ImportError> {
         match next()? {
+            // Each cell is found by the name of its column.
+            Some((line, Ok(names))) if names.len() > COLUMNS_MAX => {
+                let fault = format!("the header has {} columns, and at most {COLUMNS_MAX} are read", names.len());
+                Err(input.unusable(Some(line), fault))
+            }
             Some((_, Ok(names))) => {
                 let columns = names.iter().map(|name| name.trim().to_owned()).collect();
                 Ok(Self { path: input.path(), columns, next: Box::new(next), is_csv })
