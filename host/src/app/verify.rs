@@ -37,7 +37,7 @@ pub async fn verify_stopped(
     events: Sender<VerificationEvent>,
 ) -> Result<(), StartError> {
     if config.store.backend == StoreBackend::Postgres {
-        let store = PostgresStore::open(postgres_options(config)?).await?;
+        let store = PostgresStore::open_existing(postgres_options(config)?).await?;
         let verified = verify(&store, None, Pace::Fast, events).await;
         store.close().await;
         return verified.map_err(|error| StartError::Store(error.to_string()));

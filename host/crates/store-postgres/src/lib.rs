@@ -126,8 +126,20 @@ impl PostgresStore {
     /// # Errors
     /// See [`OpenError`]: it cannot be reached, a newer daftar changed it, or its tables cannot be made.
     pub async fn open(options: PostgresOptions) -> Result<Self, OpenError> {
+        Self::open_tables(options, true).await
+    }
+
+    /// Opens a register that is in a database, and makes or changes no table.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::open`], and when there is no register or its tables are of an older version.
+    pub async fn open_existing(options: PostgresOptions) -> Result<Self, OpenError> {
+        Self::open_tables(options, false).await
+    }
+
+    async fn open_tables(options: PostgresOptions, makes_tables: bool) -> Result<Self, OpenError> {
         let database = Arc::new(Database::new(&options)?);
-        let register = open::open(&database).await?;
+        let register = open::open(&database, makes_tables).await?;
         let unreadable =
             |error: StoreError| OpenError::Tables { place: database.place().to_owned(), reason: error.to_string() };
         let last = database.last_sequence().await.map_err(unreadable)?;

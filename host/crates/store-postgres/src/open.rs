@@ -146,8 +146,8 @@ pub(super) fn known_layout() -> i64 {
     steps::migrations::runner().get_migrations().iter().map(|step| i64::from(step.version())).max().unwrap_or(0)
 }
 
-/// Connects, brings the tables to the layout of this version, and says whose register it is.
-pub(super) async fn open(database: &Database) -> Result<RegisterId, OpenError> {
+/// Connects, brings the tables to the layout of this version where it may (`makes_tables`), and says whose register it is.
+pub(super) async fn open(database: &Database, makes_tables: bool) -> Result<RegisterId, OpenError> {
     let place = || database.place().to_owned();
     let link = database.link("daftar (open)").await.map_err(|failure| unreachable(database, &failure))?;
     let failed = |failure: Failure| match failure.meaning {
@@ -168,6 +168,13 @@ pub(super) async fn open(database: &Database) -> Result<RegisterId, OpenError> {
     let is_ready = found > Some(known) || (found == Some(known) && has_row(&link.client).await.map_err(failed)?);
     if is_ready {
         return checked(database, &link, found, known).await;
+    }
+    if !makes_tables {
+        let reason = match found {
+            None => "there is no register in it",
+            Some(_) => "its tables are of an older daftar: a server of this one brings them up to date when it starts",
+        };
+        return Err(OpenError::Tables { place: place(), reason: reason.to_owned() });
     }
     let link = migrated(database, link).await?;
     let found = layout(&link.client).await.map_err(failed)?;

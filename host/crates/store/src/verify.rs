@@ -291,6 +291,9 @@ pub async fn verify(store: &dyn Verification, pace: Pace, events: Sender<Verific
                 into.lock().unwrap_or_else(PoisonError::into_inner).extend(again);
             };
             store.at_rest(&values, Box::new(again)).await?;
+            if let Some(error) = values.failure() {
+                return Err(error);
+            }
             page.findings.append(&mut found.lock().unwrap_or_else(PoisonError::into_inner));
         }
         let progress = VerificationEvent::Progress { part: page.part, done: page.done, total: page.total };

@@ -89,7 +89,7 @@ impl PostgresRefill {
 
     async fn begin(options: PostgresOptions, is_catch_up: bool) -> Result<(Self, Found, String), OpenError> {
         let database = Database::new(&options)?;
-        open::open(&database).await?;
+        open::open(&database, true).await?;
         let place = database.place().to_owned();
         let refused = |broken: Broken| OpenError::Tables {
             place: place.clone(),

@@ -188,3 +188,16 @@ async fn tls_is_spoken_with_a_server_whose_certificate_is_known_and_with_no_othe
         assert!(told.contains(says), "{host}: {told}");
     }
 }
+
+#[tokio::test]
+async fn what_is_there_is_opened_without_making_tables() {
+    let url = Server::shared().create_database();
+    let refused = PostgresStore::open_existing(options(&url)).await.map(drop).unwrap_err().to_string();
+    assert!(refused.contains("there is no register in it"), "{refused}");
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    let _connection = tokio::spawn(connection);
+    let made = client.query_one("SELECT to_regnamespace('daftar') IS NULL", &[]).await.unwrap();
+    assert!(made.get::<_, bool>(0), "nothing was made");
+    PostgresStore::open(options(&url)).await.unwrap().close().await;
+    PostgresStore::open_existing(options(&url)).await.unwrap().close().await;
+}

@@ -38,7 +38,7 @@ impl Database {
         };
         let database = runtime.block_on(async {
             let database = Arc::new(database::Database::new(&options).unwrap());
-            open::open(&database).await.unwrap();
+            open::open(&database, true).await.unwrap();
             database
         });
         Self { database, runtime, written: Mutex::default(), _server: server }
