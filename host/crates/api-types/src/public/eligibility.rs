@@ -3,11 +3,9 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
-
-use super::Sample;
 
 /// The longest expression, in bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
@@ -74,29 +72,8 @@ pub struct Validation<'a> {
     pub subject: Option<SubjectKind>,
 }
 
-impl Validation<'_> {
-    /// Requests that the document shows.
-    #[must_use]
-    pub fn samples() -> Vec<Sample> {
-        let of = |expression: &str, subject: &str| json!({"expression": expression, "subject": subject});
-        vec![
-            Sample::new("pension", "Women of 60 and more", of(PENSION, "individual")),
-            Sample::new(
-                "misspelt",
-                "A concept group and a field that do not exist",
-                of("in_group(me.gender, 'femine_gender') && has(me.nam)", "individual"),
-            ),
-            Sample::new("warning", "A concept group that is not set", of("members.exists(m, is_pregnant(m))", "group")),
-        ]
-    }
-}
-
-/// The rule of the samples.
-const PENSION: &str = "is_female(me) && age_years(me.birth_date) >= 60";
-
 /// The schema of an expression.
-#[must_use]
-pub fn expression() -> Object {
+pub(super) fn expression() -> Object {
     let text = ObjectBuilder::new().schema_type(Type::String).max_length(Some(EXPRESSION_BYTES_MAX));
     text.pattern(Some(r"^[^\x00]*$")).description(Some("The rule.")).build()
 }
@@ -205,30 +182,6 @@ pub struct Evaluation<'a> {
     /// A decision to be repeated: on its day, with the records as they were then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision<'a>>,
-}
-
-impl Evaluation<'_> {
-    /// Requests that the document shows.
-    #[must_use]
-    pub fn samples() -> Vec<Sample> {
-        let woman = json!({"type": "individual", "gender": "urn:iso:std:iso:5218#2", "birth_date": "1950-01-01"});
-        let pension = json!({
-            "expression": PENSION,
-            "as_of": "2026-01-01",
-            "subjects": [
-                "Individual/urn:svc:vocab:id-type#national_id|PERSON-1",
-                {"type": "individual", "gender": "urn:iso:std:iso:5218#1", "birth_date": "1950-01-01"},
-                {"type": "individual", "gender": "urn:iso:std:iso:5218#2"},
-            ],
-        });
-        let explained = json!({"expression": PENSION, "explain": true, "subjects": [woman]});
-        let misspelt = json!({"expression": "age_years(me.birthdate) >= 60", "subjects": [{"type": "individual"}]});
-        vec![
-            Sample::new("pension", "Women of 60 and more", pension),
-            Sample::new("explained", "The explanation of one result", explained),
-            Sample::invalid("misspelt", "A field that does not exist", misspelt),
-        ]
-    }
 }
 
 /// The results of a rule.

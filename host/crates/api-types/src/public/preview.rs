@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa::openapi::Ref;
 
-use super::Sample;
 use super::eligibility::{Decision, Diagnostic, Outcome, RowError, SubjectKind, expression};
 use crate::problem::Problem;
 
@@ -34,36 +33,6 @@ pub struct PreviewRequest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = Date)]
     pub as_of: Option<Cow<'a, str>>,
-}
-
-impl PreviewRequest<'_> {
-    /// Requests that the document shows.
-    #[must_use]
-    pub fn samples() -> Vec<Sample> {
-        let pension = json!({"expression": "is_female(me) && age_years(me.birth_date) >= 60", "as_of": "2026-01-01"});
-        let filtered = json!({
-            "expression": "age_years(me.birth_date) >= 60",
-            "filter": {
-                "active": true, "birth_date": ["ge1900-01-01", "lt1966-01-01"], "gender": "urn:iso:std:iso:5218#2",
-                "region": "Thiès",
-            },
-            "sample": 5,
-        });
-        let households = json!({
-            "expression": "members.exists(m, is_head(m) && age_years(m.birth_date) >= 60)", "subject": "group",
-            "filter": {"group_type": "urn:svc:vocab:group-type#household"},
-        });
-        vec![
-            Sample::new("pension", "Women of 60 and more", pension),
-            Sample::new("filtered", "Active women of one region born before 1966, with five of them", filtered),
-            Sample::new("households", "Households whose head is 60 or more", households),
-            Sample::invalid(
-                "misspelt",
-                "A field that does not exist",
-                json!({"expression": "age_years(me.birthdate) >= 60"}),
-            ),
-        ]
-    }
 }
 
 /// The number of subjects by outcome.

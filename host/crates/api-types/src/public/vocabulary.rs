@@ -4,12 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Array, ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Schema};
-
-use super::Sample;
 
 /// The most codes of a request.
 pub const BATCH_CODES_MAX: usize = 1_000;
@@ -273,15 +270,6 @@ pub struct CodeBatch<'a> {
     /// The codes.
     #[schema(schema_with = codes)]
     pub codes: Vec<AskedCode<'a>>,
-}
-
-impl CodeBatch<'_> {
-    /// Requests that the document shows.
-    #[must_use]
-    pub fn samples() -> Vec<Sample> {
-        let codes = json!({"codes": ["urn:iso:std:iso:5218#2", {"namespace": "urn:iso:std:iso:5218", "code": "7"}]});
-        vec![Sample::new("codes", "One that exists and one that does not", codes)]
-    }
 }
 
 /// Texts without NUL, which no request may hold.

@@ -17,7 +17,7 @@ use daftar_domain::subject::Subject;
 /// The most parameters of one request.
 const PARAMETERS_MAX: usize = 500;
 /// The greatest offset: beyond it a client wants a cursor.
-const OFFSET_MAX: u64 = 100_000_000;
+pub const OFFSET_MAX: u64 = 100_000_000;
 
 /// The query as it stands in the URL; [`Parameters::parse`] reads it.
 #[derive(Debug)]

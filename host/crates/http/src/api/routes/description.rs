@@ -26,6 +26,7 @@ use crate::api::extract::query::NoParameters;
 use crate::api::middleware::answer::API_VERSION;
 use crate::api::openapi::document::Kept;
 use crate::api::openapi::page::{self, CONTENT_SECURITY_POLICY};
+use crate::api::openapi::parameter::Parameter;
 use crate::state::AppState;
 use daftar_auth::limits::{CLIENT_QUOTA_DEFAULT, Quota, TOKEN_QUOTA, UNAUTHENTICATED_QUOTA};
 use daftar_domain::error::AppError;
@@ -211,9 +212,9 @@ fn operation(endpoint: &Endpoint, path: &str) -> MetadataOperation<'static> {
 
 fn conditions(endpoint: &Endpoint) -> Vec<MetadataParameter<'static>> {
     let of_query = endpoint.operation.parameters.iter().filter(|one| one.parameter_in == ParameterIn::Query);
-    let body = |one: &utoipa::openapi::path::Parameter| MetadataParameter {
+    let body = |one: &Parameter| MetadataParameter {
         name: Cow::Owned(one.name.clone()),
-        description: Cow::Owned(one.description.clone().unwrap_or_default()),
+        description: Cow::Owned(one.description.clone()),
         repeatable: one.explode == Some(true),
     };
     of_query.map(body).collect()
