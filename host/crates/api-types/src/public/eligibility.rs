@@ -80,10 +80,6 @@ pub(super) fn expression() -> Object {
 
 /// The result of a validation.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "valid": true, "result_type": "bool", "references": ["me.birth_date", "me.gender"],
-    "cost": {"steps_min": 3, "steps_max": 7, "list_items": 100}, "diagnostics": [],
-})))]
 pub struct Validated<'a> {
     /// Whether the expression can be evaluated.
     pub valid: bool,
@@ -134,10 +130,6 @@ impl Severity {
 
 /// An error or a warning about a part of an expression.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "severity": "error", "code": "unknown_field", "message": "there is no field `birthdate`", "line": 1, "column": 14, "length": 9,
-    "suggestion": "birth_date",
-})))]
 pub struct Diagnostic<'a> {
     /// Whether it makes the expression invalid.
     pub severity: Severity,
@@ -186,18 +178,6 @@ pub struct Evaluation<'a> {
 
 /// The results of a rule.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "results": [
-        {"subject": "Individual/urn:svc:vocab:id-type#national_id|PERSON-1", "outcome": "eligible", "missing": []},
-        {"subject": "subjects[1]", "outcome": "undetermined", "missing": ["me.birth_date"]},
-    ],
-    "decision": {
-        "expression_digest": "sha256:0f…", "engine": "cel 0.1.0", "vocabularies": [], "concept_groups": "sha256:1e…",
-        "schema": "sha256:2d…", "as_of": "2026-01-31",
-        "versions": [{"reference": "Individual/urn:svc:vocab:id-type#national_id|PERSON-1", "version_id": "3"}],
-        "seal": "k1.c2VhbA",
-    },
-})))]
 pub struct Evaluated<'a> {
     /// One result for each subject, in the order of the request.
     pub results: Vec<SubjectResult<'a>>,
@@ -254,10 +234,6 @@ pub struct SubjectError<'a> {
 
 /// One part of an expression with its value for one subject.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "text": "age_years(me.birth_date) >= 60", "value": null, "seen": {}, "missing": ["me.birth_date"],
-    "children": [{"text": "age_years(me.birth_date)", "value": null, "seen": {"me.birth_date": null}, "children": []}],
-})))]
 pub struct Explanation<'a> {
     /// The part, as the expression has it.
     pub text: Cow<'a, str>,

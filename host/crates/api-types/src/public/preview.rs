@@ -52,18 +52,6 @@ pub struct Counts {
 
 /// The result of a preview.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "total": 1000, "eligible": 81, "not_eligible": 892, "undetermined": 27, "errors": 0,
-    "by_gender": [
-        {"code": "2", "display": "Female", "total": 510, "eligible": 81, "not_eligible": 410, "undetermined": 19, "errors": 0},
-        {"code": null, "display": null, "total": 8, "eligible": 0, "not_eligible": 0, "undetermined": 8, "errors": 0},
-    ],
-    "missing": [{"field": "me.gender", "count": 8}], "sample": [], "withheld": ["by_region"],
-    "decision": {
-        "expression_digest": "sha256:0f…", "engine": "cel 0.1.0", "vocabularies": [], "concept_groups": "sha256:1e…",
-        "schema": "sha256:2d…", "as_of": "2026-01-31", "versions": [], "seal": "k1.c2VhbA",
-    },
-})))]
 pub struct Previewed<'a> {
     /// All subjects.
     #[serde(flatten)]
@@ -140,9 +128,6 @@ pub struct MissingFact<'a> {
 
 /// The result of a rule for one subject.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "subject": "Individual/urn:svc:vocab:id-type#national_id|PERSON-1", "outcome": "undetermined", "missing": ["me.birth_date"],
-})))]
 pub struct PreviewSubject<'a> {
     /// Its reference.
     pub subject: Cow<'a, str>,
@@ -157,7 +142,6 @@ pub struct PreviewSubject<'a> {
 
 /// A line with the progress of a preview.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({"progress": {"done": 131072, "total": 1000000}})))]
 pub struct PreviewProgress {
     /// The number of subjects.
     pub progress: Progress,

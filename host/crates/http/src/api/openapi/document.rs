@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::body::Bytes;
 use serde_json::{Value, json};
 
-use super::operation::{Answer, Example, Operation, Tag};
+use super::operation::{Answer, EXAMPLES, Example, Operation, TAGS};
 use super::parameter::{self, Parameter, of_modules};
 use super::shape::Shape;
 use super::{batch, eligibility, group, individual, page, program, record, refusal, server, vocabulary};
@@ -29,7 +29,7 @@ pub fn document(endpoints: &[Endpoint], public_url: &str, fields: &ExtensionFiel
         let method = endpoint.method.as_str().to_ascii_lowercase();
         paths.entry(path).or_default().insert(method, operation(endpoint, path, fields));
     }
-    let tags = Tag::ALL.map(Tag::described).map(|(name, about)| json!({"name": name, "description": about}));
+    let tags = TAGS.map(|(_, name, about)| json!({"name": name, "description": about}));
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -71,16 +71,21 @@ fn shapes(fields: &ExtensionFields) -> BTreeMap<String, Shape> {
         batch::shapes(),
         server::shapes(),
     ];
-    shapes.into_iter().flatten().collect()
+    let shapes = shapes.into_iter().flatten().map(|(name, shape)| match EXAMPLES.shapes.get(name.as_str()) {
+        Some(example) => (name, shape.with("examples", vec![example.clone()])),
+        None => (name, shape),
+    });
+    shapes.collect()
 }
 
 fn operation(endpoint: &Endpoint, path: &str, fields: &ExtensionFields) -> Value {
     let told = &endpoint.operation;
     let shown: Vec<Parameter> = parameters(path, told).chain(of_modules(told, fields)).collect();
     let also_at = endpoint.also_at();
+    let tags: Vec<&str> = TAGS.iter().filter(|(tag, ..)| *tag == told.tag).map(|(_, name, _)| *name).collect();
     filled(json!({
         "operationId": told.id,
-        "tags": [told.tag.described().0],
+        "tags": tags,
         "summary": told.summary,
         "description": Some(&told.description).filter(|text| !text.is_empty()),
         "parameters": shown,

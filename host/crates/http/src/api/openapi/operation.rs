@@ -1,5 +1,5 @@
-//! What is told of one endpoint, beside what its handler says of itself, with the requests that the document shows (`examples.json`). A
-//! test sends each of them to a server and holds the answer to what is told here.
+//! What is told of one endpoint, beside what its handler says of itself, and the examples that the document shows (`examples.json`). A test
+//! sends each request among them to a server and holds the answer to what is told here.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use super::parameter::{self, Parameter};
 use super::shape::{self, Shape, any_of, named};
 
 /// What an operation is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tag {
     /// Tokens.
     Tokens,
@@ -35,40 +35,19 @@ pub enum Tag {
     Server,
 }
 
-impl Tag {
-    /// Every tag, in the document's order.
-    pub const ALL: [Self; 10] = [
-        Self::Tokens,
-        Self::Individuals,
-        Self::Groups,
-        Self::Programs,
-        Self::ProgramMemberships,
-        Self::Consents,
-        Self::Eligibility,
-        Self::Vocabularies,
-        Self::Batches,
-        Self::Server,
-    ];
-
-    /// Its name in the document, and what is found under it.
-    #[must_use]
-    pub fn described(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Tokens => ("Tokens", "Access tokens for client credentials (OAuth 2.0, RFC 6749)."),
-            Self::Individuals => ("Individuals", "The people of the register."),
-            Self::Groups => ("Groups", "Households and other groups, who is in them and who was."),
-            Self::Programs => ("Programs", "Social programs. The administrator manages them."),
-            Self::ProgramMemberships => ("Program memberships", "Who is on which program, and since when."),
-            Self::Consents => {
-                ("Consents", "Consents given to the client's organization. The administrator manages them.")
-            }
-            Self::Eligibility => ("Eligibility", "Rules on people and groups."),
-            Self::Vocabularies => ("Vocabularies", "Code lists, their codes, and named groups of codes."),
-            Self::Batches => ("Batches", "Several calls in one request."),
-            Self::Server => ("Server", "What the server is and offers."),
-        }
-    }
-}
+/// Every tag in the document's order, with its name there and what is found under it.
+pub const TAGS: [(Tag, &str, &str); 10] = [
+    (Tag::Tokens, "Tokens", "Access tokens for client credentials (OAuth 2.0, RFC 6749)."),
+    (Tag::Individuals, "Individuals", "The people of the register."),
+    (Tag::Groups, "Groups", "Households and other groups, who is in them and who was."),
+    (Tag::Programs, "Programs", "Social programs. The administrator manages them."),
+    (Tag::ProgramMemberships, "Program memberships", "Who is on which program, and since when."),
+    (Tag::Consents, "Consents", "Consents given to the client's organization. The administrator manages them."),
+    (Tag::Eligibility, "Eligibility", "Rules on people and groups."),
+    (Tag::Vocabularies, "Vocabularies", "Code lists, their codes, and named groups of codes."),
+    (Tag::Batches, "Batches", "Several calls in one request."),
+    (Tag::Server, "Server", "What the server is and offers."),
+];
 
 /// A body that a request must have.
 #[derive(Clone)]
@@ -193,7 +172,7 @@ impl Operation {
             body: None,
             answers: Vec::new(),
             refusals: Vec::new(),
-            examples: EXAMPLES.get(id).cloned().unwrap_or_default(),
+            examples: EXAMPLES.operations.get(id).cloned().unwrap_or_default(),
         }
     }
 
@@ -291,8 +270,19 @@ impl Operation {
     }
 }
 
-/// The examples of all operations, by operation.
-static EXAMPLES: LazyLock<BTreeMap<&str, Vec<Example>>> =
+/// The examples of the document.
+#[derive(Default, Deserialize)]
+pub struct Examples {
+    /// Requests, by operation.
+    #[serde(borrow)]
+    operations: BTreeMap<&'static str, Vec<Example>>,
+    /// Values, by the name of their shape.
+    #[serde(borrow)]
+    pub shapes: BTreeMap<&'static str, Value>,
+}
+
+/// All of them.
+pub static EXAMPLES: LazyLock<Examples> =
     LazyLock::new(|| serde_json::from_str(include_str!("examples.json")).unwrap_or_default());
 
 /// One request with the status of its answer.
@@ -319,20 +309,26 @@ fn success() -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use daftar_api_types::public::eligibility::{Evaluation, Validation};
-    use daftar_api_types::public::preview::PreviewRequest;
-    use daftar_api_types::public::vocabulary::CodeBatch;
+    use daftar_api_types::public::{batch, concept_group, eligibility, page, preview, record, server, vocabulary};
     use serde::Serialize;
     use serde::de::DeserializeOwned;
+    use utoipa::ToSchema;
 
     use super::*;
     use crate::api::router::endpoints;
 
+    /// A value is what the type reads and writes, with no member left out.
+    #[track_caller]
+    fn hold<T: Serialize + DeserializeOwned>(value: &Value) {
+        let read: T = serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{value}: {error}"));
+        assert_eq!(serde_json::to_value(&read).unwrap(), *value);
+    }
+
     #[test]
     fn every_example_is_one_of_an_operation() {
-        let examples: BTreeMap<&str, Vec<Example>> = serde_json::from_str(include_str!("examples.json")).unwrap();
+        let examples: Examples = serde_json::from_str(include_str!("examples.json")).unwrap();
         let endpoints = endpoints();
-        for (id, examples) in examples {
+        for (id, examples) in examples.operations {
             let endpoint = endpoints.iter().find(|endpoint| endpoint.operation.id == id).unwrap();
             assert_eq!(endpoint.operation.examples.len(), examples.len(), "{id}");
         }
@@ -340,17 +336,44 @@ mod tests {
 
     #[test]
     fn examples_of_requests_have_the_form_of_their_types() {
-        fn hold<T: Serialize + DeserializeOwned>(id: &str) {
-            for Example { name, body, .. } in &EXAMPLES[id] {
-                let body = body.as_ref().unwrap();
-                let read: T = serde_json::from_value(body.clone()).unwrap_or_else(|error| panic!("{name}: {error}"));
-                assert_eq!(serde_json::to_value(&read).unwrap(), *body, "{name}");
-            }
+        fn of_operation<T: Serialize + DeserializeOwned>(id: &str) {
+            EXAMPLES.operations[id].iter().for_each(|example| hold::<T>(example.body.as_ref().unwrap()));
         }
-        hold::<Validation<'_>>("validateRule");
-        hold::<Evaluation<'_>>("evaluateRule");
-        hold::<PreviewRequest<'_>>("previewRule");
-        hold::<CodeBatch<'_>>("validateCodes");
-        hold::<CodeBatch<'_>>("lookUpCodes");
+        of_operation::<eligibility::Validation<'_>>("validateRule");
+        of_operation::<eligibility::Evaluation<'_>>("evaluateRule");
+        of_operation::<preview::PreviewRequest<'_>>("previewRule");
+        of_operation::<vocabulary::CodeBatch<'_>>("validateCodes");
+        of_operation::<vocabulary::CodeBatch<'_>>("lookUpCodes");
+    }
+
+    #[test]
+    fn examples_of_shapes_have_the_form_of_their_types() {
+        fn of_shape<T: Serialize + DeserializeOwned + ToSchema>(rest: &mut BTreeMap<&str, Value>) {
+            hold::<T>(&rest.remove(T::name().as_ref()).unwrap());
+        }
+        let mut rest = EXAMPLES.shapes.clone();
+        of_shape::<batch::BatchAnswer<'_>>(&mut rest);
+        of_shape::<concept_group::ConceptGroup<'_>>(&mut rest);
+        of_shape::<eligibility::Validated<'_>>(&mut rest);
+        of_shape::<eligibility::Evaluated<'_>>(&mut rest);
+        of_shape::<eligibility::Explanation<'_>>(&mut rest);
+        of_shape::<eligibility::Diagnostic<'_>>(&mut rest);
+        of_shape::<page::Links>(&mut rest);
+        of_shape::<preview::Previewed<'_>>(&mut rest);
+        of_shape::<preview::PreviewSubject<'_>>(&mut rest);
+        of_shape::<preview::PreviewProgress>(&mut rest);
+        of_shape::<record::Identifier<'_>>(&mut rest);
+        of_shape::<record::Code<'_>>(&mut rest);
+        of_shape::<record::Meta<'_>>(&mut rest);
+        of_shape::<server::Token<'_>>(&mut rest);
+        of_shape::<server::TokenError<'_>>(&mut rest);
+        of_shape::<server::AuthorizationServer<'_>>(&mut rest);
+        of_shape::<vocabulary::Vocabulary<'_>>(&mut rest);
+        of_shape::<vocabulary::Concept<'_>>(&mut rest);
+        of_shape::<vocabulary::FoundCode<'_>>(&mut rest);
+        of_shape::<vocabulary::Subsumption<'_>>(&mut rest);
+        of_shape::<vocabulary::Validities<'_>>(&mut rest);
+        of_shape::<vocabulary::LookedUp<'_>>(&mut rest);
+        assert!(rest.is_empty(), "{rest:?}");
     }
 }

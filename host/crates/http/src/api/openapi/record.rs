@@ -9,8 +9,8 @@ use daftar_api_types::public::record as body;
 use serde_json::Value;
 
 use super::shape::{
-    self, CODE_PATTERN, KEY_PATTERN, SYSTEM_PATTERN, Shape, VALUE_PATTERN, any_of, boolean, by_name, date, ignored,
-    integer, list, named, number, object, of_type, pattern, response, text, whole, word, written,
+    self, CODE_PATTERN, KEY_PATTERN, NAMESPACE_PATTERN, SYSTEM_PATTERN, Shape, VALUE_PATTERN, any_of, boolean, by_name,
+    date, ignored, integer, list, named, number, object, of_type, pattern, response, text, whole, word, written,
 };
 use crate::api::dto::field::Level;
 use daftar_domain::code::{CODE_BYTES_MAX, NAMESPACE_BYTES_MAX};
@@ -219,7 +219,7 @@ fn identifier_sent() -> Shape {
 
 /// The forms in which a request writes a code.
 fn code_sent() -> Shape {
-    let namespace = || pattern(r"^[\x21\x22\x24-\x7B\x7D\x7E]+$").at_most(NAMESPACE_BYTES_MAX);
+    let namespace = || pattern(NAMESPACE_PATTERN).at_most(NAMESPACE_BYTES_MAX);
     let bare = || pattern(r"^[^\x00-\x20\x7F-\xA0#\s]+$").at_most(CODE_BYTES_MAX);
     let uri = || pattern(CODE_PATTERN).at_most(CODE_URI_BYTES_MAX);
     let parts = object("Namespace and code.").needs("namespace", namespace()).needs("code", bare());
