@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use axum::Json;
+use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
 use axum::routing::{MethodFilter, delete};
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value};
@@ -88,16 +88,15 @@ async fn rotate_secret(
 
 /// Revokes a scope.
 async fn revoke(
-    Administrator(ctx): Administrator,
+    call: Administrator,
     _: NoParameters,
-    State(app): State<AppState>,
     path: Result<Path<(String, String)>, PathRejection>,
 ) -> Result<Json<ClientBody>, ApiError> {
     let Path((id, scope)) = path.map_err(|_| not_text())?;
     let scope = Scope::parse(&scope).map_err(|error| Problem::malformed(error.to_string()))?;
     let id = ClientId::of_path(&id).map_err(Problem::malformed)?;
-    let client = app.clients.revoke(&ctx, &id, scope).await?;
-    Ok(Json(client_body(&app, &client)))
+    let client = call.app.clients.revoke(&call.ctx, &id, scope).await?;
+    Ok(Json(client_body(&call.app, &client)))
 }
 
 /// Reads the body that registers a client.

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
 use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use futures_util::stream;
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -14,19 +13,17 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::admin::import::stopped_by;
 use crate::admin::resource::Administrator;
 use crate::api::dto::record::{self, RecordBody, ShownCode, ShownRecord, Shows};
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiError, ApiResult, Problem};
 use crate::api::extract::accept::LINES;
-use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::extract::query::Parameters;
 use crate::api::lines::write_line;
 use crate::api::routes::record_search;
-use crate::state::AppState;
 use daftar_api_types::admin::operation::{ExportLine, ExportProgress};
 use daftar_auth::cursor_seal::CursorSeal;
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::calendar::{format_instant, utc_day};
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::code::CodedValue;
-use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::field::FieldSet;
@@ -52,20 +49,16 @@ struct Asked {
 }
 
 /// Sends the records as they stand now, a line each, to a bounded number of readers at once; every so often, and in the end, a line says where an export would go on.
-pub async fn export(
-    Administrator(ctx): Administrator,
-    State(app): State<AppState>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, ApiError> {
+pub async fn export(call: Administrator, parameters: Parameters) -> ApiResult {
     // Before anything is searched for.
-    let place = Arc::clone(&app.exports).try_acquire_owned().map_err(|_| AppError::Busy)?;
-    let asked = asked(&ctx, &app, &Parameters::parse(&query)?).await?;
+    let place = Arc::clone(&call.app.exports).try_acquire_owned().map_err(|_| AppError::Busy)?;
+    let asked = asked(&call, &parameters).await?;
     let kinds: Vec<&str> = asked.kinds.iter().map(|kind| kind.name()).collect();
     let at = format_instant(asked.cursor.at);
     let filtered = if asked.chosen.is_some() { ", those that a search finds" } else { "" };
     let note = format!("export of {}{filtered}, as of {at}, begins", kinds.join(", "));
-    tell(&ctx, &app, note, 0).await?;
-    let sending = Sending { ctx, app, asked, sent: 0, _place: place };
+    tell(&call, note, 0).await?;
+    let sending = Sending { call, asked, sent: 0, _place: place };
     let lines = stream::unfold(Some(sending), |sending| async move {
         let mut sending = sending?;
         let (bytes, is_over) = sending.next().await;
@@ -74,7 +67,7 @@ pub async fn export(
     Ok(([(header::CONTENT_TYPE, LINES)], Body::from_stream(lines)).into_response())
 }
 
-async fn asked(ctx: &OpContext, app: &AppState, parameters: &Parameters) -> Result<Asked, ApiError> {
+async fn asked(Administrator { ctx, app }: &Administrator, parameters: &Parameters) -> Result<Asked, ApiError> {
     let filters: Vec<&str> = parameters.names().filter(|name| !OWN.contains(name)).collect();
     let mut kinds = Vec::new();
     for name in parameters.all("type") {
@@ -118,7 +111,7 @@ async fn asked(ctx: &OpContext, app: &AppState, parameters: &Parameters) -> Resu
 }
 
 /// Writes a line of the audit log about the export as a whole.
-async fn tell(ctx: &OpContext, app: &AppState, note: String, count: u64) -> Result<(), AppError> {
+async fn tell(Administrator { ctx, app }: &Administrator, note: String, count: u64) -> Result<(), AppError> {
     let entry = audit::entry(ctx, AuditAction::Read, AuditOutcome::Allowed, Vec::new());
     let entry = entry.with_note(note).with_status(200);
     let entry = daftar_domain::audit::AuditEntry { count: count.max(1), ..entry };
@@ -127,8 +120,7 @@ async fn tell(ctx: &OpContext, app: &AppState, note: String, count: u64) -> Resu
 
 /// An export on its way; dropped when its caller leaves.
 struct Sending {
-    ctx: OpContext,
-    app: AppState,
+    call: Administrator,
     asked: Asked,
     sent: u64,
     _place: OwnedSemaphorePermit,
@@ -150,9 +142,9 @@ impl Sending {
     async fn page(&mut self) -> Result<(Vec<u8>, bool), AppError> {
         let ExportCursor { at, kind, after } = self.asked.cursor;
         let chosen = self.asked.chosen.as_deref();
-        let page = export::page(&self.app.registry, (kind, after, at), chosen).await?;
+        let page = export::page(&self.call.app.registry, (kind, after, at), chosen).await?;
         let count = page.records.len() as u64;
-        let (asked, app, today) = (self.asked.clone(), self.app.clone(), utc_day(self.ctx.now));
+        let (asked, app, today) = (self.asked.clone(), self.call.app.clone(), utc_day(self.call.ctx.now));
         let written = tokio::task::spawn_blocking(move || {
             // Taken after the records, so that a code published meanwhile has its name.
             let view = CodeView::new(app.registry.vocabularies.current(), asked.languages);
@@ -175,11 +167,11 @@ impl Sending {
         let progress = match next {
             Some(next) => {
                 self.asked.cursor = next;
-                ExportProgress::Cursor { cursor: next.seal(&self.app.cursors)?, records: self.sent }
+                ExportProgress::Cursor { cursor: next.seal(&self.call.app.cursors)?, records: self.sent }
             }
             None => {
                 let note = format!("export as of {}: {} records were sent", format_instant(at), self.sent);
-                tell(&self.ctx, &self.app, note, self.sent).await?;
+                tell(&self.call, note, self.sent).await?;
                 ExportProgress::Done { done: true, records: self.sent, as_of: format_instant(at) }
             }
         };

@@ -2,9 +2,8 @@
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
 use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use futures_util::stream;
 use jiff::Timestamp;
@@ -14,9 +13,9 @@ use tokio::sync::mpsc::channel;
 
 use crate::admin::resource::{Administrator, Routes, list};
 use crate::api::dto::reader::{ObjectReader, Problems};
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiError, ApiResult, Problem};
 use crate::api::extract::body::JsonObject;
-use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
+use crate::api::extract::query::{NoParameters, Parameters};
 use crate::api::lines::{self, Telling, write_line};
 use crate::state::AppState;
 use daftar_api_types::admin::ListBody;
@@ -57,13 +56,8 @@ pub fn routes() -> Routes {
 }
 
 /// Searches the audit log, newest entries first.
-async fn search_audit(
-    Administrator(ctx): Administrator,
-    State(app): State<AppState>,
-    RawQuery(query): RawQuery,
-) -> Result<Json<PageBody<AuditEntryBody>>, ApiError> {
-    ctx.trail.set_caller(Actor::Administrator, AuditAction::Audit);
-    let parameters = Parameters::parse(&query)?;
+async fn search_audit(call: Administrator, parameters: Parameters) -> Result<Json<PageBody<AuditEntryBody>>, ApiError> {
+    call.ctx.trail.set_caller(Actor::Administrator, AuditAction::Audit);
     parameters.expect_only(&KNOWN)?;
     let conditions = read_conditions(&parameters)?;
     let before = match parameters.one("cursor")? {
@@ -74,7 +68,7 @@ async fn search_audit(
             )
         })?,
     };
-    let page = app.audit.query(&ctx, conditions, before, count(&parameters)?).await?;
+    let page = call.app.audit.query(&call.ctx, conditions, before, count(&parameters)?).await?;
     let data = page.entries.iter().map(entry_body).collect();
     Ok(Json(PageBody { data, next: page.next.map(cursor) }))
 }
@@ -231,18 +225,13 @@ pub const BACKUP_CONTENT_TYPE: &str = "application/vnd.daftar.backup";
 
 /// Sends a backup of the register as it stands; `keys=false` without the keys. A backup that cannot be finished is broken off:
 /// without its last block it is none.
-async fn backup(
-    Administrator(ctx): Administrator,
-    State(app): State<AppState>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, ApiError> {
-    let parameters = Parameters::parse(&query)?;
+async fn backup(call: Administrator, parameters: Parameters) -> ApiResult {
     parameters.expect_only(&["keys"])?;
     let keys = match parameters.boolean("keys")? {
         Some(false) => Keys::LeftOut,
         Some(true) | None => Keys::Included,
     };
-    let blocks = app.backups.begin(&ctx, keys).await?;
+    let blocks = call.app.backups.begin(&call.ctx, keys).await?;
     let blocks = stream::unfold(blocks, |mut blocks| async move {
         let block = blocks.recv().await?;
         Some((block.map(Bytes::from), blocks))
@@ -254,12 +243,8 @@ async fn backup(
 const WAITING_MAX: usize = 64;
 
 /// Checks how the server is set up, and changes nothing.
-async fn checkup(
-    Administrator(_): Administrator,
-    _: NoParameters,
-    State(app): State<AppState>,
-) -> Result<Json<CheckupBody>, ApiError> {
-    Ok(Json(checkup_body(app.checkup().await?)))
+async fn checkup(call: Administrator, _: NoParameters) -> Result<Json<CheckupBody>, ApiError> {
+    Ok(Json(checkup_body(call.app.checkup().await?)))
 }
 
 /// Checks as the API has them.
@@ -274,15 +259,11 @@ pub fn checkup_body(checks: Vec<Check>) -> CheckupBody {
 }
 
 /// Verifies the whole register, and reports findings as it continues: a JSON object a line.
-async fn verify(
-    Administrator(ctx): Administrator,
-    _: NoParameters,
-    State(app): State<AppState>,
-) -> Result<Response, ApiError> {
-    let run = app.verifier.begin(&ctx).await?;
+async fn verify(call: Administrator, _: NoParameters) -> ApiResult {
+    let run = call.app.verifier.begin(&call.ctx).await?;
     let (events, reported) = channel(WAITING_MAX);
     let lines = VerificationLines(VerificationResult::default());
-    Ok(lines::answer(&app.spools, &ctx.actor, run.run(events), reported, lines))
+    Ok(lines::answer(&call.app.spools, &call.ctx.actor, run.run(events), reported, lines))
 }
 
 /// The events of a verification run as lines, and its result so far.
@@ -342,16 +323,15 @@ const USES: &[(&str, KeyUse)] = &[("tokens", KeyUse::Tokens), ("decisions", KeyU
 /// Lets a new key sign. One of tokens that is replaced is accepted for `overlap_s` seconds more, as long as its tokens are valid where that is
 /// absent; one of decisions stays accepted.
 async fn rotate_key(
-    Administrator(ctx): Administrator,
+    call: Administrator,
     _: NoParameters,
-    State(app): State<AppState>,
     JsonObject(members): JsonObject,
 ) -> Result<(StatusCode, Json<ListBody<SigningKeyBody>>), ApiError> {
     let mut problems = Problems::default();
     let rotation = read_rotation(members, &mut problems);
     let (usage, overlap_s) = problems.finish(rotation)?;
-    let keys = app.signing_keys.rotate(&ctx, usage, overlap_s).await?;
-    Ok((StatusCode::CREATED, Json(ListBody { data: key_bodies(&app, &keys) })))
+    let keys = call.app.signing_keys.rotate(&call.ctx, usage, overlap_s).await?;
+    Ok((StatusCode::CREATED, Json(ListBody { data: key_bodies(&call.app, &keys) })))
 }
 
 /// Reads `{use?, overlap_s?}`.

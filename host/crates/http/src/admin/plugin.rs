@@ -10,7 +10,7 @@ use axum::routing::{delete, get, post};
 use crate::admin::resource::{Administrator, KeyPath, Routes, show};
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::read_bounded;
-use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
+use crate::api::extract::query::{NoParameters, Parameters};
 use crate::state::AppState;
 use daftar_api_types::admin::plugin::{
     BreakerBody, FaultsBody, FieldCodeBody, FuelUseBody, LastFaultBody, LimitsUseBody, LogLinesBody, PluginBody,
@@ -54,12 +54,10 @@ pub const SIGNATURE_HEADER: &str = "daftar-plugin-signature";
 /// Installs the component that is the body, with the signature that is in the header; `allow_unsigned=true` also when nobody
 /// vouches for it, `allow_downgrade=true` also when a newer version is installed.
 async fn install(
-    Administrator(ctx): Administrator,
-    State(app): State<AppState>,
-    RawQuery(query): RawQuery,
+    call: Administrator,
+    parameters: Parameters,
     request: Request,
 ) -> Result<(StatusCode, Json<PluginBody>), ApiError> {
-    let parameters = Parameters::parse(&query)?;
     parameters.expect_only(&["allow_unsigned", "allow_downgrade"])?;
     let unsigned = match parameters.boolean("allow_unsigned")? {
         Some(true) => UnsignedPlugins::Allowed,
@@ -71,8 +69,8 @@ async fn install(
     };
     let signature = signature_of(request.headers())?;
     let bytes = read_bounded(request, PACKAGE_BYTES_MAX).await?;
-    let installed = app.plugins.install(&ctx, PluginOffer { bytes, signature, unsigned, downgrade }).await?;
-    log_broken_rules(&ctx, &app.registry, &app.engine).await;
+    let installed = call.app.plugins.install(&call.ctx, PluginOffer { bytes, signature, unsigned, downgrade }).await?;
+    log_broken_rules(&call.ctx, &call.app.registry, &call.app.engine).await;
     Ok((StatusCode::CREATED, Json(plugin_body(&installed))))
 }
 
@@ -87,28 +85,24 @@ fn signature_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
 
 /// Removes a plugin; `force=true` also when records use its codes.
 async fn remove(
-    Administrator(ctx): Administrator,
-    State(app): State<AppState>,
+    call: Administrator,
     KeyPath(name): KeyPath<PluginName>,
-    RawQuery(query): RawQuery,
+    parameters: Parameters,
 ) -> Result<StatusCode, ApiError> {
-    let parameters = Parameters::parse(&query)?;
     parameters.expect_only(&["force"])?;
     let is_forced = parameters.boolean("force")?.unwrap_or(false);
-    app.plugins.remove(&ctx, &name, is_forced).await?;
-    log_broken_rules(&ctx, &app.registry, &app.engine).await;
+    call.app.plugins.remove(&call.ctx, &name, is_forced).await?;
+    log_broken_rules(&call.ctx, &call.app.registry, &call.app.engine).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Reports what installing the component that is the body would change; changes nothing. `records` is how many of the records that
 /// it would touch are named.
 async fn report(
-    Administrator(ctx): Administrator,
-    State(app): State<AppState>,
-    RawQuery(query): RawQuery,
+    call: Administrator,
+    parameters: Parameters,
     request: Request,
 ) -> Result<Json<UpgradeReportBody>, ApiError> {
-    let parameters = Parameters::parse(&query)?;
     parameters.expect_only(&["records"])?;
     let records = match parameters.one("records")? {
         None => 0,
@@ -119,7 +113,7 @@ async fn report(
     // Nothing is installed, so no signature is needed; one that does not fit is reported all the same.
     let (unsigned, downgrade) = (UnsignedPlugins::Allowed, Downgrade::Allowed);
     let offer = PluginOffer { bytes, signature, unsigned, downgrade };
-    Ok(Json(report_body(app.plugins.report(&ctx, offer, records).await?)))
+    Ok(Json(report_body(call.app.plugins.report(&call.ctx, offer, records).await?)))
 }
 
 fn records_wanted(text: &str) -> Result<usize, ApiError> {

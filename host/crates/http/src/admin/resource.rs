@@ -123,10 +123,7 @@ where
     F: Future<Output = Result<B, AppError>> + Send + 'static,
 {
     post(
-        move |Administrator(ctx): Administrator,
-              _: NoParameters,
-              State(app): State<AppState>,
-              JsonObject(members): JsonObject| async move {
+        move |Administrator { ctx, app }: Administrator, _: NoParameters, JsonObject(members): JsonObject| async move {
             let new = whole(read, &app, members)?;
             Ok::<_, ApiError>((StatusCode::CREATED, Json(add(ctx, app, new).await?)))
         },
@@ -147,9 +144,8 @@ where
 {
     on(
         method,
-        move |Administrator(ctx): Administrator,
+        move |Administrator { ctx, app }: Administrator,
               _: NoParameters,
-              State(app): State<AppState>,
               KeyPath(key): KeyPath<K>,
               JsonObject(members): JsonObject| async move {
             let body = whole(read, &app, members)?;
@@ -168,18 +164,18 @@ where
     R: IntoResponse + Send + 'static,
     F: Future<Output = Result<R, AppError>> + Send + 'static,
 {
-    on(
-        method,
-        move |Administrator(ctx): Administrator,
-              _: NoParameters,
-              State(app): State<AppState>,
-              KeyPath(key): KeyPath<K>| async move { Ok::<_, ApiError>(act(ctx, app, key).await?) },
-    )
+    on(method, move |Administrator { ctx, app }: Administrator, _: NoParameters, KeyPath(key): KeyPath<K>| async move {
+        Ok::<_, ApiError>(act(ctx, app, key).await?)
+    })
 }
 
-/// The context of an administrator's request.
-#[derive(Debug)]
-pub struct Administrator(pub OpContext);
+/// A request of the administrator.
+pub struct Administrator {
+    /// As whom the handler acts.
+    pub ctx: OpContext,
+    /// The server.
+    pub app: AppState,
+}
 
 impl FromRequestParts<AppState> for Administrator {
     type Rejection = Infallible;
@@ -189,6 +185,7 @@ impl FromRequestParts<AppState> for Administrator {
         let trail = info.map(|info| info.trail.clone()).unwrap_or_default();
         trail.set_caller(Actor::Administrator, AuditAction::Administer);
         let request_id = info.map_or_else(|| app.ids.next_id().into(), |info| info.id.clone());
-        Ok(Self(OpContext::unbound(Actor::Administrator, request_id, app.clock.now(), trail)))
+        let ctx = OpContext::unbound(Actor::Administrator, request_id, app.clock.now(), trail);
+        Ok(Self { ctx, app: app.clone() })
     }
 }

@@ -190,6 +190,9 @@ fn chain(error: &dyn std::error::Error) -> String {
 #[derive(Debug)]
 pub struct ApiError(pub Box<Problem>);
 
+/// What a handler returns.
+pub type ApiResult = Result<Response, ApiError>;
+
 impl<E: Into<Problem>> From<E> for ApiError {
     fn from(error: E) -> Self {
         Self(Box::new(error.into()))

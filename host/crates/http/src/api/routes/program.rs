@@ -1,7 +1,6 @@
 //! `/Program`, `/ProgramMembership` and `/Consent`
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 
@@ -12,7 +11,7 @@ use crate::api::dto::field::words;
 use crate::api::dto::reader::Problems;
 use crate::api::dto::record::{self as body, Purpose, named};
 use crate::api::endpoint::BASE_PATH;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::extract::accept::IfMatch;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::filters;
@@ -35,14 +34,8 @@ const PHASES: &[(&str, ProgramPhase)] =
     &[("upcoming", ProgramPhase::Upcoming), ("current", ProgramPhase::Current), ("ended", ProgramPhase::Ended)];
 
 /// Reads one program by identifier.
-pub async fn read(
-    auth: Auth<scope::ProgramRead>,
-    State(app): State<AppState>,
-    IdentifierPath(key): IdentifierPath,
-    _: NoParameters,
-) -> Result<Response, ApiError> {
-    let ctx = auth.into_context();
-    let program = program::read(&ctx, &app.registry, &key).await?;
+pub async fn read(call: Auth<scope::ProgramRead>, IdentifierPath(key): IdentifierPath, _: NoParameters) -> ApiResult {
+    let program = program::read(&call.ctx, &call.app.registry, &key).await?;
     let tag = [(header::ETAG, etag(&program.record.meta))];
     Ok((tag, Json(body::program(&program.record, &program.fields))).into_response())
 }
@@ -56,20 +49,15 @@ const FILTERS: [(&str, Option<&str>); 5] = [
     ("status", Some("period")),
 ];
 /// Searches programs.
-pub async fn search(
-    auth: Auth<scope::ProgramSearch>,
-    State(app): State<AppState>,
-    parameters: Parameters,
-) -> Result<Response, ApiError> {
-    let ctx = auth.into_context();
+pub async fn search(call: Auth<scope::ProgramSearch>, parameters: Parameters) -> ApiResult {
     let names = FILTERS.map(|(name, _)| name);
-    let search = Search::read(&app, &ctx, parameters, RecordKind::Program, &names)?;
+    let search = Search::read(&call.app, &call.ctx, parameters, RecordKind::Program, &names)?;
     let field_of = |name: &str| FILTERS.iter().find(|(known, _)| *known == name)?.1.map(str::to_owned);
     let looked_at: Vec<String> = search.parameters.names().filter_map(field_of).collect();
-    program::check_search(&ctx, &looked_at, &search.paging)?;
+    program::check_search(&call.ctx, &looked_at, &search.paging)?;
     let conditions = read_conditions(&search.parameters)?;
-    let page = program::search(&ctx, &app.registry, conditions, &search.paging).await?;
-    search.answer(&app, &ctx, &page, |program| body::program(&program.record, &program.fields))
+    let page = program::search(&call.ctx, &call.app.registry, conditions, &search.paging).await?;
+    search.answer(&call.app, &call.ctx, &page, |program| body::program(&program.record, &program.fields))
 }
 
 /// The filters of a search.
@@ -89,14 +77,12 @@ pub fn read_conditions(parameters: &Parameters) -> Result<ProgramQuery, ApiError
 
 /// Reads one membership, by its own identifier or the beneficiary's.
 pub async fn read_membership(
-    auth: Auth<scope::ProgramMembershipRead>,
-    State(app): State<AppState>,
+    call: Auth<scope::ProgramMembershipRead>,
     IdentifierPath(key): IdentifierPath,
     parameters: Parameters,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let address = address(key, &parameters)?;
-    let ctx = auth.into_context();
-    let view = program_membership::read(&ctx, &app.registry, &address).await?;
+    let view = program_membership::read(&call.ctx, &call.app.registry, &address).await?;
     Ok(([(header::ETAG, etag(&view.membership.meta))], Json(body::membership(&view))).into_response())
 }
 
@@ -104,52 +90,45 @@ pub async fn read_membership(
 const MEMBERSHIP_FILTERS: [&str; 3] = ["beneficiary", "program", "status"];
 
 /// Searches memberships.
-pub async fn search_memberships(
-    auth: Auth<scope::ProgramMembershipSearch>,
-    State(app): State<AppState>,
-    parameters: Parameters,
-) -> Result<Response, ApiError> {
-    let ctx = auth.into_context();
-    let search = Search::read(&app, &ctx, parameters, RecordKind::ProgramMembership, &MEMBERSHIP_FILTERS)?;
+pub async fn search_memberships(call: Auth<scope::ProgramMembershipSearch>, parameters: Parameters) -> ApiResult {
+    let search = Search::read(&call.app, &call.ctx, parameters, RecordKind::ProgramMembership, &MEMBERSHIP_FILTERS)?;
     let looked_at = search.parameters.names().filter(|name| MEMBERSHIP_FILTERS.contains(name)).map(str::to_owned);
-    program_membership::check_search(&ctx, &looked_at.collect::<Vec<_>>(), &search.paging)?;
+    program_membership::check_search(&call.ctx, &looked_at.collect::<Vec<_>>(), &search.paging)?;
     let conditions = read_membership_conditions(&search.parameters)?;
-    let page = program_membership::search(&ctx, &app.registry, conditions, &search.paging).await?;
-    search.answer(&app, &ctx, &page, body::membership)
+    let page = program_membership::search(&call.ctx, &call.app.registry, conditions, &search.paging).await?;
+    search.answer(&call.app, &call.ctx, &page, body::membership)
 }
 
 /// Enrols a beneficiary.
 pub async fn create_membership(
-    auth: Auth<scope::ProgramMembershipCreate>,
-    State(app): State<AppState>,
+    call: Auth<scope::ProgramMembershipCreate>,
     _: NoParameters,
     JsonObject(members): JsonObject,
-) -> Result<Response, ApiError> {
-    let ctx = auth.into_context();
+) -> ApiResult {
     let draft = Problems::of(|problems| body::read_membership(members, Purpose::Create, problems))?;
     let sent = sent(&draft);
-    let view = program_membership::create(&ctx, &app.registry, &app.engine, draft).await?;
-    Ok(membership_answer(&app, StatusCode::CREATED, &view, sent.as_ref()))
+    let view = program_membership::create(&call.ctx, &call.app.registry, &call.app.engine, draft).await?;
+    Ok(membership_answer(&call.app, StatusCode::CREATED, &view, sent.as_ref()))
 }
 
 /// Replaces what a membership says.
 pub async fn replace_membership(
-    auth: Auth<scope::ProgramMembershipUpdate>,
-    State(app): State<AppState>,
+    call: Auth<scope::ProgramMembershipUpdate>,
     IdentifierPath(key): IdentifierPath,
     (RawQuery(query), IfMatch(condition)): (RawQuery, IfMatch),
     JsonObject(members): JsonObject,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let address = address(key, &Parameters::parse(&query)?)?;
-    let ctx = auth.into_context();
     let spoken = Spoken::Whole(named(Resource::ProgramMembership, &members));
     let make = |present: &MembershipView, written: &FieldSet| {
         let members = body::with_kept(present, written, &members)?;
         Problems::of(|problems| body::read_membership(members, Purpose::Replace, problems))
     };
     let conditions = (&condition, &spoken);
-    let view = program_membership::replace(&ctx, &app.registry, &app.engine, &address, conditions, &make).await?;
-    Ok(membership_answer(&app, StatusCode::OK, &view, None))
+    let view =
+        program_membership::replace(&call.ctx, &call.app.registry, &call.app.engine, &address, conditions, &make)
+            .await?;
+    Ok(membership_answer(&call.app, StatusCode::OK, &view, None))
 }
 
 /// What a request for a new membership calls its beneficiary and its program.
@@ -212,26 +191,18 @@ fn read_membership_conditions(parameters: &Parameters) -> Result<MembershipQuery
 }
 
 /// Reads one consent that is given to the client's organization.
-pub async fn read_consent(
-    auth: Auth<scope::ConsentRead>,
-    State(app): State<AppState>,
-    ConsentPath(id): ConsentPath,
-    _: NoParameters,
-) -> Result<Response, ApiError> {
-    let ctx = auth.into_context();
-    let view = consent::read(&ctx, &app.registry, id).await?;
+pub async fn read_consent(call: Auth<scope::ConsentRead>, ConsentPath(id): ConsentPath, _: NoParameters) -> ApiResult {
+    let view = consent::read(&call.ctx, &call.app.registry, id).await?;
     Ok(([(header::ETAG, etag(&view.consent.meta))], Json(body::consent(&view))).into_response())
 }
 
 /// Withdraws one; the second time nothing is left to do, and the answer is the same.
 pub async fn withdraw_consent(
-    auth: Auth<scope::ConsentDelete>,
-    State(app): State<AppState>,
+    call: Auth<scope::ConsentDelete>,
     ConsentPath(id): ConsentPath,
     (RawQuery(query), IfMatch(condition)): (RawQuery, IfMatch),
 ) -> Result<StatusCode, ApiError> {
     Parameters::parse(&query)?.expect_only(&[])?;
-    let ctx = auth.into_context();
-    consent::withdraw(&ctx, &app.registry, id, &condition).await?;
+    consent::withdraw(&call.ctx, &call.app.registry, id, &condition).await?;
     Ok(StatusCode::NO_CONTENT)
 }

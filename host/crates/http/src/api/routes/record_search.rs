@@ -5,9 +5,8 @@
 //! use is 400. It holds nothing that the client was not shown, and no length tells what it holds.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{HeaderMap, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use daftar_api_types::public::page::{Links, Page as PageBody};
 use postcard::{from_bytes, to_stdvec};
 use serde::{Deserialize, Serialize};
@@ -16,7 +15,7 @@ use crate::api::access::{Auth, scope};
 use crate::api::dto::record as body;
 use crate::api::elements::Elements;
 use crate::api::endpoint::BASE_PATH;
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiError, ApiResult, Problem};
 use crate::api::extract::filters::{self, ENVELOPE, Filters, NamedFilter};
 use crate::api::extract::query::{Parameters, reference};
 use crate::api::routes::record::wanted;
@@ -91,7 +90,7 @@ impl Search {
         ctx: &OpContext,
         page: &'p FoundPage<R>,
         write: impl Fn(&'p R) -> B,
-    ) -> Result<Response, ApiError> {
+    ) -> ApiResult {
         let cursor = page.next.as_ref().map(|next| write_cursor(app, ctx, self.kind, &self.parameters, next));
         let links = self.links(app, cursor.transpose()?.as_deref());
         let offset = self.paging.window.passed();
@@ -137,22 +136,16 @@ const GROUP_FILTERS: [NamedFilter; 5] = [
 ];
 
 /// Searches groups.
-pub async fn search_groups(
-    auth: Auth<scope::GroupRead>,
-    State(app): State<AppState>,
-    parameters: Parameters,
-    headers: HeaderMap,
-) -> Result<Response, ApiError> {
-    let ctx = auth.into_context();
-    let known = group_filters(&app);
+pub async fn search_groups(call: Auth<scope::GroupRead>, parameters: Parameters, headers: HeaderMap) -> ApiResult {
+    let known = group_filters(&call.app);
     let names = known.names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let search = Search::read(&app, &ctx, parameters, RecordKind::Group, &names)?;
-    group::check_search(&ctx, &known.looked_at(&search.parameters), &search.paging)?;
+    let search = Search::read(&call.app, &call.ctx, parameters, RecordKind::Group, &names)?;
+    group::check_search(&call.ctx, &known.looked_at(&search.parameters), &search.paging)?;
     let request = read_group_conditions(&search.parameters, &known)?;
     let paging = (&search.paging, wanted(search.elements()));
-    let page = group::search(&ctx, &app.registry, languages(&app, &headers), request, paging).await?;
-    search.answer(&app, &ctx, &page, body::group)
+    let page = group::search(&call.ctx, &call.app.registry, languages(&call.app, &headers), request, paging).await?;
+    search.answer(&call.app, &call.ctx, &page, body::group)
 }
 
 fn group_filters(app: &AppState) -> Filters {
@@ -196,31 +189,29 @@ pub const BESIDE: [&str; 2] = ["photo", "group_membership"];
 
 /// Searches individuals.
 pub async fn search_individuals(
-    auth: Auth<scope::IndividualRead>,
-    State(app): State<AppState>,
+    call: Auth<scope::IndividualRead>,
     parameters: Parameters,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
-    let ctx = auth.into_context();
-    let known = individual_filters(&app);
+) -> ApiResult {
+    let known = individual_filters(&call.app);
     let names = known.names();
     let names: Vec<&str> = names.iter().map(String::as_str).chain(BY_GROUPS).collect();
-    let search = Search::read(&app, &ctx, parameters, RecordKind::Individual, &names)?;
+    let search = Search::read(&call.app, &call.ctx, parameters, RecordKind::Individual, &names)?;
     if let Some(field) = BESIDE.into_iter().find(|field| search.names_element(field)) {
         let detail =
             format!("`_elements` names `{field}`, which a search does not give; it is given by reading one individual");
         return Err(Problem::malformed(detail).into());
     }
     let is_by_groups = search.parameters.names().any(|name| BY_GROUPS.contains(&name));
-    individual::check_search(&ctx, &known.looked_at(&search.parameters), is_by_groups, &search.paging)?;
+    individual::check_search(&call.ctx, &known.looked_at(&search.parameters), is_by_groups, &search.paging)?;
     let request = read_individual_conditions(&search.parameters, &known)?;
-    let languages = languages(&app, &headers);
+    let languages = languages(&call.app, &headers);
     let elements = search.elements();
     let are_related_wanted =
         (Elements::wants(elements, "relationship"), Elements::wants_part(elements, "relationship", "target"));
     let paging = (&search.paging, are_related_wanted);
-    let found = individual::search(&ctx, &app.registry, languages, request, paging).await?;
-    search.answer(&app, &ctx, &found.page, |seen| body::found_individual(&found, seen))
+    let found = individual::search(&call.ctx, &call.app.registry, languages, request, paging).await?;
+    search.answer(&call.app, &call.ctx, &found.page, |seen| body::found_individual(&found, seen))
 }
 
 fn individual_filters(app: &AppState) -> Filters {
