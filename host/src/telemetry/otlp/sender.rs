@@ -180,31 +180,18 @@ impl Sender {
     }
 }
 
-/// What became of a span.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// The collector has it.
-    Sent,
-    /// It found no room.
-    QueueFull,
-    /// The collector does not want it.
-    Refused,
-    /// The collector could not be reached, again and again.
-    Unreachable,
-}
-
-impl Outcome {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Sent, Self::QueueFull, Self::Refused, Self::Unreachable];
-
-    /// Its name on the metrics page.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sent => "sent",
-            Self::QueueFull => "queue_full",
-            Self::Refused => "refused",
-            Self::Unreachable => "unreachable",
-        }
+daftar_domain::named_enum! {
+    /// What became of a span, with its name on the metrics page.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Outcome {
+        /// The collector has it.
+        Sent = "sent",
+        /// It found no room.
+        QueueFull = "queue_full",
+        /// The collector does not want it.
+        Refused = "refused",
+        /// The collector could not be reached, again and again.
+        Unreachable = "unreachable",
     }
 }
 

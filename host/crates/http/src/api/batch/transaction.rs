@@ -100,7 +100,7 @@ async fn replayed(
     for (at, entry) in entries.iter().enumerate() {
         let done = earlier.answers.get(at).copied().map(DoneBefore);
         let done = done.ok_or_else(|| AppError::internal("an entry is remembered without its answer"))?;
-        let answered = router.send(caller, entry.request(None, Some(done)), Some(lines.clone()), deadline).await?;
+        let answered = router.send(caller, entry, Some(done), Some(lines.clone()), deadline).await?;
         if !answered.is_success() && answered.status != StatusCode::NOT_FOUND {
             let told = lines.take().into_iter().filter(|line| line.outcome != AuditOutcome::Allowed);
             app.registry.audit.record_ended(told.collect()).await?;
@@ -127,12 +127,12 @@ async fn attempt(
     let mut answers: Vec<Option<Answered>> = entries.iter().map(|_| None).collect();
     for at in order {
         let (Some(entry), Some(place)) = (entries.get(*at), answers.get_mut(*at)) else { continue };
-        let mut body = entry.resource.clone();
-        if let Some(members) = &mut body {
+        let mut entry = entry.clone();
+        if let Some(members) = &mut entry.resource {
             fill(members, entries, &|creator| transaction.reference_to(creator));
         }
         transaction.begin_entry(*at);
-        let answered = router.send(caller, entry.request(body, None), Some(transaction.lines()), deadline).await?;
+        let answered = router.send(caller, &entry, None, Some(transaction.lines()), deadline).await?;
         if !answered.is_success() {
             let nothing = "nothing of the transaction was written";
             return Err(refusal(*at, &answered, transaction.collided_with(), nothing));
