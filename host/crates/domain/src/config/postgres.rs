@@ -91,12 +91,13 @@ impl PostgresConfig {
         if let Some(url) = &self.url {
             return Ok(SecretString::from(url.as_str()));
         }
-        let unusable = |reason: &str| UrlFileError::Unusable(reason.to_owned());
-        let path = self.url_file.as_deref().ok_or_else(|| unusable("`store.postgres.url_file` names no file"))?;
-        let url = read_private(path)?;
+        const SETTING: &str = "store.postgres.url_file";
+        let unusable = |reason: String| UrlFileError::Unusable(format!("`{SETTING}`{reason}"));
+        let path = self.url_file.as_deref().ok_or_else(|| unusable(" names no file".to_owned()))?;
+        let url = read_private(SETTING, path)?;
         let url = SecretString::from(url.expose_secret().trim());
         if !is_url(url.expose_secret()) {
-            return Err(unusable(&of_file(path, &format!("holds no URL such as `{EXAMPLE}`"))));
+            return Err(unusable(format!(": `{}` holds no URL such as `{EXAMPLE}`", path.display())));
         }
         Ok(url)
     }
@@ -115,7 +116,7 @@ impl PostgresConfig {
     }
 }
 
-/// Why the file with the URL cannot be used; one sentence each.
+/// Why a file with a secret cannot be used; one sentence each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UrlFileError {
     /// Others may read or change it.
@@ -128,12 +129,13 @@ pub enum UrlFileError {
 
 const EXAMPLE: &str = "postgresql://daftar@db.example.org/daftar";
 
-fn of_file(path: &Path, reason: &str) -> String {
-    format!("`store.postgres.url_file`: `{}` {reason}", path.display())
-}
-
-fn read_private(path: &Path) -> Result<SecretString, UrlFileError> {
-    let unusable = |reason: &str| UrlFileError::Unusable(of_file(path, reason));
+/// Reads a small file with a secret that a setting names.
+///
+/// # Errors
+/// [`UrlFileError`], where it cannot be read, is no small file, or others may read it.
+pub fn read_private(setting: &str, path: &Path) -> Result<SecretString, UrlFileError> {
+    let of_file = |reason: &str| format!("`{setting}`: `{}` {reason}", path.display());
+    let unusable = |reason: &str| UrlFileError::Unusable(of_file(reason));
     let failed = |error: std::io::Error| unusable(&format!("cannot be read: {error}"));
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
@@ -143,7 +145,7 @@ fn read_private(path: &Path) -> Result<SecretString, UrlFileError> {
     }
     if mode & OTHERS_MASK != 0 {
         let reason = format!("may be read or changed by others (mode {mode:03o}): `chmod 600` it");
-        return Err(UrlFileError::NotPrivate(of_file(path, &reason)));
+        return Err(UrlFileError::NotPrivate(of_file(&reason)));
     }
     if metadata.len() > FILE_BYTES_MAX {
         return Err(unusable(&format!("has more than {FILE_BYTES_MAX} bytes")));
