@@ -257,7 +257,7 @@ pub fn read_listed(
         return read_object(ObjectReader::at(path, item, problems), declared, problems);
     }
     let text = text_value(&path, item, NAME_BYTES_MAX, problems)?;
-    Some((read_scope(path, &text, problems)?, FieldSet::All))
+    Some((problems.accept(&path, "unknown_scope", Scope::parse(&text))?, FieldSet::All))
 }
 
 fn read_object(
@@ -271,7 +271,8 @@ fn read_object(
     }
     let at = reader.path_of("fields");
     let items = reader.list("fields", FIELDS_MAX, problems);
-    let scope = text.and_then(|text| read_scope(reader.path_of("scope"), &text, problems));
+    let path = reader.path_of("scope");
+    let scope = text.and_then(|text| problems.accept(&path, "unknown_scope", Scope::parse(&text)));
     reader.finish(problems);
     let (scope, Some(items)) = (scope?, items) else { return Some((scope?, FieldSet::All)) };
     if fields_of(scope.resource).is_empty() {
@@ -288,16 +289,6 @@ fn read_object(
         }
     }
     Some((scope, FieldSet::only(names)))
-}
-
-fn read_scope(path: String, text: &str, problems: &mut Problems) -> Option<Scope> {
-    match Scope::parse(text) {
-        Ok(scope) => Some(scope),
-        Err(error) => {
-            problems.add(path, "unknown_scope", error.to_string());
-            None
-        }
-    }
 }
 
 /// Whether a field can hold anything: a key of extensions is declared by an installed module.

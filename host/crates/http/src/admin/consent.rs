@@ -1,7 +1,7 @@
 //! `/consents`
 
 use axum::Json;
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
 use crate::admin::resource::Administrator;
@@ -12,16 +12,16 @@ use crate::api::extract::accept::IfMatch;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::path::ConsentPath;
 use crate::api::extract::query::{NoParameters, Parameters, subject_reference};
-use crate::api::routes::record::etag;
+use crate::api::routes::record::tagged;
 use crate::api::routes::record_search::page_of;
 use daftar_domain::organization::Organization;
 use daftar_service::consent::{self, ConsentQuery, ConsentView};
 
 /// Writes a consent down.
 pub async fn create(call: Administrator, _: NoParameters, JsonObject(members): JsonObject) -> ApiResult {
-    let mut problems = Problems::default();
-    let draft = body::read_consent(consent::new_id(&*call.app.ids)?, members, &mut problems);
-    let view = consent::create(&call.ctx, &call.app.registry, problems.finish(draft)?).await?;
+    let id = consent::new_id(&*call.app.ids)?;
+    let draft = Problems::of(|problems| body::read_consent(id, members, problems))?;
+    let view = consent::create(&call.ctx, &call.app.registry, draft).await?;
     Ok(answer(StatusCode::CREATED, &view))
 }
 
@@ -59,5 +59,5 @@ pub async fn withdraw(
 }
 
 fn answer(status: StatusCode, view: &ConsentView) -> Response {
-    (status, [(header::ETAG, etag(&view.consent.meta))], Json(body::consent(view))).into_response()
+    tagged(status, &view.consent.meta, body::consent(view))
 }

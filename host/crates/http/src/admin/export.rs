@@ -8,6 +8,7 @@ use axum::response::IntoResponse;
 use futures_util::stream;
 use jiff::Timestamp;
 use jiff::civil::Date;
+use postcard::{from_bytes, to_stdvec};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::admin::import::stopped_by;
@@ -258,7 +259,6 @@ impl Shows for ExportedNames<'_> {
 }
 
 const PURPOSE: &[u8] = b"export";
-const CURSOR_BYTES: usize = 17;
 
 /// A place in an export, sealed where it is sent: keys of records do not leave the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -277,10 +277,8 @@ impl ExportCursor {
     /// # Errors
     /// When the operating system gives no random bytes.
     pub fn seal(self, seal: &CursorSeal) -> Result<String, AppError> {
-        let kind = RecordKind::ALL.iter().position(|kind| *kind == self.kind).unwrap_or_default();
-        let mut said = vec![u8::try_from(kind).unwrap_or_default()];
-        said.extend(self.at.as_millisecond().to_be_bytes());
-        said.extend(self.after.0.to_be_bytes());
+        let said = to_stdvec(&(self.kind.place(), self.at.as_millisecond(), self.after));
+        let said = said.map_err(|error| AppError::Internal(error.into()))?;
         seal.seal(PURPOSE, &said).map_err(|error| AppError::Internal(error.into()))
     }
 
@@ -290,14 +288,8 @@ impl ExportCursor {
     /// [`AppError::InvalidCursor`] when it is none of this register.
     pub fn open(seal: &CursorSeal, text: &str) -> Result<Self, AppError> {
         let read = || {
-            let said: [u8; CURSOR_BYTES] = seal.open(PURPOSE, text)?.try_into().ok()?;
-            let (kind, rest) = said.split_first()?;
-            let (at, after) = rest.split_first_chunk()?;
-            Some(Self {
-                at: Timestamp::from_millisecond(i64::from_be_bytes(*at)).ok()?,
-                kind: *RecordKind::ALL.get(usize::from(*kind))?,
-                after: RecordId(u64::from_be_bytes(after.try_into().ok()?)),
-            })
+            let (kind, at, after): (usize, i64, RecordId) = from_bytes(&seal.open(PURPOSE, text)?).ok()?;
+            Some(Self { at: Timestamp::from_millisecond(at).ok()?, kind: *RecordKind::ALL.get(kind)?, after })
         };
         let detail = "`cursor` is none that an export of this register gave; leave it out to begin anew";
         read().ok_or_else(|| AppError::InvalidCursor(detail))

@@ -310,20 +310,6 @@ fn place_of(error: &AppError) -> (&'static str, &'static str) {
         AppError::Expression(_) => ("eligibility", "invalid_expression"),
         AppError::Overtaken | AppError::Conflict(..) => ("", "conflict"),
         AppError::Malformed(_) => ("", "malformed"),
-        AppError::Invalid(_)
-        | AppError::InvalidValue(..)
-        | AppError::InvalidCursor(_)
-        | AppError::DryRun
-        | AppError::MissingScope { .. }
-        | AppError::FieldNotGranted { .. }
-        | AppError::UnknownClient(_)
-        | AppError::UnknownPlugin(_)
-        | AppError::Plugin(_)
-        | AppError::NoEngine
-        | AppError::VocabularyUnavailable(_)
-        | AppError::PluginSetAside { .. }
-        | AppError::Busy
-        | AppError::Unavailable(_)
-        | AppError::Internal(_) => ("", "refused"),
+        _ => ("", "refused"),
     }
 }

@@ -2,7 +2,7 @@
 //! for clients.
 
 use axum::Json;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 
@@ -18,7 +18,7 @@ use crate::api::extract::path::IdentifierPath;
 use crate::api::extract::query::{NoParameters, Parameters};
 use crate::api::routes::eligibility::{checked, evaluated, previewed};
 use crate::api::routes::program::read_conditions;
-use crate::api::routes::record::etag;
+use crate::api::routes::record::tagged;
 use crate::api::routes::record_search::page_of;
 use crate::state::AppState;
 use daftar_api_types::admin::ListBody;
@@ -39,9 +39,7 @@ const LIST_PARAMETERS: [&str; 8] =
 
 /// Adds a program.
 pub async fn create(call: Administrator, _: NoParameters, JsonObject(members): JsonObject) -> ApiResult {
-    let mut problems = Problems::default();
-    let details = body::read_program(members, &mut problems);
-    let details = problems.finish(details)?;
+    let details = Problems::of(|problems| body::read_program(members, problems))?;
     let written = program::create(&call.ctx, &call.app.registry, &call.app.engine, details).await?;
     Ok(answer(StatusCode::CREATED, &written))
 }
@@ -73,8 +71,7 @@ pub async fn list(call: Administrator, parameters: Parameters) -> ApiResult {
 /// Shows one program.
 pub async fn show(call: Administrator, _: NoParameters, IdentifierPath(key): IdentifierPath) -> ApiResult {
     let program = program::read(&call.ctx, &call.app.registry, &key).await?;
-    let tag = [(header::ETAG, etag(&program.record.meta))];
-    Ok((tag, Json(body::program(&program.record, &program.fields))).into_response())
+    Ok(tagged(StatusCode::OK, &program.record.meta, body::program(&program.record, &program.fields)))
 }
 
 /// Changes the fields that the body names; `null` takes one out (RFC 7396).
@@ -89,17 +86,14 @@ pub async fn update(
         let before = program::read(&call.ctx, &call.app.registry, &key).await?.record;
         records::check_version(&condition, before.meta.version)?;
         let members = patched(body::program(&before, &FieldSet::All), patch.clone())?;
-        let mut problems = Problems::default();
-        let details = body::read_program(members, &mut problems);
-        let details = problems.finish(details)?;
+        let details = Problems::of(|problems| body::read_program(members, problems))?;
         program::replace(&call.ctx, &call.app.registry, &call.app.engine, &before, details).await
     };
     Ok(answer(StatusCode::OK, &records::retried(&condition, change).await?))
 }
 
 fn answer(status: StatusCode, written: &WrittenProgram) -> Response {
-    let tag = etag(&written.program.meta);
-    (status, [(header::ETAG, tag)], Json(WrittenProgramBody::new(&written.program, &written.warnings))).into_response()
+    tagged(status, &written.program.meta, WrittenProgramBody::new(&written.program, &written.warnings))
 }
 
 /// Says what is wrong with an expression; the body is that of `$validate`.

@@ -84,9 +84,8 @@ pub fn not_text() -> Problem {
 
 /// Reads a whole body.
 fn whole<T>(read: Read<T>, app: &AppState, members: Map<String, Value>) -> Result<T, AppError> {
-    let mut problems = Problems::default();
-    let value = read(app, members, &mut problems);
-    problems.finish(value)?.ok_or_else(|| AppError::internal("a body was neither read nor rejected"))
+    let value = Problems::of(|problems| read(app, members, problems))?;
+    value.ok_or_else(|| AppError::internal("a body was neither read nor rejected"))
 }
 
 /// `GET` of a list.

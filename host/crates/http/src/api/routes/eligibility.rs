@@ -46,9 +46,7 @@ pub async fn validate(
 
 /// Answers a body of `$validate`.
 pub async fn checked(ctx: &OpContext, app: &AppState, members: Map<String, Value>) -> ApiResult {
-    let mut problems = Problems::default();
-    let request = body::read_validation(members, &mut problems);
-    let (expression, subject) = problems.finish(request)?;
+    let (expression, subject) = Problems::of(|problems| body::read_validation(members, problems))?;
     let checked = check(ctx, &app.registry, &app.engine, &expression, subject).await?;
     Ok(Json(answer::validated(&checked)).into_response())
 }
@@ -117,10 +115,8 @@ pub async fn preview(
 /// # Errors
 /// As the API tells of them.
 pub async fn previewed(ctx: &OpContext, app: &AppState, headers: &HeaderMap, members: Map<String, Value>) -> ApiResult {
-    let mut problems = Problems::default();
     let is_streamed = asks_for_lines(headers);
-    let asked = preview_body::read(members, is_streamed, &mut problems);
-    let asked = problems.finish(asked)?;
+    let asked = Problems::of(|problems| preview_body::read(members, is_streamed, problems))?;
     let asked = asked.ok_or_else(|| AppError::internal("a body that is right asks for nothing"))?;
     let PreviewAsked { expression, subject, filter, sample, tells_subjects, as_of } = asked;
     let among = match subject {

@@ -1,10 +1,9 @@
 //! `/Program`, `/ProgramMembership` and `/Consent`
 
-use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 
-use super::record::{etag, path_part};
+use super::record::{path_part, tagged};
 use super::record_search::Search;
 use crate::api::access::{Auth, scope};
 use crate::api::dto::field::words;
@@ -16,7 +15,7 @@ use crate::api::extract::accept::IfMatch;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::filters;
 use crate::api::extract::path::{ConsentPath, IdentifierPath};
-use crate::api::extract::query::{NoParameters, Parameters, RawQuery, reference, subject_reference};
+use crate::api::extract::query::{NoParameters, Parameters, reference, subject_reference};
 use crate::state::AppState;
 use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::IdentifierKey;
@@ -36,8 +35,7 @@ const PHASES: &[(&str, ProgramPhase)] =
 /// Reads one program by identifier.
 pub async fn read(call: Auth<scope::ProgramRead>, IdentifierPath(key): IdentifierPath, _: NoParameters) -> ApiResult {
     let program = program::read(&call.ctx, &call.app.registry, &key).await?;
-    let tag = [(header::ETAG, etag(&program.record.meta))];
-    Ok((tag, Json(body::program(&program.record, &program.fields))).into_response())
+    Ok(tagged(StatusCode::OK, &program.record.meta, body::program(&program.record, &program.fields)))
 }
 
 /// The filters, each with the field of the record that it looks at; none, where everybody may look.
@@ -83,7 +81,7 @@ pub async fn read_membership(
 ) -> ApiResult {
     let address = address(key, &parameters)?;
     let view = program_membership::read(&call.ctx, &call.app.registry, &address).await?;
-    Ok(([(header::ETAG, etag(&view.membership.meta))], Json(body::membership(&view))).into_response())
+    Ok(tagged(StatusCode::OK, &view.membership.meta, body::membership(&view)))
 }
 
 /// The filters, each of which looks at the field of its name.
@@ -115,10 +113,10 @@ pub async fn create_membership(
 pub async fn replace_membership(
     call: Auth<scope::ProgramMembershipUpdate>,
     IdentifierPath(key): IdentifierPath,
-    (RawQuery(query), IfMatch(condition)): (RawQuery, IfMatch),
+    (parameters, IfMatch(condition)): (Parameters, IfMatch),
     JsonObject(members): JsonObject,
 ) -> ApiResult {
-    let address = address(key, &Parameters::parse(&query)?)?;
+    let address = address(key, &parameters)?;
     let spoken = Spoken::Whole(named(Resource::ProgramMembership, &members));
     let make = |present: &MembershipView, written: &FieldSet| {
         let members = body::with_kept(present, written, &members)?;
@@ -144,10 +142,9 @@ pub(in crate::api) fn membership_answer(
     view: &MembershipView,
     sent: Option<&MembershipAddress>,
 ) -> Response {
-    let tag = [(header::ETAG, etag(&view.membership.meta))];
     let location = (status == StatusCode::CREATED).then(|| membership_location(app, view, sent)).flatten();
     let location = location.map(|location| (header::LOCATION, location));
-    (status, tag, AppendHeaders(location), Json(body::membership(view))).into_response()
+    (AppendHeaders(location), tagged(status, &view.membership.meta, body::membership(view))).into_response()
 }
 
 /// The URL of a new membership: by its own identifier, or by the beneficiary's within the program. What these are called is told
@@ -193,16 +190,16 @@ fn read_membership_conditions(parameters: &Parameters) -> Result<MembershipQuery
 /// Reads one consent that is given to the client's organization.
 pub async fn read_consent(call: Auth<scope::ConsentRead>, ConsentPath(id): ConsentPath, _: NoParameters) -> ApiResult {
     let view = consent::read(&call.ctx, &call.app.registry, id).await?;
-    Ok(([(header::ETAG, etag(&view.consent.meta))], Json(body::consent(&view))).into_response())
+    Ok(tagged(StatusCode::OK, &view.consent.meta, body::consent(&view)))
 }
 
 /// Withdraws one; the second time nothing is left to do, and the answer is the same.
 pub async fn withdraw_consent(
     call: Auth<scope::ConsentDelete>,
     ConsentPath(id): ConsentPath,
-    (RawQuery(query), IfMatch(condition)): (RawQuery, IfMatch),
+    _: NoParameters,
+    IfMatch(condition): IfMatch,
 ) -> Result<StatusCode, ApiError> {
-    Parameters::parse(&query)?.expect_only(&[])?;
     consent::withdraw(&call.ctx, &call.app.registry, id, &condition).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -147,6 +147,11 @@ pub fn etag(meta: &RecordMeta) -> String {
     tag_of(meta.version)
 }
 
+/// A record as an answer, with its entity tag.
+pub fn tagged(status: StatusCode, meta: &RecordMeta, body: impl Serialize) -> Response {
+    (status, [(header::ETAG, etag(meta))], Json(body)).into_response()
+}
+
 fn tag_of(version: VersionId) -> String {
     format!("\"{version}\"")
 }

@@ -22,9 +22,9 @@ use crate::api::routes::record::wanted;
 use crate::state::AppState;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
-use daftar_domain::record::{RecordId, RecordKind};
+use daftar_domain::record::RecordKind;
 use daftar_domain::search::Page;
-use daftar_domain::search::order::{Position, SortValue, Start, Window, sort_fields};
+use daftar_domain::search::order::{Position, Start, Window, sort_fields};
 use daftar_service::codes::LanguagePreference;
 use daftar_service::group::{self, GroupSearchRequest};
 use daftar_service::individual::{self, GroupFilter, SearchRequest};
@@ -91,7 +91,7 @@ impl Search {
         page: &'p FoundPage<R>,
         write: impl Fn(&'p R) -> B,
     ) -> ApiResult {
-        let cursor = page.next.as_ref().map(|next| write_cursor(app, ctx, self.kind, &self.parameters, next));
+        let cursor = page.next.as_ref().map(|next| write_cursor(app, ctx, self.kind, &self.parameters, next.clone()));
         let links = self.links(app, cursor.transpose()?.as_deref());
         let offset = self.paging.window.passed();
         let bodies = page.records.iter().map(write);
@@ -297,14 +297,7 @@ const FREE: [&str; 4] = ["_cursor", "_count", "_offset", "_elements"];
 /// The form that is sealed. Another form is another version; cursors of versions before are refused.
 #[derive(Serialize, Deserialize)]
 enum CursorForm {
-    V1 { values: Vec<CursorValue>, record: u64, passed: u64 },
-}
-
-#[derive(Serialize, Deserialize)]
-enum CursorValue {
-    Missing,
-    Number(u64),
-    Text(String),
+    V1(Position),
 }
 
 /// What a cursor of a search is good for.
@@ -322,15 +315,9 @@ pub fn write_cursor(
     ctx: &OpContext,
     kind: RecordKind,
     parameters: &Parameters,
-    position: &Position,
+    position: Position,
 ) -> Result<String, AppError> {
-    let values = position.values.iter().map(|value| match value {
-        SortValue::Missing => CursorValue::Missing,
-        SortValue::Number(number) => CursorValue::Number(*number),
-        SortValue::Text(text) => CursorValue::Text(text.clone()),
-    });
-    let form = CursorForm::V1 { values: values.collect(), record: position.record.0, passed: position.passed };
-    let said = to_stdvec(&form).map_err(|error| AppError::Internal(error.into()))?;
+    let said = to_stdvec(&CursorForm::V1(position)).map_err(|error| AppError::Internal(error.into()))?;
     let sealed = app.cursors.seal(&cursor_purpose(ctx, kind, parameters), &said);
     sealed.map_err(|error| AppError::Internal(error.into()))
 }
@@ -347,17 +334,12 @@ pub fn read_cursor(
     text: &str,
 ) -> Result<Position, ApiError> {
     let said = app.cursors.open(&cursor_purpose(ctx, kind, parameters), text);
-    let Some(Ok(CursorForm::V1 { values, record, passed })) = said.map(|said| from_bytes(&said)) else {
+    let Some(Ok(CursorForm::V1(position))) = said.map(|said| from_bytes(&said)) else {
         let detail = "`_cursor` is not one that this server gave this client for this search: follow `links.next` as it is, with \
             the same filters and the same `_sort`, or begin again without `_cursor`";
         return Err(AppError::InvalidCursor(detail).into());
     };
-    let values = values.into_iter().map(|value| match value {
-        CursorValue::Missing => SortValue::Missing,
-        CursorValue::Number(number) => SortValue::Number(number),
-        CursorValue::Text(text) => SortValue::Text(text),
-    });
-    Ok(Position { values: values.collect(), record: RecordId(record), passed })
+    Ok(position)
 }
 
 #[cfg(test)]
