@@ -10,7 +10,7 @@ use secrecy::ExposeSecret;
 use serde_json::{Map, Value};
 
 use crate::admin::resource::{Administrator, Key, Routes, act, add, change, list, not_text, show};
-use crate::api::dto::reader::{ObjectReader, Problems, text_value};
+use crate::api::dto::reader::{ObjectReader, Problems, nearest, text_value};
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::query::NoParameters;
 use crate::state::AppState;
@@ -183,7 +183,7 @@ fn read_text<T, E: ToString>(
     problems: &mut Problems,
 ) -> Option<T> {
     let text = reader.text(name, bytes_max, problems)?;
-    parse(&text).map_err(|error| problems.add(name, "invalid", error.to_string())).ok()
+    problems.accept(name, "invalid", parse(&text))
 }
 
 /// A client with the limits that count for it, and its secrets as old as they are now.
@@ -308,10 +308,9 @@ fn unknown(resource: Resource, text: &str, declared: &ExtensionFields) -> String
         known.dedup();
     }
     let shown: String = text.chars().filter(|character| !character.is_control()).collect();
-    let nearest = known.iter().map(|name| (strsim::damerau_levenshtein(text, name), name)).min();
     let edits_max = (text.chars().count() / 3).clamp(1, NAME_EDITS_MAX);
-    match nearest.filter(|(distance, _)| *distance <= edits_max) {
-        Some((_, name)) => format!("`{shown}` is no field of `{}`; did you mean `{name}`?", resource.name()),
+    match nearest(text, known.iter().map(String::as_str), edits_max) {
+        Some(name) => format!("`{shown}` is no field of `{}`; did you mean `{name}`?", resource.name()),
         None if FieldName::parse(resource, text).is_ok() => {
             format!("no installed module declares `{shown}`; install it first, or grant `{EXTENSION}` as a whole")
         }

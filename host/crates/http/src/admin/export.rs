@@ -42,7 +42,8 @@ const OWN: [&str; 5] = ["type", "cursor", "codes", "meta", "language"];
 struct Asked {
     kinds: Vec<RecordKind>,
     codes: Codes,
-    meta: Meta,
+    /// Whether a line says at which version its record is: an import of it replaces that version alone.
+    with_meta: bool,
     languages: LanguagePreference,
     /// The people that a filter found.
     chosen: Option<Arc<[RecordId]>>,
@@ -105,7 +106,7 @@ async fn asked(Administrator { ctx, app }: &Administrator, parameters: &Paramete
         },
         kinds,
         codes: parameters.word("codes", &Codes::NAMES)?.unwrap_or(Codes::Uri),
-        meta: if parameters.boolean("meta")?.unwrap_or(false) { Meta::Kept } else { Meta::LeftOut },
+        with_meta: parameters.boolean("meta")?.unwrap_or(false),
         languages: parameters.one("language")?.map_or_else(LanguagePreference::none, LanguagePreference::parse),
         chosen,
     })
@@ -152,7 +153,7 @@ impl Sending {
             let mut out = Vec::new();
             for exported in &page.records {
                 let shows = ExportedNames { view: &view, exported, codes: asked.codes, today };
-                write_record(&shows, asked.meta, &mut out)?;
+                write_record(&shows, asked.with_meta, &mut out)?;
             }
             Ok::<_, AppError>((out, page.last))
         });
@@ -199,20 +200,11 @@ impl Codes {
     pub const NAMES: [(&'static str, Self); 2] = [("uri", Self::Uri), ("object", Self::Object)];
 }
 
-/// Whether a line says at which version its record is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meta {
-    /// It does: who imports it replaces that version alone.
-    Kept,
-    /// It does not.
-    LeftOut,
-}
-
 /// Writes a line.
 ///
 /// # Errors
 /// When it cannot be written, which is a defect.
-fn write_record(shows: &ExportedNames<'_>, meta: Meta, out: &mut Vec<u8>) -> Result<(), AppError> {
+fn write_record(shows: &ExportedNames<'_>, with_meta: bool, out: &mut Vec<u8>) -> Result<(), AppError> {
     let (all, photo) = (&FieldSet::All, shows.exported.photo.as_deref());
     let body = match &shows.exported.record {
         ChangedRecord::Individual(person) => RecordBody::new(person, all, shows).with_photo(photo),
@@ -223,10 +215,7 @@ fn write_record(shows: &ExportedNames<'_>, meta: Meta, out: &mut Vec<u8>) -> Res
             record::consent_of(consent, consent.details.status(shows.today), (all, shows))
         }
     };
-    let body = match meta {
-        Meta::Kept => body,
-        Meta::LeftOut => body.without_meta(),
-    };
+    let body = if with_meta { body } else { body.without_meta() };
     serde_json::to_writer(&mut *out, &body).map_err(|error| AppError::Internal(error.into()))?;
     out.push(b'\n');
     Ok(())

@@ -27,7 +27,7 @@ use futures_util::stream;
 use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Receiver;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::{JoinSet, spawn_blocking};
 use tracing::Instrument as _;
 
 use crate::api::extract::accept::LINES;
@@ -59,9 +59,10 @@ pub fn answer<T: Telling>(
     telling: T,
 ) -> Response {
     let spool = Arc::new(Spool::new(spools, actor));
-    let task = tokio::spawn(tell(work, events, telling, Arc::clone(&spool)).in_current_span());
-    let reading = (spool, AbortOnDrop(task));
-    let lines = stream::unfold(reading, |(spool, task)| async {
+    // Ends its task when it is dropped, with the answer.
+    let mut task = JoinSet::new();
+    task.spawn(tell(work, events, telling, Arc::clone(&spool)).in_current_span());
+    let lines = stream::unfold((spool, task), |(spool, task)| async {
         let lines = spool.read().await?;
         Some((lines, (spool, task)))
     });
@@ -76,15 +77,6 @@ pub fn write_line(value: &impl Serialize, out: &mut Vec<u8>) {
     match serde_json::to_writer(&mut *out, value) {
         Ok(()) => out.push(b'\n'),
         Err(_) => out.truncate(before),
-    }
-}
-
-/// Ends a task when its answer is dropped.
-struct AbortOnDrop(JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 
