@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::admin::resource::{Administrator, Key, Routes, act, add, change, list, not_text, show};
 use crate::api::dto::reader::{ObjectReader, Problems, nearest, text_value};
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::query::NoParameters;
 use crate::state::AppState;
 use daftar_api_types::admin::client::{ClientBody, NewClientBody, RotatedSecretBody, SecretBody};
@@ -91,7 +91,7 @@ async fn revoke(
     call: Administrator,
     _: NoParameters,
     path: Result<Path<(String, String)>, PathRejection>,
-) -> Result<Json<ClientBody>, ApiError> {
+) -> ApiResult<Json<ClientBody>> {
     let Path((id, scope)) = path.map_err(|_| not_text())?;
     let scope = Scope::parse(&scope).map_err(|error| Problem::malformed(error.to_string()))?;
     let id = ClientId::of_path(&id).map_err(Problem::malformed)?;

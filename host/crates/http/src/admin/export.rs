@@ -14,14 +14,14 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::admin::import::stopped_by;
 use crate::admin::resource::Administrator;
 use crate::api::dto::record::{self, RecordBody, ShownCode, ShownRecord, Shows};
-use crate::api::error::{ApiError, ApiResult, Problem};
+use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::accept::LINES;
 use crate::api::extract::query::Parameters;
 use crate::api::lines::write_line;
 use crate::api::routes::record_search;
 use daftar_api_types::admin::operation::{ExportLine, ExportProgress};
 use daftar_auth::cursor_seal::CursorSeal;
-use daftar_domain::audit::{AuditAction, AuditOutcome};
+use daftar_domain::audit::AuditAction;
 use daftar_domain::calendar::{format_instant, utc_day};
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::code::CodedValue;
@@ -32,7 +32,7 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::value::Reference;
 use daftar_service::bulk::export::{self, Exported};
 use daftar_service::codes::{CodeView, LanguagePreference};
-use daftar_service::{audit, individual};
+use daftar_service::individual;
 
 /// What a request of an export takes, beside the filters of a search of people.
 const OWN: [&str; 5] = ["type", "cursor", "codes", "meta", "language"];
@@ -59,7 +59,7 @@ pub async fn export(call: Administrator, parameters: Parameters) -> ApiResult {
     let at = format_instant(asked.cursor.at);
     let filtered = if asked.chosen.is_some() { ", those that a search finds" } else { "" };
     let note = format!("export of {}{filtered}, as of {at}, begins", kinds.join(", "));
-    tell(&call, note, 0).await?;
+    call.note(AuditAction::Read, note, 0).await?;
     let sending = Sending { call, asked, sent: 0, _place: place };
     let lines = stream::unfold(Some(sending), |sending| async move {
         let mut sending = sending?;
@@ -69,7 +69,7 @@ pub async fn export(call: Administrator, parameters: Parameters) -> ApiResult {
     Ok(([(header::CONTENT_TYPE, LINES)], Body::from_stream(lines)).into_response())
 }
 
-async fn asked(Administrator { ctx, app }: &Administrator, parameters: &Parameters) -> Result<Asked, ApiError> {
+async fn asked(Administrator { ctx, app }: &Administrator, parameters: &Parameters) -> ApiResult<Asked> {
     let filters: Vec<&str> = parameters.names().filter(|name| !OWN.contains(name)).collect();
     let mut kinds = Vec::new();
     for name in parameters.all("type") {
@@ -110,14 +110,6 @@ async fn asked(Administrator { ctx, app }: &Administrator, parameters: &Paramete
         languages: parameters.one("language")?.map_or_else(LanguagePreference::none, LanguagePreference::parse),
         chosen,
     })
-}
-
-/// Writes a line of the audit log about the export as a whole.
-async fn tell(Administrator { ctx, app }: &Administrator, note: String, count: u64) -> Result<(), AppError> {
-    let entry = audit::entry(ctx, AuditAction::Read, AuditOutcome::Allowed, Vec::new());
-    let entry = entry.with_note(note).with_status(200);
-    let entry = daftar_domain::audit::AuditEntry { count: count.max(1), ..entry };
-    app.registry.audit.record_now(vec![entry]).await
 }
 
 /// An export on its way; dropped when its caller leaves.
@@ -173,7 +165,7 @@ impl Sending {
             }
             None => {
                 let note = format!("export as of {}: {} records were sent", format_instant(at), self.sent);
-                tell(&self.call, note, self.sent).await?;
+                self.call.note(AuditAction::Read, note, self.sent).await?;
                 ExportProgress::Done { done: true, records: self.sent, as_of: format_instant(at) }
             }
         };

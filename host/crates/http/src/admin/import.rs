@@ -11,17 +11,16 @@ use futures_util::{Stream, StreamExt};
 
 use crate::admin::import_lines::{self, LINE_BYTES_MAX, RawLine, Reading, batches};
 use crate::admin::resource::Administrator;
-use crate::api::error::{ApiError, ApiResult, Problem};
+use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::accept::LINES;
 use crate::api::extract::body::read_bounded;
 use crate::api::extract::query::Parameters;
 use crate::api::lines::write_line;
 use crate::state::AppState;
 use daftar_api_types::admin::operation::{ImportCounts, ImportErrorBody, ImportLine, StoppedBody};
-use daftar_domain::audit::{AuditAction, AuditOutcome};
+use daftar_domain::audit::AuditAction;
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
-use daftar_service::audit;
 use daftar_service::bulk::run::Run;
 use daftar_service::bulk::{Done, ImportId, Importer, OnExisting, PreparedLine, Preparer, Turn, written_before};
 
@@ -48,7 +47,8 @@ pub async fn import(call: Administrator, parameters: Parameters, request: Reques
     check_media_type(&request)?;
     let turn = call.app.imports.begin(&asked.id)?;
     let body = body(request).await?;
-    tell(&call, format!("import {} begins at line {}{}", asked.id, asked.first_line, resumed(&asked))).await?;
+    let note = format!("import {} begins at line {}{}", asked.id, asked.first_line, resumed(&asked));
+    call.note(AuditAction::Administer, note, 1).await?;
     let earlier = match asked.resumes {
         true => written_before(&call.app.audit, &asked.id, asked.first_line).await?,
         false => Default::default(),
@@ -80,7 +80,7 @@ pub async fn import(call: Administrator, parameters: Parameters, request: Reques
 }
 
 /// Says that an import has ended, so that another may begin at once.
-pub async fn end(call: Administrator, parameters: Parameters) -> Result<StatusCode, ApiError> {
+pub async fn end(call: Administrator, parameters: Parameters) -> ApiResult<StatusCode> {
     parameters.expect_only(&["id", "note"])?;
     let id = ImportId::parse(parameters.one("id")?.unwrap_or_default())?;
     call.app.imports.end(&id);
@@ -89,7 +89,7 @@ pub async fn end(call: Administrator, parameters: Parameters) -> Result<StatusCo
         Some(_) => return Err(Problem::malformed("`note` has at most 500 bytes and no control characters").into()),
         None => String::new(),
     };
-    tell(&call, format!("import {id} ended{note}")).await?;
+    call.note(AuditAction::Administer, format!("import {id} ended{note}"), 1).await?;
     Ok(StatusCode::OK)
 }
 
@@ -102,13 +102,7 @@ fn resumed(asked: &Asked) -> String {
     format!("{resumed}; records that are there: {}", asked.on_existing.name())
 }
 
-/// Writes a line of the audit log about the import as a whole.
-async fn tell(Administrator { ctx, app }: &Administrator, note: String) -> Result<(), AppError> {
-    let entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, Vec::new());
-    app.registry.audit.record_now(vec![entry.with_note(note).with_status(200)]).await
-}
-
-fn asked(parameters: &Parameters) -> Result<Asked, ApiError> {
+fn asked(parameters: &Parameters) -> ApiResult<Asked> {
     parameters.expect_only(&["id", "first_line", "on_existing", "resume", "dry_run"])?;
     let first_line =
         match parameters.one("first_line")? {
@@ -138,7 +132,7 @@ fn check_media_type(request: &Request) -> Result<(), Problem> {
 
 type BodyStream = BoxStream<'static, Result<Bytes, axum::Error>>;
 
-async fn body(request: Request) -> Result<BodyStream, ApiError> {
+async fn body(request: Request) -> ApiResult<BodyStream> {
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     if length.is_some_and(|length: usize| length <= WHOLE_BYTES_MAX) {
         let bytes = read_bounded(request, WHOLE_BYTES_MAX).await?;
@@ -237,7 +231,7 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Progr
         let lines = format!("from line {} to {}", self.asked.first_line, durable.unwrap_or(self.asked.first_line));
         let checked = if self.asked.is_rehearsal { "only checked, nothing written: " } else { "" };
         let note = format!("import {} {lines}: {checked}{}", self.asked.id, sentence(&counts));
-        match tell(&self.call, note).await {
+        match self.call.note(AuditAction::Administer, note, 1).await {
             Ok(()) => ImportLine::Ended { done: true, durable, counts },
             Err(error) => stopped(error, durable, counts),
         }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::channel;
 
 use crate::admin::resource::{Administrator, Routes, list};
 use crate::api::dto::reader::{ObjectReader, Problems};
-use crate::api::error::{ApiError, ApiResult, Problem};
+use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::query::{NoParameters, Parameters};
 use crate::api::lines::{self, Telling, write_line};
@@ -56,7 +56,7 @@ pub fn routes() -> Routes {
 }
 
 /// Searches the audit log, newest entries first.
-async fn search_audit(call: Administrator, parameters: Parameters) -> Result<Json<PageBody<AuditEntryBody>>, ApiError> {
+async fn search_audit(call: Administrator, parameters: Parameters) -> ApiResult<Json<PageBody<AuditEntryBody>>> {
     call.ctx.trail.set_caller(Actor::Administrator, AuditAction::Audit);
     parameters.expect_only(&KNOWN)?;
     let conditions = read_conditions(&parameters)?;
@@ -73,7 +73,7 @@ async fn search_audit(call: Administrator, parameters: Parameters) -> Result<Jso
     Ok(Json(PageBody { data, next: page.next.map(cursor) }))
 }
 
-fn count(parameters: &Parameters) -> Result<usize, ApiError> {
+fn count(parameters: &Parameters) -> ApiResult<usize> {
     let Some(text) = parameters.one("_count")? else { return Ok(COUNT_DEFAULT) };
     match text.parse() {
         Ok(count @ 1..=COUNT_MAX) => Ok(count),
@@ -81,7 +81,7 @@ fn count(parameters: &Parameters) -> Result<usize, ApiError> {
     }
 }
 
-fn read_conditions(parameters: &Parameters) -> Result<AuditQuery, ApiError> {
+fn read_conditions(parameters: &Parameters) -> ApiResult<AuditQuery> {
     let outcomes = AuditOutcome::ALL.map(|one| (one.name(), one));
     let mut query = AuditQuery {
         from: instant(parameters, "from")?,
@@ -106,7 +106,7 @@ fn read_conditions(parameters: &Parameters) -> Result<AuditQuery, ApiError> {
     Ok(query)
 }
 
-fn actor(parameters: &Parameters) -> Result<Option<Actor>, ApiError> {
+fn actor(parameters: &Parameters) -> ApiResult<Option<Actor>> {
     // Actors that are no client.
     let actors = [Actor::Administrator, Actor::System, Actor::Unknown].map(|actor| (actor_name(&actor), actor));
     match (parameters.one("client")?, parameters.word("actor", &actors)?) {
@@ -129,7 +129,7 @@ fn actor_name(actor: &Actor) -> &'static str {
 }
 
 /// An instant, or the beginning of a day in UTC.
-fn instant(parameters: &Parameters, name: &str) -> Result<Option<Timestamp>, ApiError> {
+fn instant(parameters: &Parameters, name: &str) -> ApiResult<Option<Timestamp>> {
     let Some(text) = parameters.one(name)? else { return Ok(None) };
     let day = || parse_date(text).ok()?.to_zoned(TimeZone::UTC).ok().map(|day| day.timestamp());
     let read = text.parse().ok().or_else(day);
@@ -138,7 +138,7 @@ fn instant(parameters: &Parameters, name: &str) -> Result<Option<Timestamp>, Api
     read.map(Some).ok_or_else(|| Problem::malformed(detail()).into())
 }
 
-fn text(parameters: &Parameters, name: &str) -> Result<Option<String>, ApiError> {
+fn text(parameters: &Parameters, name: &str) -> ApiResult<Option<String>> {
     match parameters.one(name)? {
         None => Ok(None),
         Some(text) if (1..=TEXT_BYTES_MAX).contains(&text.len()) => Ok(Some(text.to_owned())),
@@ -209,8 +209,8 @@ async fn backup(call: Administrator, parameters: Parameters) -> ApiResult {
 const WAITING_MAX: usize = 64;
 
 /// Checks how the server is set up, and changes nothing.
-async fn checkup(call: Administrator, _: NoParameters) -> Result<Json<CheckupBody>, ApiError> {
-    Ok(Json(checkup_body(call.app.checkup().await?)))
+async fn checkup(call: Administrator, _: NoParameters) -> ApiResult<Json<CheckupBody>> {
+    Ok(Json(checkup_body(call.app.program.checkup(&call.app).await?)))
 }
 
 /// Checks as the API has them.
@@ -292,7 +292,7 @@ async fn rotate_key(
     call: Administrator,
     _: NoParameters,
     JsonObject(members): JsonObject,
-) -> Result<(StatusCode, Json<ListBody<SigningKeyBody>>), ApiError> {
+) -> ApiResult<(StatusCode, Json<ListBody<SigningKeyBody>>)> {
     let (usage, overlap_s) = Problems::of(|problems| read_rotation(members, problems))?;
     let keys = call.app.signing_keys.rotate(&call.ctx, usage, overlap_s).await?;
     Ok((StatusCode::CREATED, Json(ListBody { data: key_bodies(&call.app, &keys) })))

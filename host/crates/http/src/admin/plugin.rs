@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{delete, get, post};
 
 use crate::admin::resource::{Administrator, KeyPath, Routes, show};
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::body::read_bounded;
 use crate::api::extract::query::{NoParameters, Parameters};
 use crate::state::AppState;
@@ -57,7 +57,7 @@ async fn install(
     call: Administrator,
     parameters: Parameters,
     request: Request,
-) -> Result<(StatusCode, Json<PluginBody>), ApiError> {
+) -> ApiResult<(StatusCode, Json<PluginBody>)> {
     parameters.expect_only(&["allow_unsigned", "allow_downgrade"])?;
     let unsigned = match parameters.boolean("allow_unsigned")? {
         Some(true) => UnsignedPlugins::Allowed,
@@ -75,7 +75,7 @@ async fn install(
 }
 
 /// The signature that came with the plugin, if one did.
-fn signature_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+fn signature_of(headers: &HeaderMap) -> ApiResult<Option<String>> {
     let mut values = headers.get_all(SIGNATURE_HEADER).iter();
     let Some(value) = values.next() else { return Ok(None) };
     let text = value.to_str().ok().filter(|text| text.len() <= SIGNATURE_BYTES_MAX && values.next().is_none());
@@ -88,7 +88,7 @@ async fn remove(
     call: Administrator,
     KeyPath(name): KeyPath<PluginName>,
     parameters: Parameters,
-) -> Result<StatusCode, ApiError> {
+) -> ApiResult<StatusCode> {
     parameters.expect_only(&["force"])?;
     let is_forced = parameters.boolean("force")?.unwrap_or(false);
     call.app.plugins.remove(&call.ctx, &name, is_forced).await?;
@@ -98,11 +98,7 @@ async fn remove(
 
 /// Reports what installing the component that is the body would change; changes nothing. `records` is how many of the records that
 /// it would touch are named.
-async fn report(
-    call: Administrator,
-    parameters: Parameters,
-    request: Request,
-) -> Result<Json<UpgradeReportBody>, ApiError> {
+async fn report(call: Administrator, parameters: Parameters, request: Request) -> ApiResult<Json<UpgradeReportBody>> {
     parameters.expect_only(&["records"])?;
     let records = match parameters.one("records")? {
         None => 0,
@@ -116,7 +112,7 @@ async fn report(
     Ok(Json(report_body(call.app.plugins.report(&call.ctx, offer, records).await?)))
 }
 
-fn records_wanted(text: &str) -> Result<usize, ApiError> {
+fn records_wanted(text: &str) -> ApiResult<usize> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let count = text.parse().ok().filter(|count| is_number && *count <= RECORDS_TOLD_MAX);
     count.ok_or_else(|| Problem::malformed(format!("`records` is a whole number from 0 to {RECORDS_TOLD_MAX}")).into())

@@ -23,13 +23,14 @@ use crate::api::extract::query::NoParameters;
 use crate::api::middleware::answer::RequestInfo;
 use crate::state::AppState;
 use daftar_api_types::admin::ListBody;
-use daftar_domain::audit::{Actor, AuditAction};
+use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::client::ClientId;
 use daftar_domain::code::CodeUri;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::identifier::SystemUri;
 use daftar_domain::manifest::PluginName;
+use daftar_service::audit;
 
 /// Paths below the base path, each with its handlers.
 pub type Routes = Vec<(&'static str, MethodRouter<AppState>)>;
@@ -174,6 +175,18 @@ pub struct Administrator {
     pub ctx: OpContext,
     /// The server.
     pub app: AppState,
+}
+
+impl Administrator {
+    /// Writes down in the audit log what a call does as a whole, with so many records.
+    ///
+    /// # Errors
+    /// When the audit log takes no more lines.
+    pub async fn note(&self, action: AuditAction, note: String, records: u64) -> Result<(), AppError> {
+        let entry = audit::entry(&self.ctx, action, AuditOutcome::Allowed, Vec::new());
+        let entry = AuditEntry { count: records.max(1), ..entry.with_note(note).with_status(200) };
+        self.app.registry.audit.record_now(vec![entry]).await
+    }
 }
 
 impl FromRequestParts<AppState> for Administrator {

@@ -23,7 +23,7 @@ use serde_json::Value;
 use self::envelope::{Entry, Envelope, Kind};
 pub use self::inner::InnerRouter;
 use self::inner::{Answered, Caller, Deadline};
-use super::error::{ApiError, ApiResult, Problem};
+use super::error::{ApiResult, Problem};
 use crate::api::access::AnyClient;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
 use crate::api::extract::query::NoParameters;
@@ -163,7 +163,7 @@ async fn written_once(
     entry: &Entry,
     (once, part): (&mut Once, u16),
     deadline: &Deadline,
-) -> Result<Answered, ApiError> {
+) -> ApiResult<Answered> {
     let ctx = &caller.context;
     let mut overtaken_by_others = None;
     for _ in 0..ATTEMPTS_MAX {

@@ -178,7 +178,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 pub struct ApiError(pub Box<Problem>);
 
 /// What a handler returns.
-pub type ApiResult = Result<Response, ApiError>;
+pub type ApiResult<T = Response> = Result<T, ApiError>;
 
 impl<E: Into<Problem>> From<E> for ApiError {
     fn from(error: E) -> Self {

@@ -14,7 +14,7 @@ use axum::response::Response;
 use tower::ServiceExt;
 
 use super::envelope::Entry;
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::auth::WithinRequest;
 use crate::api::middleware::answer::{self, RequestInfo};
 use crate::api::once::{DoneBefore, answered_before};
@@ -103,7 +103,7 @@ impl InnerRouter {
         done_before: Option<DoneBefore>,
         lines: Option<HeldLines>,
         deadline: &Deadline,
-    ) -> Result<Answered, ApiError> {
+    ) -> ApiResult<Answered> {
         let Some(left) = deadline.left() else { return Ok(Answered::not_begun(caller)) };
         let changes_nothing = lines.is_some() || entry.method == Method::GET;
         let mut built = Request::builder().method(&entry.method).uri(&entry.uri);
@@ -136,7 +136,7 @@ impl InnerRouter {
 ///
 /// # Errors
 /// When its body breaks off, which is a defect.
-pub(super) async fn read(response: Response) -> Result<Answered, ApiError> {
+pub(super) async fn read(response: Response) -> ApiResult<Answered> {
     let (mut parts, body) = response.into_parts();
     let text = |name| parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(str::to_owned);
     let (location, etag) = (text(header::LOCATION), text(header::ETAG));

@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use axum::http::{HeaderValue, StatusCode};
-use axum::response::Response;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -14,7 +13,7 @@ use super::envelope::{Entry, Kind, PLACEHOLDER};
 use super::inner::{Answered, Caller, Deadline, InnerRouter};
 use super::{ATTEMPTS_MAX, AnswerWriter};
 use crate::api::dto::reader::Problems;
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiError, ApiResult, Problem};
 use crate::api::once::{DoneBefore, REPLAYED, answer_of};
 use crate::state::AppState;
 use daftar_domain::audit::AuditOutcome;
@@ -31,7 +30,7 @@ pub(super) async fn run(
     entries: Vec<Entry>,
     mut once: Option<Once>,
     deadline: &Deadline,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let order = order(&entries)?;
     for _ in 0..ATTEMPTS_MAX {
         caller.context.trail.begin_again();
@@ -93,7 +92,7 @@ async fn replayed(
     entries: &[Entry],
     earlier: &RememberedRequest,
     deadline: &Deadline,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     const REPEATED: &str = "the transaction was made when it was sent before";
     let (router, lines) = (InnerRouter::on(app), HeldLines::default());
     let mut answer = AnswerWriter::new(Kind::Transaction);
@@ -122,7 +121,7 @@ async fn attempt(
     entries: &[Entry],
     order: &[usize],
     deadline: &Deadline,
-) -> Result<Vec<Option<Answered>>, ApiError> {
+) -> ApiResult<Vec<Option<Answered>>> {
     let router = InnerRouter::on(&app.with_registry(transaction.registry()));
     let mut answers: Vec<Option<Answered>> = entries.iter().map(|_| None).collect();
     for at in order {
@@ -142,7 +141,7 @@ async fn attempt(
     Ok(answers)
 }
 
-fn written(app: &AppState, entries: &[Entry], answers: &[Option<Answered>]) -> Result<Response, ApiError> {
+fn written(app: &AppState, entries: &[Entry], answers: &[Option<Answered>]) -> ApiResult {
     let mut answer = AnswerWriter::new(Kind::Transaction);
     for (entry, answered) in entries.iter().zip(answers) {
         let Some(answered) = answered else { return Err(AppError::internal("an entry was left out").into()) };

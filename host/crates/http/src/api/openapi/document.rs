@@ -300,8 +300,9 @@ pub struct Kept {
 impl Kept {
     /// Those bytes.
     #[must_use]
-    pub fn new(bytes: Vec<u8>) -> Self {
-        Self { tag: tag_of(&bytes), bytes: bytes.into() }
+    pub fn new(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self { tag: tag_of(&bytes), bytes }
     }
 }
 

@@ -49,20 +49,20 @@ const FILTERS: [(&str, Option<&str>); 5] = [
 /// Searches programs.
 pub async fn search(call: Auth<scope::ProgramSearch>, parameters: Parameters) -> ApiResult {
     let names = FILTERS.map(|(name, _)| name);
-    let search = Search::read(&call.app, &call.ctx, parameters, RecordKind::Program, &names)?;
+    let search = Search::read((&call.app, &call.ctx), parameters, RecordKind::Program, &names)?;
     let field_of = |name: &str| FILTERS.iter().find(|(known, _)| *known == name)?.1.map(str::to_owned);
     let looked_at: Vec<String> = search.parameters.names().filter_map(field_of).collect();
     program::check_search(&call.ctx, &looked_at, &search.paging)?;
     let conditions = read_conditions(&search.parameters)?;
     let page = program::search(&call.ctx, &call.app.registry, conditions, &search.paging).await?;
-    search.answer(&call.app, &call.ctx, &page, |program| body::program(&program.record, &program.fields))
+    search.answer(&page, |program| body::program(&program.record, &program.fields))
 }
 
 /// The filters of a search.
 ///
 /// # Errors
 /// 400 naming the parameter.
-pub fn read_conditions(parameters: &Parameters) -> Result<ProgramQuery, ApiError> {
+pub fn read_conditions(parameters: &Parameters) -> ApiResult<ProgramQuery> {
     Ok(ProgramQuery {
         identifiers: filters::identifiers(parameters, "identifier")?,
         name_words: filters::words(parameters, "name")?,
@@ -89,12 +89,12 @@ const MEMBERSHIP_FILTERS: [&str; 3] = ["beneficiary", "program", "status"];
 
 /// Searches memberships.
 pub async fn search_memberships(call: Auth<scope::ProgramMembershipSearch>, parameters: Parameters) -> ApiResult {
-    let search = Search::read(&call.app, &call.ctx, parameters, RecordKind::ProgramMembership, &MEMBERSHIP_FILTERS)?;
+    let search = Search::read((&call.app, &call.ctx), parameters, RecordKind::ProgramMembership, &MEMBERSHIP_FILTERS)?;
     let looked_at = search.parameters.names().filter(|name| MEMBERSHIP_FILTERS.contains(name)).map(str::to_owned);
     program_membership::check_search(&call.ctx, &looked_at.collect::<Vec<_>>(), &search.paging)?;
     let conditions = read_membership_conditions(&search.parameters)?;
     let page = program_membership::search(&call.ctx, &call.app.registry, conditions, &search.paging).await?;
-    search.answer(&call.app, &call.ctx, &page, body::membership)
+    search.answer(&page, body::membership)
 }
 
 /// Enrols a beneficiary.
@@ -166,7 +166,7 @@ fn membership_location(app: &AppState, view: &MembershipView, sent: Option<&Memb
     Some(format!("{base}/{}?{}", path_part(&key), query.finish()))
 }
 
-fn address(key: IdentifierKey, parameters: &Parameters) -> Result<MembershipAddress, ApiError> {
+fn address(key: IdentifierKey, parameters: &Parameters) -> ApiResult<MembershipAddress> {
     parameters.expect_only(&["program"])?;
     let program = parameters.one("program")?;
     let program =
@@ -174,7 +174,7 @@ fn address(key: IdentifierKey, parameters: &Parameters) -> Result<MembershipAddr
     Ok(MembershipAddress { key, program })
 }
 
-fn read_membership_conditions(parameters: &Parameters) -> Result<MembershipQuery, ApiError> {
+fn read_membership_conditions(parameters: &Parameters) -> ApiResult<MembershipQuery> {
     let last_updated = filters::last_updated(parameters)?;
     let mut query = MembershipQuery { last_updated, ..MembershipQuery::default() };
     for text in parameters.all("beneficiary") {
@@ -199,7 +199,7 @@ pub async fn withdraw_consent(
     ConsentPath(id): ConsentPath,
     _: NoParameters,
     IfMatch(condition): IfMatch,
-) -> Result<StatusCode, ApiError> {
+) -> ApiResult<StatusCode> {
     consent::withdraw(&call.ctx, &call.app.registry, id, &condition).await?;
     Ok(StatusCode::NO_CONTENT)
 }

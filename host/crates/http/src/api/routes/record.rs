@@ -14,7 +14,7 @@ use crate::api::dto::reader::Problems;
 use crate::api::dto::record::{self as body, named, patched};
 use crate::api::elements::Elements;
 use crate::api::endpoint::BASE_PATH;
-use crate::api::error::{ApiError, ApiResult};
+use crate::api::error::ApiResult;
 use crate::api::extract::accept::Conditions;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
 use crate::api::extract::path::{IdentifierPath, PATH_PART};
@@ -62,7 +62,7 @@ pub async fn read_individual(
 }
 
 /// The body of a person as it is sent.
-fn sent(view: &IndividualView) -> Result<SentBody, ApiError> {
+fn sent(view: &IndividualView) -> ApiResult<SentBody> {
     let bytes: Arc<[u8]> =
         serde_json::to_vec(&body::individual(view)).map_err(|error| AppError::Internal(error.into()))?.into();
     let shown = shown::fields_of(&bytes).into();

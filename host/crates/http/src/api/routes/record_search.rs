@@ -15,7 +15,7 @@ use crate::api::access::{Auth, scope};
 use crate::api::dto::record as body;
 use crate::api::elements::Elements;
 use crate::api::endpoint::BASE_PATH;
-use crate::api::error::{ApiError, ApiResult, Problem};
+use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::filters::{self, ENVELOPE, Filters, NamedFilter};
 use crate::api::extract::query::{Parameters, reference};
 use crate::api::routes::record::wanted;
@@ -31,7 +31,9 @@ use daftar_service::individual::{self, GroupFilter, SearchRequest};
 use daftar_service::search::{FoundPage, Paging};
 
 /// A search, its own filters not yet read.
-pub struct Search {
+pub struct Search<'c> {
+    app: &'c AppState,
+    ctx: &'c OpContext,
     kind: RecordKind,
     /// Every parameter.
     pub parameters: Parameters,
@@ -40,18 +42,17 @@ pub struct Search {
     elements: Option<Elements>,
 }
 
-impl Search {
+impl<'c> Search<'c> {
     /// Reads what every search takes, and refuses what this one does not take.
     ///
     /// # Errors
     /// 400 naming the parameter.
     pub fn read(
-        app: &AppState,
-        ctx: &OpContext,
+        (app, ctx): (&'c AppState, &'c OpContext),
         parameters: Parameters,
         kind: RecordKind,
         filters: &[&str],
-    ) -> Result<Self, ApiError> {
+    ) -> ApiResult<Self> {
         let known: Vec<&str> = filters.iter().copied().chain(ENVELOPE).collect();
         parameters.expect_only(&known)?;
         let sort = filters::sort(&parameters, sort_fields(kind))?;
@@ -61,11 +62,11 @@ impl Search {
             Some(_) if parameters.one("_offset")?.is_some() => {
                 return Err(Problem::malformed("`_cursor` says where the page begins: leave `_offset` out").into());
             }
-            Some(text) => Start::After(read_cursor(app, ctx, kind, &parameters, text)?),
+            Some(text) => Start::After(read_cursor(app, &cursor_purpose(ctx, kind, &parameters), text)?),
         };
         let elements = Elements::read(&parameters, kind)?;
         let paging = Paging { sort, window: Window { start, count: page.count } };
-        Ok(Self { kind, parameters, paging, elements })
+        Ok(Self { app, ctx, kind, parameters, paging, elements })
     }
 
     /// What `_elements` chooses.
@@ -84,15 +85,10 @@ impl Search {
     ///
     /// # Errors
     /// When a body or the cursor cannot be written.
-    pub fn answer<'p, R, B: Serialize>(
-        &self,
-        app: &AppState,
-        ctx: &OpContext,
-        page: &'p FoundPage<R>,
-        write: impl Fn(&'p R) -> B,
-    ) -> ApiResult {
-        let cursor = page.next.as_ref().map(|next| write_cursor(app, ctx, self.kind, &self.parameters, next.clone()));
-        let links = self.links(app, cursor.transpose()?.as_deref());
+    pub fn answer<'p, R, B: Serialize>(&self, page: &'p FoundPage<R>, write: impl Fn(&'p R) -> B) -> ApiResult {
+        let purpose = || cursor_purpose(self.ctx, self.kind, &self.parameters);
+        let cursor = page.next.clone().map(|next| write_cursor(self.app, &purpose(), next));
+        let links = self.links(cursor.transpose()?.as_deref());
         let offset = self.paging.window.passed();
         let bodies = page.records.iter().map(write);
         Ok(match &self.elements {
@@ -107,12 +103,12 @@ impl Search {
         })
     }
 
-    fn links(&self, app: &AppState, next: Option<&str>) -> Links {
+    fn links(&self, next: Option<&str>) -> Links {
         let filters = self.parameters.encode_without(&["_count", "_offset", "_cursor"]);
         let separator = if filters.is_empty() { "" } else { "&" };
         let window = &self.paging.window;
         let link = |name: &str, value: &str| {
-            let path = format!("{}{BASE_PATH}/{}", app.public_url, self.kind);
+            let path = format!("{}{BASE_PATH}/{}", self.app.public_url, self.kind);
             format!("{path}?{filters}{separator}_count={}&{name}={value}", window.count)
         };
         let passed = window.passed();
@@ -140,12 +136,12 @@ pub async fn search_groups(call: Auth<scope::GroupRead>, parameters: Parameters,
     let known = group_filters(&call.app);
     let names = known.names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let search = Search::read(&call.app, &call.ctx, parameters, RecordKind::Group, &names)?;
+    let search = Search::read((&call.app, &call.ctx), parameters, RecordKind::Group, &names)?;
     group::check_search(&call.ctx, &known.looked_at(&search.parameters), &search.paging)?;
     let request = read_group_conditions(&search.parameters, &known)?;
     let paging = (&search.paging, wanted(search.elements()));
     let page = group::search(&call.ctx, &call.app.registry, languages(&call.app, &headers), request, paging).await?;
-    search.answer(&call.app, &call.ctx, &page, body::group)
+    search.answer(&page, body::group)
 }
 
 fn group_filters(app: &AppState) -> Filters {
@@ -156,7 +152,7 @@ fn group_filters(app: &AppState) -> Filters {
 ///
 /// # Errors
 /// 400 that names a parameter that there is not, or a value that cannot be read, and 403 naming a field.
-pub fn group_filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) -> Result<GroupSearchRequest, ApiError> {
+pub fn group_filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) -> ApiResult<GroupSearchRequest> {
     let known = group_filters(app);
     let names = known.names();
     let names: Vec<&str> = names.iter().map(String::as_str).chain(["_last_updated"]).collect();
@@ -166,7 +162,7 @@ pub fn group_filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) ->
 }
 
 /// The filters of a search.
-fn read_group_conditions(parameters: &Parameters, known: &Filters) -> Result<GroupSearchRequest, ApiError> {
+fn read_group_conditions(parameters: &Parameters, known: &Filters) -> ApiResult<GroupSearchRequest> {
     let members = parameters.all("member").map(|text| Ok(reference("member", text, &[RecordKind::Individual])?.1));
     Ok(GroupSearchRequest {
         identifiers: filters::identifiers(parameters, "identifier")?,
@@ -174,7 +170,7 @@ fn read_group_conditions(parameters: &Parameters, known: &Filters) -> Result<Gro
         dates: known.dates(parameters)?,
         codes: known.codes(parameters)?,
         active: parameters.boolean("active")?,
-        members: members.collect::<Result<_, ApiError>>()?,
+        members: members.collect::<ApiResult<_>>()?,
         last_updated: filters::last_updated(parameters)?,
     })
 }
@@ -196,7 +192,7 @@ pub async fn search_individuals(
     let known = individual_filters(&call.app);
     let names = known.names();
     let names: Vec<&str> = names.iter().map(String::as_str).chain(BY_GROUPS).collect();
-    let search = Search::read(&call.app, &call.ctx, parameters, RecordKind::Individual, &names)?;
+    let search = Search::read((&call.app, &call.ctx), parameters, RecordKind::Individual, &names)?;
     if let Some(field) = BESIDE.into_iter().find(|field| search.names_element(field)) {
         let detail =
             format!("`_elements` names `{field}`, which a search does not give; it is given by reading one individual");
@@ -211,7 +207,7 @@ pub async fn search_individuals(
         (Elements::wants(elements, "relationship"), Elements::wants_part(elements, "relationship", "target"));
     let paging = (&search.paging, are_related_wanted);
     let found = individual::search(&call.ctx, &call.app.registry, languages, request, paging).await?;
-    search.answer(&call.app, &call.ctx, &found.page, |seen| body::found_individual(&found, seen))
+    search.answer(&found.page, |seen| body::found_individual(&found, seen))
 }
 
 fn individual_filters(app: &AppState) -> Filters {
@@ -222,7 +218,7 @@ fn individual_filters(app: &AppState) -> Filters {
 ///
 /// # Errors
 /// 400 that names a parameter that there is not, or a value that cannot be read.
-pub fn individual_request(app: &AppState, parameters: &Parameters, others: &[&str]) -> Result<SearchRequest, ApiError> {
+pub fn individual_request(app: &AppState, parameters: &Parameters, others: &[&str]) -> ApiResult<SearchRequest> {
     let known = individual_filters(app);
     let names = known.names();
     let names = names.iter().map(String::as_str).chain(BY_GROUPS).chain(["_last_updated"]);
@@ -235,7 +231,7 @@ pub fn individual_request(app: &AppState, parameters: &Parameters, others: &[&st
 ///
 /// # Errors
 /// 400 as [`individual_request`], and 403 naming a field.
-pub fn individual_filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) -> Result<SearchRequest, ApiError> {
+pub fn individual_filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) -> ApiResult<SearchRequest> {
     let request = individual_request(app, parameters, &[])?;
     let looked_at = individual_filters(app).looked_at(parameters);
     let is_by_groups = parameters.names().any(|name| BY_GROUPS.contains(&name));
@@ -244,7 +240,7 @@ pub fn individual_filter(app: &AppState, ctx: &OpContext, parameters: &Parameter
 }
 
 /// The filters of a search.
-fn read_individual_conditions(parameters: &Parameters, known: &Filters) -> Result<SearchRequest, ApiError> {
+fn read_individual_conditions(parameters: &Parameters, known: &Filters) -> ApiResult<SearchRequest> {
     let mut groups = Vec::new();
     for text in parameters.all("group") {
         groups.push(match text {
@@ -310,15 +306,9 @@ fn cursor_purpose(ctx: &OpContext, kind: RecordKind, parameters: &Parameters) ->
 ///
 /// # Errors
 /// When it cannot be sealed.
-pub fn write_cursor(
-    app: &AppState,
-    ctx: &OpContext,
-    kind: RecordKind,
-    parameters: &Parameters,
-    position: Position,
-) -> Result<String, AppError> {
+fn write_cursor(app: &AppState, purpose: &[u8], position: Position) -> Result<String, AppError> {
     let said = to_stdvec(&CursorForm::V1(position)).map_err(|error| AppError::Internal(error.into()))?;
-    let sealed = app.cursors.seal(&cursor_purpose(ctx, kind, parameters), &said);
+    let sealed = app.cursors.seal(purpose, &said);
     sealed.map_err(|error| AppError::Internal(error.into()))
 }
 
@@ -326,14 +316,8 @@ pub fn write_cursor(
 ///
 /// # Errors
 /// 400 for any other text.
-pub fn read_cursor(
-    app: &AppState,
-    ctx: &OpContext,
-    kind: RecordKind,
-    parameters: &Parameters,
-    text: &str,
-) -> Result<Position, ApiError> {
-    let said = app.cursors.open(&cursor_purpose(ctx, kind, parameters), text);
+fn read_cursor(app: &AppState, purpose: &[u8], text: &str) -> ApiResult<Position> {
+    let said = app.cursors.open(purpose, text);
     let Some(Ok(CursorForm::V1(position))) = said.map(|said| from_bytes(&said)) else {
         let detail = "`_cursor` is not one that this server gave this client for this search: follow `links.next` as it is, with \
             the same filters and the same `_sort`, or begin again without `_cursor`";

@@ -50,7 +50,7 @@ impl AccessArgument for Call {
 
 impl Call {
     /// The parameters of its query, if all of them are known.
-    fn parameters(&self, known: &[&str]) -> Result<Parameters, ApiError> {
+    fn parameters(&self, known: &[&str]) -> ApiResult<Parameters> {
         let parameters = Parameters::parse(self.uri.query().unwrap_or_default())?;
         parameters.expect_only(known)?;
         Ok(parameters)
@@ -226,12 +226,12 @@ fn in_vocabulary(namespace: &Namespace, texts: &[&str]) -> Vec<CodeUri> {
 }
 
 /// The vocabulary of the path, in the version that a parameter names.
-fn edition(namespace: Namespace, parameters: &Parameters) -> Result<Edition, ApiError> {
+fn edition(namespace: Namespace, parameters: &Parameters) -> ApiResult<Edition> {
     Ok(Edition { namespace, version: filled(parameters, "version")?.map(str::to_owned) })
 }
 
 /// A parameter that says something if it is there.
-fn filled<'p>(parameters: &'p Parameters, name: &'p str) -> Result<Option<&'p str>, ApiError> {
+fn filled<'p>(parameters: &'p Parameters, name: &'p str) -> ApiResult<Option<&'p str>> {
     match parameters.one(name)? {
         Some("") => Err(Problem::malformed(format!("the parameter `{name}` is empty; leave it out instead")).into()),
         given => Ok(given),
