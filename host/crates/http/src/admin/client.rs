@@ -157,7 +157,7 @@ fn read_settings(
 
 /// Reads `{scope, fields?}`.
 fn read_one_grant(app: &AppState, members: Map<String, Value>, problems: &mut Problems) -> Option<(Scope, FieldSet)> {
-    read_grant(members, app.registry.vocabularies.current().extension_fields(), problems)
+    read_grant(ObjectReader::root(members), app.registry.vocabularies.current().extension_fields(), problems)
 }
 
 /// Reads `{overlap_s?}`: for how many seconds older secrets stay valid.
@@ -237,30 +237,22 @@ const NAME_BYTES_MAX: usize = 100;
 /// A misspelt name is at most this far from the right one, and less than a third of its letters.
 const NAME_EDITS_MAX: usize = 3;
 
-/// Reads `{scope, fields?}`; every field of the resource, where none are named.
-pub fn read_grant(
-    members: Map<String, Value>,
-    declared: &ExtensionFields,
-    problems: &mut Problems,
-) -> Option<(Scope, FieldSet)> {
-    read_object(ObjectReader::root(members), declared, problems)
-}
-
 /// Reads one of the grants of a new client: the scope alone, or as [`read_grant`].
-pub fn read_listed(
+fn read_listed(
     path: String,
     item: Value,
     declared: &ExtensionFields,
     problems: &mut Problems,
 ) -> Option<(Scope, FieldSet)> {
     if item.is_object() {
-        return read_object(ObjectReader::at(path, item, problems), declared, problems);
+        return read_grant(ObjectReader::at(path, item, problems), declared, problems);
     }
     let text = text_value(&path, item, NAME_BYTES_MAX, problems)?;
     Some((problems.accept(&path, "unknown_scope", Scope::parse(&text))?, FieldSet::All))
 }
 
-fn read_object(
+/// Reads `{scope, fields?}`; every field of the resource, where none are named.
+fn read_grant(
     mut reader: ObjectReader,
     declared: &ExtensionFields,
     problems: &mut Problems,
@@ -337,7 +329,7 @@ mod tests {
     fn read(body: Value) -> Result<String, String> {
         let Value::Object(members) = body else { unreachable!() };
         let mut problems = Problems::default();
-        let grant = read_grant(members, &declared(), &mut problems);
+        let grant = read_grant(ObjectReader::root(members), &declared(), &mut problems);
         match problems.finish(grant) {
             Ok(grant) => match grant.unwrap() {
                 (scope, FieldSet::All) => Ok(format!("{scope} all")),

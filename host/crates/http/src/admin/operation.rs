@@ -193,10 +193,7 @@ pub const BACKUP_CONTENT_TYPE: &str = "application/vnd.daftar.backup";
 /// without its last block it is none.
 async fn backup(call: Administrator, parameters: Parameters) -> ApiResult {
     parameters.expect_only(&["keys"])?;
-    let keys = match parameters.boolean("keys")? {
-        Some(false) => Keys::LeftOut,
-        Some(true) | None => Keys::Included,
-    };
+    let keys = if parameters.boolean("keys")?.unwrap_or(true) { Keys::Included } else { Keys::LeftOut };
     let blocks = call.app.backups.begin(&call.ctx, keys).await?;
     let blocks = stream::unfold(blocks, |mut blocks| async move {
         let block = blocks.recv().await?;

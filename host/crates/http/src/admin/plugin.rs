@@ -59,14 +59,9 @@ async fn install(
     request: Request,
 ) -> ApiResult<(StatusCode, Json<PluginBody>)> {
     parameters.expect_only(&["allow_unsigned", "allow_downgrade"])?;
-    let unsigned = match parameters.boolean("allow_unsigned")? {
-        Some(true) => UnsignedPlugins::Allowed,
-        Some(false) | None => UnsignedPlugins::Refused,
-    };
-    let downgrade = match parameters.boolean("allow_downgrade")? {
-        Some(true) => Downgrade::Allowed,
-        Some(false) | None => Downgrade::Refused,
-    };
+    let is_allowed = |name| -> ApiResult<bool> { Ok(parameters.boolean(name)?.unwrap_or(false)) };
+    let unsigned = if is_allowed("allow_unsigned")? { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused };
+    let downgrade = if is_allowed("allow_downgrade")? { Downgrade::Allowed } else { Downgrade::Refused };
     let signature = signature_of(request.headers())?;
     let bytes = read_bounded(request, PACKAGE_BYTES_MAX).await?;
     let installed = call.app.plugins.install(&call.ctx, PluginOffer { bytes, signature, unsigned, downgrade }).await?;

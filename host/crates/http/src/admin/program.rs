@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::admin::resource::Administrator;
 use crate::api::dto::eligibility::{self, answer::diagnostics};
-use crate::api::dto::reader::{ObjectReader, Problems};
+use crate::api::dto::reader::{Problems, count_value};
 use crate::api::dto::record::patched;
 use crate::api::dto::record::{self as body, WrittenProgramBody};
 use crate::api::error::ApiResult;
@@ -132,8 +132,7 @@ async fn pick(
     wanted: Value,
 ) -> Result<Vec<String>, AppError> {
     let mut problems = Problems::default();
-    let mut reader = ObjectReader::root(Map::from_iter([("sample".to_owned(), wanted)]));
-    let count = reader.count("sample", &mut problems);
+    let count = count_value("sample", &wanted, &mut problems);
     if count.is_some_and(|count| usize::try_from(count).is_ok_and(|count| count > SUBJECTS_MAX)) {
         problems.add("sample", "too_many", format!("at most {SUBJECTS_MAX} records are picked"));
     }

@@ -61,7 +61,8 @@ pub struct Entry {
 pub fn read(members: Map<String, Value>) -> Result<Envelope, AppError> {
     let mut problems = Problems::default();
     let mut reader = ObjectReader::root(members);
-    let kind = read_kind(&mut reader, &mut problems);
+    let named = reader.text("type", 100, &mut problems);
+    let kind = named.and_then(|name| Kind::ALL.into_iter().find(|kind| kind.name() == name));
     let items = match reader.take("entry") {
         Some(Value::Array(items)) => items,
         Some(other) => {
@@ -96,11 +97,6 @@ pub fn read(members: Map<String, Value>) -> Result<Envelope, AppError> {
     let envelope = problems.finish(Envelope { kind, entries })?;
     check_placeholders(&envelope.entries)?;
     Ok(envelope)
-}
-
-fn read_kind(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Kind> {
-    let text = reader.text("type", 100, problems)?;
-    Kind::ALL.into_iter().find(|kind| kind.name() == text)
 }
 
 fn refused(problems: Problems) -> AppError {
