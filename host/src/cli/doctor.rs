@@ -1,9 +1,9 @@
 //! `daftar doctor`
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::admin_client::{AdminClient, read};
+use super::admin_client::AdminClient;
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
 use crate::app::doctor::{Patient, SeenBy, examine, settings};
@@ -24,20 +24,18 @@ pub struct DoctorArgs {
 pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
     let (config, mut checks) = settings(global.config.as_deref());
     let server = match ask_server(global) {
-        Ok(Some(told)) => Some(told),
-        Ok(None) => None,
-        Err(error) if global.admin_url.is_some() => return Err(error),
-        Err(error) => {
+        Err(error) if global.admin_url.is_none() => {
             checks.push(no_answer(global, &error));
             None
         }
+        asked => asked?,
     };
     let seen_by = if server.is_some() { "server" } else { "command" };
-    let listed = match server {
+    let checks = match server {
         Some(told) => {
             // Its own settings are in force, whatever was not named here.
             checks.retain(|_| global.config.is_some());
-            [listed(checks)?, told].concat()
+            [checkup_body(checks).checks, told].concat()
         }
         None => {
             checks.extend(examine(&Patient {
@@ -48,13 +46,13 @@ pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
                 pinned: global.pinned.clone(),
                 seen_by: SeenBy::Command,
             }));
-            listed(checks)?
+            checkup_body(checks).checks
         }
     };
-    let CheckupBody { state, warnings, problems, checks } = CheckupBody::new(read(Value::Array(listed.clone()))?);
+    let CheckupBody { state, warnings, problems, checks } = CheckupBody::new(checks);
     if global.json {
         output::json(&json!({
-            "state": state, "seen_by": seen_by, "warnings": warnings, "problems": problems, "checks": listed,
+            "state": state, "seen_by": seen_by, "warnings": warnings, "problems": problems, "checks": checks,
         }));
     } else {
         for check in &checks {
@@ -71,14 +69,11 @@ pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
     }
 }
 
-/// The checks of the server, as they came; nothing where none uses the folder.
-fn ask_server(global: &GlobalArgs) -> Result<Option<Vec<Value>>, CliError> {
+/// The checks of the server; nothing where none uses the folder.
+fn ask_server(global: &GlobalArgs) -> Result<Option<Vec<CheckBody>>, CliError> {
     let Some(admin) = AdminClient::connect_running(global)? else { return Ok(None) };
-    let mut told = admin.get("/checkup")?;
-    match told.get_mut("checks").map(Value::take) {
-        Some(Value::Array(checks)) => Ok(Some(checks)),
-        _ => Err(CliError::failed("the server's answer is none to a checkup: is it an older one?")),
-    }
+    let told = serde_json::from_value(admin.get("/checkup")?).map(|told: CheckupBody| Some(told.checks));
+    told.map_err(|_| CliError::none_to("a checkup"))
 }
 
 /// A server uses the folder and cannot be asked.
@@ -91,10 +86,6 @@ fn no_answer(global: &GlobalArgs, error: &CliError) -> Check {
     }
     let remedy = "look into its log; where it hangs, stop it and start it again";
     Check::problem(CheckArea::DataFolder, "answers", message, remedy)
-}
-
-fn listed(checks: Vec<Check>) -> Result<Vec<Value>, CliError> {
-    checkup_body(checks).checks.iter().map(|check| serde_json::to_value(check).map_err(CliError::failed)).collect()
 }
 
 fn print(check: &CheckBody, all: bool) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::backup::{Progress, check, config_of, json_of, name_of, open, print, print_authenticity, trust_of};
+use super::backup::{Progress, check, json_of, name_of, open, print, print_authenticity, trust_of};
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
 use crate::app::restore::{RefusedPlugin, RestoreError, RestoreTrust, Restored, is_unfinished, restore};
@@ -34,7 +34,7 @@ pub fn run(global: &GlobalArgs, args: &RestoreArgs) -> Result<(), CliError> {
     if args.dry_run {
         return check(global, &args.file, args.trusted_key.as_deref());
     }
-    let config = config_of(global)?;
+    let config = global.config()?;
     let backups = trust_of(&config, args.trusted_key.as_deref())?;
     let trust = RestoreTrust { backups, pinned: global.pinned.clone() };
     let file = open(&args.file)?;
@@ -45,19 +45,14 @@ pub fn run(global: &GlobalArgs, args: &RestoreArgs) -> Result<(), CliError> {
     let Restored { authenticity, refused_plugins, contents, has_keys, findings } =
         restored.map_err(|error| failed(global, args, &error))?;
     if global.json {
-        let mut summary = json_of(&contents, &args.file);
-        if let Some(members) = summary.as_object_mut() {
-            members.insert("data_dir".to_owned(), json!(global.data_dir));
-            members.insert("has_keys".to_owned(), json!(has_keys));
-            members.insert("findings".to_owned(), json!(findings.findings()));
-            members.insert("signature".to_owned(), json!(name_of(authenticity)));
-            let refused = refused_plugins.iter().map(|plugin| {
-                let RefusedPlugin { name, version, path, reason } = plugin;
-                json!({"name": name, "version": version, "file": path, "reason": reason})
-            });
-            members.insert("refused_plugins".to_owned(), refused.collect());
-        }
-        output::json(&summary);
+        let refused = refused_plugins.iter().map(|RefusedPlugin { name, version, path, reason }| {
+            json!({"name": name, "version": version, "file": path, "reason": reason})
+        });
+        let more = json!({
+            "data_dir": global.data_dir, "has_keys": has_keys, "findings": findings.findings(),
+            "signature": name_of(authenticity), "refused_plugins": refused.collect::<Vec<_>>(),
+        });
+        output::json(&output::joined(json_of(&contents, &args.file), more));
         return sound(findings.findings());
     }
     let into = match config.store.backend {
