@@ -13,19 +13,6 @@ const FILE_BYTES_MAX: u64 = 16 * 1024;
 /// What others than owner and group may do with the file; must be nothing. A group may read: that is how secrets are handed to
 /// containers.
 const OTHERS_MASK: u32 = 0o027;
-/// Connections that one process opens at most.
-pub const POOL_MAX_DEFAULT: u32 = 16;
-/// How long a connection may take to come about.
-pub const CONNECT_TIMEOUT_MS_DEFAULT: u64 = 3_000;
-/// How long a request waits for a connection to be free.
-pub const ACQUIRE_TIMEOUT_MS_DEFAULT: u64 = 3_000;
-/// How long the database may work on one statement.
-pub const STATEMENT_TIMEOUT_MS_DEFAULT: u64 = 10_000;
-
-/// How many successive keys a partition has: what a process has in memory of a register of which it previews rules.
-pub const PARTITION_KEYS_DEFAULT: u32 = 65_536;
-/// How much memory partitions may take that are kept for the next preview, in MiB: a million people and their households.
-pub const PARTITIONS_MIB_DEFAULT: u64 = 1_024;
 
 /// Where the records are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
@@ -71,13 +58,15 @@ impl Default for PostgresConfig {
             url: None,
             url_file: None,
             common_dir: None,
-            pool_max: POOL_MAX_DEFAULT,
-            connect_timeout_ms: CONNECT_TIMEOUT_MS_DEFAULT,
-            acquire_timeout_ms: ACQUIRE_TIMEOUT_MS_DEFAULT,
-            statement_timeout_ms: STATEMENT_TIMEOUT_MS_DEFAULT,
+            pool_max: 16,
+            connect_timeout_ms: 3_000,
+            acquire_timeout_ms: 3_000,
+            statement_timeout_ms: 10_000,
             ca_file: None,
-            partition_keys: PARTITION_KEYS_DEFAULT,
-            partitions_mib: PARTITIONS_MIB_DEFAULT,
+            // What a process has in memory of a register of which it previews rules.
+            partition_keys: 65_536,
+            // A million people and their households.
+            partitions_mib: 1_024,
         }
     }
 }
