@@ -224,11 +224,7 @@ async fn put_all(
     };
     let keys_home = config.store.keys_home(data_dir);
     let folder = data_dir.join(PLUGINS_FOLDER);
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| RestoreError::Folder { path, source }
-    };
-    let mut plugins = LibraryRefill::new(&folder).map_err(failed(&folder))?;
+    let mut plugins = LibraryRefill::new(&folder).map_err(not_written(&folder))?;
     let reading = ReadAhead::start(io::BufReader::new(file), heard)?;
     let mut put_back: Result<(), RestoreError> = Ok(());
     while put_back.is_ok() {
@@ -247,7 +243,7 @@ async fn put_all(
     if verified.is_some_and(|verified| verified != contents.checksum) {
         return Err(BackupProblem::Replaced.into());
     }
-    let refused = plugins.finish(&trust, is_authentic).map_err(failed(&folder))?;
+    let refused = plugins.finish(&trust, is_authentic).map_err(not_written(&folder))?;
     // A database is committed last: until then nothing has to be taken back.
     refill.finish().await?;
     unmark(data_dir)?;
@@ -291,8 +287,7 @@ async fn put(
             }
             Item::PluginList { bytes } => plugins.put_list(bytes),
             Item::PluginPart { digest, bytes, .. } => {
-                let put = plugins.put(Digest::from_bytes(digest), &bytes);
-                put.map_err(|source| RestoreError::Folder { path: folder.to_owned(), source })?;
+                plugins.put(Digest::from_bytes(digest), &bytes).map_err(not_written(folder))?;
             }
         }
     }
@@ -301,18 +296,19 @@ async fn put(
 
 /// What is in the folder; nothing where there is none.
 fn found_in(data_dir: &Path) -> Result<Vec<String>, RestoreError> {
-    let failed = |source| RestoreError::Folder { path: data_dir.to_owned(), source };
     let entries = match fs::read_dir(data_dir) {
-        Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failed(error)),
+        entries => entries.map_err(not_written(data_dir))?,
     };
-    let mut names = Vec::new();
-    for entry in entries {
-        names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
-    }
+    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    let mut names = names.collect::<io::Result<Vec<_>>>().map_err(not_written(data_dir))?;
     names.sort_unstable();
     Ok(names)
+}
+
+/// The error of a folder or file that cannot be used.
+fn not_written(path: &Path) -> impl FnOnce(io::Error) -> RestoreError {
+    move |source| RestoreError::Folder { path: path.to_owned(), source }
 }
 
 /// Makes the folder, and says in it that a restore is not finished.
@@ -327,7 +323,7 @@ fn mark(data_dir: &Path) -> Result<(), RestoreError> {
         sync_folder(data_dir)?;
         fs::canonicalize(data_dir)?.parent().map_or(Ok(()), sync_folder)
     };
-    write().map_err(|source| RestoreError::Folder { path: data_dir.to_owned(), source })
+    write().map_err(not_written(data_dir))
 }
 
 /// Takes the marker away: everything else is on disk.
@@ -337,7 +333,7 @@ fn unmark(data_dir: &Path) -> Result<(), RestoreError> {
         fs::remove_file(data_dir.join(MARKER))?;
         sync_folder(data_dir)
     };
-    remove().map_err(|source| RestoreError::Folder { path: data_dir.to_owned(), source })
+    remove().map_err(not_written(data_dir))
 }
 
 fn sync_folder(folder: &Path) -> io::Result<()> {
