@@ -20,6 +20,7 @@ use daftar_auth::key_folder;
 use daftar_auth::keys::KEY_FOLDER;
 use daftar_auth::secret_file::SecretFileError;
 use daftar_domain::config::{Config, StoreBackend};
+use daftar_domain::error::causes;
 use daftar_domain::verification::VerificationResult;
 pub use daftar_sandbox::RefusedPlugin;
 use daftar_sandbox::{Digest, LibraryRefill, PinnedDigests, TrustPolicy};
@@ -379,7 +380,8 @@ fn or_no_room(error: RestoreError, put_back: &PutBack, data_dir: &Path, store: &
     if matches!(error, RestoreError::Backup(_)) {
         return error;
     }
-    let is_told = FULL.iter().any(|full| chain(&error).contains(full));
+    let told: String = causes(&error).map(ToString::to_string).collect();
+    let is_told = FULL.iter().any(|full| told.contains(full));
     let full = [store, data_dir].into_iter().find(|folder| free(folder).is_some_and(|free| free < FREE_MIN));
     let Some(folder) = full.or(is_told.then_some(store)) else { return error };
     let written = bytes_in(data_dir).saturating_add(if store.starts_with(data_dir) { 0 } else { bytes_in(store) });
@@ -402,16 +404,6 @@ fn shortage(put_back: &PutBack, written: u64) -> (String, String) {
 /// Bytes in millions, rounded up.
 fn megabytes(bytes: u64) -> u64 {
     bytes.div_ceil(1_000_000)
-}
-
-fn chain(error: &RestoreError) -> String {
-    let mut text = error.to_string();
-    let mut next = std::error::Error::source(error);
-    while let Some(cause) = next {
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

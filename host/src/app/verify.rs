@@ -10,7 +10,7 @@ use tokio::sync::mpsc::Sender;
 use super::StartError;
 use super::backend::postgres_options;
 use super::open::MIB;
-use super::recovery::{CHECKPOINTS_FOLDER, KINDS, SCAN_RECORDS, not_of_this_history, open_error, pages, touched_after};
+use super::recovery::{CHECKPOINTS_FOLDER, KINDS, SCAN_RECORDS, not_of_this_history, opened, pages, touched_after};
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::config::{Config, StoreBackend};
 use daftar_domain::error::AppError;
@@ -43,12 +43,7 @@ pub async fn verify_stopped(
         return verified.map_err(|error| StartError::Store(error.to_string()));
     }
     let (folder, cache_bytes) = (config.store.folder(data_dir), config.store.cache_mib * MIB);
-    let opened = tokio::task::spawn_blocking(move || StoppedStore::open(&folder, cache_bytes)).await;
-    let store = match opened {
-        Ok(Ok(store)) => store,
-        Ok(Err(error)) => return Err(open_error(&error)),
-        Err(error) => return Err(StartError::Store(error.to_string())),
-    };
+    let store = opened(move || StoppedStore::open(&folder, cache_bytes)).await?;
     let looked = verify(&store, None, Pace::Fast, events.clone()).await;
     looked.map_err(|error| StartError::Store(error.to_string()))?;
     let looked = verify_checkpoints(&store, data_dir, events).await;

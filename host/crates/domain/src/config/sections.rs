@@ -347,18 +347,6 @@ impl Default for ConnectionsConfig {
 }
 
 impl ConnectionsConfig {
-    /// As [`Self::header_timeout_ms`].
-    #[must_use]
-    pub fn header_timeout(&self) -> Duration {
-        Duration::from_millis(self.header_timeout_ms)
-    }
-
-    /// As [`Self::write_timeout_ms`].
-    #[must_use]
-    pub fn write_timeout(&self) -> Duration {
-        Duration::from_millis(self.write_timeout_ms)
-    }
-
     /// As [`Self::body_timeout_ms`].
     #[must_use]
     pub fn body_timeout(&self) -> Duration {
