@@ -66,6 +66,12 @@ macro_rules! texts {
                 formatter.write_str(&self.0)
             }
         }
+
+        impl From<$type> for String {
+            fn from(text: $type) -> Self {
+                text.0
+            }
+        }
     )+};
 }
 
