@@ -119,11 +119,6 @@ impl ScopeSet {
         self.0.insert(scope)
     }
 
-    /// Takes a scope out; false when it was not there.
-    pub fn remove(&mut self, scope: Scope) -> bool {
-        self.0.remove(&scope)
-    }
-
     /// Whether exactly this scope is in the set, `:all` not counting for the others.
     #[must_use]
     pub fn contains(&self, scope: Scope) -> bool {
@@ -133,12 +128,6 @@ impl ScopeSet {
     /// The scopes, in their fixed order.
     pub fn iter(&self) -> impl Iterator<Item = Scope> + '_ {
         self.0.iter().copied()
-    }
-
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
     }
 
     /// Whether there are none.
