@@ -278,7 +278,7 @@ fn a_backup_of_format_1_is_read() {
 
     let as_written = |items: &[Item]| items.iter().map(|item| item.write(Vec::new()).unwrap()).collect::<Vec<_>>();
     let mut reader = reader::BackupReader::new(bytes.as_slice()).unwrap();
-    assert_eq!(reader.head(), &sample_head());
+    assert_eq!(reader.head, sample_head());
     let reader::Next::Items(block) = reader.next_block().unwrap() else { panic!("there is a block") };
     assert_eq!(as_written(&block.items().unwrap()), as_written(&sample_items()));
     let reader::Next::End(End { blocks, counts, .. }) = reader.next_block().unwrap() else { panic!("there is an end") };
