@@ -147,8 +147,8 @@ fn tell_json(migrated: &Migrated) {
     });
     if let (Some(caught_up), Some(members)) = (caught_up, told.as_object_mut()) {
         members.insert("since".to_owned(), json!(caught_up.held.sequence.0));
-        members.insert("caught_up".to_owned(), json!(named(caught_up.written())));
-        members.insert("taken_out".to_owned(), json!(named(caught_up.taken_out())));
+        members.insert("caught_up".to_owned(), json!(named(&caught_up.brought.written)));
+        members.insert("taken_out".to_owned(), json!(named(&caught_up.brought.taken_out)));
     }
     output::json(&told);
 }
@@ -165,16 +165,16 @@ fn tell_text(is_from_backup: bool, migrated: &Migrated) {
         listed(counts);
     }
     match caught_up {
-        Some(caught_up) if caught_up.is_nothing() => {
+        Some(caught_up) if caught_up.brought.is_empty() => {
             output::line(format_args!("there is nothing to bring: both stand at write {}", caught_up.mark.sequence.0))
         }
         Some(caught_up) => {
             let (since, now) = (caught_up.held.sequence.0, caught_up.mark.sequence.0);
             output::line(format_args!("brought what was written since write {since}, up to write {now}"));
-            listed(caught_up.written());
-            if !caught_up.taken_out().is_empty() {
+            listed(&caught_up.brought.written);
+            if !caught_up.brought.taken_out.is_empty() {
                 output::line("took out what is not there any more");
-                listed(caught_up.taken_out());
+                listed(&caught_up.brought.taken_out);
             }
         }
         None => {}
