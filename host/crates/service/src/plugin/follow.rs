@@ -230,7 +230,7 @@ impl PluginAdministration {
         .await
     }
 
-    /// Reads every pack anew and puts in force what goes together.
+    /// Reads every pack again and activates the packs that are compatible.
     async fn load_anew(&self) -> Result<(), AppError> {
         let deployment = Arc::new(Deployment::of(self.registry.store.settings().await?));
         let (host, library, decided) = (self.host.clone(), self.library.clone(), deployment.clone());
@@ -286,9 +286,6 @@ impl PluginAdministration {
     }
 }
 
-/// What allows a plugin of the folder that nobody vouches for.
-const ALLOWED_BY: &str = "[plugins] allow_unsigned";
-
 impl PluginAdministration {
     /// Publishes what is installed, then installs what is absent or newer from a folder. A plugin that is not sound is logged
     /// with its name and the reason, and the rest is served.
@@ -309,18 +306,7 @@ impl PluginAdministration {
         if let Some(folder) = &folder {
             self.note_offered(folder).await?;
         }
-        let (host, library) = (self.host.clone(), self.library.clone());
-        let deployment = Arc::new(Deployment::of(self.registry.store.settings().await?));
-        self.publisher.published().deployment = deployment.clone();
-        let (loaded, reasons) = blocking(move || load_packs(&host, &library, &deployment)).await?;
-        {
-            let failed = self.common().failed.clone();
-            let mut published = self.publisher.published();
-            published.unloaded = reasons;
-            published.unloaded.extend(failed);
-        }
-        self.publisher.publish_compatible(loaded).await?;
-        self.common().must_load = false;
+        self.load_anew().await?;
         let Some(folder) = folder else { return Ok(()) };
         let report = self.sync(&folder, now).await?;
         tell(&report);
@@ -371,42 +357,40 @@ impl PluginAdministration {
                     continue;
                 }
             };
-            let outcome = match self.install_prepared(&ctx, prepared, ALLOWED_BY).await? {
-                Ok(installed) => SyncedFile::Installed(installed.manifest().name.clone()),
-                Err((error, prepared)) => {
-                    waiting.extend(prepared.map(|prepared| (path.clone(), prepared)));
-                    SyncedFile::Refused(error)
-                }
-            };
+            let (outcome, refused) = self.install_file(&ctx, prepared).await?;
             has_installed |= matches!(outcome, SyncedFile::Installed(_));
+            waiting.extend(refused.map(|prepared| (path.clone(), prepared)));
             report.insert(path, outcome);
         }
         // What was refused may go with what came after it.
         for (path, prepared) in waiting.into_iter().filter(|_| has_installed) {
-            let name = prepared.manifest().name.clone();
             let outcome = if self.library.is_newer(prepared.manifest()) {
-                match self.install_prepared(&ctx, *prepared, ALLOWED_BY).await? {
-                    Ok(installed) => SyncedFile::Installed(installed.manifest().name.clone()),
-                    Err((error, _)) => SyncedFile::Refused(error),
-                }
+                self.install_file(&ctx, *prepared).await?.0
             } else {
-                SyncedFile::Kept(name)
+                SyncedFile::Kept(prepared.manifest().name.clone())
             };
             report.insert(path, outcome);
         }
-        self.audit_refused(&ctx, &report).await?;
+        // Which files were refused: their code may have run.
+        for (path, outcome) in &report {
+            if let SyncedFile::Refused(error) = outcome {
+                let note = format!("refused from the folder of plugins: {error}");
+                self.audit(&ctx, AuditOutcome::Refused, file_name(path), note).await?;
+            }
+        }
         Ok(report)
     }
 
-    /// Writes down which files of the folder were refused: their code may have run.
-    async fn audit_refused(&self, ctx: &OpContext, report: &SyncReport) -> Result<(), AppError> {
-        for (path, outcome) in report {
-            if let SyncedFile::Refused(error) = outcome {
-                let note = format!("refused from the folder of plugins: {error}");
-                self.audit(ctx, AuditOutcome::Refused, file_name(path), note).await?;
-            }
-        }
-        Ok(())
+    /// Installs a plugin of the folder; returns it where another try may end otherwise.
+    async fn install_file(
+        &self,
+        ctx: &OpContext,
+        prepared: Prepared,
+    ) -> Result<(SyncedFile, Option<Box<Prepared>>), AppError> {
+        Ok(match self.install_prepared(ctx, prepared, "[plugins] allow_unsigned").await? {
+            Ok(installed) => (SyncedFile::Installed(installed.manifest().name.clone()), None),
+            Err((error, prepared)) => (SyncedFile::Refused(error), prepared),
+        })
     }
 
     async fn prepare_newer(&self, path: &Path) -> Result<Result<Prepared, SyncedFile>, AppError> {
