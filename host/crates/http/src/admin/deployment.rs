@@ -71,10 +71,9 @@ fn read_new_code(_: &AppState, members: Map<String, Value>, problems: &mut Probl
         problems.add("code", "required", "the code to add is needed, written `<namespace>#<code>`");
     }
     let specialises = read_uri(&mut reader, "specialises", problems);
-    let LocalCodeChange { labels, reference, pattern, target } = read_code_details(&mut reader, problems);
+    let details = read_code_details(&mut reader, problems);
     reader.finish(problems);
-    let (labels, reference, pattern) = (labels.unwrap_or_default(), reference.flatten(), pattern.flatten());
-    Some(NewLocalCode { uri: uri?, specialises, labels, reference, pattern, target })
+    Some(NewLocalCode { uri: uri?, specialises, details })
 }
 
 /// Reads the body that changes a local code: an absent member stays, `null` removes a reference or a pattern.
