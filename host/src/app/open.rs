@@ -250,11 +250,11 @@ async fn open_plugins(
     let folder = data_dir.join(PLUGINS_FOLDER);
     let opened = tokio::task::spawn_blocking(move || {
         let host = Arc::new(PluginHost::start(settings).map_err(|error| error.to_string())?);
-        let opened = PluginLibrary::open(host.clone(), &folder, engine).map_err(|error| error.to_string())?;
-        for refused in &opened.refused {
+        let library = PluginLibrary::open(host.clone(), &folder, engine).map_err(|error| error.to_string())?;
+        for refused in library.unloaded() {
             tracing::error!(error = %refused, "an installed plugin cannot be loaded, the rest is served");
         }
-        Ok::<_, String>((host, Arc::new(opened.library)))
+        Ok::<_, String>((host, Arc::new(library)))
     });
     match opened.await {
         Ok(Ok(opened)) => Ok(opened),

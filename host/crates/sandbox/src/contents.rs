@@ -10,7 +10,7 @@
 
 use super::breaker::{Admission, SetAside};
 use super::engine::SandboxEngine;
-use super::fault::{Blame, FaultKind, PluginFault};
+use super::fault::{Blame, PluginFault};
 use super::install::LoadedPlugin;
 use super::pool::{Owner, Priority};
 use super::sandbox::Sandbox;
@@ -249,7 +249,7 @@ fn ask(
     }
     let mut sandbox =
         Sandbox::start(plugin.sandbox_of(engine), |store| pack.instantiate(store)).inspect_err(|fault| {
-            if fault.blame == Blame::Guest {
+            if fault.kind.blame() == Blame::Guest {
                 rule::report_own_fault(plugin, fault);
             }
         })?;
@@ -271,14 +271,5 @@ fn ask(
 impl ResolveError {
     fn set_aside(SetAside { retry_after_s }: SetAside) -> Self {
         Self::SetAside { retry_after_s }
-    }
-
-    /// The kind of fault, where a fault it was.
-    #[must_use]
-    pub fn fault(&self) -> Option<FaultKind> {
-        match self {
-            Self::Fault(fault) => Some(fault.kind),
-            Self::Busy | Self::NoPack | Self::SetAside { .. } => None,
-        }
     }
 }

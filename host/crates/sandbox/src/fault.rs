@@ -43,19 +43,7 @@ impl FaultKind {
     /// Whose doing it is.
     #[must_use]
     pub const fn blame(self) -> Blame {
-        match self {
-            Self::Timeout
-            | Self::Fuel
-            | Self::Memory
-            | Self::Table
-            | Self::Instances
-            | Self::Stack
-            | Self::Trap
-            | Self::OutputTooLarge
-            | Self::HostCalls
-            | Self::InvalidAnswer => Blame::Guest,
-            Self::RefusedInput | Self::Unavailable => Blame::Host,
-        }
+        if matches!(self, Self::RefusedInput | Self::Unavailable) { Blame::Host } else { Blame::Guest }
     }
 }
 
@@ -76,8 +64,6 @@ pub struct PluginFault {
     pub plugin: PluginName,
     /// What kind of fault.
     pub kind: FaultKind,
-    /// Whose doing.
-    pub blame: Blame,
     /// One sentence: what happened and which limit applied.
     pub detail: String,
 }
@@ -85,7 +71,7 @@ pub struct PluginFault {
 impl PluginFault {
     /// A fault of that kind.
     pub(super) fn new(plugin: &PluginName, kind: FaultKind, detail: impl Into<String>) -> Self {
-        Self { plugin: plugin.clone(), kind, blame: kind.blame(), detail: detail.into() }
+        Self { plugin: plugin.clone(), kind, detail: detail.into() }
     }
 
     /// What an error of wasmtime means.
@@ -192,6 +178,6 @@ mod tests {
     fn a_fault_reads_as_a_sentence() {
         let fault = PluginFault::new(&PluginName::parse("gender").unwrap(), FaultKind::Memory, "it asked for 9 bytes");
         assert_eq!(fault.to_string(), "plugin `gender`: memory: it asked for 9 bytes");
-        assert_eq!(fault.blame, Blame::Guest);
+        assert_eq!(fault.kind.blame(), Blame::Guest);
     }
 }

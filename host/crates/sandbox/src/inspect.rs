@@ -219,7 +219,7 @@ fn file_state(digest: Digest, bytes: Result<Vec<u8>, String>) -> FileState {
 /// The versions of the plugin interface that this program speaks, the newest first.
 #[must_use]
 pub fn spoken_versions() -> Vec<String> {
-    InterfaceVersion::SPOKEN.iter().map(|version| version.number().to_string()).collect()
+    InterfaceVersion::SPOKEN.iter().map(|version| version.number.to_string()).collect()
 }
 
 /// Why the policy of now does not accept a plugin that was installed; one that another release of this program brought, or that an

@@ -16,9 +16,9 @@ use super::limits::PluginLimits;
 use super::package::{Digest, Package};
 use super::rule;
 use super::sandbox::SandboxOf;
-use super::stats::Watch;
 use super::stats::{PluginStats, PluginUsage};
 use super::wit::{self, Linked};
+use crate::PluginHostSettings;
 use daftar_domain::manifest::{PluginManifest, PluginName};
 use daftar_domain::vocabulary::PackContents;
 
@@ -175,25 +175,30 @@ pub(super) fn link(
     package: &Package,
     engine: &SandboxEngine,
     compiled: &Compiled,
-    limits: PluginLimits,
-    watch: Watch,
+    settings: &PluginHostSettings,
 ) -> Result<LoadedPlugin, InstallError> {
-    let name = &package.manifest().name;
+    let manifest = package.manifest();
+    let name = &manifest.name;
+    let clock = &settings.clock;
+    let mut limits = PluginLimits::for_kind(manifest.kind);
+    if let Some(config) = settings.limits.get(name) {
+        limits = limits.with(config);
+    }
     check_resources(&compiled.component, &limits)
         .map_err(|reason| InstallError::of(name, InstallStep::TooLarge, reason))?;
-    let linked = wit::link(package.version(), package.manifest().kind, engine.wasmtime(), &compiled.component)
-        .map_err(|error| {
+    let linked =
+        wit::link(package.version(), manifest.kind, engine.wasmtime(), &compiled.component).map_err(|error| {
             InstallError::of(name, InstallStep::InterfaceVersion, excerpt(&error.root_cause().to_string()))
         })?;
     Ok(LoadedPlugin {
-        manifest: package.manifest().clone(),
+        manifest: manifest.clone(),
         digest: package.digest(),
         size_bytes: package.bytes().len(),
         compiled_bytes: compiled.code_bytes,
         limits,
-        stats: Arc::new(PluginStats::new(watch.clock.clone(), watch.durations)),
-        log: Arc::new(PluginLog::new(package.manifest(), watch.clock.clone())),
-        breaker: Arc::new(Breaker::new(watch.clock)),
+        stats: Arc::new(PluginStats::new(clock.clone(), settings.recorder.of(name))),
+        log: Arc::new(PluginLog::new(manifest, clock.clone())),
+        breaker: Arc::new(Breaker::new(clock.clone())),
         linked,
     })
 }

@@ -67,18 +67,17 @@ pub use breaker::BreakerState;
 pub use compile::{CompileBounds, CompileIn, WorkerBounds, run_worker};
 pub use contents::{CodeAnswer, ResolveError};
 pub use fault::{Blame, FaultKind, PluginFault};
-pub use files::FolderError;
+pub use files::{FolderError, read_at_most};
 pub use inspect::{CodeState, FileState, PluginLook, look_at_installed, spoken_versions};
 pub use inspect::{Inspection, SignatureState};
 pub use install::{InstallError, InstallStep, LoadedPlugin};
 pub use library::{
-    Accept, ArchivedPlugins, CommonPlugins, Downgrade, InstalledPlugin, LibraryError, LibraryRefill, OpenedLibrary,
-    PluginLibrary, PluginOffer, PluginSet, Prepared, RecordedPlugin, RefusedPlugin, SyncReport, SyncedFile,
-    WantedPlugin, is_in_use,
+    Accept, ArchivedPlugins, Downgrade, InstalledPlugin, LibraryError, LibraryRefill, PluginLibrary, PluginList,
+    PluginOffer, PluginSet, Prepared, RecordedPlugin, RefusedPlugin, SyncReport, SyncedFile, is_in_use,
 };
 pub use limits::PluginLimits;
 pub use package::{Digest, PACKAGE_BYTES_MAX, Surface};
-pub use pool::PoolUsage;
+pub use pool::{PoolUsage, Priority};
 pub use rule::is_suspicious;
 pub use rule::{EligibilityEngine, EngineError, RuleRequest, RuleSession, RuleTask, run_rule, run_rule_in_background};
 pub use signature::{
@@ -88,16 +87,14 @@ pub use signature::{
 pub use stats::{CallRecorder, HostClock};
 pub use stats::{LastFault, PluginUsage, Usage};
 
-use compile::{CodeCache, Compiler, Fresh, MachineCode};
+use compile::{CodeCache, Compiler, MachineCode};
 use daftar_domain::config::plugin_limits::PluginLimitsConfig;
 use daftar_domain::context::Cancellation;
 use daftar_domain::manifest::{PluginManifest, PluginName};
 use daftar_domain::vocabulary::PackContents;
 use engine::SandboxEngine;
 use package::{Candidate, Package, check_size, manifest_of};
-use pool::{CallPool, Owner, PoolSize, Priority, THREADS_MIN};
-use rule::{Budget, Terms};
-use stats::Watch;
+use pool::{CallPool, Owner, PoolSize, THREADS_MIN};
 use wit::Linked;
 
 /// How plugins are run.
@@ -244,11 +241,17 @@ impl PluginHost {
 
     /// Compiles and links a package that is not installed yet, with the code to be kept once it is.
     fn load_new(&self, package: &Package) -> Result<(LoadedPlugin, Option<MachineCode>), InstallError> {
-        let Fresh { compiled, code } = self.compiler.compiled(self.engine.wasmtime(), package)?;
-        let manifest = package.manifest();
-        let loaded =
-            install::link(package, &self.engine, &compiled, self.limits_of(manifest), self.watch_of(manifest))?;
-        Ok((loaded, code))
+        let (compiled, code) = self.compiler.compiled(self.engine.wasmtime(), package)?;
+        Ok((install::link(package, &self.engine, &compiled, &self.settings)?, code))
+    }
+
+    /// Loads a plugin that is installed. Where its machine code is kept, its file is not checked all over again: the code was
+    /// made after the same bytes had passed every check.
+    fn load_installed(&self, candidate: Candidate) -> Result<LoadedPlugin, InstallError> {
+        if let Some(compiled) = self.compiler.kept(self.engine.wasmtime(), candidate.digest()) {
+            return install::link(&candidate.checked_before()?, &self.engine, &compiled, &self.settings);
+        }
+        self.load(&candidate.check()?)
     }
 
     /// Compiles and links a package that is installed.
@@ -256,31 +259,6 @@ impl PluginHost {
         let (loaded, code) = self.load_new(package)?;
         self.compiler.keep(self.engine.wasmtime(), package.digest(), code.as_ref());
         Ok(loaded)
-    }
-
-    /// Loads a plugin that is installed. Where its machine code is kept, its file is not checked all over again: the code was
-    /// made after the same bytes had passed every check.
-    fn load_installed(&self, candidate: Candidate) -> Result<LoadedPlugin, InstallError> {
-        match self.compiler.kept(self.engine.wasmtime(), candidate.digest()) {
-            Some(compiled) => {
-                let package = candidate.checked_before()?;
-                let manifest = package.manifest();
-                install::link(&package, &self.engine, &compiled, self.limits_of(manifest), self.watch_of(manifest))
-            }
-            None => self.load(&candidate.check()?),
-        }
-    }
-
-    fn limits_of(&self, manifest: &PluginManifest) -> PluginLimits {
-        let defaults = PluginLimits::for_kind(manifest.kind);
-        match self.settings.limits.get(&manifest.name) {
-            Some(config) => defaults.with(config),
-            None => defaults,
-        }
-    }
-
-    fn watch_of(&self, manifest: &PluginManifest) -> Watch {
-        Watch { clock: self.settings.clock.clone(), durations: self.settings.recorder.of(&manifest.name) }
     }
 
     /// Calls a plugin for the first time, on a plugin thread.
@@ -309,13 +287,7 @@ impl PluginHost {
         let admitted = stats.admit_request(plugin.limits().concurrent_requests).ok_or(EngineError::Busy)?;
         let (plugin, engine) = (plugin.clone(), self.engine.clone());
         let RuleRequest { actor, expression, schema } = request;
-        let terms = Terms {
-            budget: match priority {
-                Priority::Interactive => Budget::OfSession,
-                Priority::Background => Budget::OfCall,
-            },
-            cancellation: cancellation.clone(),
-        };
+        let terms = (priority, cancellation.clone());
         let job = move || {
             let _admitted = admitted;
             let Linked::Engine(linked) = &plugin.linked else { return task(Err(EngineError::NoEngine)) };
@@ -324,18 +296,17 @@ impl PluginHost {
             {
                 return task(Err(EngineError::set_aside(&plugin.manifest().name, aside)));
             }
-            let is_suspicious =
-                match rule::SandboxedRule::compile(&plugin, linked, &engine, terms, &expression, &schema) {
-                    Ok(mut rule) => {
-                        task(Ok(&mut rule));
-                        rule.has_suspicious_fault()
-                    }
-                    Err(error) => {
-                        let kind = if let EngineError::Fault(fault) = &error { Some(fault.kind) } else { None };
-                        task(Err(error));
-                        kind.is_some_and(rule::is_suspicious)
-                    }
-                };
+            let is_suspicious = match RuleSession::compile(&plugin, linked, &engine, terms, &expression, &schema) {
+                Ok(mut rule) => {
+                    task(Ok(&mut rule));
+                    rule.has_suspicious_fault()
+                }
+                Err(error) => {
+                    let kind = if let EngineError::Fault(fault) = &error { Some(fault.kind) } else { None };
+                    task(Err(error));
+                    kind.is_some_and(rule::is_suspicious)
+                }
+            };
             if is_suspicious {
                 rule::check(&plugin, || rule::try_out(&plugin, linked, &engine));
             }

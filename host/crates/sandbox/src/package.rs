@@ -12,12 +12,14 @@ use std::ops::Deref;
 use sha2::{Digest as _, Sha256};
 use wasmparser::component_types::ComponentEntityType;
 use wasmparser::types::Types;
-use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures};
+use wasmparser::{Encoding, Parser, Payload, Validator};
 
+use super::engine::FEATURES;
 use super::fault::excerpt;
 use super::install::{InstallError, InstallStep};
 use super::section::{ManifestError, read_manifest};
 use super::wit::InterfaceVersion;
+use crate::inspect::spoken_versions;
 use daftar_domain::manifest::{PluginManifest, PluginName};
 
 /// The largest file that is read, in bytes. The largest list that we know makes a pack of 40 MB.
@@ -77,7 +79,7 @@ impl Candidate {
     pub fn check(self) -> Result<Package, InstallError> {
         let Self { bytes, manifest, .. } = &self;
         let refuse = |step, reason: &dyn fmt::Display| InstallError::of(&manifest.name, step, reason);
-        let types = Validator::new_with_features(features()).validate_all(bytes).map_err(|error| {
+        let types = Validator::new_with_features(FEATURES).validate_all(bytes).map_err(|error| {
             refuse(
                 InstallStep::Unreadable,
                 &format_args!("it is damaged or uses what is not allowed: {}", excerpt(&error.to_string())),
@@ -106,7 +108,7 @@ impl Candidate {
 #[derive(Debug)]
 pub(super) struct Package {
     candidate: Candidate,
-    version: InterfaceVersion,
+    version: &'static InterfaceVersion,
 }
 
 impl Package {
@@ -125,7 +127,7 @@ impl Package {
     }
 
     /// The version of the interface that it speaks.
-    pub fn version(&self) -> InterfaceVersion {
+    pub fn version(&self) -> &'static InterfaceVersion {
         self.version
     }
 }
@@ -182,27 +184,12 @@ pub(super) fn manifest_of(bytes: &[u8]) -> Result<PluginManifest, InstallError> 
     })
 }
 
-fn spoken(manifest: &PluginManifest) -> Result<InterfaceVersion, InstallError> {
+fn spoken(manifest: &PluginManifest) -> Result<&'static InterfaceVersion, InstallError> {
     InterfaceVersion::of(manifest.interface).ok_or_else(|| {
-        let spoken: Vec<_> = InterfaceVersion::SPOKEN.iter().map(|version| version.number().to_string()).collect();
-        let reason =
-            format!("it is made for plugin interface {}; this host speaks {}", manifest.interface, spoken.join(", "));
+        let spoken = spoken_versions().join(", ");
+        let reason = format!("it is made for plugin interface {}; this host speaks {spoken}", manifest.interface);
         InstallError::of(&manifest.name, InstallStep::InterfaceVersion, reason)
     })
-}
-
-/// The same features that the engine has, in the validator's own terms.
-fn features() -> WasmFeatures {
-    WasmFeatures::MUTABLE_GLOBAL
-        | WasmFeatures::SATURATING_FLOAT_TO_INT
-        | WasmFeatures::SIGN_EXTENSION
-        | WasmFeatures::REFERENCE_TYPES
-        | WasmFeatures::MULTI_VALUE
-        | WasmFeatures::BULK_MEMORY
-        | WasmFeatures::SIMD
-        | WasmFeatures::FLOATS
-        | WasmFeatures::EXTENDED_CONST
-        | WasmFeatures::COMPONENT_MODEL
 }
 
 impl Surface {
@@ -244,12 +231,11 @@ fn check_imports(
     surface: &Surface,
     types: &Types,
     manifest: &PluginManifest,
-    version: InterfaceVersion,
+    version: &InterfaceVersion,
 ) -> Result<(), InstallError> {
-    let granted = version.granted_imports(manifest.kind);
-    let is_allowed = |name: &str| {
-        granted.contains(&name) || (version.type_imports().contains(&name) && holds_types_only(types, name))
-    };
+    let granted = version.granted_imports;
+    let is_allowed =
+        |name: &str| granted.contains(&name) || (version.type_imports.contains(&name) && holds_types_only(types, name));
     let refused: Vec<&str> = surface.imports.iter().map(String::as_str).filter(|name| !is_allowed(name)).collect();
     if refused.is_empty() {
         return Ok(());
@@ -283,7 +269,7 @@ fn check_export(
     surface: &Surface,
     types: &Types,
     manifest: &PluginManifest,
-    version: InterfaceVersion,
+    version: &InterfaceVersion,
 ) -> Result<(), InstallError> {
     let wanted = version.export(manifest.kind);
     let item = types.as_ref().component_item_for_export(wanted);

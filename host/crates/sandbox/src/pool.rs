@@ -40,7 +40,7 @@ const NICENESS: i32 = 10;
 
 /// Who waits for a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Priority {
+pub enum Priority {
     /// A request.
     Interactive,
     /// Nobody in particular: installs, previews.

@@ -245,14 +245,6 @@ impl fmt::Debug for CallRecorder {
     }
 }
 
-/// What a plugin is watched with.
-pub(super) struct Watch {
-    /// Tells the time.
-    pub clock: HostClock,
-    /// Takes how long its calls take.
-    pub durations: metrics::Histogram,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -219,13 +219,12 @@ fn icd_11(lines: Vec<Line>, release: Release, options: &ImportOptions, tally: &m
     }
     // A subset without extension codes holds every code that it says it holds: one cannot tell from a code that it lacks.
     let is_whole = !options.without_extension_codes;
-    let owner = ICD_11.owner(&release.edition);
     let vocabulary = DraftVocabulary {
         languages: vec![release.language],
         completeness: if is_whole { Completeness::Full } else { Completeness::Fragment },
-        ..ICD_11.vocabulary(release.edition, codes)
+        ..ICD_11.vocabulary(release.edition.clone(), codes)
     };
-    DraftPack::of(owner, vec![vocabulary])
+    ICD_11.pack_of(&release.edition, vec![vocabulary])
 }
 
 /// The rows that the next one may be below.
@@ -351,7 +350,7 @@ fn icf(lines: &[Line], release: &Release, tally: &mut Tally) -> Result<DraftPack
     if vocabularies.is_empty() {
         return Err(tally.unusable("the table has no code of body functions (b) or activities (d)"));
     }
-    Ok(DraftPack::of(ICF_BODY_FUNCTIONS.owner(&release.edition), vocabularies))
+    Ok(ICF_BODY_FUNCTIONS.pack_of(&release.edition, vocabularies))
 }
 
 /// A letter and one digit for a chapter; three, four or five below it.

@@ -289,7 +289,7 @@ fn core_instances_are_given_up_to_their_limit() {
     assert!(started(&engine, 2, &limits).is_ok());
     assert!(started(&engine, 3, &limits).is_ok());
     let fault = started(&engine, 4, &limits).map(|_| ()).unwrap_err();
-    assert_eq!((fault.kind, fault.blame), (FaultKind::Instances, Blame::Guest), "{fault}");
+    assert_eq!((fault.kind, fault.kind.blame()), (FaultKind::Instances, Blame::Guest), "{fault}");
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn a_pool_without_a_free_place_is_the_hosts_doing() {
         running.push(started(&engine, 1, &limits()).unwrap());
     }
     let fault = started(&engine, 1, &limits()).map(|_| ()).unwrap_err();
-    assert_eq!((fault.kind, fault.blame), (FaultKind::Unavailable, Blame::Host), "{fault}");
+    assert_eq!((fault.kind, fault.kind.blame()), (FaultKind::Unavailable, Blame::Host), "{fault}");
     running.pop();
     assert!(started(&engine, 1, &limits()).is_ok());
 }

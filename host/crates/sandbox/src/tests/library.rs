@@ -136,14 +136,14 @@ fn a_call_in_flight_ends_on_the_version_it_began_with() {
     let (started, has_started) = sync_channel(0);
     let (release, released) = sync_channel::<()>(0);
     let (sender, receiver) = sync_channel(1);
-    let task = move |session: Result<&mut dyn RuleSession, crate::EngineError>| {
+    let task = move |session: Result<&mut RuleSession, crate::EngineError>| {
         let rule = session.unwrap();
         started.send(()).unwrap();
         let _ = released.recv();
         rule.bind(&daftar_domain::eligibility::Bindings::default()).unwrap();
         sender.send(rule.references().len()).unwrap();
     };
-    test.library.submit(request("all"), Cancellation::default(), Box::new(task)).unwrap();
+    test.library.submit(crate::Priority::Interactive, request("all"), Cancellation::default(), Box::new(task)).unwrap();
     has_started.recv().unwrap();
     let old = test.library.current();
     install(&test, letters("engine", "2.0.0"));

@@ -38,26 +38,28 @@ fn batch(rows: u32) -> Batch {
 /// Compiles, binds and evaluates over some rows.
 pub fn verdicts(test: &TestLibrary, expression: &str, rows: u32) -> Result<Vec<Verdict>, EngineError> {
     let (sender, receiver) = sync_channel(1);
-    let task = move |session: Result<&mut dyn crate::RuleSession, EngineError>| {
+    let task = move |session: Result<&mut crate::RuleSession, EngineError>| {
         let verdicts = session.and_then(|rule| {
             rule.bind(&Bindings::default())?;
             Ok(rule.evaluate(&batch(rows))?.verdicts)
         });
         sender.send(verdicts).unwrap();
     };
-    test.library.submit(request(expression), Cancellation::default(), Box::new(task))?;
+    test.library.submit(crate::Priority::Interactive, request(expression), Cancellation::default(), Box::new(task))?;
     receiver.recv().unwrap()
 }
 
 /// What a rule says of itself, and how it explains one row of a batch of one.
 pub fn told(test: &TestLibrary, expression: &str, row: u32) -> (RuleSummary, Result<Explanation, EngineError>) {
     let (sender, receiver) = sync_channel(1);
-    let task = move |session: Result<&mut dyn crate::RuleSession, EngineError>| {
+    let task = move |session: Result<&mut crate::RuleSession, EngineError>| {
         let rule = session.unwrap();
         rule.bind(&Bindings::default()).unwrap();
         sender.send((rule.summary().clone(), rule.explain(&batch(1), row))).unwrap();
     };
-    test.library.submit(request(expression), Cancellation::default(), Box::new(task)).unwrap();
+    test.library
+        .submit(crate::Priority::Interactive, request(expression), Cancellation::default(), Box::new(task))
+        .unwrap();
     receiver.recv().unwrap()
 }
 
@@ -100,7 +102,7 @@ fn budgets_are_charged_to_the_expression() {
 }
 
 /// How often a rule can be evaluated over a thousand rows before it is stopped, and by what; up to a hundred times.
-fn evaluations(rule: &mut dyn RuleSession) -> (u32, Option<EngineError>) {
+fn evaluations(rule: &mut RuleSession) -> (u32, Option<EngineError>) {
     if let Err(error) = rule.bind(&Bindings::default()) {
         return (0, Some(error));
     }
@@ -158,13 +160,15 @@ fn fuel_decides_at_the_same_unit_every_time() {
     let fuel = |rows: u32| {
         let test = with_engine(None);
         let (sender, receiver) = sync_channel(1);
-        let task = move |session: Result<&mut dyn crate::RuleSession, EngineError>| {
+        let task = move |session: Result<&mut crate::RuleSession, EngineError>| {
             let rule = session.unwrap();
             rule.bind(&Bindings::default()).unwrap();
             rule.evaluate(&batch(rows)).unwrap();
             sender.send(rule.usage().fuel).unwrap();
         };
-        test.library.submit(request("all"), Cancellation::default(), Box::new(task)).unwrap();
+        test.library
+            .submit(crate::Priority::Interactive, request("all"), Cancellation::default(), Box::new(task))
+            .unwrap();
         receiver.recv().unwrap()
     };
     assert_eq!(fuel(7), fuel(7));
@@ -212,14 +216,14 @@ fn the_clock_is_a_fault_and_not_a_verdict() {
 fn a_session_that_had_a_fault_is_not_entered_again() {
     let test = with_engine(None);
     let (sender, receiver) = sync_channel(1);
-    let task = move |session: Result<&mut dyn crate::RuleSession, EngineError>| {
+    let task = move |session: Result<&mut crate::RuleSession, EngineError>| {
         let rule = session.unwrap();
         let first = rule.evaluate(&batch(1));
         let fuel = rule.usage().fuel;
         let second = rule.evaluate(&batch(1));
         sender.send((first, second, rule.usage().fuel == fuel)).unwrap();
     };
-    test.library.submit(request("t"), Cancellation::default(), Box::new(task)).unwrap();
+    test.library.submit(crate::Priority::Interactive, request("t"), Cancellation::default(), Box::new(task)).unwrap();
     let (first, second, is_untouched) = receiver.recv().unwrap();
     assert!(first.is_err() && first == second && is_untouched);
     assert_eq!(faults(&test), [(FaultKind::Trap, 1)]);
@@ -231,7 +235,7 @@ fn what_is_too_large_to_be_given_is_refused_by_the_host() {
     let test = with_engine(Some(limits));
     for (bytes, is_refused) in [(999, false), (1_000, false), (1_001, true)] {
         let (sender, receiver) = sync_channel(1);
-        let task = move |session: Result<&mut dyn crate::RuleSession, EngineError>| {
+        let task = move |session: Result<&mut crate::RuleSession, EngineError>| {
             let column = Column {
                 space: RowSpace::Me,
                 path: String::new(),
@@ -241,7 +245,9 @@ fn what_is_too_large_to_be_given_is_refused_by_the_host() {
             let batch = Batch { columns: vec![column], ..batch(1) };
             sender.send(session.unwrap().evaluate(&batch).map(drop)).unwrap();
         };
-        test.library.submit(request("all"), Cancellation::default(), Box::new(task)).unwrap();
+        test.library
+            .submit(crate::Priority::Interactive, request("all"), Cancellation::default(), Box::new(task))
+            .unwrap();
         let outcome = receiver.recv().unwrap();
         assert_eq!(outcome.is_err(), is_refused, "{bytes}: {outcome:?}");
     }
@@ -251,11 +257,11 @@ fn what_is_too_large_to_be_given_is_refused_by_the_host() {
 fn answers_that_the_rule_did_not_ask_for_are_the_hosts_mistake() {
     let test = with_engine(None);
     let (sender, receiver) = sync_channel(1);
-    let task = move |session: Result<&mut dyn crate::RuleSession, EngineError>| {
+    let task = move |session: Result<&mut crate::RuleSession, EngineError>| {
         let bindings = Bindings { answers: vec![Answer::Number(CodeNumber(1))], texts: Vec::new() };
         sender.send(session.unwrap().bind(&bindings)).unwrap();
     };
-    test.library.submit(request("all"), Cancellation::default(), Box::new(task)).unwrap();
+    test.library.submit(crate::Priority::Interactive, request("all"), Cancellation::default(), Box::new(task)).unwrap();
     let error = receiver.recv().unwrap().unwrap_err();
     assert!(matches!(&error, EngineError::Fault(fault) if fault.kind == FaultKind::RefusedInput), "{error:?}");
 }
@@ -272,11 +278,11 @@ fn too_many_requests_of_one_engine_are_refused_at_once() {
     let test = with_engine(Some(limits));
     let (started, has_started) = sync_channel(0);
     let (release, released) = sync_channel::<()>(0);
-    let task = move |_: Result<&mut dyn crate::RuleSession, EngineError>| {
+    let task = move |_: Result<&mut crate::RuleSession, EngineError>| {
         started.send(()).unwrap();
         let _ = released.recv();
     };
-    test.library.submit(request("all"), Cancellation::default(), Box::new(task)).unwrap();
+    test.library.submit(crate::Priority::Interactive, request("all"), Cancellation::default(), Box::new(task)).unwrap();
     has_started.recv().unwrap();
     assert_eq!(verdicts(&test, "all", 1), Err(EngineError::Busy));
     drop(release);
@@ -307,7 +313,7 @@ fn no_engine_and_several_engines_are_no_engine_unless_one_is_named() {
     drop(library);
     let open = |engine: Option<&str>| {
         let engine = engine.map(|name| PluginName::parse(name).unwrap());
-        PluginLibrary::open(host.clone(), folder.path(), engine).unwrap().library
+        PluginLibrary::open(host.clone(), folder.path(), engine).unwrap()
     };
     let named = open(Some("two"));
     named.install(second(), now(), &|_| Ok(())).unwrap();

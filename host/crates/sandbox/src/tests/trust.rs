@@ -17,7 +17,7 @@ use daftar_domain::plugin_key::{SignedKind, TrustedKey};
 
 fn library(folder: &Path, trust: TrustPolicy) -> PluginLibrary {
     let settings = PluginHostSettings { threads: Some(2), trust, ..PluginHostSettings::default() };
-    PluginLibrary::open(Arc::new(PluginHost::start(settings).unwrap()), folder, None).unwrap().library
+    PluginLibrary::open(Arc::new(PluginHost::start(settings).unwrap()), folder, None).unwrap()
 }
 
 fn pins(files: &[&[u8]]) -> TrustPolicy {

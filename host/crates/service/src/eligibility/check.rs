@@ -62,7 +62,7 @@ pub async fn check(
     let schema = Arc::new(schema(subject, registry.vocabularies.current().extension_fields()));
     let rule = RuleRequest { actor: ctx.actor.clone(), expression: expression.to_owned(), schema };
     let (of_client, of_registry) = (ctx.clone(), registry.clone());
-    let checking = move |session: &mut dyn RuleSession| checked(&of_client, &of_registry, subject, session);
+    let checking = move |session: &mut RuleSession| checked(&of_client, &of_registry, subject, session);
     let run = async {
         match run_rule(engine.as_ref(), rule, checking).await {
             Ok(checked) => Ok(checked?),
@@ -95,7 +95,7 @@ fn checked(
     ctx: &OpContext,
     registry: &Registry,
     subject: Subject,
-    session: &mut dyn RuleSession,
+    session: &mut RuleSession,
 ) -> Result<Checked, AppError> {
     let generation = consulted(registry, || codes_of(session.questions()))?;
     let mut diagnostics = session.warnings().to_vec();

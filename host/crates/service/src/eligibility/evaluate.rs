@@ -215,7 +215,7 @@ pub(super) struct Evaluation {
 }
 
 impl Evaluation {
-    fn run(self, runtime: &tokio::runtime::Handle, session: &mut dyn RuleSession) -> Result<Evaluated, Failure> {
+    fn run(self, runtime: &tokio::runtime::Handle, session: &mut RuleSession) -> Result<Evaluated, Failure> {
         let references = session.references().to_vec();
         if self.authority == Authority::Caller {
             schema::check(&self.ctx, &references, &self.request.subjects)?;
@@ -250,7 +250,7 @@ impl Evaluation {
     /// How the answer about each subject comes about, where that was asked.
     fn explanations(
         &self,
-        session: &mut dyn RuleSession,
+        session: &mut RuleSession,
         references: &[Reference],
         subjects: &[&SubjectFacts],
         generation: &Generation,
@@ -286,7 +286,7 @@ impl Evaluation {
 
     fn decision(
         &self,
-        session: &dyn RuleSession,
+        session: &RuleSession,
         generation: &Generation,
         versions: BTreeMap<String, VersionId>,
     ) -> Decision {

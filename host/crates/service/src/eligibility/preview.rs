@@ -186,7 +186,7 @@ impl Inquiry {
             schema: Arc::clone(&schema),
         };
         let own_engine = Arc::clone(engine);
-        let described = move |session: &mut dyn RuleSession| {
+        let described = move |session: &mut RuleSession| {
             let references = session.references().to_vec();
             schema::check_stored(&ctx, question.kind, &references)?;
             // Taken after the snapshot: a code that was published and recorded meanwhile is answered for too.

@@ -27,8 +27,8 @@ use daftar_domain::deployment::Deployment;
 use daftar_domain::error::AppError;
 use daftar_domain::manifest::PluginName;
 use daftar_sandbox::{
-    CommonPlugins, Digest, Downgrade, PluginLibrary, PluginOffer, Prepared, SyncReport, SyncedFile, UnsignedPlugins,
-    WantedPlugin,
+    Digest, Downgrade, PluginLibrary, PluginList, PluginOffer, Prepared, RecordedPlugin, SyncReport, SyncedFile,
+    UnsignedPlugins,
 };
 use daftar_store::shared::{Shared, StoredList};
 
@@ -36,7 +36,7 @@ use daftar_store::shared::{Shared, StoredList};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Common {
     stored: StoredList,
-    plugins: CommonPlugins,
+    plugins: PluginList,
     /// What of it could not be taken up here, and why.
     pub(super) failed: Reasons,
     /// Whether plugins here were changed by it since packs were read and published.
@@ -101,9 +101,9 @@ impl PluginAdministration {
         if stored.revision == 0 {
             return Ok(ahead);
         }
-        let plugins = CommonPlugins::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
+        let plugins = PluginList::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
         for wanted in self.library.wanted(&plugins) {
-            let digest = wanted.digest;
+            let digest = wanted.1.digest;
             // One that is refused may be refused for what goes before it comes.
             if let Ok(prepared) = self.prepare_wanted(shared, wanted).await? {
                 ahead.insert(digest, prepared);
@@ -135,7 +135,7 @@ impl PluginAdministration {
         if stored == known.stored && known.failed.is_empty() {
             return Ok(());
         }
-        let plugins = CommonPlugins::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
+        let plugins = PluginList::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
         for name in self.library.unwanted(&plugins) {
             let (library, gone) = (self.library.clone(), name.clone());
             // Before: whatever fails after it, what is in force is not what is here any more.
@@ -145,8 +145,8 @@ impl PluginAdministration {
         }
         let mut failed = Reasons::new();
         for wanted in self.library.wanted(&plugins) {
-            let name = wanted.name.clone();
-            let prepared = ahead.remove(&wanted.digest);
+            let name = wanted.0.clone();
+            let prepared = ahead.remove(&wanted.1.digest);
             match self.take_up_plugin(shared, wanted, prepared, now).await? {
                 Ok(()) => {
                     self.common().must_load = true;
@@ -182,11 +182,11 @@ impl PluginAdministration {
     async fn take_up_plugin(
         &self,
         shared: &dyn Shared,
-        wanted: WantedPlugin,
+        wanted: (PluginName, RecordedPlugin),
         prepared: Option<Prepared>,
         now: Timestamp,
     ) -> Result<Result<(), String>, AppError> {
-        let installed_at = wanted.installed_at;
+        let installed_at = wanted.1.installed_at;
         let prepared = match prepared {
             Some(prepared) => prepared,
             None => match self.prepare_wanted(shared, wanted).await? {
@@ -208,9 +208,9 @@ impl PluginAdministration {
     async fn prepare_wanted(
         &self,
         shared: &dyn Shared,
-        wanted: WantedPlugin,
+        wanted: (PluginName, RecordedPlugin),
     ) -> Result<Result<Prepared, String>, AppError> {
-        let WantedPlugin { name, digest, signature, .. } = wanted;
+        let (name, RecordedPlugin { digest, signature, .. }) = wanted;
         let Some(bytes) = shared.plugin_file(*digest.as_bytes()).await? else {
             return Ok(Err(format!("its file {digest} is not in the store")));
         };
@@ -275,7 +275,7 @@ impl PluginAdministration {
         self.replace_list(&**shared, stored.revision, plugins.without(name)).await
     }
 
-    async fn replace_list(&self, shared: &dyn Shared, seen: u64, plugins: CommonPlugins) -> Result<(), AppError> {
+    async fn replace_list(&self, shared: &dyn Shared, seen: u64, plugins: PluginList) -> Result<(), AppError> {
         let bytes = plugins.to_bytes().map_err(|error| AppError::Internal(error.into()))?;
         let named: Vec<[u8; 32]> = plugins.digests().iter().map(|digest| *digest.as_bytes()).collect();
         let revision = shared.replace_plugin_list(seen, &bytes, &named).await?;

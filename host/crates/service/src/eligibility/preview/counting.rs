@@ -169,7 +169,7 @@ impl Counting {
         while !rows.is_empty() {
             let held = inquiry.previews.slices.acquire(&inquiry.ctx.actor).await;
             let (counting, runtime) = (self.clone(), runtime.clone());
-            let decide = move |session: &mut dyn RuleSession| {
+            let decide = move |session: &mut RuleSession| {
                 let _held = held;
                 counting.decide_here(&runtime, session, rows)
             };
@@ -184,7 +184,7 @@ impl Counting {
     }
 
     /// One time slice, on a thread of the sandbox.
-    fn decide_here(&self, runtime: &Handle, session: &mut dyn RuleSession, rows: Vec<u32>) -> Result<Slice, Failure> {
+    fn decide_here(&self, runtime: &Handle, session: &mut RuleSession, rows: Vec<u32>) -> Result<Slice, Failure> {
         let (facts, inquiry) = (&self.facts, &self.facts.inquiry);
         if session.engine_name() != inquiry.decision.engine {
             return Err(Failure::App(AppError::Busy));
