@@ -96,7 +96,7 @@ impl App {
             trust: trust(&config.plugins, pinned.clone()),
             limits: config.plugins.limits.clone(),
             clock: HostClock::new(clock.clone()),
-            recorder: metrics.plugin_calls(),
+            recorder: Some(metrics.plugin_calls()),
             ..PluginHostSettings::default()
         };
         let (host, library) = open_plugins(settings, &data_dir, config.plugins.engine.clone()).await?;

@@ -61,15 +61,6 @@ pub(super) struct SetAside {
     pub retry_after_s: u64,
 }
 
-/// How a call may go on.
-#[derive(Debug)]
-pub(super) enum Admission {
-    /// As always.
-    Admitted,
-    /// By a test of the plugin first, whose end is reported.
-    Trial(Trial),
-}
-
 /// The breaker of one plugin.
 #[derive(Debug)]
 pub(super) struct Breaker {
@@ -110,15 +101,15 @@ impl Breaker {
         Self { clock, state: Mutex::new(state) }
     }
 
-    /// Whether a call may be made, and how.
+    /// Whether a call may be made; by a test of the plugin first, whose end is reported, where there is a trial.
     ///
     /// # Errors
     /// The plugin is set aside, or somebody else is trying it.
-    pub fn admit(self: &Arc<Self>) -> Result<Admission, SetAside> {
+    pub fn admit(self: &Arc<Self>) -> Result<Option<Trial>, SetAside> {
         let now = self.clock.now();
         let mut state = self.lock();
         match state.phase {
-            Phase::Closed => Ok(Admission::Admitted),
+            Phase::Closed => Ok(None),
             Phase::HalfOpen => Err(SetAside { retry_after_s: 1 }),
             // A clock that was set back must not keep it aside for longer than it is.
             Phase::Open { since, until } if now < until && now >= since => {
@@ -126,7 +117,7 @@ impl Breaker {
             }
             Phase::Open { .. } => {
                 state.phase = Phase::HalfOpen;
-                Ok(Admission::Trial(Trial { breaker: self.clone(), is_decided: false }))
+                Ok(Some(Trial { breaker: self.clone(), is_decided: false }))
             }
         }
     }
@@ -255,7 +246,7 @@ mod tests {
 
     fn trial(breaker: &Arc<Breaker>) -> Trial {
         match breaker.admit() {
-            Ok(Admission::Trial(trial)) => trial,
+            Ok(Some(trial)) => trial,
             other => panic!("{other:?}"),
         }
     }
@@ -270,7 +261,7 @@ mod tests {
         for _ in 1..FAULTS_MAX {
             assert!(!breaker.record_fault());
         }
-        assert!(matches!(breaker.admit(), Ok(Admission::Admitted)));
+        assert!(matches!(breaker.admit(), Ok(None)));
     }
 
     #[test]
@@ -293,7 +284,7 @@ mod tests {
         let trial = trial(&breaker);
         assert_eq!((retry_after(&breaker), breaker.state()), (1, BreakerState::HalfOpen), "one trial at a time");
         trial.succeeded();
-        assert!(matches!(breaker.admit(), Ok(Admission::Admitted)));
+        assert!(matches!(breaker.admit(), Ok(None)));
         assert_eq!(breaker.opened_in_all(), 1);
     }
 

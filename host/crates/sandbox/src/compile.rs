@@ -86,7 +86,7 @@ impl CompileError {
             Self::Budget(_) => InstallStep::CompileBudget,
             Self::Failed(_) => InstallStep::Compile,
         };
-        InstallError::of(&package.manifest().name, step, self)
+        InstallError::of(&package.manifest.name, step, self)
     }
 }
 
@@ -134,7 +134,7 @@ impl Compiler {
         engine: &Engine,
         package: &Package,
     ) -> Result<(Compiled, Option<MachineCode>), InstallError> {
-        if let Some(compiled) = self.kept(engine, package.digest()) {
+        if let Some(compiled) = self.kept(engine, package.digest) {
             return Ok((compiled, None));
         }
         let code = self.compile(engine, package)?;
@@ -181,8 +181,8 @@ impl Compiler {
     fn compile(&self, engine: &Engine, package: &Package) -> Result<MachineCode, InstallError> {
         let _one_at_a_time = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
         let code = match &self.child {
-            Some(child) => child.compile(package.bytes()),
-            None => compile_here(engine, package.bytes()),
+            Some(child) => child.compile(&package.bytes),
+            None => compile_here(engine, &package.bytes),
         };
         code.map(MachineCode).map_err(|error| error.refusal(package))
     }

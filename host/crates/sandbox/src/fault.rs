@@ -5,8 +5,7 @@
 
 use wasmtime::{PoolConcurrencyLimitError, Trap};
 
-use super::host::HostCallRefusal;
-use super::limits::{HostRefusal, PluginLimits, Refusal, Resource, STACK_BYTES};
+use super::limits::{PluginLimits, STACK_BYTES};
 use daftar_domain::manifest::PluginName;
 
 named! {
@@ -56,6 +55,14 @@ pub enum Blame {
     Host,
 }
 
+/// Why the host stopped a call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{detail}")]
+pub(super) struct Stopped {
+    pub kind: FaultKind,
+    pub detail: String,
+}
+
 /// A call that a plugin did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("plugin `{plugin}`: {kind}: {detail}")]
@@ -83,24 +90,11 @@ impl PluginFault {
 
 /// The kind of an error, and a sentence about it.
 fn classified(error: &wasmtime::Error, limits: &PluginLimits) -> (FaultKind, String) {
-    if let Some(Refusal { resource, wanted, allowed }) = error.downcast_ref::<Refusal>() {
-        return match resource {
-            Resource::Memory => {
-                (FaultKind::Memory, format!("it asked for {wanted} bytes of memory; it may have {allowed}"))
-            }
-            Resource::Table => {
-                (FaultKind::Table, format!("it asked for {wanted} table elements; it may have {allowed}"))
-            }
-        };
-    }
-    if let Some(refusal) = error.downcast_ref::<HostCallRefusal>() {
-        return (FaultKind::HostCalls, refusal.to_string());
+    if let Some(Stopped { kind, detail }) = error.downcast_ref() {
+        return (*kind, detail.clone());
     }
     if let Some(trap) = error.downcast_ref::<Trap>() {
         return trapped(*trap, limits);
-    }
-    if let Some(refusal) = error.downcast_ref::<HostRefusal>() {
-        return (FaultKind::Unavailable, refusal.to_string());
     }
     if error.downcast_ref::<PoolConcurrencyLimitError>().is_some() {
         return (FaultKind::Unavailable, "all places for instances are taken".to_owned());

@@ -76,7 +76,7 @@ impl InstallError {
         Self { plugin: Some(plugin.clone()), step, reason: reason.to_string() }
     }
 
-    fn from_fault(step: InstallStep, fault: PluginFault) -> Self {
+    pub(super) fn from_fault(step: InstallStep, fault: PluginFault) -> Self {
         Self { plugin: Some(fault.plugin), step, reason: format!("{}: {}", fault.kind, fault.detail) }
     }
 }
@@ -96,8 +96,10 @@ impl std::error::Error for InstallError {}
 pub struct LoadedPlugin {
     manifest: PluginManifest,
     digest: Digest,
-    size_bytes: usize,
-    compiled_bytes: usize,
+    /// The size of its file, in bytes.
+    pub size_bytes: usize,
+    /// The size of its machine code, in bytes.
+    pub compiled_bytes: usize,
     limits: PluginLimits,
     pub(super) stats: Arc<PluginStats>,
     log: Arc<PluginLog>,
@@ -117,18 +119,6 @@ impl LoadedPlugin {
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
-    }
-
-    /// The size of its file, in bytes.
-    #[must_use]
-    pub fn size_bytes(&self) -> usize {
-        self.size_bytes
-    }
-
-    /// The size of its machine code, in bytes.
-    #[must_use]
-    pub fn compiled_bytes(&self) -> usize {
-        self.compiled_bytes
     }
 
     /// What it may use.
@@ -177,9 +167,10 @@ pub(super) fn link(
     compiled: &Compiled,
     settings: &PluginHostSettings,
 ) -> Result<LoadedPlugin, InstallError> {
-    let manifest = package.manifest();
+    let manifest = &package.manifest;
     let name = &manifest.name;
     let clock = &settings.clock;
+    let durations = settings.recorder.as_ref().map_or_else(metrics::Histogram::noop, |recorder| recorder(name));
     let mut limits = PluginLimits::for_kind(manifest.kind);
     if let Some(config) = settings.limits.get(name) {
         limits = limits.with(config);
@@ -187,16 +178,16 @@ pub(super) fn link(
     check_resources(&compiled.component, &limits)
         .map_err(|reason| InstallError::of(name, InstallStep::TooLarge, reason))?;
     let linked =
-        wit::link(package.version(), manifest.kind, engine.wasmtime(), &compiled.component).map_err(|error| {
+        wit::link(package.version, manifest.kind, engine.wasmtime(), &compiled.component).map_err(|error| {
             InstallError::of(name, InstallStep::InterfaceVersion, excerpt(&error.root_cause().to_string()))
         })?;
     Ok(LoadedPlugin {
         manifest: manifest.clone(),
-        digest: package.digest(),
-        size_bytes: package.bytes().len(),
+        digest: package.digest,
+        size_bytes: package.bytes.len(),
         compiled_bytes: compiled.code_bytes,
         limits,
-        stats: Arc::new(PluginStats::new(clock.clone(), settings.recorder.of(name))),
+        stats: Arc::new(PluginStats::new(clock.clone(), durations)),
         log: Arc::new(PluginLog::new(manifest, clock.clone())),
         breaker: Arc::new(Breaker::new(clock.clone())),
         linked,

@@ -62,13 +62,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use breaker::Admission;
 pub use breaker::BreakerState;
 pub use compile::{CompileBounds, CompileIn, WorkerBounds, run_worker};
 pub use contents::{CodeAnswer, ResolveError};
 pub use fault::{Blame, FaultKind, PluginFault};
 pub use files::{FolderError, read_at_most};
-pub use inspect::{CodeState, FileState, PluginLook, look_at_installed, spoken_versions};
+pub use inspect::{FileState, PluginLook, look_at_installed, spoken_versions};
 pub use inspect::{Inspection, SignatureState};
 pub use install::{InstallError, InstallStep, LoadedPlugin};
 pub use library::{
@@ -98,7 +97,7 @@ use pool::{CallPool, Owner, PoolSize, THREADS_MIN};
 use wit::Linked;
 
 /// How plugins are run.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct PluginHostSettings {
     /// How many threads guests run on; two more than the machine has cores where absent, so that work in the background may use every
     /// core, and one client as many and one more. At least three, at most 32.
@@ -116,7 +115,7 @@ pub struct PluginHostSettings {
     /// Tells the time to logs and breakers.
     pub clock: HostClock,
     /// Takes figures for the metrics page; they go nowhere where absent.
-    pub recorder: CallRecorder,
+    pub recorder: Option<CallRecorder>,
 }
 
 /// How many requests may wait for a thread unless the settings say otherwise: more would be answered after their clients left.
@@ -180,7 +179,7 @@ impl PluginHost {
             Linked::Pack(pack) => contents::read(&plugin, pack, &engine).map_err(|fault| {
                 // Nothing of this comes from a caller.
                 rule::report_own_fault(&plugin, &fault);
-                InstallError::of(&fault.plugin, InstallStep::Content, format_args!("{}: {}", fault.kind, fault.detail))
+                InstallError::from_fault(InstallStep::Content, fault)
             }),
             Linked::Engine(_) => Err(no_codes(&plugin)),
         };
@@ -233,9 +232,9 @@ impl PluginHost {
         signature: Option<&str>,
         unsigned: UnsignedPlugins,
     ) -> Result<Signer, InstallError> {
-        let manifest = candidate.manifest();
+        let manifest = &candidate.manifest;
         let plugin = (&manifest.name, manifest.kind);
-        let judged = self.settings.trust.judge(plugin, candidate.bytes(), candidate.digest(), signature, unsigned);
+        let judged = self.settings.trust.judge(plugin, &candidate.bytes, candidate.digest, signature, unsigned);
         judged.map_err(|problem| InstallError::of(&manifest.name, InstallStep::Signature, problem))
     }
 
@@ -248,7 +247,7 @@ impl PluginHost {
     /// Loads a plugin that is installed. Where its machine code is kept, its file is not checked all over again: the code was
     /// made after the same bytes had passed every check.
     fn load_installed(&self, candidate: Candidate) -> Result<LoadedPlugin, InstallError> {
-        if let Some(compiled) = self.compiler.kept(self.engine.wasmtime(), candidate.digest()) {
+        if let Some(compiled) = self.compiler.kept(self.engine.wasmtime(), candidate.digest) {
             return install::link(&candidate.checked_before()?, &self.engine, &compiled, &self.settings);
         }
         self.load(&candidate.check()?)
@@ -257,7 +256,7 @@ impl PluginHost {
     /// Compiles and links a package that is installed.
     fn load(&self, package: &Package) -> Result<LoadedPlugin, InstallError> {
         let (loaded, code) = self.load_new(package)?;
-        self.compiler.keep(self.engine.wasmtime(), package.digest(), code.as_ref());
+        self.compiler.keep(self.engine.wasmtime(), package.digest, code.as_ref());
         Ok(loaded)
     }
 
@@ -280,7 +279,7 @@ impl PluginHost {
         task: RuleTask,
     ) -> Result<(), EngineError> {
         let (stats, name) = (plugin.stats.clone(), plugin.manifest().name.clone());
-        let admission = plugin.breaker.admit().map_err(|aside| {
+        let trial = plugin.breaker.admit().map_err(|aside| {
             stats.record_rejected();
             EngineError::set_aside(&name, aside)
         })?;
@@ -291,7 +290,7 @@ impl PluginHost {
         let job = move || {
             let _admitted = admitted;
             let Linked::Engine(linked) = &plugin.linked else { return task(Err(EngineError::NoEngine)) };
-            if let Admission::Trial(trial) = admission
+            if let Some(trial) = trial
                 && let Err(aside) = rule::tried_again(trial, &plugin, || rule::try_out(&plugin, linked, &engine))
             {
                 return task(Err(EngineError::set_aside(&plugin.manifest().name, aside)));
@@ -302,9 +301,9 @@ impl PluginHost {
                     rule.has_suspicious_fault()
                 }
                 Err(error) => {
-                    let kind = if let EngineError::Fault(fault) = &error { Some(fault.kind) } else { None };
+                    let is_suspicious = matches!(&error, EngineError::Fault(fault) if is_suspicious(fault.kind));
                     task(Err(error));
-                    kind.is_some_and(rule::is_suspicious)
+                    is_suspicious
                 }
             };
             if is_suspicious {
@@ -332,6 +331,6 @@ fn no_codes(engine: &LoadedPlugin) -> InstallError {
 
 impl std::fmt::Debug for PluginHost {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("PluginHost").field("settings", &self.settings).finish_non_exhaustive()
+        formatter.debug_struct("PluginHost").finish_non_exhaustive()
     }
 }

@@ -157,21 +157,21 @@ impl PluginLibrary {
         let signer = self.host.judge(&candidate, signature.as_deref(), unsigned)?;
         let is_excused = signer == Signer::Unsigned && unsigned == UnsignedPlugins::Allowed;
         if downgrade == Downgrade::Refused
-            && let Some(reason) = self.newer_than(candidate.manifest())
+            && let Some(reason) = self.newer_than(&candidate.manifest)
         {
-            return Err(InstallError::of(&candidate.manifest().name, InstallStep::Downgrade, reason));
+            return Err(InstallError::of(&candidate.manifest.name, InstallStep::Downgrade, reason));
         }
-        if let Some(serving) = self.current().engine_put_aside_by(candidate.manifest()) {
+        if let Some(serving) = self.current().engine_put_aside_by(&candidate.manifest) {
             let reason = format!(
                 "the eligibility engine `{serving}` is installed, and of two neither would serve; name the one that is to serve with `engine` in `[plugins]`, or remove `{serving}` first"
             );
-            return Err(InstallError::of(&candidate.manifest().name, InstallStep::Content, reason));
+            return Err(InstallError::of(&candidate.manifest.name, InstallStep::Content, reason));
         }
         let package = candidate.check()?;
         let (loaded, code) = self.host.load_new(&package)?;
         let loaded = Arc::new(loaded);
         let contents = self.host.try_out(&loaded)?;
-        Ok(Prepared { loaded, signer, signature, is_excused, contents, bytes: package.into_bytes(), code })
+        Ok(Prepared { loaded, signer, signature, is_excused, contents, bytes: package.candidate.bytes, code })
     }
 
     /// Why a plugin would be a downgrade: a newer version of it is installed, loaded or not.
@@ -336,8 +336,10 @@ impl std::fmt::Debug for PluginLibrary {
 #[derive(Debug, Clone)]
 pub struct InstalledPlugin {
     loaded: Arc<LoadedPlugin>,
-    signer: Signer,
-    installed_at: Timestamp,
+    /// Who vouched for it when it was installed.
+    pub signer: Signer,
+    /// When it was installed.
+    pub installed_at: Timestamp,
 }
 
 impl InstalledPlugin {
@@ -351,18 +353,6 @@ impl InstalledPlugin {
     #[must_use]
     pub fn manifest(&self) -> &PluginManifest {
         self.loaded.manifest()
-    }
-
-    /// Who vouched for it when it was installed.
-    #[must_use]
-    pub fn signer(&self) -> Signer {
-        self.signer
-    }
-
-    /// When it was installed.
-    #[must_use]
-    pub fn installed_at(&self) -> Timestamp {
-        self.installed_at
     }
 }
 

@@ -34,9 +34,12 @@ const FUNCTIONS_MAX: usize = 60_000;
 /// A plugin's file whose manifest could be read; nothing else of it was looked at.
 #[derive(Debug)]
 pub(super) struct Candidate {
-    bytes: Vec<u8>,
-    manifest: PluginManifest,
-    digest: Digest,
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// What it says about itself.
+    pub manifest: PluginManifest,
+    /// The digest of the file.
+    pub digest: Digest,
 }
 
 impl Candidate {
@@ -48,21 +51,6 @@ impl Candidate {
         check_size(bytes.len())?;
         let manifest = manifest_of(&bytes)?;
         Ok(Self { digest: Digest::of(&bytes), bytes, manifest })
-    }
-
-    /// The file.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// What it says about itself.
-    pub fn manifest(&self) -> &PluginManifest {
-        &self.manifest
-    }
-
-    /// The digest of the file.
-    pub fn digest(&self) -> Digest {
-        self.digest
     }
 
     /// The names that it imports and exports, as it says itself; none where its frames cannot be read.
@@ -107,29 +95,10 @@ impl Candidate {
 /// A plugin's file that passed every check that needs no running.
 #[derive(Debug)]
 pub(super) struct Package {
-    candidate: Candidate,
-    version: &'static InterfaceVersion,
-}
-
-impl Package {
-    /// Checks a file, whoever vouches for it.
-    ///
-    /// # Errors
-    /// A refusal at one of the steps up to `imports`, or at `too_large`.
-    #[cfg(test)]
-    pub fn read(bytes: Vec<u8>) -> Result<Self, InstallError> {
-        Candidate::read(bytes)?.check()
-    }
-
-    /// The file, without the rest.
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.candidate.bytes
-    }
-
+    /// The file.
+    pub candidate: Candidate,
     /// The version of the interface that it speaks.
-    pub fn version(&self) -> &'static InterfaceVersion {
-        self.version
-    }
+    pub version: &'static InterfaceVersion,
 }
 
 impl Deref for Package {

@@ -214,36 +214,7 @@ impl fmt::Debug for HostClock {
 }
 
 /// Gives each plugin something to record how long its calls take, in seconds.
-#[derive(Clone)]
-pub struct CallRecorder(Arc<CallHistogram>);
-
-/// The histogram of a plugin's calls.
-type CallHistogram = dyn Fn(&PluginName) -> metrics::Histogram + Send + Sync;
-
-impl CallRecorder {
-    /// What `histogram` gives for a plugin's name.
-    #[must_use]
-    pub fn new(histogram: impl Fn(&PluginName) -> metrics::Histogram + Send + Sync + 'static) -> Self {
-        Self(Arc::new(histogram))
-    }
-
-    /// Takes how long the calls of that plugin take.
-    pub(super) fn of(&self, plugin: &PluginName) -> metrics::Histogram {
-        (self.0)(plugin)
-    }
-}
-
-impl Default for CallRecorder {
-    fn default() -> Self {
-        Self::new(|_| metrics::Histogram::noop())
-    }
-}
-
-impl fmt::Debug for CallRecorder {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("CallRecorder")
-    }
-}
+pub type CallRecorder = Arc<dyn Fn(&PluginName) -> metrics::Histogram + Send + Sync>;
 
 #[cfg(test)]
 mod tests {

@@ -338,13 +338,8 @@ struct Concept {
 struct Designation {
     language: Option<String>,
     #[serde(rename = "use")]
-    usage: Option<Coding>,
+    usage: Option<Value>,
     value: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Coding {
-    code: Option<String>,
 }
 
 /// A fact about a concept. It has one value, in the member of its type.
@@ -433,7 +428,7 @@ impl Head<'_> {
 impl Designation {
     /// Whether it is the name of the concept in its language, and no synonym or the like.
     fn is_name(&self) -> bool {
-        match self.usage.as_ref().and_then(|usage| usage.code.as_deref()) {
+        match self.usage.as_ref().and_then(|usage| usage.get("code")?.as_str()) {
             None => true,
             Some(code) => matches!(code, "display" | "preferredForLanguage" | "preferred"),
         }

@@ -281,7 +281,7 @@ fn read_recorded(folder: &Path, name: &PluginName, record: &RecordedPlugin) -> R
         return Err(InstallError::of(name, InstallStep::Unreadable, reason));
     }
     let candidate = Candidate::read(bytes).map_err(named)?;
-    let found = &candidate.manifest().name;
+    let found = &candidate.manifest.name;
     if found != name {
         let reason = format!("its file is of the plugin `{found}`");
         return Err(InstallError::of(name, InstallStep::Unreadable, reason));

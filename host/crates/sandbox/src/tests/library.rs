@@ -62,7 +62,7 @@ fn a_pack_is_installed_read_and_still_there_after_a_restart() {
     assert_eq!(refused, []);
     assert_eq!(versions(&test), ["test@1.0.0"]);
     let plugin = test.library.list().remove(0);
-    assert_eq!(plugin.installed_at(), now());
+    assert_eq!(plugin.installed_at, now());
     assert_eq!(plugin.loaded().digest(), installed.loaded().digest());
     assert_eq!(test.host.load_pack(&plugin).unwrap(), contents);
 }

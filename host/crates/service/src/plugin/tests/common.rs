@@ -251,8 +251,8 @@ async fn each_process_judges_what_another_installed_by_its_own_policy() {
     one.plugins.install(&administrator(), signed).await.unwrap();
     other.plugins.take_up_plugins(now()).await.unwrap();
     assert_eq!((other.versions(), other.published()), (vec!["1.1.0".to_owned()], 1));
-    assert_eq!(other.test.library.list()[0].signer(), Signer::Key(key.public_key().id()));
-    assert_eq!(one.test.library.list()[0].signer(), Signer::Unsigned, "the key is unknown there");
+    assert_eq!(other.test.library.list()[0].signer, Signer::Key(key.public_key().id()));
+    assert_eq!(one.test.library.list()[0].signer, Signer::Unsigned, "the key is unknown there");
     let audited = taken_over(&store).await;
     assert!(
         audited.iter().any(|(outcome, note)| *outcome == AuditOutcome::Allowed && note.contains("signed by key")),
