@@ -30,8 +30,7 @@ use daftar_http::spans::milliseconds;
 use daftar_http::state::StateParts;
 use daftar_http::transport::Transport;
 use daftar_sandbox::{
-    EligibilityEngine, HostClock, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy,
-    UnsignedPlugins,
+    EligibilityEngine, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy, UnsignedPlugins,
 };
 use daftar_service::audit::AuditLog;
 use daftar_service::backup::Backups;
@@ -95,7 +94,7 @@ impl App {
             compile_in,
             trust: trust(&config.plugins, pinned.clone()),
             limits: config.plugins.limits.clone(),
-            clock: HostClock::new(clock.clone()),
+            clock: Some(clock.clone()),
             recorder: Some(metrics.plugin_calls()),
             ..PluginHostSettings::default()
         };

@@ -63,7 +63,6 @@ const LINES_PER_S: i64 = 2;
 const MESSAGE_BYTES_MAX: usize = 1_000;
 
 /// Writes the lines of one plugin.
-#[derive(Debug)]
 pub(crate) struct PluginLog {
     name: PluginName,
     version: PluginVersion,

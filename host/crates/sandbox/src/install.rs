@@ -19,6 +19,7 @@ use super::sandbox::SandboxOf;
 use super::stats::{PluginStats, PluginUsage};
 use super::wit::{self, Linked};
 use crate::PluginHostSettings;
+use daftar_domain::context::SystemClock;
 use daftar_domain::manifest::{PluginManifest, PluginName};
 use daftar_domain::vocabulary::PackContents;
 
@@ -169,7 +170,7 @@ pub(super) fn link(
 ) -> Result<LoadedPlugin, InstallError> {
     let manifest = &package.manifest;
     let name = &manifest.name;
-    let clock = &settings.clock;
+    let clock = settings.clock.clone().unwrap_or_else(|| Arc::new(SystemClock));
     let durations = settings.recorder.as_ref().map_or_else(metrics::Histogram::noop, |recorder| recorder(name));
     let mut limits = PluginLimits::for_kind(manifest.kind);
     if let Some(config) = settings.limits.get(name) {
@@ -189,7 +190,7 @@ pub(super) fn link(
         limits,
         stats: Arc::new(PluginStats::new(clock.clone(), durations)),
         log: Arc::new(PluginLog::new(manifest, clock.clone())),
-        breaker: Arc::new(Breaker::new(clock.clone())),
+        breaker: Arc::new(Breaker::new(clock)),
         linked,
     })
 }

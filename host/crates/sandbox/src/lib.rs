@@ -78,7 +78,7 @@ pub use limits::PluginLimits;
 pub use package::{Digest, PACKAGE_BYTES_MAX, Surface};
 pub use pool::{PoolUsage, Priority};
 pub use rule::is_suspicious;
-pub use rule::{EligibilityEngine, EngineError, RuleRequest, RuleSession, RuleTask, run_rule, run_rule_in_background};
+pub use rule::{EligibilityEngine, EngineError, RuleRequest, RuleSession, RuleTask, run_rule};
 pub use signature::{
     PinnedDigests, PluginSignature, PrivateKey, PrivateKeyError, SIGNATURE_BYTES_MAX, SIGNATURE_SUFFIX,
     SignatureProblem, Signer, TrustPolicy, UnsignedPlugins, read_signature_of,
@@ -102,8 +102,6 @@ pub struct PluginHostSettings {
     /// How many threads guests run on; two more than the machine has cores where absent, so that work in the background may use every
     /// core, and one client as many and one more. At least three, at most 32.
     pub threads: Option<usize>,
-    /// How many requests may wait for a thread; 256 where absent.
-    pub waiting_max: Option<usize>,
     /// Limits of single plugins that differ from those of their kind.
     pub limits: BTreeMap<PluginName, PluginLimitsConfig>,
     /// Where compiled code is kept between starts; it is compiled at each start where absent.
@@ -112,13 +110,13 @@ pub struct PluginHostSettings {
     pub compile_in: CompileIn,
     /// Whose plugins are installed; nobody's where nothing is said.
     pub trust: TrustPolicy,
-    /// Tells the time to logs and breakers.
-    pub clock: HostClock,
+    /// Tells the time to logs and breakers; the machine's clock where absent.
+    pub clock: Option<HostClock>,
     /// Takes figures for the metrics page; they go nowhere where absent.
     pub recorder: Option<CallRecorder>,
 }
 
-/// How many requests may wait for a thread unless the settings say otherwise: more would be answered after their clients left.
+/// How many requests may wait for a thread: more would be answered after their clients left.
 const WAITING_MAX: usize = 256;
 
 /// How much background work may wait: each is a whole install or preview.
@@ -153,7 +151,7 @@ impl PluginHost {
         let size = PoolSize {
             // Each thread holds one instance at a time, so there is always a place for it in the pool of instances.
             threads: settings.threads.unwrap_or(cores.saturating_add(2)).clamp(THREADS_MIN, engine::INSTANCES_MAX),
-            interactive_waiting: settings.waiting_max.unwrap_or(WAITING_MAX),
+            interactive_waiting: WAITING_MAX,
             background_waiting: BACKGROUND_WAITING_MAX,
         };
         let cache = settings.code_folder.as_deref().and_then(|folder| match CodeCache::open(folder) {

@@ -120,12 +120,6 @@ impl PluginLibrary {
         self.refused.iter().filter(|refused| refused.plugin.as_ref().is_some_and(is_unloaded)).cloned().collect()
     }
 
-    /// What an installed plugin is for, also of one that could not be loaded.
-    #[must_use]
-    pub fn kind_of(&self, name: &PluginName) -> Option<PluginKind> {
-        self.lock().installed.get(name).map(|record| record.kind)
-    }
-
     /// What the list says of an installed plugin, also of one that could not be loaded.
     #[must_use]
     pub fn recorded(&self, name: &PluginName) -> Option<RecordedPlugin> {
@@ -135,12 +129,6 @@ impl PluginLibrary {
     /// Ends a compilation that is going on, and lets none begin: the server stops.
     pub fn stop_compiling(&self) {
         self.host.compiler.stop();
-    }
-
-    /// The plugins removed by hand.
-    #[must_use]
-    pub fn removed(&self) -> Vec<PluginName> {
-        self.lock().removed.iter().cloned().collect()
     }
 
     /// Takes a plugin through every step of an install but the last, which is [`Self::commit`]. Takes as long as compiling

@@ -410,26 +410,6 @@ pub trait EligibilityEngine: Send + Sync {
 /// There is no rule: see [`EngineError`]. What goes wrong inside `task` is for its value to say.
 pub async fn run_rule<R: Send + 'static>(
     engine: &dyn EligibilityEngine,
-    request: RuleRequest,
-    task: impl FnOnce(&mut RuleSession) -> R + Send + 'static,
-) -> Result<R, EngineError> {
-    run(engine, Priority::Interactive, request, task).await
-}
-
-/// The same as background work.
-///
-/// # Errors
-/// As [`run_rule`].
-pub async fn run_rule_in_background<R: Send + 'static>(
-    engine: &dyn EligibilityEngine,
-    request: RuleRequest,
-    task: impl FnOnce(&mut RuleSession) -> R + Send + 'static,
-) -> Result<R, EngineError> {
-    run(engine, Priority::Background, request, task).await
-}
-
-async fn run<R: Send + 'static>(
-    engine: &dyn EligibilityEngine,
     priority: Priority,
     request: RuleRequest,
     task: impl FnOnce(&mut RuleSession) -> R + Send + 'static,

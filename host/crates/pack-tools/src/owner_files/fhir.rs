@@ -338,8 +338,13 @@ struct Concept {
 struct Designation {
     language: Option<String>,
     #[serde(rename = "use")]
-    usage: Option<Value>,
+    usage: Option<Coding>,
     value: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Coding {
+    code: Option<String>,
 }
 
 /// A fact about a concept. It has one value, in the member of its type.
@@ -428,7 +433,7 @@ impl Head<'_> {
 impl Designation {
     /// Whether it is the name of the concept in its language, and no synonym or the like.
     fn is_name(&self) -> bool {
-        match self.usage.as_ref().and_then(|usage| usage.get("code")?.as_str()) {
+        match self.usage.as_ref().and_then(|usage| usage.code.as_deref()) {
             None => true,
             Some(code) => matches!(code, "display" | "preferredForLanguage" | "preferred"),
         }

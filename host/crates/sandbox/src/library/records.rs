@@ -28,7 +28,7 @@ const FORMAT: u32 = 1;
 pub struct PluginList {
     pub(super) installed: BTreeMap<PluginName, RecordedPlugin>,
     /// Removed by hand: not to be installed again from a folder of plugins.
-    pub(super) removed: BTreeSet<PluginName>,
+    pub(crate) removed: BTreeSet<PluginName>,
 }
 
 /// What the list of installed plugins says of one.

@@ -112,6 +112,13 @@ impl TestLibrary {
     }
 }
 
+impl PluginLibrary {
+    /// The plugins removed by hand.
+    pub fn removed(&self) -> Vec<PluginName> {
+        self.for_all().removed.into_iter().collect()
+    }
+}
+
 /// The time of all installs in tests.
 pub fn now() -> Timestamp {
     "2026-03-01T12:00:00Z".parse().unwrap()

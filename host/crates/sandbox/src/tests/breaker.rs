@@ -8,9 +8,7 @@ use super::rules::verdicts;
 use crate::testing::guest::{TestLibrary, now};
 use crate::testing::pack_guest::PackGuest;
 use crate::testing::rule_guest::letters;
-use crate::{
-    BreakerState, EngineError, FaultKind, HostClock, PluginHost, PluginHostSettings, PluginLibrary, ResolveError,
-};
+use crate::{BreakerState, EngineError, FaultKind, PluginHost, PluginHostSettings, PluginLibrary, ResolveError};
 use daftar_domain::code::{Code, Namespace};
 use daftar_domain::context::FakeClock;
 use daftar_domain::eligibility::Verdict;
@@ -25,7 +23,7 @@ fn with(plugin: Vec<u8>) -> (TestLibrary, FakeClock) {
     let clock = FakeClock::new(now());
     let settings = PluginHostSettings {
         threads: Some(2),
-        clock: HostClock::new(Arc::new(clock.clone())),
+        clock: Some(Arc::new(clock.clone())),
         trust: crate::testing::guest::lax(),
         ..PluginHostSettings::default()
     };

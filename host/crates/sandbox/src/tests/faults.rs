@@ -14,9 +14,8 @@ use crate::testing::guest::{TestLibrary, host_with};
 use crate::testing::pack_guest::{
     ENDLESS_EMPTY_PAGES, ENDLESS_PAGES, LOG, LOOP, MEMORY_BOMB, PackGuest, STANDING_PAGES, TABLE_BOMB,
 };
-use crate::{
-    Blame, FaultKind, HostClock, InstallError, InstallStep, LoadedPlugin, PluginFault, PluginHost, PluginLimits,
-};
+use crate::{Blame, FaultKind, InstallError, InstallStep, LoadedPlugin, PluginFault, PluginHost, PluginLimits};
+use daftar_domain::context::SystemClock;
 use daftar_domain::manifest::{PluginKind, PluginName};
 
 /// Loads a guest and calls it for the first time.
@@ -275,9 +274,9 @@ fn started(engine: &SandboxEngine, core_instances: usize, limits: &PluginLimits)
     let bytes = wat::parse_str(format!("(component (core module $module) {parts})")).unwrap();
     let component = Component::new(engine.wasmtime(), bytes).unwrap();
     let name = PluginName::parse("test").unwrap();
-    let stats = Arc::new(PluginStats::default());
+    let stats = Arc::new(PluginStats::new(Arc::new(SystemClock), metrics::Histogram::noop()));
     let manifest = crate::testing::guest::manifest("test", "1.0.0", PluginKind::VocabularyPack);
-    let log = Arc::new(PluginLog::new(&manifest, HostClock::default()));
+    let log = Arc::new(PluginLog::new(&manifest, Arc::new(SystemClock)));
     let of = SandboxOf { engine: engine.wasmtime(), plugin: &name, limits, stats: &stats, log: &log };
     Sandbox::start(of, |store| Linker::new(engine.wasmtime()).instantiate(store, &component).map(drop))
 }

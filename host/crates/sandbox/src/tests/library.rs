@@ -255,7 +255,7 @@ fn a_plugin_whose_file_was_changed_or_lost_is_reported_and_the_rest_is_served() 
     let (test, refused) = test.reopened();
     assert_eq!(versions(&test), ["sound@1.0.0"]);
     assert_eq!(test.library.unloaded(), refused);
-    assert_eq!(test.library.kind_of(&name("lost")), Some(PluginKind::VocabularyPack));
+    assert_eq!(test.library.recorded(&name("lost")).map(|record| record.kind), Some(PluginKind::VocabularyPack));
     let refused: Vec<_> = refused.into_iter().map(|error| (error.plugin.unwrap(), error.step)).collect();
     assert_eq!(refused, [(name("lost"), InstallStep::Unreadable), (name("test"), InstallStep::Unreadable)]);
 

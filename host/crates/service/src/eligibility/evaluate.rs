@@ -31,7 +31,7 @@ use daftar_domain::explanation::{ExplainedPart, ExplainedValue, Explanation};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::{RecordId, VersionId};
 use daftar_domain::subject::SubjectReference;
-use daftar_sandbox::{EligibilityEngine, RuleRequest, RuleSession, run_rule};
+use daftar_sandbox::{EligibilityEngine, Priority, RuleRequest, RuleSession, run_rule};
 use daftar_vocabulary::Generation;
 
 /// The most people that one request looks at, members of households included: some 1,000 large households.
@@ -200,7 +200,7 @@ async fn run(
         schema: evaluation.schema.clone(),
     };
     let runtime = tokio::runtime::Handle::current();
-    run_rule(engine.as_ref(), rule, move |session| evaluation.run(&runtime, session)).await?
+    run_rule(engine.as_ref(), Priority::Interactive, rule, move |session| evaluation.run(&runtime, session)).await?
 }
 
 /// One evaluation on its way; it runs on a thread of the sandbox.
