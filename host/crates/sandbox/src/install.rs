@@ -56,7 +56,11 @@ named! {
 }
 
 /// Why a plugin was not installed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{} was refused at step `{step}`: {reason}",
+    .plugin.as_ref().map_or_else(|| "the plugin".to_owned(), |name| format!("plugin `{name}`"))
+)]
 pub struct InstallError {
     /// Its name, where the manifest could be read.
     pub plugin: Option<PluginName>,
@@ -77,21 +81,15 @@ impl InstallError {
         Self { plugin: Some(plugin.clone()), step, reason: reason.to_string() }
     }
 
+    /// The refusal, of the plugin of that name whatever its file says.
+    pub(super) fn named(self, name: &PluginName) -> Self {
+        Self { plugin: Some(name.clone()), ..self }
+    }
+
     pub(super) fn from_fault(step: InstallStep, fault: PluginFault) -> Self {
         Self { plugin: Some(fault.plugin), step, reason: format!("{}: {}", fault.kind, fault.detail) }
     }
 }
-
-impl fmt::Display for InstallError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.plugin {
-            Some(name) => write!(formatter, "plugin `{name}` was refused at step `{}`: {}", self.step, self.reason),
-            None => write!(formatter, "the plugin was refused at step `{}`: {}", self.step, self.reason),
-        }
-    }
-}
-
-impl std::error::Error for InstallError {}
 
 /// A plugin that is compiled, linked and ready to be called.
 pub struct LoadedPlugin {

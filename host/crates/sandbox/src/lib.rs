@@ -3,7 +3,7 @@
 //! A plugin is a WebAssembly component in one file. [`PluginHost`] turns files into loaded plugins and runs them on threads
 //! of their own; [`PluginLibrary`] keeps the set that is installed. `host/docs/PLUGINS.md` tells the whole way.
 //!
-//! **Invariant:** beside `daftar-pack-tools`, this is the only crate that names wasmtime; everyone else sees traits over domain types.
+//! **Invariant:** beside `daftar-pack-tools`, this is the only crate that names wasmtime; everyone else sees domain types.
 //! **Invariant:** a plugin can call what is linked for its kind and nothing else, and that is `log`.
 
 /// Makes an enumeration whose cases have stable names: they appear in scripts, metrics and messages.

@@ -1,4 +1,4 @@
-//! How the rest of the host evaluates rules, by traits over domain types, and a rule in its sandbox.
+//! How the rest of the host evaluates rules, over domain types, and a rule in its sandbox.
 //!
 //! **Invariant:** everything that a request does with its rule, from compilation to the last explanation, is charged to one budget of fuel
 //! and one of time: what one call leaves of it is what the next one has.

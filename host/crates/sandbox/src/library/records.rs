@@ -253,8 +253,7 @@ pub(super) fn load_recorded(
         Signer::Unrecorded => judged(host, folder, name, record)?,
         known @ (Signer::Key(_) | Signer::Pinned | Signer::Unsigned) => (read_recorded(folder, name, record)?, known),
     };
-    let named = |error: InstallError| InstallError { plugin: Some(name.clone()), ..error };
-    let loaded = Arc::new(host.load_installed(candidate).map_err(named)?);
+    let loaded = Arc::new(host.load_installed(candidate).map_err(|error| error.named(name))?);
     Ok(InstalledPlugin { loaded, signer, installed_at: record.installed_at })
 }
 
@@ -273,14 +272,13 @@ pub(super) fn judged(
 
 /// The file of a plugin that the list names, if it is the one that was installed.
 fn read_recorded(folder: &Path, name: &PluginName, record: &RecordedPlugin) -> Result<Candidate, InstallError> {
-    let named = |error: InstallError| InstallError { plugin: Some(name.clone()), ..error };
-    let bytes = read_file(&file_of(folder, record.digest)).map_err(named)?;
+    let bytes = read_file(&file_of(folder, record.digest)).map_err(|error| error.named(name))?;
     let digest = Digest::of(&bytes);
     if digest != record.digest {
         let reason = format!("its file has the digest {digest}; {} was installed", record.digest);
         return Err(InstallError::of(name, InstallStep::Unreadable, reason));
     }
-    let candidate = Candidate::read(bytes).map_err(named)?;
+    let candidate = Candidate::read(bytes).map_err(|error| error.named(name))?;
     let found = &candidate.manifest.name;
     if found != name {
         let reason = format!("its file is of the plugin `{found}`");
