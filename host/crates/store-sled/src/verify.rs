@@ -1,6 +1,7 @@
 //! The values of the database as they are, key by key, for [`daftar_store::verify`].
 //!
-//! **Invariant:** reads past [`Health`](super::health::Health): what cannot be read here is a finding, and stops nothing.
+//! **Invariant:** verification reads past [`Health`]: a value that cannot be read is a finding, and stops nothing. A backup reads with it:
+//! there a failure of the database is one of the store.
 //!
 //! **Invariant:** what looks wrong while a server writes is checked again by the writer's own thread, between two groups.
 
@@ -16,6 +17,7 @@ use std::sync::mpsc::SyncSender;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
+use super::health::Health;
 use super::mark::Acknowledged;
 use super::reader::Reader;
 use super::writer::Job;
@@ -50,7 +52,7 @@ impl StoppedStore {
     /// See [`OpenError`]; also when there is none.
     pub fn open(path: &Path, cache_bytes: u64) -> Result<Self, OpenError> {
         let (database, lock) = open::open_existing(path, cache_bytes)?;
-        let mut values = RawKeys { database, lost: None };
+        let mut values = RawKeys { database, lost: None, health: None };
         let held = contain(|| Acknowledged {
             sequence: values.last_number(Table::Changes).unwrap_or_default(),
             audit: values.last_number(Table::Audit).unwrap_or_default(),
@@ -108,7 +110,7 @@ impl Verification for StoppedStore {
 #[async_trait::async_trait]
 impl Verification for SledStore {
     async fn raw_values(&self) -> Result<Arc<dyn RawValues>, StoreError> {
-        Ok(Arc::new(RawKeys { database: self.reader.database.clone(), lost: None }))
+        Ok(Arc::new(RawKeys { database: self.reader.database.clone(), lost: None, health: None }))
     }
 
     async fn at_rest(&self, values: &Arc<dyn RawValues>, check: AtRest) -> Result<(), StoreError> {
@@ -132,17 +134,27 @@ pub(super) struct RawKeys {
     pub(super) database: ::sled::Db,
     /// That something that was acknowledged is missing.
     pub(super) lost: Option<Finding>,
+    /// Notes a failure of the database; nothing where that is only a finding.
+    pub(super) health: Option<Arc<Health>>,
 }
+
+/// A page ends after about so many bytes of values.
+const PAGE_BYTES: usize = 1024 * 1024;
 
 type KeyAndValue = (::sled::IVec, ::sled::IVec);
 
 impl RawKeys {
+    /// The values of the store of that reader: what fails here makes the store fail.
+    pub(super) fn with_health(reader: &Reader) -> Self {
+        Self { database: reader.database.clone(), lost: None, health: Some(Arc::clone(&reader.health)) }
+    }
+
     fn get(&self, key: &[u8]) -> Result<Option<::sled::IVec>, Finding> {
-        self.database.get(key).map_err(|error| unreadable(&error))
+        self.database.get(key).map_err(|error| refused(self.health.as_deref(), &error))
     }
 
     fn has(&self, key: &[u8]) -> Result<bool, Finding> {
-        self.database.contains_key(key).map_err(|error| unreadable(&error))
+        self.database.contains_key(key).map_err(|error| refused(self.health.as_deref(), &error))
     }
 
     /// The entries whose keys begin so, after a key.
@@ -150,13 +162,27 @@ impl RawKeys {
         let prefix = prefix.to_vec();
         let from =
             after.map_or_else(|| Bound::Included(prefix.clone()), |after| Bound::Excluded([&prefix, after].concat()));
-        let entries =
-            self.database.range((from, Bound::Unbounded)).map(|item| item.map_err(|error| unreadable(&error)));
+        let health = self.health.clone();
+        let entries = self.database.range((from, Bound::Unbounded));
+        let entries = entries.map(move |item| item.map_err(|error| refused(health.as_deref(), &error)));
         entries.take_while(move |item| item.as_ref().map_or(true, |(key, _)| key.starts_with(&prefix)))
     }
 }
 
+/// The finding that the database cannot read a value, and the failure that this is where it is noted.
+fn refused(health: Option<&Health>, error: &::sled::Error) -> Finding {
+    if let Some(health) = health {
+        // It is asked for by `failure`.
+        let _noted = health.fail("reading", error);
+    }
+    unreadable(error)
+}
+
 impl RawValues for RawKeys {
+    fn failure(&self) -> Option<StoreError> {
+        self.health.as_ref()?.check().err()
+    }
+
     fn beforehand(&self) -> Vec<Finding> {
         self.lost.clone().into_iter().collect()
     }
@@ -166,21 +192,22 @@ impl RawValues for RawKeys {
         if table == Table::SearchRows {
             return page;
         }
-        let prefix = prefix(table);
-        for entry in self.after(&prefix, after).take(limit) {
+        let (prefix, mut bytes) = (prefix(table), 0_usize);
+        for entry in self.after(&prefix, after) {
             match entry {
                 Ok((key, value)) => {
-                    page.next = key.get(prefix.len()..).map(<[u8]>::to_vec);
                     page.values.push(raw_value(table, &key, &value));
+                    bytes = bytes.saturating_add(value.len());
+                    if page.values.len() >= limit || bytes >= PAGE_BYTES {
+                        page.next = key.get(prefix.len()..).map(<[u8]>::to_vec);
+                        return page;
+                    }
                 }
                 Err(unreadable) => {
                     page.unreadable = Some(unreadable);
                     return page;
                 }
             }
-        }
-        if page.values.len() < limit {
-            page.next = None;
         }
         page
     }
@@ -210,9 +237,13 @@ impl RawValues for RawKeys {
         after: VersionId,
         limit: usize,
     ) -> Result<Vec<(VersionId, Vec<u8>)>, Finding> {
-        let mut versions = Vec::new();
+        let (mut versions, mut bytes) = (Vec::new(), 0_usize);
         for entry in self.after(&keys::history_prefix(kind, id), Some(&after.0.to_be_bytes())).take(limit) {
+            if bytes >= PAGE_BYTES {
+                break;
+            }
             let (key, value) = entry?;
+            bytes = bytes.saturating_add(value.len());
             // A key that is none is reported where older versions are read.
             versions.extend(keys::read::version_of(&key).map(|(_, _, version)| (version, value.to_vec())));
         }

@@ -156,7 +156,7 @@ pub trait RawValues: Send + Sync + 'static {
         false
     }
 
-    /// Up to `limit` values of a table, from where another page says that the next one begins.
+    /// Up to `limit` values of a table, from where another page says that the next one begins; fewer where they are about a mebibyte.
     fn page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> RawPage;
 
     /// The greatest number of a table of records or of numbered values.
@@ -180,7 +180,8 @@ pub trait RawValues: Send + Sync + 'static {
     /// See [`RawValues::record`].
     fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<(RecordId, Vec<u8>)>, Finding>;
 
-    /// Up to `limit` older versions of a record after that version, in their order.
+    /// Up to `limit` older versions of a record after that version, in their order; fewer where they are about a mebibyte, and none only
+    /// where there are none.
     ///
     /// # Errors
     /// See [`RawValues::record`].

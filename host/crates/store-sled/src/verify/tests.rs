@@ -199,6 +199,39 @@ async fn what_is_written_meanwhile_is_never_told_as_damage() {
 }
 
 #[tokio::test]
+async fn a_failure_of_the_database_while_a_backup_reads_is_one_of_the_store_and_none_while_it_is_verified() {
+    let store = SledStore::temporary();
+    store.attach_sink(std::sync::Arc::new(daftar_store::suite::Listener::default())).unwrap();
+    let error = ::sled::Error::Unsupported("a disk that fails".to_owned());
+    let verified = store.raw_values().await.unwrap();
+    refused(None, &error);
+    assert!(verified.failure().is_none() && store.readiness().is_ok());
+    let values = RawKeys::with_health(&store.reader);
+    refused(values.health.as_deref(), &error);
+    assert!(matches!(values.failure(), Some(StoreError::Failed(_))));
+    assert!(matches!(store.readiness(), Err(StoreError::Failed(_))));
+}
+
+#[tokio::test]
+async fn a_page_ends_after_about_a_mebibyte() {
+    let store = SledStore::temporary();
+    let values = RawKeys { database: store.reader.database.clone(), lost: None, health: None };
+    for number in 1..=5_u64 {
+        values.database.insert(keys::by_number(keys::AUDIT, number), vec![0; 400_000]).unwrap();
+    }
+    let (mut after, mut sizes) = (None, Vec::new());
+    loop {
+        let page = values.page(Table::Audit, after.as_deref(), 512);
+        sizes.push(page.values.len());
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(sizes, [3, 2]);
+}
+
+#[tokio::test]
 async fn looking_changes_no_value() {
     let folder = register().await;
     let stopped = StoppedStore::open(folder.path(), 1024 * 1024).unwrap();
