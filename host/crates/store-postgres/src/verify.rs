@@ -35,6 +35,8 @@ pub(super) const SAVE: &str = "SAVEPOINT verification";
 const BACK: &str = "ROLLBACK TO SAVEPOINT verification";
 /// A page of values may be read from a disk that is busy.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// A page ends after about so many bytes of values.
+const PAGE_BYTES: u64 = 1024 * 1024;
 
 /// Versions of a record with their stored values, in their order.
 type StoredVersions = Vec<(VersionId, Vec<u8>)>;
@@ -88,9 +90,22 @@ impl Verification for PostgresStore {
     }
 }
 
-/// The finding that a value is not as the database should have it.
+/// The finding that a row is not as daftar writes it.
 fn wrong(error: &StoreError) -> Finding {
-    unreadable(error)
+    wrong_row(Part::Files, error)
+}
+
+/// As [`wrong`], of a row of that part.
+fn wrong_row(part: Part, error: &StoreError) -> Finding {
+    finding(part, "a row", error.to_string(), Remedy::Restore)
+}
+
+/// Of these rows, in that order, those up to about a mebibyte of values; one at least.
+fn bounded(rows: &str, order: &str) -> String {
+    format!(
+        "SELECT * FROM (SELECT page.*, sum(octet_length(value)) OVER (ORDER BY {order}) - octet_length(value) AS before \
+         FROM ({rows}) AS page) AS page WHERE before < {PAGE_BYTES} ORDER BY {order}"
+    )
 }
 
 impl PostgresValues {
@@ -129,6 +144,8 @@ impl PostgresValues {
             if is_first {
                 let declare = format!("CLOSE ALL; DECLARE verified NO SCROLL CURSOR FOR {statement}");
                 self.link.client.batch_execute(&declare).await?;
+                // What is refused from now on leaves the cursor open.
+                self.link.client.batch_execute(&format!("RELEASE {SAVE}; {SAVE}")).await?;
             }
             Ok(self.link.client.query(&format!("FETCH {limit} FROM verified"), &[]).await?)
         })
@@ -156,29 +173,87 @@ impl PostgresValues {
 
     /// By number. A table of codes begins with 0, the others with 1.
     fn numbered_page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
-        let (table, key) = numbered_table(table);
-        let statement = format!("SELECT {key}, value FROM daftar.{table} WHERE {key} > $1 ORDER BY {key} LIMIT $2");
+        let (name, key) = numbered_table(table);
+        let rows = format!("SELECT {key}, value FROM daftar.{name} WHERE {key} > $1 ORDER BY {key} LIMIT $2");
         let after = after.map_or(-1, number_after);
-        let rows = self.query(&statement, &[&after, &signed(limit as u64)])?;
+        let rows = self.query(&bounded(&rows, key), &[&after, &signed(limit as u64)])?;
         let read = |row: &Row| Ok((number(row, 0)?, column::<Vec<u8>>(row, 1)?));
         let mut page = RawPage::default();
         for row in &rows {
-            let (number, value) = read(row).map_err(|error: StoreError| wrong(&error))?;
-            page.next = Some(number.to_be_bytes().to_vec());
-            page.values.push(RawValue::Numbered(number, value));
+            match read(row) {
+                Ok((number, value)) => {
+                    page.next = Some(number.to_be_bytes().to_vec());
+                    page.values.push(RawValue::Numbered(number, value));
+                }
+                Err(error) => page.values.push(RawValue::Checked(Some(wrong_row(table.part(), &error)))),
+            }
         }
-        Ok(ended(page, rows.len() < limit))
+        Ok(page)
+    }
+
+    /// Reads around a row that the database refuses: rows one by one up to it, and past it with the finding that it cannot be read.
+    fn page_around(
+        &self,
+        table: Table,
+        after: Option<&[u8]>,
+        limit: usize,
+        refused: Finding,
+    ) -> Result<RawPage, Finding> {
+        // Of rows that searches read: at which of the tables.
+        let step =
+            after.filter(|_| table == Table::SearchRows).map_or(&[0][..], |after| after.get(..1).unwrap_or_default());
+        let kind_at = |step: u8| index::TABLES.get(usize::from(step)).map(|(kind, _)| *kind);
+        let kind = match table {
+            Table::Records(kind) => Some(kind),
+            Table::SearchRows => step.first().and_then(|step| kind_at(*step)),
+            _ => None,
+        };
+        let (name, key) = match (table, kind) {
+            (_, Some(_)) => ("record", "id"),
+            (Table::Codes | Table::Changes | Table::Audit | Table::AuditSummaries, None) => numbered_table(table),
+            _ => return Err(refused),
+        };
+        if self.failure().is_some() {
+            return Err(refused);
+        }
+        if limit > 1
+            && let Ok(page) = self.read_page(table, after, 1)
+        {
+            return Ok(page);
+        }
+        let of_kind = if kind.is_some() { "kind = $2" } else { "$2 >= 0::smallint" };
+        let statement =
+            format!("SELECT {key} FROM daftar.{name} WHERE {key} > $1 AND {of_kind} ORDER BY {key} LIMIT 1");
+        let (is_search, of) = (table == Table::SearchRows, kind.map_or(0, kind_number));
+        let after = after.map(|after| if is_search { after.get(1..).unwrap_or_default() } else { after });
+        let rows = self.query(&statement, &[&after.map_or(-1, number_after), &of])?;
+        let Some(row) = rows.first() else { return Err(refused) };
+        let number = number(row, 0).map_err(|error| wrong(&error))?;
+        let place = kind
+            .map_or_else(|| format!("the row with the number {number}"), |kind| number_name(kind, RecordId(number)));
+        let found = finding(table.part(), place, refused.problem, Remedy::Restore);
+        let next = Some([if is_search { step } else { &[] }, number.to_be_bytes().as_slice()].concat());
+        Ok(RawPage { values: vec![RawValue::Checked(Some(found))], next, unreadable: None })
     }
 
     /// Records with what their checks need.
     fn records_page(&self, kind: RecordKind, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
-        let statement = "SELECT id, value, version FROM daftar.record WHERE kind = $1 AND id > $2 ORDER BY id LIMIT $3";
+        let rows = "SELECT id, value, version FROM daftar.record WHERE kind = $1 AND id > $2 ORDER BY id LIMIT $3";
         let (of, after) = (kind_number(kind), after.map_or(0, number_after));
-        let rows = self.query(statement, &[&of, &after, &signed(limit as u64)])?;
+        let rows = self.query(&bounded(rows, "id"), &[&of, &after, &signed(limit as u64)])?;
         let (mut page, mut versions) = (RawPage::default(), Vec::new());
         for row in &rows {
-            let (id, value, version) = record_row(row).map_err(|error| wrong(&error))?;
+            let (id, value, version) = match record_row(row) {
+                Ok(read) => read,
+                Err(error) => {
+                    page.values.push(RawValue::Checked(Some(wrong_row(Part::Records, &error))));
+                    continue;
+                }
+            };
             page.next = Some(id.0.to_be_bytes().to_vec());
+            if !self.is_verified {
+                check_version(kind, id, &value, version)?;
+            }
             if self.is_verified
                 && let Ok(present) = record::decode_any(kind, id, &value)
             {
@@ -196,26 +271,32 @@ impl PostgresValues {
             RawValue::Record(id, _) => Some(*id),
             _ => None,
         });
-        self.read_versions(kind, ids.collect())?;
+        // What is refused here the checks ask for again, one by one.
+        let _refused = self.read_versions(kind, ids.collect());
         if self.is_verified {
             for ((_, id), older) in &self.beside().versions {
                 versions.extend(older.iter().filter_map(|(_, value)| record::decode_any(kind, *id, value).ok()));
             }
-            self.read_beside(kind, &versions)?;
+            let _refused = self.read_beside(kind, &versions);
         }
-        Ok(ended(page, rows.len() < limit))
+        Ok(page)
     }
 
-    /// Reads the older versions of records.
+    /// Reads the older versions of records, as far as they are about a mebibyte: the others are asked for record by record.
     fn read_versions(&self, kind: RecordKind, ids: Vec<RecordId>) -> Result<(), Finding> {
-        let statement = "SELECT id, value, version FROM daftar.earlier_version WHERE kind = $1 AND id = ANY($2) \
-                         ORDER BY id, version";
+        let rows = "SELECT id, value, version FROM daftar.earlier_version WHERE kind = $1 AND id = ANY($2) \
+                    ORDER BY id, version";
         let keys: Vec<i64> = ids.iter().map(|id| signed(id.0)).collect();
-        let rows = self.query(statement, &[&kind_number(kind), &keys])?;
+        let rows = self.query(&bounded(rows, "id, version"), &[&kind_number(kind), &keys])?;
         let mut versions: HashMap<_, _> = ids.into_iter().map(|id| ((kind, id), Vec::new())).collect();
+        let (mut bytes, mut last) = (0_u64, RecordId(0));
         for row in &rows {
             let (id, value, version) = record_row(row).map_err(|error| wrong(&error))?;
+            (bytes, last) = (bytes.saturating_add(value.len() as u64), id);
             versions.entry((kind, id)).or_default().push((version, value));
+        }
+        if bytes >= PAGE_BYTES {
+            versions.retain(|(_, id), _| *id < last);
         }
         self.beside().versions = versions;
         Ok(())
@@ -367,12 +448,11 @@ impl PostgresValues {
         let mut values = Vec::with_capacity(rows.len());
         for row in &rows {
             let read = cursor_row(table, row, &mut self.beside(), &mut named);
-            values.push(read.unwrap_or_else(|error| {
-                RawValue::Checked(Some(finding(table.part(), "a row", error.to_string(), Remedy::Restore)))
-            }));
+            values.push(read.unwrap_or_else(|error| RawValue::Checked(Some(wrong_row(table.part(), &error)))));
         }
         if self.is_verified {
-            self.read_records(&named, true)?;
+            // What is refused here the checks ask for again, one by one.
+            let _refused = self.read_records(&named, true);
         }
         let next = (rows.len() == limit).then(Vec::new);
         Ok(RawPage { values, next, unreadable: None })
@@ -415,9 +495,9 @@ impl PostgresValues {
     fn compare_rows(&self, kind: RecordKind, rows: &[Row]) -> Result<Vec<RawValue>, Finding> {
         let mut records = Vec::with_capacity(rows.len());
         for row in rows {
-            let read = number(row, 0).and_then(|id| Ok((RecordId(id), column::<&[u8]>(row, 1)?)));
-            let (id, value) = read.map_err(|error| wrong(&error))?;
             // A record that cannot be read is reported where records are checked.
+            let read = number(row, 0).and_then(|id| Ok((RecordId(id), column::<&[u8]>(row, 1)?)));
+            let Ok((id, value)) = read else { continue };
             records.extend(record::decode_any(kind, id, value).ok());
         }
         let differing = self.wait(index::differing(&self.link.client, &records))?;
@@ -470,7 +550,8 @@ impl RawValues for PostgresValues {
 
     fn page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> RawPage {
         let unreadable = |finding| RawPage { unreadable: Some(finding), ..RawPage::default() };
-        self.read_page(table, after, limit).unwrap_or_else(unreadable)
+        let page = self.read_page(table, after, limit);
+        page.or_else(|refused| self.page_around(table, after, limit, refused)).unwrap_or_else(unreadable)
     }
 
     fn last_number(&self, table: Table) -> Option<u64> {
@@ -506,8 +587,13 @@ impl RawValues for PostgresValues {
         let keys: Vec<i64> = ids.iter().map(|id| signed(id.0)).collect();
         let rows = self.query(statement, &[&kind_number(kind), &keys])?;
         self.read_versions(kind, ids.to_vec())?;
-        let read = rows.iter().map(|row| record_row(row).map(|(id, value, _)| (id, value)));
-        read.collect::<Result<_, _>>().map_err(|error| wrong(&error))
+        let mut found = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let (id, value, version) = record_row(row).map_err(|error| wrong(&error))?;
+            check_version(kind, id, &value, version)?;
+            found.push((id, value));
+        }
+        Ok(found)
     }
 
     fn versions(
@@ -520,10 +606,10 @@ impl RawValues for PostgresValues {
         if let Some(versions) = self.beside().versions.get(&(kind, id)) {
             return Ok(versions.iter().filter(|(version, _)| *version > after).take(limit).cloned().collect());
         }
-        let statement = "SELECT id, value, version FROM daftar.earlier_version \
-                         WHERE kind = $1 AND id = $2 AND version > $3 ORDER BY version LIMIT $4";
+        let rows = "SELECT id, value, version FROM daftar.earlier_version \
+                    WHERE kind = $1 AND id = $2 AND version > $3 ORDER BY version LIMIT $4";
         let values: Values<'_> = &[&kind_number(kind), &signed(id.0), &signed(after.0), &signed(limit as u64)];
-        let rows = self.query(statement, values)?;
+        let rows = self.query(&bounded(rows, "version"), values)?;
         let versions = rows.iter().map(|row| record_row(row).map(|(_, value, version)| (version, value)));
         versions.collect::<Result<_, _>>().map_err(|error| wrong(&error))
     }
@@ -586,9 +672,15 @@ impl RawValues for PostgresValues {
     }
 }
 
-/// A page of which `is_over` says whether it is the last one.
-fn ended(page: RawPage, is_over: bool) -> RawPage {
-    if is_over { RawPage { next: None, ..page } } else { page }
+/// Whether a value of a record says the version that it is kept under. A value that cannot be read is reported by its reader.
+fn check_version(kind: RecordKind, id: RecordId, value: &[u8], kept: VersionId) -> Result<(), Finding> {
+    match record::fields::version_of(value) {
+        Some(said) if said != kept => {
+            let problem = format!("what is kept as version {kept} says that it is version {said}");
+            Err(finding(Part::Records, number_name(kind, id), problem, Remedy::Restore))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A table of numbered values, and its key.
