@@ -188,7 +188,9 @@ impl From<&RestoreError> for ErrorKind {
             RestoreError::Backup(_) => Self::Input,
             RestoreError::Database(error) => error.into(),
             RestoreError::Occupied { .. } | RestoreError::Folder { .. } | RestoreError::NoRoom { .. } => Self::Output,
+            RestoreError::KeysThere(_) | RestoreError::KeysNotPut(_) | RestoreError::StillMarked { .. } => Self::Output,
             RestoreError::Unfinished(_)
+            | RestoreError::Unconfirmed { .. }
             | RestoreError::Keys(_)
             | RestoreError::KeysBeside(_)
             | RestoreError::Open(_)
