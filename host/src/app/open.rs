@@ -70,8 +70,7 @@ impl App {
 
         let metrics = Arc::new(Metrics::new(&telemetry));
         let backend = Backend::open(&config, &data_dir, &metrics).await?;
-        let Backend { store, archive, verification, index, columns, bodies, checkpoints, parted, shared, keeper } =
-            backend;
+        let Backend { store, archive, index, columns, bodies, checkpoints, parted, shared, keeper } = backend;
         // Before anything that it counts is read.
         let generation = match &shared {
             Some(shared) => shared.generation().await.map_err(store_error)?,
@@ -126,7 +125,7 @@ impl App {
             None => Limits::new(clock.clone(), Arc::new(days)),
         });
         let in_memory = registry.parted.is_none().then(|| registry.columns.clone());
-        let verifier = Verifier::new(verification, in_memory, registry.audit.clone());
+        let verifier = Verifier::new(archive.clone(), in_memory, registry.audit.clone());
         let audit = registry.audit.clone();
         let backups = Backups::new(archive, plugins.clone(), registry.audit.clone(), keys_home);
         backups.recall().await.map_err(|error| StartError::Store(error.to_string()))?;

@@ -52,6 +52,11 @@ impl Archive for SledStore {
     async fn since(&self, held: &Held) -> Result<Snapshot, StoreError> {
         archive::since(self.values(), self.ask(Job::Snapshot).await?, held).await
     }
+
+    async fn raw_values(&self) -> Result<Arc<dyn RawValues>, StoreError> {
+        let writer = self.jobs.as_ref().map(Arc::downgrade);
+        Ok(Arc::new(RawKeys { writer, ..RawKeys::new(self.reader.database.clone()) }))
+    }
 }
 
 impl Reader {
