@@ -86,6 +86,9 @@ impl Telemetry {
     }
 }
 
+/// The labels of a series, each with its value.
+pub type Labels<'l> = &'l [(&'static str, &'l str)];
+
 /// A series with its value.
 #[derive(Debug)]
 pub struct Series<T> {
@@ -100,7 +103,7 @@ pub struct Series<T> {
 }
 
 impl<T> Series<T> {
-    fn new(name: &'static str, description: &'static str, labels: &[(&'static str, &str)], value: T) -> Self {
+    fn new(name: &'static str, description: &'static str, labels: Labels<'_>, value: T) -> Self {
         let labels: Vec<Label> = labels.iter().map(|(key, value)| Label::new(*key, (*value).to_owned())).collect();
         Self { name, description, key: Key::from_parts(name, labels), value }
     }
@@ -118,24 +121,12 @@ pub struct MetricsSnapshot {
 
 impl MetricsSnapshot {
     /// Adds a series of a gauge.
-    pub fn gauge(
-        &mut self,
-        name: &'static str,
-        description: &'static str,
-        labels: &[(&'static str, &str)],
-        value: f64,
-    ) {
+    pub fn gauge(&mut self, name: &'static str, description: &'static str, labels: Labels<'_>, value: f64) {
         self.gauges.push(Series::new(name, description, labels, value));
     }
 
     /// Adds a series of a counter.
-    pub fn counter(
-        &mut self,
-        name: &'static str,
-        description: &'static str,
-        labels: &[(&'static str, &str)],
-        value: u64,
-    ) {
+    pub fn counter(&mut self, name: &'static str, description: &'static str, labels: Labels<'_>, value: u64) {
         self.counters.push(Series::new(name, description, labels, value));
     }
 }

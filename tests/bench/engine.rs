@@ -14,7 +14,7 @@ use daftar::domain::eligibility::{Batch, Bindings, Children, Column, ColumnValue
 use daftar::domain::extension::ExtensionFields;
 use daftar::domain::manifest::PluginName;
 use daftar::domain::subject::Subject;
-use daftar::plugin::{RuleRequest, RuleSession, run_rule, run_rule_in_background};
+use daftar::plugin::{Priority, RuleRequest, RuleSession, run_rule};
 use daftar::service::eligibility::schema::schema;
 use daftar::vocab::Generation;
 use serde_json::Value;
@@ -154,7 +154,9 @@ fn fresh(setup: &Setup, opened: &Opened, rule: &Rule) -> Result<Spread, String> 
         let mut times = Vec::new();
         for _ in 0..setup.times(INSTANCES) {
             let started = Instant::now();
-            let ran = run_rule(&*opened.state().engine, rule.request(), |session| session.usage()).await;
+            let ran =
+                run_rule(&*opened.state().engine, Priority::Interactive, rule.request(), |session| session.usage())
+                    .await;
             times.push(started.elapsed().as_secs_f64() * 1e3);
             ran.map_err(|error| error.to_string())?;
         }
@@ -166,14 +168,14 @@ fn rates(setup: &Setup, opened: &Opened, rule: &Rule, has_gaps: bool) -> Result<
     let app = opened.state();
     let generation = app.registry.vocabularies.current();
     let slices = setup.times(SLICES);
-    let measure = move |session: &mut dyn RuleSession| slices_of(session, &generation, has_gaps, slices);
+    let measure = move |session: &mut RuleSession| slices_of(session, &generation, has_gaps, slices);
     // A budget for each call: a request's would be used up by a few hundred.
-    let ran = opened.runtime.block_on(run_rule_in_background(&*app.engine, rule.request(), measure));
+    let ran = opened.runtime.block_on(run_rule(&*app.engine, Priority::Background, rule.request(), measure));
     ran.map_err(|error| error.to_string())?
 }
 
 fn slices_of(
-    session: &mut dyn RuleSession,
+    session: &mut RuleSession,
     generation: &Generation,
     has_gaps: bool,
     slices: u64,
@@ -196,7 +198,7 @@ fn slices_of(
 }
 
 /// Subjects with the columns that the rule reads, in no order that a processor could learn by heart.
-fn batch(session: &dyn RuleSession, generation: &Generation, has_gaps: bool) -> Result<Batch, String> {
+fn batch(session: &RuleSession, generation: &Generation, has_gaps: bool) -> Result<Batch, String> {
     let number = |uri: &str| {
         let uri = CodeUri::parse(uri).map_err(|error| error.to_string())?;
         generation.number_of(&uri).map(|number| number.0).ok_or_else(|| format!("the code `{uri}` is not there"))

@@ -20,7 +20,6 @@ use daftar_service::memory_index::MemoryIndex;
 use daftar_store::archive::Archive;
 use daftar_store::index::Index;
 use daftar_store::shared::Shared;
-use daftar_store::verify::Verification;
 use daftar_store::{ChangeSink, Store};
 use daftar_store_postgres::{
     OpenError, PostgresOptions, PostgresPartitions, PostgresShared, PostgresStore, PostgresUsage,
@@ -30,10 +29,8 @@ use daftar_store_sled::{SledStore, StoreUsage};
 /// A register that is open.
 pub(super) struct Backend {
     pub(super) store: Arc<dyn Store>,
-    /// The whole of it, for backups.
+    /// The whole of it, for backups and verification.
     pub(super) archive: Arc<dyn Archive>,
-    /// All its values, to be verified.
-    pub(super) verification: Arc<dyn Verification>,
     /// What is asked of it beyond single records.
     pub(super) index: Arc<dyn Index>,
     /// The register in memory.
@@ -73,7 +70,6 @@ impl Backend {
         Ok(Self {
             store: store.clone(),
             archive: store.clone(),
-            verification: store.clone(),
             index: Arc::new(MemoryIndex(columns.clone())),
             columns,
             bodies,
@@ -95,7 +91,6 @@ impl Backend {
         Ok(Self {
             store: store.clone(),
             archive: store.clone(),
-            verification: store.clone(),
             index: Arc::new(store.index()),
             columns: Arc::default(),
             // Another process may have changed the person.

@@ -18,6 +18,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 pub(super) use self::series::snapshot;
 use super::Upkeep;
 use crate::telemetry::{MetricsSnapshot, SentHistogram, Series, Telemetry};
+use daftar_domain::manifest::PluginName;
 use daftar_http::spans::known_method;
 use daftar_http::state::StateParts;
 use daftar_sandbox::CallRecorder;
@@ -98,7 +99,9 @@ impl Metrics {
     #[must_use]
     pub fn plugin_calls(self: &std::sync::Arc<Self>) -> CallRecorder {
         let metrics = self.clone();
-        CallRecorder::new(move |plugin| metrics.histogram(CALL_TIMES, vec![Label::new("plugin", plugin.to_string())]))
+        std::sync::Arc::new(move |plugin: &PluginName| {
+            metrics.histogram(CALL_TIMES, vec![Label::new("plugin", plugin.to_string())])
+        })
     }
 
     /// What the store records its times with.

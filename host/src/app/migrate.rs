@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::StartError;
 use super::backend::postgres_options;
 use super::open::MIB;
-use super::recovery::open_error;
+use super::recovery::opened;
 use super::restore::cause_of;
 use daftar_domain::config::{Config, StoreBackend};
 use daftar_service::backup::{BackupFile, BackupProblem};
@@ -216,9 +216,7 @@ async fn open_folder(config: &Config, data_dir: &Path) -> Result<SledStore, Migr
         return Err(StartError::Store(told).into());
     }
     let options = SledOptions { cache_bytes: config.store.cache_mib.saturating_mul(MIB), ..SledOptions::default() };
-    let opened = tokio::task::spawn_blocking(move || SledStore::open(&folder, options)).await;
-    let opened = opened.map_err(|error| StartError::Store(error.to_string()))?;
-    Ok(opened.map_err(|error| open_error(&error))?)
+    Ok(opened(move || SledStore::open(&folder, options)).await?)
 }
 
 /// Opens a backend to be filled, which must not hold a register.

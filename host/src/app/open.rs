@@ -30,8 +30,7 @@ use daftar_http::spans::milliseconds;
 use daftar_http::state::StateParts;
 use daftar_http::transport::Transport;
 use daftar_sandbox::{
-    EligibilityEngine, HostClock, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy,
-    UnsignedPlugins,
+    EligibilityEngine, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy, UnsignedPlugins,
 };
 use daftar_service::audit::AuditLog;
 use daftar_service::backup::Backups;
@@ -70,8 +69,7 @@ impl App {
 
         let metrics = Arc::new(Metrics::new(&telemetry));
         let backend = Backend::open(&config, &data_dir, &metrics).await?;
-        let Backend { store, archive, verification, index, columns, bodies, checkpoints, parted, shared, keeper } =
-            backend;
+        let Backend { store, archive, index, columns, bodies, checkpoints, parted, shared, keeper } = backend;
         // Before anything that it counts is read.
         let generation = match &shared {
             Some(shared) => shared.generation().await.map_err(store_error)?,
@@ -95,8 +93,8 @@ impl App {
             compile_in,
             trust: trust(&config.plugins, pinned.clone()),
             limits: config.plugins.limits.clone(),
-            clock: HostClock::new(clock.clone()),
-            recorder: metrics.plugin_calls(),
+            clock: Some(clock.clone()),
+            recorder: Some(metrics.plugin_calls()),
             ..PluginHostSettings::default()
         };
         let (host, library) = open_plugins(settings, &data_dir, config.plugins.engine.clone()).await?;
@@ -126,7 +124,7 @@ impl App {
             None => Limits::new(clock.clone(), Arc::new(days)),
         });
         let in_memory = registry.parted.is_none().then(|| registry.columns.clone());
-        let verifier = Verifier::new(verification, in_memory, registry.audit.clone());
+        let verifier = Verifier::new(archive.clone(), in_memory, registry.audit.clone());
         let audit = registry.audit.clone();
         let backups = Backups::new(archive, plugins.clone(), registry.audit.clone(), keys_home);
         backups.recall().await.map_err(|error| StartError::Store(error.to_string()))?;
@@ -250,11 +248,11 @@ async fn open_plugins(
     let folder = data_dir.join(PLUGINS_FOLDER);
     let opened = tokio::task::spawn_blocking(move || {
         let host = Arc::new(PluginHost::start(settings).map_err(|error| error.to_string())?);
-        let opened = PluginLibrary::open(host.clone(), &folder, engine).map_err(|error| error.to_string())?;
-        for refused in &opened.refused {
+        let library = PluginLibrary::open(host.clone(), &folder, engine).map_err(|error| error.to_string())?;
+        for refused in library.unloaded() {
             tracing::error!(error = %refused, "an installed plugin cannot be loaded, the rest is served");
         }
-        Ok::<_, String>((host, Arc::new(opened.library)))
+        Ok::<_, String>((host, Arc::new(library)))
     });
     match opened.await {
         Ok(Ok(opened)) => Ok(opened),

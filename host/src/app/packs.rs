@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+pub use daftar_auth::secret_file::folder_of;
 pub use daftar_pack_tools::owner_files::{
     About, ImportError, ImportFormat, ImportOptions, ImportReport, NoProgress, Progress, Refusal,
 };
@@ -136,12 +137,6 @@ fn is_taken(folder: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-/// The folder of a file or folder.
-#[must_use]
-pub fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Writes a file whole or not at all.

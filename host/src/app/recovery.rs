@@ -12,7 +12,7 @@ use super::StartError;
 use super::open::{MIB, private_folder};
 use daftar_domain::change::{Change, Sequence};
 use daftar_domain::config::Config;
-use daftar_domain::error::AppError;
+use daftar_domain::error::{AppError, causes};
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_index::checkpoint::{CheckpointFile, CheckpointFolder};
 use daftar_index::{Columns, PreparedRecords, Preparer};
@@ -62,12 +62,7 @@ pub(super) async fn open(config: &Config, data_dir: &Path) -> Result<Recovered, 
     let options = SledOptions { cache_bytes: config.store.cache_mib * MIB, ..SledOptions::default() };
     let folder = config.store.folder(data_dir);
     private_folder(&folder)?;
-    let opened = tokio::task::spawn_blocking(move || SledStore::open(&folder, options)).await;
-    let store = match opened {
-        Ok(Ok(store)) => Arc::new(store),
-        Ok(Err(error)) => return Err(open_error(&error)),
-        Err(error) => return Err(StartError::Store(error.to_string())),
-    };
+    let store = Arc::new(opened(move || SledStore::open(&folder, options)).await?);
     let checkpoints = CheckpointFolder::open(data_dir.join(CHECKPOINTS_FOLDER));
     let checkpoints = checkpoints.inspect_err(|error| {
         tracing::warn!(error = %error, "checkpoints cannot be kept; every start reads all records");
@@ -100,9 +95,12 @@ pub(super) async fn open(config: &Config, data_dir: &Path) -> Result<Recovered, 
     Ok(Recovered { store, columns, bodies, checkpoints, checkpointed })
 }
 
-/// Why the folder of a store cannot be opened.
-pub(super) fn open_error(error: &OpenError) -> StartError {
-    match error {
+/// Opens the folder of a store on a thread that may wait.
+pub(super) async fn opened<T: Send + 'static>(
+    open: impl FnOnce() -> Result<T, OpenError> + Send + 'static,
+) -> Result<T, StartError> {
+    let opened = tokio::task::spawn_blocking(open).await.map_err(|error| StartError::Store(error.to_string()))?;
+    opened.map_err(|error| match error {
         OpenError::Locked(_) => StartError::InUse(error.to_string()),
         OpenError::Newer { .. }
         | OpenError::BeforeFirstRelease(_)
@@ -111,16 +109,12 @@ pub(super) fn open_error(error: &OpenError) -> StartError {
         | OpenError::Incomplete(_)
         | OpenError::Lost { .. }
         | OpenError::Database { .. } => StartError::Store(error.to_string()),
-    }
+    })
 }
 
 pub(super) fn store_error(error: StoreError) -> StartError {
-    let mut text = format!("the store cannot be used: {error}");
-    let mut cause = std::error::Error::source(&error);
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
+    let told: Vec<String> = causes(&error).map(ToString::to_string).collect();
+    let text = format!("the store cannot be used: {}", told.join(": "));
     if AppError::from(error).is_outage() { StartError::Unavailable(text) } else { StartError::Store(text) }
 }
 

@@ -9,6 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use secrecy::SecretString;
 use tokio::sync::mpsc;
 
 use super::backend::postgres_options;
@@ -20,6 +21,7 @@ use daftar_auth::key_folder;
 use daftar_auth::keys::KEY_FOLDER;
 use daftar_auth::secret_file::SecretFileError;
 use daftar_domain::config::{Config, StoreBackend};
+use daftar_domain::error::causes;
 use daftar_domain::verification::VerificationResult;
 pub use daftar_sandbox::RefusedPlugin;
 use daftar_sandbox::{Digest, LibraryRefill, PinnedDigests, TrustPolicy};
@@ -64,6 +66,34 @@ pub enum RestoreError {
         "`{}` holds a restore that was not finished: delete the folder, then restore again", .0.display()
     )]
     Unfinished(PathBuf),
+    /// The folder that servers share has keys, and so has the backup.
+    #[error(
+        "the backup holds keys, and `{}` in the folder of `[store.postgres] common_dir` has some already: move them away (a restore that was killed may have left them), then restore again", .0.display()
+    )]
+    KeysThere(PathBuf),
+    /// The keys cannot be put into the folder that servers share.
+    #[error("the keys cannot be put into the folder of `[store.postgres] common_dir`, and nothing was restored: {0}")]
+    KeysNotPut(SecretFileError),
+    /// A database did not confirm that it holds the register.
+    #[error(
+        "{error}{}. It may hold the register already: empty the database and delete `{}`, then restore again", cause_of(.error), .folder.display()
+    )]
+    Unconfirmed {
+        /// The data folder.
+        folder: PathBuf,
+        /// What the database said.
+        error: StoreError,
+    },
+    /// Everything was restored, and the marker cannot be taken away.
+    #[error(
+        "the register was restored whole, and `{path}` cannot be removed: {source}. Remove that file: no server starts while it is there"
+    )]
+    StillMarked {
+        /// The marker.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// The folder cannot be written.
     #[error("cannot write to `{path}`: {source}")]
     Folder {
@@ -151,7 +181,7 @@ pub struct Restored {
 /// `[plugins]` of the configuration. `heard` hears how many things were read. At the end the whole register is looked through.
 ///
 /// # Errors
-/// See [`RestoreError`]. Whatever was written stays, with the marker.
+/// See [`RestoreError`]. Whatever was written to the data folder stays, with the marker; keys are taken away again.
 pub async fn restore(
     file: File,
     data_dir: &Path,
@@ -173,7 +203,7 @@ pub async fn restore(
     let keys_home = config.store.keys_home(data_dir);
     let has_keys_before = found_in(&keys_home)?.iter().any(|name| name == KEY_FOLDER);
     if has_keys_before && head.keys {
-        return Err(RestoreError::Occupied { folder: keys_home, found: vec![KEY_FOLDER.to_owned()] });
+        return Err(RestoreError::KeysThere(keys_home.join(KEY_FOLDER)));
     }
     if has_keys_before {
         key_folder::check_all(&keys_home).map_err(RestoreError::KeysBeside)?;
@@ -222,18 +252,13 @@ async fn put_all(
         Some(refill) => Box::new(refill),
         None => Box::new(SledRefill::open(&config.store.folder(data_dir), config.store.cache_mib.saturating_mul(MIB))?),
     };
-    let keys_home = config.store.keys_home(data_dir);
-    let folder = data_dir.join(PLUGINS_FOLDER);
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| RestoreError::Folder { path, source }
-    };
-    let mut plugins = LibraryRefill::new(&folder).map_err(failed(&folder))?;
+    let (mut keys, folder) = (Vec::new(), data_dir.join(PLUGINS_FOLDER));
+    let mut plugins = LibraryRefill::new(&folder).map_err(not_written(&folder))?;
     let reading = ReadAhead::start(io::BufReader::new(file), heard)?;
     let mut put_back: Result<(), RestoreError> = Ok(());
     while put_back.is_ok() {
         let Some((items, unpacked)) = reading.next() else { break };
-        put_back = put(items, &mut *refill, &mut plugins, &keys_home, &folder).await;
+        put_back = put(items, &mut *refill, &mut plugins, &mut keys, &folder).await;
         if put_back.is_ok() {
             so_far.put = unpacked;
         }
@@ -247,11 +272,47 @@ async fn put_all(
     if verified.is_some_and(|verified| verified != contents.checksum) {
         return Err(BackupProblem::Replaced.into());
     }
-    let refused = plugins.finish(&trust, is_authentic).map_err(failed(&folder))?;
-    // A database is committed last: until then nothing has to be taken back.
-    refill.finish().await?;
+    let refused = plugins.finish(&trust, is_authentic).map_err(not_written(&folder))?;
+    // A database is committed last: until then nothing has to be taken back but keys.
+    finish(refill, &keys, config, data_dir).await?;
     unmark(data_dir)?;
     Ok((contents, refused))
+}
+
+/// A file of keys: its name and its text.
+type Key = (String, SecretString);
+
+/// Puts the keys, then lets the register count. Keys of a register that does not count are taken away again: a folder that servers share is
+/// left as it was.
+async fn finish(refill: Box<dyn Refill>, keys: &[Key], config: &Config, data_dir: &Path) -> Result<(), RestoreError> {
+    let home = config.store.keys_home(data_dir);
+    let is_database = config.store.backend == StoreBackend::Postgres;
+    let not_put = if home == data_dir { RestoreError::Keys } else { RestoreError::KeysNotPut };
+    let mut new = Vec::with_capacity(keys.len());
+    let put = keys.iter().try_for_each(|(name, text)| {
+        if key_folder::put(&home, name, text).map_err(not_put)? {
+            new.push(name);
+            return Ok(());
+        }
+        // A server made its keys in the meantime.
+        Err(RestoreError::KeysThere(home.join(KEY_FOLDER)))
+    });
+    let put = put.and_then(|()| if new.is_empty() { Ok(()) } else { sync_folder(&home).map_err(not_written(&home)) });
+    let finished = match put {
+        Ok(()) => refill.finish().await.map(drop).map_err(|error| match error {
+            StoreError::Failed(_) if is_database => RestoreError::Unconfirmed { folder: data_dir.to_owned(), error },
+            error => error.into(),
+        }),
+        Err(error) => Err(error),
+    };
+    if finished.is_err() {
+        // The first error is reported; keys that stay are named when a backup is restored the next time.
+        let folder = home.join(KEY_FOLDER);
+        new.iter().for_each(|name| drop(fs::remove_file(folder.join(name))));
+        // Fails where keys of a server are in it.
+        let _is_removed = fs::remove_dir(&folder);
+    }
+    finished
 }
 
 /// Opens the database that the configuration names, which must not hold a register.
@@ -279,20 +340,17 @@ async fn put(
     items: Vec<Item>,
     refill: &mut dyn Refill,
     plugins: &mut LibraryRefill,
-    keys_home: &Path,
+    keys: &mut Vec<Key>,
     folder: &Path,
 ) -> Result<(), RestoreError> {
     let mut entries = Vec::with_capacity(items.len());
     for item in items {
         match item {
             Item::Kept(entry) => entries.push(entry),
-            Item::Key { name, text } => {
-                key_folder::put(keys_home, &name, &text)?;
-            }
+            Item::Key { name, text } => keys.push((name, text)),
             Item::PluginList { bytes } => plugins.put_list(bytes),
             Item::PluginPart { digest, bytes, .. } => {
-                let put = plugins.put(Digest::from_bytes(digest), &bytes);
-                put.map_err(|source| RestoreError::Folder { path: folder.to_owned(), source })?;
+                plugins.put(Digest::from_bytes(digest), &bytes).map_err(not_written(folder))?;
             }
         }
     }
@@ -301,18 +359,19 @@ async fn put(
 
 /// What is in the folder; nothing where there is none.
 fn found_in(data_dir: &Path) -> Result<Vec<String>, RestoreError> {
-    let failed = |source| RestoreError::Folder { path: data_dir.to_owned(), source };
     let entries = match fs::read_dir(data_dir) {
-        Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failed(error)),
+        entries => entries.map_err(not_written(data_dir))?,
     };
-    let mut names = Vec::new();
-    for entry in entries {
-        names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
-    }
+    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    let mut names = names.collect::<io::Result<Vec<_>>>().map_err(not_written(data_dir))?;
     names.sort_unstable();
     Ok(names)
+}
+
+/// The error of a folder or file that cannot be used.
+fn not_written(path: &Path) -> impl FnOnce(io::Error) -> RestoreError {
+    move |source| RestoreError::Folder { path: path.to_owned(), source }
 }
 
 /// Makes the folder, and says in it that a restore is not finished.
@@ -327,17 +386,15 @@ fn mark(data_dir: &Path) -> Result<(), RestoreError> {
         sync_folder(data_dir)?;
         fs::canonicalize(data_dir)?.parent().map_or(Ok(()), sync_folder)
     };
-    write().map_err(|source| RestoreError::Folder { path: data_dir.to_owned(), source })
+    write().map_err(not_written(data_dir))
 }
 
 /// Takes the marker away: everything else is on disk.
 fn unmark(data_dir: &Path) -> Result<(), RestoreError> {
-    let remove = || {
-        sync_folder(data_dir)?;
-        fs::remove_file(data_dir.join(MARKER))?;
-        sync_folder(data_dir)
-    };
-    remove().map_err(|source| RestoreError::Folder { path: data_dir.to_owned(), source })
+    let path = data_dir.join(MARKER);
+    sync_folder(data_dir).map_err(not_written(data_dir))?;
+    fs::remove_file(&path).map_err(|source| RestoreError::StillMarked { path, source })?;
+    sync_folder(data_dir).map_err(not_written(data_dir))
 }
 
 fn sync_folder(folder: &Path) -> io::Result<()> {
@@ -380,10 +437,16 @@ struct PutBack {
 
 /// The error, or that there is no room where that is what it comes of. `folders` may lie on disks of their own.
 fn or_no_room(error: RestoreError, put_back: &PutBack, data_dir: &Path, store: &Path) -> RestoreError {
-    if matches!(error, RestoreError::Backup(_)) {
+    if let RestoreError::Backup(_)
+    | RestoreError::KeysThere(_)
+    | RestoreError::KeysNotPut(_)
+    | RestoreError::Unconfirmed { .. }
+    | RestoreError::StillMarked { .. } = error
+    {
         return error;
     }
-    let is_told = FULL.iter().any(|full| chain(&error).contains(full));
+    let told: String = causes(&error).map(ToString::to_string).collect();
+    let is_told = FULL.iter().any(|full| told.contains(full));
     let full = [store, data_dir].into_iter().find(|folder| free(folder).is_some_and(|free| free < FREE_MIN));
     let Some(folder) = full.or(is_told.then_some(store)) else { return error };
     let written = bytes_in(data_dir).saturating_add(if store.starts_with(data_dir) { 0 } else { bytes_in(store) });
@@ -408,16 +471,6 @@ fn megabytes(bytes: u64) -> u64 {
     bytes.div_ceil(1_000_000)
 }
 
-fn chain(error: &RestoreError) -> String {
-    let mut text = error.to_string();
-    let mut next = std::error::Error::source(error);
-    while let Some(cause) = next {
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use std::io;
@@ -433,6 +486,41 @@ mod tests {
         assert_eq!(shortage(&at(10), 15 * million + 1).1, "about 16 MB");
         assert_eq!(shortage(&at(0), 12 * million), ("0 % of the register".to_owned(), "more than 12 MB".to_owned()));
         assert_eq!(shortage(&PutBack { unpacked: 0, put: 0 }, 3 * million).1, "more than 3 MB");
+    }
+
+    /// Takes everything, and fails at the end.
+    struct Failing;
+
+    #[async_trait::async_trait]
+    impl Refill for Failing {
+        async fn put(&mut self, _: Vec<daftar_store::archive::Entry>) -> Result<(), StoreError> {
+            Ok(())
+        }
+
+        async fn finish(self: Box<Self>) -> Result<daftar_store::archive::Brought, StoreError> {
+            Err(StoreError::Failed("the connection was lost".into()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_database_that_does_not_confirm_leaves_no_keys_in_the_common_folder() {
+        let (data, common) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut config = Config::default();
+        config.store.backend = StoreBackend::Postgres;
+        config.store.postgres.common_dir = Some(common.path().to_owned());
+        let keys = [("token.json".to_owned(), SecretString::from("{}"))];
+        let error = finish(Box::new(Failing), &keys, &config, data.path()).await.unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("the connection was lost. It may hold the register already: empty the database"),
+            "{text}"
+        );
+        assert!(!common.path().join(KEY_FOLDER).exists());
+        let folder = data.path();
+        let kept = or_no_room(error, &PutBack { unpacked: 4, put: 4 }, folder, folder);
+        assert!(matches!(kept, RestoreError::Unconfirmed { .. }), "{kept}");
+        let marked = unmark(folder).unwrap_err().to_string();
+        assert!(marked.starts_with("the register was restored whole, and `"), "{marked}");
     }
 
     #[test]

@@ -190,7 +190,7 @@ fn acceptors(app: &AppState, listeners: Listeners, tls: Option<TlsAcceptors>) ->
     let limits = CrowdLimits {
         max: usize::try_from(accept::make_room(server.connections.max)).unwrap_or(usize::MAX),
         per_address_max: usize::try_from(server.connections.per_address_max).unwrap_or(usize::MAX),
-        slow_after: server.connections.write_timeout() / SLOW_PART,
+        slow_after: Duration::from_millis(server.connections.write_timeout_ms) / SLOW_PART,
     };
     let is_on_loopback = public.local_addr().is_ok_and(|address| address.ip().is_loopback());
     let admission =

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::Sender;
 use super::StartError;
 use super::backend::postgres_options;
 use super::open::MIB;
-use super::recovery::{CHECKPOINTS_FOLDER, KINDS, SCAN_RECORDS, not_of_this_history, open_error, pages, touched_after};
+use super::recovery::{CHECKPOINTS_FOLDER, KINDS, SCAN_RECORDS, not_of_this_history, opened, pages, touched_after};
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::config::{Config, StoreBackend};
 use daftar_domain::error::AppError;
@@ -21,7 +21,7 @@ use daftar_index::checkpoint::{CheckpointFile, CheckpointFolder, is_of_another_v
 use daftar_service::verify::{Held, Pace, hold, verify};
 use daftar_store::StoreError;
 use daftar_store::change_log::CHANGES_MAX;
-use daftar_store::verify::{Verification as _, readable_records, records_at_rest};
+use daftar_store::verify::{readable_records, records_at_rest};
 use daftar_store_postgres::PostgresStore;
 use daftar_store_sled::StoppedStore;
 
@@ -43,13 +43,8 @@ pub async fn verify_stopped(
         return verified.map_err(|error| StartError::Store(error.to_string()));
     }
     let (folder, cache_bytes) = (config.store.folder(data_dir), config.store.cache_mib * MIB);
-    let opened = tokio::task::spawn_blocking(move || StoppedStore::open(&folder, cache_bytes)).await;
-    let store = match opened {
-        Ok(Ok(store)) => store,
-        Ok(Err(error)) => return Err(open_error(&error)),
-        Err(error) => return Err(StartError::Store(error.to_string())),
-    };
-    let looked = verify(&store, None, Pace::Fast, events.clone()).await;
+    let store = opened(move || StoppedStore::open(&folder, cache_bytes)).await?;
+    let looked = daftar_store::verify::verify(store.raw_values(), Pace::Fast, events.clone()).await;
     looked.map_err(|error| StartError::Store(error.to_string()))?;
     let looked = verify_checkpoints(&store, data_dir, events).await;
     looked.map_err(|error| StartError::Store(error.to_string()))
@@ -105,12 +100,12 @@ async fn verify_checkpoint(
         Err(error) => return Err(error.into()),
     }
     let held = Held { columns, part: Part::Checkpoints, file: Some(name), remedy: Remedy::RemoveFile };
-    hold(store, held, Pace::Fast, events).await
+    hold(store.raw_values(), held, Pace::Fast, events).await
 }
 
 /// Takes up what was written after a checkpoint, as far as it can be read.
 async fn take_up(store: &StoppedStore, columns: &Arc<Columns>, checkpoint: Sequence) -> Result<(), StoreError> {
-    let values = store.raw_values().await?;
+    let values = store.raw_values();
     let mut after = RecordId(0);
     while let (programs, Some(last)) = readable_records(&values, RecordKind::Program, after, SCAN_RECORDS).await? {
         columns.load(&programs);
@@ -124,7 +119,7 @@ async fn take_up(store: &StoppedStore, columns: &Arc<Columns>, checkpoint: Seque
             let look = move |records: &[ChangedRecord]| {
                 into.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(records);
             };
-            records_at_rest(store, &values, kind, page, look).await?;
+            records_at_rest(&values, kind, page, look).await?;
             columns.load(&read.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }

@@ -56,15 +56,6 @@ pub enum AdminClient {
     },
 }
 
-/// What becomes of a folder without a register.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Begin {
-    /// It is told.
-    Existing,
-    /// A register is made in it.
-    New,
-}
-
 /// For what a command waits no longer than [`TIMEOUT`].
 #[derive(Clone, Copy)]
 enum Patience {
@@ -74,34 +65,29 @@ enum Patience {
     ForEachRead,
 }
 
-/// The body of a request.
-pub enum Payload {
-    /// None.
-    Empty,
-    /// JSON.
-    Json(Vec<u8>),
-    /// JSON whose response is lines of JSON.
-    ForLines(Vec<u8>),
-    /// Lines of JSON.
-    Lines(Vec<u8>),
-    /// A plugin.
-    Plugin(PluginFile),
-    /// A body for a record that is at that version still.
-    At {
-        /// The version, as `meta.version_id` has it.
-        version: String,
-        /// The body.
-        payload: Box<Self>,
-    },
+/// The body of a request, with the headers that say how it is meant.
+#[derive(Default)]
+pub struct Payload {
+    headers: Vec<(&'static str, String)>,
+    bytes: Vec<u8>,
 }
 
 impl Payload {
+    fn of(content_type: &str, bytes: Vec<u8>) -> Self {
+        Self { headers: vec![(header::CONTENT_TYPE.as_str(), content_type.to_owned())], bytes }
+    }
+
+    fn with(mut self, header: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((header, value.into()));
+        self
+    }
+
     /// A body as JSON.
     ///
     /// # Errors
     /// When it cannot be JSON, which is a defect.
     pub fn json(body: &impl Serialize) -> Result<Self, CliError> {
-        serde_json::to_vec(body).map(Self::Json).map_err(CliError::failed)
+        Ok(Self::of("application/json", serde_json::to_vec(body).map_err(CliError::failed)?))
     }
 
     /// A body as JSON, for a response of lines.
@@ -109,14 +95,27 @@ impl Payload {
     /// # Errors
     /// As [`Payload::json`].
     pub fn for_lines(body: &impl Serialize) -> Result<Self, CliError> {
-        serde_json::to_vec(body).map(Self::ForLines).map_err(CliError::failed)
+        Ok(Self::json(body)?.with(header::ACCEPT.as_str(), "application/x-ndjson"))
+    }
+
+    /// Lines of JSON.
+    pub fn lines(bytes: Vec<u8>) -> Self {
+        Self::of("application/x-ndjson", bytes)
+    }
+
+    /// A plugin with its signature.
+    pub fn plugin(PluginFile { bytes, signature }: PluginFile) -> Self {
+        let payload = Self::of("application/wasm", bytes);
+        match signature {
+            Some(line) => payload.with(SIGNATURE_HEADER, line.trim_end()),
+            None => payload,
+        }
     }
 
     /// The same for a record that is at that version still, where one is named.
-    #[must_use]
     pub fn at(self, version: Option<String>) -> Self {
         match version {
-            Some(version) => Self::At { version, payload: Box::new(self) },
+            Some(version) => self.with(header::IF_MATCH.as_str(), format!("\"{version}\"")),
             None => self,
         }
     }
@@ -125,6 +124,13 @@ impl Payload {
 /// A part of a path, whatever was typed.
 pub fn part(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+/// A path with parameters; those without a value are left out.
+pub fn with_query<'q>(path: &str, parameters: impl IntoIterator<Item = (&'q str, Option<&'q str>)>) -> String {
+    let given = parameters.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(given).finish();
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
 /// Reads a response body as its type; members that a newer server added are ignored.
@@ -144,26 +150,24 @@ impl AdminClient {
     /// # Errors
     /// When the settings or the token cannot be read, or the folder cannot be opened or holds no register.
     pub fn connect(global: &GlobalArgs) -> Result<Self, CliError> {
-        Self::connect_or(global, Begin::Existing)
+        Self::connect_or_begin(global, false)
     }
 
-    /// As [`AdminClient::connect`], for a command with which a register may begin: where there is none, it is made.
+    /// As [`AdminClient::connect`]; with a command by which a register `begins`, it is made where there is none.
     ///
     /// # Errors
-    /// When the settings or the token cannot be read or the folder cannot be opened.
-    pub fn connect_or_begin(global: &GlobalArgs) -> Result<Self, CliError> {
-        Self::connect_or(global, Begin::New)
-    }
-
-    fn connect_or(global: &GlobalArgs, begin: Begin) -> Result<Self, CliError> {
+    /// As [`AdminClient::connect`].
+    pub fn connect_or_begin(global: &GlobalArgs, begins: bool) -> Result<Self, CliError> {
         if let Some(running) = Self::connect_running(global)? {
             return Ok(running);
         }
         let config = global.config()?;
-        if begin == Begin::Existing {
+        if !begins {
             expect_register(global, &config)?;
         }
-        Self::local(global, config)
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
+        let app = runtime.block_on(App::open(config, global.app_options(global.data_dir.clone())))?;
+        Ok(Self::Local { runtime, app })
     }
 
     /// As [`AdminClient::connect`], to a server that runs; none, where none uses the data folder.
@@ -197,12 +201,6 @@ impl AdminClient {
         Ok(Self::Remote { url, token, agent: config.build().into() })
     }
 
-    fn local(global: &GlobalArgs, config: Config) -> Result<Self, CliError> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
-        let app = runtime.block_on(App::open(config, global.app_options(global.data_dir.clone())))?;
-        Ok(Self::Local { runtime, app })
-    }
-
     /// Sends a request below the admin API's path and reads its JSON answer.
     ///
     /// # Errors
@@ -217,7 +215,7 @@ impl AdminClient {
     /// # Errors
     /// As [`AdminClient::call`].
     pub fn get(&self, path: &str) -> Result<Value, CliError> {
-        self.call("GET", path, Payload::Empty)
+        self.call("GET", path, Payload::default())
     }
 
     /// Sends a body of JSON.
@@ -235,10 +233,10 @@ impl AdminClient {
     pub fn records(&self, path: &str, parameters: &[(&str, Option<&str>)]) -> Result<Value, CliError> {
         let mut data = Vec::new();
         loop {
-            let mut query = form_urlencoded::Serializer::new(String::new());
-            query.extend_pairs(parameters.iter().filter_map(|(name, value)| Some((*name, (*value)?))));
-            query.append_pair("_count", &PAGE_RECORDS.to_string()).append_pair("_offset", &data.len().to_string());
-            let page: ListBody<Value> = read(self.get(&format!("{path}?{}", query.finish()))?)?;
+            let (count, offset) = (PAGE_RECORDS.to_string(), data.len().to_string());
+            let page = [("_count", Some(count.as_str())), ("_offset", Some(offset.as_str()))];
+            let page = with_query(path, parameters.iter().copied().chain(page));
+            let page: ListBody<Value> = read(self.get(&page)?)?;
             let is_last = page.data.len() < PAGE_RECORDS;
             data.extend(page.data);
             if is_last {
@@ -275,7 +273,7 @@ impl AdminClient {
 
     /// Sends a request and waits for the head of its answer, which is no refusal.
     fn send(&self, method: &str, path: &str, payload: Payload, patience: Patience) -> Result<Download<'_>, CliError> {
-        let (headers, bytes) = headers_and_body(payload);
+        let Payload { headers, bytes } = payload;
         let path = format!("{BASE_PATH}{path}");
         let (uri, token) = match self {
             Self::Remote { url, token, .. } => (format!("{url}{path}"), token),
@@ -285,8 +283,8 @@ impl AdminClient {
             .method(method)
             .uri(uri)
             .header(header::AUTHORIZATION, format!("Bearer {}", token.secret().expose_secret()));
-        for (name, value) in &headers {
-            request = request.header(*name, value);
+        for (name, value) in headers {
+            request = request.header(name, value);
         }
         let (status, answer): (u16, Download<'_>) = match self {
             Self::Remote { url, agent, .. } => {
@@ -355,28 +353,6 @@ pub fn expect_register(global: &GlobalArgs, config: &Config) -> Result<(), CliEr
         "there is no register in `{}`: name its folder with --data-dir, and its settings with --config where they have `[store] path`; `daftar serve` makes a new one",
         global.data_dir.display()
     )))
-}
-
-fn headers_and_body(payload: Payload) -> (Vec<(&'static str, String)>, Vec<u8>) {
-    let content_type = |value: &str| (header::CONTENT_TYPE.as_str(), value.to_owned());
-    match payload {
-        Payload::Empty => (Vec::new(), Vec::new()),
-        Payload::Json(bytes) => (vec![content_type("application/json")], bytes),
-        Payload::ForLines(bytes) => {
-            let accept = (header::ACCEPT.as_str(), "application/x-ndjson".to_owned());
-            (vec![content_type("application/json"), accept], bytes)
-        }
-        Payload::Lines(bytes) => (vec![content_type("application/x-ndjson")], bytes),
-        Payload::Plugin(PluginFile { bytes, signature }) => {
-            let signature = signature.map(|line| (SIGNATURE_HEADER, line.trim_end().to_owned()));
-            ([content_type("application/wasm")].into_iter().chain(signature).collect(), bytes)
-        }
-        Payload::At { version, payload } => {
-            let (mut headers, bytes) = headers_and_body(*payload);
-            headers.push((header::IF_MATCH.as_str(), format!("\"{version}\"")));
-            (headers, bytes)
-        }
-    }
 }
 
 fn untrusted(error: TrustError) -> CliError {

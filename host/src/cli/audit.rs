@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::admin_client::{AdminClient, read};
+use super::admin_client::{AdminClient, read, with_query};
 use super::{CliError, GlobalArgs, output};
 use daftar_api_types::admin::operation::{AuditEntryBody, PageBody};
 
@@ -65,8 +65,8 @@ fn query(global: &GlobalArgs, admin: &AdminClient, args: &QueryArgs) -> Result<(
     let mut cursor: Option<String> = None;
     let mut has_printed = false;
     while left > 0 {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        for (name, value) in [
+        let count = left.min(PAGE_ENTRIES).to_string();
+        let one_of_each = [
             ("from", &args.from),
             ("to", &args.to),
             ("client", &args.client),
@@ -76,16 +76,11 @@ fn query(global: &GlobalArgs, admin: &AdminClient, args: &QueryArgs) -> Result<(
             ("request_id", &args.request_id),
             ("text", &args.text),
             ("cursor", &cursor),
-        ] {
-            if let Some(value) = value {
-                query.append_pair(name, value);
-            }
-        }
-        for action in &args.action {
-            query.append_pair("action", action);
-        }
-        query.append_pair("_count", &left.min(PAGE_ENTRIES).to_string());
-        let page: PageBody<Value> = read(admin.get(&format!("/audit?{}", query.finish()))?)?;
+        ];
+        let parameters = one_of_each.into_iter().map(|(name, value)| (name, value.as_deref()));
+        let parameters = parameters.chain(args.action.iter().map(|action| ("action", Some(action.as_str()))));
+        let path = with_query("/audit", parameters.chain([("_count", Some(count.as_str()))]));
+        let page: PageBody<Value> = read(admin.get(&path)?)?;
         left = left.saturating_sub(page.data.len());
         for entry in page.data {
             if global.json {

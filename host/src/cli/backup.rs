@@ -5,11 +5,13 @@ use std::io::{self, BufReader, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
 use super::admin_client::{AdminClient, Payload};
 use super::{CliError, GlobalArgs, output};
+use crate::app::packs::folder_of;
 use crate::app::plugin_files::PrivateKey;
 use daftar_domain::config::Config;
 use daftar_domain::plugin_key::PluginKey;
@@ -52,9 +54,9 @@ pub fn run(global: &GlobalArgs, args: &BackupArgs) -> Result<(), CliError> {
     if !is_stdout && !args.force && args.file.exists() {
         return Err(taken(&args.file));
     }
-    let target = if is_stdout { Target::Stdout } else { Target::beside(&args.file)? };
+    let temporary = if is_stdout { None } else { Some(beside(&args.file)?) };
     let admin = AdminClient::connect(global)?;
-    let made = make(global, &admin, args, key.as_ref(), target);
+    let made = make(global, &admin, args, key.as_ref(), temporary);
     admin.close();
     let contents = made?;
     if global.json {
@@ -72,59 +74,37 @@ pub fn run(global: &GlobalArgs, args: &BackupArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Where a backup goes.
-enum Target {
-    Stdout,
-    /// A temporary file in the same folder, that only its owner can read.
-    File(tempfile::NamedTempFile),
+/// A temporary file in the same folder, that only its owner can read.
+fn beside(file: &Path) -> Result<NamedTempFile, CliError> {
+    let mut options = tempfile::Builder::new();
+    let made = options.prefix(".daftar-backup-").suffix(".unfinished").tempfile_in(folder_of(file));
+    made.map_err(|error| cannot_write(file, &error))
 }
 
-impl Target {
-    fn beside(file: &Path) -> Result<Self, CliError> {
-        let folder = folder_of(file);
-        let mut options = tempfile::Builder::new();
-        let made = options.prefix(".daftar-backup-").suffix(".unfinished").tempfile_in(folder);
-        made.map(Self::File).map_err(|error| cannot_write(file, &error))
-    }
-}
-
-/// Makes a backup. A file has its name only when all of it is on disk.
+/// Makes a backup, on standard output where there is no file for it. A file has its name only when all of it is on disk.
 fn make(
     global: &GlobalArgs,
     admin: &AdminClient,
     args: &BackupArgs,
     key: Option<&PrivateKey>,
-    target: Target,
+    temporary: Option<NamedTempFile>,
 ) -> Result<Contents, CliError> {
+    let failed = |error: io::Error| cannot_write(&args.file, &error);
     let path = if args.without_keys { "/backup?keys=false" } else { "/backup" };
-    let from = BufReader::new(admin.download("POST", path, Payload::Empty)?);
-    match target {
-        Target::Stdout => {
-            let mut out = BufWriter::new(io::stdout().lock());
-            let contents = copy(global, args, key, from, &mut out)?;
-            out.flush().map_err(|error| cannot_write(&args.file, &error))?;
-            Ok(contents)
-        }
-        Target::File(mut temporary) => {
-            let mut out = BufWriter::new(temporary.as_file_mut());
-            let contents = copy(global, args, key, from, &mut out)?;
-            let written = out.flush();
-            drop(out);
-            let synced = written.and_then(|()| temporary.as_file().sync_all());
-            synced.map_err(|error| cannot_write(&args.file, &error))?;
-            if args.force {
-                temporary.persist(&args.file).map_err(|refused| cannot_write(&args.file, &refused.error))?;
-            } else {
-                temporary.persist_noclobber(&args.file).map_err(|refused| match refused.error.kind() {
-                    io::ErrorKind::AlreadyExists => taken(&args.file),
-                    _ => cannot_write(&args.file, &refused.error),
-                })?;
-            }
-            let folder = File::open(folder_of(&args.file)).and_then(|folder| folder.sync_all());
-            folder.map_err(|error| cannot_write(&args.file, &error))?;
-            Ok(contents)
-        }
+    let from = BufReader::new(admin.download("POST", path, Payload::default())?);
+    let Some(mut temporary) = temporary else { return copy(global, args, key, from, io::stdout().lock()) };
+    let contents = copy(global, args, key, from, temporary.as_file_mut())?;
+    temporary.as_file().sync_all().map_err(failed)?;
+    if args.force {
+        temporary.persist(&args.file).map_err(|refused| failed(refused.error))?;
+    } else {
+        temporary.persist_noclobber(&args.file).map_err(|refused| match refused.error.kind() {
+            io::ErrorKind::AlreadyExists => taken(&args.file),
+            _ => failed(refused.error),
+        })?;
     }
+    File::open(folder_of(&args.file)).and_then(|folder| folder.sync_all()).map_err(failed)?;
+    Ok(contents)
 }
 
 /// Copies a backup while its blocks are checked: one that was broken off or changed on its way is noticed here.
@@ -134,14 +114,16 @@ fn copy(
     args: &BackupArgs,
     key: Option<&PrivateKey>,
     from: impl Read,
-    to: &mut impl Write,
+    to: impl Write,
 ) -> Result<Contents, CliError> {
+    let failed = |error: io::Error| cannot_write(&args.file, &error);
+    let mut to = BufWriter::new(to);
     let mut progress = Progress::new(global.json, "backed up");
-    let mut copying = Copying { from, to: &mut *to, failed: None };
+    let mut copying = Copying { from, to: &mut to, failed: None };
     let inspected = inspect(&mut copying, Depth::Blocks, &mut |head, things| progress.at(head, things));
     drop(progress);
     if let Some(error) = copying.failed {
-        return Err(cannot_write(&args.file, &error));
+        return Err(failed(error));
     }
     let mut contents = inspected.map_err(|problem| {
         let reason = match problem {
@@ -153,10 +135,11 @@ fn copy(
     if let Some(key) = key {
         let signature = BackupSignature::sign(key, &contents.checksum);
         let line = signature.line();
-        to.write_all(line.as_bytes()).map_err(|error| cannot_write(&args.file, &error))?;
+        to.write_all(line.as_bytes()).map_err(failed)?;
         contents.bytes = contents.bytes.saturating_add(u64::try_from(line.len()).unwrap_or(u64::MAX));
         contents.signature = Some(signature);
     }
+    to.flush().map_err(failed)?;
     Ok(contents)
 }
 
@@ -184,31 +167,20 @@ impl<R: Read, W: Write> Read for Copying<R, W> {
 /// # Errors
 /// What is wrong with it, or with its signature.
 pub(super) fn check(global: &GlobalArgs, file: &Path, trusted_key: Option<&str>) -> Result<(), CliError> {
-    let config = config_of(global)?;
+    let config = global.config()?;
     let trust = trust_of(&config, trusted_key)?;
     let contents = check_file(global, file)?;
     let authenticity = trust.judge(&contents);
     let authenticity = authenticity.map_err(|problem| CliError::input(format!("`{}`: {problem}", file.display())))?;
     if global.json {
-        let mut summary = json_of(&contents, file);
-        if let Some(members) = summary.as_object_mut() {
-            members.insert("signature".to_owned(), json!(name_of(authenticity)));
-        }
-        output::json(&summary);
+        let signature = json!({"signature": name_of(authenticity)});
+        output::json(&output::joined(json_of(&contents, file), signature));
     } else {
         output::line(format_args!("`{}` is sound, and all of it can be restored", file.display()));
         print(&contents);
         print_authenticity(authenticity);
     }
     Ok(())
-}
-
-/// The configuration that is named, or the defaults.
-pub(super) fn config_of(global: &GlobalArgs) -> Result<Config, CliError> {
-    match &global.config {
-        Some(path) => Ok(Config::load(path)?),
-        None => Ok(Config::default()),
-    }
 }
 
 /// Whose backups are accepted: those of the key that is named, or of the keys of the configuration that may sign backups.
@@ -245,10 +217,6 @@ pub(super) fn open(file: &Path) -> Result<File, CliError> {
         if opened.metadata()?.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(opened) }
     });
     opened.map_err(|error| CliError::cannot_read(file, &error))
-}
-
-fn folder_of(file: &Path) -> &Path {
-    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn taken(file: &Path) -> CliError {
@@ -328,10 +296,8 @@ impl Progress {
     /// Nothing yet. Nothing is ever said where the command writes JSON.
     pub(in crate::cli) fn new(is_json: bool, done: &'static str) -> Self {
         let is_terminal = std::io::stderr().is_terminal();
-        let bar = if is_json || !is_terminal { ProgressBar::hidden() } else { ProgressBar::new(0) };
-        let style = ProgressStyle::with_template("{msg} [{wide_bar}] {human_pos}/~{human_len} {per_sec} {eta}");
-        let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())).with_message(done);
-        Self { bar, done, says_lines: !is_json && !is_terminal, tenths: 0 }
+        let bar = output::bar(is_json, 0, "{msg} [{wide_bar}] {human_pos}/~{human_len} {per_sec} {eta}");
+        Self { bar: bar.with_message(done), done, says_lines: !is_json && !is_terminal, tenths: 0 }
     }
 
     /// So many things are done.

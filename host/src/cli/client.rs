@@ -7,7 +7,7 @@ use super::admin_client::{AdminClient, Payload, part, read};
 use super::{CliError, GlobalArgs, output};
 use daftar_api_types::admin::client::{
     ClientBody, ClientChange, Grant, NewClient, NewClientBody, NewGrant, RotatedSecretBody, SecretBody, SecretRotation,
-    SigningKeyBody, SigningKeyRotation,
+    SigningKeyRotation,
 };
 use daftar_domain::config::TOKEN_LIFETIME_S_MAX;
 use daftar_service::client::OVERLAP_S_MAX;
@@ -114,11 +114,8 @@ pub enum ClientCommand {
 
 /// Runs the command.
 pub fn run(global: &GlobalArgs, command: ClientCommand) -> Result<(), CliError> {
-    let admin = match &command {
-        ClientCommand::Create { .. } => AdminClient::connect_or_begin(global)?,
-        _ => AdminClient::connect(global)?,
-    };
-    admin.run(|admin| execute(global, admin, command))
+    let begins = matches!(command, ClientCommand::Create { .. });
+    AdminClient::connect_or_begin(global, begins)?.run(|admin| execute(global, admin, command))
 }
 
 fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> Result<(), CliError> {
@@ -153,8 +150,8 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> 
             });
         }
         ClientCommand::Show { id } => admin.get(&path(&id, ""))?,
-        ClientCommand::Disable { id } => admin.call("POST", &path(&id, "/disable"), Payload::Empty)?,
-        ClientCommand::Enable { id } => admin.call("POST", &path(&id, "/enable"), Payload::Empty)?,
+        ClientCommand::Disable { id } => admin.call("POST", &path(&id, "/disable"), Payload::default())?,
+        ClientCommand::Enable { id } => admin.call("POST", &path(&id, "/enable"), Payload::default())?,
         ClientCommand::RotateSecret { id, overlap } => {
             let rotation = SecretRotation { overlap_s: overlap };
             return rotated(global, read(admin.send_json("POST", &path(&id, "/rotate-secret"), &rotation)?)?);
@@ -189,7 +186,7 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> 
             admin.send_json("POST", &path(&id, "/grants"), &Grant { scope, fields })?
         }
         ClientCommand::Revoke { id, scope } => {
-            admin.call("DELETE", &path(&id, &format!("/grants/{}", part(&scope))), Payload::Empty)?
+            admin.call("DELETE", &path(&id, &format!("/grants/{}", part(&scope))), Payload::default())?
         }
     };
     output::body(global, client, |client: ClientBody| show(&client))
@@ -347,10 +344,7 @@ pub fn run_keys(global: &GlobalArgs, command: KeyCommand) -> Result<(), CliError
         }
         KeyCommand::List => admin.get("/signing-keys"),
     })?;
-    output::list(global, keys, &["kid", "use", "status", "created_at", "accepted_until"], |key: &SigningKeyBody| {
-        let accepted_until = key.accepted_until.clone().unwrap_or_default();
-        vec![key.kid.clone(), key.r#use.clone(), key.status.clone(), key.created_at.clone(), accepted_until]
-    })
+    output::list_of_members(global, keys, &["kid", "use", "status", "created_at", "accepted_until"], output::text_at)
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! `daftar consent`
 
 use clap::Subcommand;
-use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::admin_client::{AdminClient, Payload, part};
 use super::{CliError, GlobalArgs, output};
@@ -61,22 +60,6 @@ pub enum ConsentCommand {
     },
 }
 
-/// The members of a consent that are shown.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Consent {
-    consent_id: String,
-    status: String,
-    subject: String,
-    grantee: String,
-    purpose: Option<String>,
-    effective_date: Option<String>,
-    expiry_date: Option<String>,
-    scopes: Vec<String>,
-    fields: Option<Vec<String>>,
-    legal_basis: Option<String>,
-}
-
 /// Runs the command.
 pub fn run(global: &GlobalArgs, command: ConsentCommand) -> Result<(), CliError> {
     AdminClient::connect(global)?.run(|admin| execute(global, admin, command))
@@ -101,39 +84,26 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ConsentCommand) ->
         ConsentCommand::List { subject, grantee } => {
             let parameters = [("subject", subject.as_deref()), ("grantee", grantee.as_deref())];
             let headings = ["consent_id", "status", "subject", "grantee", "dates", "scopes"];
-            return output::list(global, admin.records("/consents", &parameters)?, &headings, |consent: &Consent| {
-                let Consent { consent_id, status, subject, grantee, scopes, .. } = consent;
-                let texts = [consent_id, status, subject, grantee, &consent.dates(), &scopes.join(", ")];
-                Vec::from(texts.map(String::clone))
-            });
+            return output::list_of_members(global, admin.records("/consents", &parameters)?, &headings, text);
         }
         ConsentCommand::Show { id } => admin.get(&format!("/consents/{}", part(&id)))?,
         ConsentCommand::Withdraw { id, if_version } => {
-            let payload = Payload::Empty.at(if_version.map(|version| version.to_string()));
+            let payload = Payload::default().at(if_version.map(|version| version.to_string()));
             admin.call("POST", &format!("/consents/{}/withdraw", part(&id)), payload)?
         }
     };
-    output::body(global, consent, |consent: Consent| consent.print())
+    output::body(global, consent, |consent: Value| {
+        output::labelled(11, MEMBERS.map(|name| (name, text(&consent, name))));
+    })
 }
 
-impl Consent {
-    fn dates(&self) -> String {
-        let day = |day: &Option<String>| day.clone().unwrap_or_default();
-        format!("{}..{}", day(&self.effective_date), day(&self.expiry_date))
-    }
+/// The members of a consent that are shown.
+const MEMBERS: [&str; 9] =
+    ["consent_id", "status", "subject", "grantee", "purpose", "dates", "scopes", "fields", "legal_basis"];
 
-    fn print(&self) {
-        let rows = [
-            ("consent_id", self.consent_id.as_str()),
-            ("status", &self.status),
-            ("subject", &self.subject),
-            ("grantee", &self.grantee),
-            ("purpose", self.purpose.as_deref().unwrap_or_default()),
-            ("dates", &self.dates()),
-            ("scopes", &self.scopes.join(", ")),
-            ("fields", &self.fields.as_deref().unwrap_or_default().join(", ")),
-            ("legal_basis", self.legal_basis.as_deref().unwrap_or_default()),
-        ];
-        output::labelled(11, rows);
+fn text(consent: &Value, name: &'static str) -> String {
+    match name {
+        "dates" => output::days(consent, "effective_date", "expiry_date"),
+        plain => output::text_at(consent, plain),
     }
 }

@@ -140,15 +140,13 @@ pub enum IdentifierSystemCommand {
 
 /// Runs the command. With what adds or sets, a register may begin.
 pub fn run(global: &GlobalArgs, command: DeploymentCommand) -> Result<(), CliError> {
-    let admin = match &command {
+    let begins = matches!(
+        command,
         DeploymentCommand::Code(CodeCommand::Add { .. })
-        | DeploymentCommand::ConceptGroup(ConceptGroupCommand::Set { .. })
-        | DeploymentCommand::IdentifierSystem(IdentifierSystemCommand::Add { .. }) => {
-            AdminClient::connect_or_begin(global)?
-        }
-        _ => AdminClient::connect(global)?,
-    };
-    admin.run(|admin| match command {
+            | DeploymentCommand::ConceptGroup(ConceptGroupCommand::Set { .. })
+            | DeploymentCommand::IdentifierSystem(IdentifierSystemCommand::Add { .. })
+    );
+    AdminClient::connect_or_begin(global, begins)?.run(|admin| match command {
         DeploymentCommand::Code(command) => code(global, admin, command),
         DeploymentCommand::ConceptGroup(command) => concept_group(global, admin, command),
         DeploymentCommand::IdentifierSystem(command) => identifier_system(global, admin, command),
@@ -221,7 +219,7 @@ fn concept_group(global: &GlobalArgs, admin: &AdminClient, command: ConceptGroup
     let path = |name: &str| format!("/concept-groups/{}", part(name));
     match command {
         ConceptGroupCommand::Set { name, reset: true, .. } => {
-            let body = admin.call("DELETE", &path(&name), Payload::Empty)?;
+            let body = admin.call("DELETE", &path(&name), Payload::default())?;
             output::body(global, body, |group: Option<ConceptGroupBody>| {
                 let plugin = group.and_then(|group| group.plugin);
                 let by = plugin.map_or_else(|| "nobody".to_owned(), |plugin| format!("`{plugin}`"));
@@ -264,16 +262,13 @@ fn identifier_system(
             })
         }
         IdentifierSystemCommand::Remove { uri } => {
-            admin.call("DELETE", &format!("/identifier-systems/{}", part(&uri)), Payload::Empty)?;
+            admin.call("DELETE", &format!("/identifier-systems/{}", part(&uri)), Payload::default())?;
             let words = format_args!("removed {uri}: no new identifiers of it; those that records carry stay");
             output::done(global, &json!({"uri": uri, "removed": true}), words);
             Ok(())
         }
-        IdentifierSystemCommand::List => output::list(
-            global,
-            admin.get("/identifier-systems")?,
-            &["uri", "origin"],
-            |system: &IdentifierSystemBody| vec![system.uri.clone(), system.origin.clone()],
-        ),
+        IdentifierSystemCommand::List => {
+            output::list_of_members(global, admin.get("/identifier-systems")?, &["uri", "origin"], output::text_at)
+        }
     }
 }

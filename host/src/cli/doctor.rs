@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::admin_client::{AdminClient, read};
+use super::admin_client::AdminClient;
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
 use crate::app::doctor::{Patient, SeenBy, examine, settings};
@@ -24,20 +24,18 @@ pub struct DoctorArgs {
 pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
     let (config, mut checks) = settings(global.config.as_deref());
     let server = match ask_server(global) {
-        Ok(Some(told)) => Some(told),
-        Ok(None) => None,
-        Err(error) if global.admin_url.is_some() => return Err(error),
-        Err(error) => {
+        Err(error) if global.admin_url.is_none() => {
             checks.push(no_answer(global, &error));
             None
         }
+        asked => asked?,
     };
     let seen_by = if server.is_some() { "server" } else { "command" };
-    let listed = match server {
+    let checks = match server {
         Some(told) => {
             // Its own settings are in force, whatever was not named here.
             checks.retain(|_| global.config.is_some());
-            [listed(checks)?, told].concat()
+            [listed(checks), told].concat()
         }
         None => {
             checks.extend(examine(&Patient {
@@ -48,16 +46,17 @@ pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
                 pinned: global.pinned.clone(),
                 seen_by: SeenBy::Command,
             }));
-            listed(checks)?
+            listed(checks)
         }
     };
-    let CheckupBody { state, warnings, problems, checks } = CheckupBody::new(read(Value::Array(listed.clone()))?);
+    let read: Vec<CheckBody> = read(Value::Array(checks.clone()))?;
+    let CheckupBody { state, warnings, problems, checks: read } = CheckupBody::new(read);
     if global.json {
         output::json(&json!({
-            "state": state, "seen_by": seen_by, "warnings": warnings, "problems": problems, "checks": listed,
+            "state": state, "seen_by": seen_by, "warnings": warnings, "problems": problems, "checks": checks,
         }));
     } else {
-        for check in &checks {
+        for check in &read {
             print(check, args.all);
         }
         let looked_at = checks.len();
@@ -74,11 +73,18 @@ pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
 /// The checks of the server, as they came; nothing where none uses the folder.
 fn ask_server(global: &GlobalArgs) -> Result<Option<Vec<Value>>, CliError> {
     let Some(admin) = AdminClient::connect_running(global)? else { return Ok(None) };
-    let mut told = admin.get("/checkup")?;
-    match told.get_mut("checks").map(Value::take) {
+    match admin.get("/checkup")?.get_mut("checks").map(Value::take) {
         Some(Value::Array(checks)) => Ok(Some(checks)),
-        _ => Err(CliError::failed("the server's answer is none to a checkup: is it an older one?")),
+        _ => Err(CliError::none_to("a checkup")),
     }
+}
+
+fn read(checks: Value) -> Result<Vec<CheckBody>, CliError> {
+    serde_json::from_value(checks).map_err(|_| CliError::none_to("a checkup"))
+}
+
+fn listed(checks: Vec<Check>) -> Vec<Value> {
+    checkup_body(checks).checks.iter().map(|check| json!(check)).collect()
 }
 
 /// A server uses the folder and cannot be asked.
@@ -91,10 +97,6 @@ fn no_answer(global: &GlobalArgs, error: &CliError) -> Check {
     }
     let remedy = "look into its log; where it hangs, stop it and start it again";
     Check::problem(CheckArea::DataFolder, "answers", message, remedy)
-}
-
-fn listed(checks: Vec<Check>) -> Result<Vec<Value>, CliError> {
-    checkup_body(checks).checks.iter().map(|check| serde_json::to_value(check).map_err(CliError::failed)).collect()
 }
 
 fn print(check: &CheckBody, all: bool) {

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::app::StartError;
@@ -12,62 +13,33 @@ use daftar_domain::config::ConfigError;
 use daftar_domain::error::{why_not_read, why_not_written};
 
 /// What kind of failure it is: each has an exit code of its own. Those from 64 on mean what `sysexits.h` says of them, but for 64.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
 pub enum ErrorKind {
     /// It was refused, or it failed, in no way that the others name.
-    Failed,
+    Failed = 1,
     /// The command line cannot be understood, or asks for what does not go together.
-    Usage,
+    Usage = 2,
     /// It is done, and something in it is to be looked at: lines that were refused, warnings.
-    Findings,
+    Findings = 3,
     /// The settings cannot be used.
-    Settings,
+    Settings = 64,
     /// A file that was named cannot be read, or is not what it should be.
-    Input,
+    Input = 66,
     /// What it needs does not answer or is in use: a server, a folder, an address.
-    Unavailable,
+    Unavailable = 69,
     /// A file or folder cannot be written.
-    Output,
+    Output = 73,
     /// The admin token is missing or wrong.
-    Denied,
+    Denied = 77,
 }
 
 impl ErrorKind {
-    /// Every kind.
-    pub const ALL: [Self; 8] = [
-        Self::Failed,
-        Self::Usage,
-        Self::Findings,
-        Self::Settings,
-        Self::Input,
-        Self::Unavailable,
-        Self::Output,
-        Self::Denied,
-    ];
-
     /// The exit code.
     #[must_use]
     pub const fn exit_code(self) -> u8 {
-        self.facts().0
-    }
-
-    /// Its stable name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        self.facts().1
-    }
-
-    const fn facts(self) -> (u8, &'static str) {
-        match self {
-            Self::Failed => (1, "failed"),
-            Self::Usage => (2, "usage"),
-            Self::Findings => (3, "findings"),
-            Self::Settings => (64, "settings"),
-            Self::Input => (66, "input"),
-            Self::Unavailable => (69, "unavailable"),
-            Self::Output => (73, "output"),
-            Self::Denied => (77, "denied"),
-        }
+        self as u8
     }
 }
 
@@ -139,6 +111,11 @@ impl CliError {
         Self::output(format_args!("cannot write `{}`: {}", path.display(), why_not_written(error)))
     }
 
+    /// The server answered something else than was asked for, such as `an import`.
+    pub fn none_to(asked: &str) -> Self {
+        Self::failed(format_args!("the server's answer is none to {asked}: is it an older one?"))
+    }
+
     /// The same with something said after it.
     #[must_use]
     pub fn with(mut self, more: impl Display) -> Self {
@@ -149,7 +126,7 @@ impl CliError {
     /// As commands print it under `--json`, on one line of standard error.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let mut error = json!({"kind": self.kind.name(), "exit_code": self.kind.exit_code(), "message": self.message});
+        let mut error = json!({"kind": self.kind, "exit_code": self.kind.exit_code(), "message": self.message});
         if let (Some(members), Some(code)) = (error.as_object_mut(), &self.code) {
             members.insert("code".to_owned(), json!(code));
         }
@@ -188,7 +165,9 @@ impl From<&RestoreError> for ErrorKind {
             RestoreError::Backup(_) => Self::Input,
             RestoreError::Database(error) => error.into(),
             RestoreError::Occupied { .. } | RestoreError::Folder { .. } | RestoreError::NoRoom { .. } => Self::Output,
+            RestoreError::KeysThere(_) | RestoreError::KeysNotPut(_) | RestoreError::StillMarked { .. } => Self::Output,
             RestoreError::Unfinished(_)
+            | RestoreError::Unconfirmed { .. }
             | RestoreError::Keys(_)
             | RestoreError::KeysBeside(_)
             | RestoreError::Open(_)
@@ -202,22 +181,24 @@ impl From<&RestoreError> for ErrorKind {
 mod tests {
     use super::*;
 
-    #[test]
-    fn exit_codes_and_names_are_told_apart() {
-        let mut codes = ErrorKind::ALL.map(ErrorKind::exit_code).to_vec();
-        let mut names = ErrorKind::ALL.map(ErrorKind::name).to_vec();
-        codes.dedup();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!((codes.len(), names.len()), (ErrorKind::ALL.len(), ErrorKind::ALL.len()));
-        assert_eq!(codes, [1, 2, 3, 64, 66, 69, 73, 77]);
-    }
+    const KINDS: [ErrorKind; 8] = [
+        ErrorKind::Failed,
+        ErrorKind::Usage,
+        ErrorKind::Findings,
+        ErrorKind::Settings,
+        ErrorKind::Input,
+        ErrorKind::Unavailable,
+        ErrorKind::Output,
+        ErrorKind::Denied,
+    ];
 
     #[test]
     fn the_table_of_the_documentation_has_every_code() {
+        assert_eq!(KINDS.map(ErrorKind::exit_code), [1, 2, 3, 64, 66, 69, 73, 77]);
         let text = include_str!("../../docs/CLI.md");
-        for kind in ErrorKind::ALL {
-            let row = format!("| {} | `{}` |", kind.exit_code(), kind.name());
+        for kind in KINDS {
+            let name = json!(kind);
+            let row = format!("| {} | `{}` |", kind.exit_code(), name.as_str().unwrap());
             assert!(text.contains(&row), "host/docs/CLI.md lacks the row {row}");
         }
     }

@@ -52,7 +52,7 @@ pub fn run(global: &GlobalArgs, args: &ExportArgs) -> Result<(), CliError> {
     let table = table_of(args)?;
     let query = query(args, table.is_some())?;
     // Two exports go on as one only where the same was asked.
-    let asked = format!("{query}\n{}", table.as_ref().map(TableWriter::fingerprint).unwrap_or_default());
+    let asked = format!("{query}\n{}", table.as_ref().map(|table| table.fingerprint.as_str()).unwrap_or_default());
     // First: where nobody can be asked, nothing is begun.
     let (file, as_of) = AdminClient::connect(global)?.run(|admin| {
         let mut file = OutputFile::open(&args.file, &asked, args.resume)?;
@@ -102,18 +102,10 @@ fn table_of(args: &ExportArgs) -> Result<Option<TableWriter>, CliError> {
 
 fn query(args: &ExportArgs, is_table: bool) -> Result<String, CliError> {
     let mut query = form_urlencoded::Serializer::new(String::new());
-    for kind in &args.kinds {
-        query.append_pair("type", kind);
-    }
-    if is_table {
-        query.append_pair("codes", "object");
-    }
-    if args.with_meta {
-        query.append_pair("meta", "true");
-    }
-    if let Some(language) = &args.language {
-        query.append_pair("language", language);
-    }
+    query.extend_pairs(args.kinds.iter().map(|kind| ("type", kind)));
+    query.extend_pairs(is_table.then_some(("codes", "object")));
+    query.extend_pairs(args.with_meta.then_some(("meta", "true")));
+    query.extend_pairs(args.language.as_ref().map(|language| ("language", language)));
     for filter in &args.filter {
         let Some((name, value)) = filter.split_once('=') else {
             return Err(CliError::usage(format!("--filter `{filter}` is written NAME=VALUE")));
@@ -139,10 +131,10 @@ fn receive(
         file.write(&table.header().map_err(CliError::failed)?)?;
     }
     let before = file.progress.records;
-    for line in BufReader::with_capacity(1 << 18, admin.download("GET", &path, Payload::Empty)?).lines() {
+    for line in BufReader::with_capacity(1 << 18, admin.download("GET", &path, Payload::default())?).lines() {
         let line = line.map_err(|error| CliError::unavailable(format!("the server went away: {error}")))?;
         if line.starts_with("{\"$export\":") {
-            let told: ExportLine = serde_json::from_str(&line).map_err(|_| unexpected())?;
+            let told: ExportLine = serde_json::from_str(&line).map_err(|_| CliError::none_to("an export"))?;
             let (cursor, records) = match &told.export {
                 ExportProgress::Stopped { stopped } => return Err(CliError::unavailable(&stopped.detail)),
                 ExportProgress::Done { records, .. } => (None, *records),
@@ -159,7 +151,7 @@ fn receive(
         }
         match table {
             Some(table) => {
-                let record: Value = serde_json::from_str(&line).map_err(|_| unexpected())?;
+                let record: Value = serde_json::from_str(&line).map_err(|_| CliError::none_to("an export"))?;
                 file.write(&table.row(&record).map_err(CliError::failed)?)?;
             }
             None => {
@@ -171,14 +163,11 @@ fn receive(
     Err(CliError::unavailable("the server went away before all was sent"))
 }
 
-fn unexpected() -> CliError {
-    CliError::failed("the server's answer is none to an export: is it an older one?")
-}
-
 /// Writes rows.
 pub struct TableWriter {
     mapping: Mapping,
     names: Vec<String>,
+    /// What decides which table it is.
     fingerprint: String,
 }
 
@@ -195,11 +184,6 @@ impl TableWriter {
             return Err("a mapping with `[household]` reads tables and does not write them: export people and groups each by a mapping of their own".to_owned());
         }
         Ok(Self { mapping, names, fingerprint: String::from_utf8_lossy(&bytes).into_owned() })
-    }
-
-    /// What decides which table it is.
-    pub fn fingerprint(&self) -> String {
-        self.fingerprint.clone()
     }
 
     /// The first row.

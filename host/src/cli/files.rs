@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use super::CliError;
 use crate::app::packs::{folder_of, write_file};
 
 /// How many bytes are read from the disk at once.
@@ -26,6 +27,25 @@ pub fn beside(file: &Path, suffix: &str) -> PathBuf {
 pub fn save(path: &Path, progress: &impl Serialize) -> io::Result<()> {
     write_file(path, &serde_json::to_vec_pretty(progress).map_err(io::Error::other)?)?;
     File::open(folder_of(path))?.sync_all()
+}
+
+/// The content of a file; nothing where there is none.
+///
+/// # Errors
+/// When it is there and cannot be read.
+pub fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match std::fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+/// Takes a file away that is of no use any more.
+///
+/// # Errors
+/// When it cannot be removed.
+pub fn remove(path: &Path) -> Result<(), CliError> {
+    std::fs::remove_file(path).map_err(|error| CliError::output(format!("cannot remove `{}`: {error}", path.display())))
 }
 
 /// The SHA-256 of everything that is read, in hexadecimal.

@@ -24,7 +24,7 @@ use self::progress::{Identity, Progress, sentence};
 use self::send::{Rejects, Sender};
 use self::source::{PART_BYTES_MAX, Source};
 use super::admin_client::AdminClient;
-use super::files::beside;
+use super::files::{beside, remove};
 use super::{CliError, GlobalArgs, output};
 use daftar_api_types::admin::operation::ImportCounts;
 use daftar_domain::context::{IdSource, RandomIds};
@@ -108,12 +108,13 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
     };
     let file = translated.as_ref().map_or(file, |translated| translated.lines.as_path());
     let mut source = Source::open(file, args.mapping.as_deref())?;
-    let identity = Identity { digest: source.digest()?, bytes: source.bytes, on_existing: args.on_existing.name() };
+    let on_existing = args.on_existing.name();
+    let identity = Identity { sha256: source.digest()?, bytes: source.bytes, on_existing: on_existing.to_owned() };
     let progress_path = beside(file, ".progress.json");
     let suffix = if args.dry_run { ".dry-run.rejects.ndjson" } else { ".rejects.ndjson" };
     let rejects_path = args.rejects.clone().unwrap_or_else(|| beside(file, suffix));
     let (mut progress, resumes) = match (Progress::load(&progress_path)?, args.resume) {
-        (None, false) => (Progress::begin(RandomIds.next_id(), &identity, source.mark), false),
+        (None, false) => (Progress::begin(RandomIds.next_id(), identity.clone(), source.mark), false),
         (Some(progress), true) => {
             progress.check(&identity, &progress_path)?;
             (progress, true)
@@ -132,27 +133,26 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
             )));
         }
     };
-    (source.part_bytes, source.mark) = (args.part_bytes, progress.mark());
+    (source.part_bytes, source.mark) = (args.part_bytes, progress.next);
     // First: where nobody can be asked, nothing is begun.
-    let admin = AdminClient::connect_or_begin(global)?;
+    let admin = AdminClient::connect_or_begin(global, true)?;
     let (started, before) = (Instant::now(), progress.counts);
     let (rejects, counts) = admin.run(|admin| {
         let rows_path = rejects_path.with_extension("csv");
         let table = source.header().map(|header| (rows_path.as_path(), header));
-        let mut rejects = Rejects::open(&rejects_path, table, resumes.then_some(progress.rejects_bytes()))?;
+        let mut rejects = Rejects::open(&rejects_path, table, resumes.then_some(progress.rejects_bytes))?;
         // Before anything is sent: what is written from now on is found by the name in it.
         if !args.dry_run {
             progress.save(&progress_path)?;
         }
-        let on_existing = args.on_existing.name();
         let sender = Sender { admin, on_existing, id: progress.import.clone(), is_rehearsal: args.dry_run };
         let bar = output::bar(global.json, identity.bytes, "{bar:30} {bytes}/{total_bytes} {msg} {eta}");
         let written = write(&mut source, &sender, (&mut progress, &progress_path), &mut rejects, resumes, &bar);
         bar.finish_and_clear();
         let ended = written.and_then(|()| {
-            sender.end(&format!("file of sha256 {}: {}", identity.digest, sentence(&progress.counts)))?;
-            source.check_unchanged(&identity.digest)?;
-            if args.dry_run { Ok(()) } else { progress::remove(&progress_path) }
+            sender.end(&format!("file of sha256 {}: {}", identity.sha256, sentence(&progress.counts)))?;
+            source.check_unchanged(&identity.sha256)?;
+            if args.dry_run { Ok(()) } else { remove(&progress_path) }
         });
         ended.map(|()| (rejects, progress.counts)).map_err(|error| hint(error, file, &progress_path))
     })?;
@@ -180,7 +180,7 @@ fn write(
     mut resumes: bool,
     bar: &ProgressBar,
 ) -> Result<(), CliError> {
-    bar.set_position(progress.mark().offset);
+    bar.set_position(progress.next.offset);
     source.parts(|part| {
         let answer = sender.send(&part, resumes)?;
         resumes = false;
@@ -220,12 +220,9 @@ fn summary(
             "seconds": (seconds * 1_000.0).round() / 1_000.0, "per_second": per_second,
             "rejects": if rejected > 0 { Some(rejects.display().to_string()) } else { None },
         });
-        if let (Some(translated), Some(told)) = (translated, told.as_object_mut()) {
-            told.insert("lines".to_owned(), json!(translated.lines));
-            told.insert(
-                "unplaced".to_owned(),
-                json!({"count": translated.count(), "file": translated.unplaced, "fields": translated.counts}),
-            );
+        if let Some(of @ Translated { lines, unplaced, counts }) = translated {
+            let unplaced = json!({"count": of.count(), "file": unplaced, "fields": counts});
+            told = output::joined(told, json!({"lines": lines, "unplaced": unplaced}));
         }
         output::json(&told);
         return;

@@ -1,11 +1,12 @@
 //! `daftar migrate`
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::backup::{Progress, config_of, open, print_authenticity, trust_of};
+use super::backup::{Progress, open, print_authenticity, trust_of};
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
 use crate::app::migrate::{Action, MigrateError, Migrated, Step, migrate};
@@ -52,29 +53,6 @@ struct FillArgs {
     trusted_key: Option<String>,
 }
 
-impl MigrateCommand {
-    fn action(&self) -> Result<Action, CliError> {
-        match self {
-            Self::Fill(FillArgs { to: Backend::Sled, backup: Some(_), .. }) => Err(CliError::usage(
-                "a backup is put into a folder, with its keys and plugins, by `daftar restore FILE`; `--backup` fills a database: `daftar migrate fill --to postgres --backup FILE`",
-            )),
-            Self::Fill(FillArgs { to, backup, .. }) => {
-                if let Some(file) = backup {
-                    open(file)?;
-                }
-                Ok(Action::Fill { to: to.end(), backup: backup.clone() })
-            }
-            Self::CatchUp => Ok(Action::CatchUp),
-            Self::Compare => Ok(Action::Compare),
-        }
-    }
-
-    /// Whether a backup is copied.
-    fn is_from_backup(&self) -> bool {
-        matches!(self, Self::Fill(FillArgs { backup: Some(_), .. }))
-    }
-}
-
 /// Runs the command.
 pub fn run(global: &GlobalArgs, MigrateArgs { command }: &MigrateArgs) -> Result<(), CliError> {
     if global.admin_url.is_some() {
@@ -82,10 +60,23 @@ pub fn run(global: &GlobalArgs, MigrateArgs { command }: &MigrateArgs) -> Result
             "a register is moved by this command itself, and not by a server: name the data folder with --data-dir, on its own machine; or the backup of a server that goes on with --backup",
         ));
     }
-    let action = command.action()?;
-    let config = config_of(global)?;
-    if let MigrateCommand::Fill(FillArgs { backup: Some(file), trusted_key, .. }) = command {
-        verify(global, &config, file, trusted_key.as_deref())?;
+    let (action, backup) = match command {
+        MigrateCommand::Fill(FillArgs { to: Backend::Sled, backup: Some(_), .. }) => {
+            return Err(CliError::usage(
+                "a backup is put into a folder, with its keys and plugins, by `daftar restore FILE`; `--backup` fills a database: `daftar migrate fill --to postgres --backup FILE`",
+            ));
+        }
+        MigrateCommand::Fill(FillArgs { to, backup, trusted_key }) => {
+            let action = Action::Fill { to: to.end(), backup: backup.clone() };
+            (action, backup.as_deref().map(|file| (file, trusted_key.as_deref())))
+        }
+        MigrateCommand::CatchUp => (Action::CatchUp, None),
+        MigrateCommand::Compare => (Action::Compare, None),
+    };
+    let backup = backup.map(|(file, key)| open(file).map(|opened| (file, opened, key))).transpose()?;
+    let (config, is_from_backup) = (global.config()?, backup.is_some());
+    if let Some((file, opened, trusted_key)) = backup {
+        verify(global, &config, (file, opened), trusted_key)?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
     let mut copying = Progress::new(global.json, "copied");
@@ -102,7 +93,7 @@ pub fn run(global: &GlobalArgs, MigrateArgs { command }: &MigrateArgs) -> Result
     if global.json {
         tell_json(&migrated);
     } else {
-        tell_text(command.is_from_backup(), &migrated);
+        tell_text(is_from_backup, &migrated);
     }
     let differences = migrated.comparison.differences;
     if differences == 0 {
@@ -114,8 +105,13 @@ pub fn run(global: &GlobalArgs, MigrateArgs { command }: &MigrateArgs) -> Result
 }
 
 /// Verifies the signature of a backup before the database is filled from it.
-fn verify(global: &GlobalArgs, config: &Config, file: &Path, trusted_key: Option<&str>) -> Result<(), CliError> {
-    let judged = trust_of(config, trusted_key)?.judge_file(&mut open(file)?);
+fn verify(
+    global: &GlobalArgs,
+    config: &Config,
+    (file, mut opened): (&Path, File),
+    trusted_key: Option<&str>,
+) -> Result<(), CliError> {
+    let judged = trust_of(config, trusted_key)?.judge_file(&mut opened);
     let (authenticity, _) = judged.map_err(|problem| CliError::input(format!("`{}`: {problem}", file.display())))?;
     if !global.json {
         print_authenticity(authenticity);
@@ -145,10 +141,13 @@ fn tell_json(migrated: &Migrated) {
         "differences": comparison.differences,
         "told": comparison.told,
     });
-    if let (Some(caught_up), Some(members)) = (caught_up, told.as_object_mut()) {
-        members.insert("since".to_owned(), json!(caught_up.held.sequence.0));
-        members.insert("caught_up".to_owned(), json!(named(caught_up.written())));
-        members.insert("taken_out".to_owned(), json!(named(caught_up.taken_out())));
+    if let Some(caught_up) = caught_up {
+        let more = json!({
+            "since": caught_up.held.sequence.0,
+            "caught_up": named(&caught_up.brought.written),
+            "taken_out": named(&caught_up.brought.taken_out),
+        });
+        told = output::joined(told, more);
     }
     output::json(&told);
 }
@@ -165,16 +164,16 @@ fn tell_text(is_from_backup: bool, migrated: &Migrated) {
         listed(counts);
     }
     match caught_up {
-        Some(caught_up) if caught_up.is_nothing() => {
+        Some(caught_up) if caught_up.brought.is_empty() => {
             output::line(format_args!("there is nothing to bring: both stand at write {}", caught_up.mark.sequence.0))
         }
         Some(caught_up) => {
             let (since, now) = (caught_up.held.sequence.0, caught_up.mark.sequence.0);
             output::line(format_args!("brought what was written since write {since}, up to write {now}"));
-            listed(caught_up.written());
-            if !caught_up.taken_out().is_empty() {
+            listed(&caught_up.brought.written);
+            if !caught_up.brought.taken_out.is_empty() {
                 output::line("took out what is not there any more");
-                listed(caught_up.taken_out());
+                listed(&caught_up.brought.taken_out);
             }
         }
         None => {}

@@ -65,6 +65,47 @@ pub fn list<T: DeserializeOwned>(
     body(global, list, |list: ListBody<T>| table(headings, &list.data.iter().map(row).collect::<Vec<_>>()))
 }
 
+/// Prints a list of records: with `--json` exactly as it came, else as a table of the cells that `cell` reads for each heading.
+///
+/// # Errors
+/// As [`body`].
+pub fn list_of_members(
+    global: &GlobalArgs,
+    records: Value,
+    headings: &[&'static str],
+    cell: impl Fn(&Value, &'static str) -> String,
+) -> Result<(), CliError> {
+    list(global, records, headings, |record: &Value| headings.iter().map(|&name| cell(record, name)).collect())
+}
+
+/// The text of the member at a path with points: nothing where there is none, and the items of a list with commas between them.
+pub fn text_at(record: &Value, path: &'static str) -> String {
+    path.split('.').try_fold(record, |at, name| at.get(name)).map(text_of).unwrap_or_default()
+}
+
+/// A value as text: nothing for null, and the items of a list with commas between them.
+pub fn text_of(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+/// The days from one member to another, each empty where it is open.
+pub fn days(record: &Value, from: &'static str, until: &'static str) -> String {
+    format!("{}..{}", text_at(record, from), text_at(record, until))
+}
+
+/// An object with the members of another one added to its own.
+pub fn joined(mut object: Value, more: Value) -> Value {
+    if let (Value::Object(members), Value::Object(more)) = (&mut object, more) {
+        members.extend(more);
+    }
+    object
+}
+
 /// Prints what was done: with `--json` as an object, else in words.
 pub fn done(global: &GlobalArgs, body: &Value, words: impl std::fmt::Display) {
     if global.json { json(body) } else { line(words) }

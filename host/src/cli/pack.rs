@@ -233,7 +233,8 @@ fn import(global: &GlobalArgs, args: ImportArgs) -> Result<(), CliError> {
         without_extension_codes: args.without_extension_codes,
         leave_out_refused: args.leave_out_refused,
     };
-    let mut bar = Bar::new(global.json);
+    let template = "{msg} [{wide_bar}] {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+    let mut bar = Bar { bar: output::bar(global.json, 0, template), pass: 0 };
     let imported = packs::import(format, &args.file, &args.output, &options, args.replace, &mut bar);
     bar.bar.finish_and_clear();
     let report = imported.map_err(|failure| import_failed(global, failure))?;
@@ -249,13 +250,6 @@ fn import(global: &GlobalArgs, args: ImportArgs) -> Result<(), CliError> {
 struct Bar {
     bar: ProgressBar,
     pass: u32,
-}
-
-impl Bar {
-    fn new(is_json: bool) -> Self {
-        let template = "{msg} [{wide_bar}] {bytes}/{total_bytes} {bytes_per_sec} {eta}";
-        Self { bar: output::bar(is_json, 0, template), pass: 0 }
-    }
 }
 
 impl Progress for Bar {

@@ -12,7 +12,7 @@ use serde_json::json;
 pub use self::author::say_signed;
 use self::author::{KeygenArgs, SignArgs};
 use self::inspect::InspectArgs;
-use super::admin_client::{AdminClient, Payload, part};
+use super::admin_client::{AdminClient, Payload, part, with_query};
 use super::{CliError, GlobalArgs, output};
 use crate::app::plugin_files;
 use daftar_api_types::admin::plugin::{
@@ -90,24 +90,22 @@ pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> 
         }
         PluginCommand::Report { file, records } => report(global, &file, records),
         PluginCommand::Install { file, allow_unsigned, allow_downgrade } => {
-            install(global, &file, [("allow_unsigned", allow_unsigned), ("allow_downgrade", allow_downgrade)])
+            let allowed = [("allow_unsigned", allow_unsigned), ("allow_downgrade", allow_downgrade)];
+            let allowed = allowed.map(|(parameter, is_allowed)| (parameter, is_allowed.then_some("true")));
+            install(global, &file, &with_query("/plugins", allowed))
         }
         PluginCommand::Remove { name, force } => {
-            let query = if force { "?force=true" } else { "" };
-            let path = format!("/plugins/{}{query}", part(&name));
-            AdminClient::connect(global)?.run(|admin| admin.call("DELETE", &path, Payload::Empty))?;
+            let path = with_query(&format!("/plugins/{}", part(&name)), [("force", force.then_some("true"))]);
+            AdminClient::connect(global)?.run(|admin| admin.call("DELETE", &path, Payload::default()))?;
             output::done(global, &json!({"name": name, "removed": true}), format_args!("removed {name}"));
             Ok(())
         }
     }
 }
 
-fn install(global: &GlobalArgs, file: &Path, allowed: [(&str, bool); 2]) -> Result<(), CliError> {
-    let payload = Payload::Plugin(plugin_files::read(file).map_err(CliError::input)?);
-    let allowed = allowed.into_iter().filter(|(_, is_allowed)| *is_allowed);
-    let query: Vec<String> = allowed.map(|(parameter, _)| format!("{parameter}=true")).collect();
-    let path = if query.is_empty() { "/plugins".to_owned() } else { format!("/plugins?{}", query.join("&")) };
-    let installed = AdminClient::connect_or_begin(global)?.run(|admin| admin.call("POST", &path, payload))?;
+fn install(global: &GlobalArgs, file: &Path, path: &str) -> Result<(), CliError> {
+    let payload = Payload::plugin(plugin_files::read(file).map_err(CliError::input)?);
+    let installed = AdminClient::connect_or_begin(global, true)?.run(|admin| admin.call("POST", path, payload))?;
     output::body(global, installed, |PluginBody { name, version, digest, signer, .. }| {
         output::line(format_args!("installed {name} {version} ({digest}, {signer})"));
     })
@@ -181,7 +179,7 @@ fn short(digest: &str) -> String {
 
 /// Says what installing a plugin would mean for the records there are; changes nothing.
 fn report(global: &GlobalArgs, file: &Path, records: u32) -> Result<(), CliError> {
-    let payload = Payload::Plugin(plugin_files::read(file).map_err(CliError::input)?);
+    let payload = Payload::plugin(plugin_files::read(file).map_err(CliError::input)?);
     let admin = AdminClient::connect(global)?;
     let report = admin.run(|admin| admin.call("POST", &format!("/plugin-reports?records={records}"), payload))?;
     output::body(global, report, |report: UpgradeReportBody| print_report(&report))

@@ -118,19 +118,12 @@ fn given(object: Value) -> Map<String, Value> {
     members.into_iter().filter(|(_, value)| !value.is_null()).collect()
 }
 
-/// The members of a program that are shown.
+/// The members of a program that a change of its identifiers needs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Program {
     identifier: Vec<Identifier>,
-    name: String,
-    active: Option<bool>,
-    target_type: String,
-    eligibility: Option<String>,
-    enforce_eligibility: Option<bool>,
-    period: Option<Period>,
     meta: Meta,
-    warnings: Vec<Warning>,
 }
 
 /// An identifier of a program, with members that this program does not know.
@@ -158,18 +151,10 @@ struct Meta {
     version_id: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Warning {
-    message: String,
-}
-
 /// Runs the command.
 pub fn run(global: &GlobalArgs, command: ProgramCommand) -> Result<(), CliError> {
-    let admin = match &command {
-        ProgramCommand::Create { .. } => AdminClient::connect_or_begin(global)?,
-        _ => AdminClient::connect(global)?,
-    };
-    admin.run(|admin| execute(global, admin, command))
+    let begins = matches!(command, ProgramCommand::Create { .. });
+    AdminClient::connect_or_begin(global, begins)?.run(|admin| execute(global, admin, command))
 }
 
 fn execute(global: &GlobalArgs, admin: &AdminClient, command: ProgramCommand) -> Result<(), CliError> {
@@ -191,7 +176,7 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ProgramCommand) ->
             patch(admin, &id, &json!({"period": {"end": on}}), if_version.map(|version| version.to_string()))?
         }
     };
-    output::body(global, program, |program: Program| program.print())
+    output::body(global, program, |program: Value| print(&program))
 }
 
 fn show(admin: &AdminClient, id: &str) -> Result<Value, CliError> {
@@ -222,11 +207,7 @@ fn list(global: &GlobalArgs, admin: &AdminClient, conditions: &ListArgs) -> Resu
     ];
     parameters.extend(conditions.last_updated.iter().map(|condition| ("_last_updated", Some(condition.as_str()))));
     let headings = ["identifier", "name", "target_type", "period", "eligibility"];
-    output::list(global, admin.records("/programs", &parameters)?, &headings, |program: &Program| {
-        let (name, target_type) = (program.name.clone(), program.target_type.clone());
-        let eligibility = program.eligibility.clone().unwrap_or_default();
-        vec![program.first_identifier(), name, target_type, program.days(), eligibility]
-    })
+    output::list_of_members(global, admin.records("/programs", &parameters)?, &headings, text)
 }
 
 /// Draws what is wrong with the rules of programs.
@@ -252,34 +233,28 @@ fn check(global: &GlobalArgs, admin: &AdminClient) -> Result<(), CliError> {
     }
 }
 
-impl Program {
-    /// The first identifier, as it is typed.
-    fn first_identifier(&self) -> String {
-        let first = self.identifier.first().cloned().unwrap_or_default();
-        format!("{}|{}", first.system, first.value)
-    }
-
-    fn days(&self) -> String {
-        match self.period.clone().unwrap_or_default() {
-            Period { start: None, end: None } => String::new(),
-            Period { start, end } => format!("{}..{}", start.unwrap_or_default(), end.unwrap_or_default()),
+/// The text of a member, as lists and [`print()`] show it.
+fn text(program: &Value, name: &'static str) -> String {
+    let flag = |name: &str| program.get(name).and_then(Value::as_bool).unwrap_or(true).to_string();
+    match name {
+        "identifier" => {
+            let first = program.pointer("/identifier/0").unwrap_or(&Value::Null);
+            format!("{}|{}", output::text_at(first, "system"), output::text_at(first, "value"))
         }
+        "active" => flag(name),
+        "enforced" => flag("enforce_eligibility"),
+        "period" => {
+            Some(output::days(program, "period.start", "period.end")).filter(|days| days != "..").unwrap_or_default()
+        }
+        plain => output::text_at(program, plain),
     }
+}
 
-    fn print(&self) {
-        let is = |flag: Option<bool>| flag.unwrap_or(true).to_string();
-        let rows = [
-            ("identifier", self.first_identifier()),
-            ("name", self.name.clone()),
-            ("active", is(self.active)),
-            ("target_type", self.target_type.clone()),
-            ("eligibility", self.eligibility.clone().unwrap_or_default()),
-            ("enforced", is(self.enforce_eligibility)),
-            ("period", self.days()),
-        ];
-        output::labelled(11, rows);
-        output::labelled(11, self.warnings.iter().map(|warning| ("warning", &warning.message)));
-    }
+fn print(program: &Value) {
+    let names = ["identifier", "name", "active", "target_type", "eligibility", "enforced", "period"];
+    output::labelled(11, names.map(|name| (name, text(program, name))));
+    let warnings = program.get("warnings").and_then(Value::as_array).into_iter().flatten();
+    output::labelled(11, warnings.map(|warning| ("warning", output::text_at(warning, "message"))));
 }
 
 /// What is changed of a program.

@@ -1,11 +1,11 @@
 //! `daftar restore`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
 
-use super::backup::{Progress, check, config_of, json_of, name_of, open, print, print_authenticity, trust_of};
+use super::backup::{Progress, check, json_of, name_of, open, print, print_authenticity, trust_of};
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
 use crate::app::restore::{RefusedPlugin, RestoreError, RestoreTrust, Restored, is_unfinished, restore};
@@ -34,7 +34,7 @@ pub fn run(global: &GlobalArgs, args: &RestoreArgs) -> Result<(), CliError> {
     if args.dry_run {
         return check(global, &args.file, args.trusted_key.as_deref());
     }
-    let config = config_of(global)?;
+    let config = global.config()?;
     let backups = trust_of(&config, args.trusted_key.as_deref())?;
     let trust = RestoreTrust { backups, pinned: global.pinned.clone() };
     let file = open(&args.file)?;
@@ -43,21 +43,16 @@ pub fn run(global: &GlobalArgs, args: &RestoreArgs) -> Result<(), CliError> {
     let bar = move |head: &_, things| progress.at(head, things);
     let restored = runtime.block_on(restore(file, &global.data_dir, &config, trust, bar));
     let Restored { authenticity, refused_plugins, contents, has_keys, findings } =
-        restored.map_err(|error| failed(global, args, &error))?;
+        restored.map_err(|error| failed(&global.data_dir, &args.file, &error))?;
     if global.json {
-        let mut summary = json_of(&contents, &args.file);
-        if let Some(members) = summary.as_object_mut() {
-            members.insert("data_dir".to_owned(), json!(global.data_dir));
-            members.insert("has_keys".to_owned(), json!(has_keys));
-            members.insert("findings".to_owned(), json!(findings.findings()));
-            members.insert("signature".to_owned(), json!(name_of(authenticity)));
-            let refused = refused_plugins.iter().map(|plugin| {
-                let RefusedPlugin { name, version, path, reason } = plugin;
-                json!({"name": name, "version": version, "file": path, "reason": reason})
-            });
-            members.insert("refused_plugins".to_owned(), refused.collect());
-        }
-        output::json(&summary);
+        let refused = refused_plugins.iter().map(|RefusedPlugin { name, version, path, reason }| {
+            json!({"name": name, "version": version, "file": path, "reason": reason})
+        });
+        let more = json!({
+            "data_dir": global.data_dir, "has_keys": has_keys, "findings": findings.findings(),
+            "signature": name_of(authenticity), "refused_plugins": refused.collect::<Vec<_>>(),
+        });
+        output::json(&output::joined(json_of(&contents, &args.file), more));
         return sound(findings.findings());
     }
     let into = match config.store.backend {
@@ -93,13 +88,35 @@ fn sound(findings: u64) -> Result<(), CliError> {
     )))
 }
 
-fn failed(global: &GlobalArgs, args: &RestoreArgs, error: &RestoreError) -> CliError {
-    // Where the folder was not touched, nothing has to be said of it.
-    let is_told = matches!(error, RestoreError::Unfinished(_)) || !is_unfinished(&global.data_dir);
+fn failed(data_dir: &Path, file: &Path, error: &RestoreError) -> CliError {
+    // These say themselves how the register stands; and where the folder was not touched, nothing has to be said of it.
+    let says_it = matches!(
+        error,
+        RestoreError::Unfinished(_) | RestoreError::Unconfirmed { .. } | RestoreError::StillMarked { .. }
+    );
+    let is_told = says_it || !is_unfinished(data_dir);
     let after = if is_told {
         String::new()
     } else {
-        format!("\n`{}` was not restored; `{}` is not served as it is", args.file.display(), global.data_dir.display())
+        format!("\n`{}` was not restored; `{}` is not served as it is", file.display(), data_dir.display())
     };
     CliError::of(ErrorKind::from(error), format!("{error}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_register_that_was_restored_whole_is_not_said_not_to_be_restored() {
+        let folder = tempfile::tempdir().unwrap();
+        let marker = folder.path().join("restore.unfinished");
+        std::fs::write(&marker, "").unwrap();
+        let source = || std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        let said = |error: &RestoreError| failed(folder.path(), Path::new("x.backup"), error).to_string();
+        let marked = said(&RestoreError::StillMarked { path: marker.clone(), source: source() });
+        assert!(marked.contains("was restored whole") && !marked.contains("was not restored"), "{marked}");
+        let unwritten = said(&RestoreError::Folder { path: folder.path().to_owned(), source: source() });
+        assert!(unwritten.contains("`x.backup` was not restored"), "{unwritten}");
+    }
 }

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::admin_client::{AdminClient, Payload, expect_register, read};
+use super::admin_client::{AdminClient, Payload, expect_register};
 use super::{CliError, GlobalArgs, output};
 use crate::app::verify::verify_stopped;
 use daftar_api_types::admin::operation::{FindingBody, VerificationBody, VerificationLine};
@@ -28,10 +28,7 @@ pub fn run(global: &GlobalArgs, _args: VerifyArgs) -> Result<(), CliError> {
     let result = match AdminClient::connect_running(global)? {
         Some(admin) => of_server(&admin, &mut shown),
         None => {
-            let config = match &global.config {
-                Some(path) => Config::load(path)?,
-                None => Config::default(),
-            };
+            let config = global.config()?;
             expect_register(global, &config)?;
             of_folder(&config, &global.data_dir, &mut shown)
         }
@@ -43,7 +40,7 @@ pub fn run(global: &GlobalArgs, _args: VerifyArgs) -> Result<(), CliError> {
 
 /// Asks a server that runs.
 fn of_server(admin: &AdminClient, shown: &mut Shown) -> Result<(), CliError> {
-    admin.lines("GET", "/verification", Payload::Empty)?.try_for_each(|line| shown.take(line?))
+    admin.lines("GET", "/verification", Payload::default())?.try_for_each(|line| shown.take(line?))
 }
 
 /// Looks through the folder of a server that is stopped.
@@ -56,7 +53,7 @@ fn of_folder(config: &Config, data_dir: &Path, shown: &mut Shown) -> Result<(), 
         let show = async {
             while let Some(event) = told.recv().await {
                 if result.count(&event) {
-                    shown.take(value_of(&event_line(event)))?;
+                    shown.take(json!(event_line(event)))?;
                 }
             }
             Ok(())
@@ -65,63 +62,56 @@ fn of_folder(config: &Config, data_dir: &Path, shown: &mut Shown) -> Result<(), 
         ended.map_err(CliError::from).and(is_shown)
     });
     ended?;
-    shown.take(value_of(&VerificationLine::Result(result_body(&result))))
-}
-
-fn value_of(line: &VerificationLine) -> Value {
-    serde_json::to_value(line).unwrap_or_default()
+    shown.take(json!(VerificationLine::Result(result_body(&result))))
 }
 
 /// What is shown while the look goes on, and what is left to be shown at its end.
 struct Shown {
     is_json: bool,
     bar: ProgressBar,
+    /// As the server said it: members that a newer one adds are printed too.
     findings: Vec<Value>,
     result: Option<Value>,
 }
 
 impl Shown {
     fn new(is_json: bool) -> Self {
-        let bar = if is_json { ProgressBar::hidden() } else { ProgressBar::new(0) };
-        let style = ProgressStyle::with_template("{msg:17} [{wide_bar}] {human_pos}/{human_len} {per_sec}");
-        let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let bar = output::bar(is_json, 0, "{msg:17} [{wide_bar}] {human_pos}/{human_len} {per_sec}");
         Self { is_json, bar, findings: Vec::new(), result: None }
     }
 
     /// Takes one line; one of a kind that this program does not know is left out.
     fn take(&mut self, mut line: Value) -> Result<(), CliError> {
-        match VerificationLine::deserialize(&line) {
-            Ok(VerificationLine::Progress { part, done, total }) => {
+        let Ok(read) = VerificationLine::deserialize(&line) else { return Ok(()) };
+        match read {
+            VerificationLine::Progress { part, done, total } => {
                 self.bar.set_message(part);
                 self.bar.set_length(total.unwrap_or(done).max(done));
                 self.bar.set_position(done);
             }
-            Ok(VerificationLine::Finding(_)) if self.is_json => {
+            VerificationLine::Finding(_) if self.is_json => {
                 self.findings.extend(line.get_mut("finding").map(Value::take));
             }
-            Ok(VerificationLine::Finding(FindingBody { part, place, problem, remedy })) => {
+            VerificationLine::Finding(FindingBody { part, place, problem, remedy }) => {
                 self.bar.suspend(|| output::line(format_args!("{part}: {place}: {problem}; {remedy}")));
             }
-            Ok(VerificationLine::Error(error)) => {
+            VerificationLine::Error(error) => {
                 return Err(CliError::failed(format!("the register cannot be looked through: {error}")));
             }
-            Ok(VerificationLine::Result(_)) => self.result = line.get_mut("result").map(Value::take),
-            Err(_) => {}
+            VerificationLine::Result(_) => self.result = line.get_mut("result").map(Value::take),
         }
         Ok(())
     }
 
     /// Prints the result.
     fn end(self) -> Result<(), CliError> {
-        let Some(mut result) = self.result else {
+        let Some(result) = self.result else {
             return Err(CliError::unavailable("the look was broken off before its end: try again"));
         };
-        let VerificationBody { looked_at, findings, .. } = read(result.clone())?;
+        let read = VerificationBody::deserialize(&result).map_err(|_| CliError::none_to("a verification"))?;
+        let (looked_at, findings) = (read.looked_at, read.findings);
         if self.is_json {
-            if let Some(result) = result.as_object_mut() {
-                result.insert("listed".to_owned(), json!(self.findings));
-            }
-            output::json(&result);
+            output::json(&output::joined(result, json!({"listed": self.findings})));
         } else if findings == 0 {
             output::line(format_args!("{looked_at} things were looked at, and nothing is wrong"));
         }

@@ -59,9 +59,7 @@ pub fn run(global: &GlobalArgs) -> Result<(), CliError> {
 fn text_of(value: &Value) -> String {
     match value {
         Value::Null => "not recorded".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
-        Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+        recorded => output::text_of(recorded),
     }
 }
 

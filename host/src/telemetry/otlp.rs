@@ -75,7 +75,7 @@ impl Otlp {
             .with_span_processor(QueueProcessor(Arc::clone(&queue)))
             .build();
         let (ends, ended) = sync_channel(1);
-        let sender = Sender::new(Arc::clone(&queue), collector, spans, metrics);
+        let sender = Sender { queue: Arc::clone(&queue), collector, spans, metrics, held: None, is_failing: false };
         let run = move || {
             sender.run();
             drop(ends);
@@ -134,7 +134,7 @@ impl Otlp {
         let counts = &self.queue.counts;
         OtlpUsage {
             queued: self.queue.len(),
-            queue_max: self.queue.max(),
+            queue_max: self.queue.max,
             spans: Outcome::ALL.map(|outcome| (outcome.name(), counts.spans(outcome))),
             requests: Signal::ALL.map(|signal| {
                 let (taken, failed) = counts.requests(signal);

@@ -3,7 +3,6 @@
 use daftar::api::endpoint::Endpoint;
 use daftar::api::openapi::document::parameters;
 use daftar::api::openapi::operation::Example;
-use daftar::api::openapi::program::SAMPLE_CONSENT;
 use daftar::api::router::endpoints;
 use daftar_tests::{ApiClient, Response, TestApp, contract};
 use serde_json::{Value, json};
@@ -12,6 +11,8 @@ use utoipa::openapi::path::ParameterIn;
 /// Examples build on each other: these go first, in this order, the others as they stand in the table.
 const FIRST: [&str; 3] = ["createIndividual", "createGroup", "createProgramMembership"];
 const ORGANIZATION: &str = "Ministry of Health";
+/// The consent that the examples name; the test gives one with an id of its own.
+const SAMPLE_CONSENT: &str = "123e4567-e89b-42d3-a456-426614174000";
 
 #[test]
 fn every_example_is_answered_as_the_document_says() {
@@ -84,7 +85,7 @@ fn send(client: &ApiClient, endpoint: &Endpoint, example: &Example, consent: &st
     let mut query = Vec::new();
     let mut headers = Vec::new();
     for parameter in parameters(&endpoint.paths[0], &endpoint.operation) {
-        let given = example.parameters.iter().find(|(name, _)| *name == parameter.name);
+        let given = example.parameters.iter().find(|(name, _)| **name == parameter.name);
         let Some((name, value)) = given else {
             assert!(parameter.parameter_in != ParameterIn::Path, "`{}` says no {}", example.name, parameter.name);
             continue;
@@ -97,7 +98,7 @@ fn send(client: &ApiClient, endpoint: &Endpoint, example: &Example, consent: &st
             ParameterIn::Cookie => panic!("no operation takes cookies"),
         }
     }
-    let names: Vec<&str> = example.parameters.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = example.parameters.keys().copied().collect();
     assert_eq!(names.len(), path_count(endpoint) + query.len() + headers.len(), "{names:?} are not all told");
     if !query.is_empty() {
         path = format!("{path}?{}", query.join("&"));

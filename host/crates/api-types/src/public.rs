@@ -3,8 +3,6 @@
 //! A response borrows its texts where the server has them, and owns them where a client has read it. The derived schemas leave objects open;
 //! the OpenAPI document closes them in one place (`openapi/shape.rs` of the HTTP crate).
 
-use serde_json::Value;
-
 pub mod batch;
 pub mod concept_group;
 pub mod eligibility;
@@ -13,100 +11,3 @@ pub mod preview;
 pub mod record;
 pub mod server;
 pub mod vocabulary;
-
-/// A request that the OpenAPI document shows. A test sends it to a server.
-#[derive(Debug, Clone)]
-pub struct Sample {
-    /// Its name in the document, once an operation.
-    pub name: &'static str,
-    /// Its purpose.
-    pub summary: &'static str,
-    /// The status of the response.
-    pub status: u16,
-    /// The body.
-    pub body: Value,
-}
-
-impl Sample {
-    /// A request that succeeds.
-    fn new(name: &'static str, summary: &'static str, body: Value) -> Self {
-        Self { name, summary, status: 200, body }
-    }
-
-    /// A request that is refused with 422.
-    fn invalid(name: &'static str, summary: &'static str, body: Value) -> Self {
-        Self { status: 422, ..Self::new(name, summary, body) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fmt::Debug;
-
-    use serde::Serialize;
-    use serde::de::DeserializeOwned;
-    use utoipa::ToSchema;
-    use utoipa::openapi::RefOr;
-    use utoipa::openapi::schema::Schema;
-
-    use super::*;
-
-    fn examples_of<T: ToSchema>() -> Vec<Value> {
-        match T::schema() {
-            RefOr::T(Schema::Object(object)) => object.examples,
-            RefOr::T(Schema::AllOf(parts)) => parts.examples,
-            RefOr::T(_) | RefOr::Ref(_) => Vec::new(),
-        }
-    }
-
-    /// Each example is what the type reads and writes, with no member left out.
-    #[track_caller]
-    fn holds<T: Serialize + DeserializeOwned + ToSchema + Debug>() {
-        hold::<T>(examples_of::<T>());
-    }
-
-    #[track_caller]
-    fn hold<T: Serialize + DeserializeOwned + ToSchema + Debug>(examples: Vec<Value>) {
-        assert!(!examples.is_empty(), "{} has no example", T::name());
-        for example in examples {
-            let read: T =
-                serde_json::from_value(example.clone()).unwrap_or_else(|error| panic!("{}: {error}", T::name()));
-            assert_eq!(serde_json::to_value(&read).unwrap(), example, "{}", T::name());
-        }
-    }
-
-    #[test]
-    fn examples_have_the_form_of_their_types() {
-        holds::<batch::BatchAnswer<'_>>();
-        holds::<concept_group::ConceptGroup<'_>>();
-        holds::<eligibility::Validated<'_>>();
-        holds::<eligibility::Evaluated<'_>>();
-        holds::<eligibility::Explanation<'_>>();
-        holds::<eligibility::Diagnostic<'_>>();
-        holds::<page::Links>();
-        holds::<preview::Previewed<'_>>();
-        holds::<preview::PreviewSubject<'_>>();
-        holds::<preview::PreviewProgress>();
-        holds::<record::Identifier<'_>>();
-        holds::<record::Code<'_>>();
-        holds::<record::Meta<'_>>();
-        holds::<server::Token<'_>>();
-        holds::<server::TokenError<'_>>();
-        holds::<server::AuthorizationServer<'_>>();
-        holds::<vocabulary::Vocabulary<'_>>();
-        holds::<vocabulary::Concept<'_>>();
-        holds::<vocabulary::FoundCode<'_>>();
-        holds::<vocabulary::Subsumption<'_>>();
-        holds::<vocabulary::Validities<'_>>();
-        holds::<vocabulary::LookedUp<'_>>();
-    }
-
-    #[test]
-    fn samples_of_requests_have_the_form_of_their_types() {
-        let bodies = |samples: Vec<Sample>| samples.into_iter().map(|sample| sample.body).collect();
-        hold::<eligibility::Validation<'_>>(bodies(eligibility::Validation::samples()));
-        hold::<eligibility::Evaluation<'_>>(bodies(eligibility::Evaluation::samples()));
-        hold::<preview::PreviewRequest<'_>>(bodies(preview::PreviewRequest::samples()));
-        hold::<vocabulary::CodeBatch<'_>>(bodies(vocabulary::CodeBatch::samples()));
-    }
-}

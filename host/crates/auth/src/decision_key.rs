@@ -51,7 +51,7 @@ impl DecisionKeys {
     #[must_use]
     pub fn seal(&self, bytes: &[u8]) -> String {
         let key = self.current();
-        let signature = key.material().0.sign(bytes);
+        let signature = key.material.0.sign(bytes);
         format!("{}.{}", key.id(), URL_SAFE_NO_PAD.encode(signature.as_ref()))
     }
 
@@ -67,7 +67,7 @@ impl DecisionKeys {
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| SealFault::Mismatch)?;
         // They do not expire, so the time does not matter.
         let key = self.find(id, Timestamp::MAX).ok_or(SealFault::UnknownKey)?;
-        let public = UnparsedPublicKey::new(&ED25519, key.material().0.public_key());
+        let public = UnparsedPublicKey::new(&ED25519, key.material.0.public_key());
         public.verify(bytes, &signature).map_err(|_| SealFault::Mismatch)
     }
 }

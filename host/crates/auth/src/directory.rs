@@ -122,18 +122,6 @@ impl ClientDirectory {
         clients.sort_by(|one, other| one.id.cmp(&other.id));
         clients
     }
-
-    /// How many clients there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.clients.load().all.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
 
 #[cfg(test)]
@@ -203,7 +191,7 @@ mod tests {
         assert_eq!(is_active("a"), Some(true), "its change was lost");
         assert_eq!(is_active("b"), Some(false), "it may be about to change");
         assert_eq!((is_active("c"), is_active("lost")), (Some(true), None));
-        assert_eq!(directory.len(), 3);
+        assert_eq!(directory.all().len(), 3);
     }
 
     #[test]

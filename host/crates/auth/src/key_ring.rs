@@ -12,8 +12,6 @@
 //! **Invariant:** one change at a time; everything here but [`SigningKeyRing::load`] reads and writes files, and belongs on a thread that may
 //! wait.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,7 +21,7 @@ use jiff::Timestamp;
 use super::decision_key::DecisionMaterial;
 use super::key_file::{self, KeyError, StoredKey};
 use super::keys::{KEY_FOLDER, KeyMaterial, SigningKeys, TokenMaterial, after};
-use super::secret_file;
+use super::secret_file::{self, FileStamp};
 use daftar_domain::config::TOKEN_LIFETIME_S_MAX;
 
 /// Why keys are not rotated.
@@ -125,23 +123,7 @@ pub struct SigningKeyRing<M> {
     lifetime_s: Option<u64>,
     in_force: ArcSwap<SigningKeys<M>>,
     /// The file as it was when it was last read or written; held while it is.
-    changing: Mutex<Option<Stamp>>,
-}
-
-/// What changes when a file is replaced: its place on the disk, its time, its size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    inode: u64,
-    modified: (i64, i64),
-    bytes: u64,
-}
-
-impl Stamp {
-    fn of(path: &Path) -> Option<Self> {
-        let metadata = fs::metadata(path).ok()?;
-        let modified = (metadata.mtime(), metadata.mtime_nsec());
-        Some(Self { inode: metadata.ino(), modified, bytes: metadata.len() })
-    }
+    changing: Mutex<Option<FileStamp>>,
 }
 
 impl KeyRing {
@@ -201,7 +183,7 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
     /// When it cannot be read, or its keys are refused: those in force stay so.
     pub fn take_up(&self) -> Result<bool, KeyError> {
         let mut seen = self.changing();
-        let stamp = Stamp::of(&self.path);
+        let stamp = FileStamp::of(&self.path);
         if stamp.is_some() && *seen == stamp {
             return Ok(false);
         }
@@ -240,7 +222,7 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
             });
         }
         let new = key_file::new_key(self.lifetime_s, now).map_err(KeyError::from)?;
-        let replaced = Arc::clone(keys.current().name());
+        let replaced = Arc::clone(&keys.current().id);
         Ok(Rotation { new, replaced, accepted_until })
     }
 
@@ -300,7 +282,7 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
         over.into_iter().map(|key: StoredKey| key.id).collect()
     }
 
-    fn put_in_force(&self, stored: &[StoredKey], seen: &mut Option<Stamp>) -> Result<(), KeyError> {
+    fn put_in_force(&self, stored: &[StoredKey], seen: &mut Option<FileStamp>) -> Result<(), KeyError> {
         let keys = keys_of(&self.path, stored)?;
         // Read again by the next who looks: what is there by then may be another's.
         *seen = None;
@@ -321,7 +303,7 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
         }
     }
 
-    fn changing(&self) -> MutexGuard<'_, Option<Stamp>> {
+    fn changing(&self) -> MutexGuard<'_, Option<FileStamp>> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

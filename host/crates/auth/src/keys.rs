@@ -50,8 +50,8 @@ pub trait KeyMaterial: fmt::Debug + Sized + Send + Sync + 'static {
 
 /// What signs and verifies tokens: HMAC-SHA-256.
 pub struct TokenMaterial {
-    encoding: EncodingKey,
-    decoding: DecodingKey,
+    pub(super) encoding: EncodingKey,
+    pub(super) decoding: DecodingKey,
 }
 
 daftar_domain::opaque_debug!(TokenMaterial);
@@ -67,18 +67,16 @@ impl KeyMaterial for TokenMaterial {
     }
 }
 
-/// A key that signs tokens.
-pub type TokenKey = SigningKey<TokenMaterial>;
 /// The keys that sign tokens.
 pub type TokenKeys = SigningKeys<TokenMaterial>;
 
 /// One signing key.
 pub struct SigningKey<M> {
-    id: Arc<str>,
+    pub(super) id: Arc<str>,
     created_at: Timestamp,
     lifetime_s: Option<u64>,
     accepted_until: Option<Timestamp>,
-    material: M,
+    pub(super) material: M,
 }
 
 impl<M: KeyMaterial> SigningKey<M> {
@@ -117,28 +115,9 @@ impl<M: KeyMaterial> SigningKey<M> {
         self.lifetime_s.unwrap_or(TOKEN_LIFETIME_S_MAX)
     }
 
-    /// Its name, to be kept.
-    pub(super) fn name(&self) -> &Arc<str> {
-        &self.id
-    }
-
     /// Whether what it signed is accepted.
     pub(super) fn is_accepted(&self, now: Timestamp) -> bool {
         self.accepted_until.is_none_or(|until| now < until)
-    }
-
-    pub(super) fn material(&self) -> &M {
-        &self.material
-    }
-}
-
-impl TokenKey {
-    pub(super) fn encoding(&self) -> &EncodingKey {
-        &self.material.encoding
-    }
-
-    pub(super) fn decoding(&self) -> &DecodingKey {
-        &self.material.decoding
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use secrecy::zeroize::Zeroizing;
@@ -173,10 +173,34 @@ fn sync_folder(path: &Path) -> Result<(), SecretFileError> {
         .map_err(|error| SecretFileError::io("write to disk", folder, error))
 }
 
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
+/// The folder of a file or folder.
+#[must_use]
+pub fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// By what it is seen that a file was changed or replaced, without reading it: a link that leads elsewhere counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStamp {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl FileStamp {
+    /// That of a file as it is now; nothing where there is none.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        let found = fs::metadata(path).ok()?;
+        Some(Self {
+            device: found.dev(),
+            inode: found.ino(),
+            bytes: found.size(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        })
     }
 }
 

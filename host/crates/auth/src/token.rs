@@ -152,7 +152,7 @@ pub fn issue(
         jti: id.clone(),
         scopes: scopes.iter().map(|scope| scope.to_string()).collect(),
     };
-    let text = jsonwebtoken::encode(&header, &claims, key.encoding())?;
+    let text = jsonwebtoken::encode(&header, &claims, &key.material.encoding)?;
     Ok(IssuedToken { text: SecretString::from(text), id, expires_in_s: config.lifetime_s })
 }
 
@@ -193,13 +193,13 @@ fn read_signed(text: &str, keys: &TokenKeys, now: Timestamp) -> Result<(Claims, 
         return Err(TokenDefect::Type);
     }
     let key = header.kid.as_deref().and_then(|id| keys.find(id, now)).ok_or(TokenDefect::UnknownKey)?;
-    match jsonwebtoken::crypto::verify(signature, message.as_bytes(), key.decoding(), Algorithm::HS256) {
+    match jsonwebtoken::crypto::verify(signature, message.as_bytes(), &key.material.decoding, Algorithm::HS256) {
         Ok(true) => {}
         Ok(false) | Err(_) => return Err(TokenDefect::Signature),
     }
     let payload = URL_SAFE_NO_PAD.decode(payload).map_err(|_| TokenDefect::Claims)?;
     let claims = serde_json::from_slice(&payload).map_err(|_| TokenDefect::Claims)?;
-    Ok((claims, Arc::clone(key.name())))
+    Ok((claims, Arc::clone(&key.id)))
 }
 
 /// Turns the claims into what they mean.

@@ -184,40 +184,25 @@ fn missing(name: &str) -> OAuthError {
 /// The fields that count. One that was sent without a value is absent (RFC 6749 §3.2); others are ignored.
 #[derive(Debug, Default)]
 struct Fields {
-    /// `grant_type`.
-    pub grant_type: Option<String>,
-    /// `client_id`.
-    pub client_id: Option<String>,
-    /// `client_secret`.
-    pub client_secret: Option<SecretString>,
-    /// `scope`.
-    pub scope: Option<String>,
-    seen: [bool; Name::ALL.len()],
+    grant_type: Option<String>,
+    client_id: Option<String>,
+    client_secret: Option<SecretString>,
+    scope: Option<String>,
+    seen: [bool; Name::NAMES.len()],
 }
 
-/// The name of a field that counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Name {
-    GrantType,
-    ClientId,
-    ClientSecret,
-    Scope,
-}
-
-impl Name {
-    const ALL: [Self; 4] = [Self::GrantType, Self::ClientId, Self::ClientSecret, Self::Scope];
-
-    fn text(self) -> &'static str {
-        match self {
-            Self::GrantType => "grant_type",
-            Self::ClientId => "client_id",
-            Self::ClientSecret => "client_secret",
-            Self::Scope => "scope",
-        }
-    }
-
-    fn find(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|name| name.text() == text)
+daftar_domain::named_enum! {
+    /// The name of a field that counts.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Name {
+        /// The grant.
+        GrantType = "grant_type",
+        /// The client.
+        ClientId = "client_id",
+        /// Its secret.
+        ClientSecret = "client_secret",
+        /// The scopes.
+        Scope = "scope",
     }
 }
 
@@ -228,7 +213,7 @@ impl Fields {
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let decode = |text| form_decode(text).ok_or_else(|| OAuthError::invalid_request(NOT_FORM_ENCODED));
-            if let Some(name) = Name::find(&decode(name)?) {
+            if let Some(name) = Name::parse(&decode(name)?) {
                 fields.set(name, decode(value)?).map_err(|problem| OAuthError::invalid_request(&problem))?;
             }
         }
@@ -253,7 +238,7 @@ impl Fields {
         if let Some(seen) = self.seen.get_mut(name as usize)
             && std::mem::replace(seen, true)
         {
-            return Err(format!("the field {} is there more than once", name.text()));
+            return Err(format!("the field {} is there more than once", name.name()));
         }
         let value = Some(value).filter(|value| !value.is_empty());
         match name {
@@ -269,7 +254,7 @@ impl Fields {
 /// The first field that counts among the parameters of a URL. What is not form-encoded names none.
 fn known_in_query(query: &str) -> Option<&'static str> {
     let names = query.split('&').map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name));
-    names.filter_map(|name| Name::find(&form_decode(name)?)).map(Name::text).next()
+    names.filter_map(|name| Name::parse(&form_decode(name)?)).map(Name::name).next()
 }
 
 const NOT_FORM_ENCODED: &str = "the body is not form-encoded: a % must begin a %xx, and the bytes must be UTF-8";
@@ -309,13 +294,13 @@ impl<'de> Visitor<'de> for FieldsVisitor<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
         let mut fields = Fields::default();
         while let Some(name) = map.next_key::<String>()? {
-            let Some(name) = Name::find(&name) else {
+            let Some(name) = Name::parse(&name) else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
             let set = match map.next_value::<serde_json::Value>()? {
                 serde_json::Value::String(value) => fields.set(name, value),
-                _ => Err(format!("the field {} must be a string", name.text())),
+                _ => Err(format!("the field {} must be a string", name.name())),
             };
             if let Err(problem) = set {
                 *self.problem = Some(problem);

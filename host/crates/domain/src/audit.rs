@@ -24,38 +24,42 @@ pub enum Actor {
     Unknown,
 }
 
-/// What was done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AuditAction {
-    /// One record read.
-    Read,
-    /// Records searched.
-    Search,
-    /// A record made.
-    Create,
-    /// A record changed.
-    Update,
-    /// A rule evaluated on records.
-    Evaluate,
-    /// A client, grant or setting changed.
-    Administer,
-    /// A plugin installed or removed, or tried out.
-    Plugin,
-    /// A token issued or refused, or a call refused for its token.
-    Authenticate,
-    /// The audit log itself read, or its oldest lines removed.
-    Audit,
+crate::named_enum! {
+    /// What was done.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum AuditAction {
+        /// One record read.
+        Read = "read",
+        /// Records searched.
+        Search = "search",
+        /// A record made.
+        Create = "create",
+        /// A record changed.
+        Update = "update",
+        /// A rule evaluated on records.
+        Evaluate = "evaluate",
+        /// A client, grant or setting changed.
+        Administer = "administer",
+        /// A plugin installed or removed, or tried out.
+        Plugin = "plugin",
+        /// A token issued or refused, or a call refused for its token.
+        Authenticate = "authenticate",
+        /// The audit log itself read, or its oldest lines removed.
+        Audit = "audit",
+    }
 }
 
-/// How it ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AuditOutcome {
-    /// Done.
-    Allowed,
-    /// Refused: the caller may not, or asked for something that cannot be.
-    Refused,
-    /// Not done for a reason of the server's: overload, a store that failed, a defect.
-    Failed,
+crate::named_enum! {
+    /// How it ended.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum AuditOutcome {
+        /// Done.
+        Allowed = "allowed",
+        /// Refused: the caller may not, or asked for something that cannot be.
+        Refused = "refused",
+        /// Not done for a reason of the server's: overload, a store that failed, a defect.
+        Failed = "failed",
+    }
 }
 
 /// One line of the audit log.

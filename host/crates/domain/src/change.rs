@@ -41,47 +41,45 @@ pub enum ChangedRecord {
     Consent(Arc<Consent>),
 }
 
+/// Reads something of a record of any kind.
+macro_rules! of_any {
+    ($changed:expr, $record:ident => $read:expr) => {
+        match $changed {
+            ChangedRecord::Individual($record) => $read,
+            ChangedRecord::Group($record) => $read,
+            ChangedRecord::Program($record) => $read,
+            ChangedRecord::ProgramMembership($record) => $read,
+            ChangedRecord::Consent($record) => $read,
+        }
+    };
+}
+
 impl ChangedRecord {
     /// Its kind, its key and how often it was written.
     #[must_use]
     pub fn place(&self) -> (RecordKind, RecordId, VersionId) {
-        match self {
-            Self::Individual(record) => (RecordKind::Individual, record.id, record.meta.version),
-            Self::Group(record) => (RecordKind::Group, record.id, record.meta.version),
-            Self::Program(record) => (RecordKind::Program, record.id, record.meta.version),
-            Self::ProgramMembership(record) => (RecordKind::ProgramMembership, record.id, record.meta.version),
-            Self::Consent(record) => (RecordKind::Consent, record.id, record.meta.version),
+        fn place_of<D: Details>(record: &Record<D>) -> (RecordKind, RecordId, VersionId) {
+            (D::KIND, record.id, record.meta.version)
         }
-    }
-}
-
-impl ChangedRecord {
-    fn parts(&self) -> (&RecordMeta, &Values, &Extension) {
-        match self {
-            Self::Individual(record) => (&record.meta, &record.details.values, &record.details.extension),
-            Self::Group(record) => (&record.meta, &record.details.values, &record.details.extension),
-            Self::Program(record) => (&record.meta, &record.details.values, &record.details.extension),
-            Self::ProgramMembership(record) => (&record.meta, &record.details.values, &record.details.extension),
-            Self::Consent(record) => (&record.meta, &record.details.values, &record.details.extension),
-        }
+        of_any!(self, record => place_of(record))
     }
 
     /// When it was last written, by which client, and how often.
     #[must_use]
     pub fn meta(&self) -> &RecordMeta {
-        self.parts().0
+        of_any!(self, record => &record.meta)
     }
 
     /// The fields of the schema.
     #[must_use]
     pub fn values(&self) -> &Values {
-        self.parts().1
+        of_any!(self, record => &record.details.values)
     }
 
     /// The fields that modules add.
     #[must_use]
     pub fn extension(&self) -> &Extension {
-        self.parts().2
+        of_any!(self, record => &record.details.extension)
     }
 
     /// The photo that it refers to.
@@ -93,13 +91,7 @@ impl ChangedRecord {
     /// Under which identifiers it is found.
     #[must_use]
     pub fn identifiers(&self) -> Cow<'_, [Identifier]> {
-        match self {
-            Self::Individual(record) => record.details.identifiers(),
-            Self::Group(record) => record.details.identifiers(),
-            Self::Program(record) => record.details.identifiers(),
-            Self::ProgramMembership(record) => record.details.identifiers(),
-            Self::Consent(record) => record.details.identifiers(),
-        }
+        of_any!(self, record => Details::identifiers(&record.details))
     }
 }
 

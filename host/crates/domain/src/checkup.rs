@@ -4,82 +4,51 @@
 
 use std::fmt;
 
-/// What a check is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CheckArea {
-    /// The configuration file.
-    Settings,
-    /// The data folder: whose it is, who uses it, what is unfinished in it.
-    DataFolder,
-    /// Keys and the administrator's token.
-    Keys,
-    /// The certificate of HTTPS.
-    Certificate,
-    /// The machine's clock.
-    Clock,
-    /// The disks of the data folder and the store.
-    Disk,
-    /// How many files the process may have open.
-    OpenFiles,
-    /// How much memory there is.
-    Memory,
-    /// Addresses, proxies, the URL that clients know.
-    Listeners,
-    /// Installed plugins.
-    Plugins,
-    /// Secrets of clients.
-    Secrets,
-    /// Backups.
-    Backup,
-    /// Imports.
-    Imports,
-}
-
-impl CheckArea {
-    /// Its stable name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Settings => "settings",
-            Self::DataFolder => "data_folder",
-            Self::Keys => "keys",
-            Self::Certificate => "certificate",
-            Self::Clock => "clock",
-            Self::Disk => "disk",
-            Self::OpenFiles => "open_files",
-            Self::Memory => "memory",
-            Self::Listeners => "listeners",
-            Self::Plugins => "plugins",
-            Self::Secrets => "secrets",
-            Self::Backup => "backup",
-            Self::Imports => "imports",
-        }
+named_enum! {
+    /// What a check is about.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum CheckArea {
+        /// The configuration file.
+        Settings = "settings",
+        /// The data folder: whose it is, who uses it, what is unfinished in it.
+        DataFolder = "data_folder",
+        /// Keys and the administrator's token.
+        Keys = "keys",
+        /// The certificate of HTTPS.
+        Certificate = "certificate",
+        /// The machine's clock.
+        Clock = "clock",
+        /// The disks of the data folder and the store.
+        Disk = "disk",
+        /// How many files the process may have open.
+        OpenFiles = "open_files",
+        /// How much memory there is.
+        Memory = "memory",
+        /// Addresses, proxies, the URL that clients know.
+        Listeners = "listeners",
+        /// Installed plugins.
+        Plugins = "plugins",
+        /// Secrets of clients.
+        Secrets = "secrets",
+        /// Backups.
+        Backup = "backup",
+        /// Imports.
+        Imports = "imports",
     }
 }
 
-/// How things stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CheckState {
-    /// As it should be.
-    Ok,
-    /// It cannot be told here.
-    NotKnown,
-    /// It works, and should be looked at.
-    Warning,
-    /// It does not work, or soon will not.
-    Problem,
-}
-
-impl CheckState {
-    /// Its stable name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::NotKnown => "not_known",
-            Self::Warning => "warning",
-            Self::Problem => "problem",
-        }
+named_enum! {
+    /// How things stand.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum CheckState {
+        /// As it should be.
+        Ok = "ok",
+        /// It cannot be told here.
+        NotKnown = "not_known",
+        /// It works, and should be looked at.
+        Warning = "warning",
+        /// It does not work, or soon will not.
+        Problem = "problem",
     }
 }
 

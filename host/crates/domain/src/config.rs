@@ -19,13 +19,12 @@ use serde::Deserialize;
 use crate::idempotency::REMEMBERED_PER_CLIENT_CEILING;
 
 pub use otlp::{OTLP_ENDPOINT_DEFAULT, OtlpConfig, TraceparentFrom};
-pub use postgres::{PostgresConfig, StoreBackend, UrlFileError};
+pub use postgres::{PostgresConfig, StoreBackend, UrlFileError, read_private};
 pub use sections::{
-    AuditConfig, BODIES_MIB_DEFAULT, BODIES_MIB_MAX, CACHE_MIB_DEFAULT, CERTIFICATE_CHECK_S_DEFAULT, ConnectionsConfig,
-    EXPIRY_WARNING_DAYS_DEFAULT, HANDSHAKE_TIMEOUT_MS_DEFAULT, LogConfig, LogFormat, LogLevel, PluginsConfig,
-    REQUEST_TIMEOUT_MS_DEFAULT, RULE_COLUMNS_MIB_DEFAULT, RULE_COLUMNS_MIB_MAX, SECRET_AGE_WARNING_DAYS_DEFAULT,
-    SECRET_AGE_WARNING_DAYS_MAX, ServerConfig, StoreConfig, TOKEN_LIFETIME_S_DEFAULT, TOKEN_LIFETIME_S_MAX, TlsConfig,
-    TokenConfig, VocabularyConfig,
+    AuditConfig, BODIES_MIB_MAX, CERTIFICATE_CHECK_S_DEFAULT, ConnectionsConfig, EXPIRY_WARNING_DAYS_DEFAULT,
+    HANDSHAKE_TIMEOUT_MS_DEFAULT, LogConfig, LogFormat, LogLevel, PluginsConfig, RULE_COLUMNS_MIB_MAX,
+    SECRET_AGE_WARNING_DAYS_MAX, ServerConfig, StoreConfig, TOKEN_LIFETIME_S_MAX, TlsConfig, TokenConfig,
+    VocabularyConfig,
 };
 
 /// The biggest configuration file that is read.

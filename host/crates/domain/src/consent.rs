@@ -13,7 +13,7 @@ use super::individual::LIST_ITEMS_MAX;
 use super::organization::LegalBasis;
 #[cfg(doc)]
 use super::organization::Organization;
-use super::record::{Fields, Record, RecordId, RecordKind, RecordType};
+use super::record::{Fields, Record, RecordId, RecordKind};
 use super::schema::{Field, Kind};
 use super::scope::Resource;
 use super::subject::{Subject, SubjectReference};
@@ -80,13 +80,7 @@ impl fmt::Display for ConsentId {
     }
 }
 
-/// The kind of record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConsentRecord {}
-
-impl RecordType for ConsentRecord {
-    const KIND: RecordKind = RecordKind::Consent;
-}
+record_type!(ConsentRecord is Consent);
 
 /// What the register says of a consent.
 pub type ConsentDetails<I = RecordId> = Fields<ConsentRecord, CodedValue, I>;

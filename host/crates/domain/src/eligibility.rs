@@ -7,26 +7,16 @@ use serde::{Deserialize, Serialize};
 use super::code::CodeNumber;
 pub use super::subject::Subject;
 
-/// Which rows a field belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RowSpace {
-    /// The subject itself.
-    Me,
-    /// The active members of the subject's household.
-    Members,
-    /// The program memberships of the subject.
-    Programs,
-}
-
-impl RowSpace {
-    /// The root in an expression.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Me => "me",
-            Self::Members => "members",
-            Self::Programs => "programs",
-        }
+named_enum! {
+    /// Which rows a field belongs to.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum RowSpace {
+        /// The subject itself.
+        Me = "me",
+        /// The active members of the subject's household.
+        Members = "members",
+        /// The program memberships of the subject.
+        Programs = "programs",
     }
 }
 
@@ -269,27 +259,17 @@ pub struct Bindings {
     pub texts: Vec<CodeTexts>,
 }
 
-/// What a rule says of one subject. The serialized form is for servers that share a preview, as are those of [`RowError`] and [`RowOutcome`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[repr(u8)]
-pub enum Verdict {
-    /// The rule does not hold.
-    NotEligible = 0,
-    /// The rule holds.
-    Eligible = 1,
-    /// The facts do not decide.
-    Undetermined = 2,
-}
-
-impl Verdict {
-    /// The name in responses and in the audit log.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::NotEligible => "not_eligible",
-            Self::Eligible => "eligible",
-            Self::Undetermined => "undetermined",
-        }
+named_enum! {
+    /// What a rule says of one subject. The serialized form is for servers that share a preview, as are those of [`RowError`] and [`RowOutcome`].
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[repr(u8)]
+    pub enum Verdict {
+        /// The rule does not hold.
+        NotEligible = "not_eligible",
+        /// The rule holds.
+        Eligible = "eligible",
+        /// The facts do not decide.
+        Undetermined = "undetermined",
     }
 }
 

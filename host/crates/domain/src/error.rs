@@ -259,14 +259,7 @@ impl AppError {
     #[must_use]
     pub fn is_outage(&self) -> bool {
         let Self::Unavailable(cause) = self else { return false };
-        let mut next: Option<&(dyn std::error::Error + 'static)> = Some(&**cause);
-        while let Some(error) = next {
-            if error.is::<Outage>() {
-                return true;
-            }
-            next = error.source();
-        }
-        false
+        causes(&**cause).any(|error| error.is::<Outage>())
     }
 
     /// A defect of ours, told in one sentence for the log.
@@ -295,6 +288,13 @@ fn missing_text(missing: &[String]) -> String {
 
 fn granted_text(granted: &ScopeSet) -> String {
     if granted.is_empty() { "none".to_owned() } else { granted.to_string() }
+}
+
+/// An error, and what is behind it, one after the other.
+pub fn causes<'e>(
+    error: &'e (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'e (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |error| error.source())
 }
 
 /// Why a file cannot be read, and what to do.

@@ -6,7 +6,7 @@ use super::calendar::Period;
 use super::code::CodedValue;
 use super::individual::LIST_ITEMS_MAX;
 use super::person_name::NAME_PART_BYTES_MAX;
-use super::record::{Fields, Record, RecordId, RecordKind, RecordType};
+use super::record::{Fields, Record, RecordId, RecordKind};
 use super::relationship::RELATIONSHIPS;
 use super::schema::{ADDRESSES, Field, Kind, PERIOD, Shape, Struct};
 use super::value::{Code, Key, Link, List, Part, Reference, Shaped, Text, Typed, Value, Values};
@@ -14,13 +14,7 @@ use super::vocabulary::CodedField;
 
 pub use super::relationship::{RELATIONSHIP_PERIOD, RELATIONSHIP_TARGET, RELATIONSHIP_TYPE};
 
-/// The kind of record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GroupRecord {}
-
-impl RecordType for GroupRecord {
-    const KIND: RecordKind = RecordKind::Group;
-}
+record_type!(GroupRecord is Group);
 
 /// A stored group.
 pub type Group = Record<GroupDetails>;

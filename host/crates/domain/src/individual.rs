@@ -6,7 +6,7 @@ use super::address;
 use super::code::CodedValue;
 use super::person_name::PERSON_NAME;
 use super::photo::PhotoReference;
-use super::record::{Fields, Record, RecordId, RecordKind, RecordType};
+use super::record::{Fields, Record, RecordId};
 use super::relationship::KINSHIPS;
 use super::schema::{ADDRESSES, Field, Kind, Struct};
 use super::value::{Code, Key, List, Part, Text, WordOf};
@@ -14,13 +14,7 @@ use super::vocabulary::CodedField;
 
 pub use super::address::TEXT_BYTES_MAX;
 
-/// The kind of record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IndividualRecord {}
-
-impl RecordType for IndividualRecord {
-    const KIND: RecordKind = RecordKind::Individual;
-}
+record_type!(IndividualRecord is Individual);
 
 /// A stored person.
 pub type Individual = Record<IndividualDetails>;

@@ -135,29 +135,21 @@ pub struct ValuePattern {
     pub description: String,
 }
 
-/// What carries identifiers of a type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum IdTarget {
-    /// People.
-    Individual,
-    /// Groups.
-    Group,
-    /// Either.
-    #[default]
-    Both,
+named_enum! {
+    /// What carries identifiers of a type.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub enum IdTarget {
+        /// People.
+        Individual = "individual",
+        /// Groups.
+        Group = "group",
+        /// Either.
+        #[default]
+        Both = "both",
+    }
 }
 
 impl IdTarget {
-    /// The word used in the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Individual => "individual",
-            Self::Group => "group",
-            Self::Both => "both",
-        }
-    }
-
     /// Whether a record of that kind may carry such an identifier.
     #[must_use]
     pub fn includes(self, kind: RecordKind) -> bool {

@@ -83,36 +83,23 @@ pub struct ExtensionField {
     pub vocabulary: Option<String>,
 }
 
-/// The type of one value of an extension field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExtensionFieldKind {
-    /// True or false.
-    Boolean,
-    /// A whole number of 64 bits.
-    Integer,
-    /// A number of 64 bits with a fraction.
-    Number,
-    /// Text.
-    Text,
-    /// A calendar day.
-    Date,
-    /// A code of a vocabulary.
-    Coded,
-}
-
-impl ExtensionFieldKind {
-    /// Its name in manifests.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Boolean => "boolean",
-            Self::Integer => "integer",
-            Self::Number => "number",
-            Self::Text => "text",
-            Self::Date => "date",
-            Self::Coded => "coded",
-        }
+named_enum! {
+    /// The type of one value of an extension field.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ExtensionFieldKind {
+        /// True or false.
+        Boolean = "boolean",
+        /// A whole number of 64 bits.
+        Integer = "integer",
+        /// A number of 64 bits with a fraction.
+        Number = "number",
+        /// Text.
+        Text = "text",
+        /// A calendar day.
+        Date = "date",
+        /// A code of a vocabulary.
+        Coded = "coded",
     }
 }
 
@@ -279,18 +266,6 @@ read_by_parse!(
     ExtensionPath or InvalidExtensionPath,
     PluginVersion or InvalidVersion
 );
-
-impl From<PluginName> for String {
-    fn from(name: PluginName) -> Self {
-        name.0
-    }
-}
-
-impl From<ExtensionPath> for String {
-    fn from(path: ExtensionPath) -> Self {
-        path.0
-    }
-}
 
 #[cfg(test)]
 mod version_tests {

@@ -5,28 +5,47 @@
 macro_rules! named_enum {
     (
         $(#[$attribute:meta])*
-        pub enum $type:ident {
+        $visible:vis enum $type:ident {
             $($(#[$about:meta])* $variant:ident = $name:literal,)+
         }
     ) => {
         $(#[$attribute])*
-        pub enum $type {
+        $visible enum $type {
             $($(#[$about])* $variant,)+
         }
 
         impl $type {
             /// Every one, in the order of the declaration.
-            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
+            $visible const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
             /// The names, in the same order.
-            pub const NAMES: [&'static str; [$($name),+].len()] = [$($name),+];
+            $visible const NAMES: [&'static str; [$($name),+].len()] = [$($name),+];
 
             /// The name.
             #[must_use]
-            pub const fn name(self) -> &'static str {
+            $visible const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
                 }
             }
+
+            /// The one of that name.
+            #[must_use]
+            $visible fn parse(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|known| known.name() == name)
+            }
+        }
+    };
+}
+
+/// Declares the type that stands for a kind of record.
+macro_rules! record_type {
+    ($type:ident is $kind:ident) => {
+        /// The kind of record.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $type {}
+
+        impl $crate::record::RecordType for $type {
+            const KIND: $crate::record::RecordKind = $crate::record::RecordKind::$kind;
         }
     };
 }
@@ -45,6 +64,12 @@ macro_rules! texts {
         impl std::fmt::Display for $type {
             fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 formatter.write_str(&self.0)
+            }
+        }
+
+        impl From<$type> for String {
+            fn from(text: $type) -> Self {
+                text.0
             }
         }
     )+};

@@ -52,14 +52,6 @@ named_enum! {
     }
 }
 
-impl LegalBasis {
-    /// The one of that name.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.name() == text)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -143,27 +143,17 @@ impl fmt::Display for PluginKey {
     }
 }
 
-/// What is signed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SignedKind {
-    /// A vocabulary pack.
-    VocabularyPack,
-    /// An eligibility engine.
-    EligibilityEngine,
-    /// A backup of the register.
-    Backup,
-}
-
-impl SignedKind {
-    /// Its name in the configuration.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::VocabularyPack => "vocabulary-pack",
-            Self::EligibilityEngine => "eligibility-engine",
-            Self::Backup => "backup",
-        }
+named_enum! {
+    /// What is signed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum SignedKind {
+        /// A vocabulary pack.
+        VocabularyPack = "vocabulary-pack",
+        /// An eligibility engine.
+        EligibilityEngine = "eligibility-engine",
+        /// A backup of the register.
+        Backup = "backup",
     }
 }
 
@@ -245,7 +235,7 @@ impl TrustedKey {
             format!("the names {}", names.join(", "))
         });
         let kinds = self.kinds.iter().map(|kinds| {
-            let kinds: Vec<&str> = kinds.iter().copied().map(SignedKind::as_str).collect();
+            let kinds: Vec<&str> = kinds.iter().copied().map(SignedKind::name).collect();
             format!("the kinds {}", kinds.join(", "))
         });
         let limits: Vec<String> = names.chain(kinds).collect();

@@ -3,7 +3,7 @@
 use jiff::civil::Date;
 
 use super::calendar::Period;
-use super::record::{Fields, Record, RecordKind, RecordType};
+use super::record::{Fields, Record};
 use super::schema::{self, Field, Kind};
 use super::subject::Subject;
 use super::value::{Key, Text, WordOf};
@@ -18,13 +18,7 @@ pub const PROGRAM_NAME_BYTES_MAX: usize = 300;
 /// The longest description of a program, in bytes.
 pub const PROGRAM_DESCRIPTION_BYTES_MAX: usize = 4_000;
 
-/// The kind of record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProgramRecord {}
-
-impl RecordType for ProgramRecord {
-    const KIND: RecordKind = RecordKind::Program;
-}
+record_type!(ProgramRecord is Program);
 
 /// What the register says of a program.
 pub type ProgramDetails = Fields<ProgramRecord>;

@@ -19,7 +19,7 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
 use super::code::CodedValue;
-use super::record::{Fields, Record, RecordId, RecordKind, RecordType};
+use super::record::{Fields, Record, RecordId, RecordKind};
 use super::schema::{Field, Kind, Struct};
 use super::subject::{Subject, SubjectReference};
 use super::value::{Key, Link, Part, Text, WordOf};
@@ -80,13 +80,7 @@ impl MembershipStatus {
     }
 }
 
-/// The kind of record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProgramMembershipRecord {}
-
-impl RecordType for ProgramMembershipRecord {
-    const KIND: RecordKind = RecordKind::ProgramMembership;
-}
+record_type!(ProgramMembershipRecord is ProgramMembership);
 
 /// What the register says of a membership.
 ///

@@ -82,8 +82,9 @@ impl VersionCondition {
 }
 
 named_enum! {
-    /// The kinds of record, each before those whose records name its records: so they are exported, and an import takes them.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    /// The kinds of record, each before those whose records name its records: so they are exported, and an import takes them. Their serialized
+    /// form, their place here, is that of backups: the order stays, and a new kind comes last.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum RecordKind {
         /// A person.
         Individual = "Individual",

@@ -47,13 +47,9 @@ named_enum! {
 
 /// Why a text is not a scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a scope: write `<resource>:<action>` with a resource of {resources} and an action of {actions}", resources = names(&Resource::ALL.map(Resource::name)), actions = names(&Action::ALL.map(Action::name)))]
+#[error("`{text}` is not a scope: write `<resource>:<action>` with a resource of {resources} and an action of {actions}", resources = Resource::NAMES.join(", "), actions = Action::NAMES.join(", "))]
 pub struct ScopeError {
     text: String,
-}
-
-fn names(all: &[&str]) -> String {
-    all.join(", ")
 }
 
 /// One scope.
@@ -78,9 +74,7 @@ impl Scope {
     /// When either half is unknown; the message lists the known ones.
     pub fn parse(text: &str) -> Result<Self, ScopeError> {
         let parsed = text.split_once(':').and_then(|(resource, action)| {
-            let resource = Resource::ALL.into_iter().find(|known| known.name() == resource)?;
-            let action = Action::ALL.into_iter().find(|known| known.name() == action)?;
-            Some(Self { resource, action })
+            Some(Self { resource: Resource::parse(resource)?, action: Action::parse(action)? })
         });
         parsed.ok_or_else(|| ScopeError { text: text.chars().take(80).filter(|shown| !shown.is_control()).collect() })
     }
@@ -125,11 +119,6 @@ impl ScopeSet {
         self.0.insert(scope)
     }
 
-    /// Takes a scope out; false when it was not there.
-    pub fn remove(&mut self, scope: Scope) -> bool {
-        self.0.remove(&scope)
-    }
-
     /// Whether exactly this scope is in the set, `:all` not counting for the others.
     #[must_use]
     pub fn contains(&self, scope: Scope) -> bool {
@@ -139,12 +128,6 @@ impl ScopeSet {
     /// The scopes, in their fixed order.
     pub fn iter(&self) -> impl Iterator<Item = Scope> + '_ {
         self.0.iter().copied()
-    }
-
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
     }
 
     /// Whether there are none.

@@ -20,43 +20,26 @@ impl TraceParent {
     pub fn parse(header: &[u8]) -> Option<Self> {
         let (known, more) = header.split_at_checked(55)?;
         let [version, trace_id, span_id, flags] = parts(known)?;
-        let version = byte(version)?;
         match (version, more) {
             (0, []) => {}
             (1..=0xfe, [] | [b'-', ..]) => {}
             _ => return None,
         }
-        let trace_id: [u8; 16] = bytes(trace_id)?;
-        let span_id: [u8; 8] = bytes(span_id)?;
-        let is_nothing = trace_id.iter().all(|byte| *byte == 0) || span_id.iter().all(|byte| *byte == 0);
-        (!is_nothing).then_some(Self { trace_id, span_id, is_sampled: byte(flags)? & 1 == 1 })
+        let (span_id, is_sampled) = (u64::try_from(span_id).ok()?, flags & 1 == 1);
+        let is_somewhere = trace_id != 0 && span_id != 0;
+        is_somewhere.then_some(Self { trace_id: trace_id.to_be_bytes(), span_id: span_id.to_be_bytes(), is_sampled })
     }
 }
 
-/// The four parts of `00-<32 digits>-<16 digits>-<2 digits>`.
-fn parts(header: &[u8]) -> Option<[&[u8]; 4]> {
-    let mut parts = header.split(|byte| *byte == b'-');
+/// The four parts of `00-<32 digits>-<16 digits>-<2 digits>`, the digits in lower case as the recommendation wants them.
+fn parts(header: &[u8]) -> Option<[u128; 4]> {
+    let text = std::str::from_utf8(header).ok()?;
+    let mut parts = text.split('-');
     let four = [parts.next()?, parts.next()?, parts.next()?, parts.next()?];
-    (parts.next().is_none() && four.map(<[u8]>::len) == [2, 32, 16, 2]).then_some(four)
-}
-
-fn bytes<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
-    let mut bytes = [0; N];
-    for (to, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
-        *to = byte(pair)?;
-    }
-    Some(bytes)
-}
-
-/// Two hexadecimal digits, in lower case as the recommendation wants them.
-fn byte(pair: &[u8]) -> Option<u8> {
-    let digit = |byte: &u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let [high, low] = pair else { return None };
-    Some(digit(high)? << 4 | digit(low)?)
+    let is_shaped = parts.next().is_none() && four.map(str::len) == [2, 32, 16, 2];
+    let is_plain = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-'));
+    let [version, trace_id, span_id, flags] = four.map(|digits| u128::from_str_radix(digits, 16).ok());
+    Some([version?, trace_id?, span_id?, flags?]).filter(|_| is_shaped && is_plain)
 }
 
 #[cfg(test)]

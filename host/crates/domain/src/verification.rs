@@ -9,68 +9,44 @@ use super::change::ChangedRecord;
 use super::identifier::IdentifierKey;
 use super::record::{RecordId, RecordKind};
 
-/// A part of the register that is looked through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
-    /// The files of the database.
-    Files,
-    /// The table that numbers codes and versions of vocabularies.
-    Codes,
-    /// What each write touched, in the order of the writes.
-    Changes,
-    /// Records as they stand.
-    Records,
-    /// Older versions of records.
-    History,
-    /// Who carries which identifier.
-    Identifiers,
-    /// Records that other records name: members, programs, beneficiaries, subjects.
-    References,
-    /// Which membership is open, by program and beneficiary.
-    OpenMemberships,
-    /// Photos and their parts.
-    Photos,
-    /// Requests that are remembered.
-    Requests,
-    /// Lines of the audit log.
-    Audit,
-    /// Summaries of the audit log.
-    AuditSummaries,
-    /// What the deployment decided.
-    Settings,
-    /// API clients.
-    Clients,
-    /// Counters.
-    Counters,
-    /// The register in memory.
-    Indexes,
-    /// The register in memory as files, of a server that is stopped.
-    Checkpoints,
-}
-
-impl Part {
-    /// The word for it in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Files => "files",
-            Self::Codes => "codes",
-            Self::Changes => "changes",
-            Self::Records => "records",
-            Self::History => "history",
-            Self::Identifiers => "identifiers",
-            Self::References => "references",
-            Self::OpenMemberships => "open_memberships",
-            Self::Photos => "photos",
-            Self::Requests => "requests",
-            Self::Audit => "audit",
-            Self::AuditSummaries => "audit_summaries",
-            Self::Settings => "settings",
-            Self::Clients => "clients",
-            Self::Counters => "counters",
-            Self::Indexes => "indexes",
-            Self::Checkpoints => "checkpoints",
-        }
+named_enum! {
+    /// A part of the register that is looked through.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Part {
+        /// The files of the database.
+        Files = "files",
+        /// The table that numbers codes and versions of vocabularies.
+        Codes = "codes",
+        /// What each write touched, in the order of the writes.
+        Changes = "changes",
+        /// Records as they stand.
+        Records = "records",
+        /// Older versions of records.
+        History = "history",
+        /// Who carries which identifier.
+        Identifiers = "identifiers",
+        /// Records that other records name: members, programs, beneficiaries, subjects.
+        References = "references",
+        /// Which membership is open, by program and beneficiary.
+        OpenMemberships = "open_memberships",
+        /// Photos and their parts.
+        Photos = "photos",
+        /// Requests that are remembered.
+        Requests = "requests",
+        /// Lines of the audit log.
+        Audit = "audit",
+        /// Summaries of the audit log.
+        AuditSummaries = "audit_summaries",
+        /// What the deployment decided.
+        Settings = "settings",
+        /// API clients.
+        Clients = "clients",
+        /// Counters.
+        Counters = "counters",
+        /// The register in memory.
+        Indexes = "indexes",
+        /// The register in memory as files, of a server that is stopped.
+        Checkpoints = "checkpoints",
     }
 }
 

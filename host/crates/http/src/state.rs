@@ -283,18 +283,4 @@ impl StateParts {
         follower.look_for_key().await;
         true
     }
-
-    /// The metrics page as it is now.
-    #[must_use]
-    pub fn metrics_page(&self) -> String {
-        self.program.metrics_page(self)
-    }
-
-    /// Checks the set-up and the health of this server.
-    ///
-    /// # Errors
-    /// When the audit log cannot be read.
-    pub async fn checkup(&self) -> Result<Vec<Check>, AppError> {
-        self.program.checkup(self).await
-    }
 }

@@ -10,53 +10,34 @@ use daftar_domain::config::ConnectionsConfig;
 /// a body, so strangers alone cannot take all.
 const TOKEN_SHARE: usize = 4;
 
-/// The ways in which connections end, each with its name on the metrics page.
-macro_rules! cuts {
-    ($($(#[$doc:meta])+ $cut:ident = $name:literal;)+) => {
-        /// How a connection ended other than by its client's wish or the server's stop, or why it was not served.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Cut {
-            $($(#[$doc])+ $cut,)+
-        }
-
-        impl Cut {
-            /// All of them.
-            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$cut),+];
-
-            /// Its name on the metrics page.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Self::$cut => $name,)+
-                }
-            }
-        }
-    };
-}
-
-cuts! {
-    /// The TLS handshake took too long.
-    HandshakeTimeout = "handshake_timeout";
-    /// The TLS handshake failed: another version, another protocol, no trust in the certificate.
-    HandshakeFailed = "handshake_failed";
-    /// The head of a request took too long.
-    HeaderTimeout = "header_timeout";
-    /// There was no request for too long.
-    Idle = "idle";
-    /// The client read too little of a response.
-    WriteTimeout = "write_timeout";
-    /// It waited for a request while others had no place.
-    MadeRoom = "made_room";
-    /// Its client read most slowly when a slot was needed.
-    EvictedSlow = "evicted_slow";
-    /// Its client read most slowly when memory for responses was needed.
-    ResponseMemory = "response_memory";
-    /// There were too many connections.
-    Full = "full";
-    /// There were too many connections from its address.
-    AddressFull = "address_full";
-    /// It came by plain HTTP and from no trusted proxy.
-    NotAProxy = "not_a_proxy";
+daftar_domain::named_enum! {
+    /// How a connection ended other than by its client's wish or the server's stop, or why it was not served; with its name on the
+    /// metrics page.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Cut {
+        /// The TLS handshake took too long.
+        HandshakeTimeout = "handshake_timeout",
+        /// The TLS handshake failed: another version, another protocol, no trust in the certificate.
+        HandshakeFailed = "handshake_failed",
+        /// The head of a request took too long.
+        HeaderTimeout = "header_timeout",
+        /// There was no request for too long.
+        Idle = "idle",
+        /// The client read too little of a response.
+        WriteTimeout = "write_timeout",
+        /// It waited for a request while others had no place.
+        MadeRoom = "made_room",
+        /// Its client read most slowly when a slot was needed.
+        EvictedSlow = "evicted_slow",
+        /// Its client read most slowly when memory for responses was needed.
+        ResponseMemory = "response_memory",
+        /// There were too many connections.
+        Full = "full",
+        /// There were too many connections from its address.
+        AddressFull = "address_full",
+        /// It came by plain HTTP and from no trusted proxy.
+        NotAProxy = "not_a_proxy",
+    }
 }
 
 /// What the listeners of a server count together.

@@ -3,15 +3,13 @@
 //! Of programs, which are few, the records themselves are kept; of the others what they are searched by.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 
 use super::blobs::Blobs;
-use super::checkpoint::{CheckpointWriter, Loading, Section};
+use super::checkpoint::stored_fields;
 use super::column::Column;
 use super::field_columns::FieldColumns;
 use super::image::Teller;
-use super::stored::Unsound;
 use super::subjects::version_cell;
 use super::terms::{Prepared as PreparedTerms, TermIndex};
 use daftar_domain::change::ChangedRecord;
@@ -19,7 +17,7 @@ use daftar_domain::consent::Consent;
 use daftar_domain::organization::Organization;
 use daftar_domain::program::Program;
 use daftar_domain::program_membership::{ProgramMembership, ProgramMembershipRecord};
-use daftar_domain::record::RecordId;
+use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::search::terms::{ConsentTerm, MembershipTerm};
 
 /// Programs, memberships and consents, cheap to copy.
@@ -104,50 +102,29 @@ impl About {
             let programs = Arc::make_mut(&mut self.programs);
             programs.extend(records.programs.into_iter().map(|program| (program.id, program)));
         }
-        self.memberships.write(&mut terms.memberships, records.memberships);
+        self.memberships.write(RecordKind::ProgramMembership, &mut terms.memberships, records.memberships);
         for membership in records.membership_records {
-            if let Some(row) = self.memberships.row(membership.id) {
+            if let Some(row) = self.memberships.rows.find(membership.id) {
                 self.of_memberships.set(row, &membership);
             }
         }
-        self.consents.write(&mut terms.consents, records.consents);
+        self.consents.write(RecordKind::Consent, &mut terms.consents, records.consents);
     }
 }
 
+// Programs are few and read from the store.
+stored_fields!(About { memberships, of_memberships, consents; programs });
+stored_fields!(MembershipColumns { fields, last_updated, versions });
+stored_fields!(Terms { memberships, consents });
+
 impl About {
-    /// Writes it to a checkpoint, but for the programs, which are few and read from the store.
-    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
-        let Self { programs: _, memberships, of_memberships, consents } = self;
-        let MembershipColumns { fields, last_updated, versions } = of_memberships;
-        memberships.store(checkpoint, Section::MembershipRows, Section::MembershipTerms)?;
-        fields.store(checkpoint.section(Section::MembershipColumns)?)?;
-        last_updated.store(checkpoint.section(Section::MembershipLastUpdated)?)?;
-        versions.store(checkpoint.section(Section::MembershipVersions)?)?;
-        consents.store(checkpoint, Section::ConsentRows, Section::ConsentTerms)
-    }
-
-    /// Reads it from a checkpoint.
-    pub(super) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
-        let of_memberships = MembershipColumns {
-            fields: checkpoint.read(Section::MembershipColumns, MembershipFields::load)?,
-            last_updated: checkpoint.read(Section::MembershipLastUpdated, Column::load)?,
-            versions: checkpoint.read(Section::MembershipVersions, Column::load)?,
-        };
-        Ok(Self {
-            programs: Arc::default(),
-            memberships: TermIndex::load(checkpoint, Section::MembershipRows, Section::MembershipTerms)?,
-            of_memberships,
-            consents: TermIndex::load(checkpoint, Section::ConsentRows, Section::ConsentTerms)?,
-        })
-    }
-
     /// Tells what it holds, so that two can be compared.
     pub(super) fn tell(&self, teller: &mut Teller) {
         let programs = self.programs.values().map(|program| (program.id, program.meta.version.0));
         teller.values("programs", programs);
         self.memberships.tell(teller, "memberships", "terms of memberships");
         let columns = &self.of_memberships;
-        teller.of_rows("columns of memberships", self.memberships.rows(), |row| {
+        teller.of_rows("columns of memberships", &self.memberships.rows, |row| {
             (columns.fields.get(row), columns.last_updated.get(row), columns.versions.get(row))
         });
         self.consents.tell(teller, "consents", "terms of consents");

@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::checkpoint::{CheckpointWriter, FramesOf};
+use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::chunk::{CHUNK_ROWS, Cells, split};
 use super::stored::{self, Unsound};
 
@@ -47,15 +47,16 @@ impl Blobs {
             Arc::make_mut(chunk).set(slot, bytes);
         }
     }
+}
 
-    /// Writes it to a checkpoint.
-    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
-        self.chunks.iter().try_for_each(|chunk| checkpoint.add_with(|to| chunk.put(to)))
+impl Stored for Blobs {
+    fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
+        let part = checkpoint.part()?;
+        self.chunks.iter().try_for_each(|chunk| part.add_with(|to| chunk.put(to)))
     }
 
-    /// Reads it from a checkpoint.
-    pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
-        let chunks = frames.each(|from| Chunk::take(from).map(Arc::new))?;
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound> {
+        let chunks = checkpoint.each(|from| Chunk::take(from).map(Arc::new))?;
         Ok(Self { chunks: Arc::new(chunks) })
     }
 }

@@ -24,13 +24,15 @@ mod tests;
 mod write;
 
 pub use folder::{CheckpointFile, CheckpointFolder};
-pub(super) use layout::Section;
 pub use read::is_of_another_version;
-pub(super) use read::{FramesOf, Loading, join};
+pub(super) use read::{Loading, join};
 pub(super) use write::CheckpointWriter;
+
+use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use crate::stored::Unsound;
 use daftar_domain::change::Sequence;
 
 const MAGIC: &[u8; 8] = b"daftarCP";
@@ -68,3 +70,33 @@ struct FrameTable {
     sections: Vec<u8>,
     frames: Vec<Frame>,
 }
+
+/// Something of the register in memory that takes one part of a checkpoint, or several. The parts have no names: they are read in the order in
+/// which they are written, so that a change of it raises `LAYOUT`.
+pub(super) trait Stored: Sized {
+    /// Writes its parts to a checkpoint.
+    fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()>;
+
+    /// Reads its parts from a checkpoint.
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound>;
+}
+
+/// Stores a structure as its fields in that order; what is named behind the semicolon is not stored, and is empty when it is loaded.
+macro_rules! stored_fields {
+    ($of:ty { $($field:ident),+ $(; $empty:ident)? }) => {
+        impl $crate::checkpoint::Stored for $of {
+            fn store(&self, checkpoint: &mut $crate::checkpoint::CheckpointWriter<'_>) -> std::io::Result<()> {
+                let Self { $($field),+ $(, $empty: _)? } = self;
+                $($crate::checkpoint::Stored::store($field, checkpoint)?;)+
+                Ok(())
+            }
+
+            fn load(checkpoint: &mut $crate::checkpoint::Loading<'_>) -> Result<Self, $crate::stored::Unsound> {
+                $(let $field = $crate::checkpoint::Stored::load(checkpoint)?;)+
+                Ok(Self { $($field),+ $(, $empty: Default::default())? })
+            }
+        }
+    };
+}
+
+pub(super) use stored_fields;

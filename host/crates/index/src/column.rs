@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::blobs::Blobs;
-use super::checkpoint::{CheckpointWriter, FramesOf};
+use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::chunk::{CHUNK_ROWS, Cell, Cells, split};
 use super::stored::Unsound;
 
@@ -20,17 +20,17 @@ impl<T> Default for Column<T> {
     }
 }
 
+impl<T: Cell> Stored for Column<T> {
+    fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
+        checkpoint.values(self.0.iter())
+    }
+
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound> {
+        checkpoint.all().map(|chunks| Self(Arc::new(chunks)))
+    }
+}
+
 impl<T: Cell> Column<T> {
-    /// Writes it to a checkpoint.
-    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
-        self.0.iter().try_for_each(|cells| checkpoint.add(cells))
-    }
-
-    /// Reads it from a checkpoint.
-    pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
-        frames.all().map(|chunks| Self(Arc::new(chunks)))
-    }
-
     /// The cells of a chunk, missing ones as [`Cell::MISSING`], those past the end left out.
     pub(super) fn chunk(&self, chunk: usize) -> &[T] {
         self.0.get(chunk).map_or(&[], Cells::as_slice)
@@ -109,8 +109,8 @@ impl TextColumn {
     }
 
     /// Reads it from a checkpoint. The beginnings follow from the texts.
-    pub(super) fn load(frames: &mut FramesOf<'_>, rows: u32) -> Result<Self, Unsound> {
-        let texts = Blobs::load(frames)?;
+    pub(super) fn load(checkpoint: &mut Loading<'_>, rows: u32) -> Result<Self, Unsound> {
+        let texts = Blobs::load(checkpoint)?;
         let mut heads = Vec::new();
         for first in (0..rows).step_by(CHUNK_ROWS) {
             let last = first.saturating_add(CHUNK_ROWS as u32).min(rows);

@@ -18,7 +18,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::bitmaps::Posting;
-use super::checkpoint::{CheckpointWriter, Loading, Section};
+use super::checkpoint::{CheckpointWriter, Loading, Stored, stored_fields};
 use super::codes::{Edit, Edits, apply_edits, count_entries, note_edits, sorted_once};
 use super::image::Teller;
 use super::rows::Rows;
@@ -172,7 +172,7 @@ impl CoverIndex {
         }
         for (id, beneficiary) in records.memberships {
             self.beneficiaries.insert(id, beneficiary);
-            let Some(row) = places.memberships.row(id) else { continue };
+            let Some(row) = places.memberships.rows.find(id) else { continue };
             let covers = self.covers_of(beneficiary).memberships;
             edits.memberships.extend(covers.into_iter().map(|cover| (cover, row, Edit::Set)));
         }
@@ -306,33 +306,19 @@ fn take_id<'de, D: Deserializer<'de>>(from: D) -> Result<ConsentId, D::Error> {
     <[u8; 16]>::deserialize(from).map(ConsentId::from_bytes)
 }
 
+stored_fields!(CoverIndex { names, given, classes, individuals, groups, memberships, beneficiaries; answers });
+
+impl Stored for Names {
+    fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
+        checkpoint.one(&self.texts())
+    }
+
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound> {
+        checkpoint.one().map(Self::of_texts)
+    }
+}
+
 impl CoverIndex {
-    /// Writes it to a checkpoint.
-    pub(crate) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
-        let Self { names, given, classes, individuals, groups, memberships, beneficiaries, answers: _ } = self;
-        checkpoint.section(Section::CoverNames)?.add(&names.texts())?;
-        given.store(checkpoint.section(Section::CoverGiven)?)?;
-        classes.store(checkpoint.section(Section::CoverClasses)?)?;
-        individuals.store(checkpoint.section(Section::CoveredIndividuals)?)?;
-        groups.store(checkpoint.section(Section::CoveredGroups)?)?;
-        memberships.store(checkpoint.section(Section::CoveredMemberships)?)?;
-        beneficiaries.store(checkpoint.section(Section::Beneficiaries)?)
-    }
-
-    /// Reads it from a checkpoint.
-    pub(crate) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
-        Ok(Self {
-            names: checkpoint.read(Section::CoverNames, |frames| frames.one().map(Names::of_texts))?,
-            given: checkpoint.read(Section::CoverGiven, SharedTree::load)?,
-            classes: checkpoint.read(Section::CoverClasses, SharedTree::load)?,
-            individuals: checkpoint.read(Section::CoveredIndividuals, SharedTree::load)?,
-            groups: checkpoint.read(Section::CoveredGroups, SharedTree::load)?,
-            memberships: checkpoint.read(Section::CoveredMemberships, SharedTree::load)?,
-            beneficiaries: checkpoint.read(Section::Beneficiaries, SharedTree::load)?,
-            answers: Arc::default(),
-        })
-    }
-
     /// Tells what it holds, so that two can be compared. Numbers of names do not count, nor do names that nothing uses any more.
     pub(crate) fn tell(&self, teller: &mut Teller) {
         let texts = self.names.texts();

@@ -6,7 +6,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock};
 
-use super::checkpoint::{CheckpointWriter, FramesOf};
+use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::chunk::{CellValue, Cells, Chunk, ChunkColumn, Days, RowValues, split};
 use super::codes::{CodeAt, CodeKey};
 use super::stored::{self, Unsound};
@@ -194,16 +194,16 @@ impl<R: RecordType> FieldColumns<R> {
             Arc::make_mut(chunk).set(slot, values);
         }
     }
+}
 
-    /// Writes it to a checkpoint.
-    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
-        self.chunks.iter().try_for_each(|chunk| checkpoint.add(&**chunk))
+impl<R: RecordType> Stored for FieldColumns<R> {
+    fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
+        checkpoint.values(self.chunks.iter().map(|chunk| &**chunk))
     }
 
-    /// Reads it from a checkpoint.
-    pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound> {
         let empty = Self::empty_chunk();
-        let chunks = frames.each(|from| {
+        let chunks = checkpoint.each(|from| {
             let chunk: Chunk = stored::take(from)?;
             if chunk.is_like(&empty) { Ok(Arc::new(chunk)) } else { Err(Unsound("its columns are of other fields")) }
         })?;

@@ -5,15 +5,12 @@
 //! bits without that key, and among a thousand million identifiers two meet by chance once in 10^20 registers; so a hit is not
 //! compared with the record again.
 
-use std::io;
-
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use siphasher::sip128::SipHasher24;
 
-use super::checkpoint::{CheckpointWriter, FramesOf};
+use super::checkpoint::stored_fields;
 use super::codes::{Edit, Edits};
-use super::stored::Unsound;
 use super::tree::SharedTree;
 use daftar_domain::identifier::IdentifierKey;
 
@@ -75,6 +72,8 @@ pub(super) struct IdentifierIndex {
     entries: SharedTree<(IdentifierHash, u32), ()>,
 }
 
+stored_fields!(IdentifierIndex { entries });
+
 impl IdentifierIndex {
     /// The row of every entry, one for each identifier of a row.
     pub(super) fn every_row(&self) -> impl Iterator<Item = u32> + '_ {
@@ -101,18 +100,6 @@ impl IdentifierIndex {
     pub(super) fn rows(&self, hash: IdentifierHash) -> Vec<u32> {
         let entries = self.entries.from(&(hash, 0)).map(|(entry, ())| *entry);
         entries.take_while(|(at, _)| *at == hash).map(|(_, row)| row).collect()
-    }
-}
-
-impl IdentifierIndex {
-    /// Writes it to a checkpoint.
-    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
-        self.entries.store(checkpoint)
-    }
-
-    /// Reads it from a checkpoint.
-    pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
-        SharedTree::load(frames).map(|entries| Self { entries })
     }
 
     /// Every entry, ascending.

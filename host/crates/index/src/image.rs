@@ -9,15 +9,13 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 
 use super::bitmaps::Posting;
 use super::blobs::Blobs;
-use super::checkpoint::{CheckpointWriter, Loading, Section, join};
+use super::checkpoint::{CheckpointWriter, Loading, Stored, join, stored_fields};
 use super::codes::ExtensionNumbers;
 use super::identifiers::IdentifierHasher;
-use super::members::Members;
-use super::places::Places;
 use super::rows::Rows;
 use super::stored::{self, Unsound, bytes_of};
-use super::subjects::Subjects;
-use super::{Snapshot, about, cover};
+use super::subjects::{PARTS, Subjects};
+use super::{Snapshot, about};
 use daftar_domain::change::Sequence;
 use daftar_domain::manifest::ExtensionPath;
 
@@ -30,6 +28,8 @@ pub(super) struct Terms {
     pub(super) members: Blobs,
     pub(super) about: about::Terms,
 }
+
+stored_fields!(Terms { individuals, groups, members, about });
 
 /// All of the register in memory at one moment. It shares with the register what does not change afterwards.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ impl Image {
     #[must_use]
     pub fn record_count(&self) -> u64 {
         let about = &self.snapshot.about;
-        let others = [about.memberships.rows().count(), about.consents.rows().count()];
+        let others = [about.memberships.rows.count(), about.consents.rows.count()];
         let others = others.into_iter().map(u64::from).sum::<u64>().saturating_add(about.programs.len() as u64);
         self.snapshot.individual_count().saturating_add(self.snapshot.group_count()).saturating_add(others)
     }
@@ -78,9 +78,9 @@ impl Image {
         places.tell(&mut teller, &individuals.rows);
         about.tell(&mut teller);
         let of_memberships = |row| self.terms.about.memberships.get(row).to_vec();
-        teller.of_rows("what memberships set", about.memberships.rows(), of_memberships);
+        teller.of_rows("what memberships set", &about.memberships.rows, of_memberships);
         let of_consents = |row| self.terms.about.consents.get(row).to_vec();
-        teller.of_rows("what consents set", about.consents.rows(), of_consents);
+        teller.of_rows("what consents set", &about.consents.rows, of_consents);
         covers.tell(&mut teller);
         Fingerprint(teller.parts)
     }
@@ -88,47 +88,37 @@ impl Image {
     /// Writes everything but the programs to a checkpoint.
     pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
         let Snapshot { hasher, extensions, individuals, groups, members, places, about, covers } = &self.snapshot;
-        checkpoint.section(Section::Secret)?.add(&hasher.key())?;
-        let paths: Vec<String> = extensions.paths().into_iter().map(String::from).collect();
-        checkpoint.section(Section::Extensions)?.add(&paths)?;
-        individuals.store(checkpoint, Section::PEOPLE)?;
-        groups.store(checkpoint, Section::GROUPS)?;
+        checkpoint.one(&hasher.key())?;
+        checkpoint.one(&extensions.paths().into_iter().map(String::from).collect::<Vec<_>>())?;
+        individuals.store(checkpoint)?;
+        groups.store(checkpoint)?;
         members.store(checkpoint)?;
         places.store(checkpoint)?;
         about.store(checkpoint)?;
         covers.store(checkpoint)?;
-        self.terms.individuals.store(checkpoint.section(Section::IndividualTermsSet)?)?;
-        self.terms.groups.store(checkpoint.section(Section::GroupTermsSet)?)?;
-        self.terms.members.store(checkpoint.section(Section::GroupNamesSet)?)?;
-        self.terms.about.memberships.store(checkpoint.section(Section::MembershipTermsSet)?)?;
-        self.terms.about.consents.store(checkpoint.section(Section::ConsentTermsSet)?)
+        self.terms.store(checkpoint)
     }
 
     /// Reads it from a checkpoint, up to that write. Programs have to be read from the store.
-    pub(super) fn load(checkpoint: &Loading<'_>, sequence: Sequence) -> Result<Self, Unsound> {
-        let (individuals, others) = join(
-            || Subjects::load(checkpoint, Section::PEOPLE),
-            || {
-                let terms = Terms {
-                    individuals: checkpoint.read(Section::IndividualTermsSet, Blobs::load)?,
-                    groups: checkpoint.read(Section::GroupTermsSet, Blobs::load)?,
-                    members: checkpoint.read(Section::GroupNamesSet, Blobs::load)?,
-                    about: about::Terms {
-                        memberships: checkpoint.read(Section::MembershipTermsSet, Blobs::load)?,
-                        consents: checkpoint.read(Section::ConsentTermsSet, Blobs::load)?,
-                    },
-                };
-                let groups = Subjects::load(checkpoint, Section::GROUPS)?;
-                let (members, places) = (Members::load(checkpoint)?, Places::load(checkpoint)?);
-                let (about, covers) = (about::About::load(checkpoint)?, cover::CoverIndex::load(checkpoint)?);
-                Ok((terms, groups, members, places, about, covers))
-            },
-        )?;
-        let (terms, groups, members, places, about, covers) = others;
-        let hasher = IdentifierHasher::of_key(checkpoint.read(Section::Secret, |frames| frames.one())?);
-        let paths: Vec<String> = checkpoint.read(Section::Extensions, |frames| frames.one())?;
+    pub(super) fn load(checkpoint: &mut Loading<'_>, sequence: Sequence) -> Result<Self, Unsound> {
+        let hasher = IdentifierHasher::of_key(checkpoint.one()?);
+        let paths: Vec<String> = checkpoint.one()?;
         let paths: Result<Vec<_>, _> = paths.iter().map(|path| ExtensionPath::parse(path)).collect();
         let extensions = ExtensionNumbers::of_paths(paths.map_err(|_| Unsound("a field of a module has no name"))?)?;
+        let mut of_individuals = checkpoint.fork(PARTS);
+        let (individuals, (groups, members, places, about, covers, terms)) = join(
+            || {
+                let individuals = Subjects::load(&mut of_individuals)?;
+                of_individuals.end().map(|()| individuals)
+            },
+            || {
+                let groups = Subjects::load(checkpoint)?;
+                let (members, places) = (Stored::load(checkpoint)?, Stored::load(checkpoint)?);
+                let (about, covers) = (Stored::load(checkpoint)?, Stored::load(checkpoint)?);
+                Ok((groups, members, places, about, covers, Terms::load(checkpoint)?))
+            },
+        )?;
+        checkpoint.end()?;
         let snapshot = Snapshot { hasher, extensions, individuals, groups, members, places, about, covers };
         Ok(Self { snapshot, terms, sequence })
     }

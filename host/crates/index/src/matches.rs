@@ -130,7 +130,7 @@ impl Snapshot {
     /// At which version a membership in a program is; none of one that is not there yet.
     #[must_use]
     pub fn membership_version(&self, membership: RecordId) -> Option<VersionId> {
-        let row = self.about.memberships.row(membership)?;
+        let row = self.about.memberships.rows.find(membership)?;
         self.about.of_memberships.versions.get(row).map(|version| VersionId(version.into()))
     }
 

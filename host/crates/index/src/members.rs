@@ -4,15 +4,13 @@
 //! **Invariant:** the seats of a group are its members that are not set aside, in the order of the record. Whether the period of one holds is
 //! asked on the day of the rule.
 
-use std::io;
-
 use super::blobs::Blobs;
-use super::checkpoint::{CheckpointWriter, Loading, Section};
+use super::checkpoint::stored_fields;
 use super::codes::{difference, sorted_once};
 use super::image::Teller;
 use super::places::{Place, Places};
 use super::rows::Rows;
-use super::stored::{self, Unsound};
+use super::stored;
 use super::terms;
 use super::tree::SharedTree;
 use daftar_domain::group::Member;
@@ -56,6 +54,8 @@ pub(super) fn seats_of(people: &Rows, members: &[Member]) -> Vec<u8> {
     bytes
 }
 
+stored_fields!(Members { named, seats });
+
 impl Members {
     /// The groups that name a person as a member, ascending.
     pub(super) fn groups_of(&self, individual: RecordId) -> Vec<RecordId> {
@@ -93,18 +93,6 @@ impl Members {
             self.seats.set(row, &seats_of(people, &members));
             terms::set_row(all_named, row, &named);
         }
-    }
-
-    /// Writes it to a checkpoint.
-    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
-        self.named.store(checkpoint.section(Section::GroupMembers)?)?;
-        self.seats.store(checkpoint.section(Section::GroupSeats)?)
-    }
-
-    /// Reads it from a checkpoint.
-    pub(super) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
-        let named = checkpoint.read(Section::GroupMembers, SharedTree::load)?;
-        Ok(Self { named, seats: checkpoint.read(Section::GroupSeats, Blobs::load)? })
     }
 
     /// Tells what it holds of those groups, so that two can be compared.

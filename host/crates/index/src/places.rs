@@ -3,14 +3,12 @@
 //! **Invariant:** every place of a group that is not set aside is here once, under its person's row, and nothing else is. Whether its
 //! period holds is asked on the day of the search.
 
-use std::borrow::Cow;
 use std::io;
 
-use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 
 use super::bitmaps::Posting;
-use super::checkpoint::{CheckpointWriter, Loading, Section};
+use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::column::Column;
 use super::image::Teller;
 use super::rows::Rows;
@@ -50,31 +48,43 @@ impl Place {
     }
 }
 
-/// The first places of the people of one chunk, column by column. Rows past the end of a column have no value.
-pub(super) struct FirstPlaces<'a> {
-    /// The rows of their groups; missing where somebody has no place.
-    pub(super) groups: &'a [u32],
-    /// The numbers of their roles.
-    pub(super) roles: &'a [u32],
-    /// Their first days, where there is one.
-    pub(super) starts: &'a [i32],
-    /// Their last days, where there is one.
-    pub(super) ends: &'a [i32],
-}
-
 /// The places of everybody, cheap to copy. Nearly everybody has one, which stands in columns.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Places {
-    groups: Column<u32>,
-    roles: Column<u32>,
-    starts: Column<i32>,
-    ends: Column<i32>,
+    /// The rows of the groups of first places; none where a person has no place.
+    pub(super) groups: Column<u32>,
+    /// The numbers of their roles.
+    pub(super) roles: Column<u32>,
+    /// Their first days, where there is one.
+    pub(super) starts: Column<i32>,
+    /// Their last days, where there is one.
+    pub(super) ends: Column<i32>,
     /// Rows of people with more than one place.
-    several: Posting,
+    pub(super) several: Posting,
     /// Their further places, by person, group and place in the group.
     more: SharedTree<(u32, u32, u16), Place>,
     /// One past the last row that has ever had a place.
     row_count: u32,
+}
+
+impl Stored for Places {
+    fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
+        let Self { groups, roles, starts, ends, several, more, row_count } = self;
+        groups.store(checkpoint)?;
+        roles.store(checkpoint)?;
+        starts.store(checkpoint)?;
+        ends.store(checkpoint)?;
+        more.store(checkpoint)?;
+        checkpoint.one(&(row_count, several))
+    }
+
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound> {
+        let (groups, roles) = (Column::load(checkpoint)?, Column::load(checkpoint)?);
+        let (starts, ends) = (Column::load(checkpoint)?, Column::load(checkpoint)?);
+        let more = SharedTree::load(checkpoint)?;
+        let (row_count, several) = checkpoint.one()?;
+        Ok(Self { groups, roles, starts, ends, several, more, row_count })
+    }
 }
 
 impl Places {
@@ -92,21 +102,6 @@ impl Places {
     pub(super) fn of(&self, row: u32) -> impl Iterator<Item = Place> + Clone + '_ {
         let more = self.several.contains(row).then(|| self.further(row));
         self.first(row).into_iter().chain(more.into_iter().flatten())
-    }
-
-    /// The places of a chunk of people, but for those of people with several.
-    pub(super) fn first_of(&self, chunk: usize) -> FirstPlaces<'_> {
-        FirstPlaces {
-            groups: self.groups.chunk(chunk),
-            roles: self.roles.chunk(chunk),
-            starts: self.starts.chunk(chunk),
-            ends: self.ends.chunk(chunk),
-        }
-    }
-
-    /// The people of a segment who have several places.
-    pub(super) fn with_several(&self, segment: u16) -> Option<Cow<'_, RoaringBitmap>> {
-        self.several.segment(segment)
     }
 
     fn first(&self, row: u32) -> Option<Place> {
@@ -148,31 +143,6 @@ impl Places {
                 self.more.insert((row, place.group, number), place);
             }
         }
-    }
-
-    /// Writes it to a checkpoint.
-    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
-        let Self { groups, roles, starts, ends, several, more, row_count } = self;
-        groups.store(checkpoint.section(Section::PlaceGroups)?)?;
-        roles.store(checkpoint.section(Section::PlaceRoles)?)?;
-        starts.store(checkpoint.section(Section::PlaceStarts)?)?;
-        ends.store(checkpoint.section(Section::PlaceEnds)?)?;
-        more.store(checkpoint.section(Section::FurtherPlaces)?)?;
-        checkpoint.section(Section::PlaceRows)?.add(&(row_count, several))
-    }
-
-    /// Reads it from a checkpoint.
-    pub(super) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
-        let (row_count, several) = checkpoint.read(Section::PlaceRows, |frames| frames.one())?;
-        Ok(Self {
-            groups: checkpoint.read(Section::PlaceGroups, Column::load)?,
-            roles: checkpoint.read(Section::PlaceRoles, Column::load)?,
-            starts: checkpoint.read(Section::PlaceStarts, Column::load)?,
-            ends: checkpoint.read(Section::PlaceEnds, Column::load)?,
-            more: checkpoint.read(Section::FurtherPlaces, SharedTree::load)?,
-            several,
-            row_count,
-        })
     }
 
     /// Tells what it holds of those people, so that two can be compared. Which place of several comes first does not count.

@@ -5,10 +5,10 @@
 use std::io;
 use std::sync::Arc;
 
-use super::checkpoint::{CheckpointWriter, FramesOf};
+use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::chunk::{CHUNK_ROWS, Cells};
 use super::stored::Unsound;
-use daftar_domain::record::RecordId;
+use daftar_domain::record::{RecordId, RecordKind};
 
 /// The keys of the records of one kind, by row; cheap to copy.
 #[derive(Debug, Clone, Default)]
@@ -50,11 +50,12 @@ impl Rows {
 
     /// The row of a record, a new one where it has none yet; none, which is logged, where its key is smaller than one that was seen before,
     /// or the rows are used up.
-    pub(super) fn place(&mut self, id: RecordId) -> Option<u32> {
+    pub(super) fn place(&mut self, kind: RecordKind, id: RecordId) -> Option<u32> {
         let last = self.count.checked_sub(1).and_then(|row| self.id(row));
         let known = if last.is_some_and(|last| last >= id) { self.find(id) } else { self.add(id) };
         if known.is_none() {
             tracing::error!(
+                record.kind = %kind,
                 record.id = id.0,
                 "a record came out of the order of creation; searches do not find it until the next start"
             );
@@ -73,18 +74,18 @@ impl Rows {
         self.count += 1;
         Some(row)
     }
+}
 
-    /// Writes it to a checkpoint.
-    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
+impl Stored for Rows {
+    fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
         let keys = |chunk: &Arc<Vec<RecordId>>| chunk.iter().map(|id| id.0).collect::<Vec<u64>>();
-        self.chunks.iter().try_for_each(|chunk| checkpoint.add(&Cells::from(keys(chunk))))
+        checkpoint.values(self.chunks.iter().map(|chunk| Cells::from(keys(chunk))))
     }
 
-    /// Reads it from a checkpoint.
-    pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound> {
         let mut chunks: Vec<Arc<Vec<RecordId>>> = Vec::new();
         let mut count = 0_usize;
-        for keys in frames.all::<Cells<u64>>()? {
+        for keys in checkpoint.all::<Cells<u64>>()? {
             let chunk: Vec<RecordId> = keys.as_slice().iter().copied().map(RecordId).collect();
             let last = chunks.last().and_then(|chunk| chunk.last());
             let is_sound = chunk.is_sorted_by(|one, other| one < other)
@@ -110,12 +111,12 @@ mod tests {
         for step in [1, 3] {
             let mut rows = Rows::default();
             for index in 0..10_000_u32 {
-                assert_eq!(rows.place(RecordId(u64::from(index) * step + 1)), Some(index));
+                assert_eq!(rows.place(RecordKind::Individual, RecordId(u64::from(index) * step + 1)), Some(index));
             }
             for index in [0, 1, 4_095, 4_096, 9_999] {
                 let id = RecordId(u64::from(index) * step + 1);
                 assert_eq!(rows.find(id), Some(index));
-                assert_eq!(rows.place(id), Some(index));
+                assert_eq!(rows.place(RecordKind::Individual, id), Some(index));
                 assert_eq!(rows.id(index), Some(id));
             }
             assert_eq!(rows.find(RecordId(0)), None);
@@ -131,17 +132,17 @@ mod tests {
     #[test]
     fn refuses_a_key_out_of_order() {
         let mut rows = Rows::default();
-        rows.place(RecordId(5));
-        assert_eq!(rows.place(RecordId(4)), None);
+        rows.place(RecordKind::Individual, RecordId(5));
+        assert_eq!(rows.place(RecordKind::Individual, RecordId(4)), None);
         assert_eq!(rows.count(), 1);
     }
 
     #[test]
     fn a_copy_does_not_see_later_rows() {
         let mut rows = Rows::default();
-        rows.place(RecordId(1));
+        rows.place(RecordKind::Individual, RecordId(1));
         let before = rows.clone();
-        rows.place(RecordId(2));
+        rows.place(RecordKind::Individual, RecordId(2));
         assert_eq!((before.count(), before.find(RecordId(2)), before.id(1)), (1, None, None));
     }
 }

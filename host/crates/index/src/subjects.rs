@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bitmaps::Posting;
 use super::blobs::Blobs;
-use super::checkpoint::{CheckpointWriter, FramesOf, Loading, Section, join};
+use super::checkpoint::{CheckpointWriter, Loading, Stored, join};
 use super::chunk::RowValues;
 use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, ExtensionNumbers, apply_edits, note_edits, sorted_once};
 use super::column::{Column, TextColumn};
@@ -199,7 +199,7 @@ impl<R: RecordType> Subjects<R> {
 
     /// Writes the columns of a record and notes what has to change in the indexes.
     fn write_row(&mut self, all_terms: &mut Blobs, prepared: Prepared, edits: &mut IndexEdits) {
-        let Some(row) = self.rows.place(prepared.id) else { return };
+        let Some(row) = self.rows.place(R::KIND, prepared.id) else { return };
         let terms: Terms = terms::of_row(all_terms, row);
         let old_codes = sorted_once(self.columns.codes_at(row).chain(terms.codes.iter().copied()));
         note_edits(&mut edits.codes, row, &old_codes, &prepared.codes::<R>(), |key| *key);
@@ -219,46 +219,6 @@ impl<R: RecordType> Subjects<R> {
         terms::set_row(all_terms, row, &prepared.terms);
     }
 
-    /// Writes it to these parts of a checkpoint.
-    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>, parts: [Section; 9]) -> io::Result<()> {
-        let Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, columns } = self;
-        let [of_rows, of_codes, of_words, of_identifiers, of_inactive, of_names, of_writes, of_versions, of_columns] =
-            parts;
-        rows.store(checkpoint.section(of_rows)?)?;
-        codes.store(checkpoint.section(of_codes)?)?;
-        let to = checkpoint.section(of_words)?;
-        words.iter().try_for_each(|(word, rows)| to.add(&(&**word, rows)))?;
-        identifiers.store(checkpoint.section(of_identifiers)?)?;
-        checkpoint.section(of_inactive)?.add(inactive)?;
-        names.store(checkpoint.section(of_names)?)?;
-        last_updated.store(checkpoint.section(of_writes)?)?;
-        versions.store(checkpoint.section(of_versions)?)?;
-        columns.store(checkpoint.section(of_columns)?)
-    }
-
-    /// Reads it from these parts of a checkpoint.
-    pub(super) fn load(checkpoint: &Loading<'_>, parts: [Section; 9]) -> Result<Self, Unsound> {
-        let [of_rows, of_codes, of_words, of_identifiers, of_inactive, of_names, of_writes, of_versions, of_columns] =
-            parts;
-        let ((rows, names, last_updated, versions, columns), (words, codes, identifiers, inactive)) = join(
-            || {
-                let rows = checkpoint.read(of_rows, Rows::load)?;
-                let names = |frames: &mut FramesOf<'_>| TextColumn::load(frames, rows.count());
-                let names = checkpoint.read(of_names, names)?;
-                let last_updated = checkpoint.read(of_writes, Column::load)?;
-                let versions = checkpoint.read(of_versions, Column::load)?;
-                Ok((rows, names, last_updated, versions, checkpoint.read(of_columns, FieldColumns::load)?))
-            },
-            || {
-                let words = checkpoint.read(of_words, load_words)?;
-                let codes = checkpoint.read(of_codes, SharedTree::load)?;
-                let identifiers = checkpoint.read(of_identifiers, IdentifierIndex::load)?;
-                Ok((words, codes, identifiers, checkpoint.read(of_inactive, |frames| frames.one())?))
-            },
-        )?;
-        Ok(Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, columns })
-    }
-
     /// Tells what it holds of these records, so that two can be compared.
     pub(super) fn tell(&self, teller: &mut Teller, records: &str) {
         let Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, columns } = self;
@@ -274,9 +234,48 @@ impl<R: RecordType> Subjects<R> {
     }
 }
 
+/// How many parts of a checkpoint the records of one kind are.
+pub(super) const PARTS: u8 = 9;
+
+impl<R: RecordType> Stored for Subjects<R> {
+    fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
+        let Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, columns } = self;
+        rows.store(checkpoint)?;
+        codes.store(checkpoint)?;
+        checkpoint.values(words.iter().map(|(word, rows)| (&**word, rows)))?;
+        identifiers.store(checkpoint)?;
+        checkpoint.one(inactive)?;
+        names.store(checkpoint)?;
+        last_updated.store(checkpoint)?;
+        versions.store(checkpoint)?;
+        columns.store(checkpoint)
+    }
+
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound> {
+        let (mut of_rows, mut of_indexes) = (checkpoint.fork(1), checkpoint.fork(4));
+        let ((rows, names, last_updated, versions, columns), (codes, words, identifiers, inactive)) = join(
+            || {
+                let rows = Rows::load(&mut of_rows)?;
+                of_rows.end()?;
+                let names = TextColumn::load(checkpoint, rows.count())?;
+                let (last_updated, versions) = (Column::load(checkpoint)?, Column::load(checkpoint)?);
+                Ok((rows, names, last_updated, versions, FieldColumns::load(checkpoint)?))
+            },
+            || {
+                let codes = SharedTree::load(&mut of_indexes)?;
+                let words = load_words(&mut of_indexes)?;
+                let identifiers = IdentifierIndex::load(&mut of_indexes)?;
+                let inactive = of_indexes.one()?;
+                of_indexes.end().map(|()| (codes, words, identifiers, inactive))
+            },
+        )?;
+        Ok(Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, columns })
+    }
+}
+
 /// Reads words from a checkpoint.
-fn load_words(frames: &mut FramesOf<'_>) -> Result<WordIndex, Unsound> {
-    let words = frames.each(|from| {
+fn load_words(checkpoint: &mut Loading<'_>) -> Result<WordIndex, Unsound> {
+    let words = checkpoint.each(|from| {
         let (word, rows): (&str, Posting) = stored::take(from)?;
         Ok((Arc::<str>::from(word), rows))
     })?;

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::bitmaps::{Posting, RowSet};
 use super::blobs::Blobs;
-use super::checkpoint::{CheckpointWriter, Loading, Section};
+use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::codes::{Edits, apply_edits, note_edits, sorted_once};
 use super::image::Teller;
 use super::rows::Rows;
@@ -15,15 +15,17 @@ use super::search;
 use super::search::filter::{Condition, Filter, Rows as MatchingRows, Test};
 use super::stored::{self, Unsound};
 use super::tree::SharedTree;
-use daftar_domain::record::RecordId;
+use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::search::Page;
 use daftar_domain::search::found::Found;
 
 /// Records by term, cheap to copy.
 #[derive(Debug, Clone)]
 pub(super) struct TermIndex<K> {
-    rows: Rows,
-    postings: SharedTree<K, Posting>,
+    /// Which record stands where.
+    pub(super) rows: Rows,
+    /// Rows by term.
+    pub(super) postings: SharedTree<K, Posting>,
 }
 
 impl<K: Ord + Clone> Default for TermIndex<K> {
@@ -53,12 +55,23 @@ pub(super) fn set_row<T: Serialize>(terms: &mut Blobs, row: u32, of_row: &T) {
 /// A record taken apart: its key and its terms.
 pub(super) type Prepared<K> = (RecordId, Vec<K>);
 
+impl<K: Ord + Clone + Serialize + DeserializeOwned> Stored for TermIndex<K> {
+    fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
+        self.rows.store(checkpoint)?;
+        self.postings.store(checkpoint)
+    }
+
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound> {
+        Ok(Self { rows: Rows::load(checkpoint)?, postings: SharedTree::load(checkpoint)? })
+    }
+}
+
 impl<K: Ord + Clone + Serialize + DeserializeOwned> TermIndex<K> {
-    /// Writes records, each into a new row or the row that it has.
-    pub(super) fn write(&mut self, all_terms: &mut Blobs, records: Vec<Prepared<K>>) {
+    /// Writes records of that kind, each into a new row or the row that it has.
+    pub(super) fn write(&mut self, kind: RecordKind, all_terms: &mut Blobs, records: Vec<Prepared<K>>) {
         let mut edits = Edits::new();
         for (id, terms) in records {
-            let Some(row) = self.rows.place(id) else { continue };
+            let Some(row) = self.rows.place(kind, id) else { continue };
             let before: Vec<K> = of_row(all_terms, row);
             let terms = sorted_once(terms);
             note_edits(&mut edits, row, &before, &terms, K::clone);
@@ -67,42 +80,15 @@ impl<K: Ord + Clone + Serialize + DeserializeOwned> TermIndex<K> {
         apply_edits(&mut self.postings, edits);
     }
 
-    /// Rows by term.
-    pub(super) fn postings(&self) -> &SharedTree<K, Posting> {
-        &self.postings
-    }
-
-    /// Writes it to a checkpoint.
-    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>, rows: Section, terms: Section) -> io::Result<()> {
-        self.rows.store(checkpoint.section(rows)?)?;
-        self.postings.store(checkpoint.section(terms)?)
-    }
-
-    /// Reads it from a checkpoint.
-    pub(super) fn load(checkpoint: &Loading<'_>, rows: Section, terms: Section) -> Result<Self, Unsound> {
-        let rows = checkpoint.read(rows, Rows::load)?;
-        Ok(Self { rows, postings: checkpoint.read(terms, SharedTree::load)? })
-    }
-
     /// Tells what it holds, so that two can be compared.
     pub(super) fn tell(&self, teller: &mut Teller, rows: &'static str, terms: &'static str) {
         teller.rows(rows, &self.rows);
         teller.postings(terms, self.postings.iter());
     }
 
-    /// The row of a record.
-    pub(super) fn row(&self, id: RecordId) -> Option<u32> {
-        self.rows.find(id)
-    }
-
     /// The rows that hold a term, ascending.
     pub(super) fn rows_with(&self, term: &K) -> Vec<u32> {
         RowSet::union(self.postings.get(term)).rows().collect()
-    }
-
-    /// Which record stands where.
-    pub(super) fn rows(&self) -> &Rows {
-        &self.rows
     }
 
     /// The rows that hold one term of each list; none, where nothing can match: an empty list is held by nobody.
@@ -137,7 +123,7 @@ mod tests {
         let (mut index, mut terms) = (TermIndex::default(), Blobs::default());
         let records =
             (1..=200_000_u64).map(|id| (RecordId(id), vec![format!("by {}", id % 3), format!("no {}", id % 5)]));
-        index.write(&mut terms, records.collect());
+        index.write(RecordKind::Consent, &mut terms, records.collect());
         let every = Page { offset: 0, count: 3 };
         let list = |terms: &[&str]| terms.iter().map(|term| (*term).to_owned()).collect::<Vec<_>>();
         assert_eq!(index.search(&[], every).total, 200_000);
@@ -150,7 +136,7 @@ mod tests {
         assert_eq!(index.search(&[list(&["by 9"])], every).total, 0);
         assert_eq!(index.search(&[list(&["by 0"]), Vec::new()], every).total, 0);
 
-        index.write(&mut terms, vec![(RecordId(15), list(&["by 1", "no 0", "no 0"]))]);
+        index.write(RecordKind::Consent, &mut terms, vec![(RecordId(15), list(&["by 1", "no 0", "no 0"]))]);
         let found = index.search(&both, every);
         assert_eq!((found.total, ids(&found)), (13_332, vec![30, 45, 60]));
     }

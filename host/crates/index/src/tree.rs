@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::checkpoint::{CheckpointWriter, FramesOf};
+use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::stored::Unsound;
 
 /// The most entries of a leaf and the most children of a branch.
@@ -178,15 +178,17 @@ fn in_parts<K: Clone, V, T>(parts: Vec<(K, T)>, node: impl Fn(Vec<(K, T)>) -> No
     }
 }
 
-impl<K: Ord + Clone + Serialize + DeserializeOwned, V: Clone + Serialize + DeserializeOwned> SharedTree<K, V> {
-    /// Writes it to a checkpoint.
-    pub(super) fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
-        self.iter().try_for_each(|entry| checkpoint.add(&entry))
+impl<K, V> Stored for SharedTree<K, V>
+where
+    K: Ord + Clone + Serialize + DeserializeOwned,
+    V: Clone + Serialize + DeserializeOwned,
+{
+    fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
+        checkpoint.values(self.iter())
     }
 
-    /// Reads it from a checkpoint.
-    pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
-        frames.all().and_then(Self::from_ascending)
+    fn load(checkpoint: &mut Loading<'_>) -> Result<Self, Unsound> {
+        checkpoint.all().and_then(Self::from_ascending)
     }
 }
 

@@ -77,8 +77,8 @@ impl Snapshot {
             RecordKind::Individual => Some(&self.individuals.rows),
             RecordKind::Group => Some(&self.groups.rows),
             RecordKind::Program => None,
-            RecordKind::ProgramMembership => Some(self.about.memberships.rows()),
-            RecordKind::Consent => Some(self.about.consents.rows()),
+            RecordKind::ProgramMembership => Some(&self.about.memberships.rows),
+            RecordKind::Consent => Some(&self.about.consents.rows),
         }
     }
 
@@ -145,11 +145,11 @@ impl RowCheck {
                 self.add(|counts| count_rows(rows, at, counts), |row| &mut row.places);
             }
             RecordKind::ProgramMembership => {
-                let terms = snapshot.about.memberships.postings();
+                let terms = &snapshot.about.memberships.postings;
                 self.add(|counts| count_entries(terms, at, counts), |row| &mut row.words);
             }
             RecordKind::Consent => {
-                let terms = snapshot.about.consents.postings();
+                let terms = &snapshot.about.consents.postings;
                 self.add(|counts| count_entries(terms, at, counts), |row| &mut row.words);
             }
             RecordKind::Program => {}
@@ -317,7 +317,7 @@ impl Snapshot {
             return Err(VALUES);
         }
         let terms = sorted_once(terms_of_membership(record));
-        let words = holds_all(self.about.memberships.postings(), &terms.iter().collect::<Vec<_>>(), row);
+        let words = holds_all(&self.about.memberships.postings, &terms.iter().collect::<Vec<_>>(), row);
         let covers = self.covered(RecordKind::ProgramMembership, beneficiary, row);
         Ok(Counts { words: words.ok_or(TERMS)?, covers: covers?, ..Counts::default() })
     }
@@ -327,7 +327,7 @@ impl Snapshot {
             return Err(COVERS);
         }
         let terms = sorted_once(terms_of_consent(record));
-        let words = holds_all(self.about.consents.postings(), &terms.iter().collect::<Vec<_>>(), row);
+        let words = holds_all(&self.about.consents.postings, &terms.iter().collect::<Vec<_>>(), row);
         Ok(Counts { words: words.ok_or(TERMS)?, ..Counts::default() })
     }
 }

@@ -23,12 +23,12 @@ mod problem;
 mod source;
 
 use std::fmt::Display;
-use std::io::Read;
+use std::fs::File;
 use std::path::Path;
 
 pub use build::{INITIALISE_EXPORT, PackBuildError, build};
 pub(crate) use build::{component, initialised};
-use daftar_sandbox::{PACKAGE_BYTES_MAX, PluginHost};
+use daftar_sandbox::{PACKAGE_BYTES_MAX, PluginHost, read_at_most};
 pub use problem::{PackErrors, PackProblem};
 pub use source::{PackSource, check};
 
@@ -56,16 +56,10 @@ pub fn rebuild_folder(folder: &Path, base: &Path, host: &PluginHost) -> Result<V
     let source = check(folder)?;
     let file = base.display().to_string();
     let refused = |what: &str, error: &dyn Display| PackErrors::one(&file, format_args!("{what}: {error}"));
-    let bytes = read_bounded(base).map_err(|error| refused("it cannot be read", &error))?;
+    let bytes = File::open(base).and_then(|file| read_at_most(file, PACKAGE_BYTES_MAX));
+    let bytes = bytes.map_err(|error| refused("it cannot be read", &error))?;
     let (manifest, contents) = host.read_pack(bytes).map_err(|error| refused("it is no usable base", &error))?;
     Ok(build(&rebuild(&file, manifest, contents, source)?, CODELIST_MODULE)?)
-}
-
-/// The bytes of a file, at most one more than plugins may have.
-fn read_bounded(file: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    std::fs::File::open(file)?.take(PACKAGE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// The base with the folder's data in it.

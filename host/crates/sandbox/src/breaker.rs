@@ -61,23 +61,12 @@ pub(super) struct SetAside {
     pub retry_after_s: u64,
 }
 
-/// How a call may go on.
-#[derive(Debug)]
-pub(super) enum Admission {
-    /// As always.
-    Admitted,
-    /// By a test of the plugin first, whose end is reported.
-    Trial(Trial),
-}
-
 /// The breaker of one plugin.
-#[derive(Debug)]
 pub(super) struct Breaker {
     clock: HostClock,
     state: Mutex<State>,
 }
 
-#[derive(Debug)]
 struct State {
     phase: Phase,
     /// The latest faults, at most [`FAULTS_MAX`].
@@ -110,15 +99,15 @@ impl Breaker {
         Self { clock, state: Mutex::new(state) }
     }
 
-    /// Whether a call may be made, and how.
+    /// Whether a call may be made; by a test of the plugin first, whose end is reported, where there is a trial.
     ///
     /// # Errors
     /// The plugin is set aside, or somebody else is trying it.
-    pub fn admit(self: &Arc<Self>) -> Result<Admission, SetAside> {
+    pub fn admit(self: &Arc<Self>) -> Result<Option<Trial>, SetAside> {
         let now = self.clock.now();
         let mut state = self.lock();
         match state.phase {
-            Phase::Closed => Ok(Admission::Admitted),
+            Phase::Closed => Ok(None),
             Phase::HalfOpen => Err(SetAside { retry_after_s: 1 }),
             // A clock that was set back must not keep it aside for longer than it is.
             Phase::Open { since, until } if now < until && now >= since => {
@@ -126,7 +115,7 @@ impl Breaker {
             }
             Phase::Open { .. } => {
                 state.phase = Phase::HalfOpen;
-                Ok(Admission::Trial(Trial { breaker: self.clone(), is_decided: false }))
+                Ok(Some(Trial { breaker: self.clone(), is_decided: false }))
             }
         }
     }
@@ -195,7 +184,6 @@ impl State {
 }
 
 /// The one call that tries a plugin again. Dropped without a result, it leaves the trial to the next call.
-#[derive(Debug)]
 pub(super) struct Trial {
     breaker: Arc<Breaker>,
     is_decided: bool,
@@ -243,7 +231,7 @@ mod tests {
 
     fn breaker() -> (Arc<Breaker>, FakeClock) {
         let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
-        (Arc::new(Breaker::new(HostClock::new(Arc::new(clock.clone())))), clock)
+        (Arc::new(Breaker::new(Arc::new(clock.clone()))), clock)
     }
 
     fn opened() -> (Arc<Breaker>, FakeClock) {
@@ -255,13 +243,14 @@ mod tests {
 
     fn trial(breaker: &Arc<Breaker>) -> Trial {
         match breaker.admit() {
-            Ok(Admission::Trial(trial)) => trial,
-            other => panic!("{other:?}"),
+            Ok(Some(trial)) => trial,
+            Ok(None) => panic!("it is used as always"),
+            Err(aside) => panic!("{aside:?}"),
         }
     }
 
     fn retry_after(breaker: &Arc<Breaker>) -> u64 {
-        breaker.admit().unwrap_err().retry_after_s
+        breaker.admit().err().unwrap().retry_after_s
     }
 
     #[test]
@@ -270,7 +259,7 @@ mod tests {
         for _ in 1..FAULTS_MAX {
             assert!(!breaker.record_fault());
         }
-        assert!(matches!(breaker.admit(), Ok(Admission::Admitted)));
+        assert!(matches!(breaker.admit(), Ok(None)));
     }
 
     #[test]
@@ -293,7 +282,7 @@ mod tests {
         let trial = trial(&breaker);
         assert_eq!((retry_after(&breaker), breaker.state()), (1, BreakerState::HalfOpen), "one trial at a time");
         trial.succeeded();
-        assert!(matches!(breaker.admit(), Ok(Admission::Admitted)));
+        assert!(matches!(breaker.admit(), Ok(None)));
         assert_eq!(breaker.opened_in_all(), 1);
     }
 

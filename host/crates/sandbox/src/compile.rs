@@ -68,12 +68,6 @@ pub(super) struct Compiled {
     pub code_bytes: usize,
 }
 
-/// A component that can be linked, and its machine code where it is to be kept and is not yet.
-pub(super) struct Fresh {
-    pub compiled: Compiled,
-    pub code: Option<MachineCode>,
-}
-
 /// Why there is no machine code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CompileError {
@@ -92,31 +86,27 @@ impl CompileError {
             Self::Budget(_) => InstallStep::CompileBudget,
             Self::Failed(_) => InstallStep::Compile,
         };
-        InstallError::of(&package.manifest().name, step, self)
+        InstallError::of(&package.manifest.name, step, self)
     }
 }
 
 /// Compiles, and keeps what it compiled.
 pub(super) struct Compiler {
-    place: Place,
+    /// Compiles in a child process; in this one where there is none.
+    child: Option<ChildCompiler>,
     cache: Option<CodeCache>,
     /// Held while a component is compiled.
     compiling: Mutex<()>,
 }
 
-enum Place {
-    Child(ChildCompiler),
-    ThisProcess,
-}
-
 impl Compiler {
     /// Compiles there, and keeps code in the cache if there is one.
     pub fn new(place: CompileIn, cache: Option<CodeCache>) -> Self {
-        let place = match place {
-            CompileIn::Child { program, bounds } => Place::Child(ChildCompiler::new(program, bounds)),
-            CompileIn::ThisProcess => Place::ThisProcess,
+        let child = match place {
+            CompileIn::Child { program, bounds } => Some(ChildCompiler::new(program, bounds)),
+            CompileIn::ThisProcess => None,
         };
-        Self { place, cache, compiling: Mutex::new(()) }
+        Self { child, cache, compiling: Mutex::new(()) }
     }
 
     /// What the cache keeps of the plugin with that digest, if it is sound and fits this engine. That it is there says that
@@ -134,17 +124,22 @@ impl Compiler {
         }
     }
 
-    /// The package compiled for that engine: from the cache where it has it, else compiled now.
+    /// The package compiled for that engine, from the cache where it has it, else compiled now; and its machine code where it is to be
+    /// kept and is not yet.
     ///
     /// # Errors
     /// A refusal at `compile_budget` or `compile`.
-    pub fn compiled(&self, engine: &Engine, package: &Package) -> Result<Fresh, InstallError> {
-        if let Some(compiled) = self.kept(engine, package.digest()) {
-            return Ok(Fresh { compiled, code: None });
+    pub fn compiled(
+        &self,
+        engine: &Engine,
+        package: &Package,
+    ) -> Result<(Compiled, Option<MachineCode>), InstallError> {
+        if let Some(compiled) = self.kept(engine, package.digest) {
+            return Ok((compiled, None));
         }
-        let code = self.compile(engine, package).map_err(|error| error.refusal(package))?;
+        let code = self.compile(engine, package)?;
         let compiled = load(engine, &code).map_err(|error| error.refusal(package))?;
-        Ok(Fresh { compiled, code: self.cache.is_some().then_some(code) })
+        Ok((compiled, self.cache.is_some().then_some(code)))
     }
 
     /// Keeps the code of an installed plugin, if it is not kept yet.
@@ -166,7 +161,7 @@ impl Compiler {
     /// # Errors
     /// A refusal at `compile_budget` or `compile`.
     pub fn measure(&self, engine: &Engine, package: &Package) -> Result<usize, InstallError> {
-        self.compile(engine, package).map(|code| code.0.len()).map_err(|error| error.refusal(package))
+        self.compile(engine, package).map(|code| code.0.len())
     }
 
     /// Forgets the code of the plugin with that digest.
@@ -178,18 +173,18 @@ impl Compiler {
 
     /// Ends a compilation that is going on, and lets none begin.
     pub fn stop(&self) {
-        match &self.place {
-            Place::Child(child) => child.stop(),
-            Place::ThisProcess => {}
+        if let Some(child) = &self.child {
+            child.stop();
         }
     }
 
-    fn compile(&self, engine: &Engine, package: &Package) -> Result<MachineCode, CompileError> {
+    fn compile(&self, engine: &Engine, package: &Package) -> Result<MachineCode, InstallError> {
         let _one_at_a_time = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
-        match &self.place {
-            Place::Child(child) => child.compile(package.bytes()).map(MachineCode),
-            Place::ThisProcess => compile_here(engine, package.bytes()).map(MachineCode),
-        }
+        let code = match &self.child {
+            Some(child) => child.compile(&package.bytes),
+            None => compile_here(engine, &package.bytes),
+        };
+        code.map(MachineCode).map_err(|error| error.refusal(package))
     }
 }
 

@@ -8,9 +8,9 @@
 //! **Invariant:** all codes of one question share one budget of fuel, which grows with their number: a batch of some hundreds costs a
 //! plugin thread a tenth of a second, whatever the pack does with them.
 
-use super::breaker::{Admission, SetAside};
+use super::breaker::{SetAside, Trial};
 use super::engine::SandboxEngine;
-use super::fault::{Blame, FaultKind, PluginFault};
+use super::fault::{Blame, PluginFault};
 use super::install::LoadedPlugin;
 use super::pool::{Owner, Priority};
 use super::sandbox::Sandbox;
@@ -219,18 +219,18 @@ impl PluginHost {
 
 /// A question that may be put to a pack.
 struct Admitted {
-    admission: Admission,
+    trial: Option<Trial>,
     _counted: Counted,
 }
 
 impl Admitted {
     fn to(plugin: &LoadedPlugin) -> Result<Self, ResolveError> {
-        let admission = plugin.breaker.admit().map_err(|aside| {
+        let trial = plugin.breaker.admit().map_err(|aside| {
             plugin.stats.record_rejected();
             ResolveError::set_aside(aside)
         })?;
         let counted = plugin.stats.admit_request(plugin.limits().concurrent_requests).ok_or(ResolveError::Busy)?;
-        Ok(Self { admission, _counted: counted })
+        Ok(Self { trial, _counted: counted })
     }
 }
 
@@ -244,12 +244,12 @@ fn ask(
 ) -> Result<Vec<CodeAnswer>, ResolveError> {
     let Linked::Pack(pack) = &plugin.linked else { return Err(ResolveError::NoPack) };
     let try_out = || describe(plugin, pack, engine).map(drop);
-    if let Admission::Trial(trial) = admitted.admission {
+    if let Some(trial) = admitted.trial {
         rule::tried_again(trial, plugin, try_out).map_err(ResolveError::set_aside)?;
     }
     let mut sandbox =
         Sandbox::start(plugin.sandbox_of(engine), |store| pack.instantiate(store)).inspect_err(|fault| {
-            if fault.blame == Blame::Guest {
+            if fault.kind.blame() == Blame::Guest {
                 rule::report_own_fault(plugin, fault);
             }
         })?;
@@ -271,14 +271,5 @@ fn ask(
 impl ResolveError {
     fn set_aside(SetAside { retry_after_s }: SetAside) -> Self {
         Self::SetAside { retry_after_s }
-    }
-
-    /// The kind of fault, where a fault it was.
-    #[must_use]
-    pub fn fault(&self) -> Option<FaultKind> {
-        match self {
-            Self::Fault(fault) => Some(fault.kind),
-            Self::Busy | Self::NoPack | Self::SetAside { .. } => None,
-        }
     }
 }

@@ -5,8 +5,7 @@
 
 use wasmtime::{PoolConcurrencyLimitError, Trap};
 
-use super::host::HostCallRefusal;
-use super::limits::{HostRefusal, PluginLimits, Refusal, Resource, STACK_BYTES};
+use super::limits::{PluginLimits, STACK_BYTES};
 use daftar_domain::manifest::PluginName;
 
 named! {
@@ -43,19 +42,7 @@ impl FaultKind {
     /// Whose doing it is.
     #[must_use]
     pub const fn blame(self) -> Blame {
-        match self {
-            Self::Timeout
-            | Self::Fuel
-            | Self::Memory
-            | Self::Table
-            | Self::Instances
-            | Self::Stack
-            | Self::Trap
-            | Self::OutputTooLarge
-            | Self::HostCalls
-            | Self::InvalidAnswer => Blame::Guest,
-            Self::RefusedInput | Self::Unavailable => Blame::Host,
-        }
+        if matches!(self, Self::RefusedInput | Self::Unavailable) { Blame::Host } else { Blame::Guest }
     }
 }
 
@@ -68,6 +55,14 @@ pub enum Blame {
     Host,
 }
 
+/// Why the host stopped a call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{detail}")]
+pub(super) struct Stopped {
+    pub kind: FaultKind,
+    pub detail: String,
+}
+
 /// A call that a plugin did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("plugin `{plugin}`: {kind}: {detail}")]
@@ -76,8 +71,6 @@ pub struct PluginFault {
     pub plugin: PluginName,
     /// What kind of fault.
     pub kind: FaultKind,
-    /// Whose doing.
-    pub blame: Blame,
     /// One sentence: what happened and which limit applied.
     pub detail: String,
 }
@@ -85,7 +78,7 @@ pub struct PluginFault {
 impl PluginFault {
     /// A fault of that kind.
     pub(super) fn new(plugin: &PluginName, kind: FaultKind, detail: impl Into<String>) -> Self {
-        Self { plugin: plugin.clone(), kind, blame: kind.blame(), detail: detail.into() }
+        Self { plugin: plugin.clone(), kind, detail: detail.into() }
     }
 
     /// What an error of wasmtime means.
@@ -97,24 +90,11 @@ impl PluginFault {
 
 /// The kind of an error, and a sentence about it.
 fn classified(error: &wasmtime::Error, limits: &PluginLimits) -> (FaultKind, String) {
-    if let Some(Refusal { resource, wanted, allowed }) = error.downcast_ref::<Refusal>() {
-        return match resource {
-            Resource::Memory => {
-                (FaultKind::Memory, format!("it asked for {wanted} bytes of memory; it may have {allowed}"))
-            }
-            Resource::Table => {
-                (FaultKind::Table, format!("it asked for {wanted} table elements; it may have {allowed}"))
-            }
-        };
-    }
-    if let Some(refusal) = error.downcast_ref::<HostCallRefusal>() {
-        return (FaultKind::HostCalls, refusal.to_string());
+    if let Some(Stopped { kind, detail }) = error.downcast_ref() {
+        return (*kind, detail.clone());
     }
     if let Some(trap) = error.downcast_ref::<Trap>() {
         return trapped(*trap, limits);
-    }
-    if let Some(refusal) = error.downcast_ref::<HostRefusal>() {
-        return (FaultKind::Unavailable, refusal.to_string());
     }
     if error.downcast_ref::<PoolConcurrencyLimitError>().is_some() {
         return (FaultKind::Unavailable, "all places for instances are taken".to_owned());
@@ -192,6 +172,6 @@ mod tests {
     fn a_fault_reads_as_a_sentence() {
         let fault = PluginFault::new(&PluginName::parse("gender").unwrap(), FaultKind::Memory, "it asked for 9 bytes");
         assert_eq!(fault.to_string(), "plugin `gender`: memory: it asked for 9 bytes");
-        assert_eq!(fault.blame, Blame::Guest);
+        assert_eq!(fault.kind.blame(), Blame::Guest);
     }
 }

@@ -1,7 +1,7 @@
 //! Files that survive a crash at any point: there is the old content or the new, never half of either.
 
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -90,14 +90,29 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Removes what writes that never finished left behind.
-pub(super) fn remove_unfinished(folder: &Path) {
+/// Reads at most one byte more than `most`, so that what is too large can be told from what is not.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read_at_most(from: impl Read, most: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Removes the files of a folder whose names are as said. Those that cannot be removed stay.
+pub(super) fn remove_files(folder: &Path, is_removed: impl Fn(&str) -> bool) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.filter_map(Result::ok) {
-        if entry.file_name().to_string_lossy().starts_with(UNFINISHED_PREFIX) {
+        if is_removed(&entry.file_name().to_string_lossy()) {
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// Removes what writes that never finished left behind.
+pub(super) fn remove_unfinished(folder: &Path) {
+    remove_files(folder, |name| name.starts_with(UNFINISHED_PREFIX));
 }
 
 #[cfg(test)]

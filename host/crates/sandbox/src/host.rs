@@ -11,18 +11,10 @@ use std::sync::{Mutex, PoisonError};
 use jiff::Timestamp;
 use tracing::Level;
 
+use super::fault::{FaultKind, Stopped};
 use super::limits::PluginLimits;
 use crate::HostClock;
 use daftar_domain::manifest::{PluginManifest, PluginName, PluginVersion};
-
-/// More calls to the host, or more bytes given to it, than one call may make.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum HostCallRefusal {
-    #[error("it called the host more than the {allowed} times that one call may")]
-    Calls { allowed: u64 },
-    #[error("it gave the host more than the {allowed} bytes that one call may")]
-    Bytes { allowed: usize },
-}
 
 /// What one call into a plugin has called of the host.
 #[derive(Debug)]
@@ -47,16 +39,17 @@ impl HostCalls {
     ///
     /// # Errors
     /// The budget that it does not fit into.
-    pub fn charge(&mut self, bytes: usize) -> Result<(), HostCallRefusal> {
+    pub fn charge(&mut self, bytes: usize) -> Result<(), Stopped> {
         self.calls = self.calls.saturating_add(1);
         self.bytes = self.bytes.saturating_add(bytes);
-        if self.calls > self.calls_max {
-            return Err(HostCallRefusal::Calls { allowed: self.calls_max });
-        }
-        if self.bytes > self.bytes_max {
-            return Err(HostCallRefusal::Bytes { allowed: self.bytes_max });
-        }
-        Ok(())
+        let detail = if self.calls > self.calls_max {
+            format!("it called the host more than the {} times that one call may", self.calls_max)
+        } else if self.bytes > self.bytes_max {
+            format!("it gave the host more than the {} bytes that one call may", self.bytes_max)
+        } else {
+            return Ok(());
+        };
+        Err(Stopped { kind: FaultKind::HostCalls, detail })
     }
 }
 
@@ -70,7 +63,6 @@ const LINES_PER_S: i64 = 2;
 const MESSAGE_BYTES_MAX: usize = 1_000;
 
 /// Writes the lines of one plugin.
-#[derive(Debug)]
 pub(crate) struct PluginLog {
     name: PluginName,
     version: PluginVersion,
@@ -199,27 +191,30 @@ mod tests {
         HostCalls::new(&PluginLimits { host_calls: 3, host_call_bytes: 100, ..limits })
     }
 
+    fn refused(charged: Result<(), Stopped>) -> Option<String> {
+        charged.err().map(|stopped| stopped.detail)
+    }
+
     #[test]
     fn calls_are_allowed_up_to_their_number_and_counted_anew_for_each_call() {
         let mut calls = calls();
         for _ in 0..2 {
             calls.begin();
-            assert_eq!([calls.charge(1), calls.charge(1), calls.charge(1)], [Ok(()); 3]);
-            assert_eq!(calls.charge(1), Err(HostCallRefusal::Calls { allowed: 3 }));
+            assert!((0..3).all(|_| calls.charge(1).is_ok()));
+            assert_eq!(
+                refused(calls.charge(1)).as_deref(),
+                Some("it called the host more than the 3 times that one call may")
+            );
         }
     }
 
     #[test]
     fn bytes_are_allowed_up_to_their_sum() {
-        for (last, expected) in [
-            (39, Ok(())),
-            (40, Ok(())),
-            (41, Err(HostCallRefusal::Bytes { allowed: 100 })),
-            (usize::MAX, Err(HostCallRefusal::Bytes { allowed: 100 })),
-        ] {
+        let too_much = Some("it gave the host more than the 100 bytes that one call may");
+        for (last, expected) in [(39, None), (40, None), (41, too_much), (usize::MAX, too_much)] {
             let mut calls = calls();
             assert_eq!(calls.charge(60), Ok(()));
-            assert_eq!(calls.charge(last), expected);
+            assert_eq!(refused(calls.charge(last)).as_deref(), expected);
         }
     }
 }

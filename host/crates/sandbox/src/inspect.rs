@@ -75,9 +75,9 @@ impl SignatureState {
     }
 
     fn of(candidate: &Candidate, signature: Option<&str>, trust: &TrustPolicy) -> Self {
-        let manifest = candidate.manifest();
+        let manifest = &candidate.manifest;
         let plugin = (&manifest.name, manifest.kind);
-        let judged = trust.judge(plugin, candidate.bytes(), candidate.digest(), signature, UnsignedPlugins::Refused);
+        let judged = trust.judge(plugin, &candidate.bytes, candidate.digest, signature, UnsignedPlugins::Refused);
         match judged {
             Ok(Signer::Key(key)) => Self::Signed(key),
             Ok(Signer::Pinned) => Self::Pinned,
@@ -108,8 +108,8 @@ impl Inspection {
         compile_in: &CompileIn,
     ) -> Result<Self, InstallError> {
         let candidate = Candidate::read(bytes)?;
-        let manifest = candidate.manifest().clone();
-        let (digest, size_bytes, surface) = (candidate.digest(), candidate.bytes().len(), candidate.surface());
+        let manifest = candidate.manifest.clone();
+        let (digest, size_bytes, surface) = (candidate.digest, candidate.bytes.len(), candidate.surface());
         let signature = SignatureState::of(&candidate, signature, trust);
         let (compiled_bytes, refusal) = match compiled_size(candidate, compile_in) {
             Ok(bytes) => (Some(bytes), None),
@@ -122,7 +122,7 @@ impl Inspection {
 /// The size of the machine code of a file that passes the checks.
 fn compiled_size(candidate: Candidate, compile_in: &CompileIn) -> Result<usize, InstallError> {
     let package = candidate.check()?;
-    let failed = |error| InstallError::of(&package.manifest().name, InstallStep::Compile, error);
+    let failed = |error| InstallError::of(&package.manifest.name, InstallStep::Compile, error);
     let engine = compiling_engine().map_err(failed)?;
     Compiler::new(compile_in.clone(), None).measure(&engine, &package)
 }
@@ -140,8 +140,8 @@ pub struct PluginLook {
     pub file: FileState,
     /// Why nobody vouches for it by the settings of now; nothing where somebody does.
     pub not_vouched_for: Option<String>,
-    /// Its machine code.
-    pub code: CodeState,
+    /// Whether its machine code is kept for this program; else it is made at the next start.
+    pub is_code_kept: bool,
 }
 
 /// The file of an installed plugin.
@@ -157,15 +157,6 @@ pub enum FileState {
     NotSpoken(String),
 }
 
-/// The machine code of an installed plugin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CodeState {
-    /// It is kept for this program.
-    Kept,
-    /// It is made at the next start.
-    NotKept,
-}
-
 /// Looks at the plugins that the list in `folder` names, and at the code kept in `code_folder`.
 ///
 /// # Errors
@@ -179,11 +170,10 @@ pub fn look_at_installed(
     let look = |installed: InstalledFile| {
         let not_vouched_for = not_vouched_for(&installed, trust);
         let InstalledFile { name, record: RecordedPlugin { kind, digest, .. }, bytes } = installed;
-        let is_kept = engine.as_ref().is_some_and(|engine| CodeCache::is_kept(code_folder, engine, digest));
         PluginLook {
+            is_code_kept: engine.as_ref().is_some_and(|engine| CodeCache::is_kept(code_folder, engine, digest)),
             file: file_state(digest, bytes),
             not_vouched_for,
-            code: if is_kept { CodeState::Kept } else { CodeState::NotKept },
             name,
             kind,
             digest,
@@ -204,7 +194,7 @@ fn file_state(digest: Digest, bytes: Result<Vec<u8>, String>) -> FileState {
     match Candidate::read(bytes) {
         Err(error) => FileState::NotSpoken(error.to_string()),
         Ok(candidate) => {
-            let wanted = candidate.manifest().interface;
+            let wanted = candidate.manifest.interface;
             match InterfaceVersion::of(wanted) {
                 Some(_) => FileState::AsInstalled,
                 None => FileState::NotSpoken(format!(
@@ -219,7 +209,7 @@ fn file_state(digest: Digest, bytes: Result<Vec<u8>, String>) -> FileState {
 /// The versions of the plugin interface that this program speaks, the newest first.
 #[must_use]
 pub fn spoken_versions() -> Vec<String> {
-    InterfaceVersion::SPOKEN.iter().map(|version| version.number().to_string()).collect()
+    InterfaceVersion::SPOKEN.iter().map(|version| version.number.to_string()).collect()
 }
 
 /// Why the policy of now does not accept a plugin that was installed; one that another release of this program brought, or that an

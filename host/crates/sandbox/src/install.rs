@@ -16,9 +16,10 @@ use super::limits::PluginLimits;
 use super::package::{Digest, Package};
 use super::rule;
 use super::sandbox::SandboxOf;
-use super::stats::Watch;
 use super::stats::{PluginStats, PluginUsage};
 use super::wit::{self, Linked};
+use crate::PluginHostSettings;
+use daftar_domain::context::SystemClock;
 use daftar_domain::manifest::{PluginManifest, PluginName};
 use daftar_domain::vocabulary::PackContents;
 
@@ -55,7 +56,11 @@ named! {
 }
 
 /// Why a plugin was not installed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{} was refused at step `{step}`: {reason}",
+    .plugin.as_ref().map_or_else(|| "the plugin".to_owned(), |name| format!("plugin `{name}`"))
+)]
 pub struct InstallError {
     /// Its name, where the manifest could be read.
     pub plugin: Option<PluginName>,
@@ -76,28 +81,24 @@ impl InstallError {
         Self { plugin: Some(plugin.clone()), step, reason: reason.to_string() }
     }
 
-    fn from_fault(step: InstallStep, fault: PluginFault) -> Self {
+    /// The refusal, of the plugin of that name whatever its file says.
+    pub(super) fn named(self, name: &PluginName) -> Self {
+        Self { plugin: Some(name.clone()), ..self }
+    }
+
+    pub(super) fn from_fault(step: InstallStep, fault: PluginFault) -> Self {
         Self { plugin: Some(fault.plugin), step, reason: format!("{}: {}", fault.kind, fault.detail) }
     }
 }
-
-impl fmt::Display for InstallError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.plugin {
-            Some(name) => write!(formatter, "plugin `{name}` was refused at step `{}`: {}", self.step, self.reason),
-            None => write!(formatter, "the plugin was refused at step `{}`: {}", self.step, self.reason),
-        }
-    }
-}
-
-impl std::error::Error for InstallError {}
 
 /// A plugin that is compiled, linked and ready to be called.
 pub struct LoadedPlugin {
     manifest: PluginManifest,
     digest: Digest,
-    size_bytes: usize,
-    compiled_bytes: usize,
+    /// The size of its file, in bytes.
+    pub size_bytes: usize,
+    /// The size of its machine code, in bytes.
+    pub compiled_bytes: usize,
     limits: PluginLimits,
     pub(super) stats: Arc<PluginStats>,
     log: Arc<PluginLog>,
@@ -117,18 +118,6 @@ impl LoadedPlugin {
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
-    }
-
-    /// The size of its file, in bytes.
-    #[must_use]
-    pub fn size_bytes(&self) -> usize {
-        self.size_bytes
-    }
-
-    /// The size of its machine code, in bytes.
-    #[must_use]
-    pub fn compiled_bytes(&self) -> usize {
-        self.compiled_bytes
     }
 
     /// What it may use.
@@ -175,25 +164,31 @@ pub(super) fn link(
     package: &Package,
     engine: &SandboxEngine,
     compiled: &Compiled,
-    limits: PluginLimits,
-    watch: Watch,
+    settings: &PluginHostSettings,
 ) -> Result<LoadedPlugin, InstallError> {
-    let name = &package.manifest().name;
+    let manifest = &package.manifest;
+    let name = &manifest.name;
+    let clock = settings.clock.clone().unwrap_or_else(|| Arc::new(SystemClock));
+    let durations = settings.recorder.as_ref().map_or_else(metrics::Histogram::noop, |recorder| recorder(name));
+    let mut limits = PluginLimits::for_kind(manifest.kind);
+    if let Some(config) = settings.limits.get(name) {
+        limits = limits.with(config);
+    }
     check_resources(&compiled.component, &limits)
         .map_err(|reason| InstallError::of(name, InstallStep::TooLarge, reason))?;
-    let linked = wit::link(package.version(), package.manifest().kind, engine.wasmtime(), &compiled.component)
-        .map_err(|error| {
+    let linked =
+        wit::link(package.version, manifest.kind, engine.wasmtime(), &compiled.component).map_err(|error| {
             InstallError::of(name, InstallStep::InterfaceVersion, excerpt(&error.root_cause().to_string()))
         })?;
     Ok(LoadedPlugin {
-        manifest: package.manifest().clone(),
-        digest: package.digest(),
-        size_bytes: package.bytes().len(),
+        manifest: manifest.clone(),
+        digest: package.digest,
+        size_bytes: package.bytes.len(),
         compiled_bytes: compiled.code_bytes,
         limits,
-        stats: Arc::new(PluginStats::new(watch.clock.clone(), watch.durations)),
-        log: Arc::new(PluginLog::new(package.manifest(), watch.clock.clone())),
-        breaker: Arc::new(Breaker::new(watch.clock)),
+        stats: Arc::new(PluginStats::new(clock.clone(), durations)),
+        log: Arc::new(PluginLog::new(manifest, clock.clone())),
+        breaker: Arc::new(Breaker::new(clock)),
         linked,
     })
 }

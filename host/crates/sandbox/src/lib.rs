@@ -3,7 +3,7 @@
 //! A plugin is a WebAssembly component in one file. [`PluginHost`] turns files into loaded plugins and runs them on threads
 //! of their own; [`PluginLibrary`] keeps the set that is installed. `host/docs/PLUGINS.md` tells the whole way.
 //!
-//! **Invariant:** beside `daftar-pack-tools`, this is the only crate that names wasmtime; everyone else sees traits over domain types.
+//! **Invariant:** beside `daftar-pack-tools`, this is the only crate that names wasmtime; everyone else sees domain types.
 //! **Invariant:** a plugin can call what is linked for its kind and nothing else, and that is `log`.
 
 /// Makes an enumeration whose cases have stable names: they appear in scripts, metrics and messages.
@@ -62,25 +62,23 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use breaker::Admission;
 pub use breaker::BreakerState;
 pub use compile::{CompileBounds, CompileIn, WorkerBounds, run_worker};
 pub use contents::{CodeAnswer, ResolveError};
 pub use fault::{Blame, FaultKind, PluginFault};
-pub use files::FolderError;
-pub use inspect::{CodeState, FileState, PluginLook, look_at_installed, spoken_versions};
+pub use files::{FolderError, read_at_most};
+pub use inspect::{FileState, PluginLook, look_at_installed, spoken_versions};
 pub use inspect::{Inspection, SignatureState};
 pub use install::{InstallError, InstallStep, LoadedPlugin};
 pub use library::{
-    Accept, ArchivedPlugins, CommonPlugins, Downgrade, InstalledPlugin, LibraryError, LibraryRefill, OpenedLibrary,
-    PluginLibrary, PluginOffer, PluginSet, Prepared, RecordedPlugin, RefusedPlugin, SyncReport, SyncedFile,
-    WantedPlugin, is_in_use,
+    Accept, ArchivedPlugins, Downgrade, InstalledPlugin, LibraryError, LibraryRefill, PluginLibrary, PluginList,
+    PluginOffer, PluginSet, Prepared, RecordedPlugin, RefusedPlugin, SyncReport, SyncedFile, is_in_use,
 };
 pub use limits::PluginLimits;
 pub use package::{Digest, PACKAGE_BYTES_MAX, Surface};
-pub use pool::PoolUsage;
+pub use pool::{PoolUsage, Priority};
 pub use rule::is_suspicious;
-pub use rule::{EligibilityEngine, EngineError, RuleRequest, RuleSession, RuleTask, run_rule, run_rule_in_background};
+pub use rule::{EligibilityEngine, EngineError, RuleRequest, RuleSession, RuleTask, run_rule};
 pub use signature::{
     PinnedDigests, PluginSignature, PrivateKey, PrivateKeyError, SIGNATURE_BYTES_MAX, SIGNATURE_SUFFIX,
     SignatureProblem, Signer, TrustPolicy, UnsignedPlugins, read_signature_of,
@@ -88,26 +86,22 @@ pub use signature::{
 pub use stats::{CallRecorder, HostClock};
 pub use stats::{LastFault, PluginUsage, Usage};
 
-use compile::{CodeCache, Compiler, Fresh, MachineCode};
+use compile::{CodeCache, Compiler, MachineCode};
 use daftar_domain::config::plugin_limits::PluginLimitsConfig;
 use daftar_domain::context::Cancellation;
 use daftar_domain::manifest::{PluginManifest, PluginName};
 use daftar_domain::vocabulary::PackContents;
 use engine::SandboxEngine;
 use package::{Candidate, Package, check_size, manifest_of};
-use pool::{CallPool, Owner, PoolSize, Priority, THREADS_MIN};
-use rule::{Budget, Terms};
-use stats::Watch;
+use pool::{CallPool, Owner, PoolSize, THREADS_MIN};
 use wit::Linked;
 
 /// How plugins are run.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct PluginHostSettings {
     /// How many threads guests run on; two more than the machine has cores where absent, so that work in the background may use every
     /// core, and one client as many and one more. At least three, at most 32.
     pub threads: Option<usize>,
-    /// How many requests may wait for a thread; 256 where absent.
-    pub waiting_max: Option<usize>,
     /// Limits of single plugins that differ from those of their kind.
     pub limits: BTreeMap<PluginName, PluginLimitsConfig>,
     /// Where compiled code is kept between starts; it is compiled at each start where absent.
@@ -116,13 +110,13 @@ pub struct PluginHostSettings {
     pub compile_in: CompileIn,
     /// Whose plugins are installed; nobody's where nothing is said.
     pub trust: TrustPolicy,
-    /// Tells the time to logs and breakers.
-    pub clock: HostClock,
+    /// Tells the time to logs and breakers; the machine's clock where absent.
+    pub clock: Option<HostClock>,
     /// Takes figures for the metrics page; they go nowhere where absent.
-    pub recorder: CallRecorder,
+    pub recorder: Option<CallRecorder>,
 }
 
-/// How many requests may wait for a thread unless the settings say otherwise: more would be answered after their clients left.
+/// How many requests may wait for a thread: more would be answered after their clients left.
 const WAITING_MAX: usize = 256;
 
 /// How much background work may wait: each is a whole install or preview.
@@ -157,7 +151,7 @@ impl PluginHost {
         let size = PoolSize {
             // Each thread holds one instance at a time, so there is always a place for it in the pool of instances.
             threads: settings.threads.unwrap_or(cores.saturating_add(2)).clamp(THREADS_MIN, engine::INSTANCES_MAX),
-            interactive_waiting: settings.waiting_max.unwrap_or(WAITING_MAX),
+            interactive_waiting: WAITING_MAX,
             background_waiting: BACKGROUND_WAITING_MAX,
         };
         let cache = settings.code_folder.as_deref().and_then(|folder| match CodeCache::open(folder) {
@@ -183,7 +177,7 @@ impl PluginHost {
             Linked::Pack(pack) => contents::read(&plugin, pack, &engine).map_err(|fault| {
                 // Nothing of this comes from a caller.
                 rule::report_own_fault(&plugin, &fault);
-                InstallError::of(&fault.plugin, InstallStep::Content, format_args!("{}: {}", fault.kind, fault.detail))
+                InstallError::from_fault(InstallStep::Content, fault)
             }),
             Linked::Engine(_) => Err(no_codes(&plugin)),
         };
@@ -236,51 +230,32 @@ impl PluginHost {
         signature: Option<&str>,
         unsigned: UnsignedPlugins,
     ) -> Result<Signer, InstallError> {
-        let manifest = candidate.manifest();
+        let manifest = &candidate.manifest;
         let plugin = (&manifest.name, manifest.kind);
-        let judged = self.settings.trust.judge(plugin, candidate.bytes(), candidate.digest(), signature, unsigned);
+        let judged = self.settings.trust.judge(plugin, &candidate.bytes, candidate.digest, signature, unsigned);
         judged.map_err(|problem| InstallError::of(&manifest.name, InstallStep::Signature, problem))
     }
 
     /// Compiles and links a package that is not installed yet, with the code to be kept once it is.
     fn load_new(&self, package: &Package) -> Result<(LoadedPlugin, Option<MachineCode>), InstallError> {
-        let Fresh { compiled, code } = self.compiler.compiled(self.engine.wasmtime(), package)?;
-        let manifest = package.manifest();
-        let loaded =
-            install::link(package, &self.engine, &compiled, self.limits_of(manifest), self.watch_of(manifest))?;
-        Ok((loaded, code))
-    }
-
-    /// Compiles and links a package that is installed.
-    fn load(&self, package: &Package) -> Result<LoadedPlugin, InstallError> {
-        let (loaded, code) = self.load_new(package)?;
-        self.compiler.keep(self.engine.wasmtime(), package.digest(), code.as_ref());
-        Ok(loaded)
+        let (compiled, code) = self.compiler.compiled(self.engine.wasmtime(), package)?;
+        Ok((install::link(package, &self.engine, &compiled, &self.settings)?, code))
     }
 
     /// Loads a plugin that is installed. Where its machine code is kept, its file is not checked all over again: the code was
     /// made after the same bytes had passed every check.
     fn load_installed(&self, candidate: Candidate) -> Result<LoadedPlugin, InstallError> {
-        match self.compiler.kept(self.engine.wasmtime(), candidate.digest()) {
-            Some(compiled) => {
-                let package = candidate.checked_before()?;
-                let manifest = package.manifest();
-                install::link(&package, &self.engine, &compiled, self.limits_of(manifest), self.watch_of(manifest))
-            }
-            None => self.load(&candidate.check()?),
+        if let Some(compiled) = self.compiler.kept(self.engine.wasmtime(), candidate.digest) {
+            return install::link(&candidate.checked_before()?, &self.engine, &compiled, &self.settings);
         }
+        self.load(&candidate.check()?)
     }
 
-    fn limits_of(&self, manifest: &PluginManifest) -> PluginLimits {
-        let defaults = PluginLimits::for_kind(manifest.kind);
-        match self.settings.limits.get(&manifest.name) {
-            Some(config) => defaults.with(config),
-            None => defaults,
-        }
-    }
-
-    fn watch_of(&self, manifest: &PluginManifest) -> Watch {
-        Watch { clock: self.settings.clock.clone(), durations: self.settings.recorder.of(&manifest.name) }
+    /// Compiles and links a package that is installed.
+    fn load(&self, package: &Package) -> Result<LoadedPlugin, InstallError> {
+        let (loaded, code) = self.load_new(package)?;
+        self.compiler.keep(self.engine.wasmtime(), package.digest, code.as_ref());
+        Ok(loaded)
     }
 
     /// Calls a plugin for the first time, on a plugin thread.
@@ -302,40 +277,33 @@ impl PluginHost {
         task: RuleTask,
     ) -> Result<(), EngineError> {
         let (stats, name) = (plugin.stats.clone(), plugin.manifest().name.clone());
-        let admission = plugin.breaker.admit().map_err(|aside| {
+        let trial = plugin.breaker.admit().map_err(|aside| {
             stats.record_rejected();
             EngineError::set_aside(&name, aside)
         })?;
         let admitted = stats.admit_request(plugin.limits().concurrent_requests).ok_or(EngineError::Busy)?;
         let (plugin, engine) = (plugin.clone(), self.engine.clone());
         let RuleRequest { actor, expression, schema } = request;
-        let terms = Terms {
-            budget: match priority {
-                Priority::Interactive => Budget::OfSession,
-                Priority::Background => Budget::OfCall,
-            },
-            cancellation: cancellation.clone(),
-        };
+        let terms = (priority, cancellation.clone());
         let job = move || {
             let _admitted = admitted;
             let Linked::Engine(linked) = &plugin.linked else { return task(Err(EngineError::NoEngine)) };
-            if let Admission::Trial(trial) = admission
+            if let Some(trial) = trial
                 && let Err(aside) = rule::tried_again(trial, &plugin, || rule::try_out(&plugin, linked, &engine))
             {
                 return task(Err(EngineError::set_aside(&plugin.manifest().name, aside)));
             }
-            let is_suspicious =
-                match rule::SandboxedRule::compile(&plugin, linked, &engine, terms, &expression, &schema) {
-                    Ok(mut rule) => {
-                        task(Ok(&mut rule));
-                        rule.has_suspicious_fault()
-                    }
-                    Err(error) => {
-                        let kind = if let EngineError::Fault(fault) = &error { Some(fault.kind) } else { None };
-                        task(Err(error));
-                        kind.is_some_and(rule::is_suspicious)
-                    }
-                };
+            let is_suspicious = match RuleSession::compile(&plugin, linked, &engine, terms, &expression, &schema) {
+                Ok(mut rule) => {
+                    task(Ok(&mut rule));
+                    rule.has_suspicious_fault()
+                }
+                Err(error) => {
+                    let is_suspicious = matches!(&error, EngineError::Fault(fault) if is_suspicious(fault.kind));
+                    task(Err(error));
+                    is_suspicious
+                }
+            };
             if is_suspicious {
                 rule::check(&plugin, || rule::try_out(&plugin, linked, &engine));
             }
@@ -361,6 +329,6 @@ fn no_codes(engine: &LoadedPlugin) -> InstallError {
 
 impl std::fmt::Debug for PluginHost {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("PluginHost").field("settings", &self.settings).finish_non_exhaustive()
+        formatter.debug_struct("PluginHost").finish_non_exhaustive()
     }
 }

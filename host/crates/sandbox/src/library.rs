@@ -23,9 +23,9 @@ use jiff::Timestamp;
 
 pub use self::archive::{ArchivedPlugins, LibraryRefill, RefusedPlugin};
 pub(super) use self::records::{InstalledFile, installed_files};
-pub use self::records::{RecordedPlugin, is_in_use};
-use self::records::{Records, file_of, load_recorded, locked};
-pub use self::sync::{CommonPlugins, SyncReport, SyncedFile, WantedPlugin};
+pub use self::records::{PluginList, RecordedPlugin, is_in_use};
+use self::records::{file_of, load_recorded, locked};
+pub use self::sync::{SyncReport, SyncedFile};
 use super::PluginHost;
 use super::files::{FolderError, crash_point, private_folder, remove_unfinished, write_whole};
 use super::install::{InstallError, InstallStep};
@@ -54,20 +54,11 @@ pub enum LibraryError {
     NotInstalled(PluginName),
 }
 
-/// A library that was opened, and what could not be loaded.
-#[derive(Debug)]
-pub struct OpenedLibrary {
-    /// The library with all plugins that could be loaded.
-    pub library: PluginLibrary,
-    /// The others; they stay installed and are tried again at the next start.
-    pub refused: Vec<InstallError>,
-}
-
 /// The installed plugins.
 pub struct PluginLibrary {
     host: Arc<PluginHost>,
     folder: PathBuf,
-    records: Mutex<Records>,
+    records: Mutex<PluginList>,
     /// What could not be loaded when the library was opened.
     refused: Vec<InstallError>,
     current: ArcSwap<PluginSet>,
@@ -80,17 +71,14 @@ impl PluginLibrary {
     /// may be installed. Takes as long as compiling does: not for async code.
     ///
     /// # Errors
-    /// The folder cannot be used, or its list is damaged. A plugin that cannot be loaded is no error.
-    pub fn open(
-        host: Arc<PluginHost>,
-        folder: &Path,
-        engine: Option<PluginName>,
-    ) -> Result<OpenedLibrary, LibraryError> {
+    /// The folder cannot be used, or its list is damaged. A plugin that cannot be loaded is no error: it stays installed, is among
+    /// [`Self::unloaded`], and is tried again at the next start.
+    pub fn open(host: Arc<PluginHost>, folder: &Path, engine: Option<PluginName>) -> Result<Self, LibraryError> {
         private_folder(folder)?;
         let lock = locked(folder)?;
         remove_unfinished(folder);
         let list = folder.join(LIST_FILE);
-        let records = Records::read(&list).map_err(|error| FolderError::new(&list, error))?;
+        let records = PluginList::read(&list).map_err(|error| FolderError::new(&list, error))?;
         let mut set = PluginSet { plugins: BTreeMap::new(), wanted_engine: engine };
         let mut refused = Vec::new();
         for (name, record) in &records.installed {
@@ -101,9 +89,9 @@ impl PluginLibrary {
         }
         let current = ArcSwap::from_pointee(set);
         let (folder, records) = (folder.to_owned(), Mutex::new(records));
-        let library = Self { host, folder, records, refused: refused.clone(), current, _lock: lock };
+        let library = Self { host, folder, records, refused, current, _lock: lock };
         library.sweep(&library.lock(), None);
-        Ok(OpenedLibrary { library, refused })
+        Ok(library)
     }
 
     /// Removes the compiled code of plugins that are not installed. Done once those of a folder are: their code may be there already, as after
@@ -132,12 +120,6 @@ impl PluginLibrary {
         self.refused.iter().filter(|refused| refused.plugin.as_ref().is_some_and(is_unloaded)).cloned().collect()
     }
 
-    /// What an installed plugin is for, also of one that could not be loaded.
-    #[must_use]
-    pub fn kind_of(&self, name: &PluginName) -> Option<PluginKind> {
-        self.lock().installed.get(name).map(|record| record.kind)
-    }
-
     /// What the list says of an installed plugin, also of one that could not be loaded.
     #[must_use]
     pub fn recorded(&self, name: &PluginName) -> Option<RecordedPlugin> {
@@ -147,12 +129,6 @@ impl PluginLibrary {
     /// Ends a compilation that is going on, and lets none begin: the server stops.
     pub fn stop_compiling(&self) {
         self.host.compiler.stop();
-    }
-
-    /// The plugins removed by hand.
-    #[must_use]
-    pub fn removed(&self) -> Vec<PluginName> {
-        self.lock().removed.iter().cloned().collect()
     }
 
     /// Takes a plugin through every step of an install but the last, which is [`Self::commit`]. Takes as long as compiling
@@ -169,21 +145,21 @@ impl PluginLibrary {
         let signer = self.host.judge(&candidate, signature.as_deref(), unsigned)?;
         let is_excused = signer == Signer::Unsigned && unsigned == UnsignedPlugins::Allowed;
         if downgrade == Downgrade::Refused
-            && let Some(reason) = self.newer_than(candidate.manifest())
+            && let Some(reason) = self.newer_than(&candidate.manifest)
         {
-            return Err(InstallError::of(&candidate.manifest().name, InstallStep::Downgrade, reason));
+            return Err(InstallError::of(&candidate.manifest.name, InstallStep::Downgrade, reason));
         }
-        if let Some(serving) = self.current().engine_put_aside_by(candidate.manifest()) {
+        if let Some(serving) = self.current().engine_put_aside_by(&candidate.manifest) {
             let reason = format!(
                 "the eligibility engine `{serving}` is installed, and of two neither would serve; name the one that is to serve with `engine` in `[plugins]`, or remove `{serving}` first"
             );
-            return Err(InstallError::of(&candidate.manifest().name, InstallStep::Content, reason));
+            return Err(InstallError::of(&candidate.manifest.name, InstallStep::Content, reason));
         }
         let package = candidate.check()?;
         let (loaded, code) = self.host.load_new(&package)?;
         let loaded = Arc::new(loaded);
         let contents = self.host.try_out(&loaded)?;
-        Ok(Prepared { loaded, signer, signature, is_excused, contents, bytes: package.into_bytes(), code })
+        Ok(Prepared { loaded, signer, signature, is_excused, contents, bytes: package.candidate.bytes, code })
     }
 
     /// Why a plugin would be a downgrade: a newer version of it is installed, loaded or not.
@@ -211,23 +187,26 @@ impl PluginLibrary {
     }
 
     fn record(&self, prepared: Prepared, now: Timestamp) -> Result<InstalledPlugin, InstallError> {
-        let record = prepared.record(now);
-        let Prepared { loaded, signer, bytes, .. } = prepared;
-        let name = loaded.manifest().name.clone();
+        let name = prepared.manifest().name.clone();
         let failed = |error: io::Error| InstallError::of(&name, InstallStep::Store, error);
 
         let mut records = self.lock();
-        let digest = record.digest;
-        write_whole(&self.path_of(digest), &bytes).map_err(failed)?;
-        let mut changed = records.clone();
-        let replaced = changed.installed.insert(name.clone(), record);
-        changed.removed.remove(&name);
-        changed.write(&self.folder.join(LIST_FILE)).map_err(failed)?;
-        *records = changed;
+        write_whole(&self.path_of(prepared.digest()), &prepared.bytes).map_err(failed)?;
+        let replaced = records.installed.get(&name).cloned();
+        let changed = records.clone().with(&prepared, now);
+        self.replace_list(&mut records, changed).map_err(failed)?;
+        let Prepared { loaded, signer, .. } = prepared;
         let installed = InstalledPlugin { loaded, signer, installed_at: now };
         self.publish(|plugins| drop(plugins.insert(name.clone(), installed.clone())));
         self.sweep(&records, replaced);
         Ok(installed)
+    }
+
+    /// Puts another list in place of the one that counts.
+    fn replace_list(&self, records: &mut PluginList, changed: PluginList) -> io::Result<()> {
+        changed.write(&self.folder.join(LIST_FILE))?;
+        *records = changed;
+        Ok(())
     }
 
     /// Unloads what this server's policy does not accept now, and says why of each: the list of installed plugins is not its own alone. It
@@ -270,14 +249,12 @@ impl PluginLibrary {
     /// Nothing of that name is installed, or the disk failed and it still is.
     pub fn remove(&self, name: &PluginName) -> Result<(), LibraryError> {
         let mut records = self.lock();
-        let mut changed = records.clone();
-        let Some(removed) = changed.installed.remove(name) else {
+        let Some(removed) = records.installed.get(name).cloned() else {
             return Err(LibraryError::NotInstalled(name.clone()));
         };
-        changed.removed.insert(name.clone());
-        let list = self.folder.join(LIST_FILE);
-        changed.write(&list).map_err(|error| FolderError::new(&list, error))?;
-        *records = changed;
+        let changed = records.clone().without(name);
+        let replaced = self.replace_list(&mut records, changed);
+        replaced.map_err(|error| FolderError::new(&self.folder.join(LIST_FILE), error))?;
         self.publish(|plugins| drop(plugins.remove(name)));
         self.sweep(&records, Some(removed));
         Ok(())
@@ -290,7 +267,7 @@ impl PluginLibrary {
     }
 
     /// Removes files that the list does not name: of the plugin that has just gone, and of installs that a crash ended.
-    fn sweep(&self, records: &Records, gone: Option<RecordedPlugin>) {
+    fn sweep(&self, records: &PluginList, gone: Option<RecordedPlugin>) {
         let kept: Vec<_> = records.installed.values().map(|record| self.path_of(record.digest)).collect();
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
@@ -309,28 +286,23 @@ impl PluginLibrary {
         file_of(&self.folder, digest)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Records> {
+    fn lock(&self) -> MutexGuard<'_, PluginList> {
         // The records are replaced whole, so a panic leaves them sound.
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl EligibilityEngine for PluginLibrary {
-    fn submit(&self, request: RuleRequest, cancellation: Cancellation, task: RuleTask) -> Result<(), EngineError> {
-        let set = self.current.load();
-        let engine = set.engine().ok_or(EngineError::NoEngine)?;
-        self.host.submit_rule(Priority::Interactive, engine.loaded(), request, cancellation, task)
-    }
-
-    fn submit_background(
+    fn submit(
         &self,
+        priority: Priority,
         request: RuleRequest,
         cancellation: Cancellation,
         task: RuleTask,
     ) -> Result<(), EngineError> {
         let set = self.current.load();
         let engine = set.engine().ok_or(EngineError::NoEngine)?;
-        self.host.submit_rule(Priority::Background, engine.loaded(), request, cancellation, task)
+        self.host.submit_rule(priority, engine.loaded(), request, cancellation, task)
     }
 
     fn background_threads(&self) -> usize {
@@ -352,8 +324,10 @@ impl std::fmt::Debug for PluginLibrary {
 #[derive(Debug, Clone)]
 pub struct InstalledPlugin {
     loaded: Arc<LoadedPlugin>,
-    signer: Signer,
-    installed_at: Timestamp,
+    /// Who vouched for it when it was installed.
+    pub signer: Signer,
+    /// When it was installed.
+    pub installed_at: Timestamp,
 }
 
 impl InstalledPlugin {
@@ -367,18 +341,6 @@ impl InstalledPlugin {
     #[must_use]
     pub fn manifest(&self) -> &PluginManifest {
         self.loaded.manifest()
-    }
-
-    /// Who vouched for it when it was installed.
-    #[must_use]
-    pub fn signer(&self) -> Signer {
-        self.signer
-    }
-
-    /// When it was installed.
-    #[must_use]
-    pub fn installed_at(&self) -> Timestamp {
-        self.installed_at
     }
 }
 

@@ -8,6 +8,7 @@ pub use daftar_domain::config::plugin_limits::{
     CORE_INSTANCES_CEILING as CORE_INSTANCES_MAX, MEMORY_BYTES_CEILING, TABLE_ELEMENTS_CEILING,
 };
 
+use super::fault::{FaultKind, Stopped};
 use daftar_domain::config::plugin_limits::PluginLimitsConfig;
 use daftar_domain::manifest::PluginKind;
 
@@ -147,27 +148,10 @@ impl PluginLimits {
     }
 }
 
-/// What was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Resource {
-    Memory,
-    Table,
-}
-
-/// A growth that the limits do not allow.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{resource:?} may not grow to {wanted}: at most {allowed}")]
-pub(super) struct Refusal {
-    pub resource: Resource,
-    /// Bytes or elements.
-    pub wanted: usize,
-    pub allowed: usize,
-}
-
-/// A growth that the limits allow and the machine could not give.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the host could not provide memory: {0}")]
-pub(super) struct HostRefusal(String);
+/// What may not grow beyond a limit: the fault of a plugin that wants more, and what it is counted in.
+type Resource = (FaultKind, &'static str);
+const MEMORY: Resource = (FaultKind::Memory, "bytes of memory");
+const TABLE: Resource = (FaultKind::Table, "table elements");
 
 /// Holds one instance to its limits and remembers what it took.
 #[derive(Debug)]
@@ -198,41 +182,46 @@ impl Limiter {
 
 /// The new total after one memory or table grew, if the limit and its own maximum allow it.
 fn grown(
-    resource: Resource,
+    (kind, unit): Resource,
     total: usize,
     (current, desired): (usize, usize),
     own_maximum: Option<usize>,
     allowed: usize,
-) -> Result<usize, Refusal> {
-    let wanted = total.saturating_add(desired.saturating_sub(current));
-    if wanted > allowed {
-        return Err(Refusal { resource, wanted, allowed });
-    }
-    match own_maximum {
-        Some(maximum) if desired > maximum => Err(Refusal { resource, wanted: desired, allowed: maximum }),
-        _ => Ok(wanted),
-    }
+) -> Result<usize, Stopped> {
+    let new_total = total.saturating_add(desired.saturating_sub(current));
+    let (wanted, allowed) = match own_maximum {
+        _ if new_total > allowed => (new_total, allowed),
+        Some(maximum) if desired > maximum => (desired, maximum),
+        _ => return Ok(new_total),
+    };
+    Err(Stopped { kind, detail: format!("it asked for {wanted} {unit}; it may have {allowed}") })
+}
+
+/// A growth that the limits allow and the machine could not give.
+fn not_provided(error: &wasmtime::Error) -> wasmtime::Result<()> {
+    let detail = format!("the host could not provide memory: {error}");
+    Err(Stopped { kind: FaultKind::Unavailable, detail }.into())
 }
 
 impl wasmtime::ResourceLimiter for Limiter {
     fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
         let growth = (current, desired);
-        self.memory_bytes = grown(Resource::Memory, self.memory_bytes, growth, maximum, self.memory_bytes_max)?;
+        self.memory_bytes = grown(MEMORY, self.memory_bytes, growth, maximum, self.memory_bytes_max)?;
         Ok(true)
     }
 
     fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
-        Err(HostRefusal(error.to_string()).into())
+        not_provided(&error)
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
         let growth = (current, desired);
-        self.table_elements = grown(Resource::Table, self.table_elements, growth, maximum, self.table_elements_max)?;
+        self.table_elements = grown(TABLE, self.table_elements, growth, maximum, self.table_elements_max)?;
         Ok(true)
     }
 
     fn table_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
-        Err(HostRefusal(error.to_string()).into())
+        not_provided(&error)
     }
 
     fn instances(&self) -> usize {
@@ -262,8 +251,9 @@ mod tests {
     fn memory_is_allowed_up_to_its_limit_and_refused_above() {
         assert!(limiter().memory_growing(0, 999, None).is_ok());
         assert!(limiter().memory_growing(0, 1_000, None).is_ok());
-        let refusal = limiter().memory_growing(0, 1_001, None).unwrap_err().downcast::<Refusal>().unwrap();
-        assert_eq!(refusal, Refusal { resource: Resource::Memory, wanted: 1_001, allowed: 1_000 });
+        let stopped = limiter().memory_growing(0, 1_001, None).unwrap_err().downcast::<Stopped>().unwrap();
+        let detail = "it asked for 1001 bytes of memory; it may have 1000".to_owned();
+        assert_eq!(stopped, Stopped { kind: FaultKind::Memory, detail });
     }
 
     #[test]
@@ -277,16 +267,17 @@ mod tests {
 
     #[test]
     fn a_guests_own_maximum_is_a_refusal_too() {
-        let refusal = limiter().memory_growing(0, 500, Some(400)).unwrap_err().downcast::<Refusal>().unwrap();
-        assert_eq!(refusal.allowed, 400);
+        let stopped = limiter().memory_growing(0, 500, Some(400)).unwrap_err().downcast::<Stopped>().unwrap();
+        assert!(stopped.detail.ends_with("may have 400"), "{stopped}");
     }
 
     #[test]
     fn tables_are_allowed_up_to_their_limit_and_refused_above() {
         assert!(limiter().table_growing(0, 9, None).is_ok());
         assert!(limiter().table_growing(0, 10, None).is_ok());
-        let refusal = limiter().table_growing(0, 11, None).unwrap_err().downcast::<Refusal>().unwrap();
-        assert_eq!(refusal, Refusal { resource: Resource::Table, wanted: 11, allowed: 10 });
+        let stopped = limiter().table_growing(0, 11, None).unwrap_err().downcast::<Stopped>().unwrap();
+        let detail = "it asked for 11 table elements; it may have 10".to_owned();
+        assert_eq!(stopped, Stopped { kind: FaultKind::Table, detail });
     }
 
     #[test]

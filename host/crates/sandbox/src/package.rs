@@ -12,12 +12,14 @@ use std::ops::Deref;
 use sha2::{Digest as _, Sha256};
 use wasmparser::component_types::ComponentEntityType;
 use wasmparser::types::Types;
-use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures};
+use wasmparser::{Encoding, Parser, Payload, Validator};
 
+use super::engine::FEATURES;
 use super::fault::excerpt;
 use super::install::{InstallError, InstallStep};
 use super::section::{ManifestError, read_manifest};
 use super::wit::InterfaceVersion;
+use crate::inspect::spoken_versions;
 use daftar_domain::manifest::{PluginManifest, PluginName};
 
 /// The largest file that is read, in bytes. The largest list that we know makes a pack of 40 MB.
@@ -32,9 +34,12 @@ const FUNCTIONS_MAX: usize = 60_000;
 /// A plugin's file whose manifest could be read; nothing else of it was looked at.
 #[derive(Debug)]
 pub(super) struct Candidate {
-    bytes: Vec<u8>,
-    manifest: PluginManifest,
-    digest: Digest,
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// What it says about itself.
+    pub manifest: PluginManifest,
+    /// The digest of the file.
+    pub digest: Digest,
 }
 
 impl Candidate {
@@ -46,21 +51,6 @@ impl Candidate {
         check_size(bytes.len())?;
         let manifest = manifest_of(&bytes)?;
         Ok(Self { digest: Digest::of(&bytes), bytes, manifest })
-    }
-
-    /// The file.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// What it says about itself.
-    pub fn manifest(&self) -> &PluginManifest {
-        &self.manifest
-    }
-
-    /// The digest of the file.
-    pub fn digest(&self) -> Digest {
-        self.digest
     }
 
     /// The names that it imports and exports, as it says itself; none where its frames cannot be read.
@@ -77,7 +67,7 @@ impl Candidate {
     pub fn check(self) -> Result<Package, InstallError> {
         let Self { bytes, manifest, .. } = &self;
         let refuse = |step, reason: &dyn fmt::Display| InstallError::of(&manifest.name, step, reason);
-        let types = Validator::new_with_features(features()).validate_all(bytes).map_err(|error| {
+        let types = Validator::new_with_features(FEATURES).validate_all(bytes).map_err(|error| {
             refuse(
                 InstallStep::Unreadable,
                 &format_args!("it is damaged or uses what is not allowed: {}", excerpt(&error.to_string())),
@@ -105,29 +95,10 @@ impl Candidate {
 /// A plugin's file that passed every check that needs no running.
 #[derive(Debug)]
 pub(super) struct Package {
-    candidate: Candidate,
-    version: InterfaceVersion,
-}
-
-impl Package {
-    /// Checks a file, whoever vouches for it.
-    ///
-    /// # Errors
-    /// A refusal at one of the steps up to `imports`, or at `too_large`.
-    #[cfg(test)]
-    pub fn read(bytes: Vec<u8>) -> Result<Self, InstallError> {
-        Candidate::read(bytes)?.check()
-    }
-
-    /// The file, without the rest.
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.candidate.bytes
-    }
-
+    /// The file.
+    pub candidate: Candidate,
     /// The version of the interface that it speaks.
-    pub fn version(&self) -> InterfaceVersion {
-        self.version
-    }
+    pub version: &'static InterfaceVersion,
 }
 
 impl Deref for Package {
@@ -182,27 +153,12 @@ pub(super) fn manifest_of(bytes: &[u8]) -> Result<PluginManifest, InstallError> 
     })
 }
 
-fn spoken(manifest: &PluginManifest) -> Result<InterfaceVersion, InstallError> {
+fn spoken(manifest: &PluginManifest) -> Result<&'static InterfaceVersion, InstallError> {
     InterfaceVersion::of(manifest.interface).ok_or_else(|| {
-        let spoken: Vec<_> = InterfaceVersion::SPOKEN.iter().map(|version| version.number().to_string()).collect();
-        let reason =
-            format!("it is made for plugin interface {}; this host speaks {}", manifest.interface, spoken.join(", "));
+        let spoken = spoken_versions().join(", ");
+        let reason = format!("it is made for plugin interface {}; this host speaks {spoken}", manifest.interface);
         InstallError::of(&manifest.name, InstallStep::InterfaceVersion, reason)
     })
-}
-
-/// The same features that the engine has, in the validator's own terms.
-fn features() -> WasmFeatures {
-    WasmFeatures::MUTABLE_GLOBAL
-        | WasmFeatures::SATURATING_FLOAT_TO_INT
-        | WasmFeatures::SIGN_EXTENSION
-        | WasmFeatures::REFERENCE_TYPES
-        | WasmFeatures::MULTI_VALUE
-        | WasmFeatures::BULK_MEMORY
-        | WasmFeatures::SIMD
-        | WasmFeatures::FLOATS
-        | WasmFeatures::EXTENDED_CONST
-        | WasmFeatures::COMPONENT_MODEL
 }
 
 impl Surface {
@@ -244,12 +200,11 @@ fn check_imports(
     surface: &Surface,
     types: &Types,
     manifest: &PluginManifest,
-    version: InterfaceVersion,
+    version: &InterfaceVersion,
 ) -> Result<(), InstallError> {
-    let granted = version.granted_imports(manifest.kind);
-    let is_allowed = |name: &str| {
-        granted.contains(&name) || (version.type_imports().contains(&name) && holds_types_only(types, name))
-    };
+    let granted = version.granted_imports;
+    let is_allowed =
+        |name: &str| granted.contains(&name) || (version.type_imports.contains(&name) && holds_types_only(types, name));
     let refused: Vec<&str> = surface.imports.iter().map(String::as_str).filter(|name| !is_allowed(name)).collect();
     if refused.is_empty() {
         return Ok(());
@@ -283,7 +238,7 @@ fn check_export(
     surface: &Surface,
     types: &Types,
     manifest: &PluginManifest,
-    version: InterfaceVersion,
+    version: &InterfaceVersion,
 ) -> Result<(), InstallError> {
     let wanted = version.export(manifest.kind);
     let item = types.as_ref().component_item_for_export(wanted);

@@ -40,7 +40,7 @@ const NICENESS: i32 = 10;
 
 /// Who waits for a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Priority {
+pub enum Priority {
     /// A request.
     Interactive,
     /// Nobody in particular: installs, previews.
@@ -157,10 +157,7 @@ impl CallPool {
         let span = tracing::info_span!("plugin.run", plugin.name = %owner.plugin);
         let job = Job { work: Box::new(move || span.in_scope(job)), cancellation };
         let mut queue = self.shared.lock();
-        let dropped = match priority {
-            Priority::Interactive => queue.interactive.push(owner, job)?,
-            Priority::Background => queue.background.push(owner, job)?,
-        };
+        let dropped = queue.lanes(priority).push(owner, job)?;
         drop(queue);
         drop(dropped);
         self.shared.changed.notify_one();
@@ -230,10 +227,7 @@ impl Shared {
                 tracing::error!("a job on a plugin thread panicked");
             }
             let mut queue = self.lock();
-            match priority {
-                Priority::Interactive => queue.interactive.ended(&owner),
-                Priority::Background => queue.background.ended(&owner),
-            }
+            queue.lanes(priority).ended(&owner);
             if let Some(at) = queue.running.iter().position(|running| *running == (priority, owner.clone())) {
                 queue.running.swap_remove(at);
             }
@@ -272,6 +266,13 @@ impl PoolSize {
 }
 
 impl Queue {
+    fn lanes(&mut self, priority: Priority) -> &mut Lanes {
+        match priority {
+            Priority::Interactive => &mut self.interactive,
+            Priority::Background => &mut self.background,
+        }
+    }
+
     /// The next job that may occupy a thread.
     fn next(&mut self, size: PoolSize) -> Option<(Priority, (Owner, Job))> {
         let Self { interactive, background, running, .. } = self;

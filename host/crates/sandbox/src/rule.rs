@@ -1,4 +1,4 @@
-//! How the rest of the host evaluates rules, by traits over domain types, and a rule in its sandbox.
+//! How the rest of the host evaluates rules, over domain types, and a rule in its sandbox.
 //!
 //! **Invariant:** everything that a request does with its rule, from compilation to the last explanation, is charged to one budget of fuel
 //! and one of time: what one call leaves of it is what the next one has.
@@ -14,9 +14,10 @@ use super::engine::SandboxEngine;
 use super::fault::{Blame, FaultKind, PluginFault};
 use super::install::LoadedPlugin;
 use super::limits::{PluginLimits, STACK_BYTES};
+use super::pool::Priority;
 use super::sandbox::{CallError, HostState, Sandbox};
 use super::stats::Usage;
-use super::wit::{Answered, EngineBudget, LinkedEngine, RuleHandle, Rules};
+use super::wit::{LinkedEngine, RuleHandle, Rules};
 use daftar_domain::audit::Actor;
 use daftar_domain::context::Cancellation;
 use daftar_domain::eligibility::{
@@ -25,25 +26,12 @@ use daftar_domain::eligibility::{
 use daftar_domain::explanation::{ExplainedPart, Explanation, RuleSummary};
 use daftar_domain::manifest::PluginName;
 
-/// What a session may use, and until when.
-pub(super) struct Terms {
-    pub budget: Budget,
-    pub cancellation: Cancellation,
-}
-
-/// What fuel and time are counted over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Budget {
-    /// All calls of a session together: a request is as cheap as one call, however many it makes.
-    OfSession,
-    /// Each call by itself: the batches of a preview, of which there may be any number.
-    OfCall,
-}
-
-/// A sandbox whose calls are charged to a budget.
+/// A sandbox whose calls are charged to a budget: all calls of a request together, so that it is as cheap as one call, however many it
+/// makes; each call of background work by itself, such as the batches of a preview, of which there may be any number.
 struct Metered {
     sandbox: Sandbox<Rules>,
-    terms: Terms,
+    priority: Priority,
+    cancellation: Cancellation,
     /// The fuel granted so far: the base, and something for each row.
     granted: u64,
     /// What is left of it.
@@ -57,17 +45,17 @@ impl Metered {
         rows: u32,
         call: impl FnOnce(&mut Store<HostState>, &Rules) -> Result<R, CallError>,
     ) -> Result<R, EngineError> {
-        if self.terms.cancellation.is_cancelled() {
+        if self.cancellation.is_cancelled() {
             return Err(EngineError::Abandoned);
         }
         let limits = self.sandbox.limits();
-        match self.terms.budget {
-            Budget::OfSession => {
+        match self.priority {
+            Priority::Interactive => {
                 let more = limits.fuel_of_rows(rows);
                 self.granted = self.granted.saturating_add(more);
                 self.left = self.left.saturating_add(more);
             }
-            Budget::OfCall => {
+            Priority::Background => {
                 self.granted = limits.fuel_for(rows);
                 self.left = self.granted;
             }
@@ -79,8 +67,8 @@ impl Metered {
     }
 }
 
-/// A compiled rule with everything that it said about itself.
-pub(super) struct SandboxedRule {
+/// A compiled rule in its sandbox, for one request, with everything that it said about itself.
+pub struct RuleSession {
     metered: Metered,
     engine_name: String,
     expression: String,
@@ -91,26 +79,26 @@ pub(super) struct SandboxedRule {
     summary: RuleSummary,
 }
 
-impl SandboxedRule {
+impl RuleSession {
     /// Compiles an expression in a fresh instance.
     ///
     /// # Errors
     /// The expression is wrong or exhausts a budget, or the engine failed.
-    pub fn compile(
+    pub(super) fn compile(
         plugin: &LoadedPlugin,
         linked: &LinkedEngine,
         engine: &SandboxEngine,
-        terms: Terms,
+        (priority, cancellation): (Priority, Cancellation),
         expression: &str,
         schema: &Schema,
     ) -> Result<Self, EngineError> {
         let mut sandbox = started(plugin, linked, engine)?;
         sandbox.silence();
-        if terms.budget == Budget::OfSession {
+        if priority == Priority::Interactive {
             sandbox.share_time();
         }
         let granted = plugin.limits().fuel_base;
-        let mut metered = Metered { sandbox, terms, granted, left: granted };
+        let mut metered = Metered { sandbox, priority, cancellation, granted, left: granted };
         let compiled = metered.call(0, |store, rules| rules.compile(store, expression, schema))?;
         let rule = compiled.map_err(EngineError::Diagnostics)?;
         let references = metered.call(0, |store, rules| rules.references(store, rule, schema))?;
@@ -120,72 +108,85 @@ impl SandboxedRule {
         let (engine_name, expression) = (plugin.reference(), expression.to_owned());
         Ok(Self { metered, engine_name, expression, rule, references, questions, warnings, summary })
     }
-}
 
-impl RuleSession for SandboxedRule {
-    fn references(&self) -> &[Reference] {
+    /// The fields that it reads, all of them fields of the schema.
+    #[must_use]
+    pub fn references(&self) -> &[Reference] {
         &self.references
     }
 
-    fn questions(&self) -> &[PlacedQuestion] {
+    /// What it asks about codes.
+    #[must_use]
+    pub fn questions(&self) -> &[PlacedQuestion] {
         &self.questions
     }
 
-    fn warnings(&self) -> &[Diagnostic] {
+    /// What is doubtful about it; it runs all the same.
+    #[must_use]
+    pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
 
-    fn summary(&self) -> &RuleSummary {
+    /// The type of its value and what it costs.
+    #[must_use]
+    pub fn summary(&self) -> &RuleSummary {
         &self.summary
     }
 
-    fn bind(&mut self, bindings: &Bindings) -> Result<(), EngineError> {
+    /// Answers its questions. Once, before the first `evaluate`, also when it asks nothing.
+    ///
+    /// # Errors
+    /// A budget was exhausted, or a fault ended the session.
+    pub fn bind(&mut self, bindings: &Bindings) -> Result<(), EngineError> {
         let rule = self.rule;
         self.metered.call(0, |store, rules| rules.bind(store, rule, bindings))
     }
 
-    fn evaluate(&mut self, batch: &Batch) -> Result<Outcomes, EngineError> {
+    /// Evaluates a batch: one outcome for each row, in order.
+    ///
+    /// # Errors
+    /// A budget was exhausted, or a fault ended the session.
+    pub fn evaluate(&mut self, batch: &Batch) -> Result<Outcomes, EngineError> {
         let rule = self.rule;
-        let outcomes = within(self.metered.call(batch.rows, |store, rules| rules.evaluate(store, rule, batch))?)?;
+        let outcomes = self.metered.call(batch.rows, |store, rules| rules.evaluate(store, rule, batch))??;
         self.metered.sandbox.note_output(outcomes_bytes(&outcomes));
         Ok(outcomes)
     }
 
-    fn explain(&mut self, batch: &Batch, row: u32) -> Result<Explanation, EngineError> {
+    /// How the outcome of one row of a batch comes about. The first part is the whole expression, and its value is the outcome that
+    /// [`RuleSession::evaluate`] gives.
+    ///
+    /// # Errors
+    /// A budget was exhausted, or a fault ended the session.
+    pub fn explain(&mut self, batch: &Batch, row: u32) -> Result<Explanation, EngineError> {
         let (rule, expression) = (self.rule, self.expression.as_str());
         let explained =
-            self.metered.call(batch.rows, |store, rules| rules.explain(store, rule, batch, row, expression))?;
-        let explanation = within(explained)?;
+            self.metered.call(batch.rows, |store, rules| rules.explain(store, rule, batch, row, expression));
+        let explanation = explained??;
         self.metered.sandbox.note_output(explanation_bytes(&explanation));
         Ok(explanation)
     }
 
-    fn engine_name(&self) -> &str {
+    /// The engine that compiled it, as the decision block names it: another may be active by now.
+    #[must_use]
+    pub fn engine_name(&self) -> &str {
         &self.engine_name
     }
 
-    fn usage(&self) -> Usage {
+    /// What the session has used so far.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
         self.metered.sandbox.usage()
     }
 
-    fn cancellation(&self) -> &Cancellation {
-        &self.metered.terms.cancellation
+    /// Whether the request was given up: then every further call is [`EngineError::Abandoned`], and what is done between calls is to end.
+    #[must_use]
+    pub fn cancellation(&self) -> &Cancellation {
+        &self.metered.cancellation
     }
-}
 
-/// An answer that stays within the engine's own budgets.
-fn within<T>(answered: Answered<T>) -> Result<T, EngineError> {
-    match answered {
-        Answered::Answer(answer) => Ok(answer),
-        Answered::Exhausted(EngineBudget { name: budget, allowed }) => {
-            Err(EngineError::EngineBudget { budget, allowed })
-        }
-    }
-}
-
-impl SandboxedRule {
     /// Whether a fault ended it that may be the engine's own failing as well as the expression's doing.
-    pub fn has_suspicious_fault(&self) -> bool {
+    pub(super) fn has_suspicious_fault(&self) -> bool {
         self.metered.sandbox.fault().is_some_and(|fault| is_suspicious(fault.kind))
     }
 }
@@ -193,18 +194,8 @@ impl SandboxedRule {
 /// Whether a fault under a caller's expression may be the engine's own failing. A budget that the expression exhausts is not.
 #[must_use]
 pub fn is_suspicious(kind: FaultKind) -> bool {
-    match kind {
-        FaultKind::Timeout | FaultKind::Table | FaultKind::Instances | FaultKind::Trap | FaultKind::InvalidAnswer => {
-            true
-        }
-        FaultKind::Fuel
-        | FaultKind::Memory
-        | FaultKind::Stack
-        | FaultKind::OutputTooLarge
-        | FaultKind::HostCalls
-        | FaultKind::RefusedInput
-        | FaultKind::Unavailable => false,
-    }
+    use FaultKind::{Instances, InvalidAnswer, Table, Timeout, Trap};
+    matches!(kind, Timeout | Table | Instances | Trap | InvalidAnswer)
 }
 
 /// An instance of an engine. No caller has a part in whether it starts, so a fault counts against the engine.
@@ -213,12 +204,14 @@ fn started(
     linked: &LinkedEngine,
     engine: &SandboxEngine,
 ) -> Result<Sandbox<Rules>, EngineError> {
-    Sandbox::start(plugin.sandbox_of(engine), |store| linked.instantiate(store)).map_err(|fault| match fault.blame {
-        Blame::Guest => {
-            report_own_fault(plugin, &fault);
-            EngineError::set_aside(&fault.plugin, SetAside { retry_after_s: 1 })
+    Sandbox::start(plugin.sandbox_of(engine), |store| linked.instantiate(store)).map_err(|fault| {
+        match fault.kind.blame() {
+            Blame::Guest => {
+                report_own_fault(plugin, &fault);
+                EngineError::set_aside(&fault.plugin, SetAside { retry_after_s: 1 })
+            }
+            Blame::Host => EngineError::Fault(fault),
         }
-        Blame::Host => EngineError::Fault(fault),
     })
 }
 
@@ -262,7 +255,7 @@ pub(super) fn tried_again(
 pub(super) fn check(plugin: &LoadedPlugin, try_out: impl FnOnce() -> Result<(), PluginFault>) {
     if plugin.breaker.should_check()
         && let Err(fault) = try_out()
-        && fault.blame == Blame::Guest
+        && fault.kind.blame() == Blame::Guest
     {
         report_own_fault(plugin, &fault);
     }
@@ -314,58 +307,9 @@ fn charged(fault: PluginFault, limits: &PluginLimits, fuel: u64) -> EngineError 
         FaultKind::Stack => ("stack", bytes(STACK_BYTES)),
         FaultKind::OutputTooLarge => ("output", bytes(limits.output_bytes)),
         FaultKind::HostCalls => ("host_calls", limits.host_calls),
-        FaultKind::Timeout
-        | FaultKind::Table
-        | FaultKind::Instances
-        | FaultKind::Trap
-        | FaultKind::InvalidAnswer
-        | FaultKind::RefusedInput
-        | FaultKind::Unavailable => return EngineError::Fault(fault),
+        _ => return EngineError::Fault(fault),
     };
     EngineError::Exhausted { budget, allowed }
-}
-
-/// A compiled rule in its sandbox, for one request.
-pub trait RuleSession {
-    /// The fields that it reads, all of them fields of the schema.
-    fn references(&self) -> &[Reference];
-
-    /// What it asks about codes.
-    fn questions(&self) -> &[PlacedQuestion];
-
-    /// What is doubtful about it; it runs all the same.
-    fn warnings(&self) -> &[Diagnostic];
-
-    /// The type of its value and what it costs.
-    fn summary(&self) -> &RuleSummary;
-
-    /// Answers its questions. Once, before the first `evaluate`, also when it asks nothing.
-    ///
-    /// # Errors
-    /// A budget was exhausted, or a fault ended the session.
-    fn bind(&mut self, bindings: &Bindings) -> Result<(), EngineError>;
-
-    /// Evaluates a batch: one outcome for each row, in order.
-    ///
-    /// # Errors
-    /// A budget was exhausted, or a fault ended the session.
-    fn evaluate(&mut self, batch: &Batch) -> Result<Outcomes, EngineError>;
-
-    /// How the outcome of one row of a batch comes about. The first part is the whole expression, and its value is the outcome that
-    /// [`RuleSession::evaluate`] gives.
-    ///
-    /// # Errors
-    /// A budget was exhausted, or a fault ended the session.
-    fn explain(&mut self, batch: &Batch, row: u32) -> Result<Explanation, EngineError>;
-
-    /// The engine that compiled it, as the decision block names it: another may be active by now.
-    fn engine_name(&self) -> &str;
-
-    /// What the session has used so far.
-    fn usage(&self) -> Usage;
-
-    /// Whether the request was given up: then every further call is [`EngineError::Abandoned`], and what is done between calls is to end.
-    fn cancellation(&self) -> &Cancellation;
 }
 
 /// A rule that is to be run, and for whom.
@@ -431,25 +375,22 @@ impl EngineError {
 }
 
 /// What is done with a rule, on a plugin thread.
-pub type RuleTask = Box<dyn FnOnce(Result<&mut dyn RuleSession, EngineError>) + Send>;
+pub type RuleTask = Box<dyn FnOnce(Result<&mut RuleSession, EngineError>) + Send>;
 
 /// Compiles and evaluates rules.
 pub trait EligibilityEngine: Send + Sync {
-    /// Runs `task` on a plugin thread with the compiled rule in its sandbox, or with the reason why there is none. One budget of fuel and one
-    /// of time are for everything that the task does with the rule, its compilation included. The task is dropped without having run when
-    /// the request is cancelled before.
+    /// Runs `task` on a plugin thread with the compiled rule in its sandbox, or with the reason why there is none. The task is dropped
+    /// without having run when the request is cancelled before.
     ///
-    /// # Errors
-    /// [`EngineError::Busy`], [`EngineError::SetAside`] or [`EngineError::NoEngine`]; the task is then dropped without having run.
-    fn submit(&self, request: RuleRequest, cancellation: Cancellation, task: RuleTask) -> Result<(), EngineError>;
-
-    /// The same at low priority: it waits while requests do, and never takes the last thread from them. Each call has budgets of its own,
+    /// For a request, one budget of fuel and one of time are for everything that the task does with the rule, its compilation included.
+    /// Background work waits while requests do, and never takes the last thread from them; each of its calls has budgets of its own,
     /// since the number of batches has no bound.
     ///
     /// # Errors
-    /// As [`EligibilityEngine::submit`].
-    fn submit_background(
+    /// [`EngineError::Busy`], [`EngineError::SetAside`] or [`EngineError::NoEngine`]; the task is then dropped without having run.
+    fn submit(
         &self,
+        priority: Priority,
         request: RuleRequest,
         cancellation: Cancellation,
         task: RuleTask,
@@ -469,34 +410,15 @@ pub trait EligibilityEngine: Send + Sync {
 /// There is no rule: see [`EngineError`]. What goes wrong inside `task` is for its value to say.
 pub async fn run_rule<R: Send + 'static>(
     engine: &dyn EligibilityEngine,
+    priority: Priority,
     request: RuleRequest,
-    task: impl FnOnce(&mut dyn RuleSession) -> R + Send + 'static,
-) -> Result<R, EngineError> {
-    answered(task, |cancellation, task| engine.submit(request, cancellation, task)).await
-}
-
-/// The same as background work.
-///
-/// # Errors
-/// As [`run_rule`].
-pub async fn run_rule_in_background<R: Send + 'static>(
-    engine: &dyn EligibilityEngine,
-    request: RuleRequest,
-    task: impl FnOnce(&mut dyn RuleSession) -> R + Send + 'static,
-) -> Result<R, EngineError> {
-    answered(task, |cancellation, task| engine.submit_background(request, cancellation, task)).await
-}
-
-/// Submits a task and waits for its value.
-async fn answered<R: Send + 'static>(
-    task: impl FnOnce(&mut dyn RuleSession) -> R + Send + 'static,
-    submit: impl FnOnce(Cancellation, RuleTask) -> Result<(), EngineError>,
+    task: impl FnOnce(&mut RuleSession) -> R + Send + 'static,
 ) -> Result<R, EngineError> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let cancellation = Cancellation::default();
     let _cancelled_when_this_is_dropped = cancellation.guard();
-    let answer = move |session: Result<&mut dyn RuleSession, EngineError>| drop(sender.send(session.map(task)));
-    submit(cancellation, Box::new(answer))?;
+    let answer = move |session: Result<&mut RuleSession, EngineError>| drop(sender.send(session.map(task)));
+    engine.submit(priority, request, cancellation, Box::new(answer))?;
     receiver.await.map_err(|_| EngineError::Abandoned)?
 }
 

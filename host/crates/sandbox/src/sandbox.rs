@@ -19,7 +19,6 @@ use super::stats::{Counted, PluginStats, Usage};
 use daftar_domain::manifest::PluginName;
 
 /// What the host keeps beside an instance. A guest reaches nothing of it but what its import `log` counts.
-#[derive(Debug)]
 pub(super) struct HostState {
     limiter: Limiter,
     input_bytes_max: usize,

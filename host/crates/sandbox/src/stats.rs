@@ -1,6 +1,5 @@
 //! What a plugin has used, for `plugin list` and the metrics page, and the clock and histogram that it is measured with.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use jiff::Timestamp;
 
 use super::breaker::{Breaker, BreakerState};
 use super::fault::FaultKind;
-use daftar_domain::context::{Clock, SystemClock};
+use daftar_domain::context::Clock;
 use daftar_domain::manifest::PluginName;
 
 /// What one session in the sandbox has used so far.
@@ -75,19 +74,12 @@ pub struct PluginUsage {
 }
 
 /// The counters of one plugin, shared by all its sessions.
-#[derive(Debug)]
 pub(super) struct PluginStats {
     clock: HostClock,
     /// How long calls take, for the metrics page.
     durations: metrics::Histogram,
     /// What is counted here; the log and the breaker count the rest.
     usage: Mutex<PluginUsage>,
-}
-
-impl Default for PluginStats {
-    fn default() -> Self {
-        Self::new(HostClock::default(), metrics::Histogram::noop())
-    }
 }
 
 impl PluginStats {
@@ -169,7 +161,6 @@ impl PluginStats {
 }
 
 /// Something counted that is taken off the count when it ends.
-#[derive(Debug)]
 pub(super) struct Counted {
     stats: Arc<PluginStats>,
     counter: fn(&mut PluginUsage) -> &mut u64,
@@ -184,86 +175,31 @@ impl Drop for Counted {
 }
 
 /// Tells the time to breakers and logs; the machine's clock unless a test sets another.
-#[derive(Clone)]
-pub struct HostClock(Arc<dyn Clock>);
-
-impl HostClock {
-    /// That clock.
-    #[must_use]
-    pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self(clock)
-    }
-
-    /// Now.
-    #[must_use]
-    pub fn now(&self) -> Timestamp {
-        self.0.now()
-    }
-}
-
-impl Default for HostClock {
-    fn default() -> Self {
-        Self(Arc::new(SystemClock))
-    }
-}
-
-impl fmt::Debug for HostClock {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("HostClock").field(&self.now()).finish()
-    }
-}
+pub type HostClock = Arc<dyn Clock>;
 
 /// Gives each plugin something to record how long its calls take, in seconds.
-#[derive(Clone)]
-pub struct CallRecorder(Arc<CallHistogram>);
-
-/// The histogram of a plugin's calls.
-type CallHistogram = dyn Fn(&PluginName) -> metrics::Histogram + Send + Sync;
-
-impl CallRecorder {
-    /// What `histogram` gives for a plugin's name.
-    #[must_use]
-    pub fn new(histogram: impl Fn(&PluginName) -> metrics::Histogram + Send + Sync + 'static) -> Self {
-        Self(Arc::new(histogram))
-    }
-
-    /// Takes how long the calls of that plugin take.
-    pub(super) fn of(&self, plugin: &PluginName) -> metrics::Histogram {
-        (self.0)(plugin)
-    }
-}
-
-impl Default for CallRecorder {
-    fn default() -> Self {
-        Self::new(|_| metrics::Histogram::noop())
-    }
-}
-
-impl fmt::Debug for CallRecorder {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("CallRecorder")
-    }
-}
-
-/// What a plugin is watched with.
-pub(super) struct Watch {
-    /// Tells the time.
-    pub clock: HostClock,
-    /// Takes how long its calls take.
-    pub durations: metrics::Histogram,
-}
+pub type CallRecorder = Arc<dyn Fn(&PluginName) -> metrics::Histogram + Send + Sync>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use daftar_domain::context::SystemClock;
+
+    fn clock() -> HostClock {
+        Arc::new(SystemClock)
+    }
+
+    fn stats() -> PluginStats {
+        PluginStats::new(clock(), metrics::Histogram::noop())
+    }
 
     fn snapshot(stats: &PluginStats) -> PluginUsage {
-        stats.snapshot((0, 0), &Breaker::new(HostClock::default()))
+        stats.snapshot((0, 0), &Breaker::new(clock()))
     }
 
     #[test]
     fn admits_requests_up_to_the_limit() {
-        let stats = Arc::new(PluginStats::default());
+        let stats = Arc::new(stats());
         let first = stats.admit_request(2);
         let second = stats.admit_request(2);
         assert!(first.is_some() && second.is_some());
@@ -278,7 +214,7 @@ mod tests {
 
     #[test]
     fn keeps_totals_and_peaks_apart() {
-        let stats = PluginStats::default();
+        let stats = stats();
         stats.record_call(10, 40, Duration::from_micros(5), 100);
         stats.record_call(30, 1_000, Duration::from_micros(2), 50);
         stats.record_fault(FaultKind::Trap);

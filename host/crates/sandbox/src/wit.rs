@@ -1,7 +1,7 @@
 //! The versions of the plugin interface that this host speaks.
 //!
 //! The rest of the host speaks domain types only. A version has a module that translates between those and the types generated for
-//! it. There is one version. An older one gets a module beside it that delegates to the newest, and a case in [`InterfaceVersion`].
+//! it. There is one version. An older one gets a module beside it that delegates to the newest, and a row in [`InterfaceVersion::SPOKEN`].
 //!
 //! **Invariant:** what comes out of a guest passes through one of these modules, where it is bounded and becomes domain types.
 //! **Invariant:** every text and every list has a bound, and a complaint names the field and shows only the beginning of what
@@ -13,63 +13,62 @@ use v0_1 as latest;
 use wasmtime::Engine;
 use wasmtime::component::{Component, Linker};
 
-pub(super) use self::latest::eligibility::{Linked as LinkedEngine, Rules};
-pub(super) use self::latest::vocabulary::{Linked as LinkedPack, Pack};
 use super::sandbox::HostState;
+pub(super) use crate::bindings::engine::EligibilityEngine as Rules;
+use crate::bindings::engine::EligibilityEnginePre;
+pub(super) use crate::bindings::pack::VocabularyPack as Pack;
+use crate::bindings::pack::VocabularyPackPre;
 use crate::fault::excerpt;
 use crate::sandbox::CallError;
 use daftar_domain::manifest::{PluginKind, PluginVersion};
 use daftar_domain::vocabulary::Concept;
 
-/// A version of the plugin interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum InterfaceVersion {
-    V0_1_0,
+/// A version of the plugin interface: what a plugin that speaks it exports, and what it may import.
+#[derive(Debug)]
+pub(super) struct InterfaceVersion {
+    pub number: PluginVersion,
+    vocabulary: &'static str,
+    eligibility: &'static str,
+    /// The imports that hold types only, which every plugin may name: they give it nothing to call.
+    pub type_imports: &'static [&'static str],
+    /// The imports with functions that the host links: a plugin's rights.
+    pub granted_imports: &'static [&'static str],
 }
 
 impl InterfaceVersion {
     /// Every version that this host speaks, the newest first.
-    pub const SPOKEN: [Self; 1] = [Self::V0_1_0];
+    pub const SPOKEN: &'static [Self] = &[Self {
+        number: PluginVersion::new(0, 1, 0),
+        vocabulary: "daftar:plugin/vocabulary@0.1.0",
+        eligibility: "daftar:plugin/eligibility@0.1.0",
+        type_imports: &[
+            "daftar:plugin/schema@0.1.0",
+            "daftar:plugin/columns@0.1.0",
+            "daftar:plugin/vocabulary@0.1.0",
+            "daftar:plugin/eligibility@0.1.0",
+        ],
+        granted_imports: &["daftar:plugin/log@0.1.0"],
+    }];
 
     /// The version of that number, if this host speaks it.
-    pub fn of(number: PluginVersion) -> Option<Self> {
-        Self::SPOKEN.into_iter().find(|version| version.number() == number)
-    }
-
-    /// Its number.
-    pub const fn number(self) -> PluginVersion {
-        match self {
-            Self::V0_1_0 => PluginVersion::new(0, 1, 0),
-        }
+    pub fn of(number: PluginVersion) -> Option<&'static Self> {
+        Self::SPOKEN.iter().find(|version| version.number == number)
     }
 
     /// The interface that a plugin of that kind must export.
-    pub const fn export(self, kind: PluginKind) -> &'static str {
-        match (self, kind) {
-            (Self::V0_1_0, PluginKind::VocabularyPack) => "daftar:plugin/vocabulary@0.1.0",
-            (Self::V0_1_0, PluginKind::EligibilityEngine) => "daftar:plugin/eligibility@0.1.0",
-        }
-    }
-
-    /// The imports that hold types only, which every plugin may name: they give it nothing to call.
-    pub const fn type_imports(self) -> &'static [&'static str] {
-        match self {
-            Self::V0_1_0 => &[
-                "daftar:plugin/schema@0.1.0",
-                "daftar:plugin/columns@0.1.0",
-                "daftar:plugin/vocabulary@0.1.0",
-                "daftar:plugin/eligibility@0.1.0",
-            ],
-        }
-    }
-
-    /// The imports with functions that the host links for that kind: a plugin's rights.
-    pub const fn granted_imports(self, kind: PluginKind) -> &'static [&'static str] {
-        match (self, kind) {
-            (Self::V0_1_0, PluginKind::VocabularyPack | PluginKind::EligibilityEngine) => &["daftar:plugin/log@0.1.0"],
+    pub const fn export(&self, kind: PluginKind) -> &'static str {
+        match kind {
+            PluginKind::VocabularyPack => self.vocabulary,
+            PluginKind::EligibilityEngine => self.eligibility,
         }
     }
 }
+
+/// A pack, ready to be instantiated.
+pub(super) type LinkedPack = VocabularyPackPre<HostState>;
+
+/// An engine, ready to be instantiated.
+pub(super) type LinkedEngine = EligibilityEnginePre<HostState>;
 
 /// A compiled plugin with its imports linked, ready to be instantiated.
 #[derive(Clone)]
@@ -83,16 +82,15 @@ pub(super) enum Linked {
 /// # Errors
 /// It imports what is not linked, or lacks an export.
 pub(super) fn link(
-    version: InterfaceVersion,
+    version: &InterfaceVersion,
     kind: PluginKind,
     engine: &Engine,
     component: &Component,
 ) -> wasmtime::Result<Linked> {
     let mut linker = Linker::<HostState>::new(engine);
-    for import in version.type_imports() {
+    for import in version.type_imports {
         linker.instance(import)?;
     }
-    let InterfaceVersion::V0_1_0 = version;
     latest::link(&mut linker)?;
     let pre = linker.instantiate_pre(component)?;
     Ok(match kind {
@@ -109,33 +107,22 @@ pub(super) struct ConceptPage {
 }
 
 /// A rule inside an instance.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RuleHandle(wasmtime::component::ResourceAny);
+pub(super) type RuleHandle = wasmtime::component::ResourceAny;
 
-/// What an engine says about a batch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Answered<T> {
-    /// What was asked for.
-    Answer(T),
-    /// The rule needs more than that budget of the engine's own.
-    Exhausted(EngineBudget),
+/// The case of one enumeration that has the same name in another.
+macro_rules! same {
+    ($value:expr, $from:ty => $to:ident { $($case:ident),+ }) => {
+        match $value { $(<$from>::$case => $to::$case),+ }
+    };
 }
+use same;
 
-/// A budget of an engine's own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct EngineBudget {
-    /// The engine's name for it.
-    pub name: String,
-    /// How large it is.
-    pub allowed: u64,
-}
-
-/// Where in an answer a value stands, such as `concept "BR": labels`. Made only when something is wrong.
-type Place<'a> = &'a dyn Fn() -> String;
+/// Where in an answer a value stands, such as `concept "BR": labels`. Written only when something is wrong.
+type Place<'a> = &'a dyn std::fmt::Display;
 
 /// An answer that breaks the interface.
 fn invalid(place: Place<'_>, reason: impl std::fmt::Display) -> CallError {
-    CallError::InvalidAnswer(format!("{}: {reason}", excerpt(&place())))
+    CallError::InvalidAnswer(format!("{}: {reason}", excerpt(&place.to_string())))
 }
 
 /// A text of at most that many bytes, without control characters.
@@ -199,7 +186,7 @@ mod tests {
 
     #[test]
     fn texts_are_bounded_by_bytes() {
-        let place = || "name".to_owned();
+        let place = "name";
         assert!(text("x".repeat(9), 10, &place).is_ok());
         assert!(text("x".repeat(10), 10, &place).is_ok());
         assert!(complaint(text("x".repeat(11), 10, &place)).starts_with("name: a text of 11 bytes"));
@@ -207,7 +194,7 @@ mod tests {
 
     #[test]
     fn control_characters_are_refused_and_not_repeated() {
-        let place = || "name".to_owned();
+        let place = "name";
         let reason = complaint(text("a\u{1b}[2J".to_owned(), 10, &place));
         assert!(!reason.contains('\u{1b}'), "{reason}");
         assert!(text("two\nlines".to_owned(), 10, &place).is_ok());
@@ -215,12 +202,12 @@ mod tests {
 
     #[test]
     fn an_empty_text_says_nothing() {
-        assert!(complaint(filled(" \t".to_owned(), 10, &|| "label".to_owned())).contains("label: the text is empty"));
+        assert!(complaint(filled(" \t".to_owned(), 10, &"label")).contains("label: the text is empty"));
     }
 
     #[test]
     fn lists_are_bounded_by_items() {
-        let place = || "labels".to_owned();
+        let place = "labels";
         assert!(list(vec![1, 2], 2, &place, Ok).is_ok());
         assert!(complaint(list(vec![1, 2, 3], 2, &place, Ok)).contains("labels: a list of 3 items"));
     }

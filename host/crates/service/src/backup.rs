@@ -37,6 +37,7 @@ pub use self::signature::{Authenticity, BackupSignature, BackupTrust};
 use self::writer::{BackupWriter, Finished};
 use super::audit::{self, AuditLog};
 use super::plugin::PluginAdministration;
+use super::vocabulary_publisher::blocking;
 use daftar_auth::key_folder;
 use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::calendar::format_instant;
@@ -330,8 +331,7 @@ impl Backups {
             Keys::LeftOut => Vec::new(),
             Keys::Included => {
                 let data_dir = self.data_dir.clone();
-                let read = tokio::task::spawn_blocking(move || key_folder::read_all(&data_dir)).await;
-                let read = read.map_err(|error| AppError::Internal(error.into()))?;
+                let read = blocking(move || key_folder::read_all(&data_dir)).await?;
                 read.map_err(|error| AppError::Internal(error.into()))?
             }
         };
@@ -416,8 +416,8 @@ async fn write(
     writer = add(writer, keys, sender).await?;
     for (digest, mut file) in plugins.files {
         for part in 0.. {
-            let read = tokio::task::spawn_blocking(move || read_part(&mut file).map(|bytes| (file, bytes))).await;
-            let (again, bytes) = read.map_err(|error| AppError::Internal(error.into()))?.map_err(unreadable)?;
+            let read = blocking(move || read_part(&mut file).map(|bytes| (file, bytes))).await?;
+            let (again, bytes) = read.map_err(|error| AppError::Unavailable(error.into()))?;
             file = again;
             if bytes.is_empty() {
                 break;
@@ -433,8 +433,7 @@ async fn write(
         }
         writer = add(writer, entries.into_iter().map(Item::Kept).collect(), sender).await?;
     }
-    let finished = tokio::task::spawn_blocking(move || writer.finish()).await;
-    let Finished { blocks, counts } = finished.map_err(|error| AppError::Internal(error.into()))?.map_err(defect)?;
+    let Finished { blocks, counts } = blocking(move || writer.finish()).await?.map_err(defect)?;
     give(sender, blocks).await?;
     Ok(counts)
 }
@@ -445,8 +444,8 @@ async fn add(
     items: Vec<Item>,
     sender: &mpsc::Sender<Result<Vec<u8>, AppError>>,
 ) -> Result<BackupWriter, BrokenOff> {
-    let packed = tokio::task::spawn_blocking(move || writer.add(items).map(|blocks| (writer, blocks))).await;
-    let (writer, blocks) = packed.map_err(|error| AppError::Internal(error.into()))?.map_err(defect)?;
+    let packed = blocking(move || writer.add(items).map(|blocks| (writer, blocks))).await?;
+    let (writer, blocks) = packed.map_err(defect)?;
     give(sender, blocks).await?;
     Ok(writer)
 }
@@ -466,10 +465,6 @@ fn read_part(file: &mut File) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(PLUGIN_PART_BYTES);
     file.take(u64::try_from(PLUGIN_PART_BYTES).unwrap_or(u64::MAX)).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-fn unreadable(error: std::io::Error) -> AppError {
-    AppError::Unavailable(error.into())
 }
 
 fn defect(problem: BackupProblem) -> AppError {

@@ -526,6 +526,26 @@ mod tests {
     }
 
     #[test]
+    fn errors_of_the_server_are_no_fault_of_a_line() {
+        let namespace = daftar_domain::code::Namespace::parse("urn:x").unwrap();
+        let of_the_server = [
+            AppError::Busy,
+            AppError::Unavailable("a disk".into()),
+            AppError::internal("a defect"),
+            AppError::NoEngine,
+            AppError::VocabularyUnavailable(namespace),
+            AppError::PluginSetAside {
+                plugin: daftar_domain::manifest::PluginName::parse("cel").unwrap(),
+                retry_after_s: 1,
+            },
+        ];
+        assert!(of_the_server.iter().all(is_no_fault_of_the_line));
+        let of_the_line =
+            [AppError::DryRun, AppError::Overtaken, AppError::Ambiguous, AppError::Malformed(String::new())];
+        assert!(!of_the_line.iter().any(is_no_fault_of_the_line));
+    }
+
+    #[test]
     fn an_import_that_was_silent_for_long_and_has_not_ended_was_broken_off() {
         let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
         let desk = Arc::new(ImportDesk::new(Arc::new(clock.clone())));

@@ -219,7 +219,7 @@ impl ClientAdministration {
     /// [`AppError::UnknownClient`], [`AppError::Conflict`], or when the store fails.
     pub async fn revoke(&self, ctx: &OpContext, id: &ClientId, scope: Scope) -> Result<Arc<Client>, AppError> {
         let revoke = move |client: &mut Client, _| {
-            let (id, held) = (&client.id, &client.grants);
+            let (id, held) = (&client.id, client.grants.scopes());
             if !held.contains(scope) {
                 let detail = format!("`{id}` does not hold `{scope}` itself; it holds: {held}");
                 return Err(AppError::Conflict(ErrorCode::Conflict, detail));

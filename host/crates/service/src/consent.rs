@@ -53,13 +53,13 @@ pub fn new_id(ids: &dyn IdSource) -> Result<ConsentId, AppError> {
 /// # Errors
 /// [`AppError::Invalid`] when the subject does not resolve.
 pub async fn create(ctx: &OpContext, registry: &Registry, draft: ConsentDraft) -> Result<ConsentView, AppError> {
-    let mut problems = Vec::new();
     let given = draft.get(SUBJECT).cloned().and_then(SubjectReference::of);
     let given = given.ok_or_else(|| AppError::internal("a consent was read without its subject"))?;
-    let subject = subjects::resolve(ctx, registry, "subject", &given, &mut problems).await?;
-    let Some(subject) = subject else { return Err(AppError::Invalid(problems)) };
-    let details = draft.translate(&mut To(|_: RecordKind| subject.id));
-    let targets = vec![reference(details.id()), records::reference(subject.kind.record_kind(), &given.id)];
+    let kind = given.kind.record_kind();
+    let found = visibility::find(ctx, registry, kind, &given.id).await;
+    let (subject, _) = found.map_err(|error| subjects::invalid("subject", error))?;
+    let details = draft.translate(&mut To(|_: RecordKind| subject));
+    let targets = vec![reference(details.id()), records::reference(kind, &given.id)];
     let operation = Operation::create(details);
     let entry = audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets);
     view(ctx, registry, records::commit(registry, records::write(ctx, vec![operation], entry)).await?).await

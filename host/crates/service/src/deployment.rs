@@ -169,26 +169,20 @@ pub struct NewLocalCode {
     pub uri: CodeUri,
     /// The code of the same vocabulary that it is a kind of.
     pub specialises: Option<CodeUri>,
-    /// What it is called.
-    pub labels: Vec<LocalizedText>,
-    /// Where more is said about it.
-    pub reference: Option<String>,
-    /// What values look like; only for ID types.
-    pub pattern: Option<ValuePattern>,
-    /// What carries such identifiers; only for ID types.
-    pub target: Option<IdTarget>,
+    /// What it is called, which is required, and the rest of what can be changed later.
+    pub details: LocalCodeChange,
 }
 
 /// What is to be changed about a local code; what is absent stays.
 #[derive(Debug, Clone, Default)]
 pub struct LocalCodeChange {
-    /// All labels anew.
+    /// All labels: what it is called.
     pub labels: Option<Vec<LocalizedText>>,
-    /// Another reference, or none.
+    /// The reference, where more is said about it, or none.
     pub reference: Option<Option<String>>,
-    /// Another pattern, or none.
+    /// The pattern of values, or none; only for ID types.
     pub pattern: Option<Option<ValuePattern>>,
-    /// Another target.
+    /// What carries such identifiers; only for ID types.
     pub target: Option<IdTarget>,
 }
 
@@ -236,7 +230,9 @@ pub async fn update_local_code(
     let (changed, now) = (uri.clone(), ctx.now);
     let decide = move |deployment: &Deployment, _: &Generation| {
         let mut code = own_code(deployment, &changed)?.clone();
-        apply_change(&mut code, change)?;
+        let mut problems = Vec::new();
+        apply_change(&mut code, change, &mut problems);
+        AppError::check(&mut problems)?;
         code.updated_at = now;
         Ok(Decision::Put(Box::new(Setting::LocalCode(code))))
     };
@@ -324,58 +320,52 @@ fn checked_code(
     now: jiff::Timestamp,
 ) -> Result<LocalCode, AppError> {
     let vocabulary = extensible(generation, &new.uri.namespace)?;
+    let NewLocalCode { uri, specialises, details } = new;
     let mut problems = Vec::new();
-    let mut add = |field: &str, code, message: String| {
-        problems.push(FieldProblem::new(field, code, message));
-    };
-    if let Err(error) = parse_code(new.uri.code.as_str()) {
-        add("code", "invalid", error.to_string());
+    if let Err(error) = parse_code(uri.code.as_str()) {
+        problems.push(FieldProblem::new("code", "invalid", error.to_string()));
     }
-    if let Err(error) = check_labels(&new.labels) {
-        add("labels", "invalid", error.to_string());
-    }
-    if let Some(Err(error)) = new.reference.as_deref().map(check_reference) {
-        add("reference", "invalid", error.to_string());
-    }
-    if let Some(parent) = &new.specialises {
-        match check_sibling(generation, &new.uri, parent) {
+    let mut code = unchanged_code(&uri, LocalOrigin::Deployment, now);
+    code.id_type = (uri.namespace.as_str() == ID_TYPE_NAMESPACE).then(IdTypeRule::default);
+    code.specialises = specialises.as_ref().map(|parent| parent.code.clone());
+    let labels = Some(details.labels.unwrap_or_default());
+    apply_change(&mut code, LocalCodeChange { labels, ..details }, &mut problems);
+    if let Some(parent) = &specialises {
+        match check_sibling(generation, &uri, parent) {
             Ok(concept) if concept.status() == ConceptStatus::Active => {}
-            Ok(_) => add("specialises", "inactive_code", format!("`{parent}` is no longer in use")),
-            Err(problem) => add("specialises", problem.code, problem.message),
+            Ok(_) => {
+                let message = format!("`{parent}` is no longer in use");
+                problems.push(FieldProblem::new("specialises", "inactive_code", message));
+            }
+            Err(problem) => problems.push(FieldProblem { field: "specialises".to_owned(), ..problem }),
         }
-    }
-    let is_id_type = new.uri.namespace.as_str() == ID_TYPE_NAMESPACE;
-    for (field, is_given) in [("value_pattern", new.pattern.is_some()), ("target_type", new.target.is_some())] {
-        if is_given && !is_id_type {
-            add(field, "not_an_id_type", format!("only codes of `{ID_TYPE_NAMESPACE}` have a `{field}`"));
-        }
-    }
-    if let Some(Err(reason)) = new.pattern.as_ref().map(check_pattern) {
-        add("value_pattern", "invalid_pattern", format!("the pattern is refused: {reason}"));
     }
     AppError::check(&mut problems)?;
-    refuse_known(vocabulary, &new.uri)?;
-    if deployment.local_code(&new.uri).is_some() || records > 0 {
-        let message =
-            format!("`{}` was a code here before and is never given another meaning; choose another", new.uri);
+    refuse_known(vocabulary, &uri)?;
+    if deployment.local_code(&uri).is_some() || records > 0 {
+        let message = format!("`{uri}` was a code here before and is never given another meaning; choose another");
         return Err(AppError::Conflict(ErrorCode::AlreadyExists, message));
     }
     if deployment.local_codes().len() >= LOCAL_CODES_MAX {
         let message = format!("there are {LOCAL_CODES_MAX} local codes, and no more are kept");
         return Err(AppError::Conflict(ErrorCode::LimitReached, message));
     }
-    let rule = IdTypeRule { pattern: new.pattern, target: new.target.unwrap_or_default() };
-    Ok(LocalCode {
-        uri: new.uri,
-        origin: LocalOrigin::Deployment,
-        specialises: new.specialises.map(|parent| parent.code),
-        labels: new.labels,
-        reference: new.reference,
-        id_type: is_id_type.then_some(rule),
+    Ok(code)
+}
+
+/// A local code as it is before anything is said of it.
+fn unchanged_code(uri: &CodeUri, origin: LocalOrigin, now: jiff::Timestamp) -> LocalCode {
+    LocalCode {
+        uri: uri.clone(),
+        origin,
+        specialises: None,
+        labels: Vec::new(),
+        reference: None,
+        id_type: None,
         standing: LocalStanding::Active,
         created_at: now,
         updated_at: now,
-    })
+    }
 }
 
 /// The vocabulary of a namespace, if it takes local codes.
@@ -448,17 +438,7 @@ fn starter(generation: &Generation, uri: &CodeUri, now: jiff::Timestamp) -> Resu
             format!("`{uri}` belongs to its vocabulary's owner and is read-only; only local codes are deprecated");
         return Err(AppError::Conflict(ErrorCode::Conflict, message));
     }
-    Ok(LocalCode {
-        uri: uri.clone(),
-        origin: LocalOrigin::StarterSet,
-        specialises: None,
-        labels: Vec::new(),
-        reference: None,
-        id_type: None,
-        standing: LocalStanding::Active,
-        created_at: now,
-        updated_at: now,
-    })
+    Ok(unchanged_code(uri, LocalOrigin::StarterSet, now))
 }
 
 /// A local code of the deployment's own.
@@ -473,8 +453,8 @@ fn own_code<'a>(deployment: &'a Deployment, uri: &CodeUri) -> Result<&'a LocalCo
     }
 }
 
-fn apply_change(code: &mut LocalCode, change: LocalCodeChange) -> Result<(), AppError> {
-    let mut problems = Vec::new();
+/// Puts into a local code what is valid of a change, and adds what is not to the problems.
+fn apply_change(code: &mut LocalCode, change: LocalCodeChange, problems: &mut Vec<FieldProblem>) {
     let mut add = |field: &str, code, message: String| {
         problems.push(FieldProblem::new(field, code, message));
     };
@@ -501,13 +481,15 @@ fn apply_change(code: &mut LocalCode, change: LocalCodeChange) -> Result<(), App
             rule.target = change.target.unwrap_or(rule.target);
         }
         None => {
-            if change.pattern.is_some() || change.target.is_some() {
-                let message = format!("only codes of `{ID_TYPE_NAMESPACE}` have a pattern and a target type");
-                add("value_pattern", "not_an_id_type", message);
+            for (field, is_given) in
+                [("value_pattern", change.pattern.is_some()), ("target_type", change.target.is_some())]
+            {
+                if is_given {
+                    add(field, "not_an_id_type", format!("only codes of `{ID_TYPE_NAMESPACE}` have a `{field}`"));
+                }
             }
         }
     }
-    AppError::check(&mut problems)
 }
 
 fn no_such_code(deployment: &Deployment, uri: &CodeUri) -> AppError {

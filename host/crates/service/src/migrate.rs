@@ -105,15 +105,6 @@ async fn compare_taken(
     Ok(comparison)
 }
 
-impl Comparison {
-    fn differ(&mut self, what: String) {
-        self.differences = self.differences.saturating_add(1);
-        if self.told.len() < DIFFERENCES_TOLD_MAX {
-            self.told.push(what);
-        }
-    }
-}
-
 /// What something is found by; shows nothing that a person's record says.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Key {
@@ -228,22 +219,25 @@ fn meet(left: &mut Side, right: &mut Side, comparison: &mut Comparison) {
             behind.loose.insert(key, digest);
         }
     }
-    if left.loose.len() > right.loose.len() {
-        let both = right.loose.extract_if(|key, _| left.loose.contains_key(key)).collect::<Vec<_>>();
-        for (key, digest) in both {
-            let is_same = left.loose.remove(&key) == Some(digest);
-            comparison.note(key, is_same);
-        }
+    let (fewer, more) = if left.loose.len() > right.loose.len() {
+        (&mut right.loose, &mut left.loose)
     } else {
-        let both = left.loose.extract_if(|key, _| right.loose.contains_key(key)).collect::<Vec<_>>();
-        for (key, digest) in both {
-            let is_same = right.loose.remove(&key) == Some(digest);
-            comparison.note(key, is_same);
-        }
+        (&mut left.loose, &mut right.loose)
+    };
+    for (key, digest) in fewer.extract_if(|key, _| more.contains_key(key)).collect::<Vec<_>>() {
+        let is_same = more.remove(&key) == Some(digest);
+        comparison.note(key, is_same);
     }
 }
 
 impl Comparison {
+    fn differ(&mut self, what: String) {
+        self.differences = self.differences.saturating_add(1);
+        if self.told.len() < DIFFERENCES_TOLD_MAX {
+            self.told.push(what);
+        }
+    }
+
     fn note(&mut self, key: Key, is_same: bool) {
         if !is_same {
             return self.differ(format!("{key} is not the same in both"));
@@ -385,26 +379,6 @@ fn check_ends(held: &Held, own: &Ends, found: &Ends) -> Result<(), CatchUpError>
         return other(format!("value {} of the audit log", held.audit));
     }
     Ok(())
-}
-
-impl CaughtUp {
-    /// Whether there was nothing to bring.
-    #[must_use]
-    pub fn is_nothing(&self) -> bool {
-        self.brought.is_empty()
-    }
-
-    /// How many things of each kind are new or changed.
-    #[must_use]
-    pub fn written(&self) -> &Counts {
-        &self.brought.written
-    }
-
-    /// How many things of each kind were taken out.
-    #[must_use]
-    pub fn taken_out(&self) -> &Counts {
-        &self.brought.taken_out
-    }
 }
 
 #[cfg(test)]

@@ -73,8 +73,7 @@ impl Consulted {
             None => Some(registry.vocabularies.changing().lock_owned().await),
         };
         let current = registry.vocabularies.current();
-        let stored = registry.store.code_table().await?;
-        let table = code_table(&stored.codes, &stored.editions)?;
+        let table = code_table(&registry.store.code_table().await?)?;
         let mut unnumbered: BTreeSet<CodeUri> = BTreeSet::new();
         for asked in &self.asked {
             let Ok(resolved) = &asked.answer else { continue };

@@ -205,11 +205,11 @@ impl PluginAdministration {
                 let (generation, held) = (self.registry.vocabularies.current(), self.held_codes(&dropped).await?);
                 kept.extend(remove::of_removed(&dropped, &deployment, &generation, &held));
                 let deployment = remove::joined(&deployment, &kept);
-                match self.publisher.numbered(packs, &deployment).await? {
-                    Ok(changed) => {
+                match self.publisher.numbered(&packs, &deployment).await? {
+                    Ok(generation) => {
                         // Before the plugin: what it no longer has must be there when the server stops in between.
                         self.publisher.store_settings(now, kept, deployment).await?;
-                        Some(changed)
+                        Some((packs, generation))
                     }
                     Err(problems) => return Ok(Err((prepared.refuse(problems), Some(Box::new(prepared))))),
                 }

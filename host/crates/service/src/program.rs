@@ -181,10 +181,8 @@ pub async fn rule_of(
     for field in ["eligibility", "target_type"] {
         visibility::check_read(ctx, Resource::Program, field, FieldUse::Rule)?;
     }
-    let program: Arc<Program> = match visibility::find_record(ctx, registry, key).await {
-        Ok(seen) => seen.record,
-        Err(error) => return Err(AppError::Invalid(vec![subjects::leads_nowhere("program", error)?])),
-    };
+    let found = visibility::find_record::<ProgramDetails>(ctx, registry, key).await;
+    let program = found.map_err(|error| subjects::invalid("program", error))?.record;
     let program = match then.filter(|then| *then != program.meta.version) {
         None => program,
         Some(then) => as_it_stood(registry, &program, then).await?,

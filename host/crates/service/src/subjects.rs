@@ -3,10 +3,9 @@
 
 use std::collections::HashSet;
 
+use crate::records;
 use crate::registry::Registry;
-use crate::{records, visibility};
 use daftar_domain::change::ChangedRecord;
-use daftar_domain::context::OpContext;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::RecordId;
@@ -16,30 +15,22 @@ use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::value::Reference;
 use daftar_store::{IDENTIFIER_OWNERS_MAX, Store};
 
-/// Who a reference means; a reference that leads nowhere is a problem of its field.
-///
-/// # Errors
-/// When the store fails.
-pub async fn resolve(
-    ctx: &OpContext,
-    registry: &Registry,
-    field: &str,
-    given: &SubjectReference<IdentifierKey>,
-    problems: &mut Vec<FieldProblem>,
-) -> Result<Option<SubjectReference>, AppError> {
-    match visibility::find(ctx, registry, given.kind.record_kind(), &given.id).await {
-        Ok((id, _)) => Ok(Some(SubjectReference { kind: given.kind, id })),
-        Err(error) => unresolved(field, error, problems).map(|()| None),
-    }
-}
-
-/// A reference that leads nowhere is a problem of its field; anything else ends the request.
+/// The record that a reference leads to. One that leads nowhere is a problem of its field; anything else ends the request.
 ///
 /// # Errors
 /// What ends the request.
-pub fn unresolved(field: &str, error: AppError, problems: &mut Vec<FieldProblem>) -> Result<(), AppError> {
-    problems.push(leads_nowhere(field, error)?);
-    Ok(())
+pub fn noted<T>(
+    field: &str,
+    found: Result<T, AppError>,
+    problems: &mut Vec<FieldProblem>,
+) -> Result<Option<T>, AppError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) => {
+            problems.push(leads_nowhere(field, error)?);
+            Ok(None)
+        }
+    }
 }
 
 /// The problem of a reference that leads nowhere.
@@ -53,6 +44,12 @@ pub fn leads_nowhere(field: &str, error: AppError) -> Result<FieldProblem, AppEr
         other => return Err(other),
     };
     Ok(FieldProblem::new(field, code, message))
+}
+
+/// The error of a request of which that reference leads nowhere; any other error as it is.
+#[must_use]
+pub fn invalid(field: &str, error: AppError) -> AppError {
+    leads_nowhere(field, error).map_or_else(|other| other, |problem| AppError::Invalid(vec![problem]))
 }
 
 /// Everybody of these kinds who carries or carried an identifier: what a search by it means.

@@ -17,8 +17,9 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::verification::{Finding, Part, Remedy, VerificationEvent, number_name, record_name};
 use daftar_index::verify::{ROWS_PER_CHECK, RowProblem};
 use daftar_index::{Columns, Snapshot};
+use daftar_store::archive::Archive;
 pub use daftar_store::verify::Pace;
-use daftar_store::verify::{RawValues, Verification, blocking, readable_records, records_at_rest};
+use daftar_store::verify::{RawValues, blocking, readable_records, records_at_rest};
 
 /// How many records are read at a time to be held against the register in memory.
 const PAGE_RECORDS: usize = 1_024;
@@ -28,7 +29,7 @@ const AGAIN_MAX: usize = 2_048;
 /// Looks through a register that is served, one look at a time.
 #[derive(Clone)]
 pub struct Verifier {
-    store: Arc<dyn Verification>,
+    store: Arc<dyn Archive>,
     /// The register in memory, where there is one.
     columns: Option<Arc<Columns>>,
     log: AuditLog,
@@ -46,7 +47,7 @@ impl Drop for Running {
 
 /// A look that may begin: the one at a time that a server takes.
 pub struct Look {
-    store: Arc<dyn Verification>,
+    store: Arc<dyn Archive>,
     columns: Option<Arc<Columns>>,
     _running: Running,
 }
@@ -54,7 +55,7 @@ pub struct Look {
 impl Verifier {
     /// Looks through that store and what is kept of it in memory.
     #[must_use]
-    pub fn new(store: Arc<dyn Verification>, columns: Option<Arc<Columns>>, log: AuditLog) -> Self {
+    pub fn new(store: Arc<dyn Archive>, columns: Option<Arc<Columns>>, log: AuditLog) -> Self {
         Self { store, columns, log, is_running: Arc::default() }
     }
 
@@ -89,15 +90,16 @@ impl Look {
 /// # Errors
 /// When the store cannot be looked through at all.
 pub async fn verify(
-    store: &dyn Verification,
+    store: &dyn Archive,
     columns: Option<&Arc<Columns>>,
     pace: Pace,
     events: Sender<VerificationEvent>,
 ) -> Result<(), AppError> {
-    daftar_store::verify::verify(store, pace, events.clone()).await?;
+    let values = store.raw_values().await?;
+    daftar_store::verify::verify(Arc::clone(&values), pace, events.clone()).await?;
     let Some(columns) = columns else { return Ok(()) };
     let held = Held { columns: Arc::clone(columns), part: Part::Indexes, file: None, remedy: Remedy::Restart };
-    hold(store, held, pace, events).await
+    hold(values, held, pace, events).await
 }
 
 /// Columns that are held against the records, and how what is wrong with them is told.
@@ -117,13 +119,12 @@ pub struct Held {
 /// # Errors
 /// When the store cannot be looked through at all.
 pub async fn hold(
-    store: &dyn Verification,
+    values: Arc<dyn RawValues>,
     held: Held,
     pace: Pace,
     events: Sender<VerificationEvent>,
 ) -> Result<(), AppError> {
-    let values = store.raw_values().await?;
-    let mut check = IndexCheck { store, values, held: &held, pace, events, done: 0 };
+    let mut check = IndexCheck { values, held: &held, pace, events, done: 0 };
     for kind in RecordKind::ALL {
         check.kind(kind).await?;
     }
@@ -132,7 +133,6 @@ pub async fn hold(
 
 /// Holds the register in memory against the records on disk.
 struct IndexCheck<'c> {
-    store: &'c dyn Verification,
     values: Arc<dyn RawValues>,
     held: &'c Held,
     pace: Pace,
@@ -221,7 +221,7 @@ impl IndexCheck<'_> {
                 });
                 into.lock().unwrap_or_else(PoisonError::into_inner).extend(named);
             };
-            records_at_rest(self.store, &self.values, kind, ids.to_vec(), look).await?;
+            records_at_rest(&self.values, kind, ids.to_vec(), look).await?;
             let found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
             for (place, problem) in found {
                 let Held { part, remedy, file, columns: _ } = self.held;

@@ -27,7 +27,7 @@ use daftar_domain::manifest::PluginName;
 use daftar_domain::module::KnownModules;
 use daftar_domain::vocabulary::ConceptGroup;
 use daftar_store::shared::{Shared, Turn};
-use daftar_store::{Operation, Write};
+use daftar_store::{Operation, StoredCodeTable, Write};
 use daftar_vocabulary::{
     CheckedPack, CodeTable, Generation, GenerationBuilder, PackOrigin, PublishFault, PublishProblem,
 };
@@ -265,9 +265,9 @@ impl VocabularyPublisher {
     /// Activates as many of the packs as are compatible.
     pub(crate) async fn publish_compatible(&self, packs: Packs) -> Result<(), AppError> {
         let deployment = self.deployment();
-        let trial = self.trial_table(&packs, &deployment).await?;
-        let Publishable { packs, mut generation, left_out, reasons } = publishable(packs, &deployment, &trial.table)?;
-        if !trial.is_stored {
+        let (table, is_stored) = self.trial_table(&packs, &deployment).await?;
+        let Publishable { packs, mut generation, left_out, reasons } = publishable(packs, &deployment, &table)?;
+        if !is_stored {
             let table = self.number(&packs, &deployment).await?;
             generation = publishable(packs.clone(), &deployment, &table)?.generation;
         }
@@ -315,11 +315,11 @@ impl VocabularyPublisher {
             for (name, pack) in left_out {
                 let mut with_it = packs.clone();
                 with_it.insert(name.clone(), pack);
-                match self.numbered(with_it, &deployment).await? {
-                    Ok((packs, generation)) => {
+                match self.numbered(&with_it, &deployment).await? {
+                    Ok(generation) => {
                         tracing::info!(plugin = %name, "a pack that did not go with the others does now and is in force");
                         self.forget_reasons(&name);
-                        self.publish(packs, generation).await?;
+                        self.publish(with_it, generation).await?;
                         is_changed = true;
                         break;
                     }
@@ -360,65 +360,64 @@ pub(crate) async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send 
     tokio::task::spawn_blocking(move || span.in_scope(work)).await.map_err(|error| AppError::Internal(error.into()))
 }
 
-/// The numbers of codes, with those that codes without one would get.
-struct TrialTable {
-    pub table: Arc<CodeTable>,
-    /// Whether the store has all of them already.
-    pub is_stored: bool,
-}
-
 impl VocabularyPublisher {
-    /// The packs with a generation of all of them, whose codes are numbered durably; or the problems with them, in one line,
-    /// and then nothing is numbered: a number is never taken back.
+    /// A generation of all of the packs, whose codes are numbered durably; or the problems with them, in one line, and then nothing is numbered:
+    /// a number is never taken back.
     pub(crate) async fn numbered(
         &self,
-        packs: Packs,
+        packs: &Packs,
         deployment: &Deployment,
-    ) -> Result<Result<(Packs, Generation), String>, AppError> {
-        let trial = self.trial_table(&packs, deployment).await?;
-        let generation = match build(&packs, deployment, trial.table) {
-            Ok(generation) => generation,
-            Err(problems) => return Ok(Err(in_one_line(&problems))),
-        };
-        if trial.is_stored {
-            return Ok(Ok((packs, generation)));
+    ) -> Result<Result<Generation, String>, AppError> {
+        match self.tried(packs, deployment).await? {
+            Ok((_, false)) => {
+                let table = self.number(packs, deployment).await?;
+                Ok(build(packs, deployment, table).map_err(|problems| in_one_line(&problems)))
+            }
+            tried => Ok(tried.map(|(generation, _)| generation)),
         }
-        let table = self.number(&packs, deployment).await?;
-        Ok(build(&packs, deployment, table)
-            .map(|generation| (packs, generation))
-            .map_err(|problems| in_one_line(&problems)))
     }
 
-    /// The table as it would be if all codes and versions of these packs were numbered.
-    async fn trial_table(&self, packs: &Packs, deployment: &Deployment) -> Result<TrialTable, AppError> {
+    /// A generation of all of the packs with the numbers that their codes would get, and whether they have these already; or the problems with
+    /// them, in one line.
+    pub(crate) async fn tried(
+        &self,
+        packs: &Packs,
+        deployment: &Deployment,
+    ) -> Result<Result<(Generation, bool), String>, AppError> {
+        let (table, is_stored) = self.trial_table(packs, deployment).await?;
+        let built = build(packs, deployment, table).map(|generation| (generation, is_stored));
+        Ok(built.map_err(|problems| in_one_line(&problems)))
+    }
+
+    /// The table as it would be if all codes and versions of these packs were numbered, and whether the store has it so already.
+    async fn trial_table(&self, packs: &Packs, deployment: &Deployment) -> Result<(Arc<CodeTable>, bool), AppError> {
         let mut stored = self.registry.store.code_table().await?;
-        let table = code_table(&stored.codes, &stored.editions)?;
+        let table = code_table(&stored)?;
         let (codes, editions) = unnumbered(packs, deployment, &table);
         if codes.is_empty() && editions.is_empty() {
-            return Ok(TrialTable { table: Arc::new(table), is_stored: true });
+            return Ok((Arc::new(table), true));
         }
         stored.codes.extend(codes);
         stored.editions.extend(editions);
-        Ok(TrialTable { table: Arc::new(code_table(&stored.codes, &stored.editions)?), is_stored: false })
+        Ok((Arc::new(code_table(&stored)?), false))
     }
 
     /// Gives numbers to all codes and versions that have none, and returns the whole table.
     async fn number(&self, packs: &Packs, deployment: &Deployment) -> Result<Arc<CodeTable>, AppError> {
-        let stored = self.registry.store.code_table().await?;
-        let table = code_table(&stored.codes, &stored.editions)?;
+        let store = &self.registry.store;
+        let table = code_table(&store.code_table().await?)?;
         let (codes, editions) = unnumbered(packs, deployment, &table);
         if codes.is_empty() && editions.is_empty() {
             return Ok(Arc::new(table));
         }
-        self.registry.store.number_codes(codes, editions).await?;
-        let stored = self.registry.store.code_table().await?;
-        Ok(Arc::new(code_table(&stored.codes, &stored.editions)?))
+        store.number_codes(codes, editions).await?;
+        Ok(Arc::new(code_table(&store.code_table().await?)?))
     }
 }
 
 /// A table of codes and versions with their numbers.
-pub(crate) fn code_table(codes: &[CodeUri], editions: &[(Namespace, String)]) -> Result<CodeTable, AppError> {
-    CodeTable::new(codes, editions).map_err(|error| AppError::Internal(error.into()))
+pub(crate) fn code_table(stored: &StoredCodeTable) -> Result<CodeTable, AppError> {
+    CodeTable::new(&stored.codes, &stored.editions).map_err(|error| AppError::Internal(error.into()))
 }
 
 /// The most problems of a pack that one message shows.
@@ -442,20 +441,12 @@ pub(crate) struct Publishable {
 }
 
 /// The codes and versions of packs that have no number yet.
-pub(crate) fn unnumbered(
-    packs: &Packs,
-    deployment: &Deployment,
-    table: &CodeTable,
-) -> (Vec<CodeUri>, Vec<(Namespace, String)>) {
+fn unnumbered(packs: &Packs, deployment: &Deployment, table: &CodeTable) -> (Vec<CodeUri>, Vec<(Namespace, String)>) {
     gather(packs, deployment).0.unnumbered(table)
 }
 
 /// The generation of all of the packs.
-pub(crate) fn build(
-    packs: &Packs,
-    deployment: &Deployment,
-    table: Arc<CodeTable>,
-) -> Result<Generation, Vec<PublishProblem>> {
+fn build(packs: &Packs, deployment: &Deployment, table: Arc<CodeTable>) -> Result<Generation, Vec<PublishProblem>> {
     let (builder, problems) = gather(packs, deployment);
     if problems.is_empty() { builder.build(table) } else { Err(problems) }
 }

@@ -72,6 +72,10 @@ impl Archive for PostgresStore {
         let (values, fixed) = self.begin().await?;
         archive::since(values, fixed, held).await
     }
+
+    async fn raw_values(&self) -> Result<Arc<dyn RawValues>, StoreError> {
+        Ok(Arc::new(self.verified_values().await?))
+    }
 }
 
 /// The id in the first column.

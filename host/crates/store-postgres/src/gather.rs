@@ -141,9 +141,8 @@ async fn owners(
     if asked.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let kinds: Vec<i16> = asked.iter().map(|(kind, _)| kind_number(*kind)).collect();
-    let systems: Vec<&str> = asked.iter().map(|(_, key)| key.system.as_str()).collect();
-    let values: Vec<&str> = asked.iter().map(|(_, key)| key.value.as_str()).collect();
+    let row = asked.iter().map(|(kind, key)| (kind_number(*kind), key.system.as_str(), key.value.as_str()));
+    let (kinds, systems, values): (Vec<i16>, Vec<&str>, Vec<&str>) = row.collect();
     let statement = "SELECT identifier.kind, identifier.system, identifier.value, identifier.id, identifier.is_open \
                      FROM unnest($1::smallint[], $2::text[], $3::text[]) AS asked (kind, system, value) \
                      JOIN daftar.identifier AS identifier ON identifier.kind = asked.kind \
@@ -208,9 +207,8 @@ async fn requests(
     if asked.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let clients: Vec<&str> = asked.iter().map(|name| name.client.as_str()).collect();
-    let keys: Vec<&str> = asked.iter().map(|name| name.key.as_str()).collect();
-    let parts: Vec<i32> = asked.iter().map(|name| i32::from(name.part)).collect();
+    let names = asked.iter().map(|name| (name.client.as_str(), name.key.as_str(), i32::from(name.part)));
+    let (clients, keys, parts): (Vec<&str>, Vec<&str>, Vec<i32>) = names.collect();
     let statement = "SELECT request.client, request.key, request.part, request.value \
                      FROM unnest($1::text[], $2::text[], $3::integer[]) AS asked (client, key, part) \
                      JOIN daftar.request AS request ON request.client = asked.client \

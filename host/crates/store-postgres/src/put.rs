@@ -141,16 +141,15 @@ async fn add_versions(
     Ok(table.flush(transaction).await?)
 }
 
-async fn run_versions(
+async fn run_versions<'r>(
     transaction: &Transaction<'_>,
     statement: &'static str,
-    rows: &[VersionRow<'_>],
+    rows: &[VersionRow<'r>],
 ) -> Result<(), Broken> {
     for part in parts(rows, |(.., value)| value.len()) {
-        let kinds: Vec<i16> = part.iter().map(|(kind, ..)| kind_number(*kind)).collect();
-        let ids: Vec<i64> = part.iter().map(|(_, id, ..)| signed(id.0)).collect();
-        let versions: Vec<i64> = part.iter().map(|(_, _, version, _)| signed(version.0)).collect();
-        let values: Vec<&[u8]> = part.iter().map(|(.., value)| *value).collect();
+        let row =
+            |(kind, id, version, value): &VersionRow<'r>| (kind_number(*kind), signed(id.0), signed(version.0), *value);
+        let (kinds, ids, versions, values): (Vec<_>, Vec<_>, Vec<_>, Vec<_>) = part.iter().map(row).collect();
         run_on(transaction, statement, &[&kinds, &ids, &versions, &values], part.len()).await?;
     }
     Ok(())
@@ -213,10 +212,10 @@ async fn put_owners_of(transaction: &Transaction<'_>, owners: &[Owned<'_>], is_o
     if owners.is_empty() {
         return Ok(());
     }
-    let kinds: Vec<i16> = owners.iter().map(|(kind, ..)| kind_number(*kind)).collect();
-    let systems: Vec<&str> = owners.iter().map(|(_, key, _)| key.system.as_str()).collect();
-    let values: Vec<&str> = owners.iter().map(|(_, key, _)| key.value.as_str()).collect();
-    let ids: Vec<i64> = owners.iter().map(|(.., id)| signed(id.0)).collect();
+    let row = owners
+        .iter()
+        .map(|(kind, key, id)| (kind_number(*kind), key.system.as_str(), key.value.as_str(), signed(id.0)));
+    let (kinds, systems, values, ids): (Vec<i16>, Vec<&str>, Vec<&str>, Vec<i64>) = row.collect();
     let statement = "INSERT INTO daftar.identifier (kind, system, value, id, is_open) \
                      SELECT kind, system, value, id, $5 \
                      FROM unnest($1::smallint[], $2::text[], $3::text[], $4::bigint[]) AS owner (kind, system, value, id) \
@@ -283,9 +282,8 @@ async fn put_small(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Bro
     if rows.requests.is_empty() {
         return Ok(());
     }
-    let clients: Vec<&str> = rows.requests.keys().map(|name| name.client.as_str()).collect();
-    let keys: Vec<&str> = rows.requests.keys().map(|name| name.key.as_str()).collect();
-    let parts: Vec<i32> = rows.requests.keys().map(|name| i32::from(name.part)).collect();
+    let names = rows.requests.keys().map(|name| (name.client.as_str(), name.key.as_str(), i32::from(name.part)));
+    let (clients, keys, parts): (Vec<&str>, Vec<&str>, Vec<i32>) = names.collect();
     let (at, values): (Vec<i64>, Vec<&[u8]>) =
         rows.requests.values().map(|(at, value)| (*at, value.as_slice())).unzip();
     let statement = "INSERT INTO daftar.request (client, key, part, at_ms, value) \
@@ -352,9 +350,9 @@ async fn put_changes(transaction: &Transaction<'_>, rows: &Rows, copied_min: usi
         return Ok(table.flush(transaction).await?);
     }
     for part in parts(&rows.changes, |change| change.value.len()) {
-        let sequences: Vec<i64> = part.iter().map(|change| signed(change.sequence.0)).collect();
-        let values: Vec<&[u8]> = part.iter().map(|change| change.value.as_slice()).collect();
-        let touched: Vec<Option<&[u8]>> = part.iter().map(|change| change.touched.as_deref()).collect();
+        let row =
+            part.iter().map(|change| (signed(change.sequence.0), change.value.as_slice(), change.touched.as_deref()));
+        let (sequences, values, touched): (Vec<_>, Vec<_>, Vec<_>) = row.collect();
         let statement = "INSERT INTO daftar.change (sequence, value, touched) \
                          SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[])";
         run_on(transaction, statement, &[&sequences, &values, &touched], part.len()).await?;

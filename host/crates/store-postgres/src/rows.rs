@@ -43,9 +43,9 @@ pub(super) fn unsigned(number: i64) -> Result<u64, StoreError> {
     u64::try_from(number).map_err(|_| corrupt("number", "it is below 0"))
 }
 
-/// A column of a row.
+/// A column of a row. One that holds something else is damage, and no failure of the database.
 pub(super) fn column<'r, T: FromSql<'r>>(row: &'r Row, at: usize) -> Result<T, StoreError> {
-    row.try_get(at).map_err(|error| Failure::from(error).into())
+    row.try_get(at).map_err(|error| corrupt("row", &Failure::from(error).to_string()))
 }
 
 /// A number in a column.

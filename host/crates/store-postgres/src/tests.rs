@@ -4,6 +4,7 @@ mod board;
 mod bulk;
 mod catching_up;
 mod crossing;
+mod damaged;
 mod left;
 mod locked;
 mod newer;

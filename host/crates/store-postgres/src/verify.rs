@@ -2,14 +2,15 @@
 //!
 //! **Invariant:** a statement is asked for a page of values, and not for a value: what the checks of a page need beside it is read with it.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod beside;
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio_postgres::Row;
 
-use daftar_domain::change::ChangedRecord;
 use daftar_domain::client::ClientId;
 use daftar_domain::identifier::{IdentifierKey, IdentifierValue, SystemUri};
 use daftar_domain::photo::{PhotoDigest, PhotoReference};
@@ -17,11 +18,10 @@ use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::verification::{Finding, Part, Remedy, number_name, record_name};
-use daftar_store::verify::{
-    AtRest, RawHolder, RawOwners, RawPage, RawValue, RawValues, Table, Verification, blocking, finding, unreadable,
-};
+use daftar_store::verify::{AtRest, RawHolder, RawOwners, RawPage, RawValue, RawValues, Table, finding, unreadable};
 use daftar_store::{IdentifierOwner, StoreError, record};
 
+use self::beside::Beside;
 use super::PostgresStore;
 use super::archive::BEGIN;
 use super::database::{Link, Values};
@@ -35,25 +35,8 @@ pub(super) const SAVE: &str = "SAVEPOINT verification";
 const BACK: &str = "ROLLBACK TO SAVEPOINT verification";
 /// A page of values may be read from a disk that is busy.
 const PATIENCE: Duration = Duration::from_secs(600);
-
-/// Versions of a record with their stored values, in their order.
-type StoredVersions = Vec<(VersionId, Vec<u8>)>;
-
-/// What was read beside the values of a page.
-#[derive(Default)]
-struct Beside {
-    /// Nothing where it was asked for and there is none.
-    records: HashMap<(RecordKind, RecordId), Option<Vec<u8>>>,
-    /// Whether there is such a record.
-    existing: HashMap<(RecordKind, RecordId), bool>,
-    versions: HashMap<(RecordKind, RecordId), StoredVersions>,
-    owners: HashMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
-    holders: HashMap<MembershipSlot, Option<RecordId>>,
-    /// How many bytes they have.
-    photos: HashMap<PhotoDigest, Option<u32>>,
-    /// Whether their bytes are those of their digest.
-    whole_photos: HashMap<PhotoDigest, bool>,
-}
+/// A page ends after about so many bytes of values.
+const PAGE_BYTES: u64 = 1024 * 1024;
 
 /// One transaction.
 pub(super) struct PostgresValues {
@@ -67,9 +50,9 @@ pub(super) struct PostgresValues {
     failure: Mutex<Option<Failure>>,
 }
 
-#[async_trait::async_trait]
-impl Verification for PostgresStore {
-    async fn raw_values(&self) -> Result<Arc<dyn RawValues>, StoreError> {
+impl PostgresStore {
+    /// The values of a transaction that is begun for them, with what their checks need.
+    pub(super) async fn verified_values(&self) -> Result<PostgresValues, StoreError> {
         let link = self.database.link("daftar (verification)").await?;
         let begun = async {
             link.client.batch_execute(BEGIN).await?;
@@ -78,19 +61,26 @@ impl Verification for PostgresStore {
         };
         let begun = tokio::time::timeout(self.database.answer_timeout(), begun).await;
         begun.unwrap_or_else(|_| Err(Failure::slow()))?;
-        Ok(Arc::new(PostgresValues::new(link, PATIENCE, true)))
-    }
-
-    /// A snapshot is at rest.
-    async fn at_rest(&self, values: &Arc<dyn RawValues>, check: AtRest) -> Result<(), StoreError> {
-        let values = Arc::clone(values);
-        blocking(move || check(&*values)).await
+        Ok(PostgresValues::new(link, PATIENCE, true))
     }
 }
 
-/// The finding that a value is not as the database should have it.
+/// The finding that a row is not as daftar writes it.
 fn wrong(error: &StoreError) -> Finding {
-    unreadable(error)
+    wrong_row(Part::Files, error)
+}
+
+/// As [`wrong`], of a row of that part.
+fn wrong_row(part: Part, error: &StoreError) -> Finding {
+    finding(part, "a row", error.to_string(), Remedy::Restore)
+}
+
+/// Of these rows, in that order, those up to about a mebibyte of values; one at least.
+fn bounded(rows: &str, order: &str) -> String {
+    format!(
+        "SELECT * FROM (SELECT page.*, sum(octet_length(value)) OVER (ORDER BY {order}) - octet_length(value) AS before \
+         FROM ({rows}) AS page) AS page WHERE before < {PAGE_BYTES} ORDER BY {order}"
+    )
 }
 
 impl PostgresValues {
@@ -129,6 +119,8 @@ impl PostgresValues {
             if is_first {
                 let declare = format!("CLOSE ALL; DECLARE verified NO SCROLL CURSOR FOR {statement}");
                 self.link.client.batch_execute(&declare).await?;
+                // What is refused from now on leaves the cursor open.
+                self.link.client.batch_execute(&format!("RELEASE {SAVE}; {SAVE}")).await?;
             }
             Ok(self.link.client.query(&format!("FETCH {limit} FROM verified"), &[]).await?)
         })
@@ -156,29 +148,88 @@ impl PostgresValues {
 
     /// By number. A table of codes begins with 0, the others with 1.
     fn numbered_page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
-        let (table, key) = numbered_table(table);
-        let statement = format!("SELECT {key}, value FROM daftar.{table} WHERE {key} > $1 ORDER BY {key} LIMIT $2");
+        let (name, key) = numbered_table(table);
+        let rows = format!("SELECT {key}, value FROM daftar.{name} WHERE {key} > $1 ORDER BY {key} LIMIT $2");
         let after = after.map_or(-1, number_after);
-        let rows = self.query(&statement, &[&after, &signed(limit as u64)])?;
+        let rows = self.query(&bounded(&rows, key), &[&after, &signed(limit as u64)])?;
         let read = |row: &Row| Ok((number(row, 0)?, column::<Vec<u8>>(row, 1)?));
         let mut page = RawPage::default();
         for row in &rows {
-            let (number, value) = read(row).map_err(|error: StoreError| wrong(&error))?;
-            page.next = Some(number.to_be_bytes().to_vec());
-            page.values.push(RawValue::Numbered(number, value));
+            match read(row) {
+                Ok((number, value)) => {
+                    page.next = Some(number.to_be_bytes().to_vec());
+                    page.values.push(RawValue::Numbered(number, value));
+                }
+                Err(error) => page.values.push(RawValue::Checked(Some(wrong_row(table.part(), &error)))),
+            }
         }
-        Ok(ended(page, rows.len() < limit))
+        Ok(page)
+    }
+
+    /// Reads around a row that the database refuses: rows one by one up to it, and past it with the finding that it cannot be read.
+    fn page_around(
+        &self,
+        table: Table,
+        after: Option<&[u8]>,
+        limit: usize,
+        refused: Finding,
+    ) -> Result<RawPage, Finding> {
+        // Of rows that searches read: at which of the tables.
+        let step =
+            after.filter(|_| table == Table::SearchRows).map_or(&[0][..], |after| after.get(..1).unwrap_or_default());
+        let kind_at = |step: u8| index::TABLES.get(usize::from(step)).map(|(kind, _)| *kind);
+        let kind = match table {
+            Table::Records(kind) => Some(kind),
+            Table::SearchRows => step.first().and_then(|step| kind_at(*step)),
+            _ => None,
+        };
+        let (name, key) = match (table, kind) {
+            (_, Some(_)) => ("record", "id"),
+            (Table::Codes | Table::Changes | Table::Audit | Table::AuditSummaries, None) => numbered_table(table),
+            _ => return Err(refused),
+        };
+        if self.failure().is_some() {
+            return Err(refused);
+        }
+        if limit > 1
+            && let Ok(page) = self.read_page(table, after, 1)
+        {
+            return Ok(page);
+        }
+        let of_kind = if kind.is_some() { "kind = $2" } else { "$2 >= 0::smallint" };
+        let statement =
+            format!("SELECT {key} FROM daftar.{name} WHERE {key} > $1 AND {of_kind} ORDER BY {key} LIMIT 1");
+        let (is_search, of) = (table == Table::SearchRows, kind.map_or(0, kind_number));
+        let after = after.map(|after| if is_search { after.get(1..).unwrap_or_default() } else { after });
+        let rows = self.query(&statement, &[&after.map_or(-1, number_after), &of])?;
+        let Some(row) = rows.first() else { return Err(refused) };
+        let number = number(row, 0).map_err(|error| wrong(&error))?;
+        let place = kind
+            .map_or_else(|| format!("the row with the number {number}"), |kind| number_name(kind, RecordId(number)));
+        let found = finding(table.part(), place, refused.problem, Remedy::Restore);
+        let next = Some([if is_search { step } else { &[] }, number.to_be_bytes().as_slice()].concat());
+        let found = if is_search { RawValue::Checked(Some(found)) } else { RawValue::Refused(number, found) };
+        Ok(RawPage { values: vec![found], next, unreadable: None })
     }
 
     /// Records with what their checks need.
     fn records_page(&self, kind: RecordKind, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
-        let statement = "SELECT id, value, version FROM daftar.record WHERE kind = $1 AND id > $2 ORDER BY id LIMIT $3";
+        let rows = "SELECT id, value, version FROM daftar.record WHERE kind = $1 AND id > $2 ORDER BY id LIMIT $3";
         let (of, after) = (kind_number(kind), after.map_or(0, number_after));
-        let rows = self.query(statement, &[&of, &after, &signed(limit as u64)])?;
+        let rows = self.query(&bounded(rows, "id"), &[&of, &after, &signed(limit as u64)])?;
         let (mut page, mut versions) = (RawPage::default(), Vec::new());
         for row in &rows {
-            let (id, value, version) = record_row(row).map_err(|error| wrong(&error))?;
+            let (id, value, version) = match record_row(row) {
+                Ok(read) => read,
+                Err(error) => {
+                    page.values.push(RawValue::Checked(Some(wrong_row(Part::Records, &error))));
+                    continue;
+                }
+            };
             page.next = Some(id.0.to_be_bytes().to_vec());
+            if !self.is_verified {
+                check_version(kind, id, &value, version)?;
+            }
             if self.is_verified
                 && let Ok(present) = record::decode_any(kind, id, &value)
             {
@@ -196,147 +247,15 @@ impl PostgresValues {
             RawValue::Record(id, _) => Some(*id),
             _ => None,
         });
-        self.read_versions(kind, ids.collect())?;
+        // What is refused here the checks ask for again, one by one.
+        let _refused = self.read_versions(kind, ids.collect());
         if self.is_verified {
             for ((_, id), older) in &self.beside().versions {
                 versions.extend(older.iter().filter_map(|(_, value)| record::decode_any(kind, *id, value).ok()));
             }
-            self.read_beside(kind, &versions)?;
+            let _refused = self.read_beside(kind, &versions);
         }
-        Ok(ended(page, rows.len() < limit))
-    }
-
-    /// Reads the older versions of records.
-    fn read_versions(&self, kind: RecordKind, ids: Vec<RecordId>) -> Result<(), Finding> {
-        let statement = "SELECT id, value, version FROM daftar.earlier_version WHERE kind = $1 AND id = ANY($2) \
-                         ORDER BY id, version";
-        let keys: Vec<i64> = ids.iter().map(|id| signed(id.0)).collect();
-        let rows = self.query(statement, &[&kind_number(kind), &keys])?;
-        let mut versions: HashMap<_, _> = ids.into_iter().map(|id| ((kind, id), Vec::new())).collect();
-        for row in &rows {
-            let (id, value, version) = record_row(row).map_err(|error| wrong(&error))?;
-            versions.entry((kind, id)).or_default().push((version, value));
-        }
-        self.beside().versions = versions;
-        Ok(())
-    }
-
-    /// Reads the owners, records, photos and slots that versions of records name.
-    fn read_beside(&self, kind: RecordKind, versions: &[ChangedRecord]) -> Result<(), Finding> {
-        let (mut keys, mut named, mut photos, mut slots) =
-            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), Vec::new());
-        for version in versions {
-            keys.extend(version.identifiers().iter().map(|identifier| identifier.key.clone()));
-            for (_, value) in version.values().iter() {
-                named.extend(value.references().into_iter().map(|reference| (reference.kind, reference.id)));
-            }
-            photos.extend(version.photo().map(|photo| photo.digest.0));
-            if let ChangedRecord::ProgramMembership(membership) = version {
-                slots.push(membership.details.slot());
-            }
-        }
-        self.read_owners(kind, &keys)?;
-        self.read_records(&named, false)?;
-        self.read_photos(&photos)?;
-        self.read_holders(&slots)
-    }
-
-    fn read_owners(&self, kind: RecordKind, keys: &BTreeSet<IdentifierKey>) -> Result<(), Finding> {
-        const OWNERS: &str = "SELECT owner.system, owner.value, owner.id, owner.is_open FROM daftar.identifier AS owner \
-                              JOIN unnest($2::text[], $3::text[]) AS asked (system, value) \
-                              ON owner.system = asked.system AND owner.value = asked.value \
-                              WHERE owner.kind = $1 ORDER BY owner.is_open DESC, owner.id";
-        let (systems, values): (Vec<&str>, Vec<&str>) =
-            keys.iter().map(|key| (key.system.as_str(), key.value.as_str())).unzip();
-        if systems.is_empty() {
-            return Ok(());
-        }
-        let rows = self.query(OWNERS, &[&kind_number(kind), &systems, &values])?;
-        let mut owners: HashMap<(&str, &str), Vec<IdentifierOwner>> = HashMap::new();
-        for row in &rows {
-            let (named, owner) = owner_row(row).map_err(|error| wrong(&error))?;
-            owners.entry(named).or_default().push(owner);
-        }
-        let mut beside = self.beside();
-        for key in keys {
-            let owners = owners.remove(&(key.system.as_str(), key.value.as_str())).unwrap_or_default();
-            beside.owners.insert((kind, key.clone()), owners);
-        }
-        Ok(())
-    }
-
-    /// Reads whether records exist, and their values where they are wanted.
-    fn read_records(&self, named: &BTreeSet<(RecordKind, RecordId)>, has_values: bool) -> Result<(), Finding> {
-        const NAMED: &str = "SELECT asked.kind, asked.id, CASE WHEN $3 THEN record.value END \
-                             FROM unnest($1::smallint[], $2::bigint[]) AS asked (kind, id) \
-                             JOIN daftar.record AS record ON record.kind = asked.kind AND record.id = asked.id";
-        if named.is_empty() {
-            return Ok(());
-        }
-        let (kinds, ids): (Vec<i16>, Vec<i64>) =
-            named.iter().map(|(kind, id)| (kind_number(*kind), signed(id.0))).unzip();
-        let rows = self.query(NAMED, &[&kinds, &ids, &has_values])?;
-        let mut beside = self.beside();
-        for place in named {
-            beside.existing.insert(*place, false);
-            if has_values {
-                beside.records.insert(*place, None);
-            }
-        }
-        for row in &rows {
-            let read = place_of(row).and_then(|place| Ok((place, column::<Option<Vec<u8>>>(row, 2)?)));
-            let (place, value) = read.map_err(|error| wrong(&error))?;
-            beside.existing.insert(place, true);
-            if has_values {
-                beside.records.insert(place, value);
-            }
-        }
-        Ok(())
-    }
-
-    fn read_photos(&self, digests: &BTreeSet<[u8; 32]>) -> Result<(), Finding> {
-        if digests.is_empty() {
-            return Ok(());
-        }
-        let statement = "SELECT digest, octet_length(bytes) FROM daftar.photo WHERE digest = ANY($1)";
-        let asked: Vec<&[u8]> = digests.iter().map(<[u8; 32]>::as_slice).collect();
-        let rows = self.query(statement, &[&asked])?;
-        let mut beside = self.beside();
-        beside.photos.extend(digests.iter().map(|digest| (PhotoDigest(*digest), None)));
-        for row in &rows {
-            let read = digest_of(row).and_then(|digest| Ok((digest, column::<i32>(row, 1)?)));
-            let (digest, length) = read.map_err(|error| wrong(&error))?;
-            beside.photos.insert(digest, u32::try_from(length).ok());
-        }
-        Ok(())
-    }
-
-    /// Whether the bytes of a photo are those of its digest; so too where there is no such photo any more.
-    fn is_whole_photo(&self, digest: PhotoDigest) -> Result<bool, Finding> {
-        let statement = "SELECT sha256(bytes) = digest FROM daftar.photo WHERE digest = $1";
-        let rows = self.query(statement, &[&digest.0.as_slice()])?;
-        rows.first().map_or(Ok(true), |row| column(row, 0)).map_err(|error| wrong(&error))
-    }
-
-    fn read_holders(&self, slots: &[MembershipSlot]) -> Result<(), Finding> {
-        const HOLDERS: &str = "SELECT slot.program, slot.beneficiary_kind, slot.beneficiary, slot.membership \
-                               FROM unnest($1::bigint[], $2::smallint[], $3::bigint[]) AS asked (program, kind, id) \
-                               JOIN daftar.open_membership AS slot ON slot.program = asked.program \
-                               AND slot.beneficiary_kind = asked.kind AND slot.beneficiary = asked.id";
-        if slots.is_empty() {
-            return Ok(());
-        }
-        let programs: Vec<i64> = slots.iter().map(|slot| signed(slot.program.0)).collect();
-        let kinds: Vec<i16> = slots.iter().map(|slot| kind_number(slot.beneficiary.kind.record_kind())).collect();
-        let ids: Vec<i64> = slots.iter().map(|slot| signed(slot.beneficiary.id.0)).collect();
-        let rows = self.query(HOLDERS, &[&programs, &kinds, &ids])?;
-        let mut beside = self.beside();
-        beside.holders.extend(slots.iter().map(|slot| (*slot, None)));
-        for row in &rows {
-            let (slot, holder) = slot_row(row).map_err(|error| wrong(&error))?;
-            beside.holders.insert(slot, Some(holder));
-        }
-        Ok(())
+        Ok(page)
     }
 
     /// Tables that are read from one end to the other, with what the checks of their values need.
@@ -367,12 +286,11 @@ impl PostgresValues {
         let mut values = Vec::with_capacity(rows.len());
         for row in &rows {
             let read = cursor_row(table, row, &mut self.beside(), &mut named);
-            values.push(read.unwrap_or_else(|error| {
-                RawValue::Checked(Some(finding(table.part(), "a row", error.to_string(), Remedy::Restore)))
-            }));
+            values.push(read.unwrap_or_else(|error| RawValue::Checked(Some(wrong_row(table.part(), &error)))));
         }
         if self.is_verified {
-            self.read_records(&named, true)?;
+            // What is refused here the checks ask for again, one by one.
+            let _refused = self.read_records(&named, true);
         }
         let next = (rows.len() == limit).then(Vec::new);
         Ok(RawPage { values, next, unreadable: None })
@@ -415,9 +333,9 @@ impl PostgresValues {
     fn compare_rows(&self, kind: RecordKind, rows: &[Row]) -> Result<Vec<RawValue>, Finding> {
         let mut records = Vec::with_capacity(rows.len());
         for row in rows {
-            let read = number(row, 0).and_then(|id| Ok((RecordId(id), column::<&[u8]>(row, 1)?)));
-            let (id, value) = read.map_err(|error| wrong(&error))?;
             // A record that cannot be read is reported where records are checked.
+            let read = number(row, 0).and_then(|id| Ok((RecordId(id), column::<&[u8]>(row, 1)?)));
+            let Ok((id, value)) = read else { continue };
             records.extend(record::decode_any(kind, id, value).ok());
         }
         let differing = self.wait(index::differing(&self.link.client, &records))?;
@@ -470,7 +388,8 @@ impl RawValues for PostgresValues {
 
     fn page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> RawPage {
         let unreadable = |finding| RawPage { unreadable: Some(finding), ..RawPage::default() };
-        self.read_page(table, after, limit).unwrap_or_else(unreadable)
+        let page = self.read_page(table, after, limit);
+        page.or_else(|refused| self.page_around(table, after, limit, refused)).unwrap_or_else(unreadable)
     }
 
     fn last_number(&self, table: Table) -> Option<u64> {
@@ -506,8 +425,13 @@ impl RawValues for PostgresValues {
         let keys: Vec<i64> = ids.iter().map(|id| signed(id.0)).collect();
         let rows = self.query(statement, &[&kind_number(kind), &keys])?;
         self.read_versions(kind, ids.to_vec())?;
-        let read = rows.iter().map(|row| record_row(row).map(|(id, value, _)| (id, value)));
-        read.collect::<Result<_, _>>().map_err(|error| wrong(&error))
+        let mut found = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let (id, value, version) = record_row(row).map_err(|error| wrong(&error))?;
+            check_version(kind, id, &value, version)?;
+            found.push((id, value));
+        }
+        Ok(found)
     }
 
     fn versions(
@@ -520,10 +444,10 @@ impl RawValues for PostgresValues {
         if let Some(versions) = self.beside().versions.get(&(kind, id)) {
             return Ok(versions.iter().filter(|(version, _)| *version > after).take(limit).cloned().collect());
         }
-        let statement = "SELECT id, value, version FROM daftar.earlier_version \
-                         WHERE kind = $1 AND id = $2 AND version > $3 ORDER BY version LIMIT $4";
+        let rows = "SELECT id, value, version FROM daftar.earlier_version \
+                    WHERE kind = $1 AND id = $2 AND version > $3 ORDER BY version LIMIT $4";
         let values: Values<'_> = &[&kind_number(kind), &signed(id.0), &signed(after.0), &signed(limit as u64)];
-        let rows = self.query(statement, values)?;
+        let rows = self.query(&bounded(rows, "version"), values)?;
         let versions = rows.iter().map(|row| record_row(row).map(|(_, value, version)| (version, value)));
         versions.collect::<Result<_, _>>().map_err(|error| wrong(&error))
     }
@@ -584,11 +508,23 @@ impl RawValues for PostgresValues {
         let rows = self.query(&statement, &[&signed(number)])?;
         rows.first().map(|row| column(row, 0)).transpose().map_err(|error| wrong(&error))
     }
+
+    /// A snapshot is at rest.
+    fn at_rest(&self, check: AtRest) -> Result<(), StoreError> {
+        check(self);
+        Ok(())
+    }
 }
 
-/// A page of which `is_over` says whether it is the last one.
-fn ended(page: RawPage, is_over: bool) -> RawPage {
-    if is_over { RawPage { next: None, ..page } } else { page }
+/// Whether a value of a record says the version that it is kept under. A value that cannot be read is reported by its reader.
+fn check_version(kind: RecordKind, id: RecordId, value: &[u8], kept: VersionId) -> Result<(), Finding> {
+    match record::fields::version_of(value) {
+        Some(said) if said != kept => {
+            let problem = format!("what is kept as version {kept} says that it is version {said}");
+            Err(finding(Part::Records, number_name(kind, id), problem, Remedy::Restore))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A table of numbered values, and its key.

@@ -28,13 +28,13 @@ pub(super) fn fix(reader: &Reader, state: &State) -> Result<Fixed, StoreError> {
         mark: Mark { register: reader.register_id()?, sequence: state.last.sequence, records },
         code_table_parts: state.code_table_parts,
         last_audit: state.last_audit,
-        present: present_only(&RawKeys { database: reader.database.clone(), lost: None })?,
+        present: present_only(&RawKeys::with_health(reader))?,
     })
 }
 
 impl SledStore {
     fn values(&self) -> Arc<dyn RawValues> {
-        Arc::new(RawKeys { database: self.reader.database.clone(), lost: None })
+        Arc::new(RawKeys::with_health(&self.reader))
     }
 }
 
@@ -51,6 +51,11 @@ impl Archive for SledStore {
 
     async fn since(&self, held: &Held) -> Result<Snapshot, StoreError> {
         archive::since(self.values(), self.ask(Job::Snapshot).await?, held).await
+    }
+
+    async fn raw_values(&self) -> Result<Arc<dyn RawValues>, StoreError> {
+        let writer = self.jobs.as_ref().map(Arc::downgrade);
+        Ok(Arc::new(RawKeys { writer, ..RawKeys::new(self.reader.database.clone()) }))
     }
 }
 

@@ -74,8 +74,8 @@ const FORGOTTEN_AT_ONCE: usize = 256;
 
 /// A registry in a folder of its own.
 pub struct SledStore {
-    /// Absent only while the store is being dropped.
-    jobs: Option<SyncSender<Job>>,
+    /// Absent only while the store is being dropped: nothing else holds it for longer than it takes to send a job.
+    jobs: Option<Arc<SyncSender<Job>>>,
     thread: Option<JoinHandle<()>>,
     reader: Reader,
     audit: Arc<AuditBuffer>,
@@ -135,7 +135,7 @@ impl SledStore {
             .name("store-writer".to_owned())
             .spawn(move || writer.run(&waiting))
             .map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
-        let (jobs, thread) = (Some(jobs), Some(thread));
+        let (jobs, thread) = (Some(Arc::new(jobs)), Some(thread));
         Ok(Self {
             jobs,
             thread,

@@ -1,6 +1,7 @@
 //! The values of the database as they are, key by key, for [`daftar_store::verify`].
 //!
-//! **Invariant:** reads past [`Health`](super::health::Health): what cannot be read here is a finding, and stops nothing.
+//! **Invariant:** verification reads past [`Health`]: a value that cannot be read is a finding, and stops nothing. A backup reads with it:
+//! there a failure of the database is one of the store.
 //!
 //! **Invariant:** what looks wrong while a server writes is checked again by the writer's own thread, between two groups.
 
@@ -10,16 +11,16 @@ mod tests;
 use std::fs::File;
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Weak};
 
 use sha2::{Digest, Sha256};
-use tokio::sync::oneshot;
 
+use super::health::Health;
 use super::mark::Acknowledged;
 use super::reader::Reader;
 use super::writer::Job;
-use super::{OpenError, SledStore, keys, open};
+use super::{OpenError, keys, open, writer_gone};
 use daftar_domain::change::Sequence;
 use daftar_domain::client::ClientId;
 use daftar_domain::error::contain;
@@ -31,8 +32,7 @@ use daftar_domain::verification::{Finding, Part, Remedy};
 use daftar_store::change_log::{CHANGES_MAX, HistoryMark, Touched};
 use daftar_store::record::setting::SettingKind;
 use daftar_store::verify::{
-    AtRest, RawHolder, RawOwners, RawPage, RawValue, RawValues, Table, Verification, blocking, finding, undecodable,
-    unreadable,
+    AtRest, RawHolder, RawOwners, RawPage, RawValue, RawValues, Table, blocking, finding, undecodable, unreadable,
 };
 use daftar_store::{StoreError, record};
 
@@ -50,7 +50,7 @@ impl StoppedStore {
     /// See [`OpenError`]; also when there is none.
     pub fn open(path: &Path, cache_bytes: u64) -> Result<Self, OpenError> {
         let (database, lock) = open::open_existing(path, cache_bytes)?;
-        let mut values = RawKeys { database, lost: None };
+        let mut values = RawKeys::new(database);
         let held = contain(|| Acknowledged {
             sequence: values.last_number(Table::Changes).unwrap_or_default(),
             audit: values.last_number(Table::Audit).unwrap_or_default(),
@@ -60,6 +60,12 @@ impl StoppedStore {
         values.lost =
             lost.map(|lost| finding(Part::Files, "the end of the database", lost.to_string(), Remedy::Restore));
         Ok(Self { values, _lock: lock })
+    }
+
+    /// All values of it.
+    #[must_use]
+    pub fn raw_values(&self) -> Arc<dyn RawValues> {
+        Arc::new(self.values.clone())
     }
 
     /// Reads what the database says of its writes. Its health is its own: what cannot be read stops nothing.
@@ -89,60 +95,40 @@ impl StoppedStore {
     }
 }
 
-#[async_trait::async_trait]
-impl Verification for StoppedStore {
-    async fn raw_values(&self) -> Result<Arc<dyn RawValues>, StoreError> {
-        Ok(Arc::new(self.values.clone()))
-    }
-
-    async fn at_rest(&self, values: &Arc<dyn RawValues>, check: AtRest) -> Result<(), StoreError> {
-        let values = Arc::clone(values);
-        // Where the database panics the check ends early.
-        blocking(move || {
-            let _ = contain(|| check(&*values));
-        })
-        .await
-    }
-}
-
-#[async_trait::async_trait]
-impl Verification for SledStore {
-    async fn raw_values(&self) -> Result<Arc<dyn RawValues>, StoreError> {
-        Ok(Arc::new(RawKeys { database: self.reader.database.clone(), lost: None }))
-    }
-
-    async fn at_rest(&self, values: &Arc<dyn RawValues>, check: AtRest) -> Result<(), StoreError> {
-        let stopped = || StoreError::Failed("the thread that writes has stopped".into());
-        let jobs: SyncSender<Job> = self.jobs.clone().ok_or_else(stopped)?;
-        let (done, is_done) = oneshot::channel();
-        let values = Arc::clone(values);
-        let job = Job::Look(Box::new(move || {
-            // Where the database panics the check ends early.
-            let _ = contain(|| check(&*values));
-            let _ = done.send(());
-        }));
-        // Waits for a slot in the queue as every write does.
-        if blocking(move || jobs.send(job).is_ok()).await? && is_done.await.is_ok() { Ok(()) } else { Err(stopped()) }
-    }
-}
-
 /// The keys of a database and their values.
 #[derive(Clone)]
 pub(super) struct RawKeys {
     pub(super) database: ::sled::Db,
     /// That something that was acknowledged is missing.
     pub(super) lost: Option<Finding>,
+    /// Notes a failure of the database; nothing where that is only a finding.
+    pub(super) health: Option<Arc<Health>>,
+    /// The queue of the thread that writes to the database, where one does.
+    pub(super) writer: Option<Weak<SyncSender<Job>>>,
 }
+
+/// A page ends after about so many bytes of values.
+const PAGE_BYTES: usize = 1024 * 1024;
 
 type KeyAndValue = (::sled::IVec, ::sled::IVec);
 
 impl RawKeys {
+    /// The values of a database to which nothing is written.
+    pub(super) fn new(database: ::sled::Db) -> Self {
+        Self { database, lost: None, health: None, writer: None }
+    }
+
+    /// The values of the store of that reader: what fails here makes the store fail.
+    pub(super) fn with_health(reader: &Reader) -> Self {
+        Self { health: Some(Arc::clone(&reader.health)), ..Self::new(reader.database.clone()) }
+    }
+
     fn get(&self, key: &[u8]) -> Result<Option<::sled::IVec>, Finding> {
-        self.database.get(key).map_err(|error| unreadable(&error))
+        self.database.get(key).map_err(|error| refused(self.health.as_deref(), &error))
     }
 
     fn has(&self, key: &[u8]) -> Result<bool, Finding> {
-        self.database.contains_key(key).map_err(|error| unreadable(&error))
+        self.database.contains_key(key).map_err(|error| refused(self.health.as_deref(), &error))
     }
 
     /// The entries whose keys begin so, after a key.
@@ -150,13 +136,27 @@ impl RawKeys {
         let prefix = prefix.to_vec();
         let from =
             after.map_or_else(|| Bound::Included(prefix.clone()), |after| Bound::Excluded([&prefix, after].concat()));
-        let entries =
-            self.database.range((from, Bound::Unbounded)).map(|item| item.map_err(|error| unreadable(&error)));
+        let health = self.health.clone();
+        let entries = self.database.range((from, Bound::Unbounded));
+        let entries = entries.map(move |item| item.map_err(|error| refused(health.as_deref(), &error)));
         entries.take_while(move |item| item.as_ref().map_or(true, |(key, _)| key.starts_with(&prefix)))
     }
 }
 
+/// The finding that the database cannot read a value, and the failure that this is where it is noted.
+fn refused(health: Option<&Health>, error: &::sled::Error) -> Finding {
+    if let Some(health) = health {
+        // It is asked for by `failure`.
+        let _noted = health.fail("reading", error);
+    }
+    unreadable(error)
+}
+
 impl RawValues for RawKeys {
+    fn failure(&self) -> Option<StoreError> {
+        self.health.as_ref()?.check().err()
+    }
+
     fn beforehand(&self) -> Vec<Finding> {
         self.lost.clone().into_iter().collect()
     }
@@ -166,21 +166,22 @@ impl RawValues for RawKeys {
         if table == Table::SearchRows {
             return page;
         }
-        let prefix = prefix(table);
-        for entry in self.after(&prefix, after).take(limit) {
+        let (prefix, mut bytes) = (prefix(table), 0_usize);
+        for entry in self.after(&prefix, after) {
             match entry {
                 Ok((key, value)) => {
-                    page.next = key.get(prefix.len()..).map(<[u8]>::to_vec);
                     page.values.push(raw_value(table, &key, &value));
+                    bytes = bytes.saturating_add(value.len());
+                    if page.values.len() >= limit || bytes >= PAGE_BYTES {
+                        page.next = key.get(prefix.len()..).map(<[u8]>::to_vec);
+                        return page;
+                    }
                 }
                 Err(unreadable) => {
                     page.unreadable = Some(unreadable);
                     return page;
                 }
             }
-        }
-        if page.values.len() < limit {
-            page.next = None;
         }
         page
     }
@@ -210,9 +211,13 @@ impl RawValues for RawKeys {
         after: VersionId,
         limit: usize,
     ) -> Result<Vec<(VersionId, Vec<u8>)>, Finding> {
-        let mut versions = Vec::new();
+        let (mut versions, mut bytes) = (Vec::new(), 0_usize);
         for entry in self.after(&keys::history_prefix(kind, id), Some(&after.0.to_be_bytes())).take(limit) {
+            if bytes >= PAGE_BYTES {
+                break;
+            }
             let (key, value) = entry?;
+            bytes = bytes.saturating_add(value.len());
             // A key that is none is reported where older versions are read.
             versions.extend(keys::read::version_of(&key).map(|(_, _, version)| (version, value.to_vec())));
         }
@@ -279,6 +284,27 @@ impl RawValues for RawKeys {
     fn numbered(&self, table: Table, number: u64) -> Result<Option<Vec<u8>>, Finding> {
         let key = [prefix(table), number.to_be_bytes().to_vec()].concat();
         Ok(self.get(&key)?.map(|value| value.to_vec()))
+    }
+
+    /// By the thread that writes, between two groups.
+    fn at_rest(&self, check: AtRest) -> Result<(), StoreError> {
+        let values = self.clone();
+        // Where the database panics the check ends early.
+        let check = move || {
+            let _ = contain(|| check(&values));
+        };
+        let Some(writer) = &self.writer else {
+            check();
+            return Ok(());
+        };
+        let (done, is_done) = sync_channel(1);
+        let job = Job::Look(Box::new(move || {
+            check();
+            let _ = done.send(());
+        }));
+        // Waits for a slot in the queue as every write does.
+        let is_sent = writer.upgrade().is_some_and(|jobs| jobs.send(job).is_ok());
+        if is_sent && is_done.recv().is_ok() { Ok(()) } else { Err(writer_gone()) }
     }
 }
 

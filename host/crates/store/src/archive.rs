@@ -23,6 +23,7 @@ pub use super::record::setting::SettingKind;
 use crate::StoreError;
 use crate::audit_log::REMOVAL_PASSED_OVER_MAX;
 use crate::change_log::RegisterId;
+use crate::verify::RawValues;
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::idempotency::RequestName;
 use daftar_domain::identifier::IdentifierKey;
@@ -223,7 +224,8 @@ pub struct Mark {
     pub records: [(RecordKind, u64); 5],
 }
 
-/// Reads a store whole: for backups, moves into another store, and to bring another store up to this one. Every backend implements it.
+/// Reads a store whole: for backups, moves into another store, to bring another store up to this one, and for verification. Every backend
+/// implements it.
 ///
 /// - Atomicity: a [`Snapshot`] is what stood after one write, its [`Mark`]'s. Nothing newer is in it and nothing is left out, however long
 ///   it is read; writes and reads continue, and wait no longer for it than for another write.
@@ -256,6 +258,12 @@ pub trait Archive: Send + Sync + 'static {
     /// # Errors
     /// When the store fails or a value cannot be read; [`StoreError::LimitReached`] when too many records were written.
     async fn since(&self, held: &Held) -> Result<Snapshot, StoreError>;
+
+    /// All values as they are, to be verified.
+    ///
+    /// # Errors
+    /// When the store cannot be read at all.
+    async fn raw_values(&self) -> Result<Arc<dyn RawValues>, StoreError>;
 }
 
 /// The entries of a snapshot, some at a time.

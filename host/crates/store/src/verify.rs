@@ -101,6 +101,8 @@ pub enum RawValue {
     Counter(String, Result<u64, StoreError>),
     /// A value that the backend checked by itself; with the finding where it is wrong.
     Checked(Option<Finding>),
+    /// A numbered value, or a record of the table's kind, that is there and cannot be read.
+    Refused(u64, Finding),
 }
 
 /// Some values of a table, one after the other.
@@ -130,7 +132,7 @@ pub type RawHolder = Result<Option<RecordId>, StoreError>;
 /// The values of a store as they are, read without trust: what the backend cannot read is a finding, and stops nothing.
 ///
 /// - Atomicity: a backend with snapshots gives the values of one. Another one gives each value as it is when it is read; inside
-///   [`Verification::at_rest`] all of one state.
+///   [`RawValues::at_rest`] all of one state.
 /// - Order: a table's pages come in the order of its keys. Only tables of records and of numbered values may be begun in the middle.
 /// - Durability: nothing is changed.
 ///
@@ -156,7 +158,7 @@ pub trait RawValues: Send + Sync + 'static {
         false
     }
 
-    /// Up to `limit` values of a table, from where another page says that the next one begins.
+    /// Up to `limit` values of a table, from where another page says that the next one begins; fewer where they are about a mebibyte.
     fn page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> RawPage;
 
     /// The greatest number of a table of records or of numbered values.
@@ -180,7 +182,8 @@ pub trait RawValues: Send + Sync + 'static {
     /// See [`RawValues::record`].
     fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<(RecordId, Vec<u8>)>, Finding>;
 
-    /// Up to `limit` older versions of a record after that version, in their order.
+    /// Up to `limit` older versions of a record after that version, in their order; fewer where they are about a mebibyte, and none only
+    /// where there are none.
     ///
     /// # Errors
     /// See [`RawValues::record`].
@@ -230,39 +233,29 @@ pub trait RawValues: Send + Sync + 'static {
     /// # Errors
     /// See [`RawValues::record`].
     fn numbered(&self, table: Table, number: u64) -> Result<Option<Vec<u8>>, Finding>;
+
+    /// Runs a check while nothing is written, and returns after it; values of a snapshot are checked as they are. Where the database panics
+    /// the check ends early.
+    ///
+    /// # Errors
+    /// When the store has stopped.
+    fn at_rest(&self, check: AtRest) -> Result<(), StoreError>;
 }
 
 /// A check of values while nothing is written. Must not write, wait or take long.
 pub type AtRest = Box<dyn FnOnce(&dyn RawValues) + Send>;
 
-/// Gives the values of a store to be verified. Every backend implements it.
-///
-/// - Atomicity: what seems invalid while others write is checked again while no write is made, and reported only if it is invalid then.
-/// - Order: events come as the store is read, findings in no particular order.
-/// - Durability: nothing is changed, on disk or in memory.
-/// - A crash ends it, and leaves nothing behind.
-#[async_trait::async_trait]
-pub trait Verification: Send + Sync + 'static {
-    /// The values for one run.
-    ///
-    /// # Errors
-    /// When the store cannot be read at all.
-    async fn raw_values(&self) -> Result<Arc<dyn RawValues>, StoreError>;
-
-    /// Checks while nothing is written; values of a snapshot are checked as they are. Where the database panics the check ends early.
-    ///
-    /// # Errors
-    /// When the store fails.
-    async fn at_rest(&self, values: &Arc<dyn RawValues>, check: AtRest) -> Result<(), StoreError>;
-}
-
-/// Verifies everything in a store and reports what it finds. Takes bounded memory: four bytes a record, and what a few hundred values
-/// take. Ends early where the receiver of the events is closed.
+/// Verifies all values of a store and reports what it finds: what seems invalid while others write only if it is so while no write is
+/// made, too. Takes bounded memory: four bytes a record, and what a few hundred values take. Ends early where the receiver of the events is
+/// closed.
 ///
 /// # Errors
 /// When the store cannot be read at all. A single value that cannot be read is a finding.
-pub async fn verify(store: &dyn Verification, pace: Pace, events: Sender<VerificationEvent>) -> Result<(), StoreError> {
-    let values = store.raw_values().await?;
+pub async fn verify(
+    values: Arc<dyn RawValues>,
+    pace: Pace,
+    events: Sender<VerificationEvent>,
+) -> Result<(), StoreError> {
     for finding in values.beforehand() {
         if events.send(VerificationEvent::Finding(finding)).await.is_err() {
             return Ok(());
@@ -290,7 +283,7 @@ pub async fn verify(store: &dyn Verification, pace: Pace, events: Sender<Verific
                 let again = walk.check_again(values, &suspects);
                 into.lock().unwrap_or_else(PoisonError::into_inner).extend(again);
             };
-            store.at_rest(&values, Box::new(again)).await?;
+            at_rest(&values, again).await?;
             if let Some(error) = values.failure() {
                 return Err(error);
             }
@@ -346,7 +339,6 @@ pub async fn readable_records(
 /// # Errors
 /// When the database fails.
 pub async fn records_at_rest(
-    store: &dyn Verification,
     values: &Arc<dyn RawValues>,
     kind: RecordKind,
     ids: Vec<RecordId>,
@@ -356,7 +348,15 @@ pub async fn records_at_rest(
         let records: Vec<ChangedRecord> = ids.iter().filter_map(|id| readable_record(values, kind, *id)).collect();
         check(&records);
     };
-    store.at_rest(values, Box::new(check)).await
+    at_rest(values, check).await
+}
+
+async fn at_rest(
+    values: &Arc<dyn RawValues>,
+    check: impl FnOnce(&dyn RawValues) + Send + 'static,
+) -> Result<(), StoreError> {
+    let values = Arc::clone(values);
+    blocking(move || values.at_rest(Box::new(check))).await?
 }
 
 /// The record of a key, if it is there and can be read.

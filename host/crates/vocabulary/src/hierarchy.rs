@@ -6,6 +6,9 @@
 //!
 //! **Invariant:** a hierarchy has no cycle; one that has is never built.
 
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+
 use super::compact::{ConceptIndex, Lists, to_u32, vector_bytes};
 
 /// How many levels there may be. The deepest known classification, ICD-11 with its blocks, has 11.
@@ -113,7 +116,7 @@ impl Hierarchy {
     /// Everything above the concept, nearest first, each once.
     pub(super) fn ancestors(&self, concept: ConceptIndex) -> Vec<ConceptIndex> {
         let mut found: Vec<ConceptIndex> = Vec::new();
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         let mut next: Vec<ConceptIndex> = vec![concept];
         while !next.is_empty() {
             let mut above = Vec::new();
@@ -187,24 +190,32 @@ fn parents_first(
 /// One cycle above each concept that never got a place in the order.
 fn cycles(parents: &Lists<ConceptIndex>, waiting_for: &[usize]) -> Vec<Vec<ConceptIndex>> {
     let is_stuck = |concept: ConceptIndex| waiting_for.get(concept.position()).is_some_and(|waiting| *waiting > 0);
-    // By concept: the walk on which it was met, and its step on it.
-    let mut met: Vec<Option<(usize, usize)>> = vec![None; parents.row_count()];
+    let stuck = concepts(parents.row_count()).filter(|concept| is_stuck(*concept));
+    circles(stuck, |concept| parents.of(concept).iter().copied().find(|parent| is_stuck(*parent)))
+}
+
+/// The circles into which links lead from these, each once: from a place of it back to that, cut where it is too long to be shown.
+pub(super) fn circles<T: Copy + Eq + Hash>(
+    starts: impl Iterator<Item = T>,
+    next: impl Fn(T) -> Option<T>,
+) -> Vec<Vec<T>> {
+    // The walk on which each was met, and its step on it.
+    let mut met: HashMap<T, (usize, usize)> = HashMap::new();
     let mut found = Vec::new();
-    for (walk, start) in concepts(parents.row_count()).filter(|concept| is_stuck(*concept)).enumerate() {
+    for (walk, start) in starts.enumerate() {
         let mut path = Vec::new();
-        let mut next = Some(start);
-        while let Some(concept) = next {
-            let Some(mark) = met.get_mut(concept.position()) else { break };
-            if let Some((earlier_walk, step)) = *mark {
-                if earlier_walk == walk {
-                    let cycle = path.iter().skip(step).take(CYCLE_SHOWN_MAX).copied();
-                    found.push(cycle.chain([concept]).collect());
+        let mut here = Some(start);
+        while let Some(place) = here {
+            if let Some((earlier_walk, step)) = met.get(&place) {
+                if *earlier_walk == walk {
+                    let circle = path.iter().skip(*step).take(CYCLE_SHOWN_MAX).copied();
+                    found.push(circle.chain([place]).collect());
                 }
                 break;
             }
-            *mark = Some((walk, path.len()));
-            path.push(concept);
-            next = parents.of(concept).iter().copied().find(|parent| is_stuck(*parent));
+            met.insert(place, (walk, path.len()));
+            path.push(place);
+            here = next(place);
         }
     }
     found

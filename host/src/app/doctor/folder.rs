@@ -18,7 +18,7 @@ use daftar_domain::checkup::{Check, CheckArea};
 use daftar_domain::config::StoreBackend;
 use daftar_domain::manifest::PluginKind;
 use daftar_index::checkpoint::{CheckpointFolder, is_of_another_version};
-use daftar_sandbox::{CodeState, FileState, PluginLook, look_at_installed};
+use daftar_sandbox::{FileState, PluginLook, look_at_installed};
 
 const FOLDER: CheckArea = CheckArea::DataFolder;
 /// What group and others may do in the folder of a register: nothing.
@@ -327,7 +327,7 @@ fn plugin_checks(patient: &Patient, plugin: &PluginLook) -> Vec<Check> {
         checks.push(Check::warning(PLUGINS, "signature", message, remedy));
     }
     // A server has its code in memory, whatever is kept.
-    if plugin.code == CodeState::NotKept && !patient.is_server() && plugin.file == FileState::AsInstalled {
+    if !plugin.is_code_kept && !patient.is_server() && plugin.file == FileState::AsInstalled {
         let message = format!(
             "no compiled code of the plugin `{name}` is kept for this program: the next start compiles it, some seconds each"
         );

@@ -3,9 +3,8 @@
 //! **Invariant:** a certificate that cannot be used never takes the place of one that can. Certificate and key are taken together or
 //! not at all, so the two files may be changed one after the other.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +24,7 @@ use x509_cert::time::Time;
 
 use super::connection::TlsAcceptors;
 use crate::app::StartError;
+use daftar_auth::secret_file::FileStamp;
 use daftar_domain::config::TlsConfig;
 use daftar_domain::context::Clock;
 use daftar_http::transport::Transport;
@@ -58,17 +58,8 @@ impl ResolvesServerCert for Shown {
     }
 }
 
-/// By what it is seen that a file was changed, without reading it: a link that leads elsewhere counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    bytes: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-type Stamps = [Option<Stamp>; 2];
+/// Those of the certificate and of its key.
+type Stamps = [Option<FileStamp>; 2];
 
 impl CertificateKeeper {
     /// Reads the files.
@@ -212,16 +203,7 @@ struct Watch {
 }
 
 fn stamps(config: &TlsConfig) -> Stamps {
-    [&config.cert, &config.key].map(|path| {
-        let found = fs::metadata(path).ok()?;
-        Some(Stamp {
-            device: found.dev(),
-            inode: found.ino(),
-            bytes: found.size(),
-            modified: (found.mtime(), found.mtime_nsec()),
-            changed: (found.ctime(), found.ctime_nsec()),
-        })
-    })
+    [&config.cert, &config.key].map(|path| FileStamp::of(path))
 }
 
 /// What is in the files of a certificate that can be used.

@@ -155,11 +155,7 @@ fn load(path: &Path) -> Result<Option<Progress>, CliError> {
             path.display()
         ))
     };
-    let text = match std::fs::read(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unreadable(&error)),
-    };
+    let Some(text) = files::read_if_there(path).map_err(|error| unreadable(&error))? else { return Ok(None) };
     let progress: Progress = serde_json::from_slice(&text).map_err(|error| unreadable(&error))?;
     if progress.version == VERSION { Ok(Some(progress)) } else { Err(unreadable(&"it is of another version")) }
 }

@@ -24,7 +24,7 @@ use self::input::{Input, Piece};
 use self::records::Places;
 use crate::app::packs::folder_of;
 use crate::cli::CliError;
-use crate::cli::files::beside;
+use crate::cli::files::{beside, remove};
 
 /// How many fields are counted by themselves: their names come from the file.
 const FIELDS_MAX: usize = 1_000;
@@ -169,12 +169,10 @@ impl Told {
         keep(lines, &lines_path)?;
         let unplaced = if counts.is_empty() {
             // What an earlier run left would be taken for this one's.
-            match std::fs::remove_file(&unplaced_path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(CliError::output(format!("cannot remove `{}`: {error}", unplaced_path.display())));
-                }
-                _ => None,
+            if unplaced_path.exists() {
+                remove(&unplaced_path)?;
             }
+            None
         } else {
             keep(unplaced, &unplaced_path)?;
             Some(unplaced_path)

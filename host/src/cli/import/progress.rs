@@ -9,7 +9,7 @@ use crate::cli::{CliError, files};
 use daftar_api_types::admin::operation::ImportCounts;
 
 /// The version of the file's form.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The counts of two parts together.
 fn plus(one: ImportCounts, other: ImportCounts) -> ImportCounts {
@@ -29,14 +29,15 @@ pub fn sentence(counts: &ImportCounts) -> String {
 }
 
 /// What an import is of: it goes on only with the same.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Identity {
     /// SHA-256 of the file, and of what else decides what is sent.
-    pub digest: String,
+    pub sha256: String,
     /// How long the file is.
     pub bytes: u64,
     /// What becomes of records that are there.
-    pub on_existing: &'static str,
+    pub on_existing: String,
 }
 
 /// The content of the file.
@@ -46,34 +47,25 @@ pub struct Progress {
     version: u32,
     /// The name of the import.
     pub import: String,
-    sha256: String,
-    bytes: u64,
-    on_existing: String,
-    next_offset: u64,
-    next_line: u64,
-    next_unit: u64,
-    rejects_bytes: u64,
-    rejected_rows_bytes: u64,
+    of: Identity,
+    /// Where to go on.
+    pub next: Mark,
+    /// How long the rejects file was then, and that of rejected rows.
+    pub rejects_bytes: (u64, u64),
     /// What became of the lines so far.
     pub counts: ImportCounts,
 }
 
+/// Of which version a file is.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
 impl Progress {
     /// At the first line.
-    pub fn begin(import: String, identity: &Identity, Mark { offset, line, unit }: Mark) -> Self {
-        Self {
-            version: VERSION,
-            import,
-            sha256: identity.digest.clone(),
-            bytes: identity.bytes,
-            on_existing: identity.on_existing.to_owned(),
-            next_offset: offset,
-            next_line: line,
-            next_unit: unit,
-            rejects_bytes: 0,
-            rejected_rows_bytes: 0,
-            counts: ImportCounts::default(),
-        }
+    pub fn begin(import: String, of: Identity, next: Mark) -> Self {
+        Self { version: VERSION, import, of, next, rejects_bytes: (0, 0), counts: ImportCounts::default() }
     }
 
     /// Reads it, if it is there.
@@ -81,25 +73,20 @@ impl Progress {
     /// # Errors
     /// When it is there and cannot be read.
     pub fn load(path: &Path) -> Result<Option<Self>, CliError> {
-        let text = match std::fs::read(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(CliError::cannot_read(path, &error)),
-        };
+        let text = files::read_if_there(path).map_err(|error| CliError::cannot_read(path, &error))?;
+        let Some(text) = text else { return Ok(None) };
         let unreadable = |error: &dyn std::fmt::Display| {
             CliError::input(format!(
                 "`{}` does not say how far the import came: {error}; put it back as it was, or remove it to begin anew",
                 path.display()
             ))
         };
-        let progress: Self = serde_json::from_slice(&text).map_err(|error| unreadable(&error))?;
-        if progress.version != VERSION {
-            return Err(unreadable(&format!(
-                "it is of version {}, and this program knows {VERSION}",
-                progress.version
-            )));
+        // The version first: another one has other members.
+        let Versioned { version } = serde_json::from_slice(&text).map_err(|error| unreadable(&error))?;
+        if version != VERSION {
+            return Err(unreadable(&format!("it is of version {version}, and this program knows {VERSION}")));
         }
-        Ok(Some(progress))
+        serde_json::from_slice(&text).map(Some).map_err(|error| unreadable(&error))
     }
 
     /// Checks that it is of the same import.
@@ -107,32 +94,20 @@ impl Progress {
     /// # Errors
     /// When the file or the command is another.
     pub fn check(&self, identity: &Identity, path: &Path) -> Result<(), CliError> {
-        let what = if self.bytes != identity.bytes || self.sha256 != identity.digest {
+        let what = if (self.of.bytes, &self.of.sha256) != (identity.bytes, &identity.sha256) {
             "the file, or the mapping, is not what it was when the import began".to_owned()
-        } else if self.on_existing != identity.on_existing {
-            format!("the import began with --on-existing {}", self.on_existing)
+        } else if self.of.on_existing != identity.on_existing {
+            format!("the import began with --on-existing {}", self.of.on_existing)
         } else {
             return Ok(());
         };
         Err(CliError::input(format!("{what}: go on with the same, or remove `{}` to begin anew", path.display())))
     }
 
-    /// Where to go on.
-    pub fn mark(&self) -> Mark {
-        Mark { offset: self.next_offset, line: self.next_line, unit: self.next_unit }
-    }
-
-    /// How long the rejects file was then, and that of rejected rows.
-    pub fn rejects_bytes(&self) -> (u64, u64) {
-        (self.rejects_bytes, self.rejected_rows_bytes)
-    }
-
     /// A part is done.
     pub fn advance(&mut self, next: Mark, counts: ImportCounts, rejects_bytes: (u64, u64)) {
-        let Mark { offset, line, unit } = next;
-        (self.next_offset, self.next_line, self.next_unit) = (offset, line, unit);
+        (self.next, self.rejects_bytes) = (next, rejects_bytes);
         self.counts = plus(self.counts, counts);
-        (self.rejects_bytes, self.rejected_rows_bytes) = rejects_bytes;
     }
 
     /// Writes it, whole or not at all.
@@ -144,20 +119,12 @@ impl Progress {
     }
 }
 
-/// Takes the file away: the import has ended.
-///
-/// # Errors
-/// When it cannot be removed.
-pub fn remove(path: &Path) -> Result<(), CliError> {
-    std::fs::remove_file(path).map_err(|error| CliError::output(format!("cannot remove `{}`: {error}", path.display())))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn identity(digest: &str) -> Identity {
-        Identity { digest: digest.to_owned(), bytes: 7, on_existing: "refuse" }
+        Identity { sha256: digest.to_owned(), bytes: 7, on_existing: "refuse".to_owned() }
     }
 
     #[test]
@@ -165,7 +132,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.progress.json");
         assert_eq!(Progress::load(&path).unwrap(), None);
-        let mut progress = Progress::begin("0123456789".to_owned(), &identity("a"), Mark::START);
+        let mut progress = Progress::begin("0123456789".to_owned(), identity("a"), Mark::START);
         let counts = ImportCounts { read: 3, created: 2, rejected: 1, ..ImportCounts::default() };
         progress.advance(Mark { offset: 5, line: 4, unit: 4 }, counts, (77, 8));
         progress.save(&path).unwrap();
@@ -173,8 +140,12 @@ mod tests {
         assert_eq!(loaded, progress);
         loaded.check(&identity("a"), &path).unwrap();
         assert!(loaded.check(&identity("b"), &path).unwrap_err().to_string().contains("not what it was"));
+        std::fs::write(&path, r#"{"version": 1, "sha256": "0"}"#).unwrap();
+        assert!(
+            Progress::load(&path).unwrap_err().to_string().contains("it is of version 1, and this program knows 2")
+        );
         std::fs::write(&path, "{").unwrap();
         assert!(Progress::load(&path).unwrap_err().to_string().contains("does not say how far"));
-        remove(&path).unwrap();
+        files::remove(&path).unwrap();
     }
 }

@@ -15,7 +15,8 @@ use serde_json::{Map, Value, json};
 
 use super::source::{EarlyReject, Part};
 use crate::cli::CliError;
-use crate::cli::admin_client::{AdminClient, Payload};
+use crate::cli::admin_client::{AdminClient, Payload, with_query};
+use crate::cli::files::remove;
 use daftar_api_types::admin::operation::{ImportCounts, ImportLine, StoppedBody};
 use daftar_service::bulk;
 
@@ -37,15 +38,8 @@ pub struct Sender<'s> {
 /// What became of a part.
 pub struct Answer {
     pub counts: ImportCounts,
-    pub rejected: Vec<Refused>,
-}
-
-/// A line that was refused.
-pub struct Refused {
-    /// The number that it was sent under.
-    pub line: u64,
-    /// What is wrong.
-    pub errors: Value,
+    /// The lines that were refused: the number that each was sent under, and what is wrong.
+    pub rejected: Vec<(u64, Value)>,
 }
 
 impl Sender<'_> {
@@ -69,16 +63,16 @@ impl Sender<'_> {
 
     /// Sends a part once; a server that may take it later says why it does not now.
     fn attempt(&self, part: &Part, resumes: bool) -> Result<Result<Answer, String>, CliError> {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("id", &self.id).append_pair("on_existing", self.on_existing);
-        query.append_pair("first_line", &part.first_unit.to_string());
-        if self.is_rehearsal {
-            query.append_pair("dry_run", "true");
-        } else if resumes {
-            query.append_pair("resume", "true");
-        }
-        let path = format!("/import?{}", query.finish());
-        let answer = match self.admin.download("POST", &path, Payload::Lines(part.body.clone())) {
+        let first_line = part.first_unit.to_string();
+        let parameters = [
+            ("id", Some(self.id.as_str())),
+            ("on_existing", Some(self.on_existing)),
+            ("first_line", Some(first_line.as_str())),
+            ("dry_run", self.is_rehearsal.then_some("true")),
+            ("resume", (resumes && !self.is_rehearsal).then_some("true")),
+        ];
+        let path = with_query("/import", parameters);
+        let answer = match self.admin.download("POST", &path, Payload::lines(part.body.clone())) {
             Ok(answer) => answer,
             Err(CliError { message, .. }) if message.starts_with(bulk::TAKEN) => return Ok(Err(message)),
             Err(error) => return Err(error),
@@ -86,11 +80,11 @@ impl Sender<'_> {
         let mut rejected = Vec::new();
         for line in BufReader::new(answer).lines() {
             let line = line.map_err(|error| CliError::unavailable(format!("the server went away: {error}")))?;
-            let mut told: Value = serde_json::from_str(&line).map_err(|_| unexpected())?;
-            match ImportLine::deserialize(&told).map_err(|_| unexpected())? {
+            let mut told: Value = serde_json::from_str(&line).map_err(|_| CliError::none_to("an import"))?;
+            match ImportLine::deserialize(&told).map_err(|_| CliError::none_to("an import"))? {
                 ImportLine::Rejected { line, .. } => {
                     let errors = told.get_mut("errors").map(Value::take).unwrap_or_default();
-                    rejected.push(Refused { line, errors });
+                    rejected.push((line, errors));
                 }
                 ImportLine::Durable { .. } => {}
                 ImportLine::Ended { counts, .. } => return Ok(Ok(Answer { counts, rejected })),
@@ -108,14 +102,9 @@ impl Sender<'_> {
     /// # Errors
     /// When the server cannot be reached.
     pub fn end(&self, note: &str) -> Result<(), CliError> {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        let query = query.append_pair("id", &self.id).append_pair("note", note).finish();
-        self.admin.call("DELETE", &format!("/import?{query}"), Payload::Empty).map(|_| ())
+        let path = with_query("/import", [("id", Some(self.id.as_str())), ("note", Some(note))]);
+        self.admin.call("DELETE", &path, Payload::default()).map(|_| ())
     }
-}
-
-fn unexpected() -> CliError {
-    CliError::failed("the server's answer is none to an import: is it an older one?")
 }
 
 /// The lines that were refused, and of a table the rows that could not be read, to be mended as rows.
@@ -182,8 +171,7 @@ impl Output {
         if bytes > 0 {
             return Ok(());
         }
-        std::fs::remove_file(&path)
-            .map_err(|error| CliError::output(format!("cannot remove `{}`: {error}", path.display())))
+        remove(&path)
     }
 }
 
@@ -213,9 +201,9 @@ impl Rejects {
     /// When it cannot be written.
     pub fn add(&mut self, part: &Part, answer: Answer) -> Result<ImportCounts, CliError> {
         let mut lines: Vec<(u64, String)> = part.rejects.iter().map(|reject| (reject.line, early(reject))).collect();
-        for refused in &answer.rejected {
-            let (line, text) = part.unit(refused.line).unwrap_or((refused.line, b""));
-            lines.push((line, self::line(line, &refused.errors, text)));
+        for (sent, errors) in &answer.rejected {
+            let (line, text) = part.unit(*sent).unwrap_or((*sent, b""));
+            lines.push((line, self::line(line, errors, text)));
         }
         lines.sort_by_key(|(line, _)| *line);
         let text: String = lines.into_iter().map(|(_, line)| line + "\n").collect();

@@ -102,48 +102,33 @@ impl<R: Read> Sheet<R> {
     }
 
     fn row(&mut self, part: &mut Part, line: u64, row: &Scanned) {
-        let mut reject = |errors: Vec<CellProblem>| {
+        if let Err(errors) = self.take(part, line, row) {
             part.rejects.push(EarlyReject { line, errors, text: Some(row.raw.clone()), is_row: true });
-        };
+        }
+    }
+
+    /// Adds a row and the group that it begins or joins, or says what is wrong with it.
+    fn take(&mut self, part: &mut Part, line: u64, row: &Scanned) -> Result<(), Vec<CellProblem>> {
+        let wrong = |code, message: String| vec![(String::new(), code, message)];
         if row.is_open {
             let message = "a quotation mark is never closed, or the row is longer than is taken; the rows after this line are read by themselves";
-            reject(vec![(String::new(), "open_quote", message.to_owned())]);
-            return;
+            return Err(wrong("open_quote", message.to_owned()));
         }
-        let cells = match cells(&row.raw, self.mapping.delimiter) {
-            Ok(cells) => cells,
-            Err(at) => {
-                let message = format!("cell {} is not UTF-8: save the table as `CSV UTF-8`", at + 1);
-                reject(vec![(String::new(), "not_utf8", message)]);
-                return;
-            }
-        };
+        let cells = cells(&row.raw, self.mapping.delimiter)
+            .map_err(|at| wrong("not_utf8", format!("cell {} is not UTF-8: save the table as `CSV UTF-8`", at + 1)))?;
         if cells.iter().all(|cell| cell.trim().is_empty()) {
-            return;
+            return Ok(());
         }
         if cells.len() != self.mapping.width {
             let message = format!("the row has {} cells, and the header {} columns", cells.len(), self.mapping.width);
-            reject(vec![(String::new(), "wrong_width", message)]);
-            return;
+            return Err(wrong("wrong_width", message));
         }
         let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
-        let Taken { body, household } = match self.mapping.take(&cells) {
-            Ok(taken) => taken,
-            Err(problems) => {
-                reject(problems);
-                return;
-            }
-        };
+        let Taken { body, household } = self.mapping.take(&cells)?;
         let joins =
             household.as_ref().is_some_and(|(name, _)| self.open.as_ref().is_some_and(|open| open.name == *name));
         let opened = match &household {
-            Some((name, _)) if !joins => match self.mapping.group(name, &cells) {
-                Ok(body) => Some(body),
-                Err(problems) => {
-                    reject(problems);
-                    return;
-                }
-            },
+            Some((name, _)) if !joins => Some(self.mapping.group(name, &cells)?),
             _ => None,
         };
         if !joins {
@@ -156,6 +141,7 @@ impl<R: Read> Sheet<R> {
         if let (Some((_, member)), Some(open)) = (household, &mut self.open) {
             open.members.push(member);
         }
+        Ok(())
     }
 
     /// The group of the rows that came last.

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
+use serde::{Deserialize, Serialize};
+
 use super::sheet::{self, Sheet};
 use crate::cli::table::{CellProblem, Mapping, MappingText};
 use crate::cli::{CliError, files};
@@ -174,33 +176,23 @@ struct Lines<R> {
     mark: Mark,
 }
 
-/// A line as it was read.
-enum Line {
-    Text(Vec<u8>),
-    /// Longer than is taken; its beginning.
-    TooLong(Vec<u8>),
-}
-
 impl<R: BufRead> Lines<R> {
     /// The next part; empty at the end of the file.
     fn part(&mut self, part_bytes: usize) -> std::io::Result<Part> {
         let mut part = Part::at(self.mark);
         while part.body.len() < part_bytes {
-            let Some((line, bytes)) = self.line()? else { break };
+            let Some((text, bytes, is_too_long)) = self.line()? else { break };
             let number = self.mark.line;
-            self.mark.offset = self.mark.offset.saturating_add(bytes);
+            self.mark.offset = self.mark.offset.saturating_add(bytes as u64);
             self.mark.line = self.mark.line.saturating_add(1);
-            match line {
-                Line::Text(text) => part.push(number, &text),
-                Line::TooLong(beginning) => {
-                    // The numbers of the lines that are sent stay those of the file.
-                    part.push(number, b"");
-                    let message = format!(
-                        "a line has at most {LINE_BYTES_MAX} bytes; this one has {bytes}, and only its beginning is kept here"
-                    );
-                    let errors = vec![(String::new(), "line_too_long", message)];
-                    part.rejects.push(EarlyReject { line: number, errors, text: Some(beginning), is_row: false });
-                }
+            // The numbers of the lines that are sent stay those of the file.
+            part.push(number, if is_too_long { b"" } else { &text });
+            if is_too_long {
+                let message = format!(
+                    "a line has at most {LINE_BYTES_MAX} bytes; this one has {bytes}, and only its beginning is kept here"
+                );
+                let errors = vec![(String::new(), "line_too_long", message)];
+                part.rejects.push(EarlyReject { line: number, errors, text: Some(text), is_row: false });
             }
             self.mark.unit = part.next.unit;
             part.next = self.mark;
@@ -208,38 +200,22 @@ impl<R: BufRead> Lines<R> {
         Ok(part)
     }
 
-    /// The next line without its end, and how many bytes it took with it.
-    fn line(&mut self) -> std::io::Result<Option<(Line, u64)>> {
-        let (mut text, mut bytes, mut is_too_long) = (Vec::new(), 0_u64, false);
-        loop {
-            let buffer = self.reader.fill_buf()?;
-            if buffer.is_empty() {
-                break;
-            }
-            let end = buffer.iter().position(|byte| *byte == b'\n');
-            let piece = buffer.get(..end.unwrap_or(buffer.len())).unwrap_or_default();
-            let taken = end.map_or(buffer.len(), |end| end + 1);
-            if text.len().saturating_add(piece.len()) > LINE_BYTES_MAX {
-                is_too_long = true;
-            }
-            if is_too_long {
-                let room = SHOWN_BYTES.saturating_sub(text.len()).min(piece.len());
-                text.extend_from_slice(piece.get(..room).unwrap_or_default());
-                text.truncate(SHOWN_BYTES);
-                text.shrink_to_fit();
-            } else {
-                text.extend_from_slice(piece);
-            }
-            bytes = bytes.saturating_add(taken as u64);
-            self.reader.consume(taken);
-            if end.is_some() {
-                break;
-            }
-        }
+    /// The next line without its end, how many bytes it took with it, and whether it is longer than is taken: then it is its beginning.
+    fn line(&mut self) -> std::io::Result<Option<(Vec<u8>, usize, bool)>> {
+        let mut text = Vec::new();
+        let mut bytes = self.reader.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut text)?;
         if bytes == 0 {
             return Ok(None);
         }
-        Ok(Some((if is_too_long { Line::TooLong(text) } else { Line::Text(text) }, bytes)))
+        let is_too_long = text.last() != Some(&b'\n') && text.len() > LINE_BYTES_MAX;
+        if is_too_long {
+            bytes = bytes.saturating_add(self.reader.skip_until(b'\n')?);
+            text.truncate(SHOWN_BYTES);
+            text.shrink_to_fit();
+        } else if text.last() == Some(&b'\n') {
+            text.pop();
+        }
+        Ok(Some((text, bytes, is_too_long)))
     }
 }
 
@@ -247,7 +223,8 @@ impl<R: BufRead> Lines<R> {
 pub const PART_BYTES_MAX: usize = 2 << 20;
 
 /// A place in a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Mark {
     /// In bytes from its beginning.
     pub offset: u64,
@@ -371,6 +348,11 @@ mod tests {
         assert_eq!(part.body, b"a\n\nb\n");
         let rejects: Vec<(u64, &str)> = part.rejects.iter().map(|reject| (reject.line, reject.errors[0].1)).collect();
         assert_eq!(rejects, [(2, "line_too_long")]);
+        let fits = format!("{}\nb\n", "y".repeat(LINE_BYTES_MAX));
+        let reader = std::io::BufReader::with_capacity(7, fits.as_bytes());
+        let part = Lines { reader, mark: Mark::START }.part(usize::MAX).unwrap();
+        assert_eq!((part.unit(2), part.next.offset), (Some((2, &b"b"[..])), LINE_BYTES_MAX as u64 + 3));
+        assert!(part.rejects.is_empty());
         let fits = "y".repeat(LINE_BYTES_MAX);
         let mut lines = Lines { reader: fits.as_bytes(), mark: Mark::START };
         assert!(lines.part(PART_BYTES_MAX).unwrap().rejects.is_empty());

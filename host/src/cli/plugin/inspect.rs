@@ -35,7 +35,7 @@ pub fn run(global: &GlobalArgs, args: &InspectArgs) -> Result<(), CliError> {
 fn body(inspection: &Inspection) -> Result<Value, CliError> {
     let Inspection { manifest, digest, size_bytes, compiled_bytes, surface, signature, refusal } = inspection;
     let surface = surface.as_ref();
-    let mut body = serde_json::to_value(manifest).map_err(CliError::failed)?;
+    let body = serde_json::to_value(manifest).map_err(CliError::failed)?;
     let found = json!({
         "digest": digest.to_string(),
         "size_bytes": size_bytes,
@@ -51,10 +51,7 @@ fn body(inspection: &Inspection) -> Result<Value, CliError> {
         },
         "refusal": refusal.as_ref().map(|refusal| json!({"step": refusal.step.name(), "reason": refusal.reason})),
     });
-    if let (Value::Object(body), Value::Object(found)) = (&mut body, found) {
-        body.extend(found);
-    }
-    Ok(body)
+    Ok(output::joined(body, found))
 }
 
 fn reason(signature: &SignatureState) -> Option<&str> {

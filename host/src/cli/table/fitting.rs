@@ -81,13 +81,23 @@ impl<'h> Fitting<'h> {
         Mapping { kind, delimiter, empty: empty_cell(), columns, constants: Vec::new(), household: None, width }
     }
 
+    /// What was read; what is wrong with it is kept.
+    fn taken<T>(&mut self, read: Result<T, String>) -> Option<T> {
+        read.map_err(|problem| self.problems.push(problem)).ok()
+    }
+
+    /// The column that was meant, where one is near.
+    fn hint(&self, name: &str) -> String {
+        let near = nearest(name, self.header.iter().map(String::as_str));
+        near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+    }
+
     fn kind(&mut self, name: &str) -> Option<RecordKind> {
         let found = RecordKind::ALL.into_iter().find(|kind| kind.name() == name);
-        if found.is_none() {
-            let names: Vec<&str> = RecordKind::ALL.iter().map(|kind| kind.name()).collect();
-            self.problems.push(format!("`type = \"{name}\"`: a row is one of {}", names.join(", ")));
-        }
-        found
+        self.taken(found.ok_or_else(|| {
+            let names = RecordKind::ALL.map(RecordKind::name);
+            format!("`type = \"{name}\"`: a row is one of {}", names.join(", "))
+        }))
     }
 
     fn columns(&mut self, kind: RecordKind, written: &[Writing]) -> Vec<Column> {
@@ -96,7 +106,7 @@ impl<'h> Fitting<'h> {
 
     fn column(&mut self, kind: RecordKind, writing: &Writing) -> Option<Column> {
         let at = self.place(&writing.name);
-        let path = self.path(&writing.field);
+        let path = self.taken(Path::parse(&writing.field));
         let form = path.as_ref().and_then(|path| self.form(kind, path, writing));
         self.check_formats(writing);
         Some(Column { at: at?, name: writing.name.clone(), path: path?, form: form?, writing: writing.clone() })
@@ -122,59 +132,33 @@ impl<'h> Fitting<'h> {
 
     fn place(&mut self, name: &str) -> Option<usize> {
         let found = self.header.iter().position(|column| column == name);
-        match found {
-            Some(at) => {
-                self.used.insert(at);
-            }
-            None => {
-                let near = nearest(name, self.header.iter().map(String::as_str));
-                let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-                self.problems.push(format!("the table has no column `{name}`{hint}"));
-            }
-        }
-        found
-    }
-
-    fn path(&mut self, text: &str) -> Option<Path> {
-        match Path::parse(text) {
-            Ok(path) => Some(path),
-            Err(problem) => {
-                self.problems.push(problem);
-                None
-            }
-        }
+        let found = found.ok_or_else(|| format!("the table has no column `{name}`{}", self.hint(name)));
+        let at = self.taken(found)?;
+        self.used.insert(at);
+        Some(at)
     }
 
     fn form(&mut self, kind: RecordKind, path: &Path, writing: &Writing) -> Option<Form> {
-        let known = form(kind, path);
-        match (known, writing.form) {
-            (Ok(Form::Text), Some(named)) if path.shape().starts_with("extension.") => Some(named),
+        let form = match (form(kind, path), writing.form) {
+            (Ok(Form::Text), Some(named)) if path.shape().starts_with("extension.") => Ok(named),
             (Ok(_), Some(_)) => {
-                self.problems
-                    .push(format!("`as` is for fields of `extension` alone: what `{}` is, is known", path.as_str()));
-                None
+                Err(format!("`as` is for fields of `extension` alone: what `{}` is, is known", path.as_str()))
             }
-            (Ok(form), None) => Some(form),
-            (Err(problem), _) => {
-                self.problems.push(problem);
-                None
-            }
-        }
+            (known, _) => known,
+        };
+        self.taken(form)
     }
 
     fn constants(&mut self, kind: RecordKind, written: &[ConstantFile]) -> Vec<(Path, Value)> {
-        let mut constants = Vec::new();
-        for constant in written {
-            let Some(path) = self.path(&constant.field) else { continue };
-            if self.form(kind, &path, &Writing::default()).is_none() {
-                continue;
-            }
-            match serde_json::to_value(&constant.value) {
-                Ok(value) => constants.push((path, value)),
-                Err(_) => self.problems.push(format!("the constant of `{}` is no JSON value", path.as_str())),
-            }
-        }
-        constants
+        let constant = |ConstantFile { field, value }: &ConstantFile| {
+            let path = self.taken(Path::parse(field))?;
+            self.form(kind, &path, &Writing::default())?;
+            let value = serde_json::to_value(value);
+            let value =
+                self.taken(value.map_err(|_| format!("the constant of `{}` is no JSON value", path.as_str())))?;
+            Some((path, value))
+        };
+        written.iter().filter_map(constant).collect()
     }
 
     fn household(&mut self, file: &HouseholdFile) -> Option<Household> {
@@ -207,8 +191,7 @@ impl<'h> Fitting<'h> {
         }
         for name in ignored {
             if !self.header.contains(name) {
-                let near = nearest(name, self.header.iter().map(String::as_str));
-                let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+                let hint = self.hint(name);
                 self.problems.push(format!("`ignore` names `{name}`, and the table has no such column{hint}"));
             }
         }

@@ -5,9 +5,6 @@
 //!
 //! **Invariant:** a file that everybody may read is refused, and no message tells a value.
 
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -29,30 +26,19 @@ use ureq::Agent;
 
 use super::lock;
 use crate::client_tls::{TrustError, trust};
-use daftar_domain::config::OtlpConfig;
+use daftar_domain::config::{OtlpConfig, read_private};
 
 /// The most of an answer that is read.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
-/// What is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signal {
-    /// Spans.
-    Traces,
-    /// Series.
-    Metrics,
-}
 
-impl Signal {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Traces, Self::Metrics];
-
-    /// Its name on the metrics page, in logs and in the collector's paths.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Traces => "traces",
-            Self::Metrics => "metrics",
-        }
+daftar_domain::named_enum! {
+    /// What is sent, with its name on the metrics page, in logs and in the collector's paths.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Signal {
+        /// Spans.
+        Traces = "traces",
+        /// Series.
+        Metrics = "metrics",
     }
 }
 
@@ -211,13 +197,8 @@ fn rejected(answer: &[u8]) -> usize {
     partial.and_then(|partial| usize::try_from(partial.rejected_spans).ok()).unwrap_or(0)
 }
 
-/// The biggest file that is read.
-const FILE_BYTES_MAX: u64 = 16 * 1024;
 /// The most headers.
 const HEADERS_MAX: usize = 32;
-/// What others than owner and group may do with the file; must be nothing. A group may read: that is how secrets are handed to
-/// containers.
-const OTHERS_MASK: u32 = 0o027;
 /// Headers that the client itself writes.
 const OURS: [&str; 6] =
     ["content-type", "content-length", "content-encoding", "transfer-encoding", "host", "connection"];
@@ -234,23 +215,9 @@ pub(super) struct Header {
 /// # Errors
 /// One sentence that names the file and what is wrong with it.
 pub(super) fn read(path: &Path) -> Result<Vec<Header>, String> {
-    let wrong = |reason: String| format!("`otlp.headers_file`: `{}` {reason}", path.display());
-    let failed = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
-    let file = File::open(path).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    let mode = metadata.permissions().mode() & 0o777;
-    if !metadata.is_file() {
-        return Err(wrong("is not a regular file".to_owned()));
-    }
-    if mode & OTHERS_MASK != 0 {
-        return Err(wrong(format!("may be read or changed by others (mode {mode:03o}): `chmod 600` it")));
-    }
-    if metadata.len() > FILE_BYTES_MAX {
-        return Err(wrong(format!("has more than {FILE_BYTES_MAX} bytes")));
-    }
-    let mut text = String::new();
-    file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
-    parse(&text).map_err(|(line, reason)| wrong(format!("line {line}: {reason}")))
+    let text = read_private("otlp.headers_file", path).map_err(|error| error.to_string())?;
+    let wrong = |(line, reason)| format!("`otlp.headers_file`: `{}` line {line}: {reason}", path.display());
+    parse(text.expose_secret()).map_err(wrong)
 }
 
 fn parse(text: &str) -> Result<Vec<Header>, (usize, &'static str)> {
@@ -280,7 +247,7 @@ fn parse(text: &str) -> Result<Vec<Header>, (usize, &'static str)> {
 
 #[cfg(test)]
 mod tests {
-    use secrecy::ExposeSecret;
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 

@@ -32,12 +32,12 @@ const RETRY_FIRST: Duration = Duration::from_secs(1);
 
 /// What the thread owns.
 pub(super) struct Sender {
-    queue: Arc<Queue>,
-    collector: Arc<Collector>,
-    spans: SpanExporter,
-    metrics: Option<MetricsSender>,
-    held: Option<Held>,
-    is_failing: bool,
+    pub queue: Arc<Queue>,
+    pub collector: Arc<Collector>,
+    pub spans: SpanExporter,
+    pub metrics: Option<MetricsSender>,
+    pub held: Option<Held>,
+    pub is_failing: bool,
 }
 
 /// Sends metrics, and says how often.
@@ -48,22 +48,13 @@ pub(super) struct MetricsSender {
 }
 
 /// Spans that the collector has not taken yet.
-struct Held {
+pub(super) struct Held {
     spans: Vec<SpanData>,
     attempts: u32,
     again: Instant,
 }
 
 impl Sender {
-    pub fn new(
-        queue: Arc<Queue>,
-        collector: Arc<Collector>,
-        spans: SpanExporter,
-        metrics: Option<MetricsSender>,
-    ) -> Self {
-        Self { queue, collector, spans, metrics, held: None, is_failing: false }
-    }
-
     /// Sends until it is told to stop.
     pub fn run(mut self) {
         let interval = self.metrics.as_ref().map(|metrics| metrics.interval);
@@ -180,31 +171,18 @@ impl Sender {
     }
 }
 
-/// What became of a span.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// The collector has it.
-    Sent,
-    /// It found no room.
-    QueueFull,
-    /// The collector does not want it.
-    Refused,
-    /// The collector could not be reached, again and again.
-    Unreachable,
-}
-
-impl Outcome {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Sent, Self::QueueFull, Self::Refused, Self::Unreachable];
-
-    /// Its name on the metrics page.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sent => "sent",
-            Self::QueueFull => "queue_full",
-            Self::Refused => "refused",
-            Self::Unreachable => "unreachable",
-        }
+daftar_domain::named_enum! {
+    /// What became of a span, with its name on the metrics page.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Outcome {
+        /// The collector has it.
+        Sent = "sent",
+        /// It found no room.
+        QueueFull = "queue_full",
+        /// The collector does not want it.
+        Refused = "refused",
+        /// The collector could not be reached, again and again.
+        Unreachable = "unreachable",
     }
 }
 
@@ -256,7 +234,7 @@ pub(super) struct Stop {
 /// Spans that wait.
 #[derive(Debug)]
 pub(super) struct Queue {
-    max: usize,
+    pub max: usize,
     waiting: Mutex<Waiting>,
     changed: Condvar,
     pub counts: Counts,
@@ -274,10 +252,6 @@ struct Waiting {
 impl Queue {
     pub fn new(max: usize) -> Self {
         Self { max, waiting: Mutex::default(), changed: Condvar::new(), counts: Counts::default() }
-    }
-
-    pub fn max(&self) -> usize {
-        self.max
     }
 
     pub fn len(&self) -> usize {

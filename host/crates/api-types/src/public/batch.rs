@@ -10,13 +10,6 @@ use super::preview::problem;
 
 /// The responses, in the order of the entries.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "type": "batch-response",
-    "entry": [{
-        "full_url": "https://registry.example/api/v2/Program", "response": {"status": 200},
-        "resource": {"data": [], "total": 0},
-    }],
-})))]
 pub struct BatchAnswer<'a> {
     /// Whether the entries belong together.
     #[serde(rename = "type")]

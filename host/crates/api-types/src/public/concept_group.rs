@@ -11,18 +11,6 @@ use super::vocabulary::{BareCode, LabelledCode};
 
 /// A named group of codes.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "name": "feminine_gender", "description": "Genders that count as feminine.", "defined_by": "deployment", "unset": false,
-    "definition": {
-        "text": "urn:iso:std:iso:5218#2",
-        "include": [{
-            "uri": "urn:iso:std:iso:5218#2", "code": "2", "display": "Female", "namespace": "urn:iso:std:iso:5218", "language": "en",
-            "descendants": false,
-        }],
-        "exclude": [],
-    },
-    "code_count": 1, "undecided_count": 0,
-})))]
 pub struct ConceptGroup<'a> {
     /// Its name.
     pub name: Cow<'a, str>,

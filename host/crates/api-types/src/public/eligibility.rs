@@ -3,11 +3,9 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
-
-use super::Sample;
 
 /// The longest expression, in bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
@@ -74,39 +72,14 @@ pub struct Validation<'a> {
     pub subject: Option<SubjectKind>,
 }
 
-impl Validation<'_> {
-    /// Requests that the document shows.
-    #[must_use]
-    pub fn samples() -> Vec<Sample> {
-        let of = |expression: &str, subject: &str| json!({"expression": expression, "subject": subject});
-        vec![
-            Sample::new("pension", "Women of 60 and more", of(PENSION, "individual")),
-            Sample::new(
-                "misspelt",
-                "A concept group and a field that do not exist",
-                of("in_group(me.gender, 'femine_gender') && has(me.nam)", "individual"),
-            ),
-            Sample::new("warning", "A concept group that is not set", of("members.exists(m, is_pregnant(m))", "group")),
-        ]
-    }
-}
-
-/// The rule of the samples.
-const PENSION: &str = "is_female(me) && age_years(me.birth_date) >= 60";
-
 /// The schema of an expression.
-#[must_use]
-pub fn expression() -> Object {
+pub(super) fn expression() -> Object {
     let text = ObjectBuilder::new().schema_type(Type::String).max_length(Some(EXPRESSION_BYTES_MAX));
     text.pattern(Some(r"^[^\x00]*$")).description(Some("The rule.")).build()
 }
 
 /// The result of a validation.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "valid": true, "result_type": "bool", "references": ["me.birth_date", "me.gender"],
-    "cost": {"steps_min": 3, "steps_max": 7, "list_items": 100}, "diagnostics": [],
-})))]
 pub struct Validated<'a> {
     /// Whether the expression can be evaluated.
     pub valid: bool,
@@ -157,10 +130,6 @@ impl Severity {
 
 /// An error or a warning about a part of an expression.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "severity": "error", "code": "unknown_field", "message": "there is no field `birthdate`", "line": 1, "column": 14, "length": 9,
-    "suggestion": "birth_date",
-})))]
 pub struct Diagnostic<'a> {
     /// Whether it makes the expression invalid.
     pub severity: Severity,
@@ -207,44 +176,8 @@ pub struct Evaluation<'a> {
     pub decision: Option<Decision<'a>>,
 }
 
-impl Evaluation<'_> {
-    /// Requests that the document shows.
-    #[must_use]
-    pub fn samples() -> Vec<Sample> {
-        let woman = json!({"type": "individual", "gender": "urn:iso:std:iso:5218#2", "birth_date": "1950-01-01"});
-        let pension = json!({
-            "expression": PENSION,
-            "as_of": "2026-01-01",
-            "subjects": [
-                "Individual/urn:svc:vocab:id-type#national_id|PERSON-1",
-                {"type": "individual", "gender": "urn:iso:std:iso:5218#1", "birth_date": "1950-01-01"},
-                {"type": "individual", "gender": "urn:iso:std:iso:5218#2"},
-            ],
-        });
-        let explained = json!({"expression": PENSION, "explain": true, "subjects": [woman]});
-        let misspelt = json!({"expression": "age_years(me.birthdate) >= 60", "subjects": [{"type": "individual"}]});
-        vec![
-            Sample::new("pension", "Women of 60 and more", pension),
-            Sample::new("explained", "The explanation of one result", explained),
-            Sample::invalid("misspelt", "A field that does not exist", misspelt),
-        ]
-    }
-}
-
 /// The results of a rule.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "results": [
-        {"subject": "Individual/urn:svc:vocab:id-type#national_id|PERSON-1", "outcome": "eligible", "missing": []},
-        {"subject": "subjects[1]", "outcome": "undetermined", "missing": ["me.birth_date"]},
-    ],
-    "decision": {
-        "expression_digest": "sha256:0f…", "engine": "cel 0.1.0", "vocabularies": [], "concept_groups": "sha256:1e…",
-        "schema": "sha256:2d…", "as_of": "2026-01-31",
-        "versions": [{"reference": "Individual/urn:svc:vocab:id-type#national_id|PERSON-1", "version_id": "3"}],
-        "seal": "k1.c2VhbA",
-    },
-})))]
 pub struct Evaluated<'a> {
     /// One result for each subject, in the order of the request.
     pub results: Vec<SubjectResult<'a>>,
@@ -301,10 +234,6 @@ pub struct SubjectError<'a> {
 
 /// One part of an expression with its value for one subject.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "text": "age_years(me.birth_date) >= 60", "value": null, "seen": {}, "missing": ["me.birth_date"],
-    "children": [{"text": "age_years(me.birth_date)", "value": null, "seen": {"me.birth_date": null}, "children": []}],
-})))]
 pub struct Explanation<'a> {
     /// The part, as the expression has it.
     pub text: Cow<'a, str>,

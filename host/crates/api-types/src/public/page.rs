@@ -29,11 +29,6 @@ pub struct PageMeta {
 
 /// The URLs of a page and of its neighbours.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "self": "https://registry.example/api/v2/Individual?_count=20&_offset=0",
-    "next": "https://registry.example/api/v2/Individual?_count=20&_offset=20",
-    "prev": null,
-})))]
 pub struct Links {
     /// This page.
     #[serde(rename = "self")]

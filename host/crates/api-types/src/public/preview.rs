@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa::openapi::Ref;
 
-use super::Sample;
 use super::eligibility::{Decision, Diagnostic, Outcome, RowError, SubjectKind, expression};
 use crate::problem::Problem;
 
@@ -36,36 +35,6 @@ pub struct PreviewRequest<'a> {
     pub as_of: Option<Cow<'a, str>>,
 }
 
-impl PreviewRequest<'_> {
-    /// Requests that the document shows.
-    #[must_use]
-    pub fn samples() -> Vec<Sample> {
-        let pension = json!({"expression": "is_female(me) && age_years(me.birth_date) >= 60", "as_of": "2026-01-01"});
-        let filtered = json!({
-            "expression": "age_years(me.birth_date) >= 60",
-            "filter": {
-                "active": true, "birth_date": ["ge1900-01-01", "lt1966-01-01"], "gender": "urn:iso:std:iso:5218#2",
-                "region": "Thiès",
-            },
-            "sample": 5,
-        });
-        let households = json!({
-            "expression": "members.exists(m, is_head(m) && age_years(m.birth_date) >= 60)", "subject": "group",
-            "filter": {"group_type": "urn:svc:vocab:group-type#household"},
-        });
-        vec![
-            Sample::new("pension", "Women of 60 and more", pension),
-            Sample::new("filtered", "Active women of one region born before 1966, with five of them", filtered),
-            Sample::new("households", "Households whose head is 60 or more", households),
-            Sample::invalid(
-                "misspelt",
-                "A field that does not exist",
-                json!({"expression": "age_years(me.birthdate) >= 60"}),
-            ),
-        ]
-    }
-}
-
 /// The number of subjects by outcome.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, ToSchema)]
 pub struct Counts {
@@ -83,18 +52,6 @@ pub struct Counts {
 
 /// The result of a preview.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "total": 1000, "eligible": 81, "not_eligible": 892, "undetermined": 27, "errors": 0,
-    "by_gender": [
-        {"code": "2", "display": "Female", "total": 510, "eligible": 81, "not_eligible": 410, "undetermined": 19, "errors": 0},
-        {"code": null, "display": null, "total": 8, "eligible": 0, "not_eligible": 0, "undetermined": 8, "errors": 0},
-    ],
-    "missing": [{"field": "me.gender", "count": 8}], "sample": [], "withheld": ["by_region"],
-    "decision": {
-        "expression_digest": "sha256:0f…", "engine": "cel 0.1.0", "vocabularies": [], "concept_groups": "sha256:1e…",
-        "schema": "sha256:2d…", "as_of": "2026-01-31", "versions": [], "seal": "k1.c2VhbA",
-    },
-})))]
 pub struct Previewed<'a> {
     /// All subjects.
     #[serde(flatten)]
@@ -171,9 +128,6 @@ pub struct MissingFact<'a> {
 
 /// The result of a rule for one subject.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "subject": "Individual/urn:svc:vocab:id-type#national_id|PERSON-1", "outcome": "undetermined", "missing": ["me.birth_date"],
-})))]
 pub struct PreviewSubject<'a> {
     /// Its reference.
     pub subject: Cow<'a, str>,
@@ -188,7 +142,6 @@ pub struct PreviewSubject<'a> {
 
 /// A line with the progress of a preview.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({"progress": {"done": 131072, "total": 1000000}})))]
 pub struct PreviewProgress {
     /// The number of subjects.
     pub progress: Progress,

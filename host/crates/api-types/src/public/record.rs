@@ -8,7 +8,6 @@ use utoipa::openapi::Ref;
 
 /// An identifier of a record.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({"system": "urn:svc:vocab:id-type#national_id", "value": "PERSON-1"})))]
 pub struct Identifier<'a> {
     /// The kind of identifier: a URI.
     pub system: Cow<'a, str>,
@@ -38,9 +37,6 @@ pub struct Period {
 
 /// A code of a vocabulary, with its name in the client's language.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "uri": "urn:iso:std:iso:5218#2", "code": "2", "display": "Female", "namespace": "urn:iso:std:iso:5218",
-})))]
 pub struct Code<'a> {
     /// `<namespace>#<code>`
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +54,6 @@ pub struct Code<'a> {
 
 /// The version of a record.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({"version_id": "3", "last_updated": "2026-01-31T12:00:00Z", "source": "payments"})))]
 pub struct Meta<'a> {
     /// Counts the changes; the `ETag` without its quotation marks.
     #[serde(skip_serializing_if = "Option::is_none")]

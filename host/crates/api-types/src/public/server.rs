@@ -31,9 +31,6 @@ pub enum GrantType {
 
 /// An access token (RFC 6749, section 5.1).
 #[derive(Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "access_token": "eyJhbGciOiJFZERTQSJ9.e30.c2ln", "token_type": "Bearer", "expires_in": 3600, "scope": "individual:read",
-})))]
 pub struct Token<'a> {
     /// The token.
     pub access_token: Cow<'a, str>,
@@ -66,9 +63,6 @@ pub enum TokenType {
 
 /// The reason why no token was issued (RFC 6749, section 5.2).
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "error": "invalid_client", "error_description": "client authentication failed", "detail": "client authentication failed",
-})))]
 pub struct TokenError<'a> {
     /// The name of the error.
     pub error: TokenErrorCode,
@@ -98,11 +92,6 @@ pub enum TokenErrorCode {
 
 /// The authorization server's metadata (RFC 8414).
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "issuer": "https://registry.example", "token_endpoint": "https://registry.example/api/v2/oauth/token",
-    "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
-    "grant_types_supported": ["client_credentials"], "response_types_supported": [], "scopes_supported": ["individual:read"],
-})))]
 pub struct AuthorizationServer<'a> {
     /// The name of the server in tokens.
     #[schema(format = "uri")]

@@ -4,24 +4,15 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Array, ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Schema};
-
-use super::Sample;
 
 /// The most codes of a request.
 pub const BATCH_CODES_MAX: usize = 1_000;
 
 /// A code list without its codes.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "namespace": "urn:iso:std:iso:5218", "name": "Gender", "domain": "demography", "version": "2022", "source": "ISO/IEC 5218",
-    "licence": "ISO", "attribution": "ISO/IEC 5218:2022", "default_language": "en", "languages": ["en", "fr"], "code_count": 4,
-    "hierarchical": false, "completeness": "full", "system": true, "extensible": false, "open": false, "module": null,
-    "module_version": null, "digest": "sha256:3c…",
-})))]
 pub struct Vocabulary<'a> {
     /// The namespace of its codes.
     pub namespace: Cow<'a, str>,
@@ -147,12 +138,6 @@ pub enum CodeStatus {
 
 /// A code with all its properties.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "uri": "urn:ilo:isco-08#6111", "code": "6111", "display": "Field crop and vegetable growers", "namespace": "urn:ilo:isco-08",
-    "language": "en", "level": 4, "parents": [{"uri": "urn:ilo:isco-08#611", "code": "611", "display": "Market gardeners and crop growers"}],
-    "children_count": 0, "descendants_count": 0, "status": "active", "selectable": true,
-    "designations": [{"language": "en", "value": "Field crop and vegetable growers"}], "aliases": [],
-})))]
 pub struct Concept<'a> {
     /// The code with its name.
     #[serde(flatten)]
@@ -192,11 +177,6 @@ pub struct Concept<'a> {
 
 /// A code that a search found.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "uri": "urn:ilo:isco-08#2341", "code": "2341", "display": "Primary school teachers", "namespace": "urn:ilo:isco-08",
-    "language": "en", "status": "active", "selectable": true,
-    "match": {"kind": "one_edit", "text": "Primary school teachers", "language": "en"},
-})))]
 pub struct FoundCode<'a> {
     /// The code with its name.
     #[serde(flatten)]
@@ -241,7 +221,6 @@ pub enum MatchKind {
 
 /// The relation of two codes.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({"outcome": "subsumes", "namespace": "urn:ilo:isco-08", "a": "6", "b": "6111"})))]
 pub struct Subsumption<'a> {
     /// The relation of `a` to `b`.
     pub outcome: SubsumptionOutcome,
@@ -273,15 +252,6 @@ pub struct CodeBatch<'a> {
     /// The codes.
     #[schema(schema_with = codes)]
     pub codes: Vec<AskedCode<'a>>,
-}
-
-impl CodeBatch<'_> {
-    /// Requests that the document shows.
-    #[must_use]
-    pub fn samples() -> Vec<Sample> {
-        let codes = json!({"codes": ["urn:iso:std:iso:5218#2", {"namespace": "urn:iso:std:iso:5218", "code": "7"}]});
-        vec![Sample::new("codes", "One that exists and one that does not", codes)]
-    }
 }
 
 /// Texts without NUL, which no request may hold.
@@ -349,15 +319,6 @@ pub struct ShownCode<'a> {
 
 /// Results in the order of the codes.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "results": [
-        {"uri": "urn:iso:std:iso:5218#2", "valid": true},
-        {
-            "uri": "urn:iso:std:iso:5218#7", "valid": false, "reason": "unknown_code",
-            "message": "the vocabulary `urn:iso:std:iso:5218` has no code `7`", "suggestion": "urn:iso:std:iso:5218#1",
-        },
-    ],
-})))]
 pub struct Validities<'a> {
     /// One result for each code.
     pub results: Vec<Validity<'a>>,
@@ -383,12 +344,6 @@ pub struct Validity<'a> {
 
 /// Results in the order of the codes.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "results": [{
-        "uri": "urn:iso:std:iso:5218#7", "found": false, "reason": "unknown_code",
-        "message": "the vocabulary `urn:iso:std:iso:5218` has no code `7`", "suggestion": "urn:iso:std:iso:5218#1",
-    }],
-})))]
 pub struct LookedUp<'a> {
     /// One result for each code.
     pub results: Vec<LookedUpCode<'a>>,

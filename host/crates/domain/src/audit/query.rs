@@ -44,7 +44,7 @@ impl AuditQuery {
 /// What a target is looked up by: a reference to a record by its identifier alone, so that it is found under every kind.
 #[must_use]
 pub fn lookup_key(target: &str) -> &str {
-    let named = target.split_once('/').filter(|(kind, _)| RecordKind::ALL.iter().any(|known| known.name() == *kind));
+    let named = target.split_once('/').filter(|(kind, _)| RecordKind::parse(kind).is_some());
     named.map_or(target, |(_, identifier)| identifier)
 }
 

@@ -16,22 +16,6 @@ pub const MEMORY_BYTES_CEILING: usize = 256 << 20;
 pub const TABLE_ELEMENTS_CEILING: usize = 20_000;
 /// The most core instances, tables and memories of one component: `wit-component` makes up to four for one core module.
 pub const CORE_INSTANCES_CEILING: usize = 8;
-/// The most fuel of a call before rows are counted: about a minute.
-pub const FUEL_BASE_CEILING: u64 = 50_000_000_000;
-/// The most fuel of a row.
-pub const FUEL_PER_ROW_CEILING: u64 = 100_000_000;
-/// The longest time of a call, in milliseconds: as long as a client may wait.
-pub const CALL_MS_CEILING: u64 = 60_000;
-/// The most bytes that a call may give to a plugin.
-pub const INPUT_BYTES_CEILING: usize = 128 << 20;
-/// The most bytes of host memory that an answer may take.
-pub const OUTPUT_BYTES_CEILING: usize = 128 << 20;
-/// The most calls to the host that one call may make.
-pub const HOST_CALLS_CEILING: u64 = 1_000_000;
-/// The most bytes that one call may give to the host through its imports.
-pub const HOST_CALL_BYTES_CEILING: usize = 64 << 20;
-/// The most requests that may wait for a plugin or run in it.
-pub const CONCURRENT_REQUESTS_CEILING: usize = 4_096;
 
 /// What one plugin may use; absent is the default of its kind. `host/docs/PLUGINS.md` says what each limit is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -66,14 +50,16 @@ const KEYS: [(&str, u64); 11] = [
     ("memory_bytes", MEMORY_BYTES_CEILING as u64),
     ("table_elements", TABLE_ELEMENTS_CEILING as u64),
     ("core_instances", CORE_INSTANCES_CEILING as u64),
-    ("fuel_base", FUEL_BASE_CEILING),
-    ("fuel_per_row", FUEL_PER_ROW_CEILING),
-    ("call_ms", CALL_MS_CEILING),
-    ("input_bytes", INPUT_BYTES_CEILING as u64),
-    ("output_bytes", OUTPUT_BYTES_CEILING as u64),
-    ("host_calls", HOST_CALLS_CEILING),
-    ("host_call_bytes", HOST_CALL_BYTES_CEILING as u64),
-    ("concurrent_requests", CONCURRENT_REQUESTS_CEILING as u64),
+    // About a minute.
+    ("fuel_base", 50_000_000_000),
+    ("fuel_per_row", 100_000_000),
+    // As long as a client may wait.
+    ("call_ms", 60_000),
+    ("input_bytes", 128 << 20),
+    ("output_bytes", 128 << 20),
+    ("host_calls", 1_000_000),
+    ("host_call_bytes", 64 << 20),
+    ("concurrent_requests", 4_096),
 ];
 
 /// One sentence for each thing that is wrong in the table.

@@ -13,19 +13,6 @@ const FILE_BYTES_MAX: u64 = 16 * 1024;
 /// What others than owner and group may do with the file; must be nothing. A group may read: that is how secrets are handed to
 /// containers.
 const OTHERS_MASK: u32 = 0o027;
-/// Connections that one process opens at most.
-pub const POOL_MAX_DEFAULT: u32 = 16;
-/// How long a connection may take to come about.
-pub const CONNECT_TIMEOUT_MS_DEFAULT: u64 = 3_000;
-/// How long a request waits for a connection to be free.
-pub const ACQUIRE_TIMEOUT_MS_DEFAULT: u64 = 3_000;
-/// How long the database may work on one statement.
-pub const STATEMENT_TIMEOUT_MS_DEFAULT: u64 = 10_000;
-
-/// How many successive keys a partition has: what a process has in memory of a register of which it previews rules.
-pub const PARTITION_KEYS_DEFAULT: u32 = 65_536;
-/// How much memory partitions may take that are kept for the next preview, in MiB: a million people and their households.
-pub const PARTITIONS_MIB_DEFAULT: u64 = 1_024;
 
 /// Where the records are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
@@ -71,13 +58,15 @@ impl Default for PostgresConfig {
             url: None,
             url_file: None,
             common_dir: None,
-            pool_max: POOL_MAX_DEFAULT,
-            connect_timeout_ms: CONNECT_TIMEOUT_MS_DEFAULT,
-            acquire_timeout_ms: ACQUIRE_TIMEOUT_MS_DEFAULT,
-            statement_timeout_ms: STATEMENT_TIMEOUT_MS_DEFAULT,
+            pool_max: 16,
+            connect_timeout_ms: 3_000,
+            acquire_timeout_ms: 3_000,
+            statement_timeout_ms: 10_000,
             ca_file: None,
-            partition_keys: PARTITION_KEYS_DEFAULT,
-            partitions_mib: PARTITIONS_MIB_DEFAULT,
+            // What a process has in memory of a register of which it previews rules.
+            partition_keys: 65_536,
+            // A million people and their households.
+            partitions_mib: 1_024,
         }
     }
 }
@@ -91,12 +80,13 @@ impl PostgresConfig {
         if let Some(url) = &self.url {
             return Ok(SecretString::from(url.as_str()));
         }
-        let unusable = |reason: &str| UrlFileError::Unusable(reason.to_owned());
-        let path = self.url_file.as_deref().ok_or_else(|| unusable("`store.postgres.url_file` names no file"))?;
-        let url = read_private(path)?;
+        const SETTING: &str = "store.postgres.url_file";
+        let unusable = |reason: String| UrlFileError::Unusable(format!("`{SETTING}`{reason}"));
+        let path = self.url_file.as_deref().ok_or_else(|| unusable(" names no file".to_owned()))?;
+        let url = read_private(SETTING, path)?;
         let url = SecretString::from(url.expose_secret().trim());
         if !is_url(url.expose_secret()) {
-            return Err(unusable(&of_file(path, &format!("holds no URL such as `{EXAMPLE}`"))));
+            return Err(unusable(format!(": `{}` holds no URL such as `{EXAMPLE}`", path.display())));
         }
         Ok(url)
     }
@@ -115,7 +105,7 @@ impl PostgresConfig {
     }
 }
 
-/// Why the file with the URL cannot be used; one sentence each.
+/// Why a file with a secret cannot be used; one sentence each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UrlFileError {
     /// Others may read or change it.
@@ -128,12 +118,13 @@ pub enum UrlFileError {
 
 const EXAMPLE: &str = "postgresql://daftar@db.example.org/daftar";
 
-fn of_file(path: &Path, reason: &str) -> String {
-    format!("`store.postgres.url_file`: `{}` {reason}", path.display())
-}
-
-fn read_private(path: &Path) -> Result<SecretString, UrlFileError> {
-    let unusable = |reason: &str| UrlFileError::Unusable(of_file(path, reason));
+/// Reads a small file with a secret that a setting names.
+///
+/// # Errors
+/// [`UrlFileError`], where it cannot be read, is no small file, or others may read it.
+pub fn read_private(setting: &str, path: &Path) -> Result<SecretString, UrlFileError> {
+    let of_file = |reason: &str| format!("`{setting}`: `{}` {reason}", path.display());
+    let unusable = |reason: &str| UrlFileError::Unusable(of_file(reason));
     let failed = |error: std::io::Error| unusable(&format!("cannot be read: {error}"));
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
@@ -143,7 +134,7 @@ fn read_private(path: &Path) -> Result<SecretString, UrlFileError> {
     }
     if mode & OTHERS_MASK != 0 {
         let reason = format!("may be read or changed by others (mode {mode:03o}): `chmod 600` it");
-        return Err(UrlFileError::NotPrivate(of_file(path, &reason)));
+        return Err(UrlFileError::NotPrivate(of_file(&reason)));
     }
     if metadata.len() > FILE_BYTES_MAX {
         return Err(unusable(&format!("has more than {FILE_BYTES_MAX} bytes")));

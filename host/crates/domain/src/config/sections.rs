@@ -19,31 +19,15 @@ use crate::plugin_key::TrustedKey;
 use super::plugin_limits::PluginLimitsConfig;
 use super::postgres::{PostgresConfig, StoreBackend};
 
-/// How long one request may take before it is answered with 503.
-pub const REQUEST_TIMEOUT_MS_DEFAULT: u64 = 30_000;
-/// How long an access token is good for: one day, so that a nightly job needs one.
-pub const TOKEN_LIFETIME_S_DEFAULT: u64 = 86_400;
 /// The longest lifetime of a token: a month; a stolen one is good for as long.
 pub const TOKEN_LIFETIME_S_MAX: u64 = 31 * 86_400;
-/// From which age on, in days, a client's secret is warned of: a quarter of a year.
-pub const SECRET_AGE_WARNING_DAYS_DEFAULT: u32 = 90;
-/// The greatest such age: ten years.
+/// The greatest age of a client's secret, in days, from which on it is warned of: ten years.
 pub const SECRET_AGE_WARNING_DAYS_MAX: u32 = 3_650;
-/// How much memory the store may use for its cache.
-pub const CACHE_MIB_DEFAULT: u64 = 128;
-/// How much memory the fields take that previews read of records: enough for a few fields of a million people.
-pub const RULE_COLUMNS_MIB_DEFAULT: u64 = 128;
-/// Some twenty thousand bodies: the people that a program works with on a day.
-pub const BODIES_MIB_DEFAULT: u64 = 32;
-/// The most of it.
+/// The most memory, in MiB, for the fields that previews read of records.
 pub const RULE_COLUMNS_MIB_MAX: u64 = 65_536;
 /// More memory for bodies than a machine has is a slip.
 pub const BODIES_MIB_MAX: u64 = 65_536;
-/// How long requests in flight may take after the server was told to stop.
-pub const SHUTDOWN_TIMEOUT_MS_DEFAULT: u64 = 10_000;
-/// How long browsers and others that heed it keep to HTTPS: a year, the least that lists of such hosts ask for.
-pub const HSTS_MAX_AGE_S_DEFAULT: u64 = 31_536_000;
-/// The most of it: two years.
+/// The longest time for which browsers are told to use HTTPS only: two years.
 pub const HSTS_MAX_AGE_S_MAX: u64 = 63_072_000;
 /// How long a TLS handshake may take.
 pub const HANDSHAKE_TIMEOUT_MS_DEFAULT: u64 = 10_000;
@@ -91,13 +75,14 @@ impl Default for ServerConfig {
             admin_listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8081)),
             metrics_listen: None,
             public_url: None,
-            request_timeout_ms: REQUEST_TIMEOUT_MS_DEFAULT,
+            request_timeout_ms: 30_000,
             idempotency_keys_max: REMEMBERED_PER_CLIENT_DEFAULT,
             trusted_proxies: Vec::new(),
             forwarded_header: ForwardedHeader::default(),
             cors_origins: Vec::new(),
-            hsts_max_age_s: HSTS_MAX_AGE_S_DEFAULT,
-            shutdown_timeout_ms: SHUTDOWN_TIMEOUT_MS_DEFAULT,
+            // A year, the least that lists of such hosts ask for.
+            hsts_max_age_s: 31_536_000,
+            shutdown_timeout_ms: 10_000,
             connections: ConnectionsConfig::default(),
             tls: None,
         }
@@ -177,10 +162,12 @@ impl TokenConfig {
 impl Default for TokenConfig {
     fn default() -> Self {
         Self {
-            lifetime_s: TOKEN_LIFETIME_S_DEFAULT,
+            // One day, so that a nightly job needs one.
+            lifetime_s: 86_400,
             issuer: "svc-api-v2".to_owned(),
             audience: "svc".to_owned(),
-            secret_age_warning_days: SECRET_AGE_WARNING_DAYS_DEFAULT,
+            // A quarter of a year.
+            secret_age_warning_days: 90,
         }
     }
 }
@@ -228,9 +215,11 @@ impl Default for StoreConfig {
         Self {
             backend: StoreBackend::default(),
             path: None,
-            cache_mib: CACHE_MIB_DEFAULT,
-            rule_columns_mib: RULE_COLUMNS_MIB_DEFAULT,
-            bodies_mib: BODIES_MIB_DEFAULT,
+            cache_mib: 128,
+            // Enough for a few fields of a million people.
+            rule_columns_mib: 128,
+            // Some twenty thousand bodies: the people that a program works with on a day.
+            bodies_mib: 32,
             postgres: PostgresConfig::default(),
         }
     }
@@ -358,18 +347,6 @@ impl Default for ConnectionsConfig {
 }
 
 impl ConnectionsConfig {
-    /// As [`Self::header_timeout_ms`].
-    #[must_use]
-    pub fn header_timeout(&self) -> Duration {
-        Duration::from_millis(self.header_timeout_ms)
-    }
-
-    /// As [`Self::write_timeout_ms`].
-    #[must_use]
-    pub fn write_timeout(&self) -> Duration {
-        Duration::from_millis(self.write_timeout_ms)
-    }
-
     /// As [`Self::body_timeout_ms`].
     #[must_use]
     pub fn body_timeout(&self) -> Duration {

@@ -5,6 +5,8 @@
 
 use std::sync::LazyLock;
 
+use serde::{Deserialize, Serialize};
+
 use crate::field::field_of_path;
 use crate::record::{RecordId, RecordKind};
 use crate::schema::{self, Field, Kind};
@@ -121,7 +123,7 @@ pub struct SortKey {
 }
 
 /// What a record has to show for one key.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SortValue {
     /// Nothing.
     Missing,
@@ -133,8 +135,8 @@ pub enum SortValue {
 
 opaque_debug!(SortValue);
 
-/// A place between two records of an order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A place between two records of an order. Its serialized form is for cursors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// What the record before it has to show, key by key.
     pub values: Vec<SortValue>,

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use axum::Json;
+use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
 use axum::routing::{MethodFilter, delete};
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value};
 
 use crate::admin::resource::{Administrator, Key, Routes, act, add, change, list, not_text, show};
-use crate::api::dto::reader::{ObjectReader, Problems, text_value};
-use crate::api::error::{ApiError, Problem};
+use crate::api::dto::reader::{ObjectReader, Problems, nearest, text_value};
+use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::query::NoParameters;
 use crate::state::AppState;
 use daftar_api_types::admin::client::{ClientBody, NewClientBody, RotatedSecretBody, SecretBody};
@@ -88,16 +88,15 @@ async fn rotate_secret(
 
 /// Revokes a scope.
 async fn revoke(
-    Administrator(ctx): Administrator,
+    call: Administrator,
     _: NoParameters,
-    State(app): State<AppState>,
     path: Result<Path<(String, String)>, PathRejection>,
-) -> Result<Json<ClientBody>, ApiError> {
+) -> ApiResult<Json<ClientBody>> {
     let Path((id, scope)) = path.map_err(|_| not_text())?;
     let scope = Scope::parse(&scope).map_err(|error| Problem::malformed(error.to_string()))?;
     let id = ClientId::of_path(&id).map_err(Problem::malformed)?;
-    let client = app.clients.revoke(&ctx, &id, scope).await?;
-    Ok(Json(client_body(&app, &client)))
+    let client = call.app.clients.revoke(&call.ctx, &id, scope).await?;
+    Ok(Json(client_body(&call.app, &client)))
 }
 
 /// Reads the body that registers a client.
@@ -158,7 +157,7 @@ fn read_settings(
 
 /// Reads `{scope, fields?}`.
 fn read_one_grant(app: &AppState, members: Map<String, Value>, problems: &mut Problems) -> Option<(Scope, FieldSet)> {
-    read_grant(members, app.registry.vocabularies.current().extension_fields(), problems)
+    read_grant(ObjectReader::root(members), app.registry.vocabularies.current().extension_fields(), problems)
 }
 
 /// Reads `{overlap_s?}`: for how many seconds older secrets stay valid.
@@ -184,7 +183,7 @@ fn read_text<T, E: ToString>(
     problems: &mut Problems,
 ) -> Option<T> {
     let text = reader.text(name, bytes_max, problems)?;
-    parse(&text).map_err(|error| problems.add(name, "invalid", error.to_string())).ok()
+    problems.accept(name, "invalid", parse(&text))
 }
 
 /// A client with the limits that count for it, and its secrets as old as they are now.
@@ -238,30 +237,22 @@ const NAME_BYTES_MAX: usize = 100;
 /// A misspelt name is at most this far from the right one, and less than a third of its letters.
 const NAME_EDITS_MAX: usize = 3;
 
-/// Reads `{scope, fields?}`; every field of the resource, where none are named.
-pub fn read_grant(
-    members: Map<String, Value>,
-    declared: &ExtensionFields,
-    problems: &mut Problems,
-) -> Option<(Scope, FieldSet)> {
-    read_object(ObjectReader::root(members), declared, problems)
-}
-
 /// Reads one of the grants of a new client: the scope alone, or as [`read_grant`].
-pub fn read_listed(
+fn read_listed(
     path: String,
     item: Value,
     declared: &ExtensionFields,
     problems: &mut Problems,
 ) -> Option<(Scope, FieldSet)> {
     if item.is_object() {
-        return read_object(ObjectReader::at(path, item, problems), declared, problems);
+        return read_grant(ObjectReader::at(path, item, problems), declared, problems);
     }
     let text = text_value(&path, item, NAME_BYTES_MAX, problems)?;
-    Some((read_scope(path, &text, problems)?, FieldSet::All))
+    Some((problems.accept(&path, "unknown_scope", Scope::parse(&text))?, FieldSet::All))
 }
 
-fn read_object(
+/// Reads `{scope, fields?}`; every field of the resource, where none are named.
+fn read_grant(
     mut reader: ObjectReader,
     declared: &ExtensionFields,
     problems: &mut Problems,
@@ -272,7 +263,8 @@ fn read_object(
     }
     let at = reader.path_of("fields");
     let items = reader.list("fields", FIELDS_MAX, problems);
-    let scope = text.and_then(|text| read_scope(reader.path_of("scope"), &text, problems));
+    let path = reader.path_of("scope");
+    let scope = text.and_then(|text| problems.accept(&path, "unknown_scope", Scope::parse(&text)));
     reader.finish(problems);
     let (scope, Some(items)) = (scope?, items) else { return Some((scope?, FieldSet::All)) };
     if fields_of(scope.resource).is_empty() {
@@ -289,16 +281,6 @@ fn read_object(
         }
     }
     Some((scope, FieldSet::only(names)))
-}
-
-fn read_scope(path: String, text: &str, problems: &mut Problems) -> Option<Scope> {
-    match Scope::parse(text) {
-        Ok(scope) => Some(scope),
-        Err(error) => {
-            problems.add(path, "unknown_scope", error.to_string());
-            None
-        }
-    }
 }
 
 /// Whether a field can hold anything: a key of extensions is declared by an installed module.
@@ -318,10 +300,9 @@ fn unknown(resource: Resource, text: &str, declared: &ExtensionFields) -> String
         known.dedup();
     }
     let shown: String = text.chars().filter(|character| !character.is_control()).collect();
-    let nearest = known.iter().map(|name| (strsim::damerau_levenshtein(text, name), name)).min();
     let edits_max = (text.chars().count() / 3).clamp(1, NAME_EDITS_MAX);
-    match nearest.filter(|(distance, _)| *distance <= edits_max) {
-        Some((_, name)) => format!("`{shown}` is no field of `{}`; did you mean `{name}`?", resource.name()),
+    match nearest(text, known.iter().map(String::as_str), edits_max) {
+        Some(name) => format!("`{shown}` is no field of `{}`; did you mean `{name}`?", resource.name()),
         None if FieldName::parse(resource, text).is_ok() => {
             format!("no installed module declares `{shown}`; install it first, or grant `{EXTENSION}` as a whole")
         }
@@ -348,7 +329,7 @@ mod tests {
     fn read(body: Value) -> Result<String, String> {
         let Value::Object(members) = body else { unreachable!() };
         let mut problems = Problems::default();
-        let grant = read_grant(members, &declared(), &mut problems);
+        let grant = read_grant(ObjectReader::root(members), &declared(), &mut problems);
         match problems.finish(grant) {
             Ok(grant) => match grant.unwrap() {
                 (scope, FieldSet::All) => Ok(format!("{scope} all")),

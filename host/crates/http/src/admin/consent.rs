@@ -1,44 +1,32 @@
 //! `/consents`
 
 use axum::Json;
-use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
 use crate::admin::resource::Administrator;
 use crate::api::dto::reader::Problems;
 use crate::api::dto::record as body;
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::accept::IfMatch;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::path::ConsentPath;
-use crate::api::extract::query::{NoParameters, Parameters, RawQuery, subject_reference};
-use crate::api::routes::record::etag;
+use crate::api::extract::query::{NoParameters, Parameters, subject_reference};
+use crate::api::routes::record::tagged;
 use crate::api::routes::record_search::page_of;
-use crate::state::AppState;
 use daftar_domain::organization::Organization;
 use daftar_service::consent::{self, ConsentQuery, ConsentView};
 
 /// Writes a consent down.
-pub async fn create(
-    Administrator(ctx): Administrator,
-    _: NoParameters,
-    State(app): State<AppState>,
-    JsonObject(members): JsonObject,
-) -> Result<Response, ApiError> {
-    let mut problems = Problems::default();
-    let draft = body::read_consent(consent::new_id(&*app.ids)?, members, &mut problems);
-    let view = consent::create(&ctx, &app.registry, problems.finish(draft)?).await?;
+pub async fn create(call: Administrator, _: NoParameters, JsonObject(members): JsonObject) -> ApiResult {
+    let id = consent::new_id(&*call.app.ids)?;
+    let draft = Problems::of(|problems| body::read_consent(id, members, problems))?;
+    let view = consent::create(&call.ctx, &call.app.registry, draft).await?;
     Ok(answer(StatusCode::CREATED, &view))
 }
 
 /// Searches consents by who gave them and to whom.
-pub async fn list(
-    Administrator(ctx): Administrator,
-    State(app): State<AppState>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, ApiError> {
-    let parameters = Parameters::parse(&query)?;
+pub async fn list(call: Administrator, parameters: Parameters) -> ApiResult {
     parameters.expect_only(&["subject", "grantee", "_count", "_offset"])?;
     let mut conditions = ConsentQuery::default();
     for text in parameters.all("subject") {
@@ -49,33 +37,27 @@ pub async fn list(
         conditions.grantee = Some(grantee.map_err(|error| Problem::malformed(format!("`grantee`: {error}")))?);
     }
     let page = parameters.page()?;
-    let found = consent::search(&ctx, &app.registry, conditions, page).await?;
+    let found = consent::search(&call.ctx, &call.app.registry, conditions, page).await?;
     let bodies = found.consents.iter().map(body::consent).collect();
     let path = format!("{}/consents", crate::admin::router::BASE_PATH);
     Ok(Json(page_of(bodies, found.total, page, &path, &parameters)).into_response())
 }
 
 /// Shows one consent.
-pub async fn show(
-    Administrator(ctx): Administrator,
-    _: NoParameters,
-    State(app): State<AppState>,
-    ConsentPath(id): ConsentPath,
-) -> Result<Response, ApiError> {
-    Ok(answer(StatusCode::OK, &consent::read(&ctx, &app.registry, id).await?))
+pub async fn show(call: Administrator, _: NoParameters, ConsentPath(id): ConsentPath) -> ApiResult {
+    Ok(answer(StatusCode::OK, &consent::read(&call.ctx, &call.app.registry, id).await?))
 }
 
 /// Withdraws one.
 pub async fn withdraw(
-    Administrator(ctx): Administrator,
+    call: Administrator,
     _: NoParameters,
-    State(app): State<AppState>,
     ConsentPath(id): ConsentPath,
     IfMatch(condition): IfMatch,
-) -> Result<Response, ApiError> {
-    Ok(answer(StatusCode::OK, &consent::withdraw(&ctx, &app.registry, id, &condition).await?))
+) -> ApiResult {
+    Ok(answer(StatusCode::OK, &consent::withdraw(&call.ctx, &call.app.registry, id, &condition).await?))
 }
 
 fn answer(status: StatusCode, view: &ConsentView) -> Response {
-    (status, [(header::ETAG, etag(&view.consent.meta))], Json(body::consent(view))).into_response()
+    tagged(status, &view.consent.meta, body::consent(view))
 }

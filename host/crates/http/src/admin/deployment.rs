@@ -71,10 +71,9 @@ fn read_new_code(_: &AppState, members: Map<String, Value>, problems: &mut Probl
         problems.add("code", "required", "the code to add is needed, written `<namespace>#<code>`");
     }
     let specialises = read_uri(&mut reader, "specialises", problems);
-    let LocalCodeChange { labels, reference, pattern, target } = read_code_details(&mut reader, problems);
+    let details = read_code_details(&mut reader, problems);
     reader.finish(problems);
-    let (labels, reference, pattern) = (labels.unwrap_or_default(), reference.flatten(), pattern.flatten());
-    Some(NewLocalCode { uri: uri?, specialises, labels, reference, pattern, target })
+    Some(NewLocalCode { uri: uri?, specialises, details })
 }
 
 /// Reads the body that changes a local code: an absent member stays, `null` removes a reference or a pattern.
@@ -112,7 +111,7 @@ fn read_deprecation(_: &AppState, members: Map<String, Value>, problems: &mut Pr
 
 fn read_uri(reader: &mut ObjectReader, name: &'static str, problems: &mut Problems) -> Option<CodeUri> {
     let text = reader.text(name, URI_BYTES_MAX, problems)?;
-    CodeUri::parse(&text).map_err(|error| problems.add(name, "invalid_code", error.to_string())).ok()
+    problems.accept(&reader.path_of(name), "invalid_code", CodeUri::parse(&text))
 }
 
 /// Reads `{<language>: <label>}`.
@@ -141,9 +140,9 @@ fn read_pattern(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Va
     let expression = reader.text("value_pattern", PATTERN_BYTES_MAX, problems);
     let description = reader.text("value_pattern_description", PATTERN_DESCRIPTION_BYTES_MAX, problems);
     match (expression, description) {
-        (Some(expression), Some(description)) => ValuePattern::new(expression, description)
-            .map_err(|error| problems.add("value_pattern", "invalid_pattern", error.to_string()))
-            .ok(),
+        (Some(expression), Some(description)) => {
+            problems.accept("value_pattern", "invalid_pattern", ValuePattern::new(expression, description))
+        }
         (Some(_), None) if !reader.is_problem("value_pattern_description", problems) => {
             let message = "say in words what the pattern means: the client reads them when a value is wrong";
             problems.add("value_pattern_description", "required", message);
@@ -176,7 +175,7 @@ fn local_code_body(view: &LocalCodeView) -> LocalCodeBody {
         reference: code.reference.clone(),
         value_pattern: pattern.map(|pattern| pattern.expression.clone()),
         value_pattern_description: pattern.map(|pattern| pattern.description.clone()),
-        target_type: code.id_type.as_ref().map(|rule| rule.target.as_str().to_owned()),
+        target_type: code.id_type.as_ref().map(|rule| rule.target.name().to_owned()),
         in_force: view.is_in_force,
         records: view.records,
         created_at: format_instant(code.created_at),
@@ -242,13 +241,8 @@ fn read_selections(reader: &mut ObjectReader, name: &'static str, problems: &mut
 
 fn read_selection(path: String, item: Value, problems: &mut Problems) -> Option<Selection> {
     let mut reader = ObjectReader::at(path.clone(), item, problems);
-    let mut uri = |name: &'static str, problems: &mut Problems| {
-        let value = reader.take(name)?;
-        let at = reader.path_of(name);
-        let text = text_value(&at, value, URI_BYTES_MAX, problems)?;
-        CodeUri::parse(&text).map_err(|error| problems.add(at, "invalid_code", error.to_string())).ok()
-    };
-    let (code, above) = (uri("code", problems), uri("descendants_of", problems));
+    let code = read_uri(&mut reader, "code", problems);
+    let above = read_uri(&mut reader, "descendants_of", problems);
     let is_reported = reader.is_problem("code", problems) || reader.is_problem("descendants_of", problems);
     reader.finish(problems);
     match (code, above) {
@@ -319,7 +313,7 @@ fn read_system(_: &AppState, members: Map<String, Value>, problems: &mut Problem
         problems.add("uri", "required", "an identifier system has a URI, such as `https://example.org/farmer-id`");
     }
     reader.finish(problems);
-    SystemUri::parse(&text?).map_err(|error| problems.add("uri", "invalid_identifier", error.to_string())).ok()
+    problems.accept("uri", "invalid_identifier", SystemUri::parse(&text?))
 }
 
 fn identifier_system_body(system: &IdentifierSystem) -> IdentifierSystemBody {

@@ -3,30 +3,28 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
 use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use futures_util::stream;
 use jiff::Timestamp;
 use jiff::civil::Date;
+use postcard::{take_from_bytes, to_stdvec};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::admin::import::stopped_by;
 use crate::admin::resource::Administrator;
 use crate::api::dto::record::{self, RecordBody, ShownCode, ShownRecord, Shows};
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::accept::LINES;
-use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::extract::query::Parameters;
 use crate::api::lines::write_line;
 use crate::api::routes::record_search;
-use crate::state::AppState;
 use daftar_api_types::admin::operation::{ExportLine, ExportProgress};
 use daftar_auth::cursor_seal::CursorSeal;
-use daftar_domain::audit::{AuditAction, AuditOutcome};
+use daftar_domain::audit::AuditAction;
 use daftar_domain::calendar::{format_instant, utc_day};
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::code::CodedValue;
-use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::field::FieldSet;
@@ -34,7 +32,7 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::value::Reference;
 use daftar_service::bulk::export::{self, Exported};
 use daftar_service::codes::{CodeView, LanguagePreference};
-use daftar_service::{audit, individual};
+use daftar_service::individual;
 
 /// What a request of an export takes, beside the filters of a search of people.
 const OWN: [&str; 5] = ["type", "cursor", "codes", "meta", "language"];
@@ -44,7 +42,8 @@ const OWN: [&str; 5] = ["type", "cursor", "codes", "meta", "language"];
 struct Asked {
     kinds: Vec<RecordKind>,
     codes: Codes,
-    meta: Meta,
+    /// Whether a line says at which version its record is: an import of it replaces that version alone.
+    with_meta: bool,
     languages: LanguagePreference,
     /// The people that a filter found.
     chosen: Option<Arc<[RecordId]>>,
@@ -52,20 +51,16 @@ struct Asked {
 }
 
 /// Sends the records as they stand now, a line each, to a bounded number of readers at once; every so often, and in the end, a line says where an export would go on.
-pub async fn export(
-    Administrator(ctx): Administrator,
-    State(app): State<AppState>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, ApiError> {
+pub async fn export(call: Administrator, parameters: Parameters) -> ApiResult {
     // Before anything is searched for.
-    let place = Arc::clone(&app.exports).try_acquire_owned().map_err(|_| AppError::Busy)?;
-    let asked = asked(&ctx, &app, &Parameters::parse(&query)?).await?;
+    let place = Arc::clone(&call.app.exports).try_acquire_owned().map_err(|_| AppError::Busy)?;
+    let asked = asked(&call, &parameters).await?;
     let kinds: Vec<&str> = asked.kinds.iter().map(|kind| kind.name()).collect();
     let at = format_instant(asked.cursor.at);
     let filtered = if asked.chosen.is_some() { ", those that a search finds" } else { "" };
     let note = format!("export of {}{filtered}, as of {at}, begins", kinds.join(", "));
-    tell(&ctx, &app, note, 0).await?;
-    let sending = Sending { ctx, app, asked, sent: 0, _place: place };
+    call.note(AuditAction::Read, note, 0).await?;
+    let sending = Sending { call, asked, sent: 0, _place: place };
     let lines = stream::unfold(Some(sending), |sending| async move {
         let mut sending = sending?;
         let (bytes, is_over) = sending.next().await;
@@ -74,7 +69,7 @@ pub async fn export(
     Ok(([(header::CONTENT_TYPE, LINES)], Body::from_stream(lines)).into_response())
 }
 
-async fn asked(ctx: &OpContext, app: &AppState, parameters: &Parameters) -> Result<Asked, ApiError> {
+async fn asked(Administrator { ctx, app }: &Administrator, parameters: &Parameters) -> ApiResult<Asked> {
     let filters: Vec<&str> = parameters.names().filter(|name| !OWN.contains(name)).collect();
     let mut kinds = Vec::new();
     for name in parameters.all("type") {
@@ -111,24 +106,15 @@ async fn asked(ctx: &OpContext, app: &AppState, parameters: &Parameters) -> Resu
         },
         kinds,
         codes: parameters.word("codes", &Codes::NAMES)?.unwrap_or(Codes::Uri),
-        meta: if parameters.boolean("meta")?.unwrap_or(false) { Meta::Kept } else { Meta::LeftOut },
+        with_meta: parameters.boolean("meta")?.unwrap_or(false),
         languages: parameters.one("language")?.map_or_else(LanguagePreference::none, LanguagePreference::parse),
         chosen,
     })
 }
 
-/// Writes a line of the audit log about the export as a whole.
-async fn tell(ctx: &OpContext, app: &AppState, note: String, count: u64) -> Result<(), AppError> {
-    let entry = audit::entry(ctx, AuditAction::Read, AuditOutcome::Allowed, Vec::new());
-    let entry = entry.with_note(note).with_status(200);
-    let entry = daftar_domain::audit::AuditEntry { count: count.max(1), ..entry };
-    app.registry.audit.record_now(vec![entry]).await
-}
-
 /// An export on its way; dropped when its caller leaves.
 struct Sending {
-    ctx: OpContext,
-    app: AppState,
+    call: Administrator,
     asked: Asked,
     sent: u64,
     _place: OwnedSemaphorePermit,
@@ -150,16 +136,16 @@ impl Sending {
     async fn page(&mut self) -> Result<(Vec<u8>, bool), AppError> {
         let ExportCursor { at, kind, after } = self.asked.cursor;
         let chosen = self.asked.chosen.as_deref();
-        let page = export::page(&self.app.registry, (kind, after, at), chosen).await?;
+        let page = export::page(&self.call.app.registry, (kind, after, at), chosen).await?;
         let count = page.records.len() as u64;
-        let (asked, app, today) = (self.asked.clone(), self.app.clone(), utc_day(self.ctx.now));
+        let (asked, app, today) = (self.asked.clone(), self.call.app.clone(), utc_day(self.call.ctx.now));
         let written = tokio::task::spawn_blocking(move || {
             // Taken after the records, so that a code published meanwhile has its name.
             let view = CodeView::new(app.registry.vocabularies.current(), asked.languages);
             let mut out = Vec::new();
             for exported in &page.records {
                 let shows = ExportedNames { view: &view, exported, codes: asked.codes, today };
-                write_record(&shows, asked.meta, &mut out)?;
+                write_record(&shows, asked.with_meta, &mut out)?;
             }
             Ok::<_, AppError>((out, page.last))
         });
@@ -175,11 +161,11 @@ impl Sending {
         let progress = match next {
             Some(next) => {
                 self.asked.cursor = next;
-                ExportProgress::Cursor { cursor: next.seal(&self.app.cursors)?, records: self.sent }
+                ExportProgress::Cursor { cursor: next.seal(&self.call.app.cursors)?, records: self.sent }
             }
             None => {
                 let note = format!("export as of {}: {} records were sent", format_instant(at), self.sent);
-                tell(&self.ctx, &self.app, note, self.sent).await?;
+                self.call.note(AuditAction::Read, note, self.sent).await?;
                 ExportProgress::Done { done: true, records: self.sent, as_of: format_instant(at) }
             }
         };
@@ -206,20 +192,11 @@ impl Codes {
     pub const NAMES: [(&'static str, Self); 2] = [("uri", Self::Uri), ("object", Self::Object)];
 }
 
-/// Whether a line says at which version its record is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meta {
-    /// It does: who imports it replaces that version alone.
-    Kept,
-    /// It does not.
-    LeftOut,
-}
-
 /// Writes a line.
 ///
 /// # Errors
 /// When it cannot be written, which is a defect.
-fn write_record(shows: &ExportedNames<'_>, meta: Meta, out: &mut Vec<u8>) -> Result<(), AppError> {
+fn write_record(shows: &ExportedNames<'_>, with_meta: bool, out: &mut Vec<u8>) -> Result<(), AppError> {
     let (all, photo) = (&FieldSet::All, shows.exported.photo.as_deref());
     let body = match &shows.exported.record {
         ChangedRecord::Individual(person) => RecordBody::new(person, all, shows).with_photo(photo),
@@ -230,10 +207,7 @@ fn write_record(shows: &ExportedNames<'_>, meta: Meta, out: &mut Vec<u8>) -> Res
             record::consent_of(consent, consent.details.status(shows.today), (all, shows))
         }
     };
-    let body = match meta {
-        Meta::Kept => body,
-        Meta::LeftOut => body.without_meta(),
-    };
+    let body = if with_meta { body } else { body.without_meta() };
     serde_json::to_writer(&mut *out, &body).map_err(|error| AppError::Internal(error.into()))?;
     out.push(b'\n');
     Ok(())
@@ -265,8 +239,8 @@ impl Shows for ExportedNames<'_> {
     }
 }
 
-const PURPOSE: &[u8] = b"export";
-const CURSOR_BYTES: usize = 17;
+/// What the cursors are sealed for. It names their form: a cursor of another form is refused.
+const PURPOSE: &[u8] = b"export cursor 1";
 
 /// A place in an export, sealed where it is sent: keys of records do not leave the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -285,10 +259,8 @@ impl ExportCursor {
     /// # Errors
     /// When the operating system gives no random bytes.
     pub fn seal(self, seal: &CursorSeal) -> Result<String, AppError> {
-        let kind = RecordKind::ALL.iter().position(|kind| *kind == self.kind).unwrap_or_default();
-        let mut said = vec![u8::try_from(kind).unwrap_or_default()];
-        said.extend(self.at.as_millisecond().to_be_bytes());
-        said.extend(self.after.0.to_be_bytes());
+        let said = to_stdvec(&(self.kind.place(), self.at.as_millisecond(), self.after));
+        let said = said.map_err(|error| AppError::Internal(error.into()))?;
         seal.seal(PURPOSE, &said).map_err(|error| AppError::Internal(error.into()))
     }
 
@@ -298,14 +270,12 @@ impl ExportCursor {
     /// [`AppError::InvalidCursor`] when it is none of this register.
     pub fn open(seal: &CursorSeal, text: &str) -> Result<Self, AppError> {
         let read = || {
-            let said: [u8; CURSOR_BYTES] = seal.open(PURPOSE, text)?.try_into().ok()?;
-            let (kind, rest) = said.split_first()?;
-            let (at, after) = rest.split_first_chunk()?;
-            Some(Self {
-                at: Timestamp::from_millisecond(i64::from_be_bytes(*at)).ok()?,
-                kind: *RecordKind::ALL.get(usize::from(*kind))?,
-                after: RecordId(u64::from_be_bytes(after.try_into().ok()?)),
-            })
+            let said = seal.open(PURPOSE, text)?;
+            let ((kind, at, after), rest): ((usize, i64, RecordId), _) = take_from_bytes(&said).ok()?;
+            if !rest.is_empty() {
+                return None;
+            }
+            Some(Self { at: Timestamp::from_millisecond(at).ok()?, kind: *RecordKind::ALL.get(kind)?, after })
         };
         let detail = "`cursor` is none that an export of this register gave; leave it out to begin anew";
         read().ok_or_else(|| AppError::InvalidCursor(detail))

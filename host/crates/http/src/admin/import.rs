@@ -3,26 +3,24 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
 
 use crate::admin::import_lines::{self, LINE_BYTES_MAX, RawLine, Reading, batches};
 use crate::admin::resource::Administrator;
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::accept::LINES;
 use crate::api::extract::body::read_bounded;
-use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::extract::query::Parameters;
 use crate::api::lines::write_line;
 use crate::state::AppState;
 use daftar_api_types::admin::operation::{ImportCounts, ImportErrorBody, ImportLine, StoppedBody};
-use daftar_domain::audit::{AuditAction, AuditOutcome};
-use daftar_domain::context::OpContext;
+use daftar_domain::audit::AuditAction;
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
-use daftar_service::audit;
 use daftar_service::bulk::run::Run;
 use daftar_service::bulk::{Done, ImportId, Importer, OnExisting, PreparedLine, Preparer, Turn, written_before};
 
@@ -44,33 +42,29 @@ struct Asked {
 }
 
 /// Writes the records of the body, a line each, and tells line by line what became of them.
-pub async fn import(
-    Administrator(ctx): Administrator,
-    State(app): State<AppState>,
-    RawQuery(query): RawQuery,
-    request: Request,
-) -> Result<Response, ApiError> {
-    let asked = asked(&Parameters::parse(&query)?)?;
+pub async fn import(call: Administrator, parameters: Parameters, request: Request) -> ApiResult {
+    let asked = asked(&parameters)?;
     check_media_type(&request)?;
-    let turn = app.imports.begin(&asked.id)?;
+    let turn = call.app.imports.begin(&asked.id)?;
     let body = body(request).await?;
-    tell(&ctx, &app, format!("import {} begins at line {}{}", asked.id, asked.first_line, resumed(&asked))).await?;
+    let note = format!("import {} begins at line {}{}", asked.id, asked.first_line, resumed(&asked));
+    call.note(AuditAction::Administer, note, 1).await?;
     let earlier = match asked.resumes {
-        true => written_before(&app.audit, &asked.id, asked.first_line).await?,
+        true => written_before(&call.app.audit, &asked.id, asked.first_line).await?,
         false => Default::default(),
     };
+    let registry = &call.app.registry;
     let importer = Importer {
-        ctx: ctx.clone(),
-        registry: if asked.is_rehearsal { Arc::new(turn.rehearsed(&app.registry)) } else { Arc::clone(&app.registry) },
-        engine: Arc::clone(&app.engine),
+        ctx: call.ctx.clone(),
+        registry: if asked.is_rehearsal { Arc::new(turn.rehearsed(registry)) } else { Arc::clone(registry) },
+        engine: Arc::clone(&call.app.engine),
         id: asked.id.clone(),
         is_rehearsal: asked.is_rehearsal,
     };
-    let lines = prepared(&app, &importer, body, &asked);
+    let lines = prepared(&call.app, &importer, body, &asked);
     let progress = Progress {
         run: Run::new(importer, lines, earlier),
-        ctx,
-        app,
+        call,
         asked,
         counts: ImportCounts::default(),
         durable: None,
@@ -86,21 +80,16 @@ pub async fn import(
 }
 
 /// Says that an import has ended, so that another may begin at once.
-pub async fn end(
-    Administrator(ctx): Administrator,
-    State(app): State<AppState>,
-    RawQuery(query): RawQuery,
-) -> Result<StatusCode, ApiError> {
-    let parameters = Parameters::parse(&query)?;
+pub async fn end(call: Administrator, parameters: Parameters) -> ApiResult<StatusCode> {
     parameters.expect_only(&["id", "note"])?;
     let id = ImportId::parse(parameters.one("id")?.unwrap_or_default())?;
-    app.imports.end(&id);
+    call.app.imports.end(&id);
     let note = match parameters.one("note")? {
         Some(note) if note.len() <= 500 && !note.chars().any(char::is_control) => format!(": {note}"),
         Some(_) => return Err(Problem::malformed("`note` has at most 500 bytes and no control characters").into()),
         None => String::new(),
     };
-    tell(&ctx, &app, format!("import {id} ended{note}")).await?;
+    call.note(AuditAction::Administer, format!("import {id} ended{note}"), 1).await?;
     Ok(StatusCode::OK)
 }
 
@@ -113,13 +102,7 @@ fn resumed(asked: &Asked) -> String {
     format!("{resumed}; records that are there: {}", asked.on_existing.name())
 }
 
-/// Writes a line of the audit log about the import as a whole.
-async fn tell(ctx: &OpContext, app: &AppState, note: String) -> Result<(), AppError> {
-    let entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, Vec::new());
-    app.registry.audit.record_now(vec![entry.with_note(note).with_status(200)]).await
-}
-
-fn asked(parameters: &Parameters) -> Result<Asked, ApiError> {
+fn asked(parameters: &Parameters) -> ApiResult<Asked> {
     parameters.expect_only(&["id", "first_line", "on_existing", "resume", "dry_run"])?;
     let first_line =
         match parameters.one("first_line")? {
@@ -149,7 +132,7 @@ fn check_media_type(request: &Request) -> Result<(), Problem> {
 
 type BodyStream = BoxStream<'static, Result<Bytes, axum::Error>>;
 
-async fn body(request: Request) -> Result<BodyStream, ApiError> {
+async fn body(request: Request) -> ApiResult<BodyStream> {
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     if length.is_some_and(|length: usize| length <= WHOLE_BYTES_MAX) {
         let bytes = read_bounded(request, WHOLE_BYTES_MAX).await?;
@@ -197,8 +180,7 @@ fn prepared(
 /// A request on its way; dropped when its caller leaves: what was handed to the store is written then, and nothing more.
 struct Progress<S> {
     run: Run<S>,
-    ctx: OpContext,
-    app: AppState,
+    call: Administrator,
     asked: Asked,
     counts: ImportCounts,
     durable: Option<u64>,
@@ -249,7 +231,7 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Progr
         let lines = format!("from line {} to {}", self.asked.first_line, durable.unwrap_or(self.asked.first_line));
         let checked = if self.asked.is_rehearsal { "only checked, nothing written: " } else { "" };
         let note = format!("import {} {lines}: {checked}{}", self.asked.id, sentence(&counts));
-        match tell(&self.ctx, &self.app, note).await {
+        match self.call.note(AuditAction::Administer, note, 1).await {
             Ok(()) => ImportLine::Ended { done: true, durable, counts },
             Err(error) => stopped(error, durable, counts),
         }
@@ -322,20 +304,6 @@ fn place_of(error: &AppError) -> (&'static str, &'static str) {
         AppError::Expression(_) => ("eligibility", "invalid_expression"),
         AppError::Overtaken | AppError::Conflict(..) => ("", "conflict"),
         AppError::Malformed(_) => ("", "malformed"),
-        AppError::Invalid(_)
-        | AppError::InvalidValue(..)
-        | AppError::InvalidCursor(_)
-        | AppError::DryRun
-        | AppError::MissingScope { .. }
-        | AppError::FieldNotGranted { .. }
-        | AppError::UnknownClient(_)
-        | AppError::UnknownPlugin(_)
-        | AppError::Plugin(_)
-        | AppError::NoEngine
-        | AppError::VocabularyUnavailable(_)
-        | AppError::PluginSetAside { .. }
-        | AppError::Busy
-        | AppError::Unavailable(_)
-        | AppError::Internal(_) => ("", "refused"),
+        _ => ("", "refused"),
     }
 }

@@ -2,9 +2,8 @@
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
 use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use futures_util::stream;
 use jiff::Timestamp;
@@ -14,9 +13,9 @@ use tokio::sync::mpsc::channel;
 
 use crate::admin::resource::{Administrator, Routes, list};
 use crate::api::dto::reader::{ObjectReader, Problems};
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiError, ApiResult, Problem};
 use crate::api::extract::body::JsonObject;
-use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
+use crate::api::extract::query::{NoParameters, Parameters};
 use crate::api::lines::{self, Telling, write_line};
 use crate::state::AppState;
 use daftar_api_types::admin::ListBody;
@@ -58,12 +57,11 @@ pub fn routes() -> Routes {
 
 /// Searches the audit log, newest entries first.
 async fn search_audit(
-    Administrator(ctx): Administrator,
-    State(app): State<AppState>,
-    RawQuery(query): RawQuery,
-) -> Result<Json<PageBody<AuditEntryBody>>, ApiError> {
-    ctx.trail.set_caller(Actor::Administrator, AuditAction::Audit);
-    let parameters = Parameters::parse(&query)?;
+    call: Administrator,
+    parameters: Result<Parameters, ApiError>,
+) -> ApiResult<Json<PageBody<AuditEntryBody>>> {
+    call.ctx.trail.set_caller(Actor::Administrator, AuditAction::Audit);
+    let parameters = parameters?;
     parameters.expect_only(&KNOWN)?;
     let conditions = read_conditions(&parameters)?;
     let before = match parameters.one("cursor")? {
@@ -74,12 +72,12 @@ async fn search_audit(
             )
         })?,
     };
-    let page = app.audit.query(&ctx, conditions, before, count(&parameters)?).await?;
+    let page = call.app.audit.query(&call.ctx, conditions, before, count(&parameters)?).await?;
     let data = page.entries.iter().map(entry_body).collect();
     Ok(Json(PageBody { data, next: page.next.map(cursor) }))
 }
 
-fn count(parameters: &Parameters) -> Result<usize, ApiError> {
+fn count(parameters: &Parameters) -> ApiResult<usize> {
     let Some(text) = parameters.one("_count")? else { return Ok(COUNT_DEFAULT) };
     match text.parse() {
         Ok(count @ 1..=COUNT_MAX) => Ok(count),
@@ -87,10 +85,8 @@ fn count(parameters: &Parameters) -> Result<usize, ApiError> {
     }
 }
 
-fn read_conditions(parameters: &Parameters) -> Result<AuditQuery, ApiError> {
-    let actions = actions();
-    let outcomes = [AuditOutcome::Allowed, AuditOutcome::Refused, AuditOutcome::Failed];
-    let outcomes = outcomes.map(|one| (outcome_name(one), one));
+fn read_conditions(parameters: &Parameters) -> ApiResult<AuditQuery> {
+    let outcomes = AuditOutcome::ALL.map(|one| (one.name(), one));
     let mut query = AuditQuery {
         from: instant(parameters, "from")?,
         to: instant(parameters, "to")?,
@@ -102,13 +98,9 @@ fn read_conditions(parameters: &Parameters) -> Result<AuditQuery, ApiError> {
         text: text(parameters, "text")?,
     };
     for word in parameters.all("action") {
-        match actions.iter().find(|(name, _)| *name == word) {
-            Some((_, action)) => query.actions.push(*action),
-            None => {
-                let names: Vec<&str> = actions.iter().map(|(name, _)| *name).collect();
-                return Err(Problem::malformed(format!("`action` is one of {}", names.join(", "))).into());
-            }
-        }
+        let action = AuditAction::ALL.into_iter().find(|action| action.name() == word);
+        let known = || Problem::malformed(format!("`action` is one of {}", AuditAction::NAMES.join(", ")));
+        query.actions.push(action.ok_or_else(known)?);
     }
     if let (Some(from), Some(to)) = (query.from, query.to)
         && from >= to
@@ -118,7 +110,7 @@ fn read_conditions(parameters: &Parameters) -> Result<AuditQuery, ApiError> {
     Ok(query)
 }
 
-fn actor(parameters: &Parameters) -> Result<Option<Actor>, ApiError> {
+fn actor(parameters: &Parameters) -> ApiResult<Option<Actor>> {
     // Actors that are no client.
     let actors = [Actor::Administrator, Actor::System, Actor::Unknown].map(|actor| (actor_name(&actor), actor));
     match (parameters.one("client")?, parameters.word("actor", &actors)?) {
@@ -141,7 +133,7 @@ fn actor_name(actor: &Actor) -> &'static str {
 }
 
 /// An instant, or the beginning of a day in UTC.
-fn instant(parameters: &Parameters, name: &str) -> Result<Option<Timestamp>, ApiError> {
+fn instant(parameters: &Parameters, name: &str) -> ApiResult<Option<Timestamp>> {
     let Some(text) = parameters.one(name)? else { return Ok(None) };
     let day = || parse_date(text).ok()?.to_zoned(TimeZone::UTC).ok().map(|day| day.timestamp());
     let read = text.parse().ok().or_else(day);
@@ -150,39 +142,11 @@ fn instant(parameters: &Parameters, name: &str) -> Result<Option<Timestamp>, Api
     read.map(Some).ok_or_else(|| Problem::malformed(detail()).into())
 }
 
-fn text(parameters: &Parameters, name: &str) -> Result<Option<String>, ApiError> {
+fn text(parameters: &Parameters, name: &str) -> ApiResult<Option<String>> {
     match parameters.one(name)? {
         None => Ok(None),
         Some(text) if (1..=TEXT_BYTES_MAX).contains(&text.len()) => Ok(Some(text.to_owned())),
         Some(_) => Err(Problem::malformed(format!("`{name}` is a text of 1 to {TEXT_BYTES_MAX} bytes")).into()),
-    }
-}
-
-/// Every action by its name.
-fn actions() -> [(&'static str, AuditAction); 9] {
-    use AuditAction::{Administer, Audit, Authenticate, Create, Evaluate, Plugin, Read, Search, Update};
-    [Read, Search, Create, Update, Evaluate, Administer, Plugin, Authenticate, Audit].map(|one| (action_name(one), one))
-}
-
-fn action_name(action: AuditAction) -> &'static str {
-    match action {
-        AuditAction::Read => "read",
-        AuditAction::Search => "search",
-        AuditAction::Create => "create",
-        AuditAction::Update => "update",
-        AuditAction::Evaluate => "evaluate",
-        AuditAction::Administer => "administer",
-        AuditAction::Plugin => "plugin",
-        AuditAction::Authenticate => "authenticate",
-        AuditAction::Audit => "audit",
-    }
-}
-
-fn outcome_name(outcome: AuditOutcome) -> &'static str {
-    match outcome {
-        AuditOutcome::Allowed => "allowed",
-        AuditOutcome::Refused => "refused",
-        AuditOutcome::Failed => "failed",
     }
 }
 
@@ -196,8 +160,8 @@ fn entry_body(entry: &AuditEntry) -> AuditEntryBody {
             std::net::IpAddr::V4(address) => address.to_string(),
             std::net::IpAddr::V6(network) => format!("{network}/64"),
         }),
-        action: action_name(entry.action).to_owned(),
-        outcome: outcome_name(entry.outcome).to_owned(),
+        action: entry.action.name().to_owned(),
+        outcome: entry.outcome.name().to_owned(),
         status: entry.status,
         operation: entry.operation.as_deref().map(str::to_owned),
         request_id: entry.request_id.clone(),
@@ -231,18 +195,10 @@ pub const BACKUP_CONTENT_TYPE: &str = "application/vnd.daftar.backup";
 
 /// Sends a backup of the register as it stands; `keys=false` without the keys. A backup that cannot be finished is broken off:
 /// without its last block it is none.
-async fn backup(
-    Administrator(ctx): Administrator,
-    State(app): State<AppState>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, ApiError> {
-    let parameters = Parameters::parse(&query)?;
+async fn backup(call: Administrator, parameters: Parameters) -> ApiResult {
     parameters.expect_only(&["keys"])?;
-    let keys = match parameters.boolean("keys")? {
-        Some(false) => Keys::LeftOut,
-        Some(true) | None => Keys::Included,
-    };
-    let blocks = app.backups.begin(&ctx, keys).await?;
+    let keys = if parameters.boolean("keys")?.unwrap_or(true) { Keys::Included } else { Keys::LeftOut };
+    let blocks = call.app.backups.begin(&call.ctx, keys).await?;
     let blocks = stream::unfold(blocks, |mut blocks| async move {
         let block = blocks.recv().await?;
         Some((block.map(Bytes::from), blocks))
@@ -254,12 +210,8 @@ async fn backup(
 const WAITING_MAX: usize = 64;
 
 /// Checks how the server is set up, and changes nothing.
-async fn checkup(
-    Administrator(_): Administrator,
-    _: NoParameters,
-    State(app): State<AppState>,
-) -> Result<Json<CheckupBody>, ApiError> {
-    Ok(Json(checkup_body(app.checkup().await?)))
+async fn checkup(call: Administrator, _: NoParameters) -> ApiResult<Json<CheckupBody>> {
+    Ok(Json(checkup_body(call.app.program.checkup(&call.app).await?)))
 }
 
 /// Checks as the API has them.
@@ -274,15 +226,11 @@ pub fn checkup_body(checks: Vec<Check>) -> CheckupBody {
 }
 
 /// Verifies the whole register, and reports findings as it continues: a JSON object a line.
-async fn verify(
-    Administrator(ctx): Administrator,
-    _: NoParameters,
-    State(app): State<AppState>,
-) -> Result<Response, ApiError> {
-    let run = app.verifier.begin(&ctx).await?;
+async fn verify(call: Administrator, _: NoParameters) -> ApiResult {
+    let run = call.app.verifier.begin(&call.ctx).await?;
     let (events, reported) = channel(WAITING_MAX);
     let lines = VerificationLines(VerificationResult::default());
-    Ok(lines::answer(&app.spools, &ctx.actor, run.run(events), reported, lines))
+    Ok(lines::answer(&call.app.spools, &call.ctx.actor, run.run(events), reported, lines))
 }
 
 /// The events of a verification run as lines, and its result so far.
@@ -342,16 +290,13 @@ const USES: &[(&str, KeyUse)] = &[("tokens", KeyUse::Tokens), ("decisions", KeyU
 /// Lets a new key sign. One of tokens that is replaced is accepted for `overlap_s` seconds more, as long as its tokens are valid where that is
 /// absent; one of decisions stays accepted.
 async fn rotate_key(
-    Administrator(ctx): Administrator,
+    call: Administrator,
     _: NoParameters,
-    State(app): State<AppState>,
     JsonObject(members): JsonObject,
-) -> Result<(StatusCode, Json<ListBody<SigningKeyBody>>), ApiError> {
-    let mut problems = Problems::default();
-    let rotation = read_rotation(members, &mut problems);
-    let (usage, overlap_s) = problems.finish(rotation)?;
-    let keys = app.signing_keys.rotate(&ctx, usage, overlap_s).await?;
-    Ok((StatusCode::CREATED, Json(ListBody { data: key_bodies(&app, &keys) })))
+) -> ApiResult<(StatusCode, Json<ListBody<SigningKeyBody>>)> {
+    let (usage, overlap_s) = Problems::of(|problems| read_rotation(members, problems))?;
+    let keys = call.app.signing_keys.rotate(&call.ctx, usage, overlap_s).await?;
+    Ok((StatusCode::CREATED, Json(ListBody { data: key_bodies(&call.app, &keys) })))
 }
 
 /// Reads `{use?, overlap_s?}`.
@@ -390,11 +335,5 @@ mod tests {
         for wrong in ["", "-", "1", "1-", "-1", "+1-1", "1-+1", "g-1", "1-1-1", "1-100000000"] {
             assert_eq!(read_cursor(wrong), None, "{wrong}");
         }
-    }
-
-    #[test]
-    fn every_action_has_a_name_of_its_own() {
-        let names: std::collections::BTreeSet<_> = actions().into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names.len(), actions().len());
     }
 }

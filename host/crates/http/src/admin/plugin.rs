@@ -8,9 +8,9 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{delete, get, post};
 
 use crate::admin::resource::{Administrator, KeyPath, Routes, show};
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::body::read_bounded;
-use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
+use crate::api::extract::query::{NoParameters, Parameters};
 use crate::state::AppState;
 use daftar_api_types::admin::plugin::{
     BreakerBody, FaultsBody, FieldCodeBody, FuelUseBody, LastFaultBody, LimitsUseBody, LogLinesBody, PluginBody,
@@ -54,30 +54,23 @@ pub const SIGNATURE_HEADER: &str = "daftar-plugin-signature";
 /// Installs the component that is the body, with the signature that is in the header; `allow_unsigned=true` also when nobody
 /// vouches for it, `allow_downgrade=true` also when a newer version is installed.
 async fn install(
-    Administrator(ctx): Administrator,
-    State(app): State<AppState>,
-    RawQuery(query): RawQuery,
+    call: Administrator,
+    parameters: Parameters,
     request: Request,
-) -> Result<(StatusCode, Json<PluginBody>), ApiError> {
-    let parameters = Parameters::parse(&query)?;
+) -> ApiResult<(StatusCode, Json<PluginBody>)> {
     parameters.expect_only(&["allow_unsigned", "allow_downgrade"])?;
-    let unsigned = match parameters.boolean("allow_unsigned")? {
-        Some(true) => UnsignedPlugins::Allowed,
-        Some(false) | None => UnsignedPlugins::Refused,
-    };
-    let downgrade = match parameters.boolean("allow_downgrade")? {
-        Some(true) => Downgrade::Allowed,
-        Some(false) | None => Downgrade::Refused,
-    };
+    let is_allowed = |name| -> ApiResult<bool> { Ok(parameters.boolean(name)?.unwrap_or(false)) };
+    let unsigned = if is_allowed("allow_unsigned")? { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused };
+    let downgrade = if is_allowed("allow_downgrade")? { Downgrade::Allowed } else { Downgrade::Refused };
     let signature = signature_of(request.headers())?;
     let bytes = read_bounded(request, PACKAGE_BYTES_MAX).await?;
-    let installed = app.plugins.install(&ctx, PluginOffer { bytes, signature, unsigned, downgrade }).await?;
-    log_broken_rules(&ctx, &app.registry, &app.engine).await;
+    let installed = call.app.plugins.install(&call.ctx, PluginOffer { bytes, signature, unsigned, downgrade }).await?;
+    log_broken_rules(&call.ctx, &call.app.registry, &call.app.engine).await;
     Ok((StatusCode::CREATED, Json(plugin_body(&installed))))
 }
 
 /// The signature that came with the plugin, if one did.
-fn signature_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+fn signature_of(headers: &HeaderMap) -> ApiResult<Option<String>> {
     let mut values = headers.get_all(SIGNATURE_HEADER).iter();
     let Some(value) = values.next() else { return Ok(None) };
     let text = value.to_str().ok().filter(|text| text.len() <= SIGNATURE_BYTES_MAX && values.next().is_none());
@@ -87,28 +80,20 @@ fn signature_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
 
 /// Removes a plugin; `force=true` also when records use its codes.
 async fn remove(
-    Administrator(ctx): Administrator,
-    State(app): State<AppState>,
+    call: Administrator,
     KeyPath(name): KeyPath<PluginName>,
-    RawQuery(query): RawQuery,
-) -> Result<StatusCode, ApiError> {
-    let parameters = Parameters::parse(&query)?;
+    parameters: Parameters,
+) -> ApiResult<StatusCode> {
     parameters.expect_only(&["force"])?;
     let is_forced = parameters.boolean("force")?.unwrap_or(false);
-    app.plugins.remove(&ctx, &name, is_forced).await?;
-    log_broken_rules(&ctx, &app.registry, &app.engine).await;
+    call.app.plugins.remove(&call.ctx, &name, is_forced).await?;
+    log_broken_rules(&call.ctx, &call.app.registry, &call.app.engine).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Reports what installing the component that is the body would change; changes nothing. `records` is how many of the records that
 /// it would touch are named.
-async fn report(
-    Administrator(ctx): Administrator,
-    State(app): State<AppState>,
-    RawQuery(query): RawQuery,
-    request: Request,
-) -> Result<Json<UpgradeReportBody>, ApiError> {
-    let parameters = Parameters::parse(&query)?;
+async fn report(call: Administrator, parameters: Parameters, request: Request) -> ApiResult<Json<UpgradeReportBody>> {
     parameters.expect_only(&["records"])?;
     let records = match parameters.one("records")? {
         None => 0,
@@ -119,10 +104,10 @@ async fn report(
     // Nothing is installed, so no signature is needed; one that does not fit is reported all the same.
     let (unsigned, downgrade) = (UnsignedPlugins::Allowed, Downgrade::Allowed);
     let offer = PluginOffer { bytes, signature, unsigned, downgrade };
-    Ok(Json(report_body(app.plugins.report(&ctx, offer, records).await?)))
+    Ok(Json(report_body(call.app.plugins.report(&call.ctx, offer, records).await?)))
 }
 
-fn records_wanted(text: &str) -> Result<usize, ApiError> {
+fn records_wanted(text: &str) -> ApiResult<usize> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let count = text.parse().ok().filter(|count| is_number && *count <= RECORDS_TOLD_MAX);
     count.ok_or_else(|| Problem::malformed(format!("`records` is a whole number from 0 to {RECORDS_TOLD_MAX}")).into())
@@ -141,10 +126,10 @@ fn plugin_body(plugin: &InstalledPlugin) -> PluginBody {
         kind: manifest.kind.as_str().to_owned(),
         interface: manifest.interface.to_string(),
         digest: loaded.digest().to_string(),
-        signer: plugin.signer().to_string(),
-        size_bytes: loaded.size_bytes(),
-        compiled_bytes: loaded.compiled_bytes(),
-        installed_at: format_instant(plugin.installed_at()),
+        signer: plugin.signer.to_string(),
+        size_bytes: loaded.size_bytes,
+        compiled_bytes: loaded.compiled_bytes,
+        installed_at: format_instant(plugin.installed_at),
         licence: manifest.licence.clone(),
         attribution: manifest.attribution.clone(),
         limits: PluginLimitsBody {

@@ -2,24 +2,23 @@
 //! for clients.
 
 use axum::Json;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 
 use crate::admin::resource::Administrator;
 use crate::api::dto::eligibility::{self, answer::diagnostics};
-use crate::api::dto::reader::{ObjectReader, Problems};
+use crate::api::dto::reader::{Problems, count_value};
 use crate::api::dto::record::patched;
 use crate::api::dto::record::{self as body, WrittenProgramBody};
-use crate::api::error::ApiError;
+use crate::api::error::ApiResult;
 use crate::api::extract::accept::IfMatch;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
 use crate::api::extract::path::IdentifierPath;
-use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
+use crate::api::extract::query::{NoParameters, Parameters};
 use crate::api::routes::eligibility::{checked, evaluated, previewed};
 use crate::api::routes::program::read_conditions;
-use crate::api::routes::record::etag;
+use crate::api::routes::record::tagged;
 use crate::api::routes::record_search::page_of;
 use crate::state::AppState;
 use daftar_api_types::admin::ListBody;
@@ -39,26 +38,15 @@ const LIST_PARAMETERS: [&str; 8] =
     ["identifier", "name", "active", "target_type", "status", "_last_updated", "_count", "_offset"];
 
 /// Adds a program.
-pub async fn create(
-    Administrator(ctx): Administrator,
-    _: NoParameters,
-    State(app): State<AppState>,
-    JsonObject(members): JsonObject,
-) -> Result<Response, ApiError> {
-    let mut problems = Problems::default();
-    let details = body::read_program(members, &mut problems);
-    let details = problems.finish(details)?;
-    let written = program::create(&ctx, &app.registry, &app.engine, details).await?;
+pub async fn create(call: Administrator, _: NoParameters, JsonObject(members): JsonObject) -> ApiResult {
+    let details = Problems::of(|problems| body::read_program(members, problems))?;
+    let written = program::create(&call.ctx, &call.app.registry, &call.app.engine, details).await?;
     Ok(answer(StatusCode::CREATED, &written))
 }
 
 /// Lists the programs whose rules are not valid any more, with what is wrong with them.
-pub async fn broken_rules(
-    Administrator(ctx): Administrator,
-    _: NoParameters,
-    State(app): State<AppState>,
-) -> Result<Response, ApiError> {
-    let broken = program::broken_rules(&ctx, &app.registry, &app.engine).await?;
+pub async fn broken_rules(call: Administrator, _: NoParameters) -> ApiResult {
+    let broken = program::broken_rules(&call.ctx, &call.app.registry, &call.app.engine).await?;
     let bodies = broken.iter().map(|rule| BrokenRuleBody {
         program: rule.program.clone(),
         eligibility: rule.expression.clone(),
@@ -69,93 +57,71 @@ pub async fn broken_rules(
 }
 
 /// Searches programs; the filters are those of the public API.
-pub async fn list(
-    Administrator(ctx): Administrator,
-    State(app): State<AppState>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, ApiError> {
-    let parameters = Parameters::parse(&query)?;
+pub async fn list(call: Administrator, parameters: Parameters) -> ApiResult {
     parameters.expect_only(&LIST_PARAMETERS)?;
     let conditions = read_conditions(&parameters)?;
     let page = parameters.page()?;
     let paging = Paging { sort: Vec::new(), window: page.into() };
-    let found = program::search(&ctx, &app.registry, conditions, &paging).await?;
+    let found = program::search(&call.ctx, &call.app.registry, conditions, &paging).await?;
     let bodies = found.records.iter().map(|program| body::program(&program.record, &program.fields)).collect();
     let path = format!("{}/programs", crate::admin::router::BASE_PATH);
     Ok(Json(page_of(bodies, found.total, page, &path, &parameters)).into_response())
 }
 
 /// Shows one program.
-pub async fn show(
-    Administrator(ctx): Administrator,
-    _: NoParameters,
-    State(app): State<AppState>,
-    IdentifierPath(key): IdentifierPath,
-) -> Result<Response, ApiError> {
-    let program = program::read(&ctx, &app.registry, &key).await?;
-    let tag = [(header::ETAG, etag(&program.record.meta))];
-    Ok((tag, Json(body::program(&program.record, &program.fields))).into_response())
+pub async fn show(call: Administrator, _: NoParameters, IdentifierPath(key): IdentifierPath) -> ApiResult {
+    let program = program::read(&call.ctx, &call.app.registry, &key).await?;
+    Ok(tagged(StatusCode::OK, &program.record.meta, body::program(&program.record, &program.fields)))
 }
 
 /// Changes the fields that the body names; `null` takes one out (RFC 7396).
 pub async fn update(
-    Administrator(ctx): Administrator,
+    call: Administrator,
     _: NoParameters,
-    State(app): State<AppState>,
     IdentifierPath(key): IdentifierPath,
     IfMatch(condition): IfMatch,
     JsonObject(patch): JsonObject,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let change = || async {
-        let before = program::read(&ctx, &app.registry, &key).await?.record;
+        let before = program::read(&call.ctx, &call.app.registry, &key).await?.record;
         records::check_version(&condition, before.meta.version)?;
         let members = patched(body::program(&before, &FieldSet::All), patch.clone())?;
-        let mut problems = Problems::default();
-        let details = body::read_program(members, &mut problems);
-        let details = problems.finish(details)?;
-        program::replace(&ctx, &app.registry, &app.engine, &before, details).await
+        let details = Problems::of(|problems| body::read_program(members, problems))?;
+        program::replace(&call.ctx, &call.app.registry, &call.app.engine, &before, details).await
     };
     Ok(answer(StatusCode::OK, &records::retried(&condition, change).await?))
 }
 
 fn answer(status: StatusCode, written: &WrittenProgram) -> Response {
-    let tag = etag(&written.program.meta);
-    (status, [(header::ETAG, tag)], Json(WrittenProgramBody::new(&written.program, &written.warnings))).into_response()
+    tagged(status, &written.program.meta, WrittenProgramBody::new(&written.program, &written.warnings))
 }
 
 /// Says what is wrong with an expression; the body is that of `$validate`.
-pub async fn validate(
-    Administrator(ctx): Administrator,
-    _: NoParameters,
-    State(app): State<AppState>,
-    JsonObject(members): JsonObject,
-) -> Result<Response, ApiError> {
-    checked(&ctx, &app, members).await
+pub async fn validate(call: Administrator, _: NoParameters, JsonObject(members): JsonObject) -> ApiResult {
+    checked(&call.ctx, &call.app, members).await
 }
 
 /// Evaluates a rule; the body is that of `$evaluate`, or has `sample`, a number of records to pick, in place of `subjects`.
 pub async fn evaluate(
-    Administrator(ctx): Administrator,
+    call: Administrator,
     _: NoParameters,
-    State(app): State<AppState>,
     JsonObject(mut members): JsonObject<RECORD_BYTES_MAX>,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     if let Some(wanted) = members.remove("sample").filter(|wanted| !wanted.is_null()) {
-        let picked = pick(&ctx, &app, &members, wanted).await?;
+        let picked = pick(&call.ctx, &call.app, &members, wanted).await?;
         members.insert("subjects".to_owned(), Value::Array(picked.into_iter().map(Value::String).collect()));
     }
-    evaluated(&ctx, &app, members).await
+    evaluated(&call.ctx, &call.app, members).await
 }
 
 /// Counts over the whole register; the body is that of `$preview`.
 pub async fn preview(
-    Administrator(ctx): Administrator,
+    call: Administrator,
     _: NoParameters,
-    State(app): State<AppState>,
     headers: HeaderMap,
     JsonObject(members): JsonObject,
-) -> Result<Response, ApiError> {
-    previewed(&ctx, &app, &headers, members).await
+) -> ApiResult {
+    previewed(&call.ctx, &call.app, &headers, members).await
 }
 
 /// References to as many records as are wanted, of the kind that the rest of the body is about.
@@ -166,8 +132,7 @@ async fn pick(
     wanted: Value,
 ) -> Result<Vec<String>, AppError> {
     let mut problems = Problems::default();
-    let mut reader = ObjectReader::root(Map::from_iter([("sample".to_owned(), wanted)]));
-    let count = reader.count("sample", &mut problems);
+    let count = count_value("sample", &wanted, &mut problems);
     if count.is_some_and(|count| usize::try_from(count).is_ok_and(|count| count > SUBJECTS_MAX)) {
         problems.add("sample", "too_many", format!("at most {SUBJECTS_MAX} records are picked"));
     }

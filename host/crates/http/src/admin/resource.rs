@@ -23,13 +23,14 @@ use crate::api::extract::query::NoParameters;
 use crate::api::middleware::answer::RequestInfo;
 use crate::state::AppState;
 use daftar_api_types::admin::ListBody;
-use daftar_domain::audit::{Actor, AuditAction};
+use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::client::ClientId;
 use daftar_domain::code::CodeUri;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::identifier::SystemUri;
 use daftar_domain::manifest::PluginName;
+use daftar_service::audit;
 
 /// Paths below the base path, each with its handlers.
 pub type Routes = Vec<(&'static str, MethodRouter<AppState>)>;
@@ -84,9 +85,8 @@ pub fn not_text() -> Problem {
 
 /// Reads a whole body.
 fn whole<T>(read: Read<T>, app: &AppState, members: Map<String, Value>) -> Result<T, AppError> {
-    let mut problems = Problems::default();
-    let value = read(app, members, &mut problems);
-    problems.finish(value)?.ok_or_else(|| AppError::internal("a body was neither read nor rejected"))
+    let value = Problems::of(|problems| read(app, members, problems))?;
+    value.ok_or_else(|| AppError::internal("a body was neither read nor rejected"))
 }
 
 /// `GET` of a list.
@@ -123,10 +123,7 @@ where
     F: Future<Output = Result<B, AppError>> + Send + 'static,
 {
     post(
-        move |Administrator(ctx): Administrator,
-              _: NoParameters,
-              State(app): State<AppState>,
-              JsonObject(members): JsonObject| async move {
+        move |Administrator { ctx, app }: Administrator, _: NoParameters, JsonObject(members): JsonObject| async move {
             let new = whole(read, &app, members)?;
             Ok::<_, ApiError>((StatusCode::CREATED, Json(add(ctx, app, new).await?)))
         },
@@ -147,9 +144,8 @@ where
 {
     on(
         method,
-        move |Administrator(ctx): Administrator,
+        move |Administrator { ctx, app }: Administrator,
               _: NoParameters,
-              State(app): State<AppState>,
               KeyPath(key): KeyPath<K>,
               JsonObject(members): JsonObject| async move {
             let body = whole(read, &app, members)?;
@@ -168,18 +164,30 @@ where
     R: IntoResponse + Send + 'static,
     F: Future<Output = Result<R, AppError>> + Send + 'static,
 {
-    on(
-        method,
-        move |Administrator(ctx): Administrator,
-              _: NoParameters,
-              State(app): State<AppState>,
-              KeyPath(key): KeyPath<K>| async move { Ok::<_, ApiError>(act(ctx, app, key).await?) },
-    )
+    on(method, move |Administrator { ctx, app }: Administrator, _: NoParameters, KeyPath(key): KeyPath<K>| async move {
+        Ok::<_, ApiError>(act(ctx, app, key).await?)
+    })
 }
 
-/// The context of an administrator's request.
-#[derive(Debug)]
-pub struct Administrator(pub OpContext);
+/// A request of the administrator.
+pub struct Administrator {
+    /// As whom the handler acts.
+    pub ctx: OpContext,
+    /// The server.
+    pub app: AppState,
+}
+
+impl Administrator {
+    /// Writes down in the audit log what a call does as a whole, with so many records.
+    ///
+    /// # Errors
+    /// When the audit log takes no more lines.
+    pub async fn note(&self, action: AuditAction, note: String, records: u64) -> Result<(), AppError> {
+        let entry = audit::entry(&self.ctx, action, AuditOutcome::Allowed, Vec::new());
+        let entry = AuditEntry { count: records.max(1), ..entry.with_note(note).with_status(200) };
+        self.app.registry.audit.record_now(vec![entry]).await
+    }
+}
 
 impl FromRequestParts<AppState> for Administrator {
     type Rejection = Infallible;
@@ -189,6 +197,7 @@ impl FromRequestParts<AppState> for Administrator {
         let trail = info.map(|info| info.trail.clone()).unwrap_or_default();
         trail.set_caller(Actor::Administrator, AuditAction::Administer);
         let request_id = info.map_or_else(|| app.ids.next_id().into(), |info| info.id.clone());
-        Ok(Self(OpContext::unbound(Actor::Administrator, request_id, app.clock.now(), trail)))
+        let ctx = OpContext::unbound(Actor::Administrator, request_id, app.clock.now(), trail);
+        Ok(Self { ctx, app: app.clone() })
     }
 }

@@ -10,7 +10,7 @@ use axum::routing::{get, post};
 use super::resource::Routes;
 use super::{client, consent, deployment, export, import, operation, plugin, program};
 use crate::api::endpoint::HEALTH_PATHS;
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiError, ApiResult, Problem};
 use crate::api::extract::accept::{LINES, check_offered};
 use crate::api::extract::path::NamePath;
 use crate::api::extract::query::NoParameters;
@@ -143,16 +143,16 @@ pub fn metrics_router(state: AppState) -> Router {
 
 /// All metrics, as Prometheus reads them.
 async fn metrics(State(app): State<AppState>) -> Response {
-    ([(header::CONTENT_TYPE, METRICS_TYPE.clone())], app.metrics_page()).into_response()
+    ([(header::CONTENT_TYPE, METRICS_TYPE.clone())], app.program.metrics_page(&app)).into_response()
 }
 
 /// The workbench's page, which is the same for all: it asks for its content with the admin token.
-async fn workbench_page(_: NoParameters, headers: HeaderMap) -> Result<Response, ApiError> {
+async fn workbench_page(_: NoParameters, headers: HeaderMap) -> ApiResult {
     serve_page(&headers)
 }
 
 /// A file that the page loads.
-async fn workbench_file(NamePath(name): NamePath, _: NoParameters, headers: HeaderMap) -> Result<Response, ApiError> {
+async fn workbench_file(NamePath(name): NamePath, _: NoParameters, headers: HeaderMap) -> ApiResult {
     serve_file(&headers, &name)
 }
 

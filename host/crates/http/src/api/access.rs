@@ -98,25 +98,15 @@ impl<R: ScopeRule> AccessArgument for Auth<R> {
     const ACCESS: Access = Access::Scopes(R::ACCEPTED);
 }
 
-impl AccessArgument for AnyClient {
-    const ACCESS: Access = Access::AnyClient;
+macro_rules! arguments {
+    ($($argument:ident = $access:ident),+) => {$(
+        impl AccessArgument for $argument {
+            const ACCESS: Access = Access::$access;
+        }
+    )+};
 }
 
-impl AccessArgument for Public {
-    const ACCESS: Access = Access::Public;
-}
-
-impl AccessArgument for DocumentationCall {
-    const ACCESS: Access = Access::Public;
-}
-
-impl AccessArgument for TokenCall {
-    const ACCESS: Access = Access::Token;
-}
-
-impl AccessArgument for HealthCall {
-    const ACCESS: Access = Access::Health;
-}
+arguments!(AnyClient = AnyClient, Public = Public, DocumentationCall = Public, TokenCall = Token, HealthCall = Health);
 
 // axum names a handler's arguments as a tuple that begins with a marker of its own.
 macro_rules! declares_access {

@@ -21,13 +21,12 @@ use daftar_api_types::public::batch::{BatchAnswerEntry, EntryResponse};
 use serde_json::Value;
 
 use self::envelope::{Entry, Envelope, Kind};
-use self::inner::{Answered, Caller, Deadline, InnerRequest};
-pub use self::inner::{Caller as BatchCaller, InnerRouter};
-use super::error::{ApiError, Problem};
-use super::middleware::answer::RequestInfo;
+pub use self::inner::InnerRouter;
+use self::inner::{Answered, Caller, Deadline};
+use super::error::{ApiResult, Problem};
 use crate::api::access::AnyClient;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
-use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::extract::query::NoParameters;
 use crate::api::once::{DoneBefore, answer_of, digest, key_of};
 use crate::state::AppState;
 use daftar_domain::error::AppError;
@@ -41,23 +40,6 @@ const ANSWER_BYTES_MAX: usize = 32 << 20;
 /// How often a transaction is made in all while others change meanwhile what it rests on.
 pub const ATTEMPTS_MAX: usize = 4;
 
-/// Does what an envelope asks for that came with that request, at most once where the request has a name.
-///
-/// # Errors
-/// What refuses the whole.
-pub async fn run(
-    app: &AppState,
-    (info, caller): (&RequestInfo, Caller),
-    envelope: Envelope,
-    once: Option<Once>,
-) -> Result<Response, ApiError> {
-    let deadline = Deadline::of(app, info);
-    match envelope.kind {
-        Kind::Transaction => transaction::run(app, &caller, envelope.entries, once, &deadline).await,
-        Kind::Batch => run_independent(app, &caller, envelope.entries, once, &deadline).await,
-    }
-}
-
 /// An answer that grows entry by entry.
 struct AnswerWriter {
     bytes: Vec<u8>,
@@ -66,7 +48,7 @@ struct AnswerWriter {
 
 impl AnswerWriter {
     fn new(kind: Kind) -> Self {
-        Self { bytes: format!("{{\"type\":\"{}\",\"entry\":[", kind.response_name()).into_bytes(), entries: 0 }
+        Self { bytes: format!("{{\"type\":\"{}-response\",\"entry\":[", kind.name()).into_bytes(), entries: 0 }
     }
 
     /// Whether the bodies so far take as much room as an answer may have.
@@ -120,16 +102,19 @@ impl AnswerWriter {
 pub async fn submit(
     client: AnyClient,
     State(app): State<AppState>,
-    RawQuery(query): RawQuery,
+    _: NoParameters,
     headers: HeaderMap,
     JsonObject(members): JsonObject<RECORD_BYTES_MAX>,
-) -> Result<Response, ApiError> {
-    Parameters::parse(&query)?.expect_only(&[])?;
+) -> ApiResult {
     let key = key_of(&headers)?;
     let digest = key.as_ref().map(|_| digest(&[b"$batch", Value::Object(members.clone()).to_string().as_bytes()]));
-    let envelope = envelope::read(members)?;
-    client.charge_rest(&app, envelope.entries.len()).await?;
-    let parts = envelope.parts_remembered();
+    let Envelope { kind, entries } = envelope::read(members)?;
+    client.charge_rest(&app, entries.len()).await?;
+    // A transaction is remembered as a whole, and of a batch each entry that changes something.
+    let parts = match kind {
+        Kind::Transaction => 1,
+        Kind::Batch => entries.iter().filter(|entry| entry.method != Method::GET).count() as u64,
+    };
     let once = match key.zip(digest) {
         Some((key, digest)) => {
             let named = NamedRequest { key, digest, parts };
@@ -137,8 +122,12 @@ pub async fn submit(
         }
         None => None,
     };
-    let caller = BatchCaller::new(client.context, &headers, app.public_url.clone());
-    run(&app, (&client.info, caller), envelope, once).await
+    let deadline = Deadline::of(&app, &client.info);
+    let caller = Caller::new(client.context, &headers, app.public_url.clone());
+    match kind {
+        Kind::Transaction => transaction::run(&app, &caller, entries, once, &deadline).await,
+        Kind::Batch => run_independent(&app, &caller, entries, once, &deadline).await,
+    }
 }
 
 async fn run_independent(
@@ -147,20 +136,18 @@ async fn run_independent(
     entries: Vec<Entry>,
     mut once: Option<Once>,
     deadline: &Deadline,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let router = InnerRouter::on(app);
     let mut answer = AnswerWriter::new(Kind::Batch);
     // Counted for the client as long as others are gathered beside it; then the response is.
     let mut gathered = Vec::new();
-    for (mut entry, part) in entries.into_iter().zip(1_u16..) {
-        let body = entry.resource.take();
+    for (entry, part) in entries.into_iter().zip(1_u16..) {
         let answered = if answer.is_full() && entry.method == Method::GET {
             no_room(caller)
         } else {
-            let request = entry.request(body, None);
             match once.as_mut().filter(|_| entry.method != Method::GET) {
-                None => router.send(caller, request, None, deadline).await?,
-                Some(once) => written_once(app, caller, request, (once, part), deadline).await?,
+                None => router.send(caller, &entry, None, None, deadline).await?,
+                Some(once) => written_once(app, caller, &entry, (once, part), deadline).await?,
             }
         };
         answer.add(app, &entry, &answered)?;
@@ -173,22 +160,21 @@ async fn run_independent(
 async fn written_once(
     app: &AppState,
     caller: &Caller,
-    request: InnerRequest,
+    entry: &Entry,
     (once, part): (&mut Once, u16),
     deadline: &Deadline,
-) -> Result<Answered, ApiError> {
+) -> ApiResult<Answered> {
     let ctx = &caller.context;
     let mut overtaken_by_others = None;
     for _ in 0..ATTEMPTS_MAX {
         if let Some(earlier) = once.earlier(part) {
             let done = earlier.answers.first().copied().map(DoneBefore);
             let done = done.ok_or_else(|| AppError::internal("an entry is remembered without its answer"))?;
-            let request = InnerRequest { done_before: Some(done), ..request };
-            return InnerRouter::on(app).send(caller, request, None, deadline).await;
+            return InnerRouter::on(app).send(caller, entry, Some(done), None, deadline).await;
         }
         let transaction = Transaction::begin(&app.registry);
         let router = InnerRouter::on(&app.with_registry(transaction.registry()));
-        let answered = router.send(caller, request.clone(), Some(transaction.lines()), deadline).await?;
+        let answered = router.send(caller, entry, None, Some(transaction.lines()), deadline).await?;
         if !answered.is_success() {
             if once.is_done_meanwhile(ctx, &*app.registry.store, part).await? {
                 continue;

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::error::{ApiError, Problem};
+use super::error::{ApiResult, Problem};
 use super::extract::query::Parameters;
 use daftar_domain::error::AppError;
 use daftar_domain::extension::EXTENSION;
@@ -69,7 +69,7 @@ impl Elements {
     ///
     /// # Errors
     /// 400 naming a field that such a record does not have, and those that it has.
-    pub fn read(parameters: &Parameters, kind: RecordKind) -> Result<Option<Self>, ApiError> {
+    pub fn read(parameters: &Parameters, kind: RecordKind) -> ApiResult<Option<Self>> {
         let Some(text) = parameters.one("_elements")? else { return Ok(None) };
         let fields: Vec<_> = fields(kind).collect();
         let mut wanted = Vec::new();
@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    fn read(query: &str) -> Result<Option<Elements>, ApiError> {
+    fn read(query: &str) -> ApiResult<Option<Elements>> {
         Elements::read(&Parameters::parse(query).unwrap(), RecordKind::Individual)
     }
 

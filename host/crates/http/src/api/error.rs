@@ -155,21 +155,8 @@ impl From<AppError> for Problem {
                 tracing::error!(error = %chain(&*cause), "a request ended in an internal error");
                 problem
             }
-            AppError::Malformed(_)
-            | AppError::InvalidCursor(_)
-            | AppError::NotFound(_)
-            | AppError::UnknownClient(_)
-            | AppError::UnknownPlugin(_)
-            | AppError::Ambiguous
-            | AppError::IdentifierInUse { .. }
-            | AppError::VersionMismatch { .. }
-            | AppError::Overtaken
-            | AppError::Conflict(..)
-            | AppError::DryRun
-            | AppError::Plugin(_)
-            | AppError::Busy
-            | AppError::NoEngine
-            | AppError::VocabularyUnavailable(_) => problem,
+            // Its code, its status and its sentence are all that there is to say.
+            _ => problem,
         }
     }
 }
@@ -189,6 +176,9 @@ fn chain(error: &dyn std::error::Error) -> String {
 /// What a handler fails with.
 #[derive(Debug)]
 pub struct ApiError(pub Box<Problem>);
+
+/// What a handler returns.
+pub type ApiResult<T = Response> = Result<T, ApiError>;
 
 impl<E: Into<Problem>> From<E> for ApiError {
     fn from(error: E) -> Self {

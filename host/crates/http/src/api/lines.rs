@@ -25,9 +25,9 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream;
 use serde::Serialize;
-use tokio::sync::Notify;
 use tokio::sync::mpsc::Receiver;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::task::{JoinSet, spawn_blocking};
 use tracing::Instrument as _;
 
 use crate::api::extract::accept::LINES;
@@ -59,9 +59,10 @@ pub fn answer<T: Telling>(
     telling: T,
 ) -> Response {
     let spool = Arc::new(Spool::new(spools, actor));
-    let task = tokio::spawn(tell(work, events, telling, Arc::clone(&spool)).in_current_span());
-    let reading = (spool, AbortOnDrop(task));
-    let lines = stream::unfold(reading, |(spool, task)| async {
+    // Ends its task when it is dropped, with the answer.
+    let mut task = JoinSet::new();
+    task.spawn(tell(work, events, telling, Arc::clone(&spool)).in_current_span());
+    let lines = stream::unfold((spool, task), |(spool, task)| async {
         let lines = spool.read().await?;
         Some((lines, (spool, task)))
     });
@@ -76,15 +77,6 @@ pub fn write_line(value: &impl Serialize, out: &mut Vec<u8>) {
     match serde_json::to_writer(&mut *out, value) {
         Ok(()) => out.push(b'\n'),
         Err(_) => out.truncate(before),
-    }
-}
-
-/// Ends a task when its answer is dropped.
-struct AbortOnDrop(JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 
@@ -140,7 +132,7 @@ impl Drop for CloseOnDrop {
 /// The most memory of one spool, in bytes: a reader that keeps up meets no file.
 const MEMORY_OF_SPOOL_MAX: u64 = 1 << 20;
 /// The most memory of all spools.
-const MEMORY_MAX: u64 = 64 << 20;
+const MEMORY_MAX: usize = 64 << 20;
 /// The most bytes of all files. A line of a subject has about 100 bytes: the quarter of one client holds ten million.
 const FILES_MAX: u64 = 4 << 30;
 /// How long a writer waits for space while the reader takes nothing.
@@ -153,29 +145,18 @@ const READ_BYTES: u64 = 256 << 10;
 pub struct Spools {
     folder: PathBuf,
     bounds: Bounds,
-    used: Mutex<Used>,
+    /// A permit for each byte of memory.
+    memory: Arc<Semaphore>,
+    /// The bytes of files by client; those that have no file are not in it.
+    files: Mutex<HashMap<Actor, u64>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     memory_of_spool: u64,
-    memory: u64,
+    memory: usize,
     files: u64,
     reader_timeout: Duration,
-}
-
-#[derive(Debug, Default)]
-struct Used {
-    memory: u64,
-    /// By client; those that have no file are not in it.
-    files: HashMap<Actor, u64>,
-}
-
-/// What a spool has of a bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Space {
-    Memory,
-    File,
 }
 
 impl Spools {
@@ -188,58 +169,51 @@ impl Spools {
             files: FILES_MAX,
             reader_timeout: READER_TIMEOUT,
         };
-        Arc::new(Self { folder, bounds, used: Mutex::default() })
+        Self::with_bounds(folder, bounds)
+    }
+
+    fn with_bounds(folder: PathBuf, bounds: Bounds) -> Arc<Self> {
+        let memory = Arc::new(Semaphore::new(bounds.memory));
+        Arc::new(Self { folder, bounds, memory, files: Mutex::default() })
     }
 
     /// How many bytes wait in memory and in files.
     #[must_use]
     pub fn usage(&self) -> (u64, u64) {
-        let used = self.lock();
-        (used.memory, used.files.values().sum())
+        let memory = self.bounds.memory.saturating_sub(self.memory.available_permits());
+        (memory as u64, self.lock().values().sum())
     }
 
-    /// Takes space, if there is as much.
-    fn take(&self, space: Space, actor: &Actor, bytes: u64) -> bool {
-        let mut used = self.lock();
-        match space {
-            Space::Memory => {
-                let is_there = used.memory.saturating_add(bytes) <= self.bounds.memory;
-                if is_there {
-                    used.memory = used.memory.saturating_add(bytes);
-                }
-                is_there
-            }
-            Space::File => {
-                let of_all: u64 = used.files.values().sum();
-                let of_client = used.files.get(actor).copied().unwrap_or_default();
-                let is_there = of_all.saturating_add(bytes) <= self.bounds.files
-                    && of_client.saturating_add(bytes) <= self.bounds.files / 4;
-                if is_there {
-                    used.files.insert(actor.clone(), of_client.saturating_add(bytes));
-                }
-                is_there
-            }
+    /// Takes memory, if there is as much; it is given back when it is dropped.
+    fn take_memory(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.memory).try_acquire_many_owned(u32::try_from(bytes).ok()?).ok()
+    }
+
+    /// Takes space in files, if there is as much.
+    fn take_file(&self, actor: &Actor, bytes: u64) -> bool {
+        let mut files = self.lock();
+        let of_all = files.values().sum::<u64>().saturating_add(bytes);
+        let of_client = files.get(actor).copied().unwrap_or_default().saturating_add(bytes);
+        let is_there = of_all <= self.bounds.files && of_client <= self.bounds.files / 4;
+        if is_there {
+            files.insert(actor.clone(), of_client);
+        }
+        is_there
+    }
+
+    fn give_back_file(&self, actor: &Actor, bytes: u64) {
+        let mut files = self.lock();
+        let left = files.get(actor).copied().unwrap_or_default().saturating_sub(bytes);
+        if left == 0 {
+            files.remove(actor);
+        } else if bytes > 0 {
+            files.insert(actor.clone(), left);
         }
     }
 
-    fn give_back(&self, space: Space, actor: &Actor, bytes: u64) {
-        let mut used = self.lock();
-        match space {
-            Space::Memory => used.memory = used.memory.saturating_sub(bytes),
-            Space::File => {
-                let left = used.files.get(actor).copied().unwrap_or_default().saturating_sub(bytes);
-                if left == 0 {
-                    used.files.remove(actor);
-                } else if bytes > 0 {
-                    used.files.insert(actor.clone(), left);
-                }
-            }
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Used> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Actor, u64>> {
         // Each change leaves it valid.
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -260,13 +234,14 @@ struct Spool {
     read: Notify,
 }
 
+/// Lines, with what they took of the bound of all spools.
+type InMemory = (Vec<u8>, Option<OwnedSemaphorePermit>);
+
 #[derive(Debug, Default)]
 struct State {
     /// What was written before all that the file holds.
-    memory: VecDeque<Vec<u8>>,
+    memory: VecDeque<InMemory>,
     memory_bytes: u64,
-    /// How much of it was taken of the bound of all spools.
-    memory_taken: u64,
     file: Option<Arc<File>>,
     /// How many bytes the file holds, and how many of them were read.
     file_written: u64,
@@ -277,9 +252,21 @@ struct State {
 
 /// Where the next lines go.
 enum Target {
-    Memory,
+    Memory(Option<OwnedSemaphorePermit>),
     File(Option<Arc<File>>, u64),
     Nowhere,
+}
+
+/// Space in files that was taken for lines that are not written yet: it is given back when they cannot be, or the response ends first.
+struct FileSpace<'s> {
+    spool: &'s Spool,
+    bytes: u64,
+}
+
+impl Drop for FileSpace<'_> {
+    fn drop(&mut self) {
+        self.spool.spools.give_back_file(&self.spool.actor, self.bytes);
+    }
 }
 
 /// What is read next.
@@ -317,14 +304,15 @@ impl Spool {
         loop {
             let target = self.reserve(length(&lines), files_are_usable);
             match target {
-                Target::Memory => {
+                Target::Memory(taken) => {
                     let mut state = self.lock();
                     state.memory_bytes = state.memory_bytes.saturating_add(length(&lines));
-                    state.memory.push_back(lines);
+                    state.memory.push_back((lines, taken));
                     break;
                 }
                 Target::File(file, at) => {
                     let (bytes, folder) = (length(&lines), self.spools.folder.clone());
+                    let mut space = FileSpace { spool: self, bytes };
                     let written = spawn_blocking(move || {
                         let written = write_at(file, &folder, &lines, at);
                         (lines, written)
@@ -334,10 +322,10 @@ impl Spool {
                             let mut state = self.lock();
                             state.file = Some(file);
                             state.file_written = state.file_written.saturating_add(bytes);
+                            space.bytes = 0;
                             break;
                         }
                         Ok((unwritten, Err(error))) => {
-                            self.spools.give_back(Space::File, &self.actor, bytes);
                             tracing::warn!(error = %error, "lines of a response cannot be spooled to disk");
                             (lines, files_are_usable) = (unwritten, false);
                         }
@@ -362,16 +350,15 @@ impl Spool {
         if is_file_read {
             state.end_file(&self.spools, &self.actor);
             let is_small = state.memory_bytes.saturating_add(bytes) <= self.spools.bounds.memory_of_spool;
-            if is_small && self.spools.take(Space::Memory, &self.actor, bytes) {
-                state.memory_taken = state.memory_taken.saturating_add(bytes);
-                return Target::Memory;
+            if is_small && let Some(taken) = self.spools.take_memory(bytes) {
+                return Target::Memory(Some(taken));
             }
         }
-        if files_are_usable && self.spools.take(Space::File, &self.actor, bytes) {
+        if files_are_usable && self.spools.take_file(&self.actor, bytes) {
             return Target::File(state.file.clone(), state.file_written);
         }
         // A reader that has read everything waits for these lines: they go through memory one by one.
-        if is_file_read && state.memory.is_empty() { Target::Memory } else { Target::Nowhere }
+        if is_file_read && state.memory.is_empty() { Target::Memory(None) } else { Target::Nowhere }
     }
 
     /// Reads what comes next; nothing at the end. There is one reader.
@@ -401,11 +388,8 @@ impl Spool {
 
     fn next(&self) -> Next {
         let mut state = self.lock();
-        if let Some(lines) = state.memory.pop_front() {
+        if let Some((lines, _taken)) = state.memory.pop_front() {
             state.memory_bytes = state.memory_bytes.saturating_sub(length(&lines));
-            let taken = length(&lines).min(state.memory_taken);
-            state.memory_taken = state.memory_taken.saturating_sub(taken);
-            self.spools.give_back(Space::Memory, &self.actor, taken);
             return Next::Lines(lines);
         }
         let unread = state.file_written.saturating_sub(state.file_read);
@@ -441,7 +425,7 @@ impl State {
     /// Ends a file of which everything was read.
     fn end_file(&mut self, spools: &Spools, actor: &Actor) {
         let Some(file) = self.file.take() else { return };
-        spools.give_back(Space::File, actor, self.file_written);
+        spools.give_back_file(actor, self.file_written);
         (self.file_written, self.file_read) = (0, 0);
         // To free a large file takes a while.
         match tokio::runtime::Handle::try_current() {
@@ -453,9 +437,7 @@ impl State {
 
 impl Drop for Spool {
     fn drop(&mut self) {
-        let mut state = self.lock();
-        self.spools.give_back(Space::Memory, &self.actor, state.memory_taken);
-        state.end_file(&self.spools, &self.actor);
+        self.lock().end_file(&self.spools, &self.actor);
     }
 }
 
@@ -580,9 +562,9 @@ mod spool_tests {
         Actor::Client(ClientId::parse(name).unwrap())
     }
 
-    fn spools(memory_of_spool: u64, memory: u64, files: u64) -> Arc<Spools> {
+    fn spools(memory_of_spool: u64, memory: usize, files: u64) -> Arc<Spools> {
         let bounds = Bounds { memory_of_spool, memory, files, reader_timeout: Duration::from_millis(50) };
-        Arc::new(Spools { folder: std::env::temp_dir(), bounds, used: Mutex::default() })
+        Spools::with_bounds(std::env::temp_dir(), bounds)
     }
 
     fn line(number: usize) -> Vec<u8> {

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use super::access::AnyClient;
 use super::batch::{ATTEMPTS_MAX, InnerRouter};
 use super::endpoint::{BASE_PATH, Endpoint};
-use super::error::{ApiError, Problem};
+use super::error::{ApiResult, Problem};
 use super::extract::accept::check_accept;
 use super::extract::auth::WithinRequest;
 use super::extract::body::{RECORD_BYTES_MAX, parse_object, read_bounded};
@@ -61,7 +61,7 @@ fn creates(endpoint: &Endpoint) -> bool {
     !scopes.is_empty() && (scopes.iter().all(|scope| scope.action == Action::Create) || is_of_members)
 }
 
-async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) -> Result<Response, ApiError> {
+async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) -> ApiResult {
     let (mut parts, body) = request.into_parts();
     let client = AnyClient::identified(&parts, app).await?;
     let ctx = client.context;
@@ -134,7 +134,7 @@ pub fn answer_of(transaction: &Transaction, entry: usize, status: u16) -> Rememb
 ///
 /// # Errors
 /// 400 when it is none, or stands twice.
-pub fn key_of(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, ApiError> {
+pub fn key_of(headers: &HeaderMap) -> ApiResult<Option<IdempotencyKey>> {
     let mut values = headers.get_all(&IDEMPOTENCY_KEY).iter();
     let Some(first) = values.next() else { return Ok(None) };
     if values.next().is_some() {
@@ -198,7 +198,7 @@ pub async fn response(
     ctx: &OpContext,
     headers: &HeaderMap,
     answer: Option<&RememberedAnswer>,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let answer = answer.ok_or_else(|| AppError::internal("a request is remembered without its answer"))?;
     let status = StatusCode::from_u16(answer.status).map_err(|error| AppError::Internal(error.into()))?;
     let Some(record) = answer.record else { return Ok(status.into_response()) };

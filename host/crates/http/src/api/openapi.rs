@@ -7,6 +7,8 @@
 //! The shapes of records come from the schema of records (`openapi/record.rs`), as their readers and writers do. Other bodies are types of
 //! `daftar-api-types`, and their shapes are derived from these (`openapi/shape.rs`). The few requests that no type can describe whole,
 //! because they hold records or filters of a search, are completed in `openapi/<noun>.rs`. The end-to-end tests hold every answer to them.
+//!
+//! Examples of requests and of values are rows of `openapi/examples.json`, by operation and by shape.
 
 pub mod batch;
 pub mod document;

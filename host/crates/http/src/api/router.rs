@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use axum::Router;
+use axum::handler::Handler;
 use axum::http::{Method, Uri};
 use axum::routing::MethodRouter;
 
-use super::access::Access;
+use super::access::{Access, DeclaresAccess};
 use super::endpoint::{Endpoint, RouteTable, at_root, below, endpoint, everywhere};
 use super::error::{ApiError, Problem};
 use super::extract::auth::Public;
+use super::openapi::Operation;
 use super::routes::{
     description, eligibility, group_member, program, record, record_search, token, vocabulary, workbench,
 };
@@ -27,60 +29,45 @@ pub fn endpoints() -> Vec<Endpoint> {
     const PATCH: Method = Method::PATCH;
     const DELETE: Method = Method::DELETE;
     vec![
-        endpoint(POST, below("/oauth/token"), token::issue, told::server::token),
-        endpoint(POST, below("/$batch"), batch::submit, told::batch::submit),
-        endpoint(GET, below("/Individual"), record_search::search_individuals, told::individual::search),
-        endpoint(POST, below("/Individual"), record::create_individual, told::individual::create),
-        endpoint(GET, below("/Individual/{identifier}"), record::read_individual, told::individual::read),
-        endpoint(PUT, below("/Individual/{identifier}"), record::replace_individual, told::individual::replace),
-        endpoint(PATCH, below("/Individual/{identifier}"), record::patch_individual, told::individual::patch),
-        endpoint(GET, below("/Group"), record_search::search_groups, told::group::search),
-        endpoint(POST, below("/Group"), record::create_group, told::group::create),
-        endpoint(PUT, below("/Group/{identifier}"), record::replace_group, told::group::replace),
-        endpoint(PATCH, below("/Group/{identifier}"), record::patch_group, told::group::patch),
-        endpoint(GET, below("/Group/{identifier}"), record::read_group, told::group::read),
-        endpoint(GET, below("/Individual/{identifier}/groups"), group_member::groups, told::individual::groups),
-        endpoint(POST, below("/Group/{identifier}/$add-member"), group_member::add, told::group::add_member),
-        endpoint(POST, below("/Group/{identifier}/$remove-member"), group_member::remove, told::group::remove_member),
-        endpoint(PATCH, below("/Group/{identifier}/member/{member}"), group_member::patch, told::group::patch_member),
-        endpoint(
-            GET,
-            below("/Group/{identifier}/membership-history"),
-            group_member::history,
-            told::group::membership_history,
-        ),
-        endpoint(GET, below("/Program"), program::search, told::program::search_programs),
-        endpoint(GET, below("/Program/{identifier}"), program::read, told::program::read_program),
-        endpoint(GET, below("/ProgramMembership"), program::search_memberships, told::program::search_memberships),
-        endpoint(POST, below("/ProgramMembership"), program::create_membership, told::program::create_membership),
-        endpoint(
-            GET,
-            below("/ProgramMembership/{identifier}"),
-            program::read_membership,
-            told::program::read_membership,
-        ),
-        endpoint(
-            PUT,
-            below("/ProgramMembership/{identifier}"),
-            program::replace_membership,
-            told::program::replace_membership,
-        ),
-        endpoint(GET, below("/Consent/{consent_id}"), program::read_consent, told::program::read_consent),
-        endpoint(DELETE, below("/Consent/{consent_id}"), program::withdraw_consent, told::program::withdraw_consent),
-        endpoint(POST, below("/Eligibility/$validate"), eligibility::validate, told::eligibility::validate),
-        endpoint(POST, below("/Eligibility/$evaluate"), eligibility::evaluate, told::eligibility::evaluate),
-        endpoint(POST, below("/Eligibility/$preview"), eligibility::preview, told::eligibility::preview),
-        endpoint(GET, below("/Vocabulary"), vocabulary::list, told::vocabulary::list),
-        endpoint(GET, below("/Vocabulary/$search"), vocabulary::search_all, told::vocabulary::search_all),
-        endpoint(POST, below("/Vocabulary/$validate"), vocabulary::validate, told::vocabulary::validate),
-        endpoint(POST, below("/Vocabulary/$lookup"), vocabulary::lookup, told::vocabulary::lookup),
-        endpoint(GET, below("/Vocabulary/{namespace}"), vocabulary::read, told::vocabulary::read),
-        endpoint(GET, below("/Vocabulary/{namespace}/codes"), vocabulary::codes, told::vocabulary::codes),
-        endpoint(GET, below("/Vocabulary/{namespace}/codes/{code}"), vocabulary::code, told::vocabulary::code),
-        endpoint(GET, below("/Vocabulary/{namespace}/search"), vocabulary::search, told::vocabulary::search),
-        endpoint(GET, below("/Vocabulary/{namespace}/$subsumes"), vocabulary::subsumes, told::vocabulary::subsumes),
-        endpoint(GET, below("/ConceptGroup"), vocabulary::list_groups, told::vocabulary::groups),
-        endpoint(GET, below("/ConceptGroup/{name}"), vocabulary::read_group, told::vocabulary::group),
+        api(POST, "/oauth/token", token::issue, told::server::token),
+        api(POST, "/$batch", batch::submit, told::batch::submit),
+        api(GET, "/Individual", record_search::search_individuals, told::individual::search),
+        api(POST, "/Individual", record::create_individual, told::individual::create),
+        api(GET, "/Individual/{identifier}", record::read_individual, told::individual::read),
+        api(PUT, "/Individual/{identifier}", record::replace_individual, told::individual::replace),
+        api(PATCH, "/Individual/{identifier}", record::patch_individual, told::individual::patch),
+        api(GET, "/Group", record_search::search_groups, told::group::search),
+        api(POST, "/Group", record::create_group, told::group::create),
+        api(PUT, "/Group/{identifier}", record::replace_group, told::group::replace),
+        api(PATCH, "/Group/{identifier}", record::patch_group, told::group::patch),
+        api(GET, "/Group/{identifier}", record::read_group, told::group::read),
+        api(GET, "/Individual/{identifier}/groups", group_member::groups, told::individual::groups),
+        api(POST, "/Group/{identifier}/$add-member", group_member::add, told::group::add_member),
+        api(POST, "/Group/{identifier}/$remove-member", group_member::remove, told::group::remove_member),
+        api(PATCH, "/Group/{identifier}/member/{member}", group_member::patch, told::group::patch_member),
+        api(GET, "/Group/{identifier}/membership-history", group_member::history, told::group::membership_history),
+        api(GET, "/Program", program::search, told::program::search_programs),
+        api(GET, "/Program/{identifier}", program::read, told::program::read_program),
+        api(GET, "/ProgramMembership", program::search_memberships, told::program::search_memberships),
+        api(POST, "/ProgramMembership", program::create_membership, told::program::create_membership),
+        api(GET, "/ProgramMembership/{identifier}", program::read_membership, told::program::read_membership),
+        api(PUT, "/ProgramMembership/{identifier}", program::replace_membership, told::program::replace_membership),
+        api(GET, "/Consent/{consent_id}", program::read_consent, told::program::read_consent),
+        api(DELETE, "/Consent/{consent_id}", program::withdraw_consent, told::program::withdraw_consent),
+        api(POST, "/Eligibility/$validate", eligibility::validate, told::eligibility::validate),
+        api(POST, "/Eligibility/$evaluate", eligibility::evaluate, told::eligibility::evaluate),
+        api(POST, "/Eligibility/$preview", eligibility::preview, told::eligibility::preview),
+        api(GET, "/Vocabulary", vocabulary::list, told::vocabulary::list),
+        api(GET, "/Vocabulary/$search", vocabulary::search_all, told::vocabulary::search_all),
+        api(POST, "/Vocabulary/$validate", vocabulary::validate, told::vocabulary::validate),
+        api(POST, "/Vocabulary/$lookup", vocabulary::lookup, told::vocabulary::lookup),
+        api(GET, "/Vocabulary/{namespace}", vocabulary::read, told::vocabulary::read),
+        api(GET, "/Vocabulary/{namespace}/codes", vocabulary::codes, told::vocabulary::codes),
+        api(GET, "/Vocabulary/{namespace}/codes/{code}", vocabulary::code, told::vocabulary::code),
+        api(GET, "/Vocabulary/{namespace}/search", vocabulary::search, told::vocabulary::search),
+        api(GET, "/Vocabulary/{namespace}/$subsumes", vocabulary::subsumes, told::vocabulary::subsumes),
+        api(GET, "/ConceptGroup", vocabulary::list_groups, told::vocabulary::groups),
+        api(GET, "/ConceptGroup/{name}", vocabulary::read_group, told::vocabulary::group),
         endpoint(GET, everywhere("/metadata"), description::metadata, told::server::metadata),
         endpoint(GET, everywhere("/openapi.json"), description::openapi, told::server::openapi),
         endpoint(GET, everywhere("/docs"), description::docs, told::server::docs),
@@ -97,6 +84,15 @@ pub fn endpoints() -> Vec<Endpoint> {
         endpoint(GET, at_root("/health/live"), description::live, told::server::live),
         endpoint(GET, at_root("/health/ready"), description::ready, told::server::ready),
     ]
+}
+
+/// An endpoint below [`super::endpoint::BASE_PATH`].
+fn api<H, T>(method: Method, path: &str, handler: H, operation: fn() -> Operation) -> Endpoint
+where
+    H: Handler<T, AppState>,
+    T: DeclaresAccess + 'static,
+{
+    endpoint(method, below(path), handler, operation)
 }
 
 /// The table of the public API, for the state of the server.

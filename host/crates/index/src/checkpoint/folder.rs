@@ -152,8 +152,8 @@ impl CheckpointFile {
     /// # Errors
     /// When it is not sound.
     pub fn load(&self) -> Result<Columns, Unsound> {
-        let loading = Loading::begin(&self.file)?;
-        Image::load(&loading, self.sequence).map(Columns::from_image)
+        let mut loading = Loading::begin(&self.file)?;
+        Image::load(&mut loading, self.sequence).map(Columns::from_image)
     }
 }
 

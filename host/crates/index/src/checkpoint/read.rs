@@ -4,11 +4,10 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::de::DeserializeOwned;
 
-use super::layout::Section;
 use super::{END, END_BYTES, FORMAT, Frame, FrameTable, HEADER_BYTES, Head, MAGIC, layout};
 use crate::stored::{self, Unsound};
 use daftar_domain::change::Sequence;
@@ -19,19 +18,16 @@ const TABLE_BYTES_MAX: u64 = 64 << 20;
 const OTHER_FORMAT: Unsound = Unsound("its format is another one");
 const OTHER_VERSION: Unsound = Unsound("it was made by another version of daftar");
 const UNREADABLE: Unsound = Unsound("its file cannot be read");
+const MISSING: Unsound = Unsound("a part of it is missing");
 const DAMAGED: Unsound = Unsound("a checksum of it is wrong");
 
-/// A checkpoint whose head and table are sound.
+/// A checkpoint whose head and table are sound, read part by part.
 pub(crate) struct Loading<'f> {
     file: &'f File,
-    frames: Vec<Frame>,
-}
-
-/// The frames of one part.
-pub(crate) struct FramesOf<'l> {
-    file: &'l File,
-    frames: &'l [Frame],
-    buffer: Vec<u8>,
+    frames: Arc<[Frame]>,
+    /// How many parts there are, and the next one to be read.
+    parts: u8,
+    next: u8,
 }
 
 /// Whether that is the reason why a checkpoint cannot be used: nothing is wrong with it, another daftar made it.
@@ -97,50 +93,52 @@ impl<'f> Loading<'f> {
         }
         let mut from = table.as_slice();
         let FrameTable { sections, frames } = stored::take(&mut from)?;
-        if !sections.into_iter().eq(Section::ALL.iter().map(|section| section.number())) || !from.is_empty() {
-            return Err(Unsound("a part of it is missing"));
+        let parts = u8::try_from(sections.len()).map_err(|_| MISSING)?;
+        if !sections.into_iter().eq(0..parts) || !from.is_empty() {
+            return Err(MISSING);
         }
         // Frame after frame, without a gap from the head to the table.
         let mut at = HEADER_BYTES as u64;
         for frame in &frames {
             if frame.offset != at {
-                return Err(Unsound("a part of it is missing"));
+                return Err(MISSING);
             }
             at = at.saturating_add(frame.length);
         }
         if at != table_at || !frames.is_sorted_by_key(|frame| frame.section) {
-            return Err(Unsound("a part of it is missing"));
+            return Err(MISSING);
         }
-        Ok(Self { file, frames })
+        Ok(Self { file, frames: frames.into(), parts, next: 0 })
     }
 
-    /// Reads a part.
-    pub(crate) fn read<T>(
-        &self,
-        section: Section,
-        read: impl FnOnce(&mut FramesOf<'_>) -> Result<T, Unsound>,
-    ) -> Result<T, Unsound> {
-        let first = self.frames.partition_point(|frame| frame.section < section.number());
-        let end = self.frames.partition_point(|frame| frame.section <= section.number());
-        let frames = self.frames.get(first..end).unwrap_or_default();
-        read(&mut FramesOf { file: self.file, frames, buffer: Vec::new() })
+    /// Leaves so many of the next parts to another reader.
+    pub(crate) fn fork(&mut self, parts: u8) -> Self {
+        let next = self.next;
+        self.next = next.saturating_add(parts);
+        Self { file: self.file, frames: Arc::clone(&self.frames), parts: self.next, next }
     }
-}
 
-impl FramesOf<'_> {
-    /// Reads the values of the part in their order, each as `take` does.
+    /// Checks that every part that this reader has was read: a checkpoint has no others.
+    pub(crate) fn end(&self) -> Result<(), Unsound> {
+        if self.next == self.parts { Ok(()) } else { Err(MISSING) }
+    }
+
+    /// Reads the values of the next part in their order, each as `take` does.
     pub(crate) fn each<T>(
         &mut self,
         mut take: impl FnMut(&mut &[u8]) -> Result<T, Unsound>,
     ) -> Result<Vec<T>, Unsound> {
-        let mut values = Vec::new();
-        for frame in self.frames {
-            self.buffer.resize(usize::try_from(frame.length).map_err(|_| DAMAGED)?, 0);
-            self.file.read_exact_at(&mut self.buffer, frame.offset).map_err(|_| UNREADABLE)?;
-            if crc32fast::hash(&self.buffer) != frame.checksum {
+        let first = self.frames.partition_point(|frame| frame.section < self.next);
+        let end = self.frames.partition_point(|frame| frame.section <= self.next);
+        self.next = self.next.saturating_add(1);
+        let (mut values, mut buffer) = (Vec::new(), Vec::new());
+        for frame in self.frames.get(first..end).unwrap_or_default() {
+            buffer.resize(usize::try_from(frame.length).map_err(|_| DAMAGED)?, 0);
+            self.file.read_exact_at(&mut buffer, frame.offset).map_err(|_| UNREADABLE)?;
+            if crc32fast::hash(&buffer) != frame.checksum {
                 return Err(DAMAGED);
             }
-            let mut from = self.buffer.as_slice();
+            let mut from = buffer.as_slice();
             while !from.is_empty() {
                 let before = from.len();
                 values.push(take(&mut from)?);
@@ -152,18 +150,18 @@ impl FramesOf<'_> {
         Ok(values)
     }
 
-    /// Reads the values of the part in their order.
+    /// Reads the values of the next part in their order.
     pub(crate) fn all<T: DeserializeOwned>(&mut self) -> Result<Vec<T>, Unsound> {
         self.each(|from| stored::take(from))
     }
 
-    /// Reads the only value of the part.
+    /// Reads the only value of the next part.
     pub(crate) fn one<T: DeserializeOwned>(&mut self) -> Result<T, Unsound> {
         let mut values = self.all()?;
         match (values.pop(), values.is_empty()) {
             (Some(only), true) => Ok(only),
             (Some(_), false) => Err(Unsound("a part of it occurs twice")),
-            (None, _) => Err(Unsound("a part of it is missing")),
+            (None, _) => Err(MISSING),
         }
     }
 }

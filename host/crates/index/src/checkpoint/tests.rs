@@ -228,8 +228,8 @@ fn a_table_that_leaves_parts_out_is_refused() {
     let end_at = sound.len() - END_BYTES;
     let table_at = u64::from_le_bytes(sound[end_at..end_at + 8].try_into().unwrap()) as usize;
     let mut table = sound[table_at..end_at].to_vec();
-    let parts = Section::ALL.len();
-    assert_eq!((usize::from(table[0]), usize::from(table[parts])), (parts, parts - 1));
+    let parts = usize::from(table[0]);
+    assert_eq!(usize::from(table[parts]), parts - 1);
     table[0] -= 1;
     table.remove(parts);
     let mut bytes = sound[..table_at].to_vec();

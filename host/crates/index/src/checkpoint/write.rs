@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::layout::Section;
 use super::{END, FORMAT, Frame, FrameTable, HEADER_BYTES, Head, MAGIC};
 use crate::image::Image;
 use crate::stored::{self, bytes_of};
@@ -16,7 +15,6 @@ const FRAME_BYTES: usize = 1 << 20;
 pub(crate) struct CheckpointWriter<'w> {
     out: &'w mut dyn Write,
     written: u64,
-    section: Section,
     buffer: Vec<u8>,
     table: FrameTable,
 }
@@ -29,7 +27,6 @@ pub(super) fn write(image: &Image, head: &Head, out: &mut dyn Write) -> io::Resu
     let mut writer = CheckpointWriter {
         out,
         written: 0,
-        section: Section::Secret,
         buffer: Vec::with_capacity(FRAME_BYTES + FRAME_BYTES / 4),
         table: FrameTable::default(),
     };
@@ -52,17 +49,23 @@ fn header(head: &Head) -> Vec<u8> {
 }
 
 impl CheckpointWriter<'_> {
-    /// Begins a part. Each is begun once.
-    pub(crate) fn section(&mut self, section: Section) -> io::Result<&mut Self> {
+    /// Begins the next part.
+    pub(crate) fn part(&mut self) -> io::Result<&mut Self> {
         self.flush_frame()?;
-        self.section = section;
-        self.table.sections.push(section.number());
+        let number = self.table.sections.last().map_or(0, |last| last.saturating_add(1));
+        self.table.sections.push(number);
         Ok(self)
     }
 
-    /// Adds a value to the part.
-    pub(crate) fn add<T: Serialize + ?Sized>(&mut self, value: &T) -> io::Result<()> {
-        self.add_with(|to| stored::put(to, value))
+    /// Writes a part of those values.
+    pub(crate) fn values<T: Serialize>(&mut self, values: impl IntoIterator<Item = T>) -> io::Result<()> {
+        let part = self.part()?;
+        values.into_iter().try_for_each(|value| part.add_with(|to| stored::put(to, &value)))
+    }
+
+    /// Writes a part of that value alone.
+    pub(crate) fn one<T: Serialize>(&mut self, value: &T) -> io::Result<()> {
+        self.values([value])
     }
 
     /// Adds to the part a value that appends its own bytes.
@@ -82,7 +85,7 @@ impl CheckpointWriter<'_> {
             return Ok(());
         }
         let frame = Frame {
-            section: self.section.number(),
+            section: self.table.sections.last().copied().unwrap_or_default(),
             offset: self.written,
             length: self.buffer.len() as u64,
             checksum: crc32fast::hash(&self.buffer),

@@ -49,20 +49,12 @@ impl Names {
 
     /// The number of an organization, a new one where it has none yet.
     pub(super) fn number_organization(&mut self, name: &str) -> u32 {
-        self.organization(name).unwrap_or_else(|| {
-            let number = self.next();
-            self.organizations.insert(name.into(), number);
-            number
-        })
+        number(&mut self.organizations, &mut self.last, name)
     }
 
     /// The number of a purpose, a new one where it has none yet.
     pub(super) fn number_purpose(&mut self, text: &str) -> u32 {
-        self.purpose(text).unwrap_or_else(|| {
-            let number = self.next();
-            self.purposes.insert(text.trim().into(), number);
-            number
-        })
+        number(&mut self.purposes, &mut self.last, text.trim())
     }
 
     /// The number of a list of fields, a new one where it has none yet.
@@ -71,7 +63,7 @@ impl Names {
         if let Some(number) = self.numbers_of_fields.get(&names) {
             return *number;
         }
-        let number = self.next();
+        let number = next(&mut self.last);
         self.numbers_of_fields.insert(names.clone(), number);
         self.fields.insert(number, names);
         number
@@ -118,12 +110,22 @@ impl Names {
         }
         names
     }
+}
 
-    fn next(&mut self) -> u32 {
-        // A register would need four thousand million different names to come to the end.
-        self.last = self.last.saturating_add(1);
-        self.last
+/// The number of a name, a new one where it has none yet.
+fn number(names: &mut SharedTree<Arc<str>, u32>, last: &mut u32, name: &str) -> u32 {
+    if let Some(number) = names.get(name) {
+        return *number;
     }
+    let number = next(last);
+    names.insert(name.into(), number);
+    number
+}
+
+fn next(last: &mut u32) -> u32 {
+    // A register would need four thousand million different names to come to the end.
+    *last = last.saturating_add(1);
+    *last
 }
 
 /// The stretches are halved this often from the whole calendar to single days. Its 2^19 days hold every date that a consent can name,

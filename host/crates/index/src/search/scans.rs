@@ -10,7 +10,7 @@ use crate::chunk::{CHUNK_ROWS, Cell, Chunk, split};
 use crate::column::Column;
 use crate::field_columns::{CellKind, FieldColumns};
 use crate::limits::RowLimits;
-use crate::places::{FirstPlaces, Place, Places};
+use crate::places::{Place, Places};
 use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::record::RecordType;
 use daftar_domain::search::instant::InstantCondition;
@@ -171,7 +171,9 @@ impl PlaceScan<'_> {
 
     /// Raises the flags of those whom the one place that stands in columns lets match.
     fn flag(&self, chunk: usize, flags: &mut Flags) {
-        let FirstPlaces { groups, roles, starts, ends } = self.places.first_of(chunk);
+        let Places { groups, roles, starts, ends, .. } = self.places;
+        let (groups, roles) = (groups.chunk(chunk), roles.chunk(chunk));
+        let (starts, ends) = (starts.chunk(chunk), ends.chunk(chunk));
         keep(flags, groups, |group| !group.is_missing(), true);
         // No day is the least number, so that nobody begins too late.
         keep(flags, starts, |start| start <= self.day, false);
@@ -230,7 +232,7 @@ impl Scan for PlaceScan<'_> {
             self.flag(chunk, flags);
             flags.iter_mut().skip(rows).for_each(|flag| *flag = 0);
         });
-        for low in self.places.with_several(segment).iter().flat_map(|rows| rows.iter()) {
+        for low in self.places.several.segment(segment).iter().flat_map(|rows| rows.iter()) {
             if self.holds(first | low) {
                 marked.insert(low);
             } else {

@@ -68,7 +68,7 @@ impl Snapshot {
         let (about, of) = (&self.about, &self.about.of_memberships);
         let columns = SortColumns { names: None, last_updated: &of.last_updated, fields: &of.fields };
         let filter = filter_of_memberships(about, conditions, limits);
-        run(about.memberships.rows(), filter, columns.order(sorting, limits), window)
+        run(&about.memberships.rows, filter, columns.order(sorting, limits), window)
     }
 }
 
@@ -238,7 +238,7 @@ fn filter_of_memberships<'a>(
         all.push(Condition { test: Test::Scanned(Box::new(scan)), looked_at: None });
     }
     let visible = limits.records.map(|records| records.visible());
-    Some(Filter::new(about.memberships.rows().count(), visible, all))
+    Some(Filter::new(about.memberships.rows.count(), visible, all))
 }
 
 #[cfg(test)]

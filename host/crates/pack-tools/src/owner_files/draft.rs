@@ -6,7 +6,6 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::owner_files::problem::{ImportError, excerpt};
-use crate::owner_files::publications::Owner;
 use crate::owner_files::tally::Tally;
 use crate::owner_files::{About, ImportOptions};
 use crate::source_rules::{
@@ -23,8 +22,18 @@ const UNTOLD_VERSION: &str = "2.0.0";
 /// A pack in the making.
 #[derive(Debug)]
 pub struct DraftPack {
-    /// What it says about itself.
-    pub owner: Owner,
+    /// Its name.
+    pub pack_name: String,
+    /// What it brings, in one sentence.
+    pub description: String,
+    /// Licence of the data.
+    pub licence: String,
+    /// The acknowledgement; may be empty.
+    pub attribution: String,
+    /// Which publication.
+    pub source: String,
+    /// What `LICENSE-DATA.md` says.
+    pub note: String,
     /// Its version, as far as the file tells one.
     pub version: Option<String>,
     /// Its vocabularies, at least one.
@@ -130,12 +139,6 @@ impl DraftCode {
 }
 
 impl DraftPack {
-    /// A pack with one vocabulary, its version made of the vocabulary's edition.
-    pub fn of(owner: Owner, vocabularies: Vec<DraftVocabulary>) -> Self {
-        let version = vocabularies.first().and_then(|first| version_of(&first.edition));
-        Self { owner, version, vocabularies }
-    }
-
     /// The pack with what the operator says put in place, everything in it checked.
     ///
     /// # Errors
@@ -214,11 +217,11 @@ impl DraftPack {
         if about.pack_version.is_some() {
             self.version.clone_from(&about.pack_version);
         }
-        put(&mut self.owner.pack_name, &about.pack_name);
-        put(&mut self.owner.description, &about.description);
-        put(&mut self.owner.licence, &about.licence);
-        put(&mut self.owner.attribution, &about.attribution);
-        put(&mut self.owner.source, &about.source);
+        put(&mut self.pack_name, &about.pack_name);
+        put(&mut self.description, &about.description);
+        put(&mut self.licence, &about.licence);
+        put(&mut self.attribution, &about.attribution);
+        put(&mut self.source, &about.source);
         Ok(())
     }
 }
@@ -375,7 +378,7 @@ fn codes_on_cycles(codes: &[DraftCode]) -> HashMap<String, String> {
 }
 
 /// A pack's version for an edition that begins with a year and a month, and possibly a day: 2024.1.0 for 2024-01.
-fn version_of(edition: &str) -> Option<String> {
+pub fn version_of(edition: &str) -> Option<String> {
     let mut parts = edition.split('-').map(|part| part.parse::<u32>().ok());
     let (year, month) = (parts.next()??, parts.next()??);
     let day = parts.next().flatten().unwrap_or(0);

@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::owner_files::draft::{DraftCode, DraftLabel, DraftPack, DraftVocabulary};
+use crate::owner_files::draft::{DraftCode, DraftLabel, DraftPack};
 use crate::owner_files::input::Input;
 use crate::owner_files::problem::{ImportError, excerpt};
-use crate::owner_files::publications::Owner;
+use crate::owner_files::publications::Publication;
 use crate::owner_files::tally::Tally;
 use crate::owner_files::{ImportOptions, json_items, plain_tsv};
 use crate::source_rules::{LANGUAGES_MAX, is_language_tag, is_text};
@@ -71,8 +71,10 @@ pub fn read(input: &Input<'_>, options: &ImportOptions, tally: &mut Tally) -> Re
         tally.notes.push(format!("hierarchyMeaning is {meaning}: what is below a code counts as a kind of it here"));
     }
     let (languages, codes) = reading.into_codes(tally);
-    let (owner, vocabulary) = draft(&head, input, options, tally)?;
-    let mut pack = DraftPack::of(owner, vec![DraftVocabulary { languages, completeness, codes, ..vocabulary }]);
+    let mut pack = draft(&head, input, options, tally, codes)?;
+    for vocabulary in &mut pack.vocabularies {
+        (vocabulary.languages, vocabulary.completeness) = (languages.clone(), completeness);
+    }
     // A code system with a version of three numbers gives it to the pack.
     if let Some(version) = head.version.filter(|version| PluginVersion::parse(version).is_ok()) {
         pack.version = Some(version);
@@ -80,13 +82,14 @@ pub fn read(input: &Input<'_>, options: &ImportOptions, tally: &mut Tally) -> Re
     Ok(pack)
 }
 
-/// The pack without its codes.
+/// The pack of these codes.
 fn draft(
     head: &Head<'_>,
     input: &Input<'_>,
     options: &ImportOptions,
     tally: &mut Tally,
-) -> Result<(Owner, DraftVocabulary), ImportError> {
+    codes: Vec<DraftCode>,
+) -> Result<DraftPack, ImportError> {
     let about = &options.about;
     let mut sound = |text: &Option<String>| {
         let text = text.as_deref().and_then(|text| tally.text(text));
@@ -102,36 +105,23 @@ fn draft(
     };
     let name = about.title.clone().or_else(|| sound(&head.title)).or_else(|| sound(&head.name));
     let name = name.unwrap_or_else(|| namespace.clone());
-    let edition = match about.edition.clone().or_else(|| sound(&head.version)) {
-        Some(edition) => edition,
-        None => input.edition_of_digest()?,
-    };
+    let edition = input.edition(about.edition.clone().or_else(|| sound(&head.version)))?;
     let publisher = sound(&head.publisher);
+    let before = publisher.as_ref().map_or_else(String::new, |publisher| format!("{publisher}, "));
     let pack_name = plain_tsv::slug(head.name.as_ref().unwrap_or(&name));
-    let owner = Owner {
-        description: format!("The codes of {name}."),
-        attribution: copyright.or_else(|| publisher.clone()).unwrap_or_default(),
-        source: match &publisher {
-            Some(publisher) => format!("{publisher}, {name}, {edition}"),
-            None => format!("{name}, {edition}"),
-        },
-        note: format!("Licence: {licence}\n\n{}", head.copyright.clone().unwrap_or_default()).trim().to_owned(),
-        pack_name: pack_name.clone(),
-        licence,
-    };
-    let vocabulary = DraftVocabulary {
-        namespace,
-        name,
-        domain: "Other".to_owned(),
-        edition,
-        source: owner.source.clone(),
-        table: pack_name,
-        languages: Vec::new(),
-        completeness: Completeness::Full,
-        rule: None,
-        codes: Vec::new(),
-    };
-    Ok((owner, vocabulary))
+    Ok(Publication {
+        pack_name: &pack_name,
+        description: &format!("The codes of {name}."),
+        licence: &licence,
+        attribution: &copyright.or(publisher).unwrap_or_default(),
+        source: &format!("{before}{name}, {{edition}}"),
+        note: format!("Licence: {licence}\n\n{}", head.copyright.as_deref().unwrap_or_default()).trim(),
+        namespace: &namespace,
+        name: &name,
+        domain: "Other",
+        table: &pack_name,
+    }
+    .pack(edition, codes))
 }
 
 /// The concepts that were read so far.

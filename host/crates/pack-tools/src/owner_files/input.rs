@@ -152,12 +152,15 @@ impl<'a> Input<'a> {
         self.digest.borrow().clone().ok_or_else(|| self.unusable(None, "it was not read to its end"))
     }
 
-    /// An edition for a list that states none: two contents must not look like one.
+    /// The edition of a list. One that states none goes by its digest: two contents must not look like one.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn edition_of_digest(&self) -> Result<String, ImportError> {
-        Ok(format!("sha256-{}", self.digest()?.chars().take(12).collect::<String>()))
+    pub fn edition(&self, stated: Option<String>) -> Result<String, ImportError> {
+        match stated {
+            Some(edition) => Ok(edition),
+            None => Ok(format!("sha256-{}", self.digest()?.chars().take(12).collect::<String>())),
+        }
     }
 }
 

@@ -42,7 +42,7 @@ enum Kind {
 }
 
 /// The lists of iso-codes: the member of the document that holds them, and what they are.
-const LISTS: [(&str, Kind, &Publication); 4] = [
+const LISTS: [(&str, Kind, &Publication<'_>); 4] = [
     ("3166-1", Kind::Countries, &publications::ISO_COUNTRIES),
     ("639-2", Kind::Languages, &publications::ISO_LANGUAGES),
     ("639-3", Kind::Languages, &publications::ISO_LANGUAGES),
@@ -95,9 +95,13 @@ pub fn read_sil(input: &Input<'_>, tally: &mut Tally) -> Result<DraftPack, Impor
 }
 
 /// The pack of a list that does not say of which day it is.
-fn sorted(mut codes: Vec<DraftCode>, publication: &Publication, input: &Input<'_>) -> Result<DraftPack, ImportError> {
+fn sorted(
+    mut codes: Vec<DraftCode>,
+    publication: &Publication<'_>,
+    input: &Input<'_>,
+) -> Result<DraftPack, ImportError> {
     codes.sort_by(|one, other| one.code.cmp(&other.code));
-    Ok(publication.pack(input.edition_of_digest()?, codes))
+    Ok(publication.pack(input.edition(None)?, codes))
 }
 
 impl Kind {

@@ -7,13 +7,12 @@
 
 use crate::owner_files::ImportOptions;
 use crate::owner_files::cells::{Quotes, Row, Table};
-use crate::owner_files::draft::{DraftCode, DraftLabel, DraftPack, DraftVocabulary};
+use crate::owner_files::draft::{DraftCode, DraftLabel, DraftPack};
 use crate::owner_files::input::{Input, without_mark};
 use crate::owner_files::problem::{ImportError, excerpt};
-use crate::owner_files::publications::Owner;
+use crate::owner_files::publications::Publication;
 use crate::owner_files::tally::Tally;
 use crate::source_rules::{LANGUAGES_MAX, is_key, is_language_tag};
-use daftar_domain::vocabulary::Completeness;
 
 /// The pack of a list whose publisher is not known here, by what the options say about it.
 ///
@@ -33,28 +32,20 @@ pub fn unknown_list(
         return Err(ImportError::missing(&missing, format_args!("{what} does not tell them")));
     };
     let pack_name = about.pack_name.clone().unwrap_or_else(|| slug(name));
-    let attribution = about.attribution.clone().unwrap_or_default();
-    let owner = Owner {
-        description: format!("The codes of {name}."),
-        licence: licence.clone(),
-        source: about.source.clone().unwrap_or_else(|| format!("{name}, {edition}")),
-        note: format!("Licence: {licence}\n\n{attribution}").trim().to_owned(),
+    let attribution = about.attribution.as_deref().unwrap_or_default();
+    Ok(Publication {
+        pack_name: &pack_name,
+        description: &format!("The codes of {name}."),
+        licence,
         attribution,
-        pack_name: pack_name.clone(),
-    };
-    let vocabulary = DraftVocabulary {
-        namespace: namespace.clone(),
-        name: name.clone(),
-        domain: "Other".to_owned(),
-        edition,
-        source: owner.source.clone(),
-        table: pack_name,
-        languages: Vec::new(),
-        completeness: Completeness::Full,
-        rule: None,
-        codes,
-    };
-    Ok(DraftPack::of(owner, vec![vocabulary]))
+        source: &format!("{name}, {{edition}}"),
+        note: format!("Licence: {licence}\n\n{attribution}").trim(),
+        namespace,
+        name,
+        domain: "Other",
+        table: &pack_name,
+    }
+    .pack(edition, codes))
 }
 
 /// A text as the name of a pack: lower-case letters and digits, everything else a hyphen.
@@ -101,10 +92,7 @@ pub fn read(
     options: &ImportOptions,
     tally: &mut Tally,
 ) -> Result<DraftPack, ImportError> {
-    let edition = match &options.about.edition {
-        Some(edition) => edition.clone(),
-        None => input.edition_of_digest()?,
-    };
+    let edition = input.edition(options.about.edition.clone())?;
     let mut pack = unknown_list(options, "a table", edition, Vec::new())?;
     let table = match separated {
         Separated::Tabs => Table::open(input, Quotes::Plain)?,

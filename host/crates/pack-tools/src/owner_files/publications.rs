@@ -1,54 +1,31 @@
 //! The published lists that importers know: their names, and what each publisher asks to be said with its codes.
 
-use crate::owner_files::draft::{DraftCode, DraftPack, DraftVocabulary};
+use crate::owner_files::draft::{DraftCode, DraftPack, DraftVocabulary, version_of};
 use daftar_domain::vocabulary::Completeness;
 
-/// What a pack says about itself, and the note on its data's licence.
-#[derive(Debug, Clone)]
-pub struct Owner {
-    /// The pack's name.
-    pub pack_name: String,
-    /// What it brings, in one sentence.
-    pub description: String,
-    /// Licence of the data.
-    pub licence: String,
-    /// The acknowledgement; may be empty.
-    pub attribution: String,
-    /// Which publication.
-    pub source: String,
-    /// What `LICENSE-DATA.md` says.
-    pub note: String,
-}
-
-/// A list of one publisher. In `source`, `{edition}` stands for the edition.
-pub struct Publication {
-    pack_name: &'static str,
-    description: &'static str,
-    licence: &'static str,
-    attribution: &'static str,
-    source: &'static str,
-    note: &'static str,
+/// A list of one publisher: what its pack and its vocabulary say about themselves.
+pub struct Publication<'a> {
+    pub pack_name: &'a str,
+    pub description: &'a str,
+    pub licence: &'a str,
+    pub attribution: &'a str,
+    /// Which release of which publication; an `{edition}` at its end stands for the edition.
+    pub source: &'a str,
+    pub note: &'a str,
     /// The URI that the codes live under.
-    namespace: &'static str,
+    pub namespace: &'a str,
     /// The vocabulary's name.
-    name: &'static str,
+    pub name: &'a str,
     /// The field that it belongs to.
-    domain: &'static str,
+    pub domain: &'a str,
     /// The name of its tables, without `.tsv`.
-    table: &'static str,
+    pub table: &'a str,
 }
 
-impl Publication {
-    /// What the pack says about itself.
-    pub fn owner(&self, edition: &str) -> Owner {
-        Owner {
-            pack_name: self.pack_name.to_owned(),
-            description: self.description.to_owned(),
-            licence: self.licence.to_owned(),
-            attribution: self.attribution.to_owned(),
-            source: self.source.replace("{edition}", edition),
-            note: self.note.to_owned(),
-        }
+impl Publication<'_> {
+    fn source(&self, edition: &str) -> String {
+        let before = self.source.strip_suffix("{edition}");
+        before.map_or_else(|| self.source.to_owned(), |before| format!("{before}{edition}"))
     }
 
     /// The whole vocabulary in English, with parents in a column.
@@ -57,7 +34,7 @@ impl Publication {
             namespace: self.namespace.to_owned(),
             name: self.name.to_owned(),
             domain: self.domain.to_owned(),
-            source: self.source.replace("{edition}", &edition),
+            source: self.source(&edition),
             edition,
             table: self.table.to_owned(),
             languages: vec!["en".to_owned()],
@@ -69,7 +46,21 @@ impl Publication {
 
     /// The pack of that vocabulary.
     pub fn pack(&self, edition: String, codes: Vec<DraftCode>) -> DraftPack {
-        DraftPack::of(self.owner(&edition), vec![self.vocabulary(edition, codes)])
+        self.pack_of(&edition.clone(), vec![self.vocabulary(edition, codes)])
+    }
+
+    /// The pack of these vocabularies.
+    pub fn pack_of(&self, edition: &str, vocabularies: Vec<DraftVocabulary>) -> DraftPack {
+        DraftPack {
+            pack_name: self.pack_name.to_owned(),
+            description: self.description.to_owned(),
+            licence: self.licence.to_owned(),
+            attribution: self.attribution.to_owned(),
+            source: self.source(edition),
+            note: self.note.to_owned(),
+            version: version_of(edition),
+            vocabularies,
+        }
     }
 }
 
@@ -85,7 +76,7 @@ Creative Commons Attribution-NoDerivatives 3.0 IGO licence (https://creativecomm
 - A subset may be passed on; a changed title or an own translation may not.";
 
 /// ICD-11 for mortality and morbidity statistics.
-pub const ICD_11: Publication = Publication {
+pub const ICD_11: Publication<'static> = Publication {
     pack_name: "icd-11",
     description: "Diseases and health conditions of ICD-11 MMS with its chapters and blocks.",
     licence: WHO_LICENCE,
@@ -101,7 +92,7 @@ pub const ICD_11: Publication = Publication {
 };
 
 /// Body functions of ICF; its pack has activities as well.
-pub const ICF_BODY_FUNCTIONS: Publication = Publication {
+pub const ICF_BODY_FUNCTIONS: Publication<'static> = Publication {
     pack_name: "icf",
     description: "Body functions and activities of the ICF.",
     licence: WHO_LICENCE,
@@ -117,7 +108,7 @@ pub const ICF_BODY_FUNCTIONS: Publication = Publication {
 };
 
 /// Activities of ICF.
-pub const ICF_ACTIVITIES: Publication = Publication {
+pub const ICF_ACTIVITIES: Publication<'static> = Publication {
     namespace: "urn:who:icf:d",
     name: "ICF activities and participation",
     table: "icf-d",
@@ -125,7 +116,7 @@ pub const ICF_ACTIVITIES: Publication = Publication {
 };
 
 /// ISCO-08.
-pub const ISCO_08: Publication = Publication {
+pub const ISCO_08: Publication<'static> = Publication {
     pack_name: "isco-08",
     description: "Occupations of ISCO-08 on all four levels.",
     licence: "Titles © ILO, reproduced with acknowledgement",
@@ -141,7 +132,7 @@ not included.",
 };
 
 /// AGROVOC.
-pub const AGROVOC: Publication = Publication {
+pub const AGROVOC: Publication<'static> = Publication {
     pack_name: "agrovoc",
     description: "Concepts of AGROVOC.",
     licence: "CC-BY-4.0",
@@ -159,7 +150,7 @@ institutions that contributed them; ask them before passing such labels on.",
 };
 
 /// Currencies, from SIX.
-pub const SIX_CURRENCIES: Publication = Publication {
+pub const SIX_CURRENCIES: Publication<'static> = Publication {
     pack_name: "currency",
     description: "Currencies, funds and metals of ISO 4217.",
     licence: "Codes of ISO 4217, free to use; table of SIX, the maintenance agency",
@@ -174,7 +165,7 @@ maintenance agency of the standard.",
 };
 
 /// Languages, from SIL.
-pub const SIL_LANGUAGES: Publication = Publication {
+pub const SIL_LANGUAGES: Publication<'static> = Publication {
     pack_name: "language",
     description: "Languages of ISO 639 that have a two-letter code.",
     licence: "SIL terms of use for the ISO 639-3 code tables",
@@ -209,7 +200,7 @@ macro_rules! iso_codes {
 }
 
 /// Countries, from iso-codes.
-pub const ISO_COUNTRIES: Publication = iso_codes!(
+pub const ISO_COUNTRIES: Publication<'static> = iso_codes!(
     "ISO 3166-1",
     Publication {
         pack_name: "country",
@@ -222,7 +213,7 @@ pub const ISO_COUNTRIES: Publication = iso_codes!(
 );
 
 /// Languages, from iso-codes.
-pub const ISO_LANGUAGES: Publication = iso_codes!("ISO 639", SIL_LANGUAGES);
+pub const ISO_LANGUAGES: Publication<'static> = iso_codes!("ISO 639", SIL_LANGUAGES);
 
 /// Currencies, from iso-codes.
-pub const ISO_CURRENCIES: Publication = iso_codes!("ISO 4217", SIX_CURRENCIES);
+pub const ISO_CURRENCIES: Publication<'static> = iso_codes!("ISO 4217", SIX_CURRENCIES);

@@ -75,16 +75,13 @@ pub fn read(
     };
     let labels = read_labels(input, syntax, &mut graph, &scope, &languages, tally)?;
     let codes = codes(&graph, &scope, labels, &languages, tally);
-    let edition = match options.about.edition.clone().or_else(|| graph.edition()) {
-        Some(edition) => edition,
-        None => input.edition_of_digest()?,
-    };
+    let edition = input.edition(options.about.edition.clone().or_else(|| graph.edition()))?;
     let mut pack = if is_agrovoc {
         publications::AGROVOC.pack(edition, codes)
     } else {
         plain_tsv::unknown_list(options, "a thesaurus that is not AGROVOC", edition, codes)?
     };
-    let below = format!("{}: {} and what is below", pack.owner.source, options.roots.join(", "));
+    let below = format!("{}: {} and what is below", pack.source, options.roots.join(", "));
     for vocabulary in &mut pack.vocabularies {
         vocabulary.languages.clone_from(&languages);
         if !options.roots.is_empty() && below.len() <= 1_000 {
@@ -141,8 +138,7 @@ fn codes(graph: &Graph, scope: &Scope, mut labels: Labels, languages: &[String],
 struct Concept(u32);
 
 /// A node that holds a label, by a hash of its name: there are a million of them, and most are not wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct LabelNode(u128);
+type LabelNode = u128;
 
 /// What the first pass keeps: which concept is below which, and which node holds whose label.
 #[derive(Debug, Default)]
@@ -167,12 +163,6 @@ struct NamedConcept {
     is_concept: bool,
     /// Whether the publisher keeps it for old records only.
     is_deprecated: bool,
-}
-
-impl LabelNode {
-    fn of(node: Node<'_>) -> Self {
-        Self(rdf::fingerprint(node))
-    }
 }
 
 impl Graph {
@@ -208,7 +198,7 @@ impl Graph {
             }
             (XL_PREFERRED, Object::Node(label)) => {
                 let concept = self.concept(subject, line);
-                self.label_nodes.push((LabelNode::of(label), concept));
+                self.label_nodes.push((rdf::fingerprint(label), concept));
             }
             (DEPRECATED, Object::Text("true" | "1", _)) => {
                 self.note(subject, line, |node| node.is_deprecated = true);
@@ -461,7 +451,7 @@ fn labelled(
             (graph.index.get(subject).copied().filter(|concept| scope.holds(*concept)), None)
         }
         (XL_FORM, subject) => {
-            let node = LabelNode::of(subject);
+            let node = rdf::fingerprint(subject);
             let first = label_nodes.partition_point(|(other, _)| *other < node);
             let from = label_nodes.get(first..).unwrap_or_default();
             (None, Some(from.iter().take_while(move |(other, _)| *other == node).map(|(_, concept)| *concept)))

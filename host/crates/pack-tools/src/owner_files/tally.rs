@@ -168,7 +168,7 @@ impl Tally {
     pub fn report(mut self, draft: &DraftPack, sha256: String) -> ImportReport {
         let (refused, refused_unlisted) = self.take_refused();
         ImportReport {
-            pack_name: draft.owner.pack_name.clone(),
+            pack_name: draft.pack_name.clone(),
             pack_version: draft.version().to_owned(),
             sha256,
             rows_read: self.rows,

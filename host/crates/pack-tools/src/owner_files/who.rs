@@ -183,49 +183,25 @@ fn icd_11(lines: Vec<Line>, release: Release, options: &ImportOptions, tally: &m
     let mut codes = Vec::with_capacity(lines.len());
     let mut above = Above::default();
     for line in lines {
-        let row = match line {
-            Line::Taken(row) => row,
-            Line::NotTaken(depth) => {
-                above.put(depth, None);
-                continue;
+        match line {
+            Line::Taken(row) => {
+                let code = icd_code(&row, &above, &release.language, options, tally);
+                above.put(row.depth, code.as_ref().map(|code| code.code.clone()));
+                codes.extend(code);
             }
+            Line::NotTaken(depth) => above.put(depth, None),
             // Its depth is not known.
-            Line::Unreadable => {
-                above.is_lost = true;
-                continue;
-            }
-        };
-        if options.without_extension_codes && row.chapter == EXTENSION_CHAPTER {
-            tally.leave_out("an extension code, or a heading of them");
-            above.put(row.depth, None);
-            continue;
-        }
-        let parent = match above.parent(row.depth) {
-            Ok(parent) => parent,
-            Err(reason) => {
-                // One that would not be taken anyway is told of by its own reason only.
-                if key(&row, tally).is_some() {
-                    tally.refuse(Some(row.line), Some(&row.code), reason);
-                }
-                above.put(row.depth, None);
-                continue;
-            }
-        };
-        let key = key(&row, tally);
-        above.put(row.depth, key.clone());
-        if let Some(key) = key {
-            codes.push(icd_code(key, parent, &row, &release.language));
+            Line::Unreadable => above.is_lost = true,
         }
     }
     // A subset without extension codes holds every code that it says it holds: one cannot tell from a code that it lacks.
     let is_whole = !options.without_extension_codes;
-    let owner = ICD_11.owner(&release.edition);
     let vocabulary = DraftVocabulary {
         languages: vec![release.language],
         completeness: if is_whole { Completeness::Full } else { Completeness::Fragment },
-        ..ICD_11.vocabulary(release.edition, codes)
+        ..ICD_11.vocabulary(release.edition.clone(), codes)
     };
-    DraftPack::of(owner, vec![vocabulary])
+    ICD_11.pack_of(&release.edition, vec![vocabulary])
 }
 
 /// The rows that the next one may be below.
@@ -296,14 +272,29 @@ fn key(row: &WhoRow, tally: &mut Tally) -> Option<String> {
     Some(key)
 }
 
-fn icd_code(key: String, parent: Option<String>, row: &WhoRow, language: &str) -> DraftCode {
+/// The code of a row; none where it is left out or refused.
+fn icd_code(
+    row: &WhoRow,
+    above: &Above,
+    language: &str,
+    options: &ImportOptions,
+    tally: &mut Tally,
+) -> Option<DraftCode> {
+    if options.without_extension_codes && row.chapter == EXTENSION_CHAPTER {
+        tally.leave_out("an extension code, or a heading of them");
+        return None;
+    }
+    // One that would not be taken anyway is told of by its own reason only.
+    let key = key(row, tally)?;
+    let parent = above.parent(row.depth);
+    let parent = parent.map_err(|reason| tally.refuse(Some(row.line), Some(&row.code), reason)).ok()?;
     let is_heading = row.code.is_empty();
     let mut code = row.draft(key, parent, language);
     code.is_selectable = !is_heading;
     if is_heading {
         code = code.with_property("kind", &row.kind);
     }
-    row.residual(code)
+    Some(row.residual(code))
 }
 
 /// Four to six digits and capitals without I and O, and possibly a dot and one or two more.
@@ -351,7 +342,7 @@ fn icf(lines: &[Line], release: &Release, tally: &mut Tally) -> Result<DraftPack
     if vocabularies.is_empty() {
         return Err(tally.unusable("the table has no code of body functions (b) or activities (d)"));
     }
-    Ok(DraftPack::of(ICF_BODY_FUNCTIONS.owner(&release.edition), vocabularies))
+    Ok(ICF_BODY_FUNCTIONS.pack_of(&release.edition, vocabularies))
 }
 
 /// A letter and one digit for a chapter; three, four or five below it.

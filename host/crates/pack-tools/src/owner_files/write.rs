@@ -16,7 +16,7 @@ pub fn folder(draft: &DraftPack, sha256: &str, folder: &Path) -> Result<(), Impo
     file(folder, "pack.toml", &settings(draft, sha256))?;
     let note = format!(
         "# Licence of the data\n\n{}\n\nWritten by `daftar pack import` from a file whose unpacked content has the SHA-256\n`{sha256}`.\n",
-        draft.owner.note
+        draft.note
     );
     file(folder, "LICENSE-DATA.md", &note)?;
     for vocabulary in &draft.vocabularies {
@@ -37,15 +37,14 @@ fn file(folder: &Path, name: &str, content: &str) -> Result<(), ImportError> {
 
 fn settings(draft: &DraftPack, sha256: &str) -> String {
     let mut text = format!("# Written by `daftar pack import`; the unpacked file has the SHA-256\n# {sha256}\n");
-    let owner = &draft.owner;
-    setting(&mut text, "name", &owner.pack_name);
+    setting(&mut text, "name", &draft.pack_name);
     setting(&mut text, "version", draft.version());
-    setting(&mut text, "description", &owner.description);
-    setting(&mut text, "licence", &owner.licence);
-    if !owner.attribution.is_empty() {
-        setting(&mut text, "attribution", &owner.attribution);
+    setting(&mut text, "description", &draft.description);
+    setting(&mut text, "licence", &draft.licence);
+    if !draft.attribution.is_empty() {
+        setting(&mut text, "attribution", &draft.attribution);
     }
-    setting(&mut text, "source", &owner.source);
+    setting(&mut text, "source", &draft.source);
     // What an operator imports is installed by hand.
     text.push_str("default = false\n");
     for vocabulary in &draft.vocabularies {

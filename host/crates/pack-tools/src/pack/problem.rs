@@ -5,7 +5,8 @@ use std::fmt;
 use super::build::PackBuildError;
 
 /// Everything that is wrong with a pack, in the order of its files and lines.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, thiserror::Error)]
+#[error("{}", shown(.problems, *.left_out))]
 pub struct PackErrors {
     problems: Vec<PackProblem>,
     left_out: usize,
@@ -86,19 +87,8 @@ impl fmt::Display for PackProblem {
     }
 }
 
-impl fmt::Display for PackErrors {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.problems.iter().enumerate() {
-            if index > 0 {
-                formatter.write_str("\n")?;
-            }
-            problem.fmt(formatter)?;
-        }
-        if self.left_out > 0 {
-            write!(formatter, "\nand {} more", self.left_out)?;
-        }
-        Ok(())
-    }
+/// One problem a line, then how many more there are.
+fn shown(problems: &[PackProblem], left_out: usize) -> String {
+    let more = (left_out > 0).then(|| format!("and {left_out} more"));
+    problems.iter().map(ToString::to_string).chain(more).collect::<Vec<_>>().join("\n")
 }
-
-impl std::error::Error for PackErrors {}

@@ -20,13 +20,14 @@ mod table;
 mod vocabulary;
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 pub use self::settings::PackCodes;
 use super::problem::{PackErrors, too_many};
 use daftar_domain::manifest::PluginManifest;
 use daftar_domain::vocabulary::PackContents;
+use daftar_sandbox::read_at_most;
 
 /// Files in one folder of a pack.
 const FILES_MAX: usize = 1_000;
@@ -98,9 +99,7 @@ fn read_bounded(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
     }
-    let mut bytes = Vec::new();
-    file.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    read_at_most(file, bytes_max)
 }
 
 fn list_bounded(path: &Path) -> io::Result<Vec<String>> {

@@ -18,7 +18,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use wasmtime::Engine;
 
-use crate::files::{FolderError, private_folder, remove_unfinished, write_whole};
+use crate::files::{FolderError, private_folder, read_at_most, remove_files, remove_unfinished, write_whole};
 use crate::package::Digest;
 
 type Authenticator = Hmac<Sha256>;
@@ -31,7 +31,7 @@ const KEY_BYTES: usize = 64;
 const SUFFIX: &str = ".code";
 
 /// The largest file that is read, in bytes. Machine code takes two to four times the space of the component's code.
-const FILE_BYTES_MAX: u64 = 256 << 20;
+const FILE_BYTES_MAX: usize = 256 << 20;
 
 /// A folder of machine code.
 pub(crate) struct CodeCache {
@@ -91,26 +91,18 @@ impl CodeCache {
     /// whoever holds the folder alone.
     pub fn keep_only(&self, digests: &BTreeSet<Digest>) {
         remove_unfinished(&self.folder);
-        let Ok(entries) = fs::read_dir(&self.folder) else { return };
-        for entry in entries.filter_map(Result::ok) {
-            let name = entry.file_name();
-            let Some(stem) = name.to_str().and_then(|name| name.strip_suffix(SUFFIX)) else { continue };
-            let digest = stem.split_once('-').and_then(|(digest, _)| Digest::from_hex(digest));
-            if digest.is_none_or(|digest| !digests.contains(&digest)) {
-                let _ = fs::remove_file(entry.path());
-            }
-        }
+        remove_files(&self.folder, |name| {
+            name.strip_suffix(SUFFIX).is_some_and(|stem| {
+                let digest = stem.split_once('-').and_then(|(digest, _)| Digest::from_hex(digest));
+                digest.is_none_or(|digest| !digests.contains(&digest))
+            })
+        });
     }
 
     /// Removes the code of the plugin with that digest, whatever engine it is for.
     pub fn forget(&self, digest: Digest) {
         let prefix = format!("{}-", digest.to_hex());
-        let Ok(entries) = fs::read_dir(&self.folder) else { return };
-        for entry in entries.filter_map(Result::ok) {
-            if entry.file_name().to_string_lossy().starts_with(&prefix) {
-                let _ = fs::remove_file(entry.path());
-            }
-        }
+        remove_files(&self.folder, |name| name.starts_with(&prefix));
     }
 
     fn discard(&self, path: &Path, reason: &str) -> Option<Vec<u8>> {
@@ -171,10 +163,8 @@ fn read_key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
 }
 
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
+    let bytes = read_at_most(File::open(path)?, FILE_BYTES_MAX)?;
+    if bytes.len() > FILE_BYTES_MAX {
         return Err(io::Error::other(format!("it is larger than {FILE_BYTES_MAX} bytes")));
     }
     Ok(bytes)

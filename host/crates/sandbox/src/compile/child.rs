@@ -8,21 +8,20 @@
 //! **Invariant:** the child bounds itself before it reads anything, reads the component from standard input, writes machine code to
 //! standard output, and touches nothing else: no file, no network, no environment.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, ExitCode, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 
 use super::{CompileError, compile_here};
 use crate::engine::compiling_engine;
 use crate::fault::excerpt;
+use crate::files::read_at_most;
 use crate::package::PACKAGE_BYTES_MAX;
 
 /// What a compilation may take.
@@ -57,17 +56,29 @@ const ALLOCATOR_RESERVES_NOTHING: (&str, &str) = ("MIMALLOC_ARENA_RESERVE", "0")
 pub(super) struct ChildCompiler {
     program: PathBuf,
     bounds: CompileBounds,
-    is_stopped: AtomicBool,
-    running: Mutex<Option<SharedChild>>,
+    running: Mutex<Running>,
 }
 
-/// A child that whoever waits for it, the clock, and whoever stops the server may kill.
-type SharedChild = Arc<Mutex<Child>>;
+/// The child that compiles now, which may be killed while another thread waits for it.
+#[derive(Default)]
+struct Running {
+    child: Option<Child>,
+    is_stopped: bool,
+}
+
+impl Running {
+    fn kill(&mut self) {
+        if let Some(child) = &mut self.child {
+            // It may have ended by itself; its id is not given to another process before it was waited for.
+            let _is_killed = child.kill().is_ok();
+        }
+    }
+}
 
 impl ChildCompiler {
     /// Runs that program.
     pub fn new(program: PathBuf, bounds: CompileBounds) -> Self {
-        Self { program, bounds, is_stopped: AtomicBool::new(false), running: Mutex::new(None) }
+        Self { program, bounds, running: Mutex::default() }
     }
 
     /// The machine code of a component.
@@ -75,46 +86,53 @@ impl ChildCompiler {
     /// # Errors
     /// The component took more than its bounds, or there could be no child.
     pub fn compile(&self, component: &[u8]) -> Result<Vec<u8>, CompileError> {
-        let (child, pipes) = self.start()?;
-        let clock = Clock::start(&child, self.bounds.wall);
-        let exchanged = pipes.and_then(|(mut input, output)| {
-            // A child that ends before it has read everything says why by how it ends.
-            let is_read = input.write_all(component).is_ok();
-            drop(input);
-            let answer = read_bounded(output, self.bounds.code_bytes)?;
-            Ok((is_read, answer))
+        let CompileBounds { wall, code_bytes, .. } = self.bounds;
+        let started = Instant::now();
+        let pipes = self.start()?;
+        // A thread of its own: a child that neither reads nor ends keeps whoever writes to it waiting.
+        let exchanged = std::thread::scope(|scope| {
+            let (sender, exchanged) = channel();
+            let exchange = move || sender.send(exchange(component, pipes, code_bytes)).is_ok();
+            let thread = std::thread::Builder::new().name("plugin-compile".to_owned()).spawn_scoped(scope, exchange);
+            let exchanged = match thread {
+                Ok(_) => exchanged.recv_timeout(wall).map_err(io::Error::other),
+                Err(error) => Err(error),
+            };
+            let exchanged = exchanged.flatten();
+            if !matches!(&exchanged, Ok((_, answer)) if answer.len() <= code_bytes) {
+                self.lock().kill();
+            }
+            exchanged
         });
-        let too_much = matches!(&exchanged, Ok((_, Answer::TooLong)));
-        if too_much {
-            kill(&child);
-        }
-        let status = wait(&child);
-        *lock(&self.running) = None;
-        if self.is_stopped.load(Ordering::Acquire) {
+        let status = self.wait(started);
+        let has_run_out = started.elapsed() >= wall;
+        if self.lock().is_stopped {
             return Err(stopped());
         }
-        if clock.has_run_out() {
-            let seconds = self.bounds.wall.as_secs();
+        if has_run_out {
+            let seconds = wall.as_secs();
             return Err(CompileError::Budget(format!("compiling it takes more than {seconds} s")));
         }
-        if too_much {
-            let most = self.bounds.code_bytes;
-            return Err(CompileError::Budget(format!("its machine code has more than {most} bytes")));
+        let (is_read, answer) = exchanged.map_err(failed)?;
+        if answer.len() > code_bytes {
+            return Err(CompileError::Budget(format!("its machine code has more than {code_bytes} bytes")));
         }
-        let status = status.map_err(|error| CompileError::Failed(format!("the compiling process: {error}")))?;
-        self.judge(status, exchanged)
+        self.judge(status.map_err(failed)?, is_read, answer)
     }
 
     /// Kills the child that runs, and lets none start.
     pub fn stop(&self) {
-        let running = lock(&self.running);
-        self.is_stopped.store(true, Ordering::Release);
-        if let Some(child) = running.as_ref() {
-            kill(child);
-        }
+        let mut running = self.lock();
+        running.is_stopped = true;
+        running.kill();
     }
 
-    fn start(&self) -> Result<(SharedChild, io::Result<(std::process::ChildStdin, ChildStdout)>), CompileError> {
+    fn lock(&self) -> MutexGuard<'_, Running> {
+        // What is inside is sound after a panic.
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start(&self) -> Result<Option<(ChildStdin, ChildStdout)>, CompileError> {
         let worker = self.bounds.worker;
         let mut command = Command::new(&self.program);
         command
@@ -127,8 +145,8 @@ impl ChildCompiler {
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         // Held over the start: a stop that comes meanwhile finds the child.
-        let mut running = lock(&self.running);
-        if self.is_stopped.load(Ordering::Acquire) {
+        let mut running = self.lock();
+        if running.is_stopped {
             return Err(stopped());
         }
         let mut child = command.spawn().map_err(|error| {
@@ -136,13 +154,31 @@ impl ChildCompiler {
             CompileError::Failed(format!("no process can be started to compile it (`{program}`: {error})"))
         })?;
         let pipes = child.stdin.take().zip(child.stdout.take());
-        let child = Arc::new(Mutex::new(child));
-        *running = Some(child.clone());
-        Ok((child, pipes.ok_or_else(|| io::Error::other("no pipes"))))
+        running.child = Some(child);
+        Ok(pipes)
+    }
+
+    /// Waits for the end of the child without keeping others from killing it. It is killed when its time is over.
+    fn wait(&self, started: Instant) -> io::Result<ExitStatus> {
+        /// A child closes its output an instant before it ends.
+        const PAUSE: Duration = Duration::from_millis(1);
+        loop {
+            let mut running = self.lock();
+            let child = running.child.as_mut().ok_or_else(|| io::Error::other("there is none"))?;
+            if let Some(status) = child.try_wait()? {
+                running.child = None;
+                return Ok(status);
+            }
+            if started.elapsed() >= self.bounds.wall {
+                running.kill();
+            }
+            drop(running);
+            std::thread::sleep(PAUSE);
+        }
     }
 
     /// What a child that ended by itself means.
-    fn judge(&self, status: ExitStatus, exchanged: io::Result<(bool, Answer)>) -> Result<Vec<u8>, CompileError> {
+    fn judge(&self, status: ExitStatus, is_read: bool, answer: Vec<u8>) -> Result<Vec<u8>, CompileError> {
         let WorkerBounds { memory_bytes, processor_s } = self.bounds.worker;
         let memory_mib = memory_bytes >> 20;
         if let Some(signal) = status.signal() {
@@ -160,17 +196,12 @@ impl ChildCompiler {
             };
             return Err(CompileError::Budget(reason));
         }
-        let (is_read, answer) = match exchanged {
-            Ok((is_read, Answer::Whole(bytes))) => (is_read, bytes),
-            Ok((is_read, Answer::TooLong)) => (is_read, Vec::new()),
-            Err(error) => return Err(CompileError::Failed(format!("the compiling process: {error}"))),
-        };
         let code = status.code().and_then(|code| u8::try_from(code).ok());
         let told = || excerpt(&String::from_utf8_lossy(&answer));
         match code {
             Some(0) if is_read => Ok(answer),
             Some(EXIT_REFUSED) => Err(CompileError::Budget(told())),
-            Some(EXIT_FAILED) => Err(CompileError::Failed(format!("the compiling process: {}", told()))),
+            Some(EXIT_FAILED) => Err(failed(told())),
             // A panic of the compiler.
             Some(101) => Err(CompileError::Budget("the compiler gave up on it".to_owned())),
             Some(_) | None => Err(CompileError::Failed(format!("the compiling process ended with {status}"))),
@@ -182,72 +213,17 @@ fn stopped() -> CompileError {
     CompileError::Failed("the server is being stopped".to_owned())
 }
 
-/// What came from the child.
-#[derive(Debug)]
-enum Answer {
-    Whole(Vec<u8>),
-    TooLong,
+fn failed(reason: impl std::fmt::Display) -> CompileError {
+    CompileError::Failed(format!("the compiling process: {reason}"))
 }
 
-fn read_bounded(output: ChildStdout, most: usize) -> io::Result<Answer> {
-    let one_more = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
-    let mut bytes = Vec::new();
-    output.take(one_more).read_to_end(&mut bytes)?;
-    Ok(if bytes.len() > most { Answer::TooLong } else { Answer::Whole(bytes) })
-}
-
-/// Waits for the end of a child without keeping others from killing it.
-fn wait(child: &SharedChild) -> io::Result<ExitStatus> {
-    /// A child closes its output an instant before it ends.
-    const PAUSE: Duration = Duration::from_millis(1);
-    loop {
-        if let Some(status) = lock(child).try_wait()? {
-            return Ok(status);
-        }
-        std::thread::sleep(PAUSE);
-    }
-}
-
-fn kill(child: &SharedChild) {
-    // It may have ended by itself; its id is not given to another process before it was waited for.
-    let _is_killed = lock(child).kill().is_ok();
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is inside is sound after a panic.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Kills a child when its time is over.
-struct Clock {
-    ends: Sender<()>,
-    thread: io::Result<JoinHandle<bool>>,
-}
-
-impl Clock {
-    fn start(child: &SharedChild, wall: Duration) -> Self {
-        let (ends, end) = channel();
-        let watched = child.clone();
-        let watch = move || {
-            let has_run_out = matches!(end.recv_timeout(wall), Err(RecvTimeoutError::Timeout));
-            if has_run_out {
-                kill(&watched);
-            }
-            has_run_out
-        };
-        let thread = std::thread::Builder::new().name("plugin-compile-clock".to_owned()).spawn(watch);
-        if thread.is_err() {
-            // Nobody would end it: it is ended now.
-            kill(child);
-        }
-        Self { ends, thread }
-    }
-
-    /// Stops the clock; whether the time was over before.
-    fn has_run_out(self) -> bool {
-        drop(self.ends);
-        self.thread.is_ok_and(|thread| thread.join().unwrap_or(false))
-    }
+/// Gives the component to the child: whether it took all of it, and what it answered, at most one byte more than `most`.
+fn exchange(component: &[u8], pipes: Option<(ChildStdin, ChildStdout)>, most: usize) -> io::Result<(bool, Vec<u8>)> {
+    let (mut input, output) = pipes.ok_or_else(|| io::Error::other("no pipes"))?;
+    // A child that ends before it has read everything says why by how it ends.
+    let is_read = input.write_all(component).is_ok();
+    drop(input);
+    Ok((is_read, read_at_most(output, most)?))
 }
 
 /// What the worker does with a component that it cannot compile: standard output holds the reason.
@@ -312,9 +288,7 @@ fn bound(bounds: WorkerBounds) -> io::Result<()> {
 }
 
 fn read() -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let most = u64::try_from(PACKAGE_BYTES_MAX).unwrap_or(u64::MAX);
-    io::stdin().lock().take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    let bytes = read_at_most(io::stdin().lock(), PACKAGE_BYTES_MAX)?;
     if bytes.len() > PACKAGE_BYTES_MAX {
         return Err(io::Error::other("more came than a plugin may have"));
     }
@@ -325,6 +299,7 @@ fn read() -> io::Result<Vec<u8>> {
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
+    use std::sync::Arc;
 
     use super::*;
 

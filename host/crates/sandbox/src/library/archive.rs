@@ -5,8 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::records::Records;
-use super::records::{file_of, read_file};
+use super::records::{PluginList, file_of, read_file};
 use super::{LIST_FILE, PluginLibrary};
 use crate::files::private_folder;
 use crate::package::{Digest, manifest_of};
@@ -42,14 +41,6 @@ impl PluginLibrary {
             }
         });
         Ok(ArchivedPlugins { list: records.to_bytes()?, files })
-    }
-
-    /// The digests of the files that a list names.
-    ///
-    /// # Errors
-    /// When it is no list that this daftar reads.
-    pub fn digests_listed(list: &[u8]) -> io::Result<Vec<Digest>> {
-        Ok(Records::parse(list)?.installed.values().map(|record| record.digest).collect())
     }
 }
 
@@ -117,7 +108,7 @@ impl LibraryRefill {
         sync(self.open.take())?;
         let mut refused = Vec::new();
         if let Some(list) = &self.list {
-            let mut records = Records::parse(list)?;
+            let mut records = PluginList::parse(list)?;
             for (name, record) in &mut records.installed {
                 record.is_excused &= is_authentic;
                 let path = file_of(&self.folder, record.digest);

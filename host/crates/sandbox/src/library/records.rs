@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, TryLockError};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
@@ -12,9 +11,9 @@ use std::{fs, io};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{InstalledPlugin, LIST_FILE, LibraryError};
+use super::{InstalledPlugin, LIST_FILE, LibraryError, Prepared};
 use crate::PluginHost;
-use crate::files::{FolderError, write_whole};
+use crate::files::{FolderError, read_at_most, write_whole};
 use crate::install::{InstallError, InstallStep};
 use crate::package::{Candidate, Digest, PACKAGE_BYTES_MAX, check_size};
 use crate::signature::{Signer, UnsignedPlugins};
@@ -23,12 +22,13 @@ use daftar_domain::manifest::{PluginKind, PluginName, PluginVersion};
 /// The version of the file's shape. A released shape stays readable; another one gets another number.
 const FORMAT: u32 = 1;
 
-/// What is installed, and what was removed on purpose.
+/// What is installed, with the signatures that came with the files, and what was removed on purpose: in one folder, or in the store for all
+/// processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Records {
-    pub installed: BTreeMap<PluginName, RecordedPlugin>,
+pub struct PluginList {
+    pub(super) installed: BTreeMap<PluginName, RecordedPlugin>,
     /// Removed by hand: not to be installed again from a folder of plugins.
-    pub removed: BTreeSet<PluginName>,
+    pub(crate) removed: BTreeSet<PluginName>,
 }
 
 /// What the list of installed plugins says of one.
@@ -78,12 +78,12 @@ struct StoredRecord {
     installed_at: String,
 }
 
-impl Records {
+impl PluginList {
     /// Reads the file; nothing is installed where there is none.
     ///
     /// # Errors
     /// It cannot be read, or is not what this module writes.
-    pub fn read(path: &Path) -> io::Result<Self> {
+    pub(super) fn read(path: &Path) -> io::Result<Self> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
@@ -116,7 +116,7 @@ impl Records {
     ///
     /// # Errors
     /// The disk failed; the old file is still there.
-    pub fn write(&self, path: &Path) -> io::Result<()> {
+    pub(super) fn write(&self, path: &Path) -> io::Result<()> {
         write_whole(path, &self.to_bytes()?)
     }
 
@@ -141,6 +141,29 @@ impl Records {
             removed: self.removed.iter().cloned().collect(),
         };
         serde_json::to_vec_pretty(&stored).map_err(io::Error::other)
+    }
+
+    /// The digests of the files that it names.
+    #[must_use]
+    pub fn digests(&self) -> Vec<Digest> {
+        self.installed.values().map(|record| record.digest).collect()
+    }
+
+    /// The list with a plugin that is about to be installed.
+    #[must_use]
+    pub fn with(mut self, prepared: &Prepared, now: Timestamp) -> Self {
+        let name = prepared.manifest().name.clone();
+        self.removed.remove(&name);
+        self.installed.insert(name, prepared.record(now));
+        self
+    }
+
+    /// The list without a plugin, which was removed by hand.
+    #[must_use]
+    pub fn without(mut self, name: &PluginName) -> Self {
+        self.installed.remove(name);
+        self.removed.insert(name.clone());
+        self
     }
 }
 
@@ -199,7 +222,7 @@ pub(crate) struct InstalledFile {
 /// # Errors
 /// The list cannot be read.
 pub(crate) fn installed_files(folder: &Path) -> io::Result<Vec<InstalledFile>> {
-    let records = Records::read(&folder.join(LIST_FILE))?;
+    let records = PluginList::read(&folder.join(LIST_FILE))?;
     let read = |(name, record): (PluginName, RecordedPlugin)| InstalledFile {
         bytes: read_file(&file_of(folder, record.digest)).map_err(|error| error.reason),
         name,
@@ -230,8 +253,7 @@ pub(super) fn load_recorded(
         Signer::Unrecorded => judged(host, folder, name, record)?,
         known @ (Signer::Key(_) | Signer::Pinned | Signer::Unsigned) => (read_recorded(folder, name, record)?, known),
     };
-    let named = |error: InstallError| InstallError { plugin: Some(name.clone()), ..error };
-    let loaded = Arc::new(host.load_installed(candidate).map_err(named)?);
+    let loaded = Arc::new(host.load_installed(candidate).map_err(|error| error.named(name))?);
     Ok(InstalledPlugin { loaded, signer, installed_at: record.installed_at })
 }
 
@@ -250,15 +272,14 @@ pub(super) fn judged(
 
 /// The file of a plugin that the list names, if it is the one that was installed.
 fn read_recorded(folder: &Path, name: &PluginName, record: &RecordedPlugin) -> Result<Candidate, InstallError> {
-    let named = |error: InstallError| InstallError { plugin: Some(name.clone()), ..error };
-    let bytes = read_file(&file_of(folder, record.digest)).map_err(named)?;
+    let bytes = read_file(&file_of(folder, record.digest)).map_err(|error| error.named(name))?;
     let digest = Digest::of(&bytes);
     if digest != record.digest {
         let reason = format!("its file has the digest {digest}; {} was installed", record.digest);
         return Err(InstallError::of(name, InstallStep::Unreadable, reason));
     }
-    let candidate = Candidate::read(bytes).map_err(named)?;
-    let found = &candidate.manifest().name;
+    let candidate = Candidate::read(bytes).map_err(|error| error.named(name))?;
+    let found = &candidate.manifest.name;
     if found != name {
         let reason = format!("its file is of the plugin `{found}`");
         return Err(InstallError::of(name, InstallStep::Unreadable, reason));
@@ -273,9 +294,7 @@ pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, InstallError> {
     if !fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(unreadable(io::Error::other("it is not a file")));
     }
-    let one_more = u64::try_from(PACKAGE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
-    let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(one_more).read_to_end(&mut bytes)).map_err(unreadable)?;
+    let bytes = File::open(path).and_then(|file| read_at_most(file, PACKAGE_BYTES_MAX)).map_err(unreadable)?;
     check_size(bytes.len())?;
     Ok(bytes)
 }
@@ -284,7 +303,7 @@ pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, InstallError> {
 mod tests {
     use super::*;
 
-    fn records(signer: Signer) -> Records {
+    fn records(signer: Signer) -> PluginList {
         let record = RecordedPlugin {
             version: PluginVersion::new(1, 2, 3),
             kind: PluginKind::VocabularyPack,
@@ -294,7 +313,7 @@ mod tests {
             is_excused: false,
             installed_at: "2026-03-01T12:00:00Z".parse().unwrap(),
         };
-        Records {
+        PluginList {
             installed: [(PluginName::parse("gender").unwrap(), record)].into(),
             removed: [PluginName::parse("farmer").unwrap()].into(),
         }
@@ -304,18 +323,21 @@ mod tests {
     fn reads_what_it_wrote() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("installed.json");
-        assert_eq!(Records::read(&path).unwrap(), Records::default());
+        assert_eq!(PluginList::read(&path).unwrap(), PluginList::default());
         let key = Signer::Key("0123456789abcdef".parse().unwrap());
         for signer in [key, Signer::Pinned, Signer::Unsigned, Signer::Unrecorded] {
             records(signer).write(&path).unwrap();
-            assert_eq!(Records::read(&path).unwrap(), records(signer));
+            assert_eq!(PluginList::read(&path).unwrap(), records(signer));
         }
         let mut signed = records(key);
         for record in signed.installed.values_mut() {
             (record.signature, record.is_excused) = (Some("daftar-plugin-signature 1 …".to_owned()), true);
         }
         signed.write(&path).unwrap();
-        assert_eq!(Records::read(&path).unwrap(), signed);
+        assert_eq!(PluginList::read(&path).unwrap(), signed);
+        let gender = PluginName::parse("gender").unwrap();
+        let without = PluginList::parse(&signed.without(&gender).to_bytes().unwrap()).unwrap();
+        assert!(without.digests().is_empty() && without.removed.contains(&gender));
     }
 
     #[test]
@@ -326,9 +348,9 @@ mod tests {
             "signer":"key 0123456789abcdef","installed_at":"2026-03-01T12:00:00Z"}],"removed":["farmer"]}"#;
         fs::write(&path, written.replace("DIGEST", &Digest::of(b"gender").to_hex())).unwrap();
         let key = Signer::Key("0123456789abcdef".parse().unwrap());
-        assert_eq!(Records::read(&path).unwrap(), records(key));
+        assert_eq!(PluginList::read(&path).unwrap(), records(key));
         fs::write(&path, fs::read_to_string(&path).unwrap().replace("key 0123", "the 0123")).unwrap();
-        assert!(Records::read(&path).unwrap_err().to_string().contains("signer"));
+        assert!(PluginList::read(&path).unwrap_err().to_string().contains("signer"));
     }
 
     #[test]
@@ -337,7 +359,7 @@ mod tests {
         let path = folder.path().join("installed.json");
         for content in ["", "{}", "[]", r#"{"format":2,"installed":[],"removed":[]}"#, r#"{"format":1,"installed":["#] {
             fs::write(&path, content).unwrap();
-            assert!(Records::read(&path).is_err(), "{content}");
+            assert!(PluginList::read(&path).is_err(), "{content}");
         }
     }
 }

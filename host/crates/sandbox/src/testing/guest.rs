@@ -91,9 +91,9 @@ impl TestLibrary {
     }
 
     fn on(folder: tempfile::TempDir, host: Arc<PluginHost>) -> Self {
-        let opened = PluginLibrary::open(host.clone(), folder.path(), None).unwrap();
-        assert_eq!(opened.refused, []);
-        Self { folder, host, library: Arc::new(opened.library) }
+        let library = Arc::new(PluginLibrary::open(host.clone(), folder.path(), None).unwrap());
+        assert_eq!(library.unloaded(), []);
+        Self { folder, host, library }
     }
 
     /// Closes the library and opens the same folder again, with a host of its own.
@@ -106,8 +106,16 @@ impl TestLibrary {
         let Self { folder, host, library } = self;
         drop((library, host));
         let host = host_trusting(None, trust);
-        let opened = PluginLibrary::open(host.clone(), folder.path(), None).unwrap();
-        (Self { folder, host, library: Arc::new(opened.library) }, opened.refused)
+        let library = Arc::new(PluginLibrary::open(host.clone(), folder.path(), None).unwrap());
+        let unloaded = library.unloaded();
+        (Self { folder, host, library }, unloaded)
+    }
+}
+
+impl PluginLibrary {
+    /// The plugins removed by hand.
+    pub fn removed(&self) -> Vec<PluginName> {
+        self.for_all().removed.into_iter().collect()
     }
 }
 

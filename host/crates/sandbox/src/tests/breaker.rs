@@ -8,9 +8,7 @@ use super::rules::verdicts;
 use crate::testing::guest::{TestLibrary, now};
 use crate::testing::pack_guest::PackGuest;
 use crate::testing::rule_guest::letters;
-use crate::{
-    BreakerState, EngineError, FaultKind, HostClock, PluginHost, PluginHostSettings, PluginLibrary, ResolveError,
-};
+use crate::{BreakerState, EngineError, FaultKind, PluginHost, PluginHostSettings, PluginLibrary, ResolveError};
 use daftar_domain::code::{Code, Namespace};
 use daftar_domain::context::FakeClock;
 use daftar_domain::eligibility::Verdict;
@@ -25,13 +23,13 @@ fn with(plugin: Vec<u8>) -> (TestLibrary, FakeClock) {
     let clock = FakeClock::new(now());
     let settings = PluginHostSettings {
         threads: Some(2),
-        clock: HostClock::new(Arc::new(clock.clone())),
+        clock: Some(Arc::new(clock.clone())),
         trust: crate::testing::guest::lax(),
         ..PluginHostSettings::default()
     };
     let host = Arc::new(PluginHost::start(settings).unwrap());
     let folder = tempfile::tempdir().unwrap();
-    let library = Arc::new(PluginLibrary::open(host.clone(), folder.path(), None).unwrap().library);
+    let library = Arc::new(PluginLibrary::open(host.clone(), folder.path(), None).unwrap());
     library.install(plugin, now(), &|_| Ok(())).unwrap();
     (TestLibrary { folder, host, library }, clock)
 }
@@ -91,11 +89,19 @@ fn asked(test: &TestLibrary) -> ResolveError {
     test.host.resolve_codes(&pack, &namespace, &[code]).unwrap_err()
 }
 
+/// The fault that it ends in.
+fn trapped(test: &TestLibrary) -> Option<FaultKind> {
+    match asked(test) {
+        ResolveError::Fault(fault) => Some(fault.kind),
+        _ => None,
+    }
+}
+
 #[test]
 fn no_code_of_a_caller_sets_a_pack_aside() {
     let (test, clock) = with(PackGuest::default().build());
     for round in 0..20 {
-        assert_eq!(asked(&test).fault(), Some(FaultKind::Trap), "round {round}");
+        assert_eq!(trapped(&test), Some(FaultKind::Trap), "round {round}");
         clock.advance(SignedDuration::from_secs(1));
     }
     let usage = test.library.list()[0].loaded().usage();
@@ -113,7 +119,7 @@ fn a_pack_that_is_set_aside_is_asked_about_no_code_until_it_answers_again() {
     assert_eq!(test.library.list()[0].loaded().usage().calls, calls, "it is not entered");
     clock.advance(SignedDuration::from_secs(1));
     // It describes itself, and is asked.
-    assert_eq!(asked(&test).fault(), Some(FaultKind::Trap));
+    assert_eq!(trapped(&test), Some(FaultKind::Trap));
     let usage = test.library.list()[0].loaded().usage();
     assert_eq!((usage.breaker, usage.rejected, usage.set_aside), (BreakerState::Closed, 1, 1));
 }

@@ -31,11 +31,11 @@ impl Folders {
             trust: crate::testing::guest::lax(),
             ..PluginHostSettings::default()
         };
-        let opened =
+        let library =
             PluginLibrary::open(Arc::new(PluginHost::start(settings).unwrap()), &self.plugins(), None).unwrap();
-        assert_eq!(opened.refused, []);
-        opened.library.forget_unused_code();
-        opened.library
+        assert_eq!(library.unloaded(), []);
+        library.forget_unused_code();
+        library
     }
 
     /// The names of the files in both folders, sorted, without the lock and the key.

@@ -14,9 +14,8 @@ use crate::testing::guest::{TestLibrary, host_with};
 use crate::testing::pack_guest::{
     ENDLESS_EMPTY_PAGES, ENDLESS_PAGES, LOG, LOOP, MEMORY_BOMB, PackGuest, STANDING_PAGES, TABLE_BOMB,
 };
-use crate::{
-    Blame, FaultKind, HostClock, InstallError, InstallStep, LoadedPlugin, PluginFault, PluginHost, PluginLimits,
-};
+use crate::{Blame, FaultKind, InstallError, InstallStep, LoadedPlugin, PluginFault, PluginHost, PluginLimits};
+use daftar_domain::context::SystemClock;
 use daftar_domain::manifest::{PluginKind, PluginName};
 
 /// Loads a guest and calls it for the first time.
@@ -275,9 +274,9 @@ fn started(engine: &SandboxEngine, core_instances: usize, limits: &PluginLimits)
     let bytes = wat::parse_str(format!("(component (core module $module) {parts})")).unwrap();
     let component = Component::new(engine.wasmtime(), bytes).unwrap();
     let name = PluginName::parse("test").unwrap();
-    let stats = Arc::new(PluginStats::default());
+    let stats = Arc::new(PluginStats::new(Arc::new(SystemClock), metrics::Histogram::noop()));
     let manifest = crate::testing::guest::manifest("test", "1.0.0", PluginKind::VocabularyPack);
-    let log = Arc::new(PluginLog::new(&manifest, HostClock::default()));
+    let log = Arc::new(PluginLog::new(&manifest, Arc::new(SystemClock)));
     let of = SandboxOf { engine: engine.wasmtime(), plugin: &name, limits, stats: &stats, log: &log };
     Sandbox::start(of, |store| Linker::new(engine.wasmtime()).instantiate(store, &component).map(drop))
 }
@@ -289,7 +288,7 @@ fn core_instances_are_given_up_to_their_limit() {
     assert!(started(&engine, 2, &limits).is_ok());
     assert!(started(&engine, 3, &limits).is_ok());
     let fault = started(&engine, 4, &limits).map(|_| ()).unwrap_err();
-    assert_eq!((fault.kind, fault.blame), (FaultKind::Instances, Blame::Guest), "{fault}");
+    assert_eq!((fault.kind, fault.kind.blame()), (FaultKind::Instances, Blame::Guest), "{fault}");
 }
 
 #[test]
@@ -304,7 +303,7 @@ fn a_pool_without_a_free_place_is_the_hosts_doing() {
         running.push(started(&engine, 1, &limits()).unwrap());
     }
     let fault = started(&engine, 1, &limits()).map(|_| ()).unwrap_err();
-    assert_eq!((fault.kind, fault.blame), (FaultKind::Unavailable, Blame::Host), "{fault}");
+    assert_eq!((fault.kind, fault.kind.blame()), (FaultKind::Unavailable, Blame::Host), "{fault}");
     running.pop();
     assert!(started(&engine, 1, &limits()).is_ok());
 }

@@ -44,7 +44,7 @@ impl Folders {
             ..PluginHostSettings::default()
         };
         let host = Arc::new(PluginHost::start(settings).unwrap());
-        PluginLibrary::open(host, &self.folder.path().join("plugins"), engine).unwrap().library
+        PluginLibrary::open(host, &self.folder.path().join("plugins"), engine).unwrap()
     }
 
     fn code_folder(&self) -> PathBuf {

@@ -62,7 +62,7 @@ fn a_pack_is_installed_read_and_still_there_after_a_restart() {
     assert_eq!(refused, []);
     assert_eq!(versions(&test), ["test@1.0.0"]);
     let plugin = test.library.list().remove(0);
-    assert_eq!(plugin.installed_at(), now());
+    assert_eq!(plugin.installed_at, now());
     assert_eq!(plugin.loaded().digest(), installed.loaded().digest());
     assert_eq!(test.host.load_pack(&plugin).unwrap(), contents);
 }
@@ -136,14 +136,14 @@ fn a_call_in_flight_ends_on_the_version_it_began_with() {
     let (started, has_started) = sync_channel(0);
     let (release, released) = sync_channel::<()>(0);
     let (sender, receiver) = sync_channel(1);
-    let task = move |session: Result<&mut dyn RuleSession, crate::EngineError>| {
+    let task = move |session: Result<&mut RuleSession, crate::EngineError>| {
         let rule = session.unwrap();
         started.send(()).unwrap();
         let _ = released.recv();
         rule.bind(&daftar_domain::eligibility::Bindings::default()).unwrap();
         sender.send(rule.references().len()).unwrap();
     };
-    test.library.submit(request("all"), Cancellation::default(), Box::new(task)).unwrap();
+    test.library.submit(crate::Priority::Interactive, request("all"), Cancellation::default(), Box::new(task)).unwrap();
     has_started.recv().unwrap();
     let old = test.library.current();
     install(&test, letters("engine", "2.0.0"));
@@ -255,7 +255,7 @@ fn a_plugin_whose_file_was_changed_or_lost_is_reported_and_the_rest_is_served() 
     let (test, refused) = test.reopened();
     assert_eq!(versions(&test), ["sound@1.0.0"]);
     assert_eq!(test.library.unloaded(), refused);
-    assert_eq!(test.library.kind_of(&name("lost")), Some(PluginKind::VocabularyPack));
+    assert_eq!(test.library.recorded(&name("lost")).map(|record| record.kind), Some(PluginKind::VocabularyPack));
     let refused: Vec<_> = refused.into_iter().map(|error| (error.plugin.unwrap(), error.step)).collect();
     assert_eq!(refused, [(name("lost"), InstallStep::Unreadable), (name("test"), InstallStep::Unreadable)]);
 

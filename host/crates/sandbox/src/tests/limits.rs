@@ -12,7 +12,8 @@ use crate::sandbox::{Sandbox, SandboxOf};
 use crate::stats::PluginStats;
 use crate::testing::guest::{host_with, manifest};
 use crate::testing::pack_guest::{LOG, PackGuest};
-use crate::{FaultKind, HostClock, PluginLimits};
+use crate::{FaultKind, PluginLimits};
+use daftar_domain::context::SystemClock;
 use daftar_domain::manifest::{PluginKind, PluginName};
 
 fn defaults() -> PluginLimits {
@@ -121,8 +122,8 @@ fn after_ticks(ticks: u32, limits: &PluginLimits) -> Option<FaultKind> {
     };
     linker.root().func_wrap("tick", tick).unwrap();
     let name = PluginName::parse("test").unwrap();
-    let stats = Arc::new(PluginStats::default());
-    let log = PluginLog::new(&manifest("test", "1.0.0", PluginKind::VocabularyPack), HostClock::default());
+    let stats = Arc::new(PluginStats::new(Arc::new(SystemClock), metrics::Histogram::noop()));
+    let log = PluginLog::new(&manifest("test", "1.0.0", PluginKind::VocabularyPack), Arc::new(SystemClock));
     let of = SandboxOf { engine: engine.wasmtime(), plugin: &name, limits, stats: &stats, log: &Arc::new(log) };
     let mut sandbox = Sandbox::start(of, |store| linker.instantiate(store, &component)).unwrap();
     let outcome = sandbox.call(limits.fuel_base, |store, instance| {

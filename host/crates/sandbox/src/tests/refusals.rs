@@ -67,7 +67,7 @@ fn a_file_with_one_byte_changed_never_panics_and_never_changes_its_digest_silent
         let mut changed = whole.clone();
         changed[index] ^= 0x20;
         if let Ok(package) = Package::read(changed) {
-            assert_ne!(package.digest(), digest);
+            assert_ne!(package.digest, digest);
         }
     }
 }

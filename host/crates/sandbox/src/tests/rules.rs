@@ -6,8 +6,8 @@ use std::sync::mpsc::sync_channel;
 use crate::testing::guest::{TestLibrary, now};
 use crate::testing::rule_guest::letters;
 use crate::{
-    EligibilityEngine, EngineError, FaultKind, InstallStep, PluginLibrary, PluginLimits, RuleRequest, RuleSession,
-    run_rule, run_rule_in_background,
+    EligibilityEngine, EngineError, FaultKind, InstallStep, PluginLibrary, PluginLimits, Priority, RuleRequest,
+    RuleSession, run_rule,
 };
 use daftar_domain::audit::Actor;
 use daftar_domain::code::CodeNumber;
@@ -38,26 +38,26 @@ fn batch(rows: u32) -> Batch {
 /// Compiles, binds and evaluates over some rows.
 pub fn verdicts(test: &TestLibrary, expression: &str, rows: u32) -> Result<Vec<Verdict>, EngineError> {
     let (sender, receiver) = sync_channel(1);
-    let task = move |session: Result<&mut dyn crate::RuleSession, EngineError>| {
+    let task = move |session: Result<&mut crate::RuleSession, EngineError>| {
         let verdicts = session.and_then(|rule| {
             rule.bind(&Bindings::default())?;
             Ok(rule.evaluate(&batch(rows))?.verdicts)
         });
         sender.send(verdicts).unwrap();
     };
-    test.library.submit(request(expression), Cancellation::default(), Box::new(task))?;
+    test.library.submit(Priority::Interactive, request(expression), Cancellation::default(), Box::new(task))?;
     receiver.recv().unwrap()
 }
 
 /// What a rule says of itself, and how it explains one row of a batch of one.
 pub fn told(test: &TestLibrary, expression: &str, row: u32) -> (RuleSummary, Result<Explanation, EngineError>) {
     let (sender, receiver) = sync_channel(1);
-    let task = move |session: Result<&mut dyn crate::RuleSession, EngineError>| {
+    let task = move |session: Result<&mut crate::RuleSession, EngineError>| {
         let rule = session.unwrap();
         rule.bind(&Bindings::default()).unwrap();
         sender.send((rule.summary().clone(), rule.explain(&batch(1), row))).unwrap();
     };
-    test.library.submit(request(expression), Cancellation::default(), Box::new(task)).unwrap();
+    test.library.submit(Priority::Interactive, request(expression), Cancellation::default(), Box::new(task)).unwrap();
     receiver.recv().unwrap()
 }
 
@@ -100,7 +100,7 @@ fn budgets_are_charged_to_the_expression() {
 }
 
 /// How often a rule can be evaluated over a thousand rows before it is stopped, and by what; up to a hundred times.
-fn evaluations(rule: &mut dyn RuleSession) -> (u32, Option<EngineError>) {
+fn evaluations(rule: &mut RuleSession) -> (u32, Option<EngineError>) {
     if let Err(error) = rule.bind(&Bindings::default()) {
         return (0, Some(error));
     }
@@ -115,7 +115,7 @@ fn evaluations(rule: &mut dyn RuleSession) -> (u32, Option<EngineError>) {
 #[tokio::test]
 async fn one_budget_of_fuel_is_for_everything_that_a_request_does_with_its_rule() {
     let unlimited = with_engine(None);
-    let used = run_rule(&*unlimited.library, request("all"), |rule| {
+    let used = run_rule(&*unlimited.library, Priority::Interactive, request("all"), |rule| {
         rule.bind(&Bindings::default()).unwrap();
         let before = rule.usage().fuel;
         rule.evaluate(&batch(1_000)).unwrap();
@@ -126,10 +126,10 @@ async fn one_budget_of_fuel_is_for_everything_that_a_request_does_with_its_rule(
     let fuel_base = before + 3 * of_one;
     let limits = PluginLimits { fuel_base, fuel_per_row: 0, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
     let test = with_engine(Some(limits));
-    let (done, stopped) = run_rule(&*test.library, request("all"), evaluations).await.unwrap();
+    let (done, stopped) = run_rule(&*test.library, Priority::Interactive, request("all"), evaluations).await.unwrap();
     assert!((3..100).contains(&done), "{done} of {of_one} each, of {fuel_base}");
     assert_eq!(stopped, Some(EngineError::Exhausted { budget: "fuel", allowed: fuel_base }));
-    let in_background = run_rule_in_background(&*test.library, request("all"), evaluations).await.unwrap();
+    let in_background = run_rule(&*test.library, Priority::Background, request("all"), evaluations).await.unwrap();
     assert_eq!(in_background, (100, None), "batches of previews have a budget each");
 }
 
@@ -139,7 +139,7 @@ async fn a_rule_whose_request_is_given_up_ends_at_its_next_call() {
     let (started, has_started) = sync_channel(0);
     let (go_on, goes_on) = sync_channel(0);
     let (sender, receiver) = sync_channel(1);
-    let mut running = Box::pin(run_rule(&*test.library, request("all"), move |rule| {
+    let mut running = Box::pin(run_rule(&*test.library, Priority::Interactive, request("all"), move |rule| {
         let first = rule.bind(&Bindings::default());
         started.send(()).unwrap();
         goes_on.recv().unwrap();
@@ -158,13 +158,13 @@ fn fuel_decides_at_the_same_unit_every_time() {
     let fuel = |rows: u32| {
         let test = with_engine(None);
         let (sender, receiver) = sync_channel(1);
-        let task = move |session: Result<&mut dyn crate::RuleSession, EngineError>| {
+        let task = move |session: Result<&mut crate::RuleSession, EngineError>| {
             let rule = session.unwrap();
             rule.bind(&Bindings::default()).unwrap();
             rule.evaluate(&batch(rows)).unwrap();
             sender.send(rule.usage().fuel).unwrap();
         };
-        test.library.submit(request("all"), Cancellation::default(), Box::new(task)).unwrap();
+        test.library.submit(Priority::Interactive, request("all"), Cancellation::default(), Box::new(task)).unwrap();
         receiver.recv().unwrap()
     };
     assert_eq!(fuel(7), fuel(7));
@@ -212,14 +212,14 @@ fn the_clock_is_a_fault_and_not_a_verdict() {
 fn a_session_that_had_a_fault_is_not_entered_again() {
     let test = with_engine(None);
     let (sender, receiver) = sync_channel(1);
-    let task = move |session: Result<&mut dyn crate::RuleSession, EngineError>| {
+    let task = move |session: Result<&mut crate::RuleSession, EngineError>| {
         let rule = session.unwrap();
         let first = rule.evaluate(&batch(1));
         let fuel = rule.usage().fuel;
         let second = rule.evaluate(&batch(1));
         sender.send((first, second, rule.usage().fuel == fuel)).unwrap();
     };
-    test.library.submit(request("t"), Cancellation::default(), Box::new(task)).unwrap();
+    test.library.submit(Priority::Interactive, request("t"), Cancellation::default(), Box::new(task)).unwrap();
     let (first, second, is_untouched) = receiver.recv().unwrap();
     assert!(first.is_err() && first == second && is_untouched);
     assert_eq!(faults(&test), [(FaultKind::Trap, 1)]);
@@ -231,7 +231,7 @@ fn what_is_too_large_to_be_given_is_refused_by_the_host() {
     let test = with_engine(Some(limits));
     for (bytes, is_refused) in [(999, false), (1_000, false), (1_001, true)] {
         let (sender, receiver) = sync_channel(1);
-        let task = move |session: Result<&mut dyn crate::RuleSession, EngineError>| {
+        let task = move |session: Result<&mut crate::RuleSession, EngineError>| {
             let column = Column {
                 space: RowSpace::Me,
                 path: String::new(),
@@ -241,7 +241,7 @@ fn what_is_too_large_to_be_given_is_refused_by_the_host() {
             let batch = Batch { columns: vec![column], ..batch(1) };
             sender.send(session.unwrap().evaluate(&batch).map(drop)).unwrap();
         };
-        test.library.submit(request("all"), Cancellation::default(), Box::new(task)).unwrap();
+        test.library.submit(Priority::Interactive, request("all"), Cancellation::default(), Box::new(task)).unwrap();
         let outcome = receiver.recv().unwrap();
         assert_eq!(outcome.is_err(), is_refused, "{bytes}: {outcome:?}");
     }
@@ -251,11 +251,11 @@ fn what_is_too_large_to_be_given_is_refused_by_the_host() {
 fn answers_that_the_rule_did_not_ask_for_are_the_hosts_mistake() {
     let test = with_engine(None);
     let (sender, receiver) = sync_channel(1);
-    let task = move |session: Result<&mut dyn crate::RuleSession, EngineError>| {
+    let task = move |session: Result<&mut crate::RuleSession, EngineError>| {
         let bindings = Bindings { answers: vec![Answer::Number(CodeNumber(1))], texts: Vec::new() };
         sender.send(session.unwrap().bind(&bindings)).unwrap();
     };
-    test.library.submit(request("all"), Cancellation::default(), Box::new(task)).unwrap();
+    test.library.submit(Priority::Interactive, request("all"), Cancellation::default(), Box::new(task)).unwrap();
     let error = receiver.recv().unwrap().unwrap_err();
     assert!(matches!(&error, EngineError::Fault(fault) if fault.kind == FaultKind::RefusedInput), "{error:?}");
 }
@@ -272,11 +272,11 @@ fn too_many_requests_of_one_engine_are_refused_at_once() {
     let test = with_engine(Some(limits));
     let (started, has_started) = sync_channel(0);
     let (release, released) = sync_channel::<()>(0);
-    let task = move |_: Result<&mut dyn crate::RuleSession, EngineError>| {
+    let task = move |_: Result<&mut crate::RuleSession, EngineError>| {
         started.send(()).unwrap();
         let _ = released.recv();
     };
-    test.library.submit(request("all"), Cancellation::default(), Box::new(task)).unwrap();
+    test.library.submit(Priority::Interactive, request("all"), Cancellation::default(), Box::new(task)).unwrap();
     has_started.recv().unwrap();
     assert_eq!(verdicts(&test, "all", 1), Err(EngineError::Busy));
     drop(release);
@@ -307,7 +307,7 @@ fn no_engine_and_several_engines_are_no_engine_unless_one_is_named() {
     drop(library);
     let open = |engine: Option<&str>| {
         let engine = engine.map(|name| PluginName::parse(name).unwrap());
-        PluginLibrary::open(host.clone(), folder.path(), engine).unwrap().library
+        PluginLibrary::open(host.clone(), folder.path(), engine).unwrap()
     };
     let named = open(Some("two"));
     named.install(second(), now(), &|_| Ok(())).unwrap();
@@ -320,14 +320,14 @@ fn no_engine_and_several_engines_are_no_engine_unless_one_is_named() {
 async fn async_code_waits_for_a_rule_without_blocking() {
     let test = with_engine(None);
     let library: &dyn EligibilityEngine = &*test.library;
-    let rows = run_rule(library, request("all"), |rule| {
+    let rows = run_rule(library, Priority::Interactive, request("all"), |rule| {
         rule.bind(&Bindings::default())?;
         rule.evaluate(&batch(4)).map(|outcomes| outcomes.verdicts.len())
     });
     assert_eq!(rows.await, Ok(Ok(4)));
-    let refused = run_rule(library, request("!"), |_| ());
+    let refused = run_rule(library, Priority::Interactive, request("!"), |_| ());
     assert!(matches!(refused.await, Err(EngineError::Diagnostics(_))));
-    let panicked = run_rule(library, request("all"), |_| -> u8 { panic!("a test's panic") });
+    let panicked = run_rule(library, Priority::Interactive, request("all"), |_| -> u8 { panic!("a test's panic") });
     assert_eq!(panicked.await, Err(EngineError::Abandoned));
 }
 
@@ -337,7 +337,7 @@ async fn a_session_keeps_the_engine_that_it_began_with() {
     let replaced = test.library.clone();
     let library: &dyn EligibilityEngine = &*test.library;
     let began_with = library.engine_name().unwrap();
-    let session = run_rule(library, request("all"), move |rule| {
+    let session = run_rule(library, Priority::Interactive, request("all"), move |rule| {
         replaced.install(letters("test", "99.0.0"), now(), &|_| Ok(())).unwrap();
         rule.bind(&Bindings::default()).unwrap();
         let rows = rule.evaluate(&batch(4)).unwrap().verdicts.len();

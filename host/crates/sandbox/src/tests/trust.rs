@@ -17,7 +17,7 @@ use daftar_domain::plugin_key::{SignedKind, TrustedKey};
 
 fn library(folder: &Path, trust: TrustPolicy) -> PluginLibrary {
     let settings = PluginHostSettings { threads: Some(2), trust, ..PluginHostSettings::default() };
-    PluginLibrary::open(Arc::new(PluginHost::start(settings).unwrap()), folder, None).unwrap().library
+    PluginLibrary::open(Arc::new(PluginHost::start(settings).unwrap()), folder, None).unwrap()
 }
 
 fn pins(files: &[&[u8]]) -> TrustPolicy {
@@ -52,13 +52,13 @@ fn a_pinned_digest_gives_no_right_and_spares_no_step() {
     assert_eq!(refusal(&library, &importing).step, InstallStep::Imports);
     assert_eq!(refusal(&library, &loops).step, InstallStep::Smoke);
     let pinned = library.install(sound.clone(), now(), &|_| Ok(())).unwrap();
-    assert_eq!(pinned.signer(), Signer::Pinned);
+    assert_eq!(pinned.signer, Signer::Pinned);
     let unsigned = PluginOffer {
         unsigned: UnsignedPlugins::Allowed,
         ..PackGuest { name: "other", ..PackGuest::default() }.build().into()
     };
     let unsigned = library.install(unsigned, now(), &|_| Ok(())).unwrap();
-    assert_eq!(unsigned.signer(), Signer::Unsigned);
+    assert_eq!(unsigned.signer, Signer::Unsigned);
     assert_eq!(pinned.loaded().limits(), unsigned.loaded().limits());
 }
 
@@ -112,7 +112,7 @@ fn a_key_that_is_no_longer_trusted_installs_nothing_more_and_what_it_signed_stay
     drop(library(folder.path(), trusting).install(signed("1.0.0"), now(), &|_| Ok(())).unwrap());
     let library = library(folder.path(), pins(&[]));
     let [kept] = library.list().try_into().unwrap();
-    assert_eq!(kept.signer(), Signer::Key(key.public_key().id()));
+    assert_eq!(kept.signer, Signer::Key(key.public_key().id()));
     let error = library.install(signed("2.0.0"), now(), &|_| Ok(())).unwrap_err();
     assert_eq!(error.step, InstallStep::Signature);
 }

@@ -11,7 +11,7 @@ use super::format::{End, Head};
 use super::item::Item;
 use daftar_auth::key_folder;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
-use daftar_sandbox::{PACKAGE_BYTES_MAX, PluginLibrary};
+use daftar_sandbox::{PACKAGE_BYTES_MAX, PluginList};
 use daftar_store::archive::{Entry, Kept};
 use daftar_store::{StoreError, record};
 
@@ -101,12 +101,15 @@ impl Examiner {
         match item {
             Item::Key { name, text } => {
                 key_folder::check(name, text.expose_secret()).map_err(|reason| self.refused(reason))?;
+                if self.keys.contains(name) {
+                    return Err(self.refused("a file of keys is there twice".to_owned()));
+                }
                 self.keys.push(name.clone());
             }
             Item::PluginList { bytes } => {
-                let listed = PluginLibrary::digests_listed(bytes);
+                let listed = PluginList::parse(bytes);
                 let listed = listed.map_err(|error| self.refused(format!("the list of plugins: {error}")))?;
-                self.listed = Some(listed.into_iter().map(|digest| *digest.as_bytes()).collect());
+                self.listed = Some(listed.digests().into_iter().map(|digest| *digest.as_bytes()).collect());
             }
             Item::PluginPart { digest, part, bytes } => self.plugin_part(*digest, *part, bytes)?,
             Item::Kept(entry) => match self.entry(entry) {

@@ -99,18 +99,18 @@ impl Head {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockKind {
     /// The last one; its payload is an [`End`] as JSON.
-    End,
+    End = 0,
     /// Things, one after the other.
-    Items,
+    Items = 1,
 }
 
 /// How a block's payload is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Packing {
     /// Not at all.
-    Plain,
+    Plain = 0,
     /// As one frame of Zstandard (RFC 8878).
-    Zstandard,
+    Zstandard = 1,
 }
 
 /// The head of a block.
@@ -126,16 +126,8 @@ pub(super) struct BlockHead {
 impl BlockHead {
     /// Its bytes.
     pub(super) fn bytes(self) -> [u8; BLOCK_HEAD_BYTES] {
-        let kind = match self.kind {
-            BlockKind::End => 0,
-            BlockKind::Items => 1,
-        };
-        let packing = match self.packing {
-            Packing::Plain => 0,
-            Packing::Zstandard => 1,
-        };
         let numbers = [self.items, self.unpacked, self.packed].map(u32::to_le_bytes);
-        let bytes = [kind, packing, 0, 0].into_iter().chain(numbers.into_iter().flatten());
+        let bytes = [self.kind as u8, self.packing as u8, 0, 0].into_iter().chain(numbers.into_iter().flatten());
         let mut head = [0; BLOCK_HEAD_BYTES];
         head.iter_mut().zip(bytes).for_each(|(place, byte)| *place = byte);
         head

@@ -78,7 +78,7 @@ enum ItemV1<'a> {
     CodeTablePart { number: u64, value: Bytes<'a> },
     Request { client: &'a str, key: &'a str, part: u16, value: Bytes<'a> },
     Photo { sha256: [u8; 32], bytes: Bytes<'a> },
-    Version { kind: RecordKindV1, id: u64, version: u64, is_present: bool, value: Bytes<'a> },
+    Version { kind: RecordKind, id: u64, version: u64, is_present: bool, value: Bytes<'a> },
     Change { sequence: u64, value: Bytes<'a> },
     Audit { number: u64, value: Bytes<'a> },
 }
@@ -86,15 +86,6 @@ enum ItemV1<'a> {
 /// The number of a kind of setting, counted from 0.
 #[derive(Serialize, Deserialize)]
 struct SettingKindV1(u32);
-
-#[derive(Serialize, Deserialize)]
-enum RecordKindV1 {
-    Individual,
-    Group,
-    Program,
-    ProgramMembership,
-    Consent,
-}
 
 /// Bytes, written at once and read without being copied.
 struct Bytes<'a>(&'a [u8]);
@@ -154,7 +145,7 @@ impl<'a> From<&'a Entry> for ItemV1<'a> {
             }
             Entry::Photo { digest, bytes } => Self::Photo { sha256: digest.0, bytes: Bytes(bytes) },
             Entry::Version { kind, id, version, is_present, value } => Self::Version {
-                kind: RecordKindV1::from(*kind),
+                kind: *kind,
                 id: id.0,
                 version: version.0,
                 is_present: *is_present,
@@ -189,7 +180,7 @@ impl TryFrom<ItemV1<'_>> for Item {
             }
             ItemV1::Photo { sha256, bytes } => Entry::Photo { digest: PhotoDigest(sha256), bytes: Arc::from(bytes.0) },
             ItemV1::Version { kind, id, version, is_present, value } => Entry::Version {
-                kind: kind.into(),
+                kind,
                 id: RecordId(id),
                 version: VersionId(version),
                 is_present,
@@ -216,29 +207,5 @@ impl TryFrom<SettingKindV1> for SettingKind {
     fn try_from(SettingKindV1(number): SettingKindV1) -> Result<Self, String> {
         let kind = Self::ALL.into_iter().find(|kind| SettingKindV1::from(*kind).0 == number);
         kind.ok_or_else(|| format!("a setting is of the kind {number}, which this program does not know"))
-    }
-}
-
-impl From<RecordKind> for RecordKindV1 {
-    fn from(kind: RecordKind) -> Self {
-        match kind {
-            RecordKind::Individual => Self::Individual,
-            RecordKind::Group => Self::Group,
-            RecordKind::Program => Self::Program,
-            RecordKind::ProgramMembership => Self::ProgramMembership,
-            RecordKind::Consent => Self::Consent,
-        }
-    }
-}
-
-impl From<RecordKindV1> for RecordKind {
-    fn from(kind: RecordKindV1) -> Self {
-        match kind {
-            RecordKindV1::Individual => Self::Individual,
-            RecordKindV1::Group => Self::Group,
-            RecordKindV1::Program => Self::Program,
-            RecordKindV1::ProgramMembership => Self::ProgramMembership,
-            RecordKindV1::Consent => Self::Consent,
-        }
     }
 }

@@ -17,22 +17,26 @@ use super::writer::unpacked;
 /// A backup that is being read.
 pub struct BackupReader<R> {
     from: R,
-    head: Head,
-    chain: Chain,
+    /// What the backup says of itself.
+    pub(super) head: Head,
+    /// The checksum of everything that has been read.
+    pub(super) chain: Chain,
     /// How many bytes have been read.
-    at: u64,
+    pub(super) at: u64,
     /// How many blocks have been read.
     blocks: u64,
-    /// What they are unpacked.
-    bytes: u64,
-    signature: Option<BackupSignature>,
+    /// How many bytes these are unpacked.
+    pub(super) bytes: u64,
+    /// The signature that was found after the end.
+    pub(super) signature: Option<BackupSignature>,
 }
 
 /// One block, found to be whole.
 pub struct Block {
-    head: BlockHead,
+    pub(super) head: BlockHead,
     payload: Vec<u8>,
-    number: u64,
+    /// Which block it is, counted from 1.
+    pub(super) number: u64,
     begins_at: u64,
 }
 
@@ -45,18 +49,6 @@ pub enum Next {
 }
 
 impl Block {
-    /// Which block it is, counted from 1.
-    #[must_use]
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// How many things are in it.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        u64::from(self.head.items)
-    }
-
     /// The things in it.
     ///
     /// # Errors
@@ -95,36 +87,6 @@ impl<R: Read> BackupReader<R> {
         let head = Head::parse(text)?;
         let at = u64::try_from(line.len()).unwrap_or(u64::MAX);
         Ok(Self { from, head, chain: Chain::of_line(&line), at, blocks: 0, bytes: 0, signature: None })
-    }
-
-    /// What the backup says of itself.
-    #[must_use]
-    pub fn head(&self) -> &Head {
-        &self.head
-    }
-
-    /// How many bytes have been read.
-    #[must_use]
-    pub fn bytes_read(&self) -> u64 {
-        self.at
-    }
-
-    /// How many bytes the blocks that have been read are unpacked.
-    #[must_use]
-    pub fn unpacked_bytes_read(&self) -> u64 {
-        self.bytes
-    }
-
-    /// The checksum of everything that has been read.
-    #[must_use]
-    pub fn checksum(&self) -> Chain {
-        self.chain
-    }
-
-    /// The signature that was found after the end.
-    #[must_use]
-    pub fn signature(&self) -> Option<&BackupSignature> {
-        self.signature.as_ref()
     }
 
     /// What comes next. After the end nothing more may be asked.

@@ -48,7 +48,7 @@ pub type Heard<'h> = &'h mut dyn FnMut(&Head, u64);
 /// # Errors
 /// When it is no backup, or one that this daftar cannot read.
 pub fn head_of(from: impl Read) -> Result<Head, BackupProblem> {
-    Ok(BackupReader::new(from)?.head().clone())
+    Ok(BackupReader::new(from)?.head)
 }
 
 /// Reads a backup to its end and says what it holds.
@@ -69,32 +69,32 @@ fn read(
     let mut reader = BackupReader::new(from)?;
     let mut examiner = Examiner::default();
     let mut things = 0_u64;
-    heard(reader.head(), things);
+    heard(&reader.head, things);
     let end = loop {
         let block = match reader.next_block()? {
             Next::End(end) => break end,
             Next::Items(block) => block,
         };
-        let (number, count) = (block.number(), block.count());
+        let (number, count) = (block.number, u64::from(block.head.items));
         if depth == Depth::Everything {
             let items = block.items()?;
             examiner.look_at(number, &items)?;
-            take(items, reader.unpacked_bytes_read())?;
+            take(items, reader.bytes)?;
         }
         things = things.saturating_add(count);
-        heard(reader.head(), things);
+        heard(&reader.head, things);
     };
     let counts = match depth {
-        Depth::Everything => examiner.finish(reader.head(), &end)?,
+        Depth::Everything => examiner.finish(&reader.head, &end)?,
         Depth::Blocks => end.counts.clone(),
     };
     Ok(Contents {
-        head: reader.head().clone(),
+        head: reader.head,
         counts,
         blocks: end.blocks,
-        bytes: reader.bytes_read(),
-        checksum: reader.checksum(),
-        signature: reader.signature().cloned(),
+        bytes: reader.at,
+        checksum: reader.chain,
+        signature: reader.signature,
     })
 }
 

@@ -19,7 +19,7 @@ use daftar_domain::eligibility::{
 };
 use daftar_domain::error::AppError;
 use daftar_domain::explanation::RuleSummary;
-use daftar_sandbox::{EligibilityEngine, EngineError, RuleRequest, RuleSession, run_rule};
+use daftar_sandbox::{EligibilityEngine, EngineError, Priority, RuleRequest, RuleSession, run_rule};
 use daftar_vocabulary::{Generation, QuestionProblem};
 
 /// What is known of an expression before it is evaluated.
@@ -62,9 +62,9 @@ pub async fn check(
     let schema = Arc::new(schema(subject, registry.vocabularies.current().extension_fields()));
     let rule = RuleRequest { actor: ctx.actor.clone(), expression: expression.to_owned(), schema };
     let (of_client, of_registry) = (ctx.clone(), registry.clone());
-    let checking = move |session: &mut dyn RuleSession| checked(&of_client, &of_registry, subject, session);
+    let checking = move |session: &mut RuleSession| checked(&of_client, &of_registry, subject, session);
     let run = async {
-        match run_rule(engine.as_ref(), rule, checking).await {
+        match run_rule(engine.as_ref(), Priority::Interactive, rule, checking).await {
             Ok(checked) => Ok(checked?),
             Err(EngineError::Diagnostics(diagnostics)) => {
                 Ok(Checked { summary: None, references: Vec::new(), diagnostics })
@@ -95,7 +95,7 @@ fn checked(
     ctx: &OpContext,
     registry: &Registry,
     subject: Subject,
-    session: &mut dyn RuleSession,
+    session: &mut RuleSession,
 ) -> Result<Checked, AppError> {
     let generation = consulted(registry, || codes_of(session.questions()))?;
     let mut diagnostics = session.warnings().to_vec();

@@ -80,7 +80,7 @@ pub struct Decision {
 impl Decision {
     /// What an answer of a compiled rule depends on, no records read yet.
     pub(super) fn of(
-        session: &dyn RuleSession,
+        session: &RuleSession,
         expression: &str,
         schema: &Schema,
         generation: &Generation,

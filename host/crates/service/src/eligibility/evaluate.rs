@@ -20,18 +20,17 @@ use super::schema::{self, ROLE_PATH, schema};
 use crate::registry::Registry;
 use crate::{audit, subjects};
 use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
-use daftar_domain::calendar::{date_from_days, days_since_epoch, utc_day};
-use daftar_domain::code::CodeNumber;
+use daftar_domain::calendar::{days_since_epoch, utc_day};
 use daftar_domain::context::OpContext;
 use daftar_domain::eligibility::{
-    CodeTexts, Diagnostic, Outcomes, PlacedQuestion, Reference, RowOutcome, RowSpace, Schema, Subject,
+    Diagnostic, Outcomes, PlacedQuestion, Reference, RowOutcome, RowSpace, Schema, Subject,
 };
 use daftar_domain::error::AppError;
-use daftar_domain::explanation::{ExplainedPart, ExplainedValue, Explanation};
+use daftar_domain::explanation::{ExplainedPart, Explanation};
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::{RecordId, VersionId};
 use daftar_domain::subject::SubjectReference;
-use daftar_sandbox::{EligibilityEngine, RuleRequest, RuleSession, run_rule};
+use daftar_sandbox::{EligibilityEngine, Priority, RuleRequest, RuleSession, run_rule};
 use daftar_vocabulary::Generation;
 
 /// The most people that one request looks at, members of households included: some 1,000 large households.
@@ -98,6 +97,8 @@ pub struct Evaluated {
     pub warnings: Vec<Diagnostic>,
     /// The fields that the rule reads, named as missing facts are.
     pub fields: Vec<String>,
+    /// The vocabularies that it was made with.
+    pub generation: Arc<Generation>,
 }
 
 /// On whose word a rule reads the register.
@@ -200,7 +201,7 @@ async fn run(
         schema: evaluation.schema.clone(),
     };
     let runtime = tokio::runtime::Handle::current();
-    run_rule(engine.as_ref(), rule, move |session| evaluation.run(&runtime, session)).await?
+    run_rule(engine.as_ref(), Priority::Interactive, rule, move |session| evaluation.run(&runtime, session)).await?
 }
 
 /// One evaluation on its way; it runs on a thread of the sandbox.
@@ -215,7 +216,7 @@ pub(super) struct Evaluation {
 }
 
 impl Evaluation {
-    fn run(self, runtime: &tokio::runtime::Handle, session: &mut dyn RuleSession) -> Result<Evaluated, Failure> {
+    fn run(self, runtime: &tokio::runtime::Handle, session: &mut RuleSession) -> Result<Evaluated, Failure> {
         let references = session.references().to_vec();
         if self.authority == Authority::Caller {
             schema::check(&self.ctx, &references, &self.request.subjects)?;
@@ -241,19 +242,18 @@ impl Evaluation {
             repeated.check_setting(&decision)?;
             repeated.check_records(&decision.versions)?;
         }
-        let explanations = self.explanations(session, &references, &subjects, &generation)?;
+        let explanations = self.explanations(session, &references, &subjects)?;
         let warnings = session.warnings().to_vec();
         let fields = references.iter().map(Reference::name).collect();
-        Ok(Evaluated { results: results(all, &outcomes, explanations), decision, warnings, fields })
+        Ok(Evaluated { results: results(all, &outcomes, explanations), decision, warnings, fields, generation })
     }
 
     /// How the answer about each subject comes about, where that was asked.
     fn explanations(
         &self,
-        session: &mut dyn RuleSession,
+        session: &mut RuleSession,
         references: &[Reference],
         subjects: &[&SubjectFacts],
-        generation: &Generation,
     ) -> Result<Vec<Option<ExplanationTree>>, Failure> {
         let mut trees = Vec::new();
         if !self.request.explain {
@@ -270,7 +270,7 @@ impl Evaluation {
                     "its explanations exhausted the budget of {EXPLAINED_PARTS_MAX} for `explained_parts`; ask about fewer subjects"
                 ))));
             }
-            trees.push(tree(&self.request.expression, generation, explanation));
+            trees.push(tree(&self.request.expression, explanation));
         }
         Ok(trees)
     }
@@ -286,7 +286,7 @@ impl Evaluation {
 
     fn decision(
         &self,
-        session: &dyn RuleSession,
+        session: &RuleSession,
         generation: &Generation,
         versions: BTreeMap<String, VersionId>,
     ) -> Decision {
@@ -381,42 +381,13 @@ pub async fn sample(registry: &Registry, subject: Subject, count: u32) -> Result
 /// The most levels of a tree: two levels of JSON each, of which many readers take no more than 128.
 const DEPTH_MAX: usize = 50;
 
-/// What a part of an expression came to, in words.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Told {
-    /// It is not known.
-    Unknown,
-    /// True or false.
-    Boolean(bool),
-    /// A whole number.
-    Integer(i64),
-    /// A number.
-    Number(f64),
-    /// A text, or a day as `YYYY-MM-DD`.
-    Text(String),
-    /// A code.
-    Code(CodeTexts),
-    /// A list of at least and at most so many items.
-    Items(u32, u32),
-    /// A person, a membership or a structure.
-    Record,
-}
-
 /// One part of an expression with the parts that it is made of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// Its text.
     pub text: String,
-    /// For which item of a list it was evaluated, from 0.
-    pub item: Option<u32>,
     /// What it came to.
-    pub value: Told,
-    /// The facts that it looked at by itself, by name.
-    pub seen: Vec<(String, Told)>,
-    /// The missing facts that would decide, where it is not known.
-    pub missing: Vec<String>,
-    /// What went wrong, where something did.
-    pub error: Option<String>,
+    pub part: ExplainedPart,
     /// The parts that it is made of, in the order of the text.
     pub children: Vec<Node>,
 }
@@ -431,15 +402,18 @@ pub struct ExplanationTree {
 }
 
 /// The tree of an explanation; none where it has no parts.
-fn tree(expression: &str, generation: &Generation, explanation: Explanation) -> Option<ExplanationTree> {
+fn tree(expression: &str, explanation: Explanation) -> Option<ExplanationTree> {
     let parents: Vec<Option<usize>> = explanation.parts.iter().map(|part| part.parent).collect();
     let mut depths: Vec<usize> = Vec::with_capacity(parents.len());
     for parent in &parents {
         let above = parent.and_then(|parent| depths.get(parent).copied());
         depths.push(above.map_or(0, |depth| depth + 1));
     }
-    let parts = explanation.parts.into_iter().map(|part| node(expression, generation, part));
-    let mut nodes: Vec<Option<Node>> = parts.map(Some).collect();
+    let node = |part: ExplainedPart| {
+        let text = expression.get(part.text.clone()).unwrap_or_default().to_owned();
+        Some(Node { text, part, children: Vec::new() })
+    };
+    let mut nodes: Vec<Option<Node>> = explanation.parts.into_iter().map(node).collect();
     let mut is_cut = explanation.is_cut;
     // Each part stands after the one that it belongs to: from the last to the first, every part is whole when it is handed up.
     for at in (1..nodes.len()).rev() {
@@ -459,40 +433,10 @@ fn tree(expression: &str, generation: &Generation, explanation: Explanation) -> 
     Some(ExplanationTree { root, is_cut })
 }
 
-fn node(expression: &str, generation: &Generation, part: ExplainedPart) -> Node {
-    Node {
-        text: expression.get(part.text).unwrap_or_default().to_owned(),
-        item: part.item,
-        value: told(generation, part.value),
-        seen: part.seen.into_iter().map(|fact| (fact.name, told(generation, fact.value))).collect(),
-        missing: part.missing,
-        error: part.error,
-        children: Vec::new(),
-    }
-}
-
-fn told(generation: &Generation, value: ExplainedValue) -> Told {
-    match value {
-        ExplainedValue::Unknown => Told::Unknown,
-        ExplainedValue::Boolean(truth) => Told::Boolean(truth),
-        ExplainedValue::Integer(number) => Told::Integer(number),
-        ExplainedValue::Number(number) => Told::Number(number),
-        ExplainedValue::Day(days) => date_from_days(days).map_or(Told::Unknown, |day| Told::Text(day.to_string())),
-        ExplainedValue::Code(number) => code(generation, number),
-        ExplainedValue::Text(text) | ExplainedValue::Other(text) => Told::Text(text),
-        ExplainedValue::Items(least, most) => Told::Items(least, most),
-        ExplainedValue::Structure => Told::Record,
-    }
-}
-
-fn code(generation: &Generation, number: CodeNumber) -> Told {
-    generation.code_texts(number).map_or(Told::Unknown, Told::Code)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use daftar_vocabulary::testing;
+    use daftar_domain::explanation::ExplainedValue;
 
     fn part(parent: Option<usize>, text: std::ops::Range<usize>) -> ExplainedPart {
         let value = ExplainedValue::Boolean(true);
@@ -508,7 +452,7 @@ mod tests {
     fn parts_become_a_tree_in_the_order_of_the_text() {
         let parts =
             vec![part(None, 0..6), part(Some(0), 0..1), part(Some(1), 1..2), part(Some(1), 2..3), part(Some(0), 5..6)];
-        let tree = tree("abcdef", &testing::generation(), Explanation { parts, is_cut: false }).unwrap();
+        let tree = tree("abcdef", Explanation { parts, is_cut: false }).unwrap();
         assert_eq!(texts(&tree.root), "abcdef(a(b c) f)");
         assert!(!tree.is_cut);
     }
@@ -518,7 +462,7 @@ mod tests {
         let chain = |levels: usize| {
             let mut parts = vec![part(None, 0..1)];
             parts.extend((1..levels).map(|at| part(Some(at - 1), 0..1)));
-            tree("a", &testing::generation(), Explanation { parts, is_cut: false }).unwrap()
+            tree("a", Explanation { parts, is_cut: false }).unwrap()
         };
         assert!(!chain(DEPTH_MAX - 1).is_cut && !chain(DEPTH_MAX).is_cut);
         let deep = chain(4_000);

@@ -284,18 +284,14 @@ enum Place<'p> {
     Program,
     /// A field of the record that is as if it were `true` where nothing is recorded.
     InUse(&'static Field),
-    /// A field of the record.
+    /// A field of the record, or of an item.
     Field(&'static Field),
-    /// A field of a part that stands in a field of the record.
+    /// A field of a part that is the value of a field of the record, or of an item.
     Within(&'static Field, &'static Field),
     /// A field that a module adds, by its path in the record and below `extension`.
     Extension(&'p str, &'p str),
     /// The item of a list itself.
     Item(&'static Kind),
-    /// A field of the item of a list.
-    OfItem(&'static Field),
-    /// A field of a part that stands in a field of the item of a list.
-    WithinItem(&'static Field, &'static Field),
 }
 
 impl<'p> Place<'p> {
@@ -312,10 +308,10 @@ impl<'p> Place<'p> {
         if let Some((list, part)) = path.split_once(LIST_MARK) {
             let parts = schema::find(fields, list)?.kind.parts();
             let Some((part, within)) = part.split_once('.') else {
-                return schema::find(parts, part).map(Self::OfItem);
+                return schema::find(parts, part).map(Self::Field);
             };
             let part = schema::find(parts, part)?;
-            return schema::find(part.kind.parts(), within).map(|within| Self::WithinItem(part, within));
+            return schema::find(part.kind.parts(), within).map(|within| Self::Within(part, within));
         }
         if let Some((field, part)) = path.split_once('.') {
             let field = schema::find(fields, field)?;
@@ -345,7 +341,7 @@ impl<'p> Place<'p> {
             || match self {
                 Self::InUse(field) | Self::Field(field) | Self::Within(field, _) => fields.allows(field.name),
                 Self::Extension(path, _) => fields.allows(path),
-                Self::Role | Self::Program | Self::Item(_) | Self::OfItem(_) | Self::WithinItem(..) => true,
+                Self::Role | Self::Program | Self::Item(_) => true,
             }
     }
 }
@@ -395,13 +391,13 @@ fn cell<'a>(row: &Row<'a>, place: Place<'_>) -> Option<Cell<'a>> {
                     ExtensionContent::One(value) => Some(Cell::of_module(value)),
                     ExtensionContent::Many(_) => None,
                 },
-                Place::Program | Place::Item(_) | Place::OfItem(_) | Place::WithinItem(..) => None,
+                Place::Program | Place::Item(_) => None,
             }
         }
         Row::Item(value) => match (place, value) {
             (Place::Item(kind), value) => Cell::of(value, kind),
-            (Place::OfItem(part), Value::Struct(parts)) => Cell::of(parts.value(part.tag)?, &part.kind),
-            (Place::WithinItem(field, part), Value::Struct(parts)) => within(parts, field, part),
+            (Place::Field(part), Value::Struct(parts)) => Cell::of(parts.value(part.tag)?, &part.kind),
+            (Place::Within(field, part), Value::Struct(parts)) => within(parts, field, part),
             _ => None,
         },
         Row::Extended(value) => Some(Cell::of_module(value)),

@@ -120,7 +120,7 @@ impl Evaluation {
         let id = subject.id;
         match subject.kind {
             Subject::Individual => {
-                reads.count_row()?;
+                reads.count_rows(1)?;
                 let stored = self.person(id, reads).await?.ok_or(AppError::NotFound(RecordKind::Individual))?;
                 let programs = self.programs(subject, needs, &stored.record.details.identifiers, reads).await?;
                 let members = if needs.household { self.household(id, reads).await? } else { None };
@@ -152,6 +152,7 @@ impl Evaluation {
         let kind = <Fields<T> as Details>::KIND;
         let Some(fields) = self.seen(kind, id).await? else { return Ok(None) };
         let Some(present) = self.registry.store.find::<Fields<T>>(id).await? else {
+            // A decision without it could be wrong.
             return Err(AppError::internal(format!("a {kind} that others refer to is not there")));
         };
         let version = present.meta.version;
@@ -277,7 +278,7 @@ impl Evaluation {
             let seen = self.seen(RecordKind::ProgramMembership, id).await?;
             let Some(fields) = seen.filter(|seen| seen.allows("beneficiary")) else { continue };
             number += 1;
-            reads.count_row()?;
+            reads.count_rows(1)?;
             let numbered = numbered(number, subject.kind.record_kind(), identifiers);
             let Some((name, membership)) = self.membership(id, numbered).await? else { continue };
             reads.versions.insert(name, membership.meta.version);
@@ -314,7 +315,7 @@ impl Evaluation {
         let mut members = Vec::new();
         for member in details.active_members(self.as_of) {
             let Some(stored) = self.person(member.individual, reads).await? else { continue };
-            reads.count_row()?;
+            reads.count_rows(1)?;
             members.push(PersonInHousehold { person: Known::Stored(stored), role: member.role });
         }
         Ok(members)
@@ -344,12 +345,7 @@ pub(super) struct Reads {
 }
 
 impl Reads {
-    /// Counts a person that the rule will see, as subject or as member, however often it is the same one.
-    fn count_row(&mut self) -> Result<(), AppError> {
-        self.count_rows(1)
-    }
-
-    /// Counts people that the rule will see.
+    /// Counts people that the rule will see, as subject or as member, however often it is the same one.
     fn count_rows(&mut self, more: usize) -> Result<(), AppError> {
         self.rows += more;
         if self.rows <= PEOPLE_MAX {

@@ -54,7 +54,7 @@ use daftar_domain::error::{AppError, FieldUse};
 use daftar_domain::fair::{FairSemaphore, Slot};
 use daftar_domain::scope::Action;
 use daftar_domain::search::SubjectQuery;
-use daftar_sandbox::{EligibilityEngine, RuleRequest, RuleSession, run_rule, run_rule_in_background};
+use daftar_sandbox::{EligibilityEngine, Priority, RuleRequest, RuleSession, run_rule};
 use daftar_vocabulary::Generation;
 
 /// The most subjects that a preview shows as a sample.
@@ -163,12 +163,6 @@ struct Inquiry {
     asking: Asking,
 }
 
-/// Whether a client waits for a rule to be compiled, or other work goes first.
-enum Priority {
-    Request,
-    Background,
-}
-
 impl Inquiry {
     /// Compiles the rule of a question, and checks that the client may ask it.
     async fn compile(
@@ -186,7 +180,7 @@ impl Inquiry {
             schema: Arc::clone(&schema),
         };
         let own_engine = Arc::clone(engine);
-        let described = move |session: &mut dyn RuleSession| {
+        let described = move |session: &mut RuleSession| {
             let references = session.references().to_vec();
             schema::check_stored(&ctx, question.kind, &references)?;
             // Taken after the snapshot: a code that was published and recorded meanwhile is answered for too.
@@ -209,10 +203,7 @@ impl Inquiry {
                 generation,
             })
         };
-        match priority {
-            Priority::Request => run_rule(engine.as_ref(), rule, described).await?,
-            Priority::Background => run_rule_in_background(engine.as_ref(), rule, described).await?,
-        }
+        run_rule(engine.as_ref(), priority, rule, described).await?
     }
 
     /// The rule, for the client whose preview it is.
@@ -273,7 +264,7 @@ pub async fn prepare(
         tells_subjects: request.tells_subjects,
     };
     let (of_client, previews) = (ctx.clone(), Arc::clone(previews));
-    let compiled = Inquiry::compile(of_client, registry.clone(), engine, previews, question, Priority::Request);
+    let compiled = Inquiry::compile(of_client, registry.clone(), engine, previews, question, Priority::Interactive);
     let mut inquiry = unless_exhausted(ctx, registry, asked.clone(), compiled).await?;
     if request.is_streamed {
         inquiry.ctx = run::outliving(ctx);

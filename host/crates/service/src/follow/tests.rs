@@ -41,7 +41,7 @@ impl Process {
         let now = context().now;
         let folder = tempfile::tempdir().unwrap();
         let host = Arc::new(PluginHost::start(PluginHostSettings::default()).unwrap());
-        let library = Arc::new(PluginLibrary::open(host.clone(), folder.path(), None).unwrap().library);
+        let library = Arc::new(PluginLibrary::open(host.clone(), folder.path(), None).unwrap());
         let columns = Arc::default();
         let registry = Registry {
             store: store.clone(),

@@ -106,7 +106,6 @@ async fn change_member_once(
     let spoken = Spoken::Named(written::named(Resource::Group, ["member"]));
     written::of_change(ctx, Resource::Group, &fields, &spoken)?;
     records::check_version(condition, before.meta.version)?;
-    let mut problems = Vec::new();
     let present = match change {
         MemberChange::Add(_) => None,
         MemberChange::Remove { .. } | MemberChange::Change { .. } => {
@@ -127,15 +126,13 @@ async fn change_member_once(
         Ok(individual) => individual,
         Err(AppError::NotFound(_)) if matches!(change, MemberChange::Change { .. }) => return Err(no_such_member()),
         Err(unknown @ AppError::NotThere(_)) if matches!(change, MemberChange::Change { .. }) => return Err(unknown),
-        Err(error) => {
-            subjects::unresolved("entity.reference", error, &mut problems)?;
-            return Err(AppError::Invalid(problems));
-        }
+        Err(error) => return Err(subjects::invalid("entity.reference", error)),
     };
     let generation = registry.vocabularies.current();
     let today = utc_day(ctx.now);
     let hidden = Hidden::of(ctx, registry, &before.details).await?;
     let held = Held::of::<GroupRecord>(&hidden.without(&before.details)).seen(&fields);
+    let mut problems = Vec::new();
     let mut members: Vec<Member> = before.details.members().collect();
     let at = apply((&generation, &held, &fields), today, &mut members, individual, change, &mut problems)?;
     let details = before.details.clone().with(MEMBER, members);

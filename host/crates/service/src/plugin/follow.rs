@@ -27,8 +27,8 @@ use daftar_domain::deployment::Deployment;
 use daftar_domain::error::AppError;
 use daftar_domain::manifest::PluginName;
 use daftar_sandbox::{
-    CommonPlugins, Digest, Downgrade, PluginLibrary, PluginOffer, Prepared, SyncReport, SyncedFile, UnsignedPlugins,
-    WantedPlugin,
+    Digest, Downgrade, PluginLibrary, PluginList, PluginOffer, Prepared, RecordedPlugin, SyncReport, SyncedFile,
+    UnsignedPlugins,
 };
 use daftar_store::shared::{Shared, StoredList};
 
@@ -36,7 +36,7 @@ use daftar_store::shared::{Shared, StoredList};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Common {
     stored: StoredList,
-    plugins: CommonPlugins,
+    plugins: PluginList,
     /// What of it could not be taken up here, and why.
     pub(super) failed: Reasons,
     /// Whether plugins here were changed by it since packs were read and published.
@@ -101,9 +101,9 @@ impl PluginAdministration {
         if stored.revision == 0 {
             return Ok(ahead);
         }
-        let plugins = CommonPlugins::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
+        let plugins = PluginList::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
         for wanted in self.library.wanted(&plugins) {
-            let digest = wanted.digest;
+            let digest = wanted.1.digest;
             // One that is refused may be refused for what goes before it comes.
             if let Ok(prepared) = self.prepare_wanted(shared, wanted).await? {
                 ahead.insert(digest, prepared);
@@ -135,7 +135,7 @@ impl PluginAdministration {
         if stored == known.stored && known.failed.is_empty() {
             return Ok(());
         }
-        let plugins = CommonPlugins::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
+        let plugins = PluginList::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
         for name in self.library.unwanted(&plugins) {
             let (library, gone) = (self.library.clone(), name.clone());
             // Before: whatever fails after it, what is in force is not what is here any more.
@@ -145,8 +145,8 @@ impl PluginAdministration {
         }
         let mut failed = Reasons::new();
         for wanted in self.library.wanted(&plugins) {
-            let name = wanted.name.clone();
-            let prepared = ahead.remove(&wanted.digest);
+            let name = wanted.0.clone();
+            let prepared = ahead.remove(&wanted.1.digest);
             match self.take_up_plugin(shared, wanted, prepared, now).await? {
                 Ok(()) => {
                     self.common().must_load = true;
@@ -182,11 +182,11 @@ impl PluginAdministration {
     async fn take_up_plugin(
         &self,
         shared: &dyn Shared,
-        wanted: WantedPlugin,
+        wanted: (PluginName, RecordedPlugin),
         prepared: Option<Prepared>,
         now: Timestamp,
     ) -> Result<Result<(), String>, AppError> {
-        let installed_at = wanted.installed_at;
+        let installed_at = wanted.1.installed_at;
         let prepared = match prepared {
             Some(prepared) => prepared,
             None => match self.prepare_wanted(shared, wanted).await? {
@@ -208,9 +208,9 @@ impl PluginAdministration {
     async fn prepare_wanted(
         &self,
         shared: &dyn Shared,
-        wanted: WantedPlugin,
+        wanted: (PluginName, RecordedPlugin),
     ) -> Result<Result<Prepared, String>, AppError> {
-        let WantedPlugin { name, digest, signature, .. } = wanted;
+        let (name, RecordedPlugin { digest, signature, .. }) = wanted;
         let Some(bytes) = shared.plugin_file(*digest.as_bytes()).await? else {
             return Ok(Err(format!("its file {digest} is not in the store")));
         };
@@ -230,7 +230,7 @@ impl PluginAdministration {
         .await
     }
 
-    /// Reads every pack anew and puts in force what goes together.
+    /// Reads every pack again and activates the packs that are compatible.
     async fn load_anew(&self) -> Result<(), AppError> {
         let deployment = Arc::new(Deployment::of(self.registry.store.settings().await?));
         let (host, library, decided) = (self.host.clone(), self.library.clone(), deployment.clone());
@@ -275,7 +275,7 @@ impl PluginAdministration {
         self.replace_list(&**shared, stored.revision, plugins.without(name)).await
     }
 
-    async fn replace_list(&self, shared: &dyn Shared, seen: u64, plugins: CommonPlugins) -> Result<(), AppError> {
+    async fn replace_list(&self, shared: &dyn Shared, seen: u64, plugins: PluginList) -> Result<(), AppError> {
         let bytes = plugins.to_bytes().map_err(|error| AppError::Internal(error.into()))?;
         let named: Vec<[u8; 32]> = plugins.digests().iter().map(|digest| *digest.as_bytes()).collect();
         let revision = shared.replace_plugin_list(seen, &bytes, &named).await?;
@@ -285,9 +285,6 @@ impl PluginAdministration {
         Ok(())
     }
 }
-
-/// What allows a plugin of the folder that nobody vouches for.
-const ALLOWED_BY: &str = "[plugins] allow_unsigned";
 
 impl PluginAdministration {
     /// Publishes what is installed, then installs what is absent or newer from a folder. A plugin that is not sound is logged
@@ -309,18 +306,7 @@ impl PluginAdministration {
         if let Some(folder) = &folder {
             self.note_offered(folder).await?;
         }
-        let (host, library) = (self.host.clone(), self.library.clone());
-        let deployment = Arc::new(Deployment::of(self.registry.store.settings().await?));
-        self.publisher.published().deployment = deployment.clone();
-        let (loaded, reasons) = blocking(move || load_packs(&host, &library, &deployment)).await?;
-        {
-            let failed = self.common().failed.clone();
-            let mut published = self.publisher.published();
-            published.unloaded = reasons;
-            published.unloaded.extend(failed);
-        }
-        self.publisher.publish_compatible(loaded).await?;
-        self.common().must_load = false;
+        self.load_anew().await?;
         let Some(folder) = folder else { return Ok(()) };
         let report = self.sync(&folder, now).await?;
         tell(&report);
@@ -371,42 +357,40 @@ impl PluginAdministration {
                     continue;
                 }
             };
-            let outcome = match self.install_prepared(&ctx, prepared, ALLOWED_BY).await? {
-                Ok(installed) => SyncedFile::Installed(installed.manifest().name.clone()),
-                Err((error, prepared)) => {
-                    waiting.extend(prepared.map(|prepared| (path.clone(), prepared)));
-                    SyncedFile::Refused(error)
-                }
-            };
+            let (outcome, refused) = self.install_file(&ctx, prepared).await?;
             has_installed |= matches!(outcome, SyncedFile::Installed(_));
+            waiting.extend(refused.map(|prepared| (path.clone(), prepared)));
             report.insert(path, outcome);
         }
         // What was refused may go with what came after it.
         for (path, prepared) in waiting.into_iter().filter(|_| has_installed) {
-            let name = prepared.manifest().name.clone();
             let outcome = if self.library.is_newer(prepared.manifest()) {
-                match self.install_prepared(&ctx, *prepared, ALLOWED_BY).await? {
-                    Ok(installed) => SyncedFile::Installed(installed.manifest().name.clone()),
-                    Err((error, _)) => SyncedFile::Refused(error),
-                }
+                self.install_file(&ctx, *prepared).await?.0
             } else {
-                SyncedFile::Kept(name)
+                SyncedFile::Kept(prepared.manifest().name.clone())
             };
             report.insert(path, outcome);
         }
-        self.audit_refused(&ctx, &report).await?;
+        // Which files were refused: their code may have run.
+        for (path, outcome) in &report {
+            if let SyncedFile::Refused(error) = outcome {
+                let note = format!("refused from the folder of plugins: {error}");
+                self.audit(&ctx, AuditOutcome::Refused, file_name(path), note).await?;
+            }
+        }
         Ok(report)
     }
 
-    /// Writes down which files of the folder were refused: their code may have run.
-    async fn audit_refused(&self, ctx: &OpContext, report: &SyncReport) -> Result<(), AppError> {
-        for (path, outcome) in report {
-            if let SyncedFile::Refused(error) = outcome {
-                let note = format!("refused from the folder of plugins: {error}");
-                self.audit(ctx, AuditOutcome::Refused, file_name(path), note).await?;
-            }
-        }
-        Ok(())
+    /// Installs a plugin of the folder; returns it where another try may end otherwise.
+    async fn install_file(
+        &self,
+        ctx: &OpContext,
+        prepared: Prepared,
+    ) -> Result<(SyncedFile, Option<Box<Prepared>>), AppError> {
+        Ok(match self.install_prepared(ctx, prepared, "[plugins] allow_unsigned").await? {
+            Ok(installed) => (SyncedFile::Installed(installed.manifest().name.clone()), None),
+            Err((error, prepared)) => (SyncedFile::Refused(error), prepared),
+        })
     }
 
     async fn prepare_newer(&self, path: &Path) -> Result<Result<Prepared, SyncedFile>, AppError> {

@@ -46,7 +46,7 @@ impl PluginAdministration {
     }
 
     async fn remove_alone(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {
-        let kind = self.library.kind_of(name).ok_or_else(|| AppError::UnknownPlugin(name.to_string()))?;
+        let kind = self.library.recorded(name).ok_or_else(|| AppError::UnknownPlugin(name.to_string()))?.kind;
         let note = match self.uses_of(name, kind).await? {
             Some(uses) if uses > 0 && !is_forced => {
                 let message = format!(

@@ -9,7 +9,6 @@ use super::remove::numbers_of;
 use super::{PluginAdministration, PluginOffer, blocking, checked, refusal, with};
 use crate::codes;
 use crate::registry::Registry;
-use crate::vocabulary_publisher::{Packs, build, code_table, in_one_line, unnumbered};
 use daftar_domain::audit::AuditOutcome;
 use daftar_domain::code::{CodeNumber, Namespace};
 use daftar_domain::context::OpContext;
@@ -20,7 +19,7 @@ use daftar_domain::identifier::Identifier;
 use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::{Fields, RecordId, RecordKind, RecordType};
 use daftar_domain::vocabulary::{ConceptStatus, ID_TYPE_NAMESPACE};
-use daftar_vocabulary::{CheckedPack, CodeTable, ConceptRef, Generation, Vocabulary};
+use daftar_vocabulary::{CheckedPack, ConceptRef, Generation, Vocabulary};
 
 /// The most codes that one report names for one vocabulary; the rest is counted.
 pub const CODES_TOLD_MAX: usize = 1_000;
@@ -140,8 +139,6 @@ impl PluginAdministration {
         let (packs, deployment) = self.publisher.decided();
         let manifest = prepared.manifest();
         let downgrade = self.library.newer_than(manifest).map(|reason| prepared.refuse_downgrade(reason).to_string());
-        let stored = self.registry.store.code_table().await?;
-        let table = code_table(&stored.codes, &stored.editions)?;
         let refused = match with(&packs, &deployment, &prepared) {
             Ok(Some((changed, kept))) => {
                 let dropped = self.dropped(&manifest.name, &changed);
@@ -149,7 +146,7 @@ impl PluginAdministration {
                 let deployment = super::remove::joined(&deployment, &kept);
                 match needed {
                     Some(reason) => Some(prepared.refuse(reason).to_string()),
-                    None => would_be_refused(&changed, &deployment, &table)?,
+                    None => self.publisher.tried(&changed, &deployment).await?.err(),
                 }
             }
             Ok(None) => None,
@@ -216,18 +213,6 @@ fn lost_id_types(pairs: &[Pair<'_>]) -> BTreeSet<String> {
         })
     });
     concepts.map(ConceptRef::uri_text).collect()
-}
-
-/// Why no generation could be made, with numbers as they would be given.
-fn would_be_refused(packs: &Packs, deployment: &Deployment, table: &CodeTable) -> Result<Option<String>, AppError> {
-    let (new_codes, new_editions) = unnumbered(packs, deployment, table);
-    let numbered = (0..).map_while(|number| table.uri(CodeNumber(number)));
-    let codes: Vec<_> = numbered.chain(new_codes).collect();
-    let editions = (0..).map_while(|number| table.edition(daftar_domain::code::EditionNumber(number)));
-    let editions = editions.map(|(namespace, version)| (namespace.clone(), version.to_owned()));
-    let editions: Vec<_> = editions.chain(new_editions).collect();
-    let table = Arc::new(code_table(&codes, &editions)?);
-    Ok(build(packs, deployment, table).err().map(|problems| in_one_line(&problems)))
 }
 
 fn namespace_of<'a>(pair: &Pair<'a>) -> Option<&'a Namespace> {

@@ -144,7 +144,7 @@ async fn the_audit_log_says_who_vouched_and_what_allowed_that_nobody_did() {
         TrustPolicy::new([key.public_key()], PinnedDigests::of([Digest::of(&pinned)]), UnsignedPlugins::Refused);
     let settings = PluginHostSettings { threads: Some(2), trust, ..PluginHostSettings::default() };
     let host = Arc::new(PluginHost::start(settings).unwrap());
-    let library = Arc::new(PluginLibrary::open(host.clone(), folder.path(), None).unwrap().library);
+    let library = Arc::new(PluginLibrary::open(host.clone(), folder.path(), None).unwrap());
     let test = TestLibrary { folder, host, library };
     let (plugins, store, _) = administration(&test);
     plugins.start(None, now()).await.unwrap();

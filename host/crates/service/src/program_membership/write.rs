@@ -109,12 +109,19 @@ pub(super) async fn write(
     let program = kept("program").or_else(|| shown.filter(|present| present.is_program(&given.0)));
     let program = match program {
         Some(present) => Some(records::by_id(&*registry.store, present.before.details.program()).await?),
-        None => resolve_program(registry, &given.0, &mut problems).await?,
+        None => {
+            let found = records::find::<ProgramDetails>(&*registry.store, &given.0).await;
+            let found = found.map_err(|error| identifiers::explained(registry, &given.0, error));
+            subjects::noted("program", found, &mut problems)?
+        }
     };
     let beneficiary = kept("beneficiary").or_else(|| shown.filter(|present| present.is_beneficiary(&given.1)));
     let beneficiary = match beneficiary {
         Some(present) => Some(present.before.details.beneficiary()),
-        None => resolve_beneficiary(ctx, registry, &given.1, &mut problems).await?,
+        None => {
+            let found = visibility::beneficiary(ctx, registry, given.1.kind, &given.1.id).await;
+            subjects::noted("beneficiary", found, &mut problems)?
+        }
     };
     let (Some(program), Some(beneficiary)) = (program, beneficiary) else { return Err(AppError::Invalid(problems)) };
     let program = match unseen("program") {
@@ -230,32 +237,6 @@ fn check_target(program: &Program, beneficiary: &SubjectReference, problems: &mu
             target.record_kind()
         );
         problems.push(FieldProblem::new("beneficiary", "wrong_target_type", message));
-    }
-}
-
-async fn resolve_beneficiary(
-    ctx: &OpContext,
-    registry: &Registry,
-    given: &SubjectReference<IdentifierKey>,
-    problems: &mut Vec<FieldProblem>,
-) -> Result<Option<SubjectReference>, AppError> {
-    match visibility::beneficiary(ctx, registry, given.kind, &given.id).await {
-        Ok(beneficiary) => Ok(Some(beneficiary)),
-        Err(error) => subjects::unresolved("beneficiary", error, problems).map(|()| None),
-    }
-}
-
-async fn resolve_program(
-    registry: &Registry,
-    key: &IdentifierKey,
-    problems: &mut Vec<FieldProblem>,
-) -> Result<Option<Arc<Program>>, AppError> {
-    match records::find::<ProgramDetails>(&*registry.store, key).await {
-        Ok(program) => Ok(Some(program)),
-        Err(error) => {
-            let error = identifiers::explained(registry, key, error);
-            subjects::unresolved("program", error, problems).map(|()| None)
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use tokio_postgres::Row;
 
+use super::super::rows::column;
 use super::filter::Parameters;
 use super::row::key;
 use super::sees::Sight;
@@ -12,6 +13,7 @@ use daftar_domain::search::order::{
     Direction, Position, SortKey, SortValue, number_of_code, number_of_day, number_of_instant,
 };
 use daftar_domain::vocabulary::CodedField;
+use daftar_store::StoreError;
 
 /// Where a key reads its values.
 #[derive(Debug, Clone, Copy)]
@@ -292,7 +294,7 @@ impl Order {
     }
 
     /// What a row has to show, key by key, from the column `at` on.
-    pub(super) fn values(&self, row: &Row, mut at: usize) -> Result<Vec<SortValue>, tokio_postgres::Error> {
+    pub(super) fn values(&self, row: &Row, mut at: usize) -> Result<Vec<SortValue>, StoreError> {
         let mut values = Vec::with_capacity(self.keys.len());
         for key in &self.keys {
             values.push(key.read(row, at)?.unwrap_or(SortValue::Missing));
@@ -354,26 +356,26 @@ impl Key {
     }
 
     /// What a row has to show, in the form in which it lasts.
-    fn read(&self, row: &Row, at: usize) -> Result<Option<SortValue>, tokio_postgres::Error> {
+    fn read(&self, row: &Row, at: usize) -> Result<Option<SortValue>, StoreError> {
         let value = match self.column {
             SortColumn::Text(_) => {
-                let text: Option<Vec<u8>> = row.try_get(at)?;
+                let text: Option<Vec<u8>> = column(row, at)?;
                 text.map(|text| SortValue::Text(String::from_utf8_lossy(&text).into_owned()))
             }
             SortColumn::Day(_) => {
-                let day: Option<i32> = row.try_get(at)?;
+                let day: Option<i32> = column(row, at)?;
                 day.map(|day| SortValue::Number(number_of_day(day)))
             }
             SortColumn::Instant => {
-                let at_ms: Option<i64> = row.try_get(at)?;
+                let at_ms: Option<i64> = column(row, at)?;
                 at_ms.map(|at_ms| SortValue::Number(number_of_instant(at_ms)))
             }
             SortColumn::Code(..) => {
-                let code: Option<i64> = row.try_get(at.saturating_add(1))?;
+                let code: Option<i64> = column(row, at.saturating_add(1))?;
                 code.map(|code| SortValue::Number(code.unsigned_abs()))
             }
             SortColumn::Word(_) => {
-                let word: Option<i16> = row.try_get(at)?;
+                let word: Option<i16> = column(row, at)?;
                 word.map(|word| SortValue::Number(i64::from(word).saturating_add(WORD_OFFSET).unsigned_abs()))
             }
             SortColumn::Nothing => None,

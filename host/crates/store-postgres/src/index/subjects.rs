@@ -221,7 +221,7 @@ impl Search<'_> {
             found.ids.push(record);
             // One more than wanted tells that there is a next page.
             if place + 1 == count && rows.len() > count {
-                let values = self.order.values(row, 2).map_err(Failure::from)?;
+                let values = self.order.values(row, 2)?;
                 found.next =
                     Some(Position { values, record, passed: self.window.passed().saturating_add(count as u64) });
             }

@@ -9,7 +9,7 @@ use daftar_store::Operation;
 use daftar_store::archive::{Entry, Snapshot};
 use daftar_store::suite::archive::furnished;
 use daftar_store::suite::{Listener, commit, person};
-use daftar_store::verify::{Pace, Verification, verify};
+use daftar_store::verify::{Pace, verify};
 use daftar_store_sled::testing::Folder;
 use daftar_store_sled::{SledOptions, SledRefill, SledStore};
 
@@ -25,7 +25,7 @@ async fn taken(mut snapshot: Snapshot) -> Vec<Entry> {
 }
 
 /// The lines of what a verification finds, in the order of their text.
-async fn findings(store: &dyn Verification) -> Vec<String> {
+async fn findings(store: &dyn Archive) -> Vec<String> {
     let (events, mut told) = tokio::sync::mpsc::channel(4);
     let listen = async {
         let mut findings = Vec::new();
@@ -37,7 +37,7 @@ async fn findings(store: &dyn Verification) -> Vec<String> {
         findings.sort_unstable();
         findings
     };
-    let (ended, findings) = tokio::join!(verify(store, Pace::Fast, events), listen);
+    let (ended, findings) = tokio::join!(verify(store.raw_values().await.unwrap(), Pace::Fast, events), listen);
     ended.unwrap();
     findings
 }

@@ -48,7 +48,7 @@ pub(super) async fn findings(store: &StoppedStore) -> Result<Vec<String>, StoreE
         }
         findings
     };
-    let (looked, findings) = tokio::join!(verify(store, Pace::Fast, events), listen);
+    let (looked, findings) = tokio::join!(verify(store.raw_values(), Pace::Fast, events), listen);
     looked.map(|_| findings)
 }
 

@@ -10,7 +10,7 @@ use self::damages::{DAMAGES, take};
 use super::*;
 use crate::testing::Folder;
 use crate::tests::{copied, with_database};
-use crate::{SledOptions, keys};
+use crate::{SledOptions, SledStore, keys};
 use daftar_domain::code::{CodeUri, CodedValue, Namespace};
 use daftar_domain::consent::{ConsentRecord, SUBJECT};
 use daftar_domain::deployment::Setting;
@@ -23,6 +23,7 @@ use daftar_domain::record::VersionId;
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::value::Reference;
 use daftar_domain::verification::VerificationEvent;
+use daftar_store::archive::Archive as _;
 use daftar_store::record::samples;
 use daftar_store::suite::{audit_entry, commit, create, group, key, membership, person, write};
 use daftar_store::verify::{Pace, verify};
@@ -88,16 +89,20 @@ async fn register() -> TempDir {
 /// The lines of what is found, by two looks: at a stopped folder, and at the same one in use.
 async fn findings(path: &Path) -> Vec<String> {
     let stopped = StoppedStore::open(path, 1024 * 1024).unwrap();
-    let at_rest = listed(&stopped, Pace::Fast).await;
+    let at_rest = listed(stopped.raw_values(), Pace::Fast).await;
     drop(stopped);
     match SledStore::open(path, SledOptions::default()) {
-        Ok(store) => assert_eq!(listed(&store, Pace::Yielding).await, at_rest, "a running server finds the same"),
+        Ok(store) => assert_eq!(
+            listed(store.raw_values().await.unwrap(), Pace::Yielding).await,
+            at_rest,
+            "a running server finds the same"
+        ),
         Err(refused) => assert!(refused.to_string().contains("cannot be opened"), "{refused}"),
     }
     at_rest
 }
 
-async fn listed(store: &dyn Verification, pace: Pace) -> Vec<String> {
+async fn listed(values: Arc<dyn RawValues>, pace: Pace) -> Vec<String> {
     let (events, mut told) = tokio::sync::mpsc::channel(4);
     let listen = async {
         let mut findings = Vec::new();
@@ -108,7 +113,7 @@ async fn listed(store: &dyn Verification, pace: Pace) -> Vec<String> {
         }
         findings
     };
-    let (ended, findings) = tokio::join!(verify(store, pace, events), listen);
+    let (ended, findings) = tokio::join!(verify(values, pace, events), listen);
     ended.unwrap();
     findings
 }
@@ -143,7 +148,7 @@ async fn the_end_of_the_order_of_writes_is_missed_on_a_stopped_folder() {
     let folder = register().await;
     with_database(folder.path(), |database| drop(take(database, keys::by_number(keys::CHANGE, 3))));
     let stopped = StoppedStore::open(folder.path(), 1024 * 1024).unwrap();
-    let found = listed(&stopped, Pace::Fast).await;
+    let found = listed(stopped.raw_values(), Pace::Fast).await;
     assert_eq!(found.len(), 2, "{found:#?}");
     assert!(found[0].starts_with("files: the end of the database: the data folder `"), "{found:#?}");
     assert!(found[0].contains("ends at write 2 (audit log 34, table of codes 2), and write 3 (audit log 34, table of codes 2) was acknowledged"), "{found:#?}");
@@ -189,7 +194,7 @@ async fn what_is_written_meanwhile_is_never_told_as_damage() {
         let mut found = Vec::new();
         // However slow the disk is, there is something to be mistaken for damage.
         while written.load(Ordering::SeqCst) < 30 {
-            found.extend(listed(&store, Pace::Fast).await);
+            found.extend(listed(store.raw_values().await.unwrap(), Pace::Fast).await);
         }
         is_over.store(true, Ordering::SeqCst);
         found
@@ -199,11 +204,44 @@ async fn what_is_written_meanwhile_is_never_told_as_damage() {
 }
 
 #[tokio::test]
+async fn a_failure_of_the_database_while_a_backup_reads_is_one_of_the_store_and_none_while_it_is_verified() {
+    let store = SledStore::temporary();
+    store.attach_sink(std::sync::Arc::new(daftar_store::suite::Listener::default())).unwrap();
+    let error = ::sled::Error::Unsupported("a disk that fails".to_owned());
+    let verified = store.raw_values().await.unwrap();
+    refused(None, &error);
+    assert!(verified.failure().is_none() && store.readiness().is_ok());
+    let values = RawKeys::with_health(&store.reader);
+    refused(values.health.as_deref(), &error);
+    assert!(matches!(values.failure(), Some(StoreError::Failed(_))));
+    assert!(matches!(store.readiness(), Err(StoreError::Failed(_))));
+}
+
+#[tokio::test]
+async fn a_page_ends_after_about_a_mebibyte() {
+    let store = SledStore::temporary();
+    let values = RawKeys::new(store.reader.database.clone());
+    for number in 1..=5_u64 {
+        values.database.insert(keys::by_number(keys::AUDIT, number), vec![0; 400_000]).unwrap();
+    }
+    let (mut after, mut sizes) = (None, Vec::new());
+    loop {
+        let page = values.page(Table::Audit, after.as_deref(), 512);
+        sizes.push(page.values.len());
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(sizes, [3, 2]);
+}
+
+#[tokio::test]
 async fn looking_changes_no_value() {
     let folder = register().await;
     let stopped = StoppedStore::open(folder.path(), 1024 * 1024).unwrap();
     let before = stopped.values.database.checksum().unwrap();
-    listed(&stopped, Pace::Fast).await;
+    listed(stopped.raw_values(), Pace::Fast).await;
     assert_eq!(stopped.values.database.checksum().unwrap(), before);
 }
 

@@ -125,6 +125,7 @@ fn read(values: &dyn RawValues, table: Table, after: Option<&[u8]>, limit: usize
     }
     let wrong = page.values.iter().find_map(|value| match value {
         RawValue::Checked(finding) => finding.clone(),
+        RawValue::Refused(_, finding) => Some(finding.clone()),
         _ => None,
     });
     wrong.map_or(Ok(page), |wrong| Err(invalid(values, wrong)))
@@ -461,10 +462,17 @@ impl Walk {
     /// The oldest values of the audit log, and the one that tells of the last removal, where only what was written later is taken.
     fn oldest_audit(&self, step: &mut Step) -> Result<bool, StoreError> {
         let Some(Later { held, .. }) = &self.later else { return Ok(true) };
-        let mut last = 0;
-        for (number, value) in self.numbered(Table::Audit, Some(0), held.audit, OLDEST_AUDIT)? {
-            last = number;
-            step.push(Entry::Audit { number, value });
+        let (mut last, mut left) = (0, OLDEST_AUDIT);
+        while left > 0 {
+            let values = self.numbered(Table::Audit, Some(last), held.audit, left)?;
+            if values.is_empty() {
+                break;
+            }
+            left = left.saturating_sub(values.len());
+            for (number, value) in values {
+                last = number;
+                step.push(Entry::Audit { number, value });
+            }
         }
         if let Some(number) = held.removal.filter(|number| *number > last && *number <= held.audit) {
             let value = self.values.numbered(Table::Audit, number).map_err(|wrong| invalid(&*self.values, wrong))?;

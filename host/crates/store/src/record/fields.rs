@@ -99,6 +99,14 @@ pub fn decode<T: RecordType>(id: RecordId, bytes: &[u8]) -> Result<Record<Fields
     Ok(Record { id, meta, details })
 }
 
+/// The version that a stored record says of itself, without a look at the rest of it; none where the bytes are not of this form.
+#[must_use]
+pub fn version_of(bytes: &[u8]) -> Option<VersionId> {
+    let mut from = Bytes(bytes.strip_prefix(&[VERSION])?);
+    let _revision = from.number()?;
+    from.number().map(VersionId)
+}
+
 /// Puts the checksum behind everything else.
 pub(super) fn seal(to: &mut Vec<u8>) {
     let checksum = crc32fast::hash(to);

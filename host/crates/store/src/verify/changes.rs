@@ -114,6 +114,11 @@ impl Changes {
             for value in page.values {
                 match value {
                     RawValue::Numbered(number, value) => findings.extend(self.see(values, number, &value)),
+                    // Reported the first time.
+                    RawValue::Refused(_, finding) => {
+                        findings.extend((!self.is_given_up).then_some(finding));
+                        self.give_up();
+                    }
                     other => findings.extend(checked(other)),
                 }
             }

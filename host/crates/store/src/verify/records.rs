@@ -255,7 +255,7 @@ fn codes_of(record: &ChangedRecord) -> Vec<CodedValue> {
     codes.chain(record.extension().codes().copied()).collect()
 }
 
-/// An older version of a record that is not there.
+/// An older version of a record that is not there, or that is none.
 pub(super) fn orphan_version(
     values: &dyn RawValues,
     kind: RecordKind,
@@ -263,6 +263,10 @@ pub(super) fn orphan_version(
     version: VersionId,
 ) -> Option<Finding> {
     match values.has_record(kind, id) {
+        Ok(true) if version < VersionId::FIRST => {
+            let problem = format!("version {version} of it is kept, and versions count from {}", VersionId::FIRST);
+            Some(finding(Part::History, number_name(kind, id), problem, Remedy::Restore))
+        }
         Ok(true) => None,
         Ok(false) => {
             let problem = format!("version {version} of it is kept, and it is not there itself");
@@ -283,7 +287,7 @@ fn older_versions(
         if let Some(from) = after.filter(|_| read.is_empty()) {
             match values.versions(kind, id, from, VERSIONS_AT_ONCE) {
                 Ok(versions) => {
-                    after = versions.last().map(|(version, _)| *version).filter(|_| versions.len() == VERSIONS_AT_ONCE);
+                    after = versions.last().map(|(version, _)| *version);
                     read.extend(versions);
                 }
                 Err(unreadable) => {

@@ -174,7 +174,8 @@ impl Summaries {
     /// Takes up the next one; one that cannot be read is reported by [`summary`].
     pub(super) fn see(&mut self, value: &[u8]) -> Option<Finding> {
         let segment = record::audit_segment::decode(value).ok()?;
-        let overlaps = segment.first <= self.last;
+        // Values count from 1: one that begins with 0 is reported by itself.
+        let overlaps = (1..=self.last).contains(&segment.first);
         self.last = segment.last;
         overlaps.then(|| summary_problem(segment.last, "it sums up lines that the one before it sums up"))
     }
@@ -194,7 +195,7 @@ pub(super) fn summary(values: &dyn RawValues, number: u64, value: &[u8]) -> Vec<
         Ok(segment) => segment,
         Err(error) => return vec![undecodable(Part::AuditSummaries, summary_name(number), &error)],
     };
-    if segment.last != number || segment.first > segment.last {
+    if segment.first == 0 || segment.last != number || segment.first > segment.last {
         return vec![summary_problem(
             number,
             format!("it says that it sums up the values {} to {}", segment.first, segment.last),

@@ -180,17 +180,17 @@ impl Walk {
                     findings.extend(self.summaries.see(&value));
                 }
             },
+            RawValue::Refused(number, finding) => {
+                match table {
+                    Table::Changes => self.changes.give_up(),
+                    Table::Records(kind) => self.note_record(kind, RecordId(number), findings, suspects),
+                    _ => {}
+                }
+                findings.push(finding);
+            }
             RawValue::Record(id, value) => {
                 let Table::Records(kind) = table else { return };
-                let missing_before = self.last_record.saturating_add(1)..id.0;
-                self.last_record = id.0;
-                if missing_before.end.saturating_sub(missing_before.start) > NAMED_MISSING_MAX {
-                    findings.push(missing(kind, &missing_before));
-                } else {
-                    suspects.extend(missing_before.clone().map(|id| Suspect::Record(kind, RecordId(id))));
-                }
-                self.changes.note_all_seen(kind, missing_before);
-                self.changes.note_seen(kind, id);
+                self.note_record(kind, id, findings, suspects);
                 if !check_record(self, values, kind, id, &value).is_empty() {
                     suspects.push(Suspect::Record(kind, id));
                 }
@@ -217,6 +217,25 @@ impl Walk {
             RawValue::Counter(name, value) => findings.extend(values::counter(&name, value.err().as_ref())),
             RawValue::Checked(finding) => findings.extend(finding),
         }
+    }
+
+    /// Notes that a record is there, and the records before it that are not.
+    fn note_record(
+        &mut self,
+        kind: RecordKind,
+        id: RecordId,
+        findings: &mut Vec<Finding>,
+        suspects: &mut Vec<Suspect>,
+    ) {
+        let missing_before = self.last_record.saturating_add(1)..id.0;
+        self.last_record = id.0;
+        if missing_before.end.saturating_sub(missing_before.start) > NAMED_MISSING_MAX {
+            findings.push(missing(kind, &missing_before));
+        } else {
+            suspects.extend(missing_before.clone().map(|id| Suspect::Record(kind, RecordId(id))));
+        }
+        self.changes.note_all_seen(kind, missing_before);
+        self.changes.note_seen(kind, id);
     }
 
     /// Checks again what looked wrong, while nothing is written.

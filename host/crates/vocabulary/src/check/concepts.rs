@@ -7,12 +7,10 @@ use super::limits::{
 };
 use super::problem::{PackFault, PackProblems, Place, TextFault};
 use super::{is_name, line_fault, lines_fault};
+use crate::hierarchy::circles;
 use crate::vocabulary::text_bytes;
-use daftar_domain::code::{Code, Namespace};
+use daftar_domain::code::Code;
 use daftar_domain::vocabulary::{Concept, ConceptStatus, LocalizedText, VocabularyDescription};
-
-/// The longest stretch of a circle of successors that is shown.
-const CIRCLE_SHOWN_MAX: usize = 10;
 
 /// Checks concepts that stand in the order of their codes. Cycles are found when the hierarchy is built.
 pub(super) fn check(description: &VocabularyDescription, concepts: &[Concept], problems: &mut PackProblems) {
@@ -48,7 +46,12 @@ pub(super) fn check(description: &VocabularyDescription, concepts: &[Concept], p
         }
         properties(concept, &mut push);
     }
-    circles(namespace, &by_code, concepts, problems);
+    let replaced = concepts.iter().filter(|concept| concept.replaced_by.is_some()).map(|concept| &concept.code);
+    for circle in circles(replaced, |code| by_code.get(code).and_then(|concept| concept.replaced_by.as_ref())) {
+        let Some(first) = circle.first() else { continue };
+        let place = Place::Concept(namespace.clone(), (*first).clone());
+        problems.push(place, PackFault::SuccessorCircle(circle.into_iter().cloned().collect()));
+    }
 }
 
 fn sizes(description: &VocabularyDescription, concepts: &[Concept], problems: &mut PackProblems) {
@@ -88,34 +91,6 @@ fn successor(concept: &Concept, by_code: &HashMap<&Code, &Concept>, push: &mut i
     }
     if !by_code.contains_key(successor) {
         push(PackFault::UnknownSuccessor(successor.clone()));
-    }
-}
-
-/// Successors that lead back to where they began; each circle once.
-fn circles(
-    namespace: &Namespace,
-    by_code: &HashMap<&Code, &Concept>,
-    concepts: &[Concept],
-    problems: &mut PackProblems,
-) {
-    // By code: the walk on which it was met, and its step on it.
-    let mut met: HashMap<&Code, (usize, usize)> = HashMap::new();
-    for (walk, concept) in concepts.iter().enumerate().filter(|(_, concept)| concept.replaced_by.is_some()) {
-        let mut path: Vec<&Code> = Vec::new();
-        let mut next = Some(&concept.code);
-        while let Some(code) = next {
-            if let Some((earlier_walk, step)) = met.get(code) {
-                if *earlier_walk == walk {
-                    let circle = path.iter().skip(*step).take(CIRCLE_SHOWN_MAX);
-                    let codes = circle.chain([&code]).map(|code| (*code).clone()).collect();
-                    problems.push(Place::Concept(namespace.clone(), code.clone()), PackFault::SuccessorCircle(codes));
-                }
-                break;
-            }
-            met.insert(code, (walk, path.len()));
-            path.push(code);
-            next = by_code.get(code).and_then(|concept| concept.replaced_by.as_ref());
-        }
     }
 }
 

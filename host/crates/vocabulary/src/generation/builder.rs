@@ -287,7 +287,7 @@ fn digest_of_all(index: &Index, concept_groups: &ContentDigest, fields: &Extensi
     digester.number(fields.iter().len());
     for field in fields.iter() {
         digester.text(field.path.as_str());
-        digester.text(field.kind.as_str());
+        digester.text(field.kind.name());
         digester.flag(field.repeated);
         digester.text(field.vocabulary.as_deref().unwrap_or_default());
     }

@@ -16,7 +16,7 @@ use crate::open::AskedCode;
 use crate::table::{CodeTable, TableError};
 use crate::vocabulary::{ConceptRef, Vocabulary};
 use daftar_domain::code::{Code, CodeUri, Namespace};
-use daftar_domain::vocabulary::{Completeness, Concept, LocalizedText};
+use daftar_domain::vocabulary::{Completeness, Concept};
 
 /// What is known of an open vocabulary beside its list.
 #[derive(Clone, Default)]
@@ -193,20 +193,7 @@ fn grown(installed: &Installed, known: OpenConcepts, codes: &[&AskedCode]) -> Re
     Ok(OpenConcepts { vocabulary, spellings, malformed })
 }
 
-/// A concept as its pack brought it. None never happens: codes of a checked vocabulary are codes.
+/// A concept as its pack brought it, without definitions and other spellings. None never happens: codes of a checked vocabulary are codes.
 fn to_concept(concept: ConceptRef<'_>) -> Option<Concept> {
-    let localized =
-        |(language, value): (&str, &str)| LocalizedText { language: language.to_owned(), value: value.to_owned() };
-    Some(Concept {
-        code: Code::parse(concept.code()).ok()?,
-        status: concept.status(),
-        is_selectable: concept.is_selectable(),
-        parents: concept.parents().filter_map(|parent| Code::parse(parent.code()).ok()).collect(),
-        replaced_by: concept.replaced_by().and_then(|successor| Code::parse(successor.code()).ok()),
-        labels: concept.labels().map(localized).collect(),
-        definitions: Vec::new(),
-        aliases: Vec::new(),
-        uri: concept.owner_uri().map(str::to_owned),
-        properties: concept.properties().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
-    })
+    Some(Concept { definitions: Vec::new(), aliases: Vec::new(), ..concept.to_concept()? })
 }

@@ -184,13 +184,7 @@ impl Generation {
             let takes_local_codes = vocabulary.description().is_extensible;
             return CodeProblem::EmptyVocabulary { uri: uri.clone(), takes_local_codes };
         }
-        found_by_name().unwrap_or_else(|| {
-            let (nearest, uri) = (Suggestion::all(nearest(vocabulary, code)), uri.clone());
-            match vocabulary.description().completeness {
-                Completeness::Full => CodeProblem::UnknownCode { uri, nearest },
-                Completeness::Fragment | Completeness::Empty => CodeProblem::NotInFragment { uri, nearest },
-            }
-        })
+        found_by_name().unwrap_or_else(|| absent(vocabulary, uri, Suggestion::all(nearest(vocabulary, code))))
     }
 
     /// Whether a new record may hold a concept, which is that of the code.
@@ -363,12 +357,7 @@ impl Generation {
             || vocabulary.find_alias(code).is_some()
             || in_other_case(vocabulary, code).is_some()
             || self.only_other(uri).is_some();
-        let (uri, nearest) = (uri.clone(), Vec::new());
-        let problem = match description.completeness {
-            Completeness::Full => CodeProblem::UnknownCode { uri, nearest },
-            Completeness::Fragment | Completeness::Empty => CodeProblem::NotInFragment { uri, nearest },
-        };
-        (!is_known).then_some(LookUpProblem::Code(problem))
+        (!is_known).then(|| LookUpProblem::Code(absent(vocabulary, uri, Vec::new())))
     }
 
     /// The one other vocabulary's concept that has the code, if there is one only and the code is long enough to tell.
@@ -400,6 +389,15 @@ impl Generation {
         };
         let found = called_so.map(|vocabulary| &**vocabulary).or_else(nearest)?;
         Some(found.namespace().clone())
+    }
+}
+
+/// That a vocabulary, or what is here of it, has no such code.
+fn absent(vocabulary: &Vocabulary, uri: &CodeUri, nearest: Vec<Suggestion>) -> CodeProblem {
+    let uri = uri.clone();
+    match vocabulary.description().completeness {
+        Completeness::Full => CodeProblem::UnknownCode { uri, nearest },
+        Completeness::Fragment | Completeness::Empty => CodeProblem::NotInFragment { uri, nearest },
     }
 }
 

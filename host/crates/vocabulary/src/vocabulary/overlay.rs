@@ -202,7 +202,7 @@ fn set_aside(starter: &mut Concept, code: &LocalCode) {
 fn concept_of(code: &LocalCode) -> Concept {
     let mut properties = Vec::new();
     if let Some(rule) = &code.id_type {
-        properties.push(("target_type".to_owned(), rule.target.as_str().to_owned()));
+        properties.push(("target_type".to_owned(), rule.target.name().to_owned()));
         if let Some(pattern) = &rule.pattern {
             properties.push(("value_pattern".to_owned(), pattern.expression.clone()));
             properties.push(("value_pattern_description".to_owned(), pattern.description.clone()));

@@ -1,5 +1,7 @@
 //! Files of certificates that change, in every order, and what is in use meanwhile.
 
+use std::fs;
+
 use super::*;
 use daftar_domain::config::ConnectionsConfig;
 use daftar_domain::context::FakeClock;

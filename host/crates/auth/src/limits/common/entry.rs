@@ -19,7 +19,7 @@ const IDLE_NS: u64 = 60_000_000_000;
 const REFUSED_NS: u64 = 1_000_000_000;
 
 /// What a key holds here, and what was told of it when the store was last asked.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Entry {
     pub(super) day: Date,
     /// Taken of the day and not used.
@@ -60,19 +60,7 @@ pub(super) enum Ask {
 
 impl Entry {
     pub(super) fn new(moment: Moment) -> Self {
-        Self {
-            day: moment.today,
-            day_held: 0,
-            day_count: 0,
-            minute_held: 0,
-            lease_ends_ns: 0,
-            leased_at_ns: 0,
-            chunk: 1,
-            full_at_ns: 0,
-            window: Window::default(),
-            refused: None,
-            called_at_ns: moment.steady_ns,
-        }
+        Self { day: moment.today, chunk: 1, called_at_ns: moment.steady_ns, ..Self::default() }
     }
 
     /// Begins another day, if it is another, and drops a lease that is over.

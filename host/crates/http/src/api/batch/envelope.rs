@@ -19,13 +19,15 @@ const TEXT_BYTES_MAX: usize = 500;
 /// What a placeholder begins with.
 pub(super) const PLACEHOLDER: &str = "urn:uuid:";
 
-/// Whether entries belong together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// All or nothing.
-    Transaction,
-    /// Each by itself.
-    Batch,
+daftar_domain::named_enum! {
+    /// Whether entries belong together.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Kind {
+        /// All or nothing.
+        Transaction = "transaction",
+        /// Each by itself.
+        Batch = "batch",
+    }
 }
 
 /// What is asked for.
@@ -35,17 +37,6 @@ pub struct Envelope {
     pub kind: Kind,
     /// At least one.
     pub entries: Vec<Entry>,
-}
-
-impl Envelope {
-    /// How many parts of it are remembered each by itself, where it has a name.
-    #[must_use]
-    pub fn parts_remembered(&self) -> u64 {
-        match self.kind {
-            Kind::Transaction => 1,
-            Kind::Batch => self.entries.iter().filter(|entry| entry.method != Method::GET).count() as u64,
-        }
-    }
 }
 
 /// One request of a batch.
@@ -70,7 +61,8 @@ pub struct Entry {
 pub fn read(members: Map<String, Value>) -> Result<Envelope, AppError> {
     let mut problems = Problems::default();
     let mut reader = ObjectReader::root(members);
-    let kind = read_kind(&mut reader, &mut problems);
+    let named = reader.text("type", 100, &mut problems);
+    let kind = named.and_then(|name| Kind::ALL.into_iter().find(|kind| kind.name() == name));
     let items = match reader.take("entry") {
         Some(Value::Array(items)) => items,
         Some(other) => {
@@ -83,7 +75,11 @@ pub fn read(members: Map<String, Value>) -> Result<Envelope, AppError> {
         }
     };
     reader.finish(&mut problems);
-    let kind = problems_or(kind, &mut problems)?;
+    let Some(kind) = kind else {
+        let message = "it says what this is: `transaction` (all or nothing) or `batch` (each entry by itself)";
+        problems.add("type", "required", message);
+        return Err(refused(problems));
+    };
     let entries_max = match kind {
         Kind::Transaction => TRANSACTION_ENTRIES_MAX,
         Kind::Batch => BATCH_ENTRIES_MAX,
@@ -101,41 +97,6 @@ pub fn read(members: Map<String, Value>) -> Result<Envelope, AppError> {
     let envelope = problems.finish(Envelope { kind, entries })?;
     check_placeholders(&envelope.entries)?;
     Ok(envelope)
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Transaction => "transaction",
-            Self::Batch => "batch",
-        }
-    }
-
-    /// What the answer is called.
-    #[must_use]
-    pub fn response_name(self) -> &'static str {
-        match self {
-            Self::Transaction => "transaction-response",
-            Self::Batch => "batch-response",
-        }
-    }
-}
-
-fn read_kind(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Kind> {
-    let text = reader.text("type", 100, problems)?;
-    [Kind::Transaction, Kind::Batch].into_iter().find(|kind| kind.name() == text)
-}
-
-fn problems_or(kind: Option<Kind>, problems: &mut Problems) -> Result<Kind, AppError> {
-    kind.ok_or_else(|| {
-        let mut problems = std::mem::take(problems);
-        problems.add(
-            "type",
-            "required",
-            "it says what this is: `transaction` (all or nothing) or `batch` (each entry by itself)",
-        );
-        refused(problems)
-    })
 }
 
 fn refused(problems: Problems) -> AppError {

@@ -9,13 +9,12 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
-use serde_json::{Map, Value};
 use tower::ServiceExt;
 
 use super::envelope::Entry;
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::auth::WithinRequest;
 use crate::api::middleware::answer::{self, RequestInfo};
 use crate::api::once::{DoneBefore, answered_before};
@@ -47,29 +46,6 @@ impl Caller {
         let languages = HeaderValue::from_str(&languages).ok().filter(|value| !value.is_empty());
         let headers = languages.map(|value| (header::ACCEPT_LANGUAGE, value)).into_iter().collect();
         Self { context, headers, public_url }
-    }
-}
-
-/// One request to be made.
-#[derive(Debug, Clone)]
-pub struct InnerRequest {
-    /// How.
-    pub method: Method,
-    /// Where.
-    pub uri: Uri,
-    /// At which versions.
-    pub if_match: Option<HeaderValue>,
-    /// With which body.
-    pub body: Option<Map<String, Value>>,
-    /// How it was answered when it was made before: it is answered again then, and not made.
-    pub done_before: Option<DoneBefore>,
-}
-
-impl Entry {
-    /// The request that it asks for.
-    pub(super) fn request(&self, body: Option<Map<String, Value>>, done_before: Option<DoneBefore>) -> InnerRequest {
-        let (method, uri, if_match) = (self.method.clone(), self.uri.clone(), self.if_match.clone());
-        InnerRequest { method, uri, if_match, body, done_before }
     }
 }
 
@@ -114,34 +90,34 @@ impl InnerRouter {
         response
     }
 
-    /// Makes a request. It is answered whatever happens: a panic is a 500, one that is not done at the deadline a 503, be it that
-    /// it was not begun. What it leaves in the audit log goes to `lines`, where they are given: what it writes is kept back then.
+    /// Makes the request of an entry; where it was made before, `done_before` is answered again, and it is not made. It is answered whatever
+    /// happens: a panic is a 500, one that is not done at the deadline a 503, be it that it was not begun. What it leaves in the audit log
+    /// goes to `lines`, where they are given: what it writes is kept back then.
     ///
     /// # Errors
     /// When the request cannot be put together, which is a defect.
     pub async fn send(
         &self,
         caller: &Caller,
-        request: InnerRequest,
+        entry: &Entry,
+        done_before: Option<DoneBefore>,
         lines: Option<HeldLines>,
         deadline: &Deadline,
-    ) -> Result<Answered, ApiError> {
+    ) -> ApiResult<Answered> {
         let Some(left) = deadline.left() else { return Ok(Answered::not_begun(caller)) };
-        let done_before = request.done_before;
-        let changes_nothing = lines.is_some() || request.method == Method::GET;
-        let mut built = Request::builder().method(request.method).uri(request.uri);
-        if let Some(condition) = request.if_match {
+        let changes_nothing = lines.is_some() || entry.method == Method::GET;
+        let mut built = Request::builder().method(&entry.method).uri(&entry.uri);
+        if let Some(condition) = &entry.if_match {
             built = built.header(header::IF_MATCH, condition);
         }
         if let Some(languages) = caller.headers.get(header::ACCEPT_LANGUAGE) {
             built = built.header(header::ACCEPT_LANGUAGE, languages);
         }
-        let body = match request.body {
+        let body = match &entry.resource {
             None => Body::empty(),
             Some(members) => {
                 built = built.header(header::CONTENT_TYPE, "application/json");
-                let bytes = serde_json::to_vec(&Value::Object(members));
-                Body::from(bytes.map_err(|error| AppError::Internal(error.into()))?)
+                Body::from(serde_json::to_vec(members).map_err(|error| AppError::Internal(error.into()))?)
             }
         };
         let mut request = built.body(body).map_err(|error| AppError::Internal(error.into()))?;
@@ -160,7 +136,7 @@ impl InnerRouter {
 ///
 /// # Errors
 /// When its body breaks off, which is a defect.
-pub(super) async fn read(response: Response) -> Result<Answered, ApiError> {
+pub(super) async fn read(response: Response) -> ApiResult<Answered> {
     let (mut parts, body) = response.into_parts();
     let text = |name| parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(str::to_owned);
     let (location, etag) = (text(header::LOCATION), text(header::ETAG));
@@ -246,6 +222,8 @@ impl Deadline {
 mod tests {
     use std::time::Duration;
 
+    use axum::http::Uri;
+
     use super::*;
     use daftar_domain::context::FakeClock;
 
@@ -254,9 +232,9 @@ mod tests {
         let router = InnerRouter(Router::new().fallback(std::future::pending::<()>));
         let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
         let deadline = Deadline::at(Arc::new(clock), left);
-        let request =
-            InnerRequest { method, uri: Uri::from_static("/x"), if_match: None, body: None, done_before: None };
-        let answered = router.send(&Caller::of_nobody(), request, lines, &deadline).await.unwrap();
+        let uri = Uri::from_static("/x");
+        let entry = Entry { placeholder: None, method, uri, if_match: None, resource: None };
+        let answered = router.send(&Caller::of_nobody(), &entry, None, lines, &deadline).await.unwrap();
         let problem = answered.problem.unwrap();
         (answered.status, problem.detail.clone(), problem.retry_after_s())
     }

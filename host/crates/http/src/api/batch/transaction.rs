@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use axum::http::{HeaderValue, StatusCode};
-use axum::response::Response;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -14,7 +13,7 @@ use super::envelope::{Entry, Kind, PLACEHOLDER};
 use super::inner::{Answered, Caller, Deadline, InnerRouter};
 use super::{ATTEMPTS_MAX, AnswerWriter};
 use crate::api::dto::reader::Problems;
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiError, ApiResult, Problem};
 use crate::api::once::{DoneBefore, REPLAYED, answer_of};
 use crate::state::AppState;
 use daftar_domain::audit::AuditOutcome;
@@ -31,7 +30,7 @@ pub(super) async fn run(
     entries: Vec<Entry>,
     mut once: Option<Once>,
     deadline: &Deadline,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let order = order(&entries)?;
     for _ in 0..ATTEMPTS_MAX {
         caller.context.trail.begin_again();
@@ -93,14 +92,14 @@ async fn replayed(
     entries: &[Entry],
     earlier: &RememberedRequest,
     deadline: &Deadline,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     const REPEATED: &str = "the transaction was made when it was sent before";
     let (router, lines) = (InnerRouter::on(app), HeldLines::default());
     let mut answer = AnswerWriter::new(Kind::Transaction);
     for (at, entry) in entries.iter().enumerate() {
         let done = earlier.answers.get(at).copied().map(DoneBefore);
         let done = done.ok_or_else(|| AppError::internal("an entry is remembered without its answer"))?;
-        let answered = router.send(caller, entry.request(None, Some(done)), Some(lines.clone()), deadline).await?;
+        let answered = router.send(caller, entry, Some(done), Some(lines.clone()), deadline).await?;
         if !answered.is_success() && answered.status != StatusCode::NOT_FOUND {
             let told = lines.take().into_iter().filter(|line| line.outcome != AuditOutcome::Allowed);
             app.registry.audit.record_ended(told.collect()).await?;
@@ -122,17 +121,17 @@ async fn attempt(
     entries: &[Entry],
     order: &[usize],
     deadline: &Deadline,
-) -> Result<Vec<Option<Answered>>, ApiError> {
+) -> ApiResult<Vec<Option<Answered>>> {
     let router = InnerRouter::on(&app.with_registry(transaction.registry()));
     let mut answers: Vec<Option<Answered>> = entries.iter().map(|_| None).collect();
     for at in order {
         let (Some(entry), Some(place)) = (entries.get(*at), answers.get_mut(*at)) else { continue };
-        let mut body = entry.resource.clone();
-        if let Some(members) = &mut body {
+        let mut entry = entry.clone();
+        if let Some(members) = &mut entry.resource {
             fill(members, entries, &|creator| transaction.reference_to(creator));
         }
         transaction.begin_entry(*at);
-        let answered = router.send(caller, entry.request(body, None), Some(transaction.lines()), deadline).await?;
+        let answered = router.send(caller, &entry, None, Some(transaction.lines()), deadline).await?;
         if !answered.is_success() {
             let nothing = "nothing of the transaction was written";
             return Err(refusal(*at, &answered, transaction.collided_with(), nothing));
@@ -142,7 +141,7 @@ async fn attempt(
     Ok(answers)
 }
 
-fn written(app: &AppState, entries: &[Entry], answers: &[Option<Answered>]) -> Result<Response, ApiError> {
+fn written(app: &AppState, entries: &[Entry], answers: &[Option<Answered>]) -> ApiResult {
     let mut answer = AnswerWriter::new(Kind::Transaction);
     for (entry, answered) in entries.iter().zip(answers) {
         let Some(answered) = answered else { return Err(AppError::internal("an entry was left out").into()) };

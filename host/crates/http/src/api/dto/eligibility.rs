@@ -71,11 +71,9 @@ pub fn read(
 ) -> EvaluateRequest {
     let mut reader = ObjectReader::root(members);
     let (expression, subject, program) = read_rule(&mut reader, program, problems);
-    let subjects = reader.list("subjects", SUBJECTS_MAX, problems);
-    if subjects.as_ref().is_none_or(Vec::is_empty) && !reader.is_problem("subjects", problems) {
-        problems.add("subjects", "required", "a list of references or records is needed, with at least one");
-    }
-    let subjects = subjects.unwrap_or_default();
+    let subjects = reader.list("subjects", SUBJECTS_MAX, problems).filter(|subjects| !subjects.is_empty());
+    let needed = "a list of references or records is needed, with at least one";
+    let subjects = reader.needed("subjects", subjects, needed, problems).unwrap_or_default();
     let are_too_many = people(&subjects) > PEOPLE_MAX;
     if are_too_many {
         let message = format!(
@@ -170,13 +168,8 @@ pub fn membership_fields() -> impl Iterator<Item = &'static Field> + Clone {
 fn read_membership(path: String, item: Value, problems: &mut Problems) -> Option<MembershipFact> {
     let mut reader = ObjectReader::at(path, item, problems);
     let program = reader.text("program", REFERENCE_BYTES_MAX, problems);
-    if program.is_none() && !reader.is_problem("program", problems) {
-        problems.add(
-            reader.path_of("program"),
-            "required",
-            "a membership names its program: `Program/<system>|<value>`",
-        );
-    }
+    let needed = "a membership names its program: `Program/<system>|<value>`";
+    let program = reader.needed("program", program, needed, problems);
     let path = reader.path_of("program");
     let program = program.and_then(|text| parse_reference(&path, &text, &[RecordKind::Program], problems));
     let mut reading = Reading { problems, photo: None };

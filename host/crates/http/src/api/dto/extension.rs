@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 
 use super::field::{self, Level, Reading, SentCode};
-use super::reader::{ObjectReader, Problems, items_value, kind, nearest, shown};
+use super::reader::{ObjectReader, Problems, items_value, nearest, object_value, shown};
 use super::record::Shows;
 use daftar_domain::extension::{
     EXTENSION, Extension, ExtensionContent, ExtensionFields, ExtensionValue, VALUES_MAX, kind_of,
@@ -23,9 +23,8 @@ pub fn read<C: SentCode>(reader: &mut ObjectReader, fields: &ExtensionFields, pr
     let at = reader.path_of(EXTENSION);
     let Some(value) = reader.take(EXTENSION) else { return Extension::default() };
     let mut walk = Walk { fields, found: Vec::new(), problems };
-    match value {
-        Json::Object(members) => walk.object(&at, "", members),
-        other => walk.problems.add(at, "wrong_type", format!("an object is needed, not {}", kind(&other))),
+    if let Some(members) = object_value(&at, value, walk.problems) {
+        walk.object(&at, "", members);
     }
     Extension::new(walk.found)
 }
@@ -64,13 +63,10 @@ impl<C: SentCode> Walk<'_, C> {
                 self.unknown(here(&shown(&name)), &path);
                 continue;
             }
-            match value {
-                Json::Null => {}
-                Json::Object(members) => self.object(&here(&name), &path, members),
-                other => {
-                    let message = format!("an object is needed, not {}", kind(&other));
-                    self.problems.add(here(&name), "wrong_type", message);
-                }
+            if !value.is_null()
+                && let Some(members) = object_value(&here(&name), value, self.problems)
+            {
+                self.object(&here(&name), &path, members);
             }
         }
     }

@@ -98,13 +98,7 @@ impl ObjectReader {
 
     /// Starts reading an object that lies at `path`; anything else is a problem and reads as empty.
     pub fn at(path: String, value: Value, problems: &mut Problems) -> Self {
-        let members = match value {
-            Value::Object(members) => members,
-            other => {
-                problems.add(path.clone(), "wrong_type", format!("an object is needed, not {}", kind(&other)));
-                Map::new()
-            }
-        };
+        let members = object_value(&path, value, problems).unwrap_or_default();
         Self { path, members, asked: Vec::new() }
     }
 
@@ -171,13 +165,8 @@ impl ObjectReader {
 
     /// The members of an object inside this one, which are not read here.
     pub fn members(&mut self, name: &'static str, problems: &mut Problems) -> Option<Map<String, Value>> {
-        match self.take(name)? {
-            Value::Object(members) => Some(members),
-            other => {
-                problems.add(self.path_of(name), "wrong_type", format!("an object is needed, not {}", kind(&other)));
-                None
-            }
-        }
+        let value = self.take(name)?;
+        object_value(&self.path_of(name), value, problems)
     }
 
     /// A code in any of its written forms.
@@ -201,6 +190,14 @@ impl ObjectReader {
     pub fn period(&mut self, name: &'static str, problems: &mut Problems) -> Option<Period> {
         let value = self.take(name)?;
         field::period(&self.path_of(name), value, problems)
+    }
+
+    /// The value of a member that must be there; where it is absent, a problem, unless another one of that member says why.
+    pub fn needed<T>(&self, name: &str, value: Option<T>, message: &str, problems: &mut Problems) -> Option<T> {
+        if value.is_none() && !self.is_problem(name, problems) {
+            problems.add(self.path_of(name), "required", message);
+        }
+        value
     }
 
     /// Whether something was found wrong with a member already.
@@ -261,6 +258,17 @@ pub fn text_value(path: &str, value: Value, bytes_max: usize, problems: &mut Pro
         return Some(text);
     }
     None
+}
+
+/// The members of an object that lies at `path`.
+pub fn object_value(path: &str, value: Value, problems: &mut Problems) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(members) => Some(members),
+        other => {
+            problems.add(path, "wrong_type", format!("an object is needed, not {}", kind(&other)));
+            None
+        }
+    }
 }
 
 /// `true` or `false` that lies at `path`.

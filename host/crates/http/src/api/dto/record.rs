@@ -195,16 +195,13 @@ pub fn consent_of<'a>(
 /// The members of a body with those of the membership that are not written: they stay, whatever the body leaves out.
 ///
 /// # Errors
-/// [`AppError::Internal`] when a membership is written as something else than an object.
+/// As `members_of`.
 pub fn with_kept(
     present: &MembershipView,
     written: &FieldSet,
     members: &Map<String, Json>,
 ) -> Result<Map<String, Json>, AppError> {
-    let shown = serde_json::to_value(membership(present)).map_err(|error| AppError::Internal(error.into()))?;
-    let Json::Object(mut all) = shown else {
-        return Err(AppError::internal("a membership is written as something else than an object"));
-    };
+    let mut all = members_of(membership(present))?;
     all.retain(|name, _| !written.allows(name));
     all.extend(members.iter().map(|(name, value)| (name.clone(), value.clone())));
     Ok(all)
@@ -250,11 +247,9 @@ fn read_identifier(path: String, item: Value, problems: &mut Problems) -> Option
     let system = reader.text("system", SYSTEM_BYTES_MAX, problems);
     let value = reader.text("value", VALUE_BYTES_MAX, problems);
     let period = reader.period("period", problems);
-    for (name, is_given) in [("system", system.is_some()), ("value", value.is_some())] {
-        if !is_given && !reader.is_problem(name, problems) {
-            problems.add(reader.path_of(name), "required", "an identifier has a system and a value");
-        }
-    }
+    let needed = "an identifier has a system and a value";
+    let system = reader.needed("system", system, needed, problems);
+    let value = reader.needed("value", value, needed, problems);
     let system = system
         .and_then(|text| problems.accept(&reader.path_of("system"), "invalid_identifier", SystemUri::parse(&text)));
     let value = value.and_then(|text| {
@@ -311,18 +306,26 @@ pub fn meta(meta: &RecordMeta) -> body::Meta<'_> {
     }
 }
 
+/// The members of a body as it is shown.
+///
+/// # Errors
+/// [`AppError::Internal`] when what is shown is no object.
+fn members_of(shown: impl Serialize) -> Result<Map<String, Value>, AppError> {
+    match serde_json::to_value(shown).map_err(|error| AppError::Internal(error.into()))? {
+        Value::Object(members) => Ok(members),
+        _ => Err(AppError::internal("a record is written as something else than an object")),
+    }
+}
+
 /// The members of a body as it is shown, with a patch applied.
 ///
 /// Codes are texts there: a patch that names another code, in whatever form, is not mixed with the one that is there.
 ///
 /// # Errors
-/// [`AppError::Internal`] when what is shown is no object.
+/// As `members_of`.
 pub fn patched(shown: impl Serialize, patch: Map<String, Value>) -> Result<Map<String, Value>, AppError> {
-    let mut shown = serde_json::to_value(shown).map_err(|error| AppError::Internal(error.into()))?;
-    codes_as_texts(&mut shown);
-    let Value::Object(mut members) = shown else {
-        return Err(AppError::internal("a record is written as something else than an object"));
-    };
+    let mut members = members_of(shown)?;
+    members.values_mut().for_each(codes_as_texts);
     merge(&mut members, patch);
     Ok(members)
 }

@@ -165,9 +165,7 @@ const FORMS: &str = "a code is written as a text `<namespace>#<code>`, or as `{n
 pub fn read_codes(members: Map<String, Value>, problems: &mut Problems) -> Vec<Asked> {
     let mut reader = ObjectReader::root(members);
     let items = reader.list("codes", BATCH_CODES_MAX, problems);
-    if items.is_none() && !reader.is_problem("codes", problems) {
-        problems.add("codes", "required", "a list of codes is needed");
-    }
+    let items = reader.needed("codes", items, "a list of codes is needed", problems);
     let mut asked = Vec::new();
     for (path, item) in items.unwrap_or_default() {
         match read_code(item) {

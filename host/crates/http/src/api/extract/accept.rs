@@ -11,10 +11,12 @@ use axum::http::{HeaderMap, Method, header};
 
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, Problem};
-use crate::api::extract::query::Parameters;
+use crate::api::extract::query::NoParameters;
+use crate::api::routes::record_search::languages;
 use crate::state::AppState;
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::record::{VersionCondition, VersionId};
+use daftar_service::codes::LanguagePreference;
 
 /// The media type of one JSON value a line.
 pub const LINES: &str = "application/x-ndjson";
@@ -116,24 +118,22 @@ impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
     }
 }
 
-/// What a change says beside its body: the query, at which versions, in which languages it wants the answer.
+/// What a change says beside its body, without any parameter: at which versions, and in which languages it wants the answer.
 #[derive(Debug)]
 pub struct Conditions {
-    /// The parameters.
-    pub query: Parameters,
     /// At which versions.
     pub condition: VersionCondition,
-    /// The headers.
-    pub headers: HeaderMap,
+    /// In which languages.
+    pub languages: LanguagePreference,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Conditions {
+impl FromRequestParts<AppState> for Conditions {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
-        let query = Parameters::parse(parts.uri.query().unwrap_or_default())?;
-        let IfMatch(condition) = IfMatch::from_request_parts(parts, state).await?;
-        Ok(Self { query, condition, headers: parts.headers.clone() })
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
+        NoParameters::from_request_parts(parts, app).await?;
+        let IfMatch(condition) = IfMatch::from_request_parts(parts, app).await?;
+        Ok(Self { condition, languages: languages(app, &parts.headers) })
     }
 }
 

@@ -29,18 +29,12 @@ use daftar_domain::error_code::ErrorCode;
 use daftar_domain::scope::{Action, Resource, Scope};
 
 /// A client whose token grants one of the scopes of `R`. Counted in the client's bucket.
-#[derive(Debug)]
 pub struct Auth<R> {
-    context: OpContext,
-    rule: PhantomData<R>,
-}
-
-impl<R> Auth<R> {
     /// As whom the handler acts.
-    #[must_use]
-    pub fn into_context(self) -> OpContext {
-        self.context
-    }
+    pub ctx: OpContext,
+    /// The server, with the register as this request meets it.
+    pub app: AppState,
+    rule: PhantomData<R>,
 }
 
 /// A client, whatever its token grants: what the call does asks for scopes of its own. Counted in the client's bucket.
@@ -90,7 +84,7 @@ impl<R: ScopeRule> FromRequestParts<AppState> for Auth<R> {
         context.trail.set_caller(context.actor.clone(), audited_action(R::ACCEPTED));
         if grants_one(&context, R::ACCEPTED) {
             check_accept(parts, app)?;
-            return Ok(Self { context, rule: PhantomData });
+            return Ok(Self { ctx: context, app: app.clone(), rule: PhantomData });
         }
         let required: Vec<String> = R::ACCEPTED.iter().map(ToString::to_string).collect();
         Err(AppError::MissingScope { required: required.join(" or "), granted: context.scopes }.into())

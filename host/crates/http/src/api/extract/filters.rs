@@ -22,7 +22,7 @@ pub const ENVELOPE: [&str; 6] = ["_count", "_offset", "_cursor", "_sort", "_last
 /// How the name of a coded filter ends that takes what is below a code too.
 const BELOW: &str = ":below";
 /// The longest text of a filter, in bytes.
-const TEXT_BYTES_MAX: usize = 1_000;
+pub const TEXT_BYTES_MAX: usize = 1_000;
 /// The most words that one search looks for.
 const WORDS_MAX: usize = 50;
 

@@ -1,7 +1,5 @@
 //! The parameters of a query, strictly: what is not known is refused, never ignored.
 
-use std::convert::Infallible;
-
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
@@ -17,19 +15,7 @@ use daftar_domain::subject::Subject;
 /// The most parameters of one request.
 const PARAMETERS_MAX: usize = 500;
 /// The greatest offset: beyond it a client wants a cursor.
-const OFFSET_MAX: u64 = 100_000_000;
-
-/// The query as it stands in the URL; [`Parameters::parse`] reads it.
-#[derive(Debug)]
-pub struct RawQuery(pub String);
-
-impl<S: Send + Sync> FromRequestParts<S> for RawQuery {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
-        Ok(Self(parts.uri.query().unwrap_or_default().to_owned()))
-    }
-}
+pub const OFFSET_MAX: u64 = 100_000_000;
 
 /// A query without any parameter, for calls that take none.
 #[derive(Debug)]

@@ -124,7 +124,7 @@ async fn answer_within(
 ) -> Response {
     let span = begin_span(app, &request, entrance);
     let response = answer_in_span(timeout, entrance, app, request, next).instrument(span.clone()).await;
-    end_span(&span, response.status());
+    spans::answered(&span, response.status().as_u16());
     response
 }
 
@@ -139,7 +139,9 @@ async fn answer_in_span(
     let within = request.extensions().get::<WithinRequest>().cloned();
     let id =
         within.as_ref().map_or_else(|| Arc::from(app.ids.next_id()), |within| Arc::clone(&within.context.request_id));
-    name_span(app, &id);
+    if app.program.is_traced() {
+        Span::current().record("request.id", &*id);
+    }
     let caller = Caller::of(app, &request, entrance);
     let trail = match &within {
         Some(within) => trail::begin_part(&request, &within.context.trail),
@@ -327,18 +329,6 @@ fn begin_span(app: &AppState, request: &Request, entrance: Entrance) -> Span {
     }
     let parent = if app.config.otlp.takes_up_traceparent() { remote_parent(app, request, entrance) } else { None };
     spans::request(request.method().as_str(), route, parent)
-}
-
-/// Says which request the span that is entered is of.
-pub(super) fn name_span(app: &AppState, request_id: &str) {
-    if app.program.is_traced() {
-        Span::current().record("request.id", request_id);
-    }
-}
-
-/// Ends it.
-pub(super) fn end_span(span: &Span, status: StatusCode) {
-    spans::answered(span, status.as_u16());
 }
 
 /// The trace that a trusted proxy names, if it names one.

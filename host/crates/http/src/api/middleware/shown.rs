@@ -52,49 +52,81 @@ pub(super) async fn fields_shown(mut response: Response) -> (Response, Arc<[Stri
 fn read(bytes: &[u8]) -> BTreeSet<String> {
     let mut fields = BTreeSet::new();
     let mut answer = serde_json::Deserializer::from_slice(bytes);
-    let read = Members { fields: &mut fields, prefix: "", is_answer: true }.deserialize(&mut answer);
+    let read = Members { fields: &mut fields, level: Level::Answer }.deserialize(&mut answer);
     if read.is_err() {
         tracing::error!("an answer could not be read again, so that the audit log does not say which fields it shows");
     }
     fields
 }
 
+/// Which part of an answer is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    /// A record, or a page of records.
+    Answer,
+    /// The records of a page.
+    Records,
+    /// One of them.
+    Record,
+    /// What modules add to a record.
+    Extension,
+}
+
 /// Notes the names of an object's members.
 struct Members<'f> {
     fields: &'f mut BTreeSet<String>,
-    prefix: &'static str,
-    is_answer: bool,
+    level: Level,
 }
 
 impl<'de> DeserializeSeed<'de> for Members<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
+        match self.level {
+            Level::Records => deserializer.deserialize_seq(self),
+            _ => deserializer.deserialize_any(self),
+        }
     }
+}
+
+macro_rules! names_nothing {
+    ($($visit:ident: $value:ty),+) => {$(
+        fn $visit<E>(self, _: $value) -> Result<(), E> {
+            Ok(())
+        }
+    )+};
 }
 
 impl<'de> Visitor<'de> for Members<'_> {
     type Value = ();
 
+    names_nothing!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str);
+
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an answer")
     }
 
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { fields, prefix, is_answer } = self;
+        let Self { fields, level } = self;
+        let is_extension = level == Level::Extension;
         let mut names = BTreeSet::new();
         let mut has_records = false;
         while let Some(name) = map.next_key::<std::borrow::Cow<'de, str>>()? {
-            if is_answer && name == RECORDS {
+            if level == Level::Answer && name == RECORDS {
                 has_records = true;
-                map.next_value_seed(Records { fields })?;
-            } else if prefix.is_empty() && name == EXTENSION {
-                map.next_value_seed(Members { fields: &mut names, prefix: "extension.", is_answer: false })?;
+                map.next_value_seed(Members { fields, level: Level::Records })?;
+            } else if !is_extension && name == EXTENSION {
+                map.next_value_seed(Members { fields: &mut names, level: Level::Extension })?;
             } else {
                 map.next_value::<IgnoredAny>()?;
-                if !prefix.is_empty() || !NOT_TOLD.contains(&name.as_ref()) {
-                    names.insert(format!("{prefix}{name}"));
+                if is_extension {
+                    names.insert(format!("{EXTENSION}.{name}"));
+                } else if !NOT_TOLD.contains(&name.as_ref()) {
+                    names.insert(name.into_owned());
                 }
             }
         }
@@ -106,58 +138,12 @@ impl<'de> Visitor<'de> for Members<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-}
-
-/// Notes the names of the members of each record.
-struct Records<'f> {
-    fields: &'f mut BTreeSet<String>,
-}
-
-impl<'de> DeserializeSeed<'de> for Records<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Records<'_> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("records")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let Self { fields } = self;
-        while seq.next_element_seed(Members { fields, prefix: "", is_answer: false })?.is_some() {}
+        let Self { fields, level } = self;
+        if level == Level::Records {
+            while seq.next_element_seed(Members { fields, level: Level::Record })?.is_some() {}
+        } else {
+            while seq.next_element::<IgnoredAny>()?.is_some() {}
+        }
         Ok(())
     }
 }

@@ -4,14 +4,13 @@
 //! that cannot be audited is answered 503.
 
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::{Method, StatusCode};
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use tokio::sync::oneshot;
+use tracing::Instrument as _;
 
 use crate::api::error::Problem;
 use crate::state::AppState;
@@ -111,8 +110,7 @@ impl TrailEnd {
             held.hold(lines);
             return Ok(());
         }
-        let written = Writing::new(&self.app, lines).await;
-        written.map_err(|error| match error {
+        write(&self.app, lines).await.map_err(|error| match error {
             error @ (AppError::Busy | AppError::Unavailable(_)) => Problem::from(error),
             other => Problem::from(AppError::Unavailable(other.into())),
         })
@@ -129,7 +127,7 @@ impl Drop for TrailEnd {
         if lines.is_empty() {
             return;
         }
-        if let Some(Err(error)) = Writing::new(&self.app, lines).now_or_never() {
+        if let Some(Err(error)) = write(&self.app, lines).now_or_never() {
             log_unwritten(&error);
         }
     }
@@ -141,37 +139,20 @@ fn log_unwritten(error: &AppError) {
     }
 }
 
-/// Lines on their way to the store, which nearly always takes them at once. Whoever stops waiting for it leaves it to a task.
-struct Writing(Option<BoxFuture<'static, Result<(), AppError>>>);
-
-impl Writing {
-    fn new(app: &AppState, lines: Vec<AuditEntry>) -> Self {
-        let audit = app.registry.audit.clone();
-        Self(Some(Box::pin(async move { audit.record_ended(lines).await })))
+/// Writes lines down, which the store nearly always takes at once. Where it does not a task writes them, whether or not it is waited for.
+async fn write(app: &AppState, lines: Vec<AuditEntry>) -> Result<(), AppError> {
+    let audit = app.registry.audit.clone();
+    let mut writing = Box::pin(async move { audit.record_ended(lines).await });
+    if let Some(written) = (&mut writing).now_or_never() {
+        return written;
     }
-}
-
-impl Future for Writing {
-    type Output = Result<(), AppError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(writing) = &mut self.0 else { return Poll::Ready(Ok(())) };
-        let polled = writing.as_mut().poll(context);
-        if polled.is_ready() {
-            self.0 = None;
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return writing.await };
+    let (sender, written) = oneshot::channel();
+    let task = async move {
+        if let Err(Err(error)) = sender.send(writing.await) {
+            log_unwritten(&error);
         }
-        polled
-    }
-}
-
-impl Drop for Writing {
-    fn drop(&mut self) {
-        let Some(writing) = self.0.take() else { return };
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(async move {
-            if let Err(error) = writing.await {
-                log_unwritten(&error);
-            }
-        });
-    }
+    };
+    runtime.spawn(task.in_current_span());
+    written.await.map_err(|error| AppError::Internal(error.into()))?
 }

@@ -1,15 +1,17 @@
-//! What is told of one endpoint, beside what its handler says of itself, with the requests that the document shows. A test sends each of
-//! them to a server and holds the answer to what is told here.
+//! What is told of one endpoint, beside what its handler says of itself, and the examples that the document shows (`examples.json`). A test
+//! sends each request among them to a server and holds the answer to what is told here.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 use serde_json::Value;
-use utoipa::openapi::path::Parameter;
 
-use super::parameter;
+use super::parameter::{self, Parameter};
 use super::shape::{self, Shape, any_of, named};
-use daftar_api_types::public::Sample;
 
 /// What an operation is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tag {
     /// Tokens.
     Tokens,
@@ -33,40 +35,19 @@ pub enum Tag {
     Server,
 }
 
-impl Tag {
-    /// Every tag, in the document's order.
-    pub const ALL: [Self; 10] = [
-        Self::Tokens,
-        Self::Individuals,
-        Self::Groups,
-        Self::Programs,
-        Self::ProgramMemberships,
-        Self::Consents,
-        Self::Eligibility,
-        Self::Vocabularies,
-        Self::Batches,
-        Self::Server,
-    ];
-
-    /// Its name in the document, and what is found under it.
-    #[must_use]
-    pub fn described(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Tokens => ("Tokens", "Access tokens for client credentials (OAuth 2.0, RFC 6749)."),
-            Self::Individuals => ("Individuals", "The people of the register."),
-            Self::Groups => ("Groups", "Households and other groups, who is in them and who was."),
-            Self::Programs => ("Programs", "Social programs. The administrator manages them."),
-            Self::ProgramMemberships => ("Program memberships", "Who is on which program, and since when."),
-            Self::Consents => {
-                ("Consents", "Consents given to the client's organization. The administrator manages them.")
-            }
-            Self::Eligibility => ("Eligibility", "Rules on people and groups."),
-            Self::Vocabularies => ("Vocabularies", "Code lists, their codes, and named groups of codes."),
-            Self::Batches => ("Batches", "Several calls in one request."),
-            Self::Server => ("Server", "What the server is and offers."),
-        }
-    }
-}
+/// Every tag in the document's order, with its name there and what is found under it.
+pub const TAGS: [(Tag, &str, &str); 10] = [
+    (Tag::Tokens, "Tokens", "Access tokens for client credentials (OAuth 2.0, RFC 6749)."),
+    (Tag::Individuals, "Individuals", "The people of the register."),
+    (Tag::Groups, "Groups", "Households and other groups, who is in them and who was."),
+    (Tag::Programs, "Programs", "Social programs. The administrator manages them."),
+    (Tag::ProgramMemberships, "Program memberships", "Who is on which program, and since when."),
+    (Tag::Consents, "Consents", "Consents given to the client's organization. The administrator manages them."),
+    (Tag::Eligibility, "Eligibility", "Rules on people and groups."),
+    (Tag::Vocabularies, "Vocabularies", "Code lists, their codes, and named groups of codes."),
+    (Tag::Batches, "Batches", "Several calls in one request."),
+    (Tag::Server, "Server", "What the server is and offers."),
+];
 
 /// A body that a request must have.
 #[derive(Clone)]
@@ -108,8 +89,8 @@ pub struct Answer {
 impl Answer {
     /// An answer with a JSON body.
     #[must_use]
-    pub fn json(status: u16, description: &'static str, shape: impl Into<Shape>) -> Self {
-        Self { bodies: vec![("application/json", shape.into())], ..Self::empty(status, description) }
+    pub fn json(status: u16, description: &'static str, shape: Shape) -> Self {
+        Self { bodies: vec![("application/json", shape)], ..Self::empty(status, description) }
     }
 
     /// An answer without a body.
@@ -121,26 +102,26 @@ impl Answer {
     /// An answer with a text, in one of those media types.
     #[must_use]
     pub fn text(description: &'static str, media_types: &[&'static str]) -> Self {
-        let bodies = media_types.iter().map(|media_type| (*media_type, shape::text().into())).collect();
+        let bodies = media_types.iter().map(|media_type| (*media_type, shape::text())).collect();
         Self { bodies, ..Self::empty(200, description) }
     }
 
     /// The answer to a write of a record of that shape: what a read would give this client.
     #[must_use]
     pub fn written(status: u16, description: &'static str, name: &str) -> Self {
-        let shape = any_of([named(name).into(), named("Receipt").into()]);
+        let shape = any_of([named(name), named("Receipt")]);
         let answer = Self::json(status, description, shape).header("ETag");
         if status == 201 { answer.header("Location").header("Idempotency-Replayed") } else { answer }
     }
 
     /// The same body in another form.
     #[must_use]
-    pub fn or(mut self, media_type: &'static str, shape: impl Into<Shape>) -> Self {
-        self.bodies.push((media_type, shape.into()));
+    pub fn or(mut self, media_type: &'static str, shape: Shape) -> Self {
+        self.bodies.push((media_type, shape));
         self
     }
 
-    /// Has that header, one of [`super::refusal::HEADERS`].
+    /// Has that header, one of those that `refusal` lists.
     #[must_use]
     pub fn header(mut self, name: &'static str) -> Self {
         self.headers.push(name);
@@ -180,7 +161,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// An operation that is still without parameters, body and answers.
+    /// An operation that is still without parameters, body and answers, with its examples.
     pub fn new(tag: Tag, id: &'static str, summary: &'static str) -> Self {
         Self {
             id,
@@ -191,7 +172,7 @@ impl Operation {
             body: None,
             answers: Vec::new(),
             refusals: Vec::new(),
-            examples: Vec::new(),
+            examples: EXAMPLES.operations.get(id).cloned().unwrap_or_default(),
         }
     }
 
@@ -214,7 +195,7 @@ impl Operation {
     }
 
     /// Needs a JSON body.
-    pub fn body(self, description: &'static str, shape: impl Into<Shape>) -> Self {
+    pub fn body(self, description: &'static str, shape: Shape) -> Self {
         self.body_of(&["application/json"], description, shape)
     }
 
@@ -224,13 +205,8 @@ impl Operation {
     }
 
     /// Needs a body of one of those media types.
-    pub fn body_of(
-        mut self,
-        media_types: &'static [&'static str],
-        description: &'static str,
-        shape: impl Into<Shape>,
-    ) -> Self {
-        self.body = Some(SentBody { description, media_types, shape: shape.into() });
+    pub fn body_of(mut self, media_types: &'static [&'static str], description: &'static str, shape: Shape) -> Self {
+        self.body = Some(SentBody { description, media_types, shape });
         self
     }
 
@@ -241,12 +217,12 @@ impl Operation {
     }
 
     /// Succeeds with 200 and a JSON body of that shape.
-    pub fn answers(self, description: &'static str, shape: impl Into<Shape>) -> Self {
+    pub fn answers(self, description: &'static str, shape: Shape) -> Self {
         self.answer(Answer::json(200, description, shape))
     }
 
     /// Succeeds with a page, whose first record is read by that operation.
-    pub fn answers_page(self, description: &'static str, shape: impl Into<Shape>, read: &'static str) -> Self {
+    pub fn answers_page(self, description: &'static str, shape: Shape, read: &'static str) -> Self {
         const FIRST: &[(&str, &str)] = &[(
             "identifier",
             "{$response.body#/data/0/identifier/0/system}|{$response.body#/data/0/identifier/0/value}",
@@ -265,33 +241,14 @@ impl Operation {
         self
     }
 
-    /// Shows a request.
-    pub fn example(mut self, example: Example) -> Self {
-        self.examples.push(example);
-        self
-    }
-
-    /// Shows the requests that a type has.
-    pub fn samples(mut self, samples: Vec<Sample>) -> Self {
-        let examples = samples.into_iter().map(|Sample { name, summary, status, body }| Example {
-            name,
-            summary,
-            status,
-            parameters: Vec::new(),
-            body: Some(body),
-        });
-        self.examples.extend(examples);
-        self
-    }
-
     /// Names codes in the languages that the client wants.
     pub fn in_languages(self) -> Self {
         self.parameter(parameter::accept_language())
     }
 
-    /// Changes a record, at whatever version the client says.
-    pub fn changes(self) -> Self {
-        self.parameter(parameter::if_match()).refuses(&[409])
+    /// Changes a record, at whatever version the client says, and answers with it.
+    pub fn changes(self, answer: Answer) -> Self {
+        self.parameter(parameter::if_match()).answer(answer).refuses(&[404, 409])
     }
 
     /// Answers 304 where the client has the answer already: every answer so far gets an entity tag, and may be in several
@@ -313,46 +270,110 @@ impl Operation {
     }
 }
 
+/// The examples of the document.
+#[derive(Default, Deserialize)]
+pub struct Examples {
+    /// Requests, by operation.
+    #[serde(borrow)]
+    operations: BTreeMap<&'static str, Vec<Example>>,
+    /// Values, by the name of their shape.
+    #[serde(borrow)]
+    pub shapes: BTreeMap<&'static str, Value>,
+}
+
+/// All of them.
+pub static EXAMPLES: LazyLock<Examples> =
+    LazyLock::new(|| serde_json::from_str(include_str!("examples.json")).unwrap_or_default());
+
 /// One request with the status of its answer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Example {
     /// What the document calls it; once an operation.
     pub name: &'static str,
     /// What it shows.
     pub summary: &'static str,
     /// The status of the answer.
+    #[serde(default = "success")]
     pub status: u16,
     /// Parameters of path, query and header that differ from what the parameters themselves show.
-    pub parameters: Vec<(&'static str, String)>,
+    #[serde(default, borrow)]
+    pub parameters: BTreeMap<&'static str, String>,
     /// The body.
     pub body: Option<Value>,
 }
 
-impl Example {
-    /// A request that succeeds with 200.
-    #[must_use]
-    pub fn new(name: &'static str, summary: &'static str) -> Self {
-        Self { name, summary, status: 200, parameters: Vec::new(), body: None }
+fn success() -> u16 {
+    200
+}
+
+#[cfg(test)]
+mod tests {
+    use daftar_api_types::public::{batch, concept_group, eligibility, page, preview, record, server, vocabulary};
+    use serde::Serialize;
+    use serde::de::DeserializeOwned;
+    use utoipa::ToSchema;
+
+    use super::*;
+    use crate::api::router::endpoints;
+
+    /// A value is what the type reads and writes, with no member left out.
+    #[track_caller]
+    fn hold<T: Serialize + DeserializeOwned>(value: &Value) {
+        let read: T = serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{value}: {error}"));
+        assert_eq!(serde_json::to_value(&read).unwrap(), *value);
     }
 
-    /// Is answered with that status.
-    #[must_use]
-    pub fn answered(mut self, status: u16) -> Self {
-        self.status = status;
-        self
+    #[test]
+    fn every_example_is_one_of_an_operation() {
+        let examples: Examples = serde_json::from_str(include_str!("examples.json")).unwrap();
+        let endpoints = endpoints();
+        for (id, examples) in examples.operations {
+            let endpoint = endpoints.iter().find(|endpoint| endpoint.operation.id == id).unwrap();
+            assert_eq!(endpoint.operation.examples.len(), examples.len(), "{id}");
+        }
     }
 
-    /// Sends that value of a parameter.
-    #[must_use]
-    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.parameters.push((name, value.into()));
-        self
+    #[test]
+    fn examples_of_requests_have_the_form_of_their_types() {
+        fn of_operation<T: Serialize + DeserializeOwned>(id: &str) {
+            EXAMPLES.operations[id].iter().for_each(|example| hold::<T>(example.body.as_ref().unwrap()));
+        }
+        of_operation::<eligibility::Validation<'_>>("validateRule");
+        of_operation::<eligibility::Evaluation<'_>>("evaluateRule");
+        of_operation::<preview::PreviewRequest<'_>>("previewRule");
+        of_operation::<vocabulary::CodeBatch<'_>>("validateCodes");
+        of_operation::<vocabulary::CodeBatch<'_>>("lookUpCodes");
     }
 
-    /// Sends that body.
-    #[must_use]
-    pub fn body(mut self, body: Value) -> Self {
-        self.body = Some(body);
-        self
+    #[test]
+    fn examples_of_shapes_have_the_form_of_their_types() {
+        fn of_shape<T: Serialize + DeserializeOwned + ToSchema>(rest: &mut BTreeMap<&str, Value>) {
+            hold::<T>(&rest.remove(T::name().as_ref()).unwrap());
+        }
+        let mut rest = EXAMPLES.shapes.clone();
+        of_shape::<batch::BatchAnswer<'_>>(&mut rest);
+        of_shape::<concept_group::ConceptGroup<'_>>(&mut rest);
+        of_shape::<eligibility::Validated<'_>>(&mut rest);
+        of_shape::<eligibility::Evaluated<'_>>(&mut rest);
+        of_shape::<eligibility::Explanation<'_>>(&mut rest);
+        of_shape::<eligibility::Diagnostic<'_>>(&mut rest);
+        of_shape::<page::Links>(&mut rest);
+        of_shape::<preview::Previewed<'_>>(&mut rest);
+        of_shape::<preview::PreviewSubject<'_>>(&mut rest);
+        of_shape::<preview::PreviewProgress>(&mut rest);
+        of_shape::<record::Identifier<'_>>(&mut rest);
+        of_shape::<record::Code<'_>>(&mut rest);
+        of_shape::<record::Meta<'_>>(&mut rest);
+        of_shape::<server::Token<'_>>(&mut rest);
+        of_shape::<server::TokenError<'_>>(&mut rest);
+        of_shape::<server::AuthorizationServer<'_>>(&mut rest);
+        of_shape::<vocabulary::Vocabulary<'_>>(&mut rest);
+        of_shape::<vocabulary::Concept<'_>>(&mut rest);
+        of_shape::<vocabulary::FoundCode<'_>>(&mut rest);
+        of_shape::<vocabulary::Subsumption<'_>>(&mut rest);
+        of_shape::<vocabulary::Validities<'_>>(&mut rest);
+        of_shape::<vocabulary::LookedUp<'_>>(&mut rest);
+        assert!(rest.is_empty(), "{rest:?}");
     }
 }

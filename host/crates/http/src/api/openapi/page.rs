@@ -27,9 +27,8 @@ pub static CONTENT_SECURITY_POLICY: LazyLock<String> = LazyLock::new(|| {
 /// The page of a document.
 #[must_use]
 pub fn page(document: &Value) -> String {
-    let title = at(document, &["info", "title"]);
-    let version = at(document, &["info", "version"]);
-    let (title, version) = (escaped(title), escaped(version));
+    let info = document.get("info").unwrap_or(&Value::Null);
+    let (title, version) = (escaped(text(info, "title")), escaped(text(info, "version")));
     let mut html = head(
         &format!("{title} API {version}"),
         &format!("{title} API <small>{version}</small>"),
@@ -41,7 +40,7 @@ pub fn page(document: &Value) -> String {
         let _ = write!(html, "<li><a href=\"#{}\">{}</a></li>", anchor(name), escaped(name));
     }
     html.push_str("<li><a href=\"#scopes\">Scopes</a></li><li><a href=\"#schemas\">Schemas</a></li></ul></nav><main>");
-    for paragraph in at(document, &["info", "description"]).split("\n\n") {
+    for paragraph in text(info, "description").split("\n\n") {
         let _ = write!(html, "<p>{}</p>", prose(paragraph));
     }
     for tag in list(document, "tags") {
@@ -158,9 +157,8 @@ fn write_contents(html: &mut String, body: &Value) {
 
 fn write_scopes(html: &mut String, document: &Value) {
     html.push_str("<section id=\"scopes\"><h2>Scopes</h2><p>What a client may be granted. <code>all</code> covers the other actions of its resource.</p><dl class=\"short\">");
-    let flow = ["components", "securitySchemes", "client_credentials", "flows", "clientCredentials"];
-    let flow = flow.iter().try_fold(document, |value, name| value.get(name)).unwrap_or(&Value::Null);
-    for (scope, description) in members(flow, "scopes") {
+    let flow = document.pointer("/components/securitySchemes/client_credentials/flows/clientCredentials");
+    for (scope, description) in members(flow.unwrap_or(&Value::Null), "scopes") {
         let described = escaped(description.as_str().unwrap_or_default());
         let _ = write!(html, "<dt><code>{}</code></dt><dd>{described}</dd>", escaped(scope));
     }
@@ -171,10 +169,6 @@ fn write_scopes(html: &mut String, document: &Value) {
 fn resolved<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
     let leads = value.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix('#'));
     leads.and_then(|path| document.pointer(path)).unwrap_or(value)
-}
-
-fn at<'d>(value: &'d Value, path: &[&str]) -> &'d str {
-    path.iter().try_fold(value, |value, name| value.get(name)).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn text<'d>(value: &'d Value, name: &str) -> &'d str {

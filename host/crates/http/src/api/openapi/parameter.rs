@@ -1,14 +1,16 @@
 //! Parameters of operations. Those of searches go with `extract/filters.rs` and `routes/record_search.rs`.
 
-use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
-use utoipa::openapi::schema::{ArrayItems, ObjectBuilder, Schema};
-use utoipa::openapi::{RefOr, Required};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::openapi::path::ParameterIn;
 
 use super::shape::{
-    self, CONSENT_ID_PATTERN, KEY_PATTERN, Members, NAMESPACE_PATTERN, Shape, any_of, boolean, date_condition,
-    instant_condition, pattern, searched, word,
+    self, CONSENT_ID_PATTERN, KEY_PATTERN, NAMESPACE_PATTERN, Shape, any_of, boolean, date_condition,
+    instant_condition, object, pattern, searched, word,
 };
 use crate::api::elements::{Parts, fields};
+use crate::api::extract::filters::TEXT_BYTES_MAX;
+use crate::api::extract::query::OFFSET_MAX;
 use crate::api::openapi::operation::Operation;
 use crate::api::openapi::record::code_pattern_of;
 use daftar_domain::code::{CODE_BYTES_MAX, NAMESPACE_BYTES_MAX};
@@ -16,9 +18,9 @@ use daftar_domain::extension::{EXTENSION, ExtensionFields};
 use daftar_domain::idempotency::KEY_BYTES_MAX;
 use daftar_domain::manifest::ExtensionFieldKind;
 use daftar_domain::record::RecordKind;
-use daftar_domain::search::PAGE_COUNT_MAX;
 use daftar_domain::search::order::{SORT_KEYS_MAX, SortField};
 use daftar_domain::search::phrase::PhraseField;
+use daftar_domain::search::{PAGE_COUNT_DEFAULT, PAGE_COUNT_MAX};
 use daftar_domain::vocabulary::CodedField;
 
 /// What is said of a parameter that may stand several times.
@@ -26,8 +28,8 @@ pub const SEVERAL: &str = "May stand several times: all must hold.";
 
 /// An identifier `<system>|<value>`. How long each half may be, a pattern can say only by looking ahead, which few tools follow.
 #[must_use]
-pub fn key() -> ObjectBuilder {
-    shape::pattern(KEY_PATTERN)
+pub fn key() -> Shape {
+    pattern(KEY_PATTERN)
 }
 
 /// The identifier that examples ask for.
@@ -35,38 +37,76 @@ pub const SAMPLE_PERSON: &str = "urn:svc:vocab:id-type#national_id|PERSON-1";
 /// The group that examples ask for.
 pub const SAMPLE_GROUP: &str = "urn:svc:vocab:id-type#tax_id|HOUSEHOLD-1";
 
+/// A parameter of an operation.
+#[derive(Clone, Serialize)]
+pub struct Parameter {
+    /// Its name.
+    pub name: String,
+    /// Where it stands in a request.
+    #[serde(rename = "in")]
+    pub parameter_in: ParameterIn,
+    /// Its meaning.
+    pub description: String,
+    required: bool,
+    schema: Shape,
+    /// Whether a list stands as several parameters of that name; none where it is no list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explode: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    style: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    example: Option<Value>,
+}
+
+impl Parameter {
+    /// The same with the value that an example gives it, in the form that its shape has.
+    #[must_use]
+    pub fn with_example(mut self, text: &str) -> Self {
+        self.example = Some(match self.schema.kind() {
+            Some("array") => [text].into_iter().collect(),
+            Some("integer" | "boolean") => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+            _ => text.into(),
+        });
+        self
+    }
+}
+
 /// A parameter of the query that may stand once.
 #[must_use]
-pub fn query(name: &str, description: &str, shape: impl Into<Shape>) -> Parameter {
-    ParameterBuilder::new()
-        .name(name)
-        .parameter_in(ParameterIn::Query)
-        .required(Required::False)
-        .description(Some(description))
-        .schema(Some(shape.into()))
-        .build()
+pub fn query(name: &str, description: &str, schema: Shape) -> Parameter {
+    Parameter {
+        name: name.to_owned(),
+        parameter_in: ParameterIn::Query,
+        description: description.to_owned(),
+        required: false,
+        schema,
+        explode: None,
+        style: None,
+        example: None,
+    }
 }
 
 /// A parameter of the query that must stand once.
 #[must_use]
-pub fn needed(name: &str, description: &str, shape: impl Into<Shape>) -> Parameter {
-    ParameterBuilder::from(query(name, description, shape)).required(Required::True).build()
+pub fn needed(name: &str, description: &str, shape: Shape) -> Parameter {
+    Parameter { required: true, ..query(name, description, shape) }
 }
 
 /// A parameter of the query that may stand several times: all of them must hold.
 #[must_use]
-pub fn repeatable(name: &str, description: &str, shape: impl Into<Shape>) -> Parameter {
-    let description = format!("{description} {SEVERAL}");
-    ParameterBuilder::from(query(name, &description, shape::list(shape)))
-        .style(Some(ParameterStyle::Form))
-        .explode(Some(true))
-        .build()
+pub fn repeatable(name: &str, description: &str, shape: Shape) -> Parameter {
+    listed(true, query(name, &format!("{description} {SEVERAL}"), shape::list(shape)))
+}
+
+/// A list as several parameters or, separated by commas, as one.
+fn listed(explode: bool, parameter: Parameter) -> Parameter {
+    Parameter { style: Some("form"), explode: Some(explode), ..parameter }
 }
 
 /// A header of a request.
 #[must_use]
-pub fn header(name: &str, description: &str, shape: impl Into<Shape>) -> Parameter {
-    ParameterBuilder::from(query(name, description, shape)).parameter_in(ParameterIn::Header).build()
+pub fn header(name: &str, description: &str, shape: Shape) -> Parameter {
+    Parameter { parameter_in: ParameterIn::Header, ..query(name, description, shape) }
 }
 
 /// A part of a path, by its name in the route; none where the name is not known here.
@@ -77,29 +117,28 @@ pub fn of_path(name: &str) -> Option<Parameter> {
             "Any identifier of the record, `<system>|<value>`, of at most 300 and 200 bytes. In a URL `#` is written `%23` and `/` is written `%2F`.",
             key(),
         ),
-        "consent_id" => ("The consent's own id.", shape::pattern(CONSENT_ID_PATTERN)),
+        "consent_id" => ("The consent's own id.", pattern(CONSENT_ID_PATTERN)),
         "namespace" => (
             "The vocabulary's namespace, raw or percent-encoded.",
-            shape::pattern(NAMESPACE_PATTERN).max_length(Some(NAMESPACE_BYTES_MAX)),
+            pattern(NAMESPACE_PATTERN).at_most(NAMESPACE_BYTES_MAX),
         ),
         "code" => (
             "A code of the vocabulary, or an alias of one.",
-            shape::pattern(r"^[^\x00-\x20\x7F-\xA0#/\s]+$").max_length(Some(CODE_BYTES_MAX)),
+            pattern(r"^[^\x00-\x20\x7F-\xA0#/\s]+$").at_most(CODE_BYTES_MAX),
         ),
-        "name" => ("The concept group's name.", shape::pattern("^[a-z][a-z0-9_]*$").max_length(Some(100))),
-        "error_code" => ("The code.", shape::pattern("^[a-z_]+$").max_length(Some(100))),
-        "file" => ("The file's name.", shape::pattern("^[A-Za-z0-9_.-]+$").max_length(Some(100))),
+        "name" => ("The concept group's name.", pattern("^[a-z][a-z0-9_]*$").at_most(100)),
+        "error_code" => ("The code.", pattern("^[a-z_]+$").at_most(100)),
+        "file" => ("The file's name.", pattern("^[A-Za-z0-9_.-]+$").at_most(100)),
         _ => return None,
     };
-    let parameter = query(name, description, shape);
-    Some(ParameterBuilder::from(parameter).parameter_in(ParameterIn::Path).required(Required::True).build())
+    Some(Parameter { parameter_in: ParameterIn::Path, ..needed(name, description, shape) })
 }
 
 /// `_count` and `_offset`.
 #[must_use]
 pub fn page() -> [Parameter; 2] {
-    let count = shape::whole(1).maximum(Some(f64::from(PAGE_COUNT_MAX))).default(Some(20.into()));
-    let offset = shape::whole(0).maximum(Some(100_000_000.0)).default(Some(0.into()));
+    let count = shape::whole(1).with("maximum", PAGE_COUNT_MAX).with("default", PAGE_COUNT_DEFAULT);
+    let offset = shape::whole(0).with("maximum", OFFSET_MAX).with("default", 0);
     [
         query("_count", "How many items a page holds at most.", count),
         query("_offset", "How many items lie before the page.", offset),
@@ -122,25 +161,21 @@ pub fn elements_without(kind: RecordKind, left_out: &[&str]) -> Parameter {
     });
     let path = paths.collect::<Vec<_>>().join("|");
     let description = "The fields that the answer holds, separated by commas, such as `name,address.city`. `type`, `identifier` and `meta` always stay.";
-    query("_elements", description, shape::pattern(&format!("^({path})(,({path})){{0,99}}$")))
+    query("_elements", description, pattern(&format!("^({path})(,({path})){{0,99}}$")))
 }
 
 /// `If-Match`.
 #[must_use]
 pub fn if_match() -> Parameter {
     let description = "At which version the change may find the record: an `ETag`, several separated by commas, or `*`. Any other version is 409.";
-    header(
-        "If-Match",
-        description,
-        shape::pattern(r#"^(\*|"[0-9]{1,19}"(, ?"[0-9]{1,19}"){0,19})$"#).min_length(Some(1)),
-    )
+    header("If-Match", description, pattern(r#"^(\*|"[0-9]{1,19}"(, ?"[0-9]{1,19}"){0,19})$"#).filled())
 }
 
 /// `Idempotency-Key`.
 #[must_use]
 pub fn idempotency_key() -> Parameter {
     let description = "Names the request: sent again with the same body within 24 hours it is answered again and not done again; with another body it is 422.";
-    let shape = shape::pattern(r"^[\x21\x23-\x5B\x5D-\x7E]+$").min_length(Some(1)).max_length(Some(KEY_BYTES_MAX));
+    let shape = pattern(r"^[\x21\x23-\x5B\x5D-\x7E]+$").filled().at_most(KEY_BYTES_MAX);
     header("Idempotency-Key", description, shape)
 }
 
@@ -161,13 +196,11 @@ pub fn accept_language() -> Parameter {
 const LAST_UPDATED: &str = "_last_updated";
 /// What [`SEVERAL`] is where a filter is a member of an object.
 const SEVERAL_LISTED: &str = "Of several in a list all must hold.";
-/// The longest text that is searched for, in bytes.
-const TEXT_BYTES_MAX: usize = 1_000;
 
 /// Words to search for.
 #[must_use]
 pub fn words() -> Shape {
-    searched(TEXT_BYTES_MAX).into()
+    searched(TEXT_BYTES_MAX)
 }
 
 /// `identifier`, `name` and `active`, which all records have.
@@ -234,40 +267,23 @@ pub fn of_modules<'f>(operation: &Operation, fields: &'f ExtensionFields) -> imp
 pub fn filters(search: &Operation, fields: &ExtensionFields) -> Shape {
     let parameters = search.parameters.iter().cloned().chain(of_modules(search, fields));
     let filters = parameters
-        .filter(|parameter| matches!(parameter.parameter_in, ParameterIn::Query))
+        .filter(|parameter| parameter.parameter_in == ParameterIn::Query)
         .filter(|parameter| !parameter.name.starts_with('_') || parameter.name == LAST_UPDATED);
-    let members = Members::sent("Filters of a search by name: all of them must hold.");
-    filters
-        .fold(members, |members, Parameter { name, description, schema, .. }| match schema {
-            Some(schema) => {
-                // Written in JSON, not in a URL.
-                let description = description.unwrap_or_default().replace("%23", "#").replace(SEVERAL, SEVERAL_LISTED);
-                members.may(&name, one_or_several(schema, &description))
-            }
-            None => members,
-        })
-        .into()
-}
-
-/// An item of a list, or the list; of what is no list just that.
-fn one_or_several(shape: Shape, description: &str) -> Shape {
-    match shape {
-        RefOr::T(Schema::Array(list)) => {
-            let one = match list.items.clone() {
-                ArrayItems::RefOrSchema(item) => vec![*item],
-                ArrayItems::False => vec![],
-            };
-            any_of(one.into_iter().chain([list.into()])).description(Some(description)).into()
-        }
-        RefOr::T(Schema::Object(object)) => ObjectBuilder::from(object).description(Some(description)).into(),
-        other => other,
-    }
+    filters.fold(object("Filters of a search by name: all of them must hold."), |members, filter| {
+        // Written in JSON, not in a URL.
+        let description = filter.description.replace("%23", "#").replace(SEVERAL, SEVERAL_LISTED);
+        let shape = match filter.schema.items() {
+            Some(one) => any_of([one, filter.schema]),
+            None => filter.schema,
+        };
+        members.may_or_null(&filter.name, shape.about(&description))
+    })
 }
 
 /// A reference to a record of that kind, which need not be named.
 #[must_use]
 pub fn reference(kind: RecordKind) -> Shape {
-    pattern(&format!("^({kind}/)?{}", KEY_PATTERN.trim_start_matches('^'))).into()
+    pattern(&format!("^({kind}/)?{}", KEY_PATTERN.trim_start_matches('^')))
 }
 
 /// What every search of records takes beside its filters.
@@ -278,13 +294,9 @@ pub fn envelope(elements: Parameter, sortable: &[SortField]) -> Vec<Parameter> {
     parameters.push(query("_cursor", cursor, pattern("^[A-Za-z0-9_-]+$")));
     let keys = sortable.iter().flat_map(|field| [field.name().to_owned(), format!("-{}", field.name())]);
     let keys: Vec<String> = keys.collect();
-    let keys = shape::list(word(keys.iter().map(String::as_str)))
-        .unique_items(true)
-        .min_items(Some(1))
-        .max_items(Some(SORT_KEYS_MAX));
-    let sort =
-        query("_sort", "In what order: fields separated by commas, the opposite way after `-`. Each once.", keys);
-    parameters.push(ParameterBuilder::from(sort).style(Some(ParameterStyle::Form)).explode(Some(false)).build());
+    let keys = shape::list(word(keys.iter().map(String::as_str))).with("uniqueItems", true);
+    let sort = "In what order: fields separated by commas, the opposite way after `-`. Each once.";
+    parameters.push(listed(false, query("_sort", sort, keys.filled().at_most(SORT_KEYS_MAX))));
     let changed =
         "When the record was changed last: a day or an instant, perhaps after `eq`, `ne`, `gt`, `ge`, `lt` or `le`.";
     parameters.push(repeatable(LAST_UPDATED, changed, instant_condition()));

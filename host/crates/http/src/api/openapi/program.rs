@@ -1,12 +1,9 @@
 //! `/Program`, `/ProgramMembership` and `/Consent`: goes with `routes/program.rs`.
 
-use serde_json::{Value, json};
-
-use super::operation::{Answer, Example, Operation, Tag};
-use super::parameter::{SAMPLE_PERSON, common, elements, envelope, idempotency_key, query, reference, repeatable};
-use super::shape::{KEY_PATTERN, Members, Shape, by_name, named, pattern, word};
-use crate::api::openapi::parameter;
-use crate::api::openapi::record::{self, list_sent};
+use super::operation::{Answer, Operation, Tag};
+use super::parameter::{self, Parameter, common, elements, envelope, idempotency_key, query, reference, repeatable};
+use super::record::{self, list_sent};
+use super::shape::{KEY_PATTERN, Shape, by_name, named, object, pattern, word};
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::program_membership::MembershipStatus;
 use daftar_domain::record::RecordKind;
@@ -15,7 +12,7 @@ use daftar_domain::subject::Subject;
 
 const KIND: RecordKind = RecordKind::ProgramMembership;
 
-fn program() -> utoipa::openapi::path::Parameter {
+fn program() -> Parameter {
     query(
         "program",
         "Narrows to one program: `Program/<system>|<value>` or `<system>|<value>`.",
@@ -30,11 +27,6 @@ pub fn read_membership() -> Operation {
         .parameter(program())
         .answers_record("The membership.", "ProgramMembership")
         .refuses(&[404, 409, 422])
-        .example(
-            Example::new("beneficiary", "Somebody's membership in one program")
-                .with("identifier", SAMPLE_PERSON)
-                .with("program", SAMPLE_PROGRAM),
-        )
 }
 
 /// `GET /ProgramMembership`
@@ -60,11 +52,6 @@ pub fn search_memberships() -> Operation {
         .parameters(envelope(elements(KIND), sort_fields(KIND)))
         .answers("A page of memberships.", record::page_of("ProgramMembership"))
         .refuses(&[422])
-        .example(
-            Example::new("enrolled", "Who is enrolled in a program")
-                .with("program", SAMPLE_PROGRAM)
-                .with("status", "enrolled"),
-        )
 }
 
 /// `POST /ProgramMembership`
@@ -76,8 +63,6 @@ pub fn create_membership() -> Operation {
         .body("The membership.", named("ProgramMembershipSent"))
         .answer(Answer::written(201, "The membership is in the register.", "ProgramMembership"))
         .refuses(&[409])
-        .example(Example::new("enrolled", "Enrols a person").answered(201).body(sample("enrolled")))
-        .example(Example::new("again", "A second open membership").answered(409).body(sample("draft")))
 }
 
 /// `PUT /ProgramMembership/{identifier}`
@@ -85,25 +70,8 @@ pub fn replace_membership() -> Operation {
     Operation::new(Tag::ProgramMemberships, "replaceProgramMembership", "Replace what a membership says")
         .says("`program` and `beneficiary` stay what they are. What may follow on what: `draft` to `enrolled`, `not_eligible`, `duplicated`; `enrolled` to `paused`, `exited`, `not_eligible`, `duplicated`; `paused` to `enrolled` and the same; `not_eligible` to `draft`, `enrolled`, `duplicated`; `duplicated` to `draft`; nothing follows on `exited`. Anything else is 409.")
         .parameter(program())
-        .changes()
         .body("The membership.", named("ProgramMembershipReplacement"))
-        .answer(Answer::written(200, "The membership as changed.", "ProgramMembership"))
-        .refuses(&[404])
-        .example(
-            Example::new("paused", "Nothing is paid for the time being")
-                .with("identifier", SAMPLE_PERSON)
-                .with("program", SAMPLE_PROGRAM)
-                .body(sample("paused")),
-        )
-}
-
-fn sample(status: &str) -> Value {
-    json!({
-        "program": format!("Program/{SAMPLE_PROGRAM}"),
-        "beneficiary": format!("Individual/{SAMPLE_PERSON}"),
-        "status": status,
-        "enrollment_date": "2026-01-01",
-    })
+        .changes(Answer::written(200, "The membership as changed.", "ProgramMembership"))
 }
 
 /// The shapes of this noun, by name.
@@ -111,27 +79,23 @@ fn sample(status: &str) -> Value {
 pub fn membership_shapes() -> Vec<(String, Shape)> {
     let fields = ExtensionFields::default();
     let sent = |description| {
-        let members = record::sent(Members::sent(description), KIND, &fields);
-        members.may("identifier", list_sent(named("IdentifierSent")))
+        let members = record::sent(object(description), KIND, &fields);
+        members.may_or_null("identifier", list_sent(named("IdentifierSent")))
     };
     let replacement = sent("A membership, to be replaced.");
-    let status = word(MembershipStatus::ALL.map(MembershipStatus::name)).description(Some("Where it stands."));
+    let status = word(MembershipStatus::ALL.map(MembershipStatus::name)).about("Where it stands.");
     by_name([
         ("ProgramMembership", record::answered(KIND, "The membership of a beneficiary in a program.", &fields)),
-        ("ProgramMembershipSent", sent("A membership, to be written.").into()),
-        ("ProgramMembershipReplacement", replacement.needs("status", status).into()),
+        ("ProgramMembershipSent", sent("A membership, to be written.")),
+        ("ProgramMembershipReplacement", replacement.needs("status", status)),
     ])
 }
-
-/// The program of the examples.
-pub const SAMPLE_PROGRAM: &str = "urn:svc:vocab:id-type#tax_id|PENSION";
 
 /// `GET /Program/{identifier}`
 pub fn read_program() -> Operation {
     Operation::new(Tag::Programs, "readProgram", "Read a program")
         .answers_record("The program.", "Program")
         .refuses(&[404, 409])
-        .example(Example::new("pension", "An old-age pension").with("identifier", SAMPLE_PROGRAM))
 }
 
 /// `GET /Program`
@@ -147,9 +111,6 @@ pub fn search_programs() -> Operation {
         .parameters(envelope(elements(RecordKind::Program), sort_fields(RecordKind::Program)))
         .answers_page("A page of programs.", record::page_of("Program"), "readProgram")
         .refuses(&[422])
-        .example(
-            Example::new("pensions", "Programs for people").with("target_type", "individual").with("name", "pension"),
-        )
 }
 
 /// The shapes of this noun, by name.
@@ -159,16 +120,12 @@ pub fn program_shapes() -> Vec<(String, Shape)> {
     vec![("Program".to_owned(), program)]
 }
 
-/// The consent of the examples.
-pub const SAMPLE_CONSENT: &str = "123e4567-e89b-42d3-a456-426614174000";
-
 /// `GET /Consent/{consent_id}`
 pub fn read_consent() -> Operation {
     Operation::new(Tag::Consents, "readConsent", "Read a consent")
         .says("Only those given to the client's own organization; any other is 404.")
         .answers_record("The consent.", "Consent")
         .refuses(&[404])
-        .example(Example::new("consent", "A consent to the client's organization").with("consent_id", SAMPLE_CONSENT))
 }
 
 /// `DELETE /Consent/{consent_id}`
@@ -180,7 +137,6 @@ pub fn withdraw_consent() -> Operation {
         .parameter(parameter::if_match())
         .answer(Answer::empty(204, "The consent is withdrawn."))
         .refuses(&[404, 409])
-        .example(Example::new("withdraw", "Withdraws it").with("consent_id", SAMPLE_CONSENT).answered(204))
 }
 
 /// The shapes of this noun, by name.

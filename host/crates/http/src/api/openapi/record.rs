@@ -7,12 +7,10 @@ use daftar_api_types::public::eligibility::EXPRESSION_BYTES_MAX;
 use daftar_api_types::public::page::{Links, Page, PageMeta};
 use daftar_api_types::public::record as body;
 use serde_json::Value;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{Array, ArrayBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 
 use super::shape::{
-    self, CODE_PATTERN, KEY_PATTERN, Members, SYSTEM_PATTERN, Shape, VALUE_PATTERN, about, any_of, boolean, by_name,
-    date, list, named, needing, number, pattern, response, text, whole, word, written,
+    self, CODE_PATTERN, KEY_PATTERN, NAMESPACE_PATTERN, SYSTEM_PATTERN, Shape, VALUE_PATTERN, any_of, boolean, by_name,
+    date, ignored, integer, list, named, number, object, of_type, pattern, response, text, whole, word, written,
 };
 use crate::api::dto::field::Level;
 use daftar_domain::code::{CODE_BYTES_MAX, NAMESPACE_BYTES_MAX};
@@ -33,14 +31,14 @@ pub fn part_shapes() -> Vec<(String, Shape)> {
     let mut parts = BTreeMap::new();
     RecordKind::ALL.into_iter().for_each(|kind| gather(schema::fields(kind), &mut parts));
     let shapes = parts.into_values().flat_map(|part| {
-        let answered = Members::answered(part.about);
+        let answered = object(part.about);
         let answered = match part.fields {
             // No request can ask for the part without it.
             [only] if only.required.is_some() => answered.needs(only.name, value_answered(&only.kind, Level::Part)),
             fields => fields_answered(answered, fields.iter(), Level::Part),
         };
-        let sent = fields_sent(Members::sent(part.about), part.fields.iter(), Level::Part);
-        [(part.name.to_owned(), Shape::from(answered)), (format!("{}Sent", part.name), Shape::from(sent))]
+        let sent = fields_sent(object(part.about), part.fields.iter(), Level::Part);
+        [(part.name.to_owned(), answered), (format!("{}Sent", part.name), sent)]
     });
     shapes.collect()
 }
@@ -58,7 +56,7 @@ fn gather(fields: &'static [Field], parts: &mut BTreeMap<&'static str, &'static 
 #[must_use]
 pub fn answered(kind: RecordKind, description: &str, declared: &ExtensionFields) -> Shape {
     let names = fields_of(kind.resource());
-    let mut members = Members::answered(description).needs("type", word([kind.name()]));
+    let mut members = object(description).needs("type", word([kind.name()]));
     let identifiers = list(named("Identifier"));
     members = match kind {
         RecordKind::Individual | RecordKind::Group | RecordKind::Program => members.needs("identifier", identifiers),
@@ -67,40 +65,37 @@ pub fn answered(kind: RecordKind, description: &str, declared: &ExtensionFields)
     };
     members = fields_answered(members, schema::fields(kind).iter(), Level::Record);
     if names.contains(&EXTENSION) {
-        members = members.may(EXTENSION, extension(declared));
+        members = members.may(EXTENSION, extension(declared, "", false));
     }
     if let (Some(name), Some(shape)) = (computed(kind), computed_shape(kind)) {
         members = members.may(name, shape);
     }
-    members.needs("meta", named("Meta")).into()
+    members.needs("meta", named("Meta"))
 }
 
 /// The shapes of a kind of record whose records clients register and change: the record as answers have it, as a request writes it, and
 /// its changes, with a description each; `fields` are those that installed modules add.
 #[must_use]
 pub fn of_kind(kind: RecordKind, descriptions: [&str; 3], fields: &ExtensionFields) -> Vec<(String, Shape)> {
-    let identifiers = || list_sent(named("IdentifierSent")).min_items(Some(1));
+    let identifiers = || list_sent(named("IdentifierSent")).filled();
     let [shown, written, changed] = descriptions;
-    let written = sent(Members::sent(written), kind, fields).needs("identifier", identifiers());
-    let changed = sent(Members::sent(changed), kind, fields).may_filled("identifier", identifiers());
+    let written = sent(object(written), kind, fields).needs("identifier", identifiers());
+    let changed = sent(object(changed), kind, fields).may("identifier", identifiers());
     vec![
         (kind.name().to_owned(), answered(kind, shown, fields)),
-        (format!("{kind}Sent"), written.into()),
-        (format!("{kind}Patch"), changed.into()),
+        (format!("{kind}Sent"), written),
+        (format!("{kind}Patch"), changed),
     ]
 }
 
 /// The member that the server computes.
 fn computed_shape(kind: RecordKind) -> Option<Shape> {
     match kind {
-        RecordKind::Individual => {
-            let places = list(named("Place"));
-            Some(places.description(Some("Only where one person is read, with `group:read`.")).into())
-        }
-        RecordKind::Group => Some(whole(0).description(Some("How many active members there are today.")).into()),
+        RecordKind::Individual => Some(list(named("Place")).about("Only where one person is read, with `group:read`.")),
+        RecordKind::Group => Some(whole(0).about("How many active members there are today.")),
         RecordKind::Consent => {
             let all = [ConsentStatus::Given, ConsentStatus::Withdrawn, ConsentStatus::Expired];
-            Some(word(all.map(ConsentStatus::name)).into())
+            Some(word(all.map(ConsentStatus::name)))
         }
         RecordKind::Program | RecordKind::ProgramMembership => None,
     }
@@ -108,33 +103,32 @@ fn computed_shape(kind: RecordKind) -> Option<Shape> {
 
 /// Every member of a kind of record that a request may have beside the identifiers.
 #[must_use]
-pub fn sent(members: Members, kind: RecordKind, declared: &ExtensionFields) -> Members {
-    let mut members = members.may_each(type_sent(kind)).may("meta", shape::ignored());
-    members = fields_sent(members, schema::fields(kind).iter(), Level::Record);
+pub fn sent(members: Shape, kind: RecordKind, declared: &ExtensionFields) -> Shape {
+    let own_name = pattern(&any_case(&kind.name().to_ascii_lowercase())).about(&format!("`{kind}`, in any case."));
+    // The body may say what it is.
+    let members = members.may_or_null("type", own_name.clone()).may_or_null("resourceType", own_name);
+    let mut members = fields_sent(members, schema::fields(kind).iter(), Level::Record);
     if fields_of(kind.resource()).contains(&EXTENSION) {
-        members = members.may(EXTENSION, extension_sent(declared));
+        members = members.may_or_null(EXTENSION, extension(declared, "", true));
     }
-    match computed(kind) {
-        Some(name) => members.may(name, shape::ignored()),
-        None => members,
-    }
+    computed(kind).into_iter().chain(["meta"]).fold(members, |members, name| members.may(name, ignored()))
 }
 
 /// Fields as answers have them. Only what always stays is always there: a client sees some fields, and asks for parts.
-pub fn fields_answered(members: Members, fields: impl Iterator<Item = &'static Field>, level: Level) -> Members {
+pub fn fields_answered(members: Shape, fields: impl Iterator<Item = &'static Field>, level: Level) -> Shape {
     fields.filter(|field| !field.is_internal).fold(members, |members, field| {
-        let shape = about(value_answered(&field.kind, level), field.about);
+        let shape = value_answered(&field.kind, level).about(field.about);
         let is_always_there = level == Level::Record && ALWAYS_SHOWN.contains(&field.name);
         if is_always_there { members.needs(field.name, shape) } else { members.may(field.name, shape) }
     })
 }
 
 /// Fields as requests write them.
-pub fn fields_sent(members: Members, fields: impl Iterator<Item = &'static Field>, level: Level) -> Members {
+pub fn fields_sent(members: Shape, fields: impl Iterator<Item = &'static Field>, level: Level) -> Shape {
     let is_sent = |field: &&Field| !field.is_internal && !matches!(field.kind, Kind::ConsentId);
     fields.filter(is_sent).fold(members, |members, field| {
-        let shape = about(value_sent(&field.kind, level), field.about);
-        if field.required.is_some() { members.needs(field.name, shape) } else { members.may(field.name, shape) }
+        let shape = value_sent(&field.kind, level).about(field.about);
+        if field.required.is_some() { members.needs(field.name, shape) } else { members.may_or_null(field.name, shape) }
     })
 }
 
@@ -142,28 +136,28 @@ pub fn fields_sent(members: Members, fields: impl Iterator<Item = &'static Field
 #[must_use]
 pub fn value_sent(kind: &'static Kind, level: Level) -> Shape {
     match kind {
-        Kind::Boolean => boolean().into(),
-        Kind::Integer => integer().format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64))).into(),
-        Kind::Number => number().into(),
-        Kind::Count => whole(1).maximum(Some(f64::from(u32::MAX))).into(),
-        Kind::Amount => number().minimum(Some(0.0)).into(),
-        Kind::Text(bytes_max) => written(*bytes_max).into(),
-        Kind::Organization => written(4 * ORGANIZATION_CHARACTERS_MAX).into(),
-        Kind::Expression => shape::plain().max_length(Some(EXPRESSION_BYTES_MAX)).into(),
-        Kind::FieldName => text().into(),
-        Kind::Date => date().into(),
-        Kind::Word(words) => word(words.iter().copied()).into(),
+        Kind::Integer => integer().with("format", "int64"),
+        Kind::Count => whole(1).with("maximum", u32::MAX),
+        Kind::Text(bytes_max) => written(*bytes_max),
+        Kind::Organization => written(4 * ORGANIZATION_CHARACTERS_MAX),
+        Kind::Expression => shape::plain().at_most(EXPRESSION_BYTES_MAX),
         Kind::Code(field) => code_sent_of(*field),
-        Kind::ModuleCode => named("CodeSent").into(),
+        Kind::ModuleCode => named("CodeSent"),
         Kind::Reference(kinds) => match (level, kinds) {
-            (Level::Record, kinds) => any_of([reference_sent(kinds), reference_to(kinds)]).into(),
-            (Level::Part, [kind]) => named(&format!("{kind}ReferenceSent")).into(),
+            (Level::Record, kinds) => any_of([reference_sent(kinds), reference_to(kinds)]),
+            (Level::Part, [kind]) => named(&format!("{kind}ReferenceSent")),
             (Level::Part, kinds) => reference_to(kinds),
         },
-        Kind::ConsentId => uuid(),
-        Kind::Photo => about(shape::base64(), "A picture, of at most 5,000,000 bytes."),
-        Kind::List { of, items_max } => list(value_sent(of, Level::Part)).max_items(Some(*items_max)).into(),
-        Kind::Struct(part) => named(&format!("{}Sent", part.name)).into(),
+        Kind::Photo => shape::base64().about("A picture, of at most 5,000,000 bytes."),
+        Kind::List { of, items_max } => list(value_sent(of, Level::Part)).at_most(*items_max),
+        Kind::Struct(part) => named(&format!("{}Sent", part.name)),
+        Kind::Boolean
+        | Kind::Number
+        | Kind::Amount
+        | Kind::FieldName
+        | Kind::Date
+        | Kind::Word(_)
+        | Kind::ConsentId => value_answered(kind, level),
     }
 }
 
@@ -171,29 +165,25 @@ pub fn value_sent(kind: &'static Kind, level: Level) -> Shape {
 #[must_use]
 pub fn value_answered(kind: &'static Kind, level: Level) -> Shape {
     match kind {
-        Kind::Boolean => boolean().into(),
-        Kind::Integer => integer().into(),
-        Kind::Number => number().into(),
-        Kind::Count => whole(1).into(),
-        Kind::Amount => number().minimum(Some(0.0)).into(),
-        Kind::Text(_) | Kind::Organization | Kind::Expression | Kind::FieldName => text().into(),
-        Kind::Date => date().into(),
-        Kind::Word(words) => word(words.iter().copied()).into(),
-        Kind::Code(field) => code_of(*field),
-        Kind::ModuleCode => named("Code").into(),
+        Kind::Boolean => boolean(),
+        Kind::Integer => integer(),
+        Kind::Number => number(),
+        Kind::Count => whole(1),
+        Kind::Amount => number().with("minimum", 0),
+        Kind::Text(_) | Kind::Organization | Kind::Expression | Kind::FieldName => text(),
+        Kind::Date => date(),
+        Kind::Word(words) => word(words.iter().copied()),
+        Kind::Code(field) => named("Code").about(&vocabularies_of(*field)),
+        Kind::ModuleCode => named("Code"),
         Kind::Reference(kinds) => match level {
-            Level::Record => about(text(), &reference_forms(kinds)),
-            Level::Part => named("Reference").into(),
+            Level::Record => text().about(&reference_forms(kinds)),
+            Level::Part => named("Reference"),
         },
-        Kind::ConsentId => uuid(),
-        Kind::Photo => about(text(), "In base64; only where one person is read."),
-        Kind::List { of, .. } => list(value_answered(of, Level::Part)).into(),
-        Kind::Struct(part) => named(part.name).into(),
+        Kind::ConsentId => text().with("format", "uuid"),
+        Kind::Photo => text().about("In base64; only where one person is read."),
+        Kind::List { of, .. } => list(value_answered(of, Level::Part)),
+        Kind::Struct(part) => named(part.name),
     }
-}
-
-fn integer() -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(Type::Integer)
 }
 
 /// The shapes of this module, by name.
@@ -221,64 +211,52 @@ pub fn shapes() -> Vec<(String, Shape)> {
 
 fn identifier_sent() -> Shape {
     let system = "What kind of identifier it is: a code of the vocabulary of ID types, or a system that the administrator registered.";
-    Members::sent(
-        "One of the names by which others know a record. Of one system and value there is one open identifier.",
-    )
-    .needs("system", pattern(SYSTEM_PATTERN).max_length(Some(SYSTEM_BYTES_MAX)).description(Some(system)))
-    .needs(
-        "value",
-        pattern(VALUE_PATTERN).max_length(Some(VALUE_BYTES_MAX)).description(Some("The identifier itself.")),
-    )
-    .may("period", named("PeriodSent"))
-    .into()
+    object("One of the names by which others know a record. Of one system and value there is one open identifier.")
+        .needs("system", pattern(SYSTEM_PATTERN).at_most(SYSTEM_BYTES_MAX).about(system))
+        .needs("value", pattern(VALUE_PATTERN).at_most(VALUE_BYTES_MAX).about("The identifier itself."))
+        .may_or_null("period", named("PeriodSent"))
 }
 
 /// The forms in which a request writes a code.
 fn code_sent() -> Shape {
-    let namespace = || pattern(r"^[\x21\x22\x24-\x7B\x7D\x7E]+$").max_length(Some(NAMESPACE_BYTES_MAX));
-    let bare = || pattern(r"^[^\x00-\x20\x7F-\xA0#\s]+$").max_length(Some(CODE_BYTES_MAX));
-    let uri = || pattern(CODE_PATTERN).max_length(Some(CODE_URI_BYTES_MAX));
-    let parts = Members::sent("Namespace and code.").needs("namespace", namespace()).needs("code", bare());
-    let shown = Members::sent("A code as answers have it.").needs("uri", uri());
-    let shown = shown.may("code", text()).may("namespace", text()).may("display", shape::ignored());
-    let coding = Members::sent("A coding.").needs("system", namespace()).needs("code", bare());
-    let parts = parts.may("display", shape::ignored());
-    let codings = Array::new(Shape::from(coding.may("display", shape::ignored())));
-    let codings = ArrayBuilder::from(codings).min_items(Some(1)).max_items(Some(1));
-    let concept = Members::sent("A concept with one coding.").needs("coding", codings);
+    let namespace = || pattern(NAMESPACE_PATTERN).at_most(NAMESPACE_BYTES_MAX);
+    let bare = || pattern(r"^[^\x00-\x20\x7F-\xA0#\s]+$").at_most(CODE_BYTES_MAX);
+    let uri = || pattern(CODE_PATTERN).at_most(CODE_URI_BYTES_MAX);
+    let parts = object("Namespace and code.").needs("namespace", namespace()).needs("code", bare());
+    let shown = object("A code as answers have it.").needs("uri", uri());
+    let shown = shown.may_or_null("code", text()).may_or_null("namespace", text());
+    let coding = object("A coding.").needs("system", namespace()).needs("code", bare()).may("display", ignored());
+    let concept = object("A concept with one coding.").needs("coding", list(coding).filled().at_most(1));
     any_of([
-        RefOr::from(uri().description(Some("`<namespace>#<code>` or `<namespace>|<code>`"))),
-        parts.into(),
-        shown.into(),
-        concept.into(),
+        uri().about("`<namespace>#<code>` or `<namespace>|<code>`"),
+        parts.may("display", ignored()),
+        shown.may("display", ignored()),
+        concept,
     ])
-    .description(Some("A code that new records may hold."))
-    .into()
+    .about("A code that new records may hold.")
 }
 
 /// The longest code with its namespace, in bytes.
 const CODE_URI_BYTES_MAX: usize = NAMESPACE_BYTES_MAX + 1 + CODE_BYTES_MAX;
 
 fn receipt() -> Shape {
-    Members::answered("What stays of a record for a client that may write it and not read it.")
+    object("What stays of a record for a client that may write it and not read it.")
         .needs("type", text())
-        .may("identifier", shape::list(named("Identifier")))
+        .may("identifier", list(named("Identifier")))
         .needs("meta", named("Meta"))
-        .into()
 }
 
 fn reference() -> Shape {
-    Members::answered("A record, by one of its identifiers.")
-        .may("reference", text().description(Some("`<kind>/<system>|<value>`")))
-        .may("display", text().description(Some("Its name, where this client may see it.")))
-        .into()
+    object("A record, by one of its identifiers.")
+        .may("reference", text().about("`<kind>/<system>|<value>`"))
+        .may("display", text().about("Its name, where this client may see it."))
 }
 
 /// A reference to a record of one of those kinds, as an object.
 #[must_use]
 pub fn reference_to(kinds: &[RecordKind]) -> Shape {
-    let members = Members::sent("A record by any identifier, with the name that answers show.");
-    members.needs("reference", reference_sent(kinds)).may("display", shape::ignored()).into()
+    let members = object("A record by any identifier, with the name that answers show.");
+    members.needs("reference", reference_sent(kinds)).may("display", ignored())
 }
 
 /// How references to records of those kinds are written.
@@ -291,8 +269,7 @@ pub fn reference_forms(kinds: &[RecordKind]) -> String {
 /// A page of items of that named shape.
 #[must_use]
 pub fn page_of(name: &str) -> Shape {
-    let page = shape::object::<Page<Value>>("A page with its position in the whole list.");
-    needing(page, "data", shape::list(named(name))).into()
+    of_type::<Page<Value>>("A page with its position in the whole list.").needs("data", list(named(name)))
 }
 
 /// A code of one of a field's vocabularies.
@@ -305,35 +282,18 @@ pub fn code_pattern_of(field: CodedField) -> String {
 /// The code of a field, as a request writes it; the vocabularies are told.
 #[must_use]
 pub fn code_sent_of(field: CodedField) -> Shape {
-    shape::named_as("CodeSent", &told(field)).into()
+    named("CodeSent").about(&vocabularies_of(field))
 }
 
-/// The code of a field, as answers have it.
-#[must_use]
-pub fn code_of(field: CodedField) -> Shape {
-    shape::named_as("Code", &told(field)).into()
-}
-
-fn told(field: CodedField) -> String {
+fn vocabularies_of(field: CodedField) -> String {
     let namespaces: Vec<String> = field.namespaces().iter().map(|namespace| format!("`{namespace}`")).collect();
     format!("A code of {}.", namespaces.join(" or "))
 }
 
 /// A list in a request, of at most as many items as lists of records have.
 #[must_use]
-pub fn list_sent(of: impl Into<Shape>) -> ArrayBuilder {
-    shape::list(of).max_items(Some(LIST_ITEMS_MAX))
-}
-
-/// `type` and `resourceType` of a request's body, which may say what it is.
-#[must_use]
-pub fn type_sent(kind: RecordKind) -> [(&'static str, Shape); 2] {
-    let name = kind.name();
-    let lower = name.to_ascii_lowercase();
-    ["type", "resourceType"].map(|member| {
-        let words = pattern(&any_case(&lower)).description(Some(format!("`{name}`, in any case.")));
-        (member, words.into())
-    })
+pub fn list_sent(of: Shape) -> Shape {
+    list(of).at_most(LIST_ITEMS_MAX)
 }
 
 /// A pattern of a word that does not mind case.
@@ -347,64 +307,35 @@ fn any_case(word: &str) -> String {
 pub fn reference_sent(kinds: &[RecordKind]) -> Shape {
     let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     let key = KEY_PATTERN.trim_start_matches('^');
-    let description = format!("{}, by any identifier.", reference_forms(kinds));
-    pattern(&format!("^({})/{key}", names.join("|"))).description(Some(description)).into()
+    pattern(&format!("^({})/{key}", names.join("|"))).about(&format!("{}, by any identifier.", reference_forms(kinds)))
 }
 
-/// The member `extension` of answers: what installed modules add.
-#[must_use]
-pub fn extension(fields: &ExtensionFields) -> Shape {
-    let value =
-        |field: &ExtensionField| shape::about(value_answered(kind_of(field.kind), Level::Part), &vocabulary_of(field));
-    nested(fields, "", &|| Members::answered(EXTENSION_ABOUT), &|field| match field.repeated {
-        true => shape::list(value(field)).into(),
-        false => value(field),
-    })
-}
-
-/// The member `extension` of requests.
-#[must_use]
-pub fn extension_sent(fields: &ExtensionFields) -> Shape {
-    let value =
-        |field: &ExtensionField| shape::about(value_sent(kind_of(field.kind), Level::Part), &vocabulary_of(field));
-    nested(fields, "", &|| Members::sent(EXTENSION_ABOUT), &|field| match field.repeated {
-        true => shape::list(value(field)).max_items(Some(VALUES_MAX)).into(),
-        false => value(field),
-    })
-}
-
-const EXTENSION_ABOUT: &str = "What installed modules add.";
-
-/// The vocabulary of a coded field.
-fn vocabulary_of(field: &ExtensionField) -> String {
-    field.vocabulary.as_ref().map(|namespace| format!("A code of `{namespace}`.")).unwrap_or_default()
-}
-
-/// The fields below a path of keys, as objects in each other.
-fn nested(
-    fields: &ExtensionFields,
-    above: &str,
-    object: &dyn Fn() -> Members,
-    value: &dyn Fn(&ExtensionField) -> Shape,
-) -> Shape {
-    let below = |field: &'_ ExtensionField| field.path.as_str().strip_prefix(above).map(str::to_owned);
-    let mut members = object();
-    let mut last = String::new();
-    for (field, rest) in fields.iter().filter_map(|field| Some((field, below(field)?))) {
+/// What installed modules add below a path of keys, as objects in each other: the member `extension` of answers or of requests.
+fn extension(fields: &ExtensionFields, above: &str, is_sent: bool) -> Shape {
+    let member = |shape: Shape| if is_sent { shape.or_null() } else { shape };
+    let mut members = object("What installed modules add.");
+    let mut last = "";
+    for (field, rest) in fields.iter().filter_map(|field| Some((field, field.path.as_str().strip_prefix(above)?))) {
         match rest.split_once('.') {
-            None => members = members.may(&rest, value(field)),
+            None => members = members.may(rest, member(extension_value(field, is_sent))),
             Some((key, _)) if key == last => {}
             Some((key, _)) => {
-                members = members.may(key, nested(fields, &format!("{above}{key}."), object, value));
-                last = key.to_owned();
+                members = members.may(key, member(extension(fields, &format!("{above}{key}."), is_sent)));
+                last = key;
             }
         }
     }
-    members.into()
+    members
 }
 
-/// An UUID in a text.
-#[must_use]
-pub fn uuid() -> Shape {
-    text().format(Some(SchemaFormat::Custom("uuid".to_owned()))).into()
+fn extension_value(field: &ExtensionField, is_sent: bool) -> Shape {
+    let kind = kind_of(field.kind);
+    let value = if is_sent { value_sent(kind, Level::Part) } else { value_answered(kind, Level::Part) };
+    let vocabulary = field.vocabulary.as_ref().map(|namespace| format!("A code of `{namespace}`."));
+    let value = value.about(&vocabulary.unwrap_or_default());
+    match (field.repeated, is_sent) {
+        (false, _) => value,
+        (true, false) => list(value),
+        (true, true) => list(value).at_most(VALUES_MAX),
+    }
 }

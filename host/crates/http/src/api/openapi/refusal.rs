@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use utoipa::openapi::header::{Header, HeaderBuilder};
-use utoipa::openapi::{ContentBuilder, RefOr, Response, ResponseBuilder};
+use serde_json::{Value, json};
 
 use crate::api::access::Access;
 use crate::api::openapi::operation::Operation;
@@ -93,73 +92,67 @@ pub fn refusal_name(status: u16, access: Access) -> &'static str {
 }
 
 /// The refusals, by name.
-pub fn components() -> impl Iterator<Item = (String, RefOr<Response>)> {
-    let problems = REFUSALS.iter().map(|refusal| (refusal, "application/problem+json", named("Problem").into()));
-    let of_tokens = TOKEN_REFUSALS.iter().map(|refusal| (refusal, "application/json", named("TokenError").into()));
-    problems
-        .chain(of_tokens)
-        .map(|(refusal, media_type, shape)| (refusal.1.to_owned(), RefOr::T(response(refusal, media_type, shape))))
+pub fn components() -> impl Iterator<Item = (&'static str, Value)> {
+    let problems = REFUSALS.iter().map(|refusal| {
+        let (status, name, description, headers) = *refusal;
+        let codes = ErrorCode::ALL.iter().map(|code| code.entry()).filter(|entry| entry.status == status);
+        let codes: Vec<String> = codes.map(|entry| format!("`{}`", entry.name)).collect();
+        let description = match codes.as_slice() {
+            [] => description.to_owned(),
+            [only] => format!("{description} `code` is {only}."),
+            several => format!("{description} `code` is one of {}.", several.join(", ")),
+        };
+        // The connection itself refuses an URL that is too long, before there is a request.
+        let response = match status {
+            414 => json!({"description": description}),
+            _ => response(&description, ("application/problem+json", named("Problem")), headers),
+        };
+        (name, response)
+    });
+    let of_tokens = TOKEN_REFUSALS.iter().map(|(_, name, description, headers)| {
+        (*name, response(description, ("application/json", named("TokenError")), headers))
+    });
+    problems.chain(of_tokens)
 }
 
-/// The error codes of a status.
-fn codes_of(status: u16) -> impl Iterator<Item = &'static str> {
-    let entries = ErrorCode::ALL.iter().map(|code| code.entry());
-    entries.filter(move |entry| entry.status == status).map(|entry| entry.name)
+fn response(description: &str, (media_type, schema): (&str, Shape), headers: &[&str]) -> Value {
+    let headers = of_every_answer(Access::Public).iter().chain(headers).copied();
+    json!({"description": description, "content": {media_type: {"schema": schema}}, "headers": header_references(headers)})
 }
 
-fn response(refusal: &Refusal, media_type: &str, shape: Shape) -> Response {
-    let codes: Vec<String> = match media_type {
-        "application/problem+json" => codes_of(refusal.0).map(|name| format!("`{name}`")).collect(),
-        _ => Vec::new(),
-    };
-    let description = match codes.as_slice() {
-        [] => refusal.2.to_owned(),
-        [only] => format!("{} `code` is {only}.", refusal.2),
-        several => format!("{} `code` is one of {}.", refusal.2, several.join(", ")),
-    };
-    let builder = ResponseBuilder::new().description(description);
-    // The connection itself refuses, before there is a request.
-    if refusal.0 == 414 {
-        return builder.build();
-    }
-    let content = ContentBuilder::new().schema(Some(shape)).build();
-    let builder = builder.content(media_type, content);
-    let always = of_every_answer(Access::Public);
-    let told = always.iter().chain(refusal.3);
-    told.fold(builder, |builder, name| builder.header(*name, header(name))).build()
+/// The headers of a response, as references to their descriptions.
+pub fn header_references<'n>(names: impl Iterator<Item = &'n str>) -> Value {
+    names.map(|name| (name, json!({"$ref": format!("#/components/headers/{name}")}))).collect()
 }
 
 /// A header: its name, what it says, its shape.
 type Told = (&'static str, &'static str, fn() -> Shape);
 
 /// Every header that the document names.
-pub const HEADERS: &[Told] = &[
-    ("X-API-Version", "The version of the API.", || shape::text().into()),
-    ("X-Request-Id", "Names the request in the server's log and audit log.", || shape::text().into()),
-    ("X-RateLimit-Limit", "How many calls the bucket nearest its end holds.", || shape::whole(1).into()),
-    ("X-RateLimit-Remaining", "How many of them are left.", || shape::whole(0).into()),
-    ("X-RateLimit-Reset", "In how many seconds it is full again.", || shape::whole(0).into()),
-    ("Retry-After", "After how many seconds a new attempt is worth it.", || shape::whole(1).into()),
-    ("ETag", "The version of what the answer shows.", || shape::pattern(r#"^"[^"]*"$"#).into()),
-    ("Idempotency-Replayed", "There where the request was done before.", || shape::word(["true"]).into()),
-    ("Location", "Where the new record is.", || shape::text().into()),
-    ("Content-Location", "The URL of the code itself, where it was asked for by another name.", || {
-        shape::text().into()
-    }),
-    ("Cache-Control", "Whether the answer may be kept.", || shape::text().into()),
-    ("Pragma", "As `Cache-Control`, for old clients.", || shape::text().into()),
-    ("Vary", "What else the answer depends on.", || shape::text().into()),
-    ("Content-Language", "The languages of the names in the answer.", || shape::text().into()),
-    ("Content-Security-Policy", "What the page may load.", || shape::text().into()),
-    ("WWW-Authenticate", "How to prove who calls, and what was wrong.", || shape::text().into()),
+const HEADERS: &[Told] = &[
+    ("X-API-Version", "The version of the API.", shape::text),
+    ("X-Request-Id", "Names the request in the server's log and audit log.", shape::text),
+    ("X-RateLimit-Limit", "How many calls the bucket nearest its end holds.", || shape::whole(1)),
+    ("X-RateLimit-Remaining", "How many of them are left.", || shape::whole(0)),
+    ("X-RateLimit-Reset", "In how many seconds it is full again.", || shape::whole(0)),
+    ("Retry-After", "After how many seconds a new attempt is worth it.", || shape::whole(1)),
+    ("ETag", "The version of what the answer shows.", || shape::pattern(r#"^"[^"]*"$"#)),
+    ("Idempotency-Replayed", "There where the request was done before.", || shape::word(["true"])),
+    ("Location", "Where the new record is.", shape::text),
+    ("Content-Location", "The URL of the code itself, where it was asked for by another name.", shape::text),
+    ("Cache-Control", "Whether the answer may be kept.", shape::text),
+    ("Pragma", "As `Cache-Control`, for old clients.", shape::text),
+    ("Vary", "What else the answer depends on.", shape::text),
+    ("Content-Language", "The languages of the names in the answer.", shape::text),
+    ("Content-Security-Policy", "What the page may load.", shape::text),
+    ("WWW-Authenticate", "How to prove who calls, and what was wrong.", shape::text),
 ];
 
-/// A header by its name.
-#[must_use]
-pub fn header(name: &str) -> Header {
-    let known = HEADERS.iter().find(|(known, ..)| *known == name);
-    let shape = known.map_or_else(|| shape::text().into(), |(_, _, shape)| shape());
-    HeaderBuilder::new().description(known.map(|(_, description, _)| *description)).schema(shape).build()
+/// Every header, by name.
+pub fn headers() -> Value {
+    let described =
+        |&(name, description, schema): &Told| (name, json!({"description": description, "schema": schema()}));
+    HEADERS.iter().map(described).collect()
 }
 
 /// What an answer has whatever it answers; `Vary`, where pages of some origins may call the server.

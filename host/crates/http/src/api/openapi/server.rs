@@ -1,11 +1,9 @@
 //! Tokens and what the server says of itself: goes with `routes/token.rs` and `routes/description.rs`.
 
 use daftar_api_types::public::server as body;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
-use utoipa::openapi::{RefOr, Schema};
 
-use super::operation::{Answer, Example, Operation, Tag};
-use super::shape::{Shape, named, response};
+use super::operation::{Answer, Operation, Tag};
+use super::shape::{Shape, any_object, named, response};
 
 /// `POST /oauth/token`
 pub fn token() -> Operation {
@@ -22,7 +20,6 @@ pub fn authorization_server() -> Operation {
     Operation::new(Tag::Tokens, "readAuthorizationServer", "Find out how tokens are had")
         .says("The authorization server's metadata (RFC 8414).")
         .answers("The metadata.", named("AuthorizationServer"))
-        .example(Example::new("metadata", "The metadata"))
 }
 
 /// `GET /metadata`
@@ -31,27 +28,24 @@ pub fn metadata() -> Operation {
         .says("Resources with their operations and search parameters, installed modules, limits, where tokens are had.")
         .answers("The metadata.", named("Metadata"))
         .conditional(false)
-        .example(Example::new("metadata", "The metadata"))
 }
 
 /// `GET /openapi.json`
 pub fn openapi() -> Operation {
-    let document = ObjectBuilder::new().schema_type(Type::Object).description(Some("An OpenAPI 3.1 document."));
     Operation::new(Tag::Server, "readOpenApi", "Read this document")
         .says("It changes with the server's version and with the fields that installed modules add.")
-        .answers("The document.", document)
+        .answers("The document.", any_object("An OpenAPI 3.1 document."))
         .conditional(false)
-        .example(Example::new("document", "The document"))
 }
 
 /// `GET /docs`
 pub fn docs() -> Operation {
-    pages("readDocs", "Look at this document").example(Example::new("page", "The page"))
+    pages("readDocs", "Look at this document")
 }
 
 /// `GET /docs/errors`
 pub fn error_list() -> Operation {
-    pages("readErrorCodes", "List the error codes").example(Example::new("list", "Every code"))
+    pages("readErrorCodes", "List the error codes")
 }
 
 /// `GET /docs/errors/{error_code}`
@@ -59,7 +53,6 @@ pub fn error_page() -> Operation {
     pages("readErrorCode", "Read what an error code means")
         .says("`type` of a problem's body is the address of this page.")
         .refuses(&[404])
-        .example(Example::new("page", "One code").with("error_code", "identifier_in_use"))
 }
 
 fn pages(id: &'static str, summary: &'static str) -> Operation {
@@ -76,7 +69,6 @@ pub fn workbench() -> Operation {
         .answer(page)
         .refuses(&[404])
         .conditional(false)
-        .example(Example::new("page", "The page"))
 }
 
 /// `GET /workbench/{file}`
@@ -88,7 +80,6 @@ pub fn workbench_file() -> Operation {
         .answer(file)
         .refuses(&[404])
         .conditional(false)
-        .example(Example::new("icon", "The page's icon").with("file", "icon.svg"))
 }
 
 /// `GET /health/live`
@@ -96,7 +87,6 @@ pub fn live() -> Operation {
     Operation::new(Tag::Server, "checkLive", "Does the process answer?")
         .says("Not counted against any bucket.")
         .answer(Answer::text("It does.", &["text/plain"]))
-        .example(Example::new("live", "It does"))
 }
 
 /// `GET /health/ready`
@@ -105,26 +95,18 @@ pub fn ready() -> Operation {
         .says("Whether the store answers. The body is `ok`, or names what is degraded, a line each: a server without an active eligibility engine is ready, and only calls that need the engine are 503. Not counted against any bucket.")
         .answer(Answer::text("It can.", &["text/plain"]))
         .refuses(&[503])
-        .example(Example::new("ready", "It can"))
 }
 
 /// The shapes of this part, by name.
 #[must_use]
 pub fn shapes() -> Vec<(String, Shape)> {
+    // OAuth has requests for tokens take members that are not described.
+    let requests = response::<body::TokenRequest<'_>>().into_iter().map(|(name, shape)| (name, shape.open()));
     let bodies = [
-        response::<body::TokenRequest<'_>>().into_iter().map(open).collect(),
         response::<body::Token<'_>>(),
         response::<body::TokenError<'_>>(),
         response::<body::AuthorizationServer<'_>>(),
         response::<body::Metadata<'_>>(),
     ];
-    bodies.into_iter().flatten().collect()
-}
-
-/// Takes members that are not described, as OAuth requires of requests for tokens.
-fn open((name, mut shape): (String, Shape)) -> (String, Shape) {
-    if let RefOr::T(Schema::Object(object)) = &mut shape {
-        object.additional_properties = None;
-    }
-    (name, shape)
+    requests.chain(bodies.into_iter().flatten()).collect()
 }

@@ -7,18 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{
-    AdditionalProperties, AllOf, AnyOfBuilder, ArrayBuilder, ArrayItems, KnownFormat, Object, ObjectBuilder, OneOf,
-    Ref, RefBuilder, Schema, SchemaFormat, SchemaType, Type,
-};
 
 use daftar_api_types::public::eligibility::TEXT_PATTERN;
-
-/// The shape of a JSON value, or the name of one.
-pub type Shape = RefOr<Schema>;
 
 /// No control characters, and a letter or digit.
 const WORDS_PATTERN: &str = r"^[^\x00-\x1F\x7F-\x9F]*[\p{L}\p{N}][^\x00-\x1F\x7F-\x9F]*$";
@@ -57,6 +50,123 @@ pub const NAMESPACE_PATTERN: &str = r"^[\x21\x22\x24-\x7B\x7D\x7E]+$";
 /// A consent's id in a path.
 pub const CONSENT_ID_PATTERN: &str = "^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$";
 
+/// The schema of a JSON value, or the name of one, as the document has it (JSON Schema 2020-12).
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Shape(Map<String, Value>);
+
+impl Shape {
+    fn of(kind: &str) -> Self {
+        Self::default().with("type", kind)
+    }
+
+    /// The same with that keyword.
+    #[must_use]
+    pub fn with(mut self, keyword: &str, value: impl Into<Value>) -> Self {
+        self.0.insert(keyword.to_owned(), value.into());
+        self
+    }
+
+    /// The same with a description, where there is one to give.
+    #[must_use]
+    pub fn about(self, description: &str) -> Self {
+        if description.is_empty() { self } else { self.with("description", description) }
+    }
+
+    /// The same with at most so many characters or, of a list, items.
+    #[must_use]
+    pub fn at_most(self, count_max: usize) -> Self {
+        let keyword = if self.kind() == Some("array") { "maxItems" } else { "maxLength" };
+        self.with(keyword, count_max)
+    }
+
+    /// The same with at least one character or, of a list, item.
+    #[must_use]
+    pub fn filled(self) -> Self {
+        let keyword = if self.kind() == Some("array") { "minItems" } else { "minLength" };
+        self.with(keyword, 1)
+    }
+
+    /// An object that may have other members beside those that are told.
+    #[must_use]
+    pub fn open(mut self) -> Self {
+        self.0.remove("additionalProperties");
+        self
+    }
+
+    /// The same, or `null`.
+    #[must_use]
+    pub fn or_null(mut self) -> Self {
+        if ["$ref", "oneOf"].iter().any(|keyword| self.0.contains_key(*keyword)) {
+            return any_of([self, Self::of("null")]);
+        }
+        if let Some(Value::Array(choices)) = self.0.get_mut("anyOf") {
+            choices.push(Self::of("null").into());
+        }
+        if let Some(kind @ Value::String(_)) = self.0.get_mut("type")
+            && *kind != "null"
+        {
+            *kind = json!([kind, "null"]);
+        }
+        if let Some(Value::Array(words)) = self.0.get_mut("enum") {
+            words.push(Value::Null);
+        }
+        self
+    }
+
+    /// An object's member that must be there.
+    #[must_use]
+    pub fn needs(mut self, name: &str, shape: Self) -> Self {
+        if !self.needed().any(|one| one == name)
+            && let Value::Array(names) = self.0.entry("required").or_insert_with(|| json!([]))
+        {
+            names.push(name.into());
+        }
+        self.may(name, shape)
+    }
+
+    /// An object's member that may be left out, and is not `null`.
+    #[must_use]
+    pub fn may(mut self, name: &str, shape: Self) -> Self {
+        if let Value::Object(members) = self.0.entry("properties").or_insert_with(|| json!({})) {
+            members.insert(name.to_owned(), shape.into());
+        }
+        self
+    }
+
+    /// A request's member that may be left out or be `null`.
+    #[must_use]
+    pub fn may_or_null(self, name: &str, shape: Self) -> Self {
+        self.may(name, shape.or_null())
+    }
+
+    /// The type of the value, where it is one.
+    #[must_use]
+    pub fn kind(&self) -> Option<&str> {
+        self.0.get("type").and_then(Value::as_str)
+    }
+
+    /// The shape of the items of a list.
+    #[must_use]
+    pub fn items(&self) -> Option<Self> {
+        match self.0.get("items") {
+            Some(Value::Object(items)) => Some(Self(items.clone())),
+            _ => None,
+        }
+    }
+
+    /// The names of the members that must be there.
+    fn needed(&self) -> impl Iterator<Item = &str> {
+        self.0.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    }
+}
+
+impl From<Shape> for Value {
+    fn from(shape: Shape) -> Self {
+        Self::Object(shape.0)
+    }
+}
+
 /// Shapes with their names in the document.
 #[must_use]
 pub fn by_name<const COUNT: usize>(shapes: [(&str, Shape); COUNT]) -> Vec<(String, Shape)> {
@@ -65,217 +175,132 @@ pub fn by_name<const COUNT: usize>(shapes: [(&str, Shape); COUNT]) -> Vec<(Strin
 
 /// The shape that has that name in the document.
 #[must_use]
-pub fn named(name: &str) -> Ref {
-    Ref::from_schema_name(name)
+pub fn named(name: &str) -> Shape {
+    Shape::default().with("$ref", format!("{NAMED}{name}"))
 }
 
-/// The named shape with words of its own.
-#[must_use]
-pub fn named_as(name: &str, description: &str) -> RefBuilder {
-    RefBuilder::new().ref_location_from_schema_name(name).description(Some(description))
-}
+/// How a reference to a shape begins.
+const NAMED: &str = "#/components/schemas/";
 
 /// Any text, as answers have it.
 #[must_use]
-pub fn text() -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(Type::String)
+pub fn text() -> Shape {
+    Shape::of("string")
 }
 
 /// A text that a request may write as it likes, but for NUL, which no request holds.
 #[must_use]
-pub fn plain() -> ObjectBuilder {
-    text().pattern(Some(r"^[^\x00]*$"))
+pub fn plain() -> Shape {
+    pattern(r"^[^\x00]*$")
 }
 
 /// A text that a request writes: not empty, without control characters, of at most so many bytes.
 #[must_use]
-pub fn written(bytes_max: usize) -> ObjectBuilder {
-    text().min_length(Some(1)).max_length(Some(bytes_max)).pattern(Some(TEXT_PATTERN))
+pub fn written(bytes_max: usize) -> Shape {
+    pattern(TEXT_PATTERN).filled().at_most(bytes_max)
 }
 
 /// Words to search for: at least one letter or digit of any script.
 #[must_use]
-pub fn searched(bytes_max: usize) -> ObjectBuilder {
-    text().min_length(Some(1)).max_length(Some(bytes_max)).pattern(Some(WORDS_PATTERN))
+pub fn searched(bytes_max: usize) -> Shape {
+    pattern(WORDS_PATTERN).filled().at_most(bytes_max)
 }
 
 /// A text of that pattern.
 #[must_use]
-pub fn pattern(pattern: &str) -> ObjectBuilder {
-    text().pattern(Some(pattern))
+pub fn pattern(pattern: &str) -> Shape {
+    text().with("pattern", pattern)
 }
 
 /// One of some words.
 #[must_use]
-pub fn word<'a>(words: impl IntoIterator<Item = &'a str>) -> ObjectBuilder {
-    text().enum_values(Some(words))
+pub fn word<'a>(words: impl IntoIterator<Item = &'a str>) -> Shape {
+    text().with("enum", words.into_iter().collect::<Value>())
 }
 
 /// A day.
 #[must_use]
-pub fn date() -> ObjectBuilder {
-    text().format(Some(SchemaFormat::KnownFormat(KnownFormat::Date))).pattern(Some(DATE_PATTERN))
+pub fn date() -> Shape {
+    pattern(DATE_PATTERN).with("format", "date")
 }
 
 /// A day in a filter, perhaps after a comparison.
 #[must_use]
-pub fn date_condition() -> ObjectBuilder {
+pub fn date_condition() -> Shape {
     pattern(DATE_CONDITION_PATTERN)
 }
 
 /// A day or an instant in a filter, perhaps after a comparison.
 #[must_use]
-pub fn instant_condition() -> ObjectBuilder {
+pub fn instant_condition() -> Shape {
     pattern(INSTANT_CONDITION_PATTERN)
 }
 
 /// Bytes in base64 (RFC 4648, section 4).
 #[must_use]
-pub fn base64() -> ObjectBuilder {
+pub fn base64() -> Shape {
     pattern("^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)$")
-        .content_encoding("base64")
+        .with("contentEncoding", "base64")
 }
 
 /// `true` or `false`.
 #[must_use]
-pub fn boolean() -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(Type::Boolean)
+pub fn boolean() -> Shape {
+    Shape::of("boolean")
+}
+
+/// A whole number.
+#[must_use]
+pub fn integer() -> Shape {
+    Shape::of("integer")
 }
 
 /// A whole number from `least` on.
 #[must_use]
-pub fn whole(least: u32) -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(f64::from(least)))
+pub fn whole(least: u32) -> Shape {
+    integer().with("minimum", least)
 }
 
 /// A number.
 #[must_use]
-pub fn number() -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(Type::Number)
+pub fn number() -> Shape {
+    Shape::of("number")
+}
+
+/// `null` alone.
+#[must_use]
+pub fn null() -> Shape {
+    Shape::of("null")
 }
 
 /// A list.
 #[must_use]
-pub fn list(of: impl Into<Shape>) -> ArrayBuilder {
-    ArrayBuilder::new().items(of.into())
+pub fn list(of: Shape) -> Shape {
+    Shape::of("array").with("items", of)
+}
+
+/// An object that has the members told of it and no other.
+#[must_use]
+pub fn object(description: &str) -> Shape {
+    any_object(description).with("additionalProperties", false)
+}
+
+/// An object with any members.
+#[must_use]
+pub fn any_object(description: &str) -> Shape {
+    Shape::of("object").about(description)
 }
 
 /// A value of one of these shapes.
 #[must_use]
-pub fn any_of(shapes: impl IntoIterator<Item = Shape>) -> AnyOfBuilder {
-    let builder = AnyOfBuilder::new().schema_type(SchemaType::AnyValue);
-    shapes.into_iter().fold(builder, AnyOfBuilder::item)
+pub fn any_of(shapes: impl IntoIterator<Item = Shape>) -> Shape {
+    Shape::default().with("anyOf", shapes.into_iter().collect::<Value>())
 }
 
 /// Any value: it is taken so that an answer may be sent back as it was received, and not looked at.
 #[must_use]
 pub fn ignored() -> Shape {
-    let shape = ObjectBuilder::new().schema_type(SchemaType::AnyValue);
-    shape.description(Some("Not looked at, so that an answer may be sent back as it was received.")).into()
-}
-
-/// The shape with a description, where there is one to give.
-#[must_use]
-pub fn about(shape: impl Into<Shape>, description: &str) -> Shape {
-    let mut shape = shape.into();
-    if !description.is_empty() {
-        let description = description.to_owned();
-        match &mut shape {
-            RefOr::Ref(reference) => reference.description = description,
-            RefOr::T(Schema::Object(object)) => object.description = Some(description),
-            RefOr::T(Schema::Array(list)) => list.description = Some(description),
-            RefOr::T(Schema::AnyOf(choice)) => choice.description = Some(description),
-            RefOr::T(_) => {}
-        }
-    }
-    shape
-}
-
-/// The same, or `null`.
-#[must_use]
-pub fn or_null(shape: impl Into<Shape>) -> Shape {
-    let null = || ObjectBuilder::new().schema_type(Type::Null);
-    match shape.into() {
-        RefOr::T(Schema::Object(mut object)) => {
-            if let SchemaType::Type(only) = &object.schema_type
-                && *only != Type::Null
-            {
-                object.schema_type = SchemaType::Array(vec![only.clone(), Type::Null]);
-            }
-            if let Some(values) = &mut object.enum_values {
-                values.push(Value::Null);
-            }
-            object.into()
-        }
-        RefOr::T(Schema::Array(mut array)) => {
-            array.schema_type = SchemaType::Array(vec![Type::Array, Type::Null]);
-            array.into()
-        }
-        RefOr::T(Schema::AnyOf(mut choice)) => {
-            choice.items.push(null().into());
-            RefOr::T(Schema::AnyOf(choice))
-        }
-        other => any_of([other, null().into()]).into(),
-    }
-}
-
-/// The members of an object, in what direction it goes.
-pub struct Members {
-    object: ObjectBuilder,
-    takes_null: bool,
-}
-
-impl Members {
-    /// An object of an answer.
-    #[must_use]
-    pub fn answered(description: &str) -> Self {
-        Self { object: Self::closed(description), takes_null: false }
-    }
-
-    /// An object of a request: a member that need not be there may also be `null`.
-    #[must_use]
-    pub fn sent(description: &str) -> Self {
-        Self { object: Self::closed(description), takes_null: true }
-    }
-
-    fn closed(description: &str) -> ObjectBuilder {
-        let object = ObjectBuilder::new().schema_type(Type::Object).description(Some(description));
-        object.additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
-    }
-
-    /// A member that must be there.
-    #[must_use]
-    pub fn needs(mut self, name: &str, shape: impl Into<Shape>) -> Self {
-        self.object = self.object.property(name, shape.into()).required(name);
-        self
-    }
-
-    /// A member that may be there.
-    #[must_use]
-    pub fn may(mut self, name: &str, shape: impl Into<Shape>) -> Self {
-        let shape = if self.takes_null { or_null(shape) } else { shape.into() };
-        self.object = self.object.property(name, shape);
-        self
-    }
-
-    /// A member that may be left out, and is not `null`.
-    #[must_use]
-    pub fn may_filled(mut self, name: &str, shape: impl Into<Shape>) -> Self {
-        self.object = self.object.property(name, shape.into());
-        self
-    }
-
-    /// Each of these, as `may` has them.
-    #[must_use]
-    pub fn may_each<N: AsRef<str>>(self, members: impl IntoIterator<Item = (N, Shape)>) -> Self {
-        members.into_iter().fold(self, |all, (name, shape)| all.may(name.as_ref(), shape))
-    }
-}
-
-impl From<Members> for Shape {
-    fn from(members: Members) -> Self {
-        members.object.into()
-    }
+    Shape::default().about("Not looked at, so that an answer may be sent back as it was received.")
 }
 
 /// The schema of a response and of every type that it refers to, by name. A member that may be absent is not `null`.
@@ -292,29 +317,9 @@ pub fn request<T: ToSchema>() -> Vec<(String, Shape)> {
 
 /// The schema of a request or a page that is to be completed, where the type cannot describe all of it.
 #[must_use]
-pub fn object<T: ToSchema>(description: &str) -> Object {
-    let mut object = match Types::of::<T>(true).closed(&T::schema()) {
-        RefOr::T(Schema::Object(object)) => object,
-        _ => Object::new(),
-    };
-    object.description = Some(description.to_owned());
-    object
-}
-
-/// Replaces the shape of a member.
-#[must_use]
-pub fn with(mut object: Object, name: &str, shape: impl Into<Shape>) -> Object {
-    object.properties.insert(name.to_owned(), shape.into());
-    object
-}
-
-/// Says that a member must be there, and of which shape.
-#[must_use]
-pub fn needing(mut object: Object, name: &str, shape: impl Into<Shape>) -> Object {
-    if !object.required.iter().any(|one| one == name) {
-        object.required.push(name.to_owned());
-    }
-    with(object, name, shape)
+pub fn of_type<T: ToSchema>(description: &str) -> Shape {
+    let types = Types::of::<T>(true);
+    types.schemas.get(T::name().as_ref()).map(|schema| types.closed(schema)).unwrap_or_default().about(description)
 }
 
 /// A type and those that it refers to.
@@ -327,136 +332,117 @@ impl Types {
     fn of<T: ToSchema>(takes_null: bool) -> Self {
         let mut schemas = vec![(T::name().into_owned(), T::schema())];
         T::schemas(&mut schemas);
-        Self { schemas: schemas.into_iter().collect(), takes_null }
+        let shape = |schema| match serde_json::to_value(schema) {
+            Ok(Value::Object(schema)) => Shape(schema),
+            _ => Shape::default(),
+        };
+        Self { schemas: schemas.into_iter().map(|(name, schema)| (name, shape(schema))).collect(), takes_null }
     }
 
     fn shapes(&self, root: &str) -> Vec<(String, Shape)> {
         let closed: Vec<Shape> = self.schemas.values().map(|shape| self.closed(shape)).collect();
         // A type that is only flattened into others has no name in the document.
         let text = serde_json::to_string(&closed).unwrap_or_default();
-        let is_named = |name: &str| name == root || text.contains(&format!("\"#/components/schemas/{name}\""));
+        let is_named = |name: &str| name == root || text.contains(&format!("\"{NAMED}{name}\""));
         self.schemas.keys().cloned().zip(closed).filter(|(name, _)| is_named(name)).collect()
     }
 
     fn closed(&self, shape: &Shape) -> Shape {
-        match shape {
-            RefOr::T(Schema::Object(object)) => self.closed_object(object.clone()).into(),
-            RefOr::T(Schema::AllOf(parts)) => self.joined(parts).into(),
-            RefOr::T(Schema::OneOf(choice)) => {
-                let mut choice = choice.clone();
-                choice.items = choice.items.iter().map(|item| self.closed(item)).collect();
-                RefOr::T(Schema::OneOf(choice))
-            }
-            RefOr::T(Schema::Array(list)) => {
-                let mut list = list.clone();
-                if let ArrayItems::RefOrSchema(item) = &list.items {
-                    list.items = ArrayItems::RefOrSchema(Box::new(self.closed(item)));
-                }
-                RefOr::T(Schema::Array(list))
-            }
-            other => other.clone(),
+        let mut shape = shape.clone();
+        if let Some(Value::Array(parts)) = shape.0.remove("allOf") {
+            return self.joined(shape, parts);
         }
+        if let Some(Value::Array(choices)) = shape.0.get_mut("oneOf") {
+            choices.iter_mut().for_each(|choice| self.close(choice));
+        }
+        if let Some(items) = shape.0.get_mut("items") {
+            self.close(items);
+        }
+        if shape.0.get("format").is_some_and(|format| format == "date") && !shape.0.contains_key("pattern") {
+            shape = shape.with("pattern", DATE_PATTERN);
+        }
+        let Some(Value::Object(members)) = shape.0.remove("properties") else { return shape };
+        let members = members.into_iter().map(|(name, mut member)| {
+            self.close(&mut member);
+            if !self.takes_null && !shape.needed().any(|one| one == name) {
+                member = without_null(member);
+            }
+            (name, member)
+        });
+        let members: Value = members.collect();
+        shape.with("properties", members).with("additionalProperties", false)
     }
 
-    fn closed_object(&self, mut object: Object) -> Object {
-        if object.format == Some(SchemaFormat::KnownFormat(KnownFormat::Date)) && object.pattern.is_none() {
-            object.pattern = Some(DATE_PATTERN.to_owned());
+    fn close(&self, shape: &mut Value) {
+        if let Value::Object(members) = shape {
+            *shape = self.closed(&Shape(std::mem::take(members))).into();
         }
-        if object.properties.is_empty() {
-            return object;
-        }
-        object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
-        let required = object.required.clone();
-        for (name, shape) in &mut object.properties {
-            let closed = self.closed(shape);
-            let is_filled = !self.takes_null && !required.contains(name);
-            *shape = if is_filled { without_null(closed) } else { closed };
-        }
-        object
     }
 
     /// The members of all parts as one object: closed parts would refuse each other's members.
-    fn joined(&self, parts: &AllOf) -> Object {
-        let mut joined = Object::new();
-        for part in &parts.items {
-            let part = match part {
-                RefOr::Ref(named) => named.ref_location.rsplit('/').next().and_then(|name| self.schemas.get(name)),
-                RefOr::T(_) => Some(part),
+    fn joined(&self, whole: Shape, parts: Vec<Value>) -> Shape {
+        let (mut members, mut required) = (Map::new(), Vec::new());
+        for part in parts {
+            let Value::Object(part) = part else { continue };
+            let name = part.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix(NAMED));
+            let mut part = match name {
+                Some(name) => self.schemas.get(name).map(|named| self.closed(named)).unwrap_or_default(),
+                None => self.closed(&Shape(part)),
             };
-            let Some(RefOr::T(Schema::Object(part))) = part.map(|part| self.closed(part)) else { continue };
-            joined.required.extend(part.required);
-            joined.properties.extend(part.properties);
+            required.extend(part.needed().map(Value::from));
+            if let Some(Value::Object(own)) = part.0.get_mut("properties") {
+                members.append(own);
+            }
         }
-        joined.schema_type = SchemaType::Type(Type::Object);
-        joined.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
-        joined.description.clone_from(&parts.description);
-        joined.examples.clone_from(&parts.examples);
-        joined
+        let whole = whole.with("type", "object").with("additionalProperties", false);
+        whole.with("required", required).with("properties", members)
     }
 }
 
 /// The shape without `null`.
-fn without_null(shape: Shape) -> Shape {
-    match shape {
-        RefOr::T(Schema::Object(mut object)) => {
-            object.schema_type = filled(object.schema_type);
-            object.into()
-        }
-        RefOr::T(Schema::Array(mut list)) => {
-            list.schema_type = filled(list.schema_type);
-            list.into()
-        }
-        RefOr::T(Schema::OneOf(OneOf { items, .. })) if items.len() == 2 && items.iter().any(is_null) => {
-            let mut items = items.into_iter().filter(|item| !is_null(item));
-            items.next().unwrap_or_else(|| Object::new().into())
-        }
-        other => other,
+fn without_null(mut shape: Value) -> Value {
+    let null = Value::from(null());
+    if let Some(Value::Array(choices)) = shape.get_mut("oneOf")
+        && choices.len() == 2
+        && choices.contains(&null)
+    {
+        choices.retain(|choice| *choice != null);
+        return choices.pop().unwrap_or_default();
     }
-}
-
-fn filled(kinds: SchemaType) -> SchemaType {
-    match kinds {
-        SchemaType::Array(kinds) => {
-            let mut kinds: Vec<Type> = kinds.into_iter().filter(|kind| *kind != Type::Null).collect();
-            match (kinds.pop(), kinds.is_empty()) {
-                (Some(only), true) => SchemaType::Type(only),
-                (Some(last), false) => SchemaType::Array(kinds.into_iter().chain([last]).collect()),
-                (None, _) => SchemaType::AnyValue,
-            }
+    if let Some(kind) = shape.get_mut("type")
+        && let Value::Array(kinds) = kind
+    {
+        kinds.retain(|kind| kind != "null");
+        if kinds.len() == 1 {
+            *kind = kinds.pop().unwrap_or_default();
         }
-        other => other,
     }
-}
-
-fn is_null(shape: &Shape) -> bool {
-    matches!(shape, RefOr::T(Schema::Object(object)) if object.schema_type == SchemaType::Type(Type::Null))
+    shape
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{json, to_value};
-
     use super::*;
 
-    fn shown(shape: impl Into<Shape>) -> Value {
-        to_value(shape.into()).unwrap()
+    fn shown(shape: Shape) -> Value {
+        shape.into()
     }
 
     #[test]
     fn null_joins_whatever_the_shape_is() {
-        assert_eq!(shown(or_null(boolean())), json!({"type": ["boolean", "null"]}));
-        assert_eq!(shown(or_null(word(["a"]))), json!({"type": ["string", "null"], "enum": ["a", null]}));
+        assert_eq!(shown(boolean().or_null()), json!({"type": ["boolean", "null"]}));
+        assert_eq!(shown(word(["a"]).or_null()), json!({"type": ["string", "null"], "enum": ["a", null]}));
         assert_eq!(
-            shown(or_null(named("Code"))),
+            shown(named("Code").or_null()),
             json!({"anyOf": [{"$ref": "#/components/schemas/Code"}, {"type": "null"}]})
         );
-        assert_eq!(shown(or_null(list(text()))), json!({"type": ["array", "null"], "items": {"type": "string"}}));
-        assert_eq!(shown(or_null(ignored())), shown(ignored()), "any value may be null");
+        assert_eq!(shown(list(text()).or_null()), json!({"type": ["array", "null"], "items": {"type": "string"}}));
+        assert_eq!(shown(ignored().or_null()), shown(ignored()), "any value may be null");
     }
 
     #[test]
     fn an_object_is_closed_and_only_requests_take_null() {
-        let answered = shown(Members::answered("A").needs("a", boolean()).may("b", boolean()));
+        let answered = shown(object("A").needs("a", boolean()).may("b", boolean()));
         assert_eq!(
             answered,
             json!({
@@ -464,7 +450,7 @@ mod tests {
                 "properties": {"a": {"type": "boolean"}, "b": {"type": "boolean"}},
             })
         );
-        let sent = shown(Members::sent("A").needs("a", boolean()).may("b", boolean()));
+        let sent = shown(object("A").needs("a", boolean()).may_or_null("b", boolean()));
         assert_eq!(sent["properties"], json!({"a": {"type": "boolean"}, "b": {"type": ["boolean", "null"]}}));
     }
 }

@@ -2,22 +2,19 @@
 
 use daftar_api_types::public::concept_group::{ConceptGroup, ExpandedConceptGroup, GroupCode};
 use daftar_api_types::public::vocabulary as body;
-use utoipa::openapi::path::Parameter;
 
-use super::operation::{Example, Operation, Tag};
-use super::parameter::{self, needed, query};
+use super::operation::{Operation, Tag};
+use super::parameter::{self, Parameter, needed, query};
 use super::record;
 use super::shape::{self, Shape, boolean, named, pattern, response, searched as searched_text};
 
-/// The vocabulary of the examples.
-const GENDER: &str = "urn:iso:std:iso:5218";
 /// A code of the vocabulary, alone or with its namespace.
 const CODE_PATTERN: &str = r"^([\x21\x22\x24-\x7B\x7D\x7E]{1,200}#)?[^\x00-\x20\x7F-\xA0#\s]{1,100}$";
 /// The longest text that is searched for, in bytes.
 const SEARCH_BYTES_MAX: usize = 1_000;
 
 fn version() -> Parameter {
-    query("version", "An earlier version that is still there.", shape::plain().min_length(Some(1)))
+    query("version", "An earlier version that is still there.", shape::plain().filled())
 }
 
 fn deprecated() -> Parameter {
@@ -25,7 +22,7 @@ fn deprecated() -> Parameter {
 }
 
 fn domain() -> Parameter {
-    query("domain", "Vocabularies of one domain alone.", shape::plain().min_length(Some(1)))
+    query("domain", "Vocabularies of one domain alone.", shape::plain().filled())
 }
 
 fn searched() -> Parameter {
@@ -41,7 +38,6 @@ pub fn list() -> Operation {
         .parameters(parameter::page())
         .answers("A page of vocabularies.", record::page_of("Vocabulary"))
         .conditional(true)
-        .example(Example::new("first", "The first two").with("_count", "2"))
 }
 
 /// `GET /Vocabulary/{namespace}`
@@ -51,7 +47,6 @@ pub fn read() -> Operation {
         .answers("The vocabulary.", named("Vocabulary"))
         .conditional(true)
         .refuses(&[404])
-        .example(Example::new("gender", "Gender, by ISO 5218").with("namespace", GENDER))
 }
 
 /// `GET /Vocabulary/{namespace}/codes`
@@ -70,12 +65,6 @@ pub fn codes() -> Operation {
         .answers("A page of codes.", record::page_of("Concept"))
         .conditional(true)
         .refuses(&[404, 422, 503])
-        .example(
-            Example::new("below", "Everything in the sub-major group of market-oriented skilled agricultural workers")
-                .with("namespace", "urn:ilo:isco-08")
-                .with("below", "61")
-                .with("_count", "3"),
-        )
 }
 
 /// `GET /Vocabulary/{namespace}/codes/{code}`
@@ -89,12 +78,7 @@ pub fn code() -> Operation {
     for answer in operation.answers.iter_mut().filter(|answer| matches!(answer.status, 200 | 304)) {
         answer.headers.push("Content-Location");
     }
-    operation.example(
-        Example::new("female", "A code, in Spanish")
-            .with("namespace", GENDER)
-            .with("code", "2")
-            .with("Accept-Language", "es"),
-    )
+    operation
 }
 
 /// `GET /Vocabulary/{namespace}/search`
@@ -107,12 +91,6 @@ pub fn search() -> Operation {
         .answers("A page of codes, the best first.", record::page_of("FoundCode"))
         .conditional(true)
         .refuses(&[404])
-        .example(
-            Example::new("teacher", "A word with a typing error")
-                .with("namespace", "urn:ilo:isco-08")
-                .with("q", "teecher")
-                .with("_count", "2"),
-        )
 }
 
 /// `GET /Vocabulary/$search`
@@ -124,12 +102,6 @@ pub fn search_all() -> Operation {
         .parameters(parameter::page())
         .answers("A page of codes, the best first.", record::page_of("FoundCode"))
         .conditional(true)
-        .example(
-            Example::new("malaria", "A disease, in French")
-                .with("q", "paludisme")
-                .with("Accept-Language", "fr")
-                .with("_count", "2"),
-        )
 }
 
 /// `GET /Vocabulary/{namespace}/$subsumes`
@@ -142,12 +114,6 @@ pub fn subsumes() -> Operation {
         .answers("How `a` stands to `b`.", named("Subsumption"))
         .conditional(true)
         .refuses(&[404, 422, 503])
-        .example(
-            Example::new("subsumes", "Skilled agricultural workers include vegetable growers")
-                .with("namespace", "urn:ilo:isco-08")
-                .with("a", "6")
-                .with("b", "6111"),
-        )
 }
 
 /// `POST /Vocabulary/$validate`
@@ -157,7 +123,6 @@ pub fn validate() -> Operation {
         .answers("One result a code, in order.", named("Validities"))
         .conditional(true)
         .refuses(&[503])
-        .samples(body::CodeBatch::samples())
 }
 
 /// `POST /Vocabulary/$lookup`
@@ -167,7 +132,6 @@ pub fn lookup() -> Operation {
         .answers("One result a code, in order.", named("LookedUp"))
         .conditional(true)
         .refuses(&[503])
-        .samples(body::CodeBatch::samples())
 }
 
 /// `GET /ConceptGroup`
@@ -176,7 +140,6 @@ pub fn groups() -> Operation {
         .parameters(parameter::page())
         .answers("A page of concept groups.", record::page_of("ConceptGroup"))
         .conditional(true)
-        .example(Example::new("first", "The first two").with("_count", "2"))
 }
 
 /// `GET /ConceptGroup/{name}`
@@ -186,7 +149,6 @@ pub fn group() -> Operation {
         .answers("The group and a page of its codes.", named("ExpandedConceptGroup"))
         .conditional(true)
         .refuses(&[404])
-        .example(Example::new("feminine", "Genders that count as feminine").with("name", "feminine_gender"))
 }
 
 /// The shapes of this noun, by name.

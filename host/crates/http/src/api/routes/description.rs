@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
-use axum::response::Response;
 use daftar_api_types::public::eligibility::{EXPRESSION_BYTES_MAX, SUBJECTS_MAX};
 use daftar_api_types::public::server::{
     AuthorizationServer, GrantType, Metadata, MetadataLimits, MetadataModule, MetadataOperation, MetadataParameter,
@@ -19,13 +18,14 @@ use utoipa::openapi::path::ParameterIn;
 use crate::api::access::{DocumentationCall, HealthCall, Public};
 use crate::api::conditional::unless_kept;
 use crate::api::endpoint::{BASE_PATH, Endpoint, scopes_on_offer};
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::body::{BODY_BYTES_MAX, RECORD_BYTES_MAX};
 use crate::api::extract::path::NamePath;
 use crate::api::extract::query::NoParameters;
 use crate::api::middleware::answer::API_VERSION;
 use crate::api::openapi::document::Kept;
 use crate::api::openapi::page::{self, CONTENT_SECURITY_POLICY};
+use crate::api::openapi::parameter::Parameter;
 use crate::state::AppState;
 use daftar_auth::limits::{CLIENT_QUOTA_DEFAULT, Quota, TOKEN_QUOTA, UNAUTHENTICATED_QUOTA};
 use daftar_domain::error::AppError;
@@ -33,31 +33,21 @@ use daftar_domain::error_code::ErrorCode;
 use daftar_domain::search::PAGE_COUNT_MAX;
 
 /// The OpenAPI document.
-pub async fn openapi(
-    _: Public,
-    State(app): State<AppState>,
-    _: NoParameters,
-    headers: HeaderMap,
-) -> Result<Response, ApiError> {
+pub async fn openapi(_: Public, State(app): State<AppState>, _: NoParameters, headers: HeaderMap) -> ApiResult {
     let generation = app.registry.vocabularies.current();
     let description = app.description.of(app.routes.endpoints(), generation.extension_fields());
     Ok(unless_kept(&headers, &description.document, "application/json"))
 }
 
 /// The page that shows the document.
-pub async fn docs(
-    _: Public,
-    State(app): State<AppState>,
-    _: NoParameters,
-    headers: HeaderMap,
-) -> Result<Response, ApiError> {
+pub async fn docs(_: Public, State(app): State<AppState>, _: NoParameters, headers: HeaderMap) -> ApiResult {
     let generation = app.registry.vocabularies.current();
     let description = app.description.of(app.routes.endpoints(), generation.extension_fields());
     page(&headers, &description.page)
 }
 
 /// The page that lists the error codes.
-pub async fn error_list(_: DocumentationCall, _: NoParameters, headers: HeaderMap) -> Result<Response, ApiError> {
+pub async fn error_list(_: DocumentationCall, _: NoParameters, headers: HeaderMap) -> ApiResult {
     page(&headers, &Kept::new(page::error_list().into_bytes()))
 }
 
@@ -67,14 +57,14 @@ pub async fn error_page(
     NamePath(name): NamePath,
     _: NoParameters,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let unknown = || Problem::new(ErrorCode::NotFound, "there is no such error code; `/docs/errors` lists all");
     let code = ErrorCode::parse(&name).ok_or_else(unknown)?;
     page(&headers, &Kept::new(page::error_page(code).into_bytes()))
 }
 
 /// Sends a page with the policy of what it may load.
-fn page(headers: &HeaderMap, kept: &Kept) -> Result<Response, ApiError> {
+fn page(headers: &HeaderMap, kept: &Kept) -> ApiResult {
     let mut response = unless_kept(headers, kept, "text/html; charset=utf-8");
     let policy = HeaderValue::from_str(&CONTENT_SECURITY_POLICY);
     let policy = policy.map_err(|_| AppError::internal("the policy of the pages cannot be a header"))?;
@@ -85,12 +75,7 @@ fn page(headers: &HeaderMap, kept: &Kept) -> Result<Response, ApiError> {
 }
 
 /// What the server offers.
-pub async fn metadata(
-    _: Public,
-    State(app): State<AppState>,
-    _: NoParameters,
-    headers: HeaderMap,
-) -> Result<Response, ApiError> {
+pub async fn metadata(_: Public, State(app): State<AppState>, _: NoParameters, headers: HeaderMap) -> ApiResult {
     let body = write(&app);
     Ok(unless_kept(&headers, &Kept::new(serde_json::to_vec(&body).unwrap_or_default()), "application/json"))
 }
@@ -101,7 +86,7 @@ pub async fn live(_: HealthCall) -> &'static str {
 }
 
 /// The store answers; the body names what is degraded, a line each.
-pub async fn ready(_: HealthCall, State(app): State<AppState>) -> Result<Cow<'static, str>, ApiError> {
+pub async fn ready(_: HealthCall, State(app): State<AppState>) -> ApiResult<Cow<'static, str>> {
     match app.readiness() {
         Ok(degraded) if degraded.is_empty() => Ok(Cow::Borrowed("ok\n")),
         Ok(degraded) => Ok(Cow::Owned(degraded.iter().map(|part| format!("degraded: {part}\n")).collect())),
@@ -211,9 +196,9 @@ fn operation(endpoint: &Endpoint, path: &str) -> MetadataOperation<'static> {
 
 fn conditions(endpoint: &Endpoint) -> Vec<MetadataParameter<'static>> {
     let of_query = endpoint.operation.parameters.iter().filter(|one| one.parameter_in == ParameterIn::Query);
-    let body = |one: &utoipa::openapi::path::Parameter| MetadataParameter {
+    let body = |one: &Parameter| MetadataParameter {
         name: Cow::Owned(one.name.clone()),
-        description: Cow::Owned(one.description.clone().unwrap_or_default()),
+        description: Cow::Owned(one.description.clone()),
         repeatable: one.explode == Some(true),
     };
     of_query.map(body).collect()

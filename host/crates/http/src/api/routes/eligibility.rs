@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc::channel;
 
@@ -15,7 +14,7 @@ use crate::api::dto::eligibility::decision::SentDecision;
 use crate::api::dto::eligibility::preview::{self as preview_body, PreviewAsked};
 use crate::api::dto::eligibility::{self as body, answer, decision};
 use crate::api::dto::reader::Problems;
-use crate::api::error::ApiError;
+use crate::api::error::ApiResult;
 use crate::api::extract::accept::asks_for_lines;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
 use crate::api::extract::query::NoParameters;
@@ -38,35 +37,31 @@ const WAITING_MAX: usize = 2;
 
 /// Says what is wrong with an expression.
 pub async fn validate(
-    auth: Auth<scope::EligibilityRead>,
-    State(app): State<AppState>,
+    call: Auth<scope::EligibilityRead>,
     _: NoParameters,
     JsonObject(members): JsonObject,
-) -> Result<Response, ApiError> {
-    checked(&auth.into_context(), &app, members).await
+) -> ApiResult {
+    checked(&call.ctx, &call.app, members).await
 }
 
 /// Answers a body of `$validate`.
-pub async fn checked(ctx: &OpContext, app: &AppState, members: Map<String, Value>) -> Result<Response, ApiError> {
-    let mut problems = Problems::default();
-    let request = body::read_validation(members, &mut problems);
-    let (expression, subject) = problems.finish(request)?;
+pub async fn checked(ctx: &OpContext, app: &AppState, members: Map<String, Value>) -> ApiResult {
+    let (expression, subject) = Problems::of(|problems| body::read_validation(members, problems))?;
     let checked = check(ctx, &app.registry, &app.engine, &expression, subject).await?;
     Ok(Json(answer::validated(&checked)).into_response())
 }
 
 /// Evaluates a rule on stored and inline records.
 pub async fn evaluate(
-    auth: Auth<scope::EligibilityRead>,
-    State(app): State<AppState>,
+    call: Auth<scope::EligibilityRead>,
     _: NoParameters,
     JsonObject(members): JsonObject<RECORD_BYTES_MAX>,
-) -> Result<Response, ApiError> {
-    evaluated(&auth.into_context(), &app, members).await
+) -> ApiResult {
+    evaluated(&call.ctx, &call.app, members).await
 }
 
 /// Answers a body of `$evaluate`.
-pub async fn evaluated(ctx: &OpContext, app: &AppState, mut members: Map<String, Value>) -> Result<Response, ApiError> {
+pub async fn evaluated(ctx: &OpContext, app: &AppState, mut members: Map<String, Value>) -> ApiResult {
     let mut problems = Problems::default();
     let sealer = Sealer::new(ctx, &app.decision_keys);
     // Before anything of it counts, the version of a program's rule among it.
@@ -107,29 +102,21 @@ async fn check_authentic(app: &AppState, sealer: &Sealer, sent: &SentDecision) -
 
 /// Evaluates a rule over everybody whom a search finds.
 pub async fn preview(
-    auth: Auth<scope::EligibilityRead>,
-    State(app): State<AppState>,
+    call: Auth<scope::EligibilityRead>,
     _: NoParameters,
     headers: HeaderMap,
     JsonObject(members): JsonObject,
-) -> Result<Response, ApiError> {
-    previewed(&auth.into_context(), &app, &headers, members).await
+) -> ApiResult {
+    previewed(&call.ctx, &call.app, &headers, members).await
 }
 
 /// Answers a body of `$preview`: with one JSON object, or with lines where the request asks for these.
 ///
 /// # Errors
 /// As the API tells of them.
-pub async fn previewed(
-    ctx: &OpContext,
-    app: &AppState,
-    headers: &HeaderMap,
-    members: Map<String, Value>,
-) -> Result<Response, ApiError> {
-    let mut problems = Problems::default();
+pub async fn previewed(ctx: &OpContext, app: &AppState, headers: &HeaderMap, members: Map<String, Value>) -> ApiResult {
     let is_streamed = asks_for_lines(headers);
-    let asked = preview_body::read(members, is_streamed, &mut problems);
-    let asked = problems.finish(asked)?;
+    let asked = Problems::of(|problems| preview_body::read(members, is_streamed, problems))?;
     let asked = asked.ok_or_else(|| AppError::internal("a body that is right asks for nothing"))?;
     let PreviewAsked { expression, subject, filter, sample, tells_subjects, as_of } = asked;
     let among = match subject {

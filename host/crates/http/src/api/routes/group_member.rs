@@ -1,23 +1,22 @@
 //! The members of a group, one at a time, and a person's places in groups.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use serde_json::{Map, Value};
 
 use super::record::{group_answer, location_of};
 use crate::api::access::{Auth, scope};
 use crate::api::dto::member::{HistoryBody, PlaceBody, read_member, read_member_patch, read_removal};
 use crate::api::dto::reader::Problems;
-use crate::api::error::ApiError;
+use crate::api::error::ApiResult;
 use crate::api::extract::accept::Conditions;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::path::{IdentifierPath, MemberPath};
 use crate::api::extract::query::Parameters;
 use crate::api::routes::record_search::{languages, page_of};
-use crate::state::AppState;
 use daftar_domain::error::AppError;
+use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::RecordKind;
 use daftar_service::codes::CodeView;
 use daftar_service::group::history::membership_history;
@@ -25,48 +24,47 @@ use daftar_service::group::members::{MemberChange, change_member, places_of};
 
 /// Adds somebody to a group.
 pub async fn add(
-    auth: Auth<scope::GroupUpdate>,
-    State(app): State<AppState>,
+    call: Auth<scope::GroupUpdate>,
     IdentifierPath(key): IdentifierPath,
-    Conditions { query, condition, headers }: Conditions,
+    conditions: Conditions,
     JsonObject(members): JsonObject,
-) -> Result<Response, ApiError> {
-    query.expect_only(&[])?;
-    let ctx = auth.into_context();
+) -> ApiResult {
     let change = MemberChange::Add(whole(members, read_member)?);
-    let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
-    Ok(group_answer(&app, StatusCode::CREATED, &view).await?)
+    changed(call, &key, conditions, (StatusCode::CREATED, change)).await
 }
 
 /// Lets somebody leave a group.
 pub async fn remove(
-    auth: Auth<scope::GroupUpdate>,
-    State(app): State<AppState>,
+    call: Auth<scope::GroupUpdate>,
     IdentifierPath(key): IdentifierPath,
-    Conditions { query, condition, headers }: Conditions,
+    conditions: Conditions,
     JsonObject(members): JsonObject,
-) -> Result<Response, ApiError> {
-    query.expect_only(&[])?;
-    let ctx = auth.into_context();
+) -> ApiResult {
     let (individual, last_day) = whole(members, read_removal)?;
     let change = MemberChange::Remove { individual, last_day };
-    let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
-    Ok(group_answer(&app, StatusCode::OK, &view).await?)
+    changed(call, &key, conditions, (StatusCode::OK, change)).await
 }
 
 /// Changes what the body names of a member's place; `null` takes it out (RFC 7396).
 pub async fn patch(
-    auth: Auth<scope::GroupUpdate>,
-    State(app): State<AppState>,
+    call: Auth<scope::GroupUpdate>,
     MemberPath(key, individual): MemberPath,
-    Conditions { query, condition, headers }: Conditions,
+    conditions: Conditions,
     JsonObject(members): JsonObject,
-) -> Result<Response, ApiError> {
-    query.expect_only(&[])?;
-    let ctx = auth.into_context();
+) -> ApiResult {
     let change = whole(members, |path, item, problems| Some(read_member_patch(path, item, individual, problems)))?;
-    let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
-    Ok(group_answer(&app, StatusCode::OK, &view).await?)
+    changed(call, &key, conditions, (StatusCode::OK, change)).await
+}
+
+/// Changes a member, and answers with the group.
+async fn changed(
+    Auth { ctx, app, .. }: Auth<scope::GroupUpdate>,
+    key: &IdentifierKey,
+    Conditions { condition, languages }: Conditions,
+    (status, change): (StatusCode, MemberChange),
+) -> ApiResult {
+    let view = change_member(&ctx, &app.registry, languages, (key, &condition), &change).await?;
+    Ok(group_answer(&app, status, &view).await?)
 }
 
 /// Reads a body that is one member.
@@ -80,33 +78,29 @@ fn whole<T>(
 
 /// Tells who joined and left a group.
 pub async fn history(
-    auth: Auth<scope::GroupRead>,
-    State(app): State<AppState>,
+    call: Auth<scope::GroupRead>,
     IdentifierPath(key): IdentifierPath,
     (parameters, headers): (Parameters, HeaderMap),
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     parameters.expect_only(&["_count", "_offset"])?;
     let page = parameters.page()?;
-    let ctx = auth.into_context();
-    let found = membership_history(&ctx, &app.registry, languages(&app, &headers), &key, page).await?;
+    let found = membership_history(&call.ctx, &call.app.registry, languages(&call.app, &headers), &key, page).await?;
     let bodies = found.entries.iter().filter_map(|entry| HistoryBody::new(entry, &found)).collect();
-    let path = format!("{}/membership-history", location_of(&app, RecordKind::Group, &key));
+    let path = format!("{}/membership-history", location_of(&call.app, RecordKind::Group, &key));
     Ok(Json(page_of(bodies, found.total, page, &path, &parameters)).into_response())
 }
 
 /// Lists a person's places in groups.
 pub async fn groups(
-    auth: Auth<scope::IndividualRead>,
-    State(app): State<AppState>,
+    call: Auth<scope::IndividualRead>,
     IdentifierPath(key): IdentifierPath,
     (parameters, headers): (Parameters, HeaderMap),
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     parameters.expect_only(&["_count", "_offset"])?;
     let page = parameters.page()?;
-    let ctx = auth.into_context();
-    let found = places_of(&ctx, &app.registry, &key, page).await?;
-    let codes = CodeView::new(app.registry.vocabularies.current(), languages(&app, &headers));
+    let found = places_of(&call.ctx, &call.app.registry, &key, page).await?;
+    let codes = CodeView::new(call.app.registry.vocabularies.current(), languages(&call.app, &headers));
     let bodies = found.places.iter().filter_map(|place| PlaceBody::new(place, &codes)).collect();
-    let path = format!("{}/groups", location_of(&app, RecordKind::Individual, &key));
+    let path = format!("{}/groups", location_of(&call.app, RecordKind::Individual, &key));
     Ok(Json(page_of(bodies, found.total, page, &path, &parameters)).into_response())
 }

@@ -1,23 +1,21 @@
 //! `/Program`, `/ProgramMembership` and `/Consent`
 
-use axum::Json;
-use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 
-use super::record::{etag, path_part};
+use super::record::{path_part, tagged};
 use super::record_search::Search;
 use crate::api::access::{Auth, scope};
 use crate::api::dto::field::words;
 use crate::api::dto::reader::Problems;
 use crate::api::dto::record::{self as body, Purpose, named};
 use crate::api::endpoint::BASE_PATH;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::extract::accept::IfMatch;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::filters;
 use crate::api::extract::path::{ConsentPath, IdentifierPath};
-use crate::api::extract::query::{NoParameters, Parameters, RawQuery, reference, subject_reference};
+use crate::api::extract::query::{NoParameters, Parameters, reference, subject_reference};
 use crate::state::AppState;
 use daftar_domain::field::FieldSet;
 use daftar_domain::identifier::IdentifierKey;
@@ -35,16 +33,9 @@ const PHASES: &[(&str, ProgramPhase)] =
     &[("upcoming", ProgramPhase::Upcoming), ("current", ProgramPhase::Current), ("ended", ProgramPhase::Ended)];
 
 /// Reads one program by identifier.
-pub async fn read(
-    auth: Auth<scope::ProgramRead>,
-    State(app): State<AppState>,
-    IdentifierPath(key): IdentifierPath,
-    _: NoParameters,
-) -> Result<Response, ApiError> {
-    let ctx = auth.into_context();
-    let program = program::read(&ctx, &app.registry, &key).await?;
-    let tag = [(header::ETAG, etag(&program.record.meta))];
-    Ok((tag, Json(body::program(&program.record, &program.fields))).into_response())
+pub async fn read(call: Auth<scope::ProgramRead>, IdentifierPath(key): IdentifierPath, _: NoParameters) -> ApiResult {
+    let program = program::read(&call.ctx, &call.app.registry, &key).await?;
+    Ok(tagged(StatusCode::OK, &program.record.meta, body::program(&program.record, &program.fields)))
 }
 
 /// The filters, each with the field of the record that it looks at; none, where everybody may look.
@@ -56,27 +47,22 @@ const FILTERS: [(&str, Option<&str>); 5] = [
     ("status", Some("period")),
 ];
 /// Searches programs.
-pub async fn search(
-    auth: Auth<scope::ProgramSearch>,
-    State(app): State<AppState>,
-    parameters: Parameters,
-) -> Result<Response, ApiError> {
-    let ctx = auth.into_context();
+pub async fn search(call: Auth<scope::ProgramSearch>, parameters: Parameters) -> ApiResult {
     let names = FILTERS.map(|(name, _)| name);
-    let search = Search::read(&app, &ctx, parameters, RecordKind::Program, &names)?;
+    let search = Search::read((&call.app, &call.ctx), parameters, RecordKind::Program, &names)?;
     let field_of = |name: &str| FILTERS.iter().find(|(known, _)| *known == name)?.1.map(str::to_owned);
     let looked_at: Vec<String> = search.parameters.names().filter_map(field_of).collect();
-    program::check_search(&ctx, &looked_at, &search.paging)?;
+    program::check_search(&call.ctx, &looked_at, &search.paging)?;
     let conditions = read_conditions(&search.parameters)?;
-    let page = program::search(&ctx, &app.registry, conditions, &search.paging).await?;
-    search.answer(&app, &ctx, &page, |program| body::program(&program.record, &program.fields))
+    let page = program::search(&call.ctx, &call.app.registry, conditions, &search.paging).await?;
+    search.answer(&page, |program| body::program(&program.record, &program.fields))
 }
 
 /// The filters of a search.
 ///
 /// # Errors
 /// 400 naming the parameter.
-pub fn read_conditions(parameters: &Parameters) -> Result<ProgramQuery, ApiError> {
+pub fn read_conditions(parameters: &Parameters) -> ApiResult<ProgramQuery> {
     Ok(ProgramQuery {
         identifiers: filters::identifiers(parameters, "identifier")?,
         name_words: filters::words(parameters, "name")?,
@@ -89,67 +75,58 @@ pub fn read_conditions(parameters: &Parameters) -> Result<ProgramQuery, ApiError
 
 /// Reads one membership, by its own identifier or the beneficiary's.
 pub async fn read_membership(
-    auth: Auth<scope::ProgramMembershipRead>,
-    State(app): State<AppState>,
+    call: Auth<scope::ProgramMembershipRead>,
     IdentifierPath(key): IdentifierPath,
     parameters: Parameters,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let address = address(key, &parameters)?;
-    let ctx = auth.into_context();
-    let view = program_membership::read(&ctx, &app.registry, &address).await?;
-    Ok(([(header::ETAG, etag(&view.membership.meta))], Json(body::membership(&view))).into_response())
+    let view = program_membership::read(&call.ctx, &call.app.registry, &address).await?;
+    Ok(tagged(StatusCode::OK, &view.membership.meta, body::membership(&view)))
 }
 
 /// The filters, each of which looks at the field of its name.
 const MEMBERSHIP_FILTERS: [&str; 3] = ["beneficiary", "program", "status"];
 
 /// Searches memberships.
-pub async fn search_memberships(
-    auth: Auth<scope::ProgramMembershipSearch>,
-    State(app): State<AppState>,
-    parameters: Parameters,
-) -> Result<Response, ApiError> {
-    let ctx = auth.into_context();
-    let search = Search::read(&app, &ctx, parameters, RecordKind::ProgramMembership, &MEMBERSHIP_FILTERS)?;
+pub async fn search_memberships(call: Auth<scope::ProgramMembershipSearch>, parameters: Parameters) -> ApiResult {
+    let search = Search::read((&call.app, &call.ctx), parameters, RecordKind::ProgramMembership, &MEMBERSHIP_FILTERS)?;
     let looked_at = search.parameters.names().filter(|name| MEMBERSHIP_FILTERS.contains(name)).map(str::to_owned);
-    program_membership::check_search(&ctx, &looked_at.collect::<Vec<_>>(), &search.paging)?;
+    program_membership::check_search(&call.ctx, &looked_at.collect::<Vec<_>>(), &search.paging)?;
     let conditions = read_membership_conditions(&search.parameters)?;
-    let page = program_membership::search(&ctx, &app.registry, conditions, &search.paging).await?;
-    search.answer(&app, &ctx, &page, body::membership)
+    let page = program_membership::search(&call.ctx, &call.app.registry, conditions, &search.paging).await?;
+    search.answer(&page, body::membership)
 }
 
 /// Enrols a beneficiary.
 pub async fn create_membership(
-    auth: Auth<scope::ProgramMembershipCreate>,
-    State(app): State<AppState>,
+    call: Auth<scope::ProgramMembershipCreate>,
     _: NoParameters,
     JsonObject(members): JsonObject,
-) -> Result<Response, ApiError> {
-    let ctx = auth.into_context();
+) -> ApiResult {
     let draft = Problems::of(|problems| body::read_membership(members, Purpose::Create, problems))?;
     let sent = sent(&draft);
-    let view = program_membership::create(&ctx, &app.registry, &app.engine, draft).await?;
-    Ok(membership_answer(&app, StatusCode::CREATED, &view, sent.as_ref()))
+    let view = program_membership::create(&call.ctx, &call.app.registry, &call.app.engine, draft).await?;
+    Ok(membership_answer(&call.app, StatusCode::CREATED, &view, sent.as_ref()))
 }
 
 /// Replaces what a membership says.
 pub async fn replace_membership(
-    auth: Auth<scope::ProgramMembershipUpdate>,
-    State(app): State<AppState>,
+    call: Auth<scope::ProgramMembershipUpdate>,
     IdentifierPath(key): IdentifierPath,
-    (RawQuery(query), IfMatch(condition)): (RawQuery, IfMatch),
+    (parameters, IfMatch(condition)): (Parameters, IfMatch),
     JsonObject(members): JsonObject,
-) -> Result<Response, ApiError> {
-    let address = address(key, &Parameters::parse(&query)?)?;
-    let ctx = auth.into_context();
+) -> ApiResult {
+    let address = address(key, &parameters)?;
     let spoken = Spoken::Whole(named(Resource::ProgramMembership, &members));
     let make = |present: &MembershipView, written: &FieldSet| {
         let members = body::with_kept(present, written, &members)?;
         Problems::of(|problems| body::read_membership(members, Purpose::Replace, problems))
     };
     let conditions = (&condition, &spoken);
-    let view = program_membership::replace(&ctx, &app.registry, &app.engine, &address, conditions, &make).await?;
-    Ok(membership_answer(&app, StatusCode::OK, &view, None))
+    let view =
+        program_membership::replace(&call.ctx, &call.app.registry, &call.app.engine, &address, conditions, &make)
+            .await?;
+    Ok(membership_answer(&call.app, StatusCode::OK, &view, None))
 }
 
 /// What a request for a new membership calls its beneficiary and its program.
@@ -165,10 +142,9 @@ pub(in crate::api) fn membership_answer(
     view: &MembershipView,
     sent: Option<&MembershipAddress>,
 ) -> Response {
-    let tag = [(header::ETAG, etag(&view.membership.meta))];
     let location = (status == StatusCode::CREATED).then(|| membership_location(app, view, sent)).flatten();
     let location = location.map(|location| (header::LOCATION, location));
-    (status, tag, AppendHeaders(location), Json(body::membership(view))).into_response()
+    (AppendHeaders(location), tagged(status, &view.membership.meta, body::membership(view))).into_response()
 }
 
 /// The URL of a new membership: by its own identifier, or by the beneficiary's within the program. What these are called is told
@@ -190,7 +166,7 @@ fn membership_location(app: &AppState, view: &MembershipView, sent: Option<&Memb
     Some(format!("{base}/{}?{}", path_part(&key), query.finish()))
 }
 
-fn address(key: IdentifierKey, parameters: &Parameters) -> Result<MembershipAddress, ApiError> {
+fn address(key: IdentifierKey, parameters: &Parameters) -> ApiResult<MembershipAddress> {
     parameters.expect_only(&["program"])?;
     let program = parameters.one("program")?;
     let program =
@@ -198,7 +174,7 @@ fn address(key: IdentifierKey, parameters: &Parameters) -> Result<MembershipAddr
     Ok(MembershipAddress { key, program })
 }
 
-fn read_membership_conditions(parameters: &Parameters) -> Result<MembershipQuery, ApiError> {
+fn read_membership_conditions(parameters: &Parameters) -> ApiResult<MembershipQuery> {
     let last_updated = filters::last_updated(parameters)?;
     let mut query = MembershipQuery { last_updated, ..MembershipQuery::default() };
     for text in parameters.all("beneficiary") {
@@ -212,26 +188,18 @@ fn read_membership_conditions(parameters: &Parameters) -> Result<MembershipQuery
 }
 
 /// Reads one consent that is given to the client's organization.
-pub async fn read_consent(
-    auth: Auth<scope::ConsentRead>,
-    State(app): State<AppState>,
-    ConsentPath(id): ConsentPath,
-    _: NoParameters,
-) -> Result<Response, ApiError> {
-    let ctx = auth.into_context();
-    let view = consent::read(&ctx, &app.registry, id).await?;
-    Ok(([(header::ETAG, etag(&view.consent.meta))], Json(body::consent(&view))).into_response())
+pub async fn read_consent(call: Auth<scope::ConsentRead>, ConsentPath(id): ConsentPath, _: NoParameters) -> ApiResult {
+    let view = consent::read(&call.ctx, &call.app.registry, id).await?;
+    Ok(tagged(StatusCode::OK, &view.consent.meta, body::consent(&view)))
 }
 
 /// Withdraws one; the second time nothing is left to do, and the answer is the same.
 pub async fn withdraw_consent(
-    auth: Auth<scope::ConsentDelete>,
-    State(app): State<AppState>,
+    call: Auth<scope::ConsentDelete>,
     ConsentPath(id): ConsentPath,
-    (RawQuery(query), IfMatch(condition)): (RawQuery, IfMatch),
-) -> Result<StatusCode, ApiError> {
-    Parameters::parse(&query)?.expect_only(&[])?;
-    let ctx = auth.into_context();
-    consent::withdraw(&ctx, &app.registry, id, &condition).await?;
+    _: NoParameters,
+    IfMatch(condition): IfMatch,
+) -> ApiResult<StatusCode> {
+    consent::withdraw(&call.ctx, &call.app.registry, id, &condition).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use percent_encoding::utf8_percent_encode;
@@ -15,7 +14,7 @@ use crate::api::dto::reader::Problems;
 use crate::api::dto::record::{self as body, named, patched};
 use crate::api::elements::Elements;
 use crate::api::endpoint::BASE_PATH;
-use crate::api::error::ApiError;
+use crate::api::error::ApiResult;
 use crate::api::extract::accept::Conditions;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
 use crate::api::extract::path::{IdentifierPath, PATH_PART};
@@ -36,17 +35,16 @@ use daftar_service::written::Spoken;
 
 /// Reads one individual by identifier.
 pub async fn read_individual(
-    auth: Auth<scope::IndividualRead>,
-    State(app): State<AppState>,
+    call: Auth<scope::IndividualRead>,
     IdentifierPath(key): IdentifierPath,
     parameters: Parameters,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     parameters.expect_only(&["_elements"])?;
     let elements = Elements::read(&parameters, RecordKind::Individual)?;
-    let ctx = auth.into_context();
     if elements.is_none() {
-        let body = individual::read_body(&ctx, &app.registry, languages(&app, &headers), &key, sent).await?;
+        let body =
+            individual::read_body(&call.ctx, &call.app.registry, languages(&call.app, &headers), &key, sent).await?;
         return Ok(as_sent(body));
     }
     let wants = |field| Elements::wants(elements.as_ref(), field);
@@ -56,15 +54,15 @@ pub async fn read_individual(
         related: wants("relationship"),
         names_related: Elements::wants_part(elements.as_ref(), "relationship", "target"),
     };
-    let answer = |view: &IndividualView| -> Result<Response, ApiError> {
+    let answer = |view: &IndividualView| -> ApiResult {
         let body = Elements::answer(elements.as_ref(), body::individual(view))?;
         Ok(([(header::ETAG, etag(&view.individual.meta))], body).into_response())
     };
-    individual::read(&ctx, &app.registry, languages(&app, &headers), (&key, wanted), answer).await
+    individual::read(&call.ctx, &call.app.registry, languages(&call.app, &headers), (&key, wanted), answer).await
 }
 
 /// The body of a person as it is sent.
-fn sent(view: &IndividualView) -> Result<SentBody, ApiError> {
+fn sent(view: &IndividualView) -> ApiResult<SentBody> {
     let bytes: Arc<[u8]> =
         serde_json::to_vec(&body::individual(view)).map_err(|error| AppError::Internal(error.into()))?.into();
     let shown = shown::fields_of(&bytes).into();
@@ -84,57 +82,51 @@ fn as_sent(body: SentBody) -> Response {
 
 /// Registers an individual.
 pub async fn create_individual(
-    auth: Auth<scope::IndividualCreate>,
-    State(app): State<AppState>,
+    call: Auth<scope::IndividualCreate>,
     _: NoParameters,
     headers: HeaderMap,
     JsonObject(members): JsonObject<RECORD_BYTES_MAX>,
-) -> Result<Response, ApiError> {
-    let ctx = auth.into_context();
-    let generation = app.registry.vocabularies.current();
+) -> ApiResult {
+    let generation = call.app.registry.vocabularies.current();
     let draft = Problems::of(|problems| body::read_individual(members, generation.extension_fields(), problems))?;
-    let view = individual::create(&ctx, &app.registry, languages(&app, &headers), draft).await?;
-    Ok(individual_answer(&app, StatusCode::CREATED, &view).await?)
+    let view = individual::create(&call.ctx, &call.app.registry, languages(&call.app, &headers), draft).await?;
+    Ok(individual_answer(&call.app, StatusCode::CREATED, &view).await?)
 }
 
 /// Replaces what is said of an individual.
 pub async fn replace_individual(
-    auth: Auth<scope::IndividualUpdate>,
-    State(app): State<AppState>,
+    call: Auth<scope::IndividualUpdate>,
     IdentifierPath(key): IdentifierPath,
-    Conditions { query, condition, headers }: Conditions,
+    Conditions { condition, languages }: Conditions,
     JsonObject(members): JsonObject<RECORD_BYTES_MAX>,
-) -> Result<Response, ApiError> {
-    query.expect_only(&[])?;
-    let ctx = auth.into_context();
+) -> ApiResult {
     let spoken = Spoken::Whole(named(Resource::Individual, &members));
-    let generation = app.registry.vocabularies.current();
+    let generation = call.app.registry.vocabularies.current();
     let draft = Problems::of(|problems| body::read_individual(members, generation.extension_fields(), problems))?;
     let make = |_: &IndividualView| Ok(draft.clone());
-    let languages = languages(&app, &headers);
-    let view = individual::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
-    Ok(individual_answer(&app, StatusCode::OK, &view).await?)
+    let view = individual::change(&call.ctx, &call.app.registry, languages, (&key, &condition), &spoken, &make).await?;
+    Ok(individual_answer(&call.app, StatusCode::OK, &view).await?)
 }
 
 /// Changes the fields that the body names; `null` takes one out (RFC 7396).
 pub async fn patch_individual(
-    auth: Auth<scope::IndividualUpdate>,
-    State(app): State<AppState>,
+    call: Auth<scope::IndividualUpdate>,
     IdentifierPath(key): IdentifierPath,
-    Conditions { query, condition, headers }: Conditions,
+    Conditions { condition, languages }: Conditions,
     JsonObject(patch): JsonObject<RECORD_BYTES_MAX>,
-) -> Result<Response, ApiError> {
-    query.expect_only(&[])?;
-    let ctx = auth.into_context();
+) -> ApiResult {
     let spoken = Spoken::Named(named(Resource::Individual, &patch));
     let make = |present: &IndividualView| {
-        body::check_unseen(&patch, &ctx.fields(Resource::Individual, Action::Read), present.codes.extension_fields())?;
+        body::check_unseen(
+            &patch,
+            &call.ctx.fields(Resource::Individual, Action::Read),
+            present.codes.extension_fields(),
+        )?;
         let members = patched(body::individual(present), patch.clone())?;
         Problems::of(|problems| body::read_individual(members, present.codes.extension_fields(), problems))
     };
-    let languages = languages(&app, &headers);
-    let view = individual::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
-    Ok(individual_answer(&app, StatusCode::OK, &view).await?)
+    let view = individual::change(&call.ctx, &call.app.registry, languages, (&key, &condition), &spoken, &make).await?;
+    Ok(individual_answer(&call.app, StatusCode::OK, &view).await?)
 }
 
 /// The answer to a write.
@@ -153,6 +145,11 @@ pub(in crate::api) async fn individual_answer(
 #[must_use]
 pub fn etag(meta: &RecordMeta) -> String {
     tag_of(meta.version)
+}
+
+/// A record as an answer, with its entity tag.
+pub fn tagged(status: StatusCode, meta: &RecordMeta, body: impl Serialize) -> Response {
+    (status, [(header::ETAG, etag(meta))], Json(body)).into_response()
 }
 
 fn tag_of(version: VersionId) -> String {
@@ -189,73 +186,61 @@ pub fn path_part(text: &str) -> String {
 
 /// Reads one group by identifier.
 pub async fn read_group(
-    auth: Auth<scope::GroupRead>,
-    State(app): State<AppState>,
+    call: Auth<scope::GroupRead>,
     IdentifierPath(key): IdentifierPath,
     parameters: Parameters,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     parameters.expect_only(&["_elements"])?;
     let elements = Elements::read(&parameters, RecordKind::Group)?;
-    let ctx = auth.into_context();
     let wanted = wanted(elements.as_ref());
-    let view = group::read(&ctx, &app.registry, languages(&app, &headers), &key, wanted).await?;
+    let view = group::read(&call.ctx, &call.app.registry, languages(&call.app, &headers), &key, wanted).await?;
     let body = Elements::answer(elements.as_ref(), body::group(&view))?;
     Ok(([(header::ETAG, etag(&view.group.meta))], body).into_response())
 }
 
 /// Registers a group.
 pub async fn create_group(
-    auth: Auth<scope::GroupCreate>,
-    State(app): State<AppState>,
+    call: Auth<scope::GroupCreate>,
     _: NoParameters,
     headers: HeaderMap,
     JsonObject(members): JsonObject,
-) -> Result<Response, ApiError> {
-    let ctx = auth.into_context();
-    let generation = app.registry.vocabularies.current();
+) -> ApiResult {
+    let generation = call.app.registry.vocabularies.current();
     let draft = Problems::of(|problems| body::read_group(members, generation.extension_fields(), problems))?;
-    let view = group::create(&ctx, &app.registry, languages(&app, &headers), draft).await?;
-    Ok(group_answer(&app, StatusCode::CREATED, &view).await?)
+    let view = group::create(&call.ctx, &call.app.registry, languages(&call.app, &headers), draft).await?;
+    Ok(group_answer(&call.app, StatusCode::CREATED, &view).await?)
 }
 
 /// Replaces what is said of a group.
 pub async fn replace_group(
-    auth: Auth<scope::GroupUpdate>,
-    State(app): State<AppState>,
+    call: Auth<scope::GroupUpdate>,
     IdentifierPath(key): IdentifierPath,
-    Conditions { query, condition, headers }: Conditions,
+    Conditions { condition, languages }: Conditions,
     JsonObject(members): JsonObject,
-) -> Result<Response, ApiError> {
-    query.expect_only(&[])?;
-    let ctx = auth.into_context();
+) -> ApiResult {
     let spoken = Spoken::Whole(named(Resource::Group, &members));
-    let generation = app.registry.vocabularies.current();
+    let generation = call.app.registry.vocabularies.current();
     let draft = Problems::of(|problems| body::read_group(members, generation.extension_fields(), problems))?;
     let make = |_: &GroupView| Ok(draft.clone());
-    let languages = languages(&app, &headers);
-    let view = group::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
-    Ok(group_answer(&app, StatusCode::OK, &view).await?)
+    let view = group::change(&call.ctx, &call.app.registry, languages, (&key, &condition), &spoken, &make).await?;
+    Ok(group_answer(&call.app, StatusCode::OK, &view).await?)
 }
 
 /// Changes the fields that the body names; `null` takes one out (RFC 7396).
 pub async fn patch_group(
-    auth: Auth<scope::GroupUpdate>,
-    State(app): State<AppState>,
+    call: Auth<scope::GroupUpdate>,
     IdentifierPath(key): IdentifierPath,
-    Conditions { query, condition, headers }: Conditions,
+    Conditions { condition, languages }: Conditions,
     JsonObject(patch): JsonObject,
-) -> Result<Response, ApiError> {
-    query.expect_only(&[])?;
-    let ctx = auth.into_context();
+) -> ApiResult {
     let spoken = Spoken::Named(named(Resource::Group, &patch));
     let make = |present: &GroupView| {
         let members = patched(body::group(present), patch.clone())?;
         Problems::of(|problems| body::read_group(members, present.codes.extension_fields(), problems))
     };
-    let languages = languages(&app, &headers);
-    let view = group::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
-    Ok(group_answer(&app, StatusCode::OK, &view).await?)
+    let view = group::change(&call.ctx, &call.app.registry, languages, (&key, &condition), &spoken, &make).await?;
+    Ok(group_answer(&call.app, StatusCode::OK, &view).await?)
 }
 
 /// Of whom besides the group an answer with these elements tells something.

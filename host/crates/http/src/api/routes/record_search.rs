@@ -5,9 +5,8 @@
 //! use is 400. It holds nothing that the client was not shown, and no length tells what it holds.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{HeaderMap, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use daftar_api_types::public::page::{Links, Page as PageBody};
 use postcard::{from_bytes, to_stdvec};
 use serde::{Deserialize, Serialize};
@@ -16,23 +15,25 @@ use crate::api::access::{Auth, scope};
 use crate::api::dto::record as body;
 use crate::api::elements::Elements;
 use crate::api::endpoint::BASE_PATH;
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::filters::{self, ENVELOPE, Filters, NamedFilter};
 use crate::api::extract::query::{Parameters, reference};
 use crate::api::routes::record::wanted;
 use crate::state::AppState;
 use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
-use daftar_domain::record::{RecordId, RecordKind};
+use daftar_domain::record::RecordKind;
 use daftar_domain::search::Page;
-use daftar_domain::search::order::{Position, SortValue, Start, Window, sort_fields};
+use daftar_domain::search::order::{Position, Start, Window, sort_fields};
 use daftar_service::codes::LanguagePreference;
 use daftar_service::group::{self, GroupSearchRequest};
 use daftar_service::individual::{self, GroupFilter, SearchRequest};
 use daftar_service::search::{FoundPage, Paging};
 
 /// A search, its own filters not yet read.
-pub struct Search {
+pub struct Search<'c> {
+    app: &'c AppState,
+    ctx: &'c OpContext,
     kind: RecordKind,
     /// Every parameter.
     pub parameters: Parameters,
@@ -41,18 +42,17 @@ pub struct Search {
     elements: Option<Elements>,
 }
 
-impl Search {
+impl<'c> Search<'c> {
     /// Reads what every search takes, and refuses what this one does not take.
     ///
     /// # Errors
     /// 400 naming the parameter.
     pub fn read(
-        app: &AppState,
-        ctx: &OpContext,
+        (app, ctx): (&'c AppState, &'c OpContext),
         parameters: Parameters,
         kind: RecordKind,
         filters: &[&str],
-    ) -> Result<Self, ApiError> {
+    ) -> ApiResult<Self> {
         let known: Vec<&str> = filters.iter().copied().chain(ENVELOPE).collect();
         parameters.expect_only(&known)?;
         let sort = filters::sort(&parameters, sort_fields(kind))?;
@@ -62,11 +62,11 @@ impl Search {
             Some(_) if parameters.one("_offset")?.is_some() => {
                 return Err(Problem::malformed("`_cursor` says where the page begins: leave `_offset` out").into());
             }
-            Some(text) => Start::After(read_cursor(app, ctx, kind, &parameters, text)?),
+            Some(text) => Start::After(read_cursor(app, &cursor_purpose(ctx, kind, &parameters), text)?),
         };
         let elements = Elements::read(&parameters, kind)?;
         let paging = Paging { sort, window: Window { start, count: page.count } };
-        Ok(Self { kind, parameters, paging, elements })
+        Ok(Self { app, ctx, kind, parameters, paging, elements })
     }
 
     /// What `_elements` chooses.
@@ -85,15 +85,10 @@ impl Search {
     ///
     /// # Errors
     /// When a body or the cursor cannot be written.
-    pub fn answer<'p, R, B: Serialize>(
-        &self,
-        app: &AppState,
-        ctx: &OpContext,
-        page: &'p FoundPage<R>,
-        write: impl Fn(&'p R) -> B,
-    ) -> Result<Response, ApiError> {
-        let cursor = page.next.as_ref().map(|next| write_cursor(app, ctx, self.kind, &self.parameters, next));
-        let links = self.links(app, cursor.transpose()?.as_deref());
+    pub fn answer<'p, R, B: Serialize>(&self, page: &'p FoundPage<R>, write: impl Fn(&'p R) -> B) -> ApiResult {
+        let purpose = || cursor_purpose(self.ctx, self.kind, &self.parameters);
+        let cursor = page.next.clone().map(|next| write_cursor(self.app, &purpose(), next));
+        let links = self.links(cursor.transpose()?.as_deref());
         let offset = self.paging.window.passed();
         let bodies = page.records.iter().map(write);
         Ok(match &self.elements {
@@ -108,12 +103,12 @@ impl Search {
         })
     }
 
-    fn links(&self, app: &AppState, next: Option<&str>) -> Links {
+    fn links(&self, next: Option<&str>) -> Links {
         let filters = self.parameters.encode_without(&["_count", "_offset", "_cursor"]);
         let separator = if filters.is_empty() { "" } else { "&" };
         let window = &self.paging.window;
         let link = |name: &str, value: &str| {
-            let path = format!("{}{BASE_PATH}/{}", app.public_url, self.kind);
+            let path = format!("{}{BASE_PATH}/{}", self.app.public_url, self.kind);
             format!("{path}?{filters}{separator}_count={}&{name}={value}", window.count)
         };
         let passed = window.passed();
@@ -137,22 +132,16 @@ const GROUP_FILTERS: [NamedFilter; 5] = [
 ];
 
 /// Searches groups.
-pub async fn search_groups(
-    auth: Auth<scope::GroupRead>,
-    State(app): State<AppState>,
-    parameters: Parameters,
-    headers: HeaderMap,
-) -> Result<Response, ApiError> {
-    let ctx = auth.into_context();
-    let known = group_filters(&app);
+pub async fn search_groups(call: Auth<scope::GroupRead>, parameters: Parameters, headers: HeaderMap) -> ApiResult {
+    let known = group_filters(&call.app);
     let names = known.names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let search = Search::read(&app, &ctx, parameters, RecordKind::Group, &names)?;
-    group::check_search(&ctx, &known.looked_at(&search.parameters), &search.paging)?;
+    let search = Search::read((&call.app, &call.ctx), parameters, RecordKind::Group, &names)?;
+    group::check_search(&call.ctx, &known.looked_at(&search.parameters), &search.paging)?;
     let request = read_group_conditions(&search.parameters, &known)?;
     let paging = (&search.paging, wanted(search.elements()));
-    let page = group::search(&ctx, &app.registry, languages(&app, &headers), request, paging).await?;
-    search.answer(&app, &ctx, &page, body::group)
+    let page = group::search(&call.ctx, &call.app.registry, languages(&call.app, &headers), request, paging).await?;
+    search.answer(&page, body::group)
 }
 
 fn group_filters(app: &AppState) -> Filters {
@@ -163,7 +152,7 @@ fn group_filters(app: &AppState) -> Filters {
 ///
 /// # Errors
 /// 400 that names a parameter that there is not, or a value that cannot be read, and 403 naming a field.
-pub fn group_filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) -> Result<GroupSearchRequest, ApiError> {
+pub fn group_filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) -> ApiResult<GroupSearchRequest> {
     let known = group_filters(app);
     let names = known.names();
     let names: Vec<&str> = names.iter().map(String::as_str).chain(["_last_updated"]).collect();
@@ -173,7 +162,7 @@ pub fn group_filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) ->
 }
 
 /// The filters of a search.
-fn read_group_conditions(parameters: &Parameters, known: &Filters) -> Result<GroupSearchRequest, ApiError> {
+fn read_group_conditions(parameters: &Parameters, known: &Filters) -> ApiResult<GroupSearchRequest> {
     let members = parameters.all("member").map(|text| Ok(reference("member", text, &[RecordKind::Individual])?.1));
     Ok(GroupSearchRequest {
         identifiers: filters::identifiers(parameters, "identifier")?,
@@ -181,7 +170,7 @@ fn read_group_conditions(parameters: &Parameters, known: &Filters) -> Result<Gro
         dates: known.dates(parameters)?,
         codes: known.codes(parameters)?,
         active: parameters.boolean("active")?,
-        members: members.collect::<Result<_, ApiError>>()?,
+        members: members.collect::<ApiResult<_>>()?,
         last_updated: filters::last_updated(parameters)?,
     })
 }
@@ -196,31 +185,29 @@ pub const BESIDE: [&str; 2] = ["photo", "group_membership"];
 
 /// Searches individuals.
 pub async fn search_individuals(
-    auth: Auth<scope::IndividualRead>,
-    State(app): State<AppState>,
+    call: Auth<scope::IndividualRead>,
     parameters: Parameters,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
-    let ctx = auth.into_context();
-    let known = individual_filters(&app);
+) -> ApiResult {
+    let known = individual_filters(&call.app);
     let names = known.names();
     let names: Vec<&str> = names.iter().map(String::as_str).chain(BY_GROUPS).collect();
-    let search = Search::read(&app, &ctx, parameters, RecordKind::Individual, &names)?;
+    let search = Search::read((&call.app, &call.ctx), parameters, RecordKind::Individual, &names)?;
     if let Some(field) = BESIDE.into_iter().find(|field| search.names_element(field)) {
         let detail =
             format!("`_elements` names `{field}`, which a search does not give; it is given by reading one individual");
         return Err(Problem::malformed(detail).into());
     }
     let is_by_groups = search.parameters.names().any(|name| BY_GROUPS.contains(&name));
-    individual::check_search(&ctx, &known.looked_at(&search.parameters), is_by_groups, &search.paging)?;
+    individual::check_search(&call.ctx, &known.looked_at(&search.parameters), is_by_groups, &search.paging)?;
     let request = read_individual_conditions(&search.parameters, &known)?;
-    let languages = languages(&app, &headers);
+    let languages = languages(&call.app, &headers);
     let elements = search.elements();
     let are_related_wanted =
         (Elements::wants(elements, "relationship"), Elements::wants_part(elements, "relationship", "target"));
     let paging = (&search.paging, are_related_wanted);
-    let found = individual::search(&ctx, &app.registry, languages, request, paging).await?;
-    search.answer(&app, &ctx, &found.page, |seen| body::found_individual(&found, seen))
+    let found = individual::search(&call.ctx, &call.app.registry, languages, request, paging).await?;
+    search.answer(&found.page, |seen| body::found_individual(&found, seen))
 }
 
 fn individual_filters(app: &AppState) -> Filters {
@@ -231,7 +218,7 @@ fn individual_filters(app: &AppState) -> Filters {
 ///
 /// # Errors
 /// 400 that names a parameter that there is not, or a value that cannot be read.
-pub fn individual_request(app: &AppState, parameters: &Parameters, others: &[&str]) -> Result<SearchRequest, ApiError> {
+pub fn individual_request(app: &AppState, parameters: &Parameters, others: &[&str]) -> ApiResult<SearchRequest> {
     let known = individual_filters(app);
     let names = known.names();
     let names = names.iter().map(String::as_str).chain(BY_GROUPS).chain(["_last_updated"]);
@@ -244,7 +231,7 @@ pub fn individual_request(app: &AppState, parameters: &Parameters, others: &[&st
 ///
 /// # Errors
 /// 400 as [`individual_request`], and 403 naming a field.
-pub fn individual_filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) -> Result<SearchRequest, ApiError> {
+pub fn individual_filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) -> ApiResult<SearchRequest> {
     let request = individual_request(app, parameters, &[])?;
     let looked_at = individual_filters(app).looked_at(parameters);
     let is_by_groups = parameters.names().any(|name| BY_GROUPS.contains(&name));
@@ -253,7 +240,7 @@ pub fn individual_filter(app: &AppState, ctx: &OpContext, parameters: &Parameter
 }
 
 /// The filters of a search.
-fn read_individual_conditions(parameters: &Parameters, known: &Filters) -> Result<SearchRequest, ApiError> {
+fn read_individual_conditions(parameters: &Parameters, known: &Filters) -> ApiResult<SearchRequest> {
     let mut groups = Vec::new();
     for text in parameters.all("group") {
         groups.push(match text {
@@ -306,14 +293,7 @@ const FREE: [&str; 4] = ["_cursor", "_count", "_offset", "_elements"];
 /// The form that is sealed. Another form is another version; cursors of versions before are refused.
 #[derive(Serialize, Deserialize)]
 enum CursorForm {
-    V1 { values: Vec<CursorValue>, record: u64, passed: u64 },
-}
-
-#[derive(Serialize, Deserialize)]
-enum CursorValue {
-    Missing,
-    Number(u64),
-    Text(String),
+    V1(Position),
 }
 
 /// What a cursor of a search is good for.
@@ -326,21 +306,9 @@ fn cursor_purpose(ctx: &OpContext, kind: RecordKind, parameters: &Parameters) ->
 ///
 /// # Errors
 /// When it cannot be sealed.
-pub fn write_cursor(
-    app: &AppState,
-    ctx: &OpContext,
-    kind: RecordKind,
-    parameters: &Parameters,
-    position: &Position,
-) -> Result<String, AppError> {
-    let values = position.values.iter().map(|value| match value {
-        SortValue::Missing => CursorValue::Missing,
-        SortValue::Number(number) => CursorValue::Number(*number),
-        SortValue::Text(text) => CursorValue::Text(text.clone()),
-    });
-    let form = CursorForm::V1 { values: values.collect(), record: position.record.0, passed: position.passed };
-    let said = to_stdvec(&form).map_err(|error| AppError::Internal(error.into()))?;
-    let sealed = app.cursors.seal(&cursor_purpose(ctx, kind, parameters), &said);
+fn write_cursor(app: &AppState, purpose: &[u8], position: Position) -> Result<String, AppError> {
+    let said = to_stdvec(&CursorForm::V1(position)).map_err(|error| AppError::Internal(error.into()))?;
+    let sealed = app.cursors.seal(purpose, &said);
     sealed.map_err(|error| AppError::Internal(error.into()))
 }
 
@@ -348,25 +316,14 @@ pub fn write_cursor(
 ///
 /// # Errors
 /// 400 for any other text.
-pub fn read_cursor(
-    app: &AppState,
-    ctx: &OpContext,
-    kind: RecordKind,
-    parameters: &Parameters,
-    text: &str,
-) -> Result<Position, ApiError> {
-    let said = app.cursors.open(&cursor_purpose(ctx, kind, parameters), text);
-    let Some(Ok(CursorForm::V1 { values, record, passed })) = said.map(|said| from_bytes(&said)) else {
+fn read_cursor(app: &AppState, purpose: &[u8], text: &str) -> ApiResult<Position> {
+    let said = app.cursors.open(purpose, text);
+    let Some(Ok(CursorForm::V1(position))) = said.map(|said| from_bytes(&said)) else {
         let detail = "`_cursor` is not one that this server gave this client for this search: follow `links.next` as it is, with \
             the same filters and the same `_sort`, or begin again without `_cursor`";
         return Err(AppError::InvalidCursor(detail).into());
     };
-    let values = values.into_iter().map(|value| match value {
-        CursorValue::Missing => SortValue::Missing,
-        CursorValue::Number(number) => SortValue::Number(number),
-        CursorValue::Text(text) => SortValue::Text(text),
-    });
-    Ok(Position { values: values.collect(), record: RecordId(record), passed })
+    Ok(position)
 }
 
 #[cfg(test)]

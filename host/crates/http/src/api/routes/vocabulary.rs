@@ -1,60 +1,92 @@
 //! `/Vocabulary` and `/ConceptGroup`
 
-use axum::extract::State;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Uri, header};
 use axum::response::Response;
 use daftar_api_types::public::concept_group::ExpandedConceptGroup;
 use percent_encoding::utf8_percent_encode;
+use serde_json::{Map, Value};
 
-use crate::api::access::{Auth, scope};
+use crate::api::access::{Access, AccessArgument, Auth, scope};
 use crate::api::conditional::{Reading, elsewhere};
 use crate::api::dto::reader::Problems;
 use crate::api::dto::vocabulary as body;
 use crate::api::endpoint::BASE_PATH;
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiError, ApiResult, Problem};
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::path::{CodePath, NamePath, NamespacePath, PATH_PART};
 use crate::api::extract::query::Parameters;
 use crate::api::routes::record_search::page_of;
 use crate::state::AppState;
 use daftar_domain::code::{CodeUri, Namespace};
+use daftar_domain::context::OpContext;
 use daftar_service::vocabulary::{
-    self, CodeFilter, Edition, Parent, SearchIn, SearchQuery, concept_group, concept_groups,
+    self, Asked, CodeFilter, Edition, Parent, SearchIn, SearchQuery, concept_group, concept_groups,
 };
 
-/// What of a request an answer depends on, beside who asks.
-type Line = (Method, Uri, HeaderMap);
+/// A call that is allowed, with what of its request the answer depends on.
+pub struct Call {
+    ctx: OpContext,
+    app: AppState,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+}
+
+impl FromRequestParts<AppState> for Call {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
+        let Auth { ctx, app, .. } = Auth::<scope::VocabularyRead>::from_request_parts(parts, app).await?;
+        let (method, uri, headers) = (parts.method.clone(), parts.uri.clone(), parts.headers.clone());
+        Ok(Self { ctx, app, method, uri, headers })
+    }
+}
+
+impl AccessArgument for Call {
+    const ACCESS: Access = Auth::<scope::VocabularyRead>::ACCESS;
+}
+
+impl Call {
+    /// The parameters of its query, if all of them are known.
+    fn parameters(&self, known: &[&str]) -> ApiResult<Parameters> {
+        let parameters = Parameters::parse(self.uri.query().unwrap_or_default())?;
+        parameters.expect_only(known)?;
+        Ok(parameters)
+    }
+
+    /// Begins its answer; `asked` is what its body says.
+    fn reading(&self, asked: &[&str]) -> Reading {
+        Reading::begin(&self.app, &self.method, &self.uri, &self.headers, asked)
+    }
+}
 
 /// Lists vocabularies.
-pub async fn list(
-    auth: Auth<scope::VocabularyRead>,
-    State(app): State<AppState>,
-    (method, uri, headers): Line,
-) -> Result<Response, ApiError> {
-    let parameters = parameters(&uri, &["domain", "_count", "_offset"])?;
+pub async fn list(call: Call) -> ApiResult {
+    let parameters = call.parameters(&["domain", "_count", "_offset"])?;
     let domain = filled(&parameters, "domain")?;
     let page = parameters.page()?;
-    let ctx = auth.into_context();
-    let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
+    let reading = call.reading(&[]);
     Ok(reading.answer(|told| {
         told.add("en");
-        let found = vocabulary::vocabularies(&ctx, &reading.generation, domain, page);
+        let found = vocabulary::vocabularies(&call.ctx, &reading.generation, domain, page);
         let bodies = found.items.iter().map(|one| body::vocabulary(&reading.generation, one)).collect();
-        page_of(bodies, found.total as u64, page, &format!("{}{BASE_PATH}/Vocabulary", app.public_url), &parameters)
+        page_of(
+            bodies,
+            found.total as u64,
+            page,
+            &format!("{}{BASE_PATH}/Vocabulary", call.app.public_url),
+            &parameters,
+        )
     }))
 }
 
 /// Describes one vocabulary.
-pub async fn read(
-    auth: Auth<scope::VocabularyRead>,
-    State(app): State<AppState>,
-    NamespacePath(namespace): NamespacePath,
-    (method, uri, headers): Line,
-) -> Result<Response, ApiError> {
-    let edition = edition(namespace, &parameters(&uri, &["version"])?)?;
-    let ctx = auth.into_context();
-    let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
-    let found = vocabulary::vocabulary(&ctx, &reading.generation, &edition)?;
+pub async fn read(call: Call, NamespacePath(namespace): NamespacePath) -> ApiResult {
+    let edition = edition(namespace, &call.parameters(&["version"])?)?;
+    let reading = call.reading(&[]);
+    let found = vocabulary::vocabulary(&call.ctx, &reading.generation, &edition)?;
     Ok(reading.answer(|told| {
         told.add("en");
         body::vocabulary(&reading.generation, found)
@@ -62,13 +94,8 @@ pub async fn read(
 }
 
 /// Lists codes of a vocabulary.
-pub async fn codes(
-    auth: Auth<scope::VocabularyRead>,
-    State(app): State<AppState>,
-    NamespacePath(namespace): NamespacePath,
-    (method, uri, headers): Line,
-) -> Result<Response, ApiError> {
-    let parameters = parameters(&uri, &["version", "parent", "below", "include_deprecated", "_count", "_offset"])?;
+pub async fn codes(call: Call, NamespacePath(namespace): NamespacePath) -> ApiResult {
+    let parameters = call.parameters(&["version", "parent", "below", "include_deprecated", "_count", "_offset"])?;
     let parent = parameters.one("parent")?;
     let filter = CodeFilter {
         parent: parent.map(|text| if text.is_empty() { Parent::None } else { Parent::Code(text.to_owned()) }),
@@ -77,72 +104,49 @@ pub async fn codes(
     };
     let page = parameters.page()?;
     let edition = edition(namespace, &parameters)?;
-    let ctx = auth.into_context();
-    let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
+    let reading = call.reading(&[]);
     let named: Vec<&str> = parent.into_iter().chain(filter.below.as_deref()).collect();
-    let reading = reading.consulting_for(&app, &edition, || in_vocabulary(&edition.namespace, &named)).await?;
-    let found = vocabulary::codes(&ctx, &reading.generation, &edition, &filter, page)?;
+    let reading = reading.consulting_for(&call.app, &edition, || in_vocabulary(&edition.namespace, &named)).await?;
+    let found = vocabulary::codes(&call.ctx, &reading.generation, &edition, &filter, page)?;
     Ok(reading.answer(|told| {
         let concept = |concept: &_| body::concept(*concept, &reading.languages, None, told);
         let bodies = found.items.iter().map(concept).collect();
-        page_of(bodies, found.total as u64, page, &url(&app, &edition.namespace, "/codes"), &parameters)
+        page_of(bodies, found.total as u64, page, &url(&call, &edition.namespace, "/codes"), &parameters)
     }))
 }
 
 /// Describes one code.
-pub async fn code(
-    auth: Auth<scope::VocabularyRead>,
-    State(app): State<AppState>,
-    CodePath(namespace, code): CodePath,
-    (method, uri, headers): Line,
-) -> Result<Response, ApiError> {
-    let edition = edition(namespace, &parameters(&uri, &["version"])?)?;
-    let ctx = auth.into_context();
-    let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
+pub async fn code(call: Call, CodePath(namespace, code): CodePath) -> ApiResult {
+    let edition = edition(namespace, &call.parameters(&["version"])?)?;
+    let reading = call.reading(&[]);
     let asked = || CodeUri::from_parts(edition.namespace.as_str(), &code).into_iter().collect();
-    let reading = reading.consulting_for(&app, &edition, asked).await?;
-    let (concept, is_alias) = vocabulary::code(&ctx, &reading.generation, &edition, &code)?;
+    let reading = reading.consulting_for(&call.app, &edition, asked).await?;
+    let (concept, is_alias) = vocabulary::code(&call.ctx, &reading.generation, &edition, &code)?;
     let asked_as = is_alias.then_some(code.as_str());
     let mut response = reading.answer(|told| body::concept(concept, &reading.languages, asked_as, told));
     if is_alias {
         let code = utf8_percent_encode(concept.code(), PATH_PART).to_string();
-        let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-        let location = url(&app, &edition.namespace, "/codes/") + &code + &query;
+        let query = call.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let location = url(&call, &edition.namespace, "/codes/") + &code + &query;
         response.headers_mut().extend(location.parse().ok().map(|value| (header::CONTENT_LOCATION, value)));
     }
     Ok(response)
 }
 
 /// Searches one vocabulary.
-pub async fn search(
-    auth: Auth<scope::VocabularyRead>,
-    State(app): State<AppState>,
-    NamespacePath(namespace): NamespacePath,
-    line: Line,
-) -> Result<Response, ApiError> {
-    let path = url(&app, &namespace, "/search");
-    find(auth, &app, line, &["q", "version", "include_deprecated", "_count", "_offset"], path, Some(namespace)).await
+pub async fn search(call: Call, NamespacePath(namespace): NamespacePath) -> ApiResult {
+    let path = url(&call, &namespace, "/search");
+    find(call, &["q", "version", "include_deprecated", "_count", "_offset"], path, Some(namespace)).await
 }
 
 /// Searches all vocabularies.
-pub async fn search_all(
-    auth: Auth<scope::VocabularyRead>,
-    State(app): State<AppState>,
-    line: Line,
-) -> Result<Response, ApiError> {
-    let path = format!("{}{BASE_PATH}/Vocabulary/$search", app.public_url);
-    find(auth, &app, line, &["q", "domain", "include_deprecated", "_count", "_offset"], path, None).await
+pub async fn search_all(call: Call) -> ApiResult {
+    let path = format!("{}{BASE_PATH}/Vocabulary/$search", call.app.public_url);
+    find(call, &["q", "domain", "include_deprecated", "_count", "_offset"], path, None).await
 }
 
-async fn find(
-    auth: Auth<scope::VocabularyRead>,
-    app: &AppState,
-    (method, uri, headers): Line,
-    known: &[&str],
-    path: String,
-    namespace: Option<Namespace>,
-) -> Result<Response, ApiError> {
-    let parameters = parameters(&uri, known)?;
+async fn find(call: Call, known: &[&str], path: String, namespace: Option<Namespace>) -> ApiResult {
+    let parameters = call.parameters(known)?;
     let text = parameters.one("q")?.ok_or_else(|| Problem::malformed("`q` is missing: it says what to search for"))?;
     let query =
         SearchQuery::parse(text).map_err(|error| Problem::malformed(format!("`q` cannot be searched for: {error}")))?;
@@ -152,15 +156,14 @@ async fn find(
         None => SearchIn::All(filled(&parameters, "domain")?.map(str::to_owned)),
     };
     let page = parameters.page()?;
-    let ctx = auth.into_context();
-    let reading = Reading::begin(app, &method, &uri, &headers, &[]);
-    vocabulary::prepare_search(&ctx, &reading.generation, &place).await?;
+    let reading = call.reading(&[]);
+    vocabulary::prepare_search(&call.ctx, &reading.generation, &place).await?;
     // A wrong namespace was refused above, so that it is never answered with 304.
     if let Some(unchanged) = reading.unchanged() {
         return Ok(unchanged);
     }
     let (generation, languages) = (&reading.generation, &reading.languages);
-    let found = vocabulary::search(&ctx, generation, &place, &query, languages, with_deprecated, page)?;
+    let found = vocabulary::search(&call.ctx, generation, &place, &query, languages, with_deprecated, page)?;
     Ok(reading.answer(|told| {
         let bodies = found.found.iter().map(|found| body::found(*found, languages, told)).collect();
         page_of(bodies, found.total as u64, page, &path, &parameters)
@@ -168,64 +171,51 @@ async fn find(
 }
 
 /// Says how two codes stand to each other.
-pub async fn subsumes(
-    auth: Auth<scope::VocabularyRead>,
-    State(app): State<AppState>,
-    NamespacePath(namespace): NamespacePath,
-    (method, uri, headers): Line,
-) -> Result<Response, ApiError> {
-    let parameters = parameters(&uri, &["version", "a", "b"])?;
+pub async fn subsumes(call: Call, NamespacePath(namespace): NamespacePath) -> ApiResult {
+    let parameters = call.parameters(&["version", "a", "b"])?;
     let (Some(a), Some(b)) = (filled(&parameters, "a")?, filled(&parameters, "b")?) else {
         return Err(Problem::malformed("`a` and `b` are needed: the two codes to compare").into());
     };
     let edition = edition(namespace, &parameters)?;
-    let ctx = auth.into_context();
-    let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
-    let reading = reading.consulting_for(&app, &edition, || in_vocabulary(&edition.namespace, &[a, b])).await?;
-    let outcome = vocabulary::subsumes(&ctx, &reading.generation, &edition, a, b)?;
+    let reading = call.reading(&[]);
+    let reading = reading.consulting_for(&call.app, &edition, || in_vocabulary(&edition.namespace, &[a, b])).await?;
+    let outcome = vocabulary::subsumes(&call.ctx, &reading.generation, &edition, a, b)?;
     Ok(reading.answer(|_| body::subsumption(outcome, &edition.namespace, a, b)))
 }
 
 /// Says of many codes whether new records may hold them.
-pub async fn validate(
-    auth: Auth<scope::VocabularyRead>,
-    State(app): State<AppState>,
-    (method, uri, headers): Line,
-    JsonObject(members): JsonObject,
-) -> Result<Response, ApiError> {
-    parameters(&uri, &[])?;
-    let asked = Problems::of(|problems| body::read_codes(members, problems))?;
-    let ctx = auth.into_context();
-    let reading = Reading::begin(&app, &method, &uri, &headers, &body::code_texts(&asked));
-    let reading = reading.consulting(&app, || vocabulary::readable(&asked)).await?;
-    let make = move || {
+pub async fn validate(call: Call, JsonObject(members): JsonObject) -> ApiResult {
+    let answer = |ctx: &OpContext, reading: &Reading, asked: &[Asked]| {
         reading.answer(|told| {
             told.add("en");
-            body::validities(vocabulary::validate(&ctx, &reading.generation, &asked))
+            body::validities(vocabulary::validate(ctx, &reading.generation, asked))
         })
     };
-    Ok(elsewhere(make).await?)
+    of_codes(call, members, answer).await
 }
 
 /// Describes many codes.
-pub async fn lookup(
-    auth: Auth<scope::VocabularyRead>,
-    State(app): State<AppState>,
-    (method, uri, headers): Line,
-    JsonObject(members): JsonObject,
-) -> Result<Response, ApiError> {
-    parameters(&uri, &[])?;
-    let asked = Problems::of(|problems| body::read_codes(members, problems))?;
-    let ctx = auth.into_context();
-    let reading = Reading::begin(&app, &method, &uri, &headers, &body::code_texts(&asked));
-    let reading = reading.consulting(&app, || vocabulary::readable(&asked)).await?;
-    let make = move || {
+pub async fn lookup(call: Call, JsonObject(members): JsonObject) -> ApiResult {
+    let answer = |ctx: &OpContext, reading: &Reading, asked: &[Asked]| {
         reading.answer(|told| {
-            let answers = vocabulary::lookup(&ctx, &reading.generation, &asked);
-            body::looked_up(answers, &asked, &reading.languages, told)
+            let answers = vocabulary::lookup(ctx, &reading.generation, asked);
+            body::looked_up(answers, asked, &reading.languages, told)
         })
     };
-    Ok(elsewhere(make).await?)
+    of_codes(call, members, answer).await
+}
+
+/// Answers a body that lists codes.
+async fn of_codes(
+    call: Call,
+    members: Map<String, Value>,
+    answer: fn(&OpContext, &Reading, &[Asked]) -> Response,
+) -> ApiResult {
+    call.parameters(&[])?;
+    let asked = Problems::of(|problems| body::read_codes(members, problems))?;
+    let reading = call.reading(&body::code_texts(&asked));
+    let reading = reading.consulting(&call.app, || vocabulary::readable(&asked)).await?;
+    Ok(elsewhere(move || answer(&call.ctx, &reading, &asked)).await?)
 }
 
 /// The codes that parameters name, alone or with their namespace.
@@ -237,69 +227,51 @@ fn in_vocabulary(namespace: &Namespace, texts: &[&str]) -> Vec<CodeUri> {
     texts.iter().filter_map(named).collect()
 }
 
-/// The parameters of a query, if all of them are known.
-fn parameters(uri: &Uri, known: &[&str]) -> Result<Parameters, ApiError> {
-    let parameters = Parameters::parse(uri.query().unwrap_or_default())?;
-    parameters.expect_only(known)?;
-    Ok(parameters)
-}
-
 /// The vocabulary of the path, in the version that a parameter names.
-fn edition(namespace: Namespace, parameters: &Parameters) -> Result<Edition, ApiError> {
+fn edition(namespace: Namespace, parameters: &Parameters) -> ApiResult<Edition> {
     Ok(Edition { namespace, version: filled(parameters, "version")?.map(str::to_owned) })
 }
 
 /// A parameter that says something if it is there.
-fn filled<'p>(parameters: &'p Parameters, name: &'p str) -> Result<Option<&'p str>, ApiError> {
+fn filled<'p>(parameters: &'p Parameters, name: &'p str) -> ApiResult<Option<&'p str>> {
     match parameters.one(name)? {
         Some("") => Err(Problem::malformed(format!("the parameter `{name}` is empty; leave it out instead")).into()),
         given => Ok(given),
     }
 }
 
-fn url(app: &AppState, namespace: &Namespace, rest: &str) -> String {
+fn url(call: &Call, namespace: &Namespace, rest: &str) -> String {
     let namespace = utf8_percent_encode(namespace.as_str(), PATH_PART);
-    format!("{}{BASE_PATH}/Vocabulary/{namespace}{rest}", app.public_url)
+    format!("{}{BASE_PATH}/Vocabulary/{namespace}{rest}", call.app.public_url)
 }
 
 /// Lists concept groups.
-pub async fn list_groups(
-    auth: Auth<scope::VocabularyRead>,
-    State(app): State<AppState>,
-    (method, uri, headers): Line,
-) -> Result<Response, ApiError> {
-    let parameters = parameters(&uri, &["_count", "_offset"])?;
+pub async fn list_groups(call: Call) -> ApiResult {
+    let parameters = call.parameters(&["_count", "_offset"])?;
     let page = parameters.page()?;
-    let ctx = auth.into_context();
-    let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
+    let reading = call.reading(&[]);
     Ok(reading.answer(|told| {
-        let found = concept_groups(&ctx, &reading.generation, page);
+        let found = concept_groups(&call.ctx, &reading.generation, page);
         let groups = found.items.iter();
         let bodies = groups.map(|group| body::group(&reading.generation, group, &reading.languages, told)).collect();
-        let path = format!("{}{BASE_PATH}/ConceptGroup", app.public_url);
+        let path = format!("{}{BASE_PATH}/ConceptGroup", call.app.public_url);
         page_of(bodies, found.total as u64, page, &path, &parameters)
     }))
 }
 
 /// Reads one concept group with a page of its codes.
-pub async fn read_group(
-    auth: Auth<scope::VocabularyRead>,
-    State(app): State<AppState>,
-    NamePath(name): NamePath,
-    (method, uri, headers): Line,
-) -> Result<Response, ApiError> {
-    let parameters = parameters(&uri, &["_count", "_offset"])?;
+pub async fn read_group(call: Call, NamePath(name): NamePath) -> ApiResult {
+    let parameters = call.parameters(&["_count", "_offset"])?;
     let page = parameters.page()?;
-    let ctx = auth.into_context();
-    let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
-    let found = concept_group(&ctx, &reading.generation, &name, page)?;
+    let reading = call.reading(&[]);
+    let found = concept_group(&call.ctx, &reading.generation, &name, page)?;
     Ok(reading.answer(|told| {
         let (generation, languages) = (&reading.generation, &reading.languages);
         let group = body::group(generation, found.group, languages, told);
         let code = |uri: &_| body::group_code(generation, uri, languages, told);
         let codes = found.members.items.iter().map(code).collect();
         let name = utf8_percent_encode(&name, PATH_PART);
-        let path = format!("{}{BASE_PATH}/ConceptGroup/{name}", app.public_url);
+        let path = format!("{}{BASE_PATH}/ConceptGroup/{name}", call.app.public_url);
         let expansion = page_of(codes, found.members.total as u64, page, &path, &parameters);
         ExpandedConceptGroup { group, expansion }
     }))

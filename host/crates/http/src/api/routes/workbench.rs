@@ -7,33 +7,27 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 
 use crate::api::access::Public;
-use crate::api::conditional::{holds, tag_of};
-use crate::api::error::{ApiError, Problem};
+use crate::api::conditional::unless_kept;
+use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::path::NamePath;
 use crate::api::extract::query::NoParameters;
+use crate::api::openapi::document::Kept;
 use daftar_domain::error_code::ErrorCode;
 
 /// What never changes may be kept for a year, which is as long as caches go.
 const FIXED: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
-/// What may change is asked for each time.
-const ASKED: HeaderValue = HeaderValue::from_static("no-cache");
 const VARY: HeaderValue = HeaderValue::from_static("Accept-Encoding");
 
 /// The page.
-pub async fn page(_: Public, _: NoParameters, headers: HeaderMap) -> Result<Response, ApiError> {
+pub async fn page(_: Public, _: NoParameters, headers: HeaderMap) -> ApiResult {
     serve_page(&headers)
 }
 
 /// A file that the page loads.
-pub async fn file(
-    _: Public,
-    NamePath(name): NamePath,
-    _: NoParameters,
-    headers: HeaderMap,
-) -> Result<Response, ApiError> {
+pub async fn file(_: Public, NamePath(name): NamePath, _: NoParameters, headers: HeaderMap) -> ApiResult {
     serve_file(&headers, &name)
 }
 
@@ -41,7 +35,7 @@ pub async fn file(
 ///
 /// # Errors
 /// The program was built without it.
-pub fn serve_page(headers: &HeaderMap) -> Result<Response, ApiError> {
+pub fn serve_page(headers: &HeaderMap) -> ApiResult {
     let mut response = serve(headers, find(PAGE).ok_or_else(|| absent(is_there()))?);
     let told = response.headers_mut();
     told.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY));
@@ -54,7 +48,7 @@ pub fn serve_page(headers: &HeaderMap) -> Result<Response, ApiError> {
 ///
 /// # Errors
 /// There is none of that name.
-pub fn serve_file(headers: &HeaderMap, name: &str) -> Result<Response, ApiError> {
+pub fn serve_file(headers: &HeaderMap, name: &str) -> ApiResult {
     let served = find(name).filter(|_| name != PAGE).ok_or_else(|| absent(is_there()))?;
     Ok(serve(headers, served))
 }
@@ -62,19 +56,16 @@ pub fn serve_file(headers: &HeaderMap, name: &str) -> Result<Response, ApiError>
 fn serve(headers: &HeaderMap, served: &'static Served) -> Response {
     let is_compressed = takes_gzip(headers);
     let form = if is_compressed { &served.gzip } else { &served.plain };
-    let mut response = if holds(headers, &form.tag) {
-        StatusCode::NOT_MODIFIED.into_response()
-    } else {
-        let mut whole = ([(header::CONTENT_TYPE, served.media_type)], form.bytes).into_response();
-        if is_compressed {
-            whole.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        }
-        whole
-    };
+    let mut response = unless_kept(headers, form, served.media_type);
+    let is_sent = response.status() != StatusCode::NOT_MODIFIED;
     let told = response.headers_mut();
-    told.insert(header::CACHE_CONTROL, if served.is_fixed { FIXED } else { ASKED });
+    if is_compressed && is_sent {
+        told.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    if served.is_fixed {
+        told.insert(header::CACHE_CONTROL, FIXED);
+    }
     told.insert(header::VARY, VARY);
-    told.extend(HeaderValue::from_str(&form.tag).ok().map(|tag| (header::ETAG, tag)));
     response
 }
 
@@ -130,24 +121,9 @@ pub struct Served {
     /// Whether its name holds a digest of what it says, so that it never changes.
     pub is_fixed: bool,
     /// It as it is.
-    pub plain: Form,
-    /// It compressed with gzip.
-    pub gzip: Form,
-}
-
-/// Bytes with their entity tag: two forms of a file are told apart by it.
-#[derive(Debug)]
-pub struct Form {
-    /// The bytes.
-    pub bytes: &'static [u8],
-    /// The tag, in quotation marks.
-    pub tag: String,
-}
-
-impl Form {
-    fn new(bytes: &'static [u8]) -> Self {
-        Self { tag: tag_of(bytes), bytes }
-    }
+    pub plain: Kept,
+    /// It compressed with gzip: the two are told apart by their tags.
+    pub gzip: Kept,
 }
 
 /// A file by its name.
@@ -158,8 +134,8 @@ pub fn find(name: &str) -> Option<&'static Served> {
             let served = Served {
                 media_type: media_type(file.name)?,
                 is_fixed: is_fixed(file.name),
-                plain: Form::new(file.bytes),
-                gzip: Form::new(file.compressed),
+                plain: Kept::new(file.bytes),
+                gzip: Kept::new(file.compressed),
             };
             Some((file.name, served))
         });

@@ -9,15 +9,14 @@
 mod tests;
 
 use wasmtime::Store;
-use wasmtime::component::InstancePre;
 
 use super::eligibility_input::{batch_bytes, bindings_bytes, with_batch, with_bindings, with_schema};
-use crate::bindings::engine as generated;
 use crate::bindings::engine::daftar::plugin::schema as wire_schema;
 use crate::bindings::engine::exports::daftar::plugin::eligibility as wire;
 use crate::fault::excerpt;
+use crate::rule::EngineError;
 use crate::sandbox::{CallError, HostState};
-use crate::wit::{Answered, EngineBudget, RuleHandle, filled, invalid, list, text};
+use crate::wit::{Place, RuleHandle, Rules, filled, invalid, list, same, text};
 use daftar_domain::code::CodeNumber;
 use daftar_domain::eligibility::{
     Batch, Bindings, Diagnostic, Outcomes, PlacedQuestion, Question, Reference, RowError, RowSpace, Schema, Severity,
@@ -40,26 +39,9 @@ const NAME_BYTES_MAX: usize = 300;
 /// The longest message, suggestion, path or URI, in bytes.
 const LINE_BYTES_MAX: usize = 4_000;
 
-/// An engine, ready to be instantiated.
-#[derive(Clone)]
-pub(crate) struct Linked(generated::EligibilityEnginePre<HostState>);
-
-impl Linked {
-    pub fn new(pre: InstancePre<HostState>) -> wasmtime::Result<Self> {
-        generated::EligibilityEnginePre::new(pre).map(Self)
-    }
-
-    pub fn instantiate(&self, store: &mut Store<HostState>) -> wasmtime::Result<Rules> {
-        self.0.instantiate(store).map(Rules)
-    }
-}
-
-/// An instance of an engine.
-pub(crate) struct Rules(generated::EligibilityEngine);
-
 impl Rules {
     /// Compiles an expression: a rule, or at least one error.
-    pub fn compile(
+    pub(crate) fn compile(
         &self,
         store: &mut Store<HostState>,
         expression: &str,
@@ -73,10 +55,10 @@ impl Rules {
             )));
         }
         let refused = match with_schema(schema, |schema| self.exports().call_compile(store, expression, schema))? {
-            Ok(rule) => return Ok(Ok(RuleHandle(rule))),
+            Ok(rule) => return Ok(Ok(rule)),
             Err(diagnostics) => diagnostics,
         };
-        let place = || "compile".to_owned();
+        let place = "compile";
         let diagnostics = list(refused, DIAGNOSTICS_MAX, &place, diagnostic)?;
         if !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
             return Err(invalid(&place, "the expression was refused without an error"));
@@ -85,16 +67,17 @@ impl Rules {
     }
 
     /// The fields that a rule reads, each of them one of `schema`.
-    pub fn references(
+    pub(crate) fn references(
         &self,
         store: &mut Store<HostState>,
         rule: RuleHandle,
         schema: &Schema,
     ) -> Result<Vec<Reference>, CallError> {
-        let place = || "references".to_owned();
-        list(self.exports().rule().call_references(store, rule.0)?, REFERENCES_MAX, &place, |from| {
+        let place = "references";
+        list(self.exports().rule().call_references(store, rule)?, REFERENCES_MAX, &place, |from| {
             let wire::Reference { space: rows, path, needs_texts, line, column, length } = from;
-            let reference = Reference { space: space(rows), path, needs_texts, line, column, length };
+            let space = same!(rows, wire_schema::RowSpace => RowSpace { Me, Members, Programs });
+            let reference = Reference { space, path, needs_texts, line, column, length };
             // What is not in the schema may be something that the client must not see. An empty path reads no field, only
             // which members or memberships there are.
             let is_empty = reference.path.is_empty() && reference.space != RowSpace::Me;
@@ -109,9 +92,13 @@ impl Rules {
     }
 
     /// What a rule asks about codes.
-    pub fn questions(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<Vec<PlacedQuestion>, CallError> {
-        let place = || "questions".to_owned();
-        list(self.exports().rule().call_questions(store, rule.0)?, QUESTIONS_MAX, &place, |from| {
+    pub(crate) fn questions(
+        &self,
+        store: &mut Store<HostState>,
+        rule: RuleHandle,
+    ) -> Result<Vec<PlacedQuestion>, CallError> {
+        let place = "questions";
+        list(self.exports().rule().call_questions(store, rule)?, QUESTIONS_MAX, &place, |from| {
             let asked = |subject: String| filled(subject, LINE_BYTES_MAX, &place);
             let question = match from.question {
                 wire::Question::InGroup(name) => Question::InGroup(asked(name)?),
@@ -123,9 +110,13 @@ impl Rules {
     }
 
     /// What is doubtful about a rule.
-    pub fn warnings(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<Vec<Diagnostic>, CallError> {
-        let place = || "warnings".to_owned();
-        let answer = self.exports().rule().call_warnings(store, rule.0)?;
+    pub(crate) fn warnings(
+        &self,
+        store: &mut Store<HostState>,
+        rule: RuleHandle,
+    ) -> Result<Vec<Diagnostic>, CallError> {
+        let place = "warnings";
+        let answer = self.exports().rule().call_warnings(store, rule)?;
         let warnings = list(answer, DIAGNOSTICS_MAX, &place, diagnostic)?;
         if warnings.iter().any(|warning| warning.severity != Severity::Warning) {
             return Err(invalid(&place, "a rule that compiled has an error"));
@@ -134,15 +125,19 @@ impl Rules {
     }
 
     /// The type of a rule's value and what it costs.
-    pub fn summary(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<RuleSummary, CallError> {
-        rule_summary(self.exports().rule().call_summary(store, rule.0)?)
+    pub(crate) fn summary(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<RuleSummary, CallError> {
+        rule_summary(self.exports().rule().call_summary(store, rule)?)
     }
 
     /// Answers a rule's questions.
-    pub fn bind(&self, store: &mut Store<HostState>, rule: RuleHandle, bindings: &Bindings) -> Result<(), CallError> {
+    pub(crate) fn bind(
+        &self,
+        store: &mut Store<HostState>,
+        rule: RuleHandle,
+        bindings: &Bindings,
+    ) -> Result<(), CallError> {
         store.data().give("the bindings", bindings_bytes(bindings))?;
-        let bound =
-            with_bindings(bindings, |bindings| Ok(self.exports().rule().call_bind(store, rule.0, bindings)?))?;
+        let bound = with_bindings(bindings, |bindings| Ok(self.exports().rule().call_bind(store, rule, bindings)?))?;
         bound.map_err(|error| {
             CallError::RefusedInput(match error {
                 wire::BindError::WrongAnswerCount => "bind: not one answer for each question".to_owned(),
@@ -154,51 +149,49 @@ impl Rules {
     }
 
     /// Evaluates a batch. What comes back has one outcome for each row.
-    pub fn evaluate(
+    pub(crate) fn evaluate(
         &self,
         store: &mut Store<HostState>,
         rule: RuleHandle,
         batch: &Batch,
-    ) -> Result<Answered<Outcomes>, CallError> {
+    ) -> Result<Result<Outcomes, EngineError>, CallError> {
         store.data().give("the batch", batch_bytes(batch))?;
-        match with_batch(batch, |batch| Ok(self.exports().rule().call_evaluate(store, rule.0, batch)?))? {
-            Ok(answered) => outcomes(answered, batch.rows).map(Answered::Answer),
-            Err(refusal) => refused("evaluate", refusal),
+        match with_batch(batch, |batch| Ok(self.exports().rule().call_evaluate(store, rule, batch)?))? {
+            Ok(answered) => outcomes(answered, batch.rows).map(Ok),
+            Err(refusal) => refused("evaluate", refusal).map(Err),
         }
     }
 
     /// How the outcome of one row comes about.
-    pub fn explain(
+    pub(crate) fn explain(
         &self,
         store: &mut Store<HostState>,
         rule: RuleHandle,
         batch: &Batch,
         row: u32,
         expression: &str,
-    ) -> Result<Answered<Explanation>, CallError> {
+    ) -> Result<Result<Explanation, EngineError>, CallError> {
         if row >= batch.rows {
             return Err(CallError::RefusedInput(format!("explain: row {row} of a batch of {} rows", batch.rows)));
         }
         store.data().give("the batch", batch_bytes(batch))?;
-        match with_batch(batch, |batch| Ok(self.exports().rule().call_explain(store, rule.0, batch, row)?))? {
-            Ok(Some(answered)) => Ok(Answered::Answer(explanation(answered, expression)?)),
-            Ok(None) => {
-                Err(invalid(&|| "explain".to_owned(), format_args!("no explanation of row {row}, which there is")))
-            }
-            Err(refusal) => refused("explain", refusal),
+        match with_batch(batch, |batch| Ok(self.exports().rule().call_explain(store, rule, batch, row)?))? {
+            Ok(Some(answered)) => explanation(answered, expression).map(Ok),
+            Ok(None) => Err(invalid(&"explain", format_args!("no explanation of row {row}, which there is"))),
+            Err(refusal) => refused("explain", refusal).map(Err),
         }
     }
 
     fn exports(&self) -> &wire::Guest {
-        self.0.daftar_plugin_eligibility()
+        self.daftar_plugin_eligibility()
     }
 }
 
 /// A budget that the rule exhausted is an answer; every other refusal is a mistake of the host's.
-fn refused<T>(call: &str, refusal: wire::EvaluationError) -> Result<Answered<T>, CallError> {
+fn refused(call: &str, refusal: wire::EvaluationError) -> Result<EngineError, CallError> {
     Err(CallError::RefusedInput(match refusal {
         wire::EvaluationError::Exhausted(wire::Budget { name, size }) => {
-            return Ok(Answered::Exhausted(EngineBudget { name: excerpt(&name), allowed: size }));
+            return Ok(EngineError::EngineBudget { budget: excerpt(&name), allowed: size });
         }
         wire::EvaluationError::NotBound => format!("{call}: the rule is not bound"),
         wire::EvaluationError::MissingColumn(path) => format!("{call}: no column `{}`", excerpt(&path)),
@@ -206,21 +199,10 @@ fn refused<T>(call: &str, refusal: wire::EvaluationError) -> Result<Answered<T>,
     }))
 }
 
-fn space(from: wire_schema::RowSpace) -> RowSpace {
-    match from {
-        wire_schema::RowSpace::Me => RowSpace::Me,
-        wire_schema::RowSpace::Members => RowSpace::Members,
-        wire_schema::RowSpace::Programs => RowSpace::Programs,
-    }
-}
-
 fn diagnostic(from: wire::Diagnostic) -> Result<Diagnostic, CallError> {
-    let place = || "a diagnostic".to_owned();
+    let place = "a diagnostic";
     Ok(Diagnostic {
-        severity: match from.severity {
-            wire::Severity::Error => Severity::Error,
-            wire::Severity::Warning => Severity::Warning,
-        },
+        severity: same!(from.severity, wire::Severity => Severity { Error, Warning }),
         code: filled(from.code, NAME_BYTES_MAX, &place)?,
         message: filled(from.message, LINE_BYTES_MAX, &place)?,
         line: from.line,
@@ -232,7 +214,7 @@ fn diagnostic(from: wire::Diagnostic) -> Result<Diagnostic, CallError> {
 
 /// Outcomes for that many rows, with every length and index checked.
 fn outcomes(from: wire::Outcomes, rows: u32) -> Result<Outcomes, CallError> {
-    let place = || "outcomes".to_owned();
+    let place = "outcomes";
     let row_count = usize::try_from(rows).unwrap_or(usize::MAX);
     if from.verdicts.len() != row_count {
         return Err(invalid(&place, format_args!("{} verdicts for {rows} rows", from.verdicts.len())));
@@ -255,7 +237,7 @@ fn outcomes(from: wire::Outcomes, rows: u32) -> Result<Outcomes, CallError> {
 
 /// Checks that the missing facts are cut into rows, that only undetermined rows have any, and that those of a row are sorted.
 fn check_missing(offsets: &[u32], missing: &[u32], names: &[String], verdicts: &[Verdict]) -> Result<(), CallError> {
-    let place = || "outcomes: missing facts".to_owned();
+    let place = "outcomes: missing facts";
     let ends_match = offsets.first() == Some(&0)
         && offsets.last().and_then(|end| usize::try_from(*end).ok()) == Some(missing.len())
         && offsets.len() == verdicts.len().saturating_add(1);
@@ -289,7 +271,7 @@ fn check_missing(offsets: &[u32], missing: &[u32], names: &[String], verdicts: &
 
 /// Reads the errors of a batch: at most one a row, and only for rows that are undetermined.
 fn row_errors(from: Vec<wire::RowError>, verdicts: &[Verdict]) -> Result<Vec<RowError>, CallError> {
-    let place = || "outcomes: errors".to_owned();
+    let place = "outcomes: errors";
     let mut seen = vec![false; verdicts.len()];
     list(from, verdicts.len(), &place, |error| {
         let row = usize::try_from(error.row).unwrap_or(usize::MAX);
@@ -316,7 +298,7 @@ const MISSING_MAX: usize = 1_000;
 
 /// What a rule answered to `summary`.
 pub(super) fn rule_summary(from: wire::Summary) -> Result<RuleSummary, CallError> {
-    let place = || "summary".to_owned();
+    let place = "summary";
     let wire::Cost { steps_min, steps_max, list_items } = from.cost;
     if steps_min > steps_max {
         return Err(invalid(&place, format_args!("at least {steps_min} steps and at most {steps_max}")));
@@ -327,7 +309,7 @@ pub(super) fn rule_summary(from: wire::Summary) -> Result<RuleSummary, CallError
 
 /// What a rule answered to `explain`.
 pub(super) fn explanation(from: wire::Explanation, expression: &str) -> Result<Explanation, CallError> {
-    let place = || "explain".to_owned();
+    let place = "explain";
     let mut count = 0;
     let parts = list(from.parts, PARTS_MAX, &place, |part| {
         let part = explained(part, count, expression)?;
@@ -341,7 +323,7 @@ pub(super) fn explanation(from: wire::Explanation, expression: &str) -> Result<E
 }
 
 fn explained(from: wire::Explained, number: usize, expression: &str) -> Result<ExplainedPart, CallError> {
-    let place = || format!("explain: part {number}");
+    let place = format_args!("explain: part {number}");
     let parent = from.parent.and_then(|parent| usize::try_from(parent).ok());
     match parent {
         None if number == 0 && from.parent.is_none() => {}
@@ -371,7 +353,7 @@ fn explained(from: wire::Explained, number: usize, expression: &str) -> Result<E
     Ok(ExplainedPart { parent, text, item: from.item, value, missing, error, seen })
 }
 
-fn value(from: wire::ExplainedValue, place: &dyn Fn() -> String) -> Result<ExplainedValue, CallError> {
+fn value(from: wire::ExplainedValue, place: Place<'_>) -> Result<ExplainedValue, CallError> {
     Ok(match from {
         wire::ExplainedValue::Unknown => ExplainedValue::Unknown,
         wire::ExplainedValue::Boolean(truth) => ExplainedValue::Boolean(truth),
@@ -390,7 +372,7 @@ fn value(from: wire::ExplainedValue, place: &dyn Fn() -> String) -> Result<Expla
 }
 
 /// A text that a record may hold, so any character may be in it; those that no reader sees become `U+FFFD`.
-fn shown(text: String, place: &dyn Fn() -> String) -> Result<String, CallError> {
+fn shown(text: String, place: Place<'_>) -> Result<String, CallError> {
     if text.len() > LINE_BYTES_MAX {
         return Err(invalid(place, format_args!("a text of {} bytes, at most {LINE_BYTES_MAX} are read", text.len())));
     }

@@ -4,8 +4,12 @@
 
 use crate::bindings::engine::daftar::plugin::columns as wire_columns;
 use crate::bindings::engine::daftar::plugin::schema as wire_schema;
+use crate::bindings::engine::daftar::plugin::schema::{
+    FieldType as WireType, RowSpace as WireSpace, Subject as WireSubject,
+};
 use crate::bindings::engine::exports::daftar::plugin::eligibility as wire;
 use crate::sandbox::CallError;
+use crate::wit::same;
 use daftar_domain::eligibility::{
     Answer, Batch, Bindings, Children, Column, ColumnValues, Field, FieldType, RowSpace, Schema, Subject, Truth,
 };
@@ -18,10 +22,7 @@ pub(super) fn with_schema<R>(schema: &Schema, call: impl FnOnce(wire_schema::Reg
         schema.fields.iter().zip(&vocabularies).map(|(field, vocabularies)| wire_field(field, vocabularies)).collect();
     call(wire_schema::RegistrySchema {
         version: &schema.version,
-        subject: match schema.subject {
-            Subject::Individual => wire_schema::Subject::Individual,
-            Subject::Group => wire_schema::Subject::Group,
-        },
+        subject: same!(schema.subject, Subject => WireSubject { Individual, Group }),
         fields: &fields,
     })
 }
@@ -120,26 +121,14 @@ fn wire_field<'a>(field: &'a Field, vocabularies: &'a [&'a str]) -> wire_schema:
     wire_schema::Field {
         space: wire_space(field.space),
         path: &field.path,
-        kind: match field.kind {
-            FieldType::Boolean => wire_schema::FieldType::Boolean,
-            FieldType::Integer => wire_schema::FieldType::Integer,
-            FieldType::Number => wire_schema::FieldType::Number,
-            FieldType::Text => wire_schema::FieldType::Text,
-            FieldType::Date => wire_schema::FieldType::Date,
-            FieldType::Coded => wire_schema::FieldType::Coded,
-            FieldType::Structure => wire_schema::FieldType::Structure,
-        },
+        kind: same!(field.kind, FieldType => WireType { Boolean, Integer, Number, Text, Date, Coded, Structure }),
         repeated: field.is_repeated,
         vocabularies,
     }
 }
 
-fn wire_space(space: RowSpace) -> wire_schema::RowSpace {
-    match space {
-        RowSpace::Me => wire_schema::RowSpace::Me,
-        RowSpace::Members => wire_schema::RowSpace::Members,
-        RowSpace::Programs => wire_schema::RowSpace::Programs,
-    }
+fn wire_space(space: RowSpace) -> WireSpace {
+    same!(space, RowSpace => WireSpace { Me, Members, Programs })
 }
 
 fn wire_children(children: &Children) -> wire_columns::Children<'_> {

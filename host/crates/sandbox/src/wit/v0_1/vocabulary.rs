@@ -4,13 +4,10 @@
 //! make a vocabulary (duplicates, parents, cycles) is for `vocab` to say.
 
 use wasmtime::Store;
-use wasmtime::component::InstancePre;
 
-use crate::bindings::pack as generated;
 use crate::bindings::pack::exports::daftar::plugin::vocabulary as wire;
 use crate::sandbox::{CallError, HostState};
-use crate::wit::ConceptPage;
-use crate::wit::{filled, invalid, list, parsed, text};
+use crate::wit::{ConceptPage, Pack, Place, filled, invalid, list, parsed, same, text};
 use daftar_domain::code::{Code, CodeUri, Namespace};
 use daftar_domain::vocabulary::{
     Completeness, Concept, ConceptGroup, ConceptStatus, LocalizedText, Selection, VocabularyDescription,
@@ -39,38 +36,21 @@ const PARAGRAPH_BYTES_MAX: usize = 64_000;
 
 const UNKNOWN_NAMESPACE: &str = "the pack does not know the namespace that it described";
 
-/// A pack, ready to be instantiated.
-#[derive(Clone)]
-pub(crate) struct Linked(generated::VocabularyPackPre<HostState>);
-
-impl Linked {
-    pub fn new(pre: InstancePre<HostState>) -> wasmtime::Result<Self> {
-        generated::VocabularyPackPre::new(pre).map(Self)
-    }
-
-    pub fn instantiate(&self, store: &mut Store<HostState>) -> wasmtime::Result<Pack> {
-        self.0.instantiate(store).map(Pack)
-    }
-}
-
-/// An instance of a pack.
-pub(crate) struct Pack(generated::VocabularyPack);
-
 impl Pack {
     /// Its vocabularies.
-    pub fn describe(&self, store: &mut Store<HostState>) -> Result<Vec<VocabularyDescription>, CallError> {
-        let answer = self.0.daftar_plugin_vocabulary().call_describe(store)?;
-        list(answer, VOCABULARIES_MAX, &|| "describe".to_owned(), description)
+    pub(crate) fn describe(&self, store: &mut Store<HostState>) -> Result<Vec<VocabularyDescription>, CallError> {
+        let answer = self.daftar_plugin_vocabulary().call_describe(store)?;
+        list(answer, VOCABULARIES_MAX, &"describe", description)
     }
 
     /// Its concept groups.
-    pub fn concept_groups(&self, store: &mut Store<HostState>) -> Result<Vec<ConceptGroup>, CallError> {
-        let answer = self.0.daftar_plugin_vocabulary().call_concept_groups(store)?;
-        list(answer, CONCEPT_GROUPS_MAX, &|| "concept-groups".to_owned(), concept_group)
+    pub(crate) fn concept_groups(&self, store: &mut Store<HostState>) -> Result<Vec<ConceptGroup>, CallError> {
+        let answer = self.daftar_plugin_vocabulary().call_concept_groups(store)?;
+        list(answer, CONCEPT_GROUPS_MAX, &"concept-groups", concept_group)
     }
 
     /// A page of a vocabulary that it described.
-    pub fn concepts(
+    pub(crate) fn concepts(
         &self,
         store: &mut Store<HostState>,
         vocabulary: &VocabularyDescription,
@@ -79,8 +59,8 @@ impl Pack {
     ) -> Result<ConceptPage, CallError> {
         let namespace = &vocabulary.namespace;
         store.data().give("the namespace", namespace.as_str().len())?;
-        let pack = self.0.daftar_plugin_vocabulary();
-        let place = || format!("concepts of `{namespace}` from {cursor}");
+        let pack = self.daftar_plugin_vocabulary();
+        let place = format_args!("concepts of `{namespace}` from {cursor}");
         let page = pack.call_concepts(store, namespace.as_str(), cursor, limit)?.map_err(|error| {
             let reason = match error {
                 wire::PageError::UnknownNamespace => UNKNOWN_NAMESPACE,
@@ -94,14 +74,14 @@ impl Pack {
     }
 
     /// The concept of a code of an open vocabulary, or what is wrong with the code.
-    pub fn resolve(
+    pub(crate) fn resolve(
         &self,
         store: &mut Store<HostState>,
         namespace: &Namespace,
         code: &Code,
     ) -> Result<Result<Concept, String>, CallError> {
-        let place = || format!("resolve `{namespace}#{code}`");
-        let pack = self.0.daftar_plugin_vocabulary();
+        let place = format_args!("resolve `{namespace}#{code}`");
+        let pack = self.daftar_plugin_vocabulary();
         match pack.call_resolve(store, namespace.as_str(), code.as_str())? {
             Ok(from) => concept(from, namespace).map(Ok),
             Err(wire::ResolveError::Malformed(sentence)) => filled(sentence, LINE_BYTES_MAX, &place).map(Err),
@@ -112,11 +92,10 @@ impl Pack {
 }
 
 fn description(from: wire::VocabularyDescription) -> Result<VocabularyDescription, CallError> {
-    let namespace = parsed(&from.namespace, &|| "describe: namespace".to_owned(), Namespace::parse)?;
-    let at = |field: &'static str| move |namespace: &Namespace| format!("vocabulary `{namespace}`: {field}");
+    let namespace = parsed(&from.namespace, &"describe: namespace", Namespace::parse)?;
     macro_rules! place {
         ($field:literal) => {
-            &|| at($field)(&namespace)
+            &format_args!("vocabulary `{namespace}`: {}", $field)
         };
     }
     Ok(VocabularyDescription {
@@ -131,11 +110,7 @@ fn description(from: wire::VocabularyDescription) -> Result<VocabularyDescriptio
             filled(tag, NAME_BYTES_MAX, place!("languages"))
         })?,
         is_hierarchical: from.hierarchical,
-        completeness: match from.completeness {
-            wire::Completeness::Full => Completeness::Full,
-            wire::Completeness::Fragment => Completeness::Fragment,
-            wire::Completeness::Empty => Completeness::Empty,
-        },
+        completeness: same!(from.completeness, wire::Completeness => Completeness { Full, Fragment, Empty }),
         is_open: from.open,
         is_system: from.system,
         is_extensible: from.extensible,
@@ -145,18 +120,15 @@ fn description(from: wire::VocabularyDescription) -> Result<VocabularyDescriptio
 }
 
 fn concept(from: wire::Concept, namespace: &Namespace) -> Result<Concept, CallError> {
-    let code = parsed(&from.code, &|| format!("a code of `{namespace}`"), Code::parse)?;
+    let code = parsed(&from.code, &format_args!("a code of `{namespace}`"), Code::parse)?;
     macro_rules! place {
         ($field:literal) => {
-            &|| format!("concept `{namespace}#{code}`: {}", $field)
+            &format_args!("concept `{namespace}#{code}`: {}", $field)
         };
     }
     let parse_code = |text: String| parsed(&text, place!("parents or replaced-by"), Code::parse);
     Ok(Concept {
-        status: match from.status {
-            wire::ConceptStatus::Active => ConceptStatus::Active,
-            wire::ConceptStatus::Inactive => ConceptStatus::Inactive,
-        },
+        status: same!(from.status, wire::ConceptStatus => ConceptStatus { Active, Inactive }),
         is_selectable: from.selectable,
         parents: list(from.parents, PARENTS_MAX, place!("parents"), parse_code)?,
         replaced_by: from.replaced_by.map(parse_code).transpose()?,
@@ -178,11 +150,7 @@ fn concept(from: wire::Concept, namespace: &Namespace) -> Result<Concept, CallEr
     })
 }
 
-fn localized(
-    from: wire::LocalizedText,
-    bytes_max: usize,
-    place: &dyn Fn() -> String,
-) -> Result<LocalizedText, CallError> {
+fn localized(from: wire::LocalizedText, bytes_max: usize, place: Place<'_>) -> Result<LocalizedText, CallError> {
     Ok(LocalizedText {
         language: filled(from.language, NAME_BYTES_MAX, place)?,
         value: filled(from.value, bytes_max, place)?,
@@ -190,9 +158,9 @@ fn localized(
 }
 
 fn concept_group(from: wire::ConceptGroup) -> Result<ConceptGroup, CallError> {
-    let name = filled(from.name, NAME_BYTES_MAX, &|| "the name of a concept group".to_owned())?;
+    let name = filled(from.name, NAME_BYTES_MAX, &"the name of a concept group")?;
     let is_made_right = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    let place = || format!("concept group `{name}`");
+    let place = format_args!("concept group `{name}`");
     if !is_made_right {
         return Err(invalid(&place, "its name may hold lower-case letters, digits and underscores only"));
     }
@@ -204,7 +172,7 @@ fn concept_group(from: wire::ConceptGroup) -> Result<ConceptGroup, CallError> {
     })
 }
 
-fn selection(from: wire::Selection, place: &dyn Fn() -> String) -> Result<Selection, CallError> {
+fn selection(from: wire::Selection, place: Place<'_>) -> Result<Selection, CallError> {
     Ok(match from {
         wire::Selection::Code(uri) => Selection::Code(parsed(&uri, place, CodeUri::parse)?),
         wire::Selection::DescendantsOf(uri) => Selection::DescendantsOf(parsed(&uri, place, CodeUri::parse)?),

@@ -27,7 +27,7 @@ use daftar_domain::error::AppError;
 use daftar_domain::record::RecordId;
 use daftar_domain::subject::SubjectReference;
 use daftar_index::RowMarks;
-use daftar_sandbox::{EngineError, RuleSession, run_rule_in_background};
+use daftar_sandbox::{EngineError, Priority, RuleSession, run_rule};
 
 /// The subjects of a time slice where records are read, be it to report who the subjects are.
 const SLICE_RECORDS: usize = 2_048;
@@ -169,11 +169,11 @@ impl Counting {
         while !rows.is_empty() {
             let held = inquiry.previews.slices.acquire(&inquiry.ctx.actor).await;
             let (counting, runtime) = (self.clone(), runtime.clone());
-            let decide = move |session: &mut dyn RuleSession| {
+            let decide = move |session: &mut RuleSession| {
                 let _held = held;
                 counting.decide_here(&runtime, session, rows)
             };
-            let slice = run_rule_in_background(inquiry.engine.as_ref(), inquiry.rule(), decide).await??;
+            let slice = run_rule(inquiry.engine.as_ref(), Priority::Background, inquiry.rule(), decide).await??;
             whole.tally.merge(slice.tally);
             whole.sample.extend(slice.sample);
             whole.shown.extend(slice.shown);
@@ -184,7 +184,7 @@ impl Counting {
     }
 
     /// One time slice, on a thread of the sandbox.
-    fn decide_here(&self, runtime: &Handle, session: &mut dyn RuleSession, rows: Vec<u32>) -> Result<Slice, Failure> {
+    fn decide_here(&self, runtime: &Handle, session: &mut RuleSession, rows: Vec<u32>) -> Result<Slice, Failure> {
         let (facts, inquiry) = (&self.facts, &self.facts.inquiry);
         if session.engine_name() != inquiry.decision.engine {
             return Err(Failure::App(AppError::Busy));

@@ -70,13 +70,9 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Facts about so many subjects. What is read of records about a few of all is not cached, since a part is read as a whole, nor is what
-    /// a client sees by consent, which is not what others see.
-    pub fn new(inquiry: Arc<Inquiry>, view: View, subjects: u64) -> Self {
-        let all = match inquiry.question.kind {
-            Subject::Individual => view.snapshot.individual_count(),
-            Subject::Group => view.snapshot.group_count(),
-        };
+    /// Facts about so many subjects of all that the partition has. What is read of records about a few of all is not cached, since a part
+    /// is read as a whole, nor is what a client sees by consent, which is not what others see.
+    pub fn new(inquiry: Arc<Inquiry>, view: View, subjects: u64, all: u64) -> Self {
         let sees_all = Subject::ALL.iter().all(|kind| view.limits(*kind).is_none());
         let is_worth_it = sees_all && subjects.saturating_mul(2) >= all;
         let keeps = view.layout.filter(|_| is_worth_it);

@@ -98,7 +98,11 @@ impl Population for InMemory {
 
     async fn count(&self, inquiry: &Arc<Inquiry>, sample: u32, listener: &dyn Listener) -> Result<Counted, Failure> {
         let sample = sample_places(self.len(), sample).filter_map(|place| self.rows.nth(place)).collect();
-        let facts = Facts::new(Arc::clone(inquiry), self.view.clone(), self.len());
+        let all = match inquiry.question.kind {
+            Subject::Individual => self.view.snapshot.individual_count(),
+            Subject::Group => self.view.snapshot.group_count(),
+        };
+        let facts = Facts::new(Arc::clone(inquiry), self.view.clone(), self.len(), all);
         Counting { facts: Arc::new(facts), rows: Arc::clone(&self.rows), sample }.count(listener).await
     }
 }
@@ -290,7 +294,7 @@ pub(super) async fn count_partition(
     });
     let ctx = OpContext { trail, ..inquiry.ctx.clone() };
     let (snapshot, layout) = register.snapshot(moment, partition).await.map_err(AppError::from)?;
-    let first = partition.keys().start().0;
+    let (first, end) = (partition.keys().start().0, partition.keys().end().0);
     let row_of = |place: u32| {
         let id = RecordId(first.saturating_add(u64::from(place)));
         match partition.kind {
@@ -303,7 +307,10 @@ pub(super) async fn count_partition(
     let sample = sample.into_iter().filter_map(row_of).collect();
     let view = View::new(&ctx, Arc::clone(&snapshot), layout);
     let inquiry = Arc::new(Inquiry { ctx, ..inquiry.clone() });
-    let facts = Arc::new(Facts::new(Arc::clone(&inquiry), view, subjects.len()));
+    // Keys follow one another. Those after the partition's are of records that belong to its subjects.
+    let last = snapshot.last_of(partition.kind).map_or(0, |last| last.0.min(end));
+    let all = last.saturating_add(1).saturating_sub(first);
+    let facts = Arc::new(Facts::new(Arc::clone(&inquiry), view, subjects.len(), all));
     let collected = Collected::default();
     let counted = Counting { facts, rows: Arc::new(RowMarks::from_sorted(&rows)), sample }.count(&collected).await?;
     let (shown, consents_shown) = collected.0.into_inner().unwrap_or_else(PoisonError::into_inner);

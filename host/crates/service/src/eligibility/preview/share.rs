@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::partition::PartedRegister;
 use super::population::count_partition;
 use super::tally::Counted;
-use super::{Inquiry, Previews, Priority, Question, Shown};
+use super::{Inquiry, Previews, Question, Shown};
 use crate::eligibility::failure::Failure;
 use crate::registry::Registry;
 use daftar_domain::audit::Actor;
@@ -32,7 +32,7 @@ use daftar_domain::field::{FieldName, FieldSet};
 use daftar_domain::grant::Grants;
 use daftar_domain::organization::Organization;
 use daftar_domain::scope::Scope;
-use daftar_sandbox::EligibilityEngine;
+use daftar_sandbox::{EligibilityEngine, Priority};
 use daftar_store::partition::{Claim, JobId, Moment, Partition};
 
 /// The version of all forms here.

@@ -10,7 +10,7 @@ use daftar_domain::plugin_key::TrustedKey;
 use daftar_sandbox::testing::guest::{TestLibrary, now};
 use daftar_sandbox::testing::pack_guest::{LOOP, PackGuest};
 use daftar_sandbox::testing::rule_guest::letters;
-use daftar_sandbox::{CommonPlugins, PinnedDigests, PluginOffer, PrivateKey, Signer, TrustPolicy, UnsignedPlugins};
+use daftar_sandbox::{PinnedDigests, PluginList, PluginOffer, PrivateKey, Signer, TrustPolicy, UnsignedPlugins};
 use daftar_store::Store as _;
 use daftar_store::shared::Shared as _;
 use daftar_store::testing::ProxyStore;
@@ -117,7 +117,7 @@ async fn what_cannot_be_taken_up_is_told_and_leaves_what_runs() {
     let listed = |bytes: &[u8]| {
         let test = TestLibrary::new();
         let prepared = test.library.prepare(sound.clone()).unwrap();
-        let list = CommonPlugins::default().with(&prepared, now());
+        let list = PluginList::default().with(&prepared, now());
         let named = daftar_sandbox::Digest::of(bytes);
         let text =
             String::from_utf8(list.to_bytes().unwrap()).unwrap().replace(&prepared.digest().to_hex(), &named.to_hex());
@@ -251,8 +251,8 @@ async fn each_process_judges_what_another_installed_by_its_own_policy() {
     one.plugins.install(&administrator(), signed).await.unwrap();
     other.plugins.take_up_plugins(now()).await.unwrap();
     assert_eq!((other.versions(), other.published()), (vec!["1.1.0".to_owned()], 1));
-    assert_eq!(other.test.library.list()[0].signer(), Signer::Key(key.public_key().id()));
-    assert_eq!(one.test.library.list()[0].signer(), Signer::Unsigned, "the key is unknown there");
+    assert_eq!(other.test.library.list()[0].signer, Signer::Key(key.public_key().id()));
+    assert_eq!(one.test.library.list()[0].signer, Signer::Unsigned, "the key is unknown there");
     let audited = taken_over(&store).await;
     assert!(
         audited.iter().any(|(outcome, note)| *outcome == AuditOutcome::Allowed && note.contains("signed by key")),

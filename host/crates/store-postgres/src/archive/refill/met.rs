@@ -96,20 +96,11 @@ impl Met {
                               FROM unnest($1::smallint[], $2::text[], $3::text[]) AS met (kind, system, value) \
                               WHERE owner.kind = met.kind AND owner.system = met.system AND owner.value = met.value \
                               AND owner.is_open RETURNING owner.kind, owner.id";
-        let columns = |carriers: &mut dyn Iterator<Item = Carrier>| {
-            let mut columns = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-            for (kind, system, value, id) in carriers {
-                columns.0.push(kind);
-                columns.1.push(system);
-                columns.2.push(value);
-                columns.3.push(id);
-            }
-            columns
-        };
-        let (kinds, systems, values, ids) = columns(&mut std::mem::take(&mut self.carriers).into_iter());
+        type Columns = (Vec<i16>, Vec<String>, Vec<String>, Vec<i64>);
+        let (kinds, systems, values, ids): Columns = std::mem::take(&mut self.carriers).into_iter().collect();
         run(transaction, OWN, &[&kinds, &systems, &values, &ids], ids.len()).await?;
         // Its own are out: whoever has one still is another one, who gave it up since.
-        let (kinds, systems, values, ids) = columns(&mut std::mem::take(&mut self.carrying).into_iter());
+        let (kinds, systems, values, ids): Columns = std::mem::take(&mut self.carrying).into_iter().collect();
         for row in rows(transaction, OTHERS, &[&kinds, &systems, &values], ids.len()).await? {
             self.owing.insert((column(&row, 0)?, column(&row, 1)?));
         }
@@ -126,19 +117,10 @@ impl Met {
                               USING unnest($1::bigint[], $2::smallint[], $3::bigint[]) AS met (program, kind, id) \
                               WHERE slot.program = met.program AND slot.beneficiary_kind = met.kind \
                               AND slot.beneficiary = met.id RETURNING slot.membership";
-        let columns = |held: &mut dyn Iterator<Item = Held>| {
-            let mut columns = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-            for (program, kind, id, membership) in held {
-                columns.0.push(program);
-                columns.1.push(kind);
-                columns.2.push(id);
-                columns.3.push(membership);
-            }
-            columns
-        };
-        let (programs, kinds, ids, memberships) = columns(&mut std::mem::take(&mut self.slots).into_iter());
+        type Columns = (Vec<i64>, Vec<i16>, Vec<i64>, Vec<i64>);
+        let (programs, kinds, ids, memberships): Columns = std::mem::take(&mut self.slots).into_iter().collect();
         run(transaction, OWN, &[&programs, &kinds, &ids, &memberships], ids.len()).await?;
-        let (programs, kinds, ids, _) = columns(&mut std::mem::take(&mut self.open_slots).into_iter());
+        let (programs, kinds, ids, _): Columns = std::mem::take(&mut self.open_slots).into_iter().collect();
         let membership = kind_number(RecordKind::ProgramMembership);
         for row in rows(transaction, OTHERS, &[&programs, &kinds, &ids], ids.len()).await? {
             self.owing.insert((membership, column(&row, 0)?));

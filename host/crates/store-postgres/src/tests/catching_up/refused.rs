@@ -46,7 +46,7 @@ async fn a_database_that_was_not_filled_from_this_folder_is_refused() {
     let ids = [from.register_id().await.unwrap().to_string(), other.register_id().await.unwrap().to_string()];
     assert!(ids.iter().all(|id| told.contains(id)) && told.contains("name the folder"), "{told}");
     assert!(database.everything() == before);
-    assert!(database.catch_up(&other).await.unwrap().is_nothing());
+    assert!(database.catch_up(&other).await.unwrap().brought.is_empty());
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn a_folder_that_was_put_back_is_refused() {
     line(&put_back, "another 2").await;
     let told = refused(&put_back, &database).await;
     assert!(told.contains("write 2 is not the same") && told.contains("was put back and written to"), "{told}");
-    assert!(database.catch_up(&from).await.unwrap().is_nothing());
+    assert!(database.catch_up(&from).await.unwrap().brought.is_empty());
 }
 
 #[tokio::test]

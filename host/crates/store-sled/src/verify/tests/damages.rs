@@ -284,6 +284,25 @@ pub(super) const DAMAGES: &[Damage] = &[
         &["audit_summaries: the summary of the audit log up to value "],
     ),
     (
+        "a summary from before the first value on",
+        |database| {
+            let key = keys::by_number(keys::AUDIT_SEGMENT, summary(database));
+            let mut segment = record::audit_segment::decode(&take(database, key.clone())).unwrap();
+            segment.first = 0;
+            put(database, key, record::audit_segment::encode(&segment).unwrap());
+        },
+        &["audit_summaries: the summary of the audit log up to value "],
+    ),
+    (
+        "a version before the first one",
+        |database| {
+            let first = keys::history(RecordKind::Individual, ONE, VersionId(1));
+            let value = database.get(first).unwrap().unwrap().to_vec();
+            put(database, keys::history(RecordKind::Individual, ONE, VersionId(0)), value);
+        },
+        &["history: Individual number 1: version 0 of it is kept, and versions count from 1"],
+    ),
+    (
         "a setting under another name",
         |database| {
             let from = keys::setting(&Setting::LocalCode(samples::local_code()).key());

@@ -6,10 +6,12 @@ use daftar_api_types::public::eligibility as body;
 use serde_json::{Map, Number, Value};
 
 use super::decision;
+use daftar_domain::calendar::date_from_days;
 use daftar_domain::eligibility::{Diagnostic, RowError, Severity, Verdict};
-use daftar_domain::explanation::Cost;
+use daftar_domain::explanation::{Cost, ExplainedValue};
 use daftar_service::eligibility::check::Checked;
-use daftar_service::eligibility::evaluate::{EvaluateRequest, Evaluated, Node, SubjectInput, SubjectResult, Told};
+use daftar_service::eligibility::evaluate::{EvaluateRequest, Evaluated, Node, SubjectInput, SubjectResult};
+use daftar_service::vocabulary::Generation;
 
 /// The response of `$validate`.
 #[must_use]
@@ -49,36 +51,40 @@ pub fn diagnostics(diagnostics: &[Diagnostic]) -> Vec<body::Diagnostic<'_>> {
 }
 
 /// How an outcome was computed. A tree has few levels, so that a function may call itself.
-fn explanation(node: &Node, is_cut: bool) -> body::Explanation<'_> {
+fn explanation<'a>(generation: &Generation, node: &'a Node, is_cut: bool) -> body::Explanation<'a> {
+    let Node { text, part, children } = node;
     body::Explanation {
-        text: Cow::Borrowed(&node.text),
-        item: node.item,
-        value: value(&node.value),
-        seen: node.seen.iter().map(|(name, seen)| (name.clone(), value(seen))).collect(),
-        missing: Cow::Borrowed(&node.missing),
-        error: node.error.as_deref().map(Cow::Borrowed),
-        children: node.children.iter().map(|child| explanation(child, false)).collect(),
+        text: Cow::Borrowed(text),
+        item: part.item,
+        value: value(generation, &part.value),
+        seen: part.seen.iter().map(|fact| (fact.name.clone(), value(generation, &fact.value))).collect(),
+        missing: Cow::Borrowed(&part.missing),
+        error: part.error.as_deref().map(Cow::Borrowed),
+        children: children.iter().map(|child| explanation(generation, child, false)).collect(),
         cut: is_cut,
     }
 }
 
 /// The value of a part: plain JSON where JSON has it, `null` where it is not known, an object for a code, a list and a record.
-fn value(told: &Told) -> Value {
-    match told {
-        Told::Unknown => Value::Null,
-        Told::Boolean(truth) => Value::Bool(*truth),
-        Told::Integer(number) => Value::from(*number),
-        Told::Number(number) => match Number::from_f64(*number) {
+fn value(generation: &Generation, value: &ExplainedValue) -> Value {
+    match value {
+        ExplainedValue::Unknown => Value::Null,
+        ExplainedValue::Boolean(truth) => Value::Bool(*truth),
+        ExplainedValue::Integer(number) => Value::from(*number),
+        ExplainedValue::Number(number) => match Number::from_f64(*number) {
             Some(number) => Value::Number(number),
             None => Value::String(number.to_string()),
         },
-        Told::Text(text) => Value::String(text.clone()),
-        Told::Code(code) => serde_json::json!({
-            "uri": format!("{}#{}", code.namespace, code.code), "code": code.code, "display": code.display,
-            "namespace": code.namespace,
+        ExplainedValue::Day(days) => date_from_days(*days).map_or(Value::Null, |day| Value::String(day.to_string())),
+        ExplainedValue::Code(number) => generation.code_texts(*number).map_or(Value::Null, |code| {
+            serde_json::json!({
+                "uri": format!("{}#{}", code.namespace, code.code), "code": code.code, "display": code.display,
+                "namespace": code.namespace,
+            })
         }),
-        Told::Items(least, most) => serde_json::json!({"items_min": least, "items_max": most}),
-        Told::Record => Value::Object(Map::new()),
+        ExplainedValue::Text(text) | ExplainedValue::Other(text) => Value::String(text.clone()),
+        ExplainedValue::Items(least, most) => serde_json::json!({"items_min": least, "items_max": most}),
+        ExplainedValue::Structure => Value::Object(Map::new()),
     }
 }
 
@@ -124,7 +130,7 @@ pub fn evaluated<'a>(names: &'a [String], evaluated: &'a Evaluated, seal: String
                 outcome: Some(outcome(decided.verdict)),
                 missing: Some(Cow::Borrowed(&decided.missing)),
                 errors: row_errors(&decided.errors),
-                explanation: tree.as_deref().map(|tree| explanation(&tree.root, tree.is_cut)),
+                explanation: tree.as_deref().map(|tree| explanation(&evaluated.generation, &tree.root, tree.is_cut)),
                 error: None,
             },
             SubjectResult::NotFound(error) => {

@@ -76,21 +76,15 @@ fn read_members(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Se
     let concept_groups = word(reader, "concept_groups", problems);
     let schema = word(reader, "schema", problems);
     let as_of = reader.date("as_of", problems);
-    if as_of.is_none() {
-        needed(reader, "as_of", problems);
-    }
+    let as_of = reader.needed("as_of", as_of, WHOLE, problems);
     let visibility = reader.word("visibility", &[("consent", true)], problems);
     let seal = match reader.take("seal") {
         Some(Value::String(seal)) => seal,
         None | Some(_) => String::new(),
     };
-    let vocabularies = needed_list(reader, "vocabularies", VOCABULARIES_MAX, problems);
-    let vocabularies: Vec<Option<UsedVocabulary>> =
-        vocabularies.into_iter().map(|(path, item)| read_vocabulary(path, item, problems)).collect();
-    let versions = needed_list(reader, "versions", VERSIONS_MAX, problems);
-    let versions: Vec<Option<(String, VersionId)>> =
-        versions.into_iter().map(|(path, item)| read_version(path, item, problems)).collect();
-    let mut vocabularies = vocabularies.into_iter().collect::<Option<Vec<_>>>()?;
+    let vocabularies = list(reader, "vocabularies", VOCABULARIES_MAX, read_vocabulary, problems);
+    let versions = list(reader, "versions", VERSIONS_MAX, read_version, problems);
+    let mut vocabularies = vocabularies?;
     vocabularies.sort_unstable();
     let decision = Decision {
         expression_digest: expression_digest?,
@@ -99,7 +93,7 @@ fn read_members(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Se
         concept_groups: concept_groups?,
         schema: schema?,
         as_of: as_of?,
-        versions: read_once(reader, versions.into_iter().collect::<Option<Vec<_>>>()?, problems)?,
+        versions: read_once(reader, versions?, problems)?,
         is_by_consent: visibility.unwrap_or(false),
     };
     Some(SentDecision { decision, seal })
@@ -149,28 +143,22 @@ fn word(reader: &mut ObjectReader, name: &'static str, problems: &mut Problems) 
 
 fn text(reader: &mut ObjectReader, name: &'static str, bytes_max: usize, problems: &mut Problems) -> Option<String> {
     let text = reader.text(name, bytes_max, problems);
-    if text.is_none() {
-        needed(reader, name, problems);
-    }
-    text
+    reader.needed(name, text, WHOLE, problems)
 }
 
-fn needed_list(
+/// The items of a list; none where one of them cannot be read.
+fn list<T>(
     reader: &mut ObjectReader,
     name: &'static str,
     items_max: usize,
+    read: impl Fn(String, Value, &mut Problems) -> Option<T>,
     problems: &mut Problems,
-) -> Vec<(String, Value)> {
+) -> Option<Vec<T>> {
     let items = reader.list(name, items_max, problems);
-    if items.is_none() {
-        needed(reader, name, problems);
-    }
-    items.unwrap_or_default()
+    let items = reader.needed(name, items, WHOLE, problems).unwrap_or_default();
+    let values: Vec<Option<T>> = items.into_iter().map(|(path, item)| read(path, item, problems)).collect();
+    values.into_iter().collect()
 }
 
-/// Says that a member is needed, unless something else is wrong with it already.
-fn needed(reader: &ObjectReader, name: &str, problems: &mut Problems) {
-    if !reader.is_problem(name, problems) {
-        problems.add(reader.path_of(name), "required", "a decision is sent back whole, as it was received");
-    }
-}
+/// The problem of a member that is missing.
+const WHOLE: &str = "a decision is sent back whole, as it was received";

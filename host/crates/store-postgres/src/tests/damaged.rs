@@ -1,0 +1,135 @@
+//! Rows that are not as daftar writes them: each is reported by itself, and everything behind it is read.
+
+use super::*;
+use crate::rows::column;
+use daftar_domain::record::RecordId;
+use daftar_domain::verification::VerificationEvent;
+use daftar_store::suite::{Listener, commit, person};
+use daftar_store::verify::{Pace, RawValue, Table, verify};
+use daftar_store::{Operation, StoreError};
+
+struct Damaged {
+    store: PostgresStore,
+    server: Arc<Server>,
+    url: String,
+}
+
+impl Damaged {
+    /// A register of four people, one of whom was written twice.
+    async fn new() -> Self {
+        let server = Server::shared();
+        let url = server.create_database();
+        let store = PostgresStore::open(options(&url)).await.unwrap();
+        store.attach_sink(Arc::new(Listener::default())).unwrap();
+        for number in 1..=4 {
+            commit(&store, vec![Operation::create(person(&[&format!("urn:x:a|{number}")]))]).await.unwrap();
+        }
+        let again = Operation::update(RecordId(1), VersionId(1), person(&["urn:x:a|1"]));
+        commit(&store, vec![again]).await.unwrap();
+        Self { store, server, url }
+    }
+
+    fn sql(&self, statements: &str) {
+        self.server.run_sql(self.url.rsplit_once('/').unwrap().1, statements);
+    }
+
+    async fn findings(&self) -> Vec<String> {
+        let (events, mut told) = tokio::sync::mpsc::channel(4);
+        let listen = async {
+            let mut findings = Vec::new();
+            while let Some(event) = told.recv().await {
+                if let VerificationEvent::Finding(finding) = event {
+                    findings.push(finding.to_string());
+                }
+            }
+            findings
+        };
+        let (ended, findings) =
+            tokio::join!(verify(self.store.raw_values().await.unwrap(), Pace::Fast, events), listen);
+        ended.unwrap();
+        findings
+    }
+}
+
+/// The connection of the first verification is closed by another thread, while this one waits for its locks.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_the_database_refuses_is_reported_and_those_behind_it_are_read() {
+    let damaged = Damaged::new().await;
+    assert_eq!(damaged.findings().await, Vec::<String>::new());
+    // As a value whose pages are damaged: only who reads it is refused.
+    damaged.sql(
+        "ALTER TABLE daftar.record RENAME TO record_before; \
+         CREATE VIEW daftar.record AS SELECT kind, id, version, \
+         CASE WHEN id = 2 THEN decode('z' || id, 'hex') ELSE value END AS value FROM daftar.record_before; \
+         ALTER TABLE daftar.change RENAME TO change_before; \
+         CREATE VIEW daftar.change AS SELECT sequence, touched, \
+         CASE WHEN sequence = 3 THEN decode('z' || sequence, 'hex') ELSE value END AS value FROM daftar.change_before",
+    );
+    let found = damaged.findings().await;
+    assert!(
+        found.iter().any(|line| line.starts_with("changes: the row with the number 3: a value cannot be read")),
+        "{found:#?}"
+    );
+    assert!(
+        found.iter().any(|line| line.starts_with("records: Individual number 2: a value cannot be read")),
+        "{found:#?}"
+    );
+    assert!(!found.iter().any(|line| line.contains("are not reached")), "{found:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_write_and_the_last_record_that_are_refused_are_not_reported_as_missing() {
+    for (table, key, number) in [("change", "sequence", 5), ("record", "id", 4)] {
+        let damaged = Damaged::new().await;
+        let columns = if table == "change" { "sequence, touched" } else { "kind, id, version" };
+        damaged.sql(&format!(
+            "ALTER TABLE daftar.{table} RENAME TO {table}_before; \
+             CREATE VIEW daftar.{table} AS SELECT {columns}, \
+             CASE WHEN {key} = {number} THEN decode('z' || {key}, 'hex') ELSE value END AS value FROM daftar.{table}_before"
+        ));
+        let found = damaged.findings().await;
+        let of_values = found.iter().filter(|line| line.starts_with("changes: ") || line.starts_with("records: "));
+        let of_values: Vec<_> = of_values.collect();
+        assert!(matches!(of_values.as_slice(), [one] if one.contains("a value cannot be read")), "{found:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_record_of_another_version_than_its_row_says_is_in_no_backup() {
+    let damaged = Damaged::new().await;
+    damaged.sql("UPDATE daftar.record SET version = 7 WHERE id = 3");
+    let mut snapshot = damaged.store.snapshot().await.unwrap();
+    let error = loop {
+        match snapshot.next().await {
+            Ok(entries) => assert!(!entries.is_empty(), "it was taken"),
+            Err(error) => break error,
+        }
+    };
+    assert!(error.to_string().contains("what is kept as version 7 says that it is version 1"), "{error}");
+}
+
+#[tokio::test]
+async fn a_row_of_another_type_is_damage_and_no_failure_of_the_database() {
+    let damaged = Damaged::new().await;
+    let rows = damaged.store.database.query("SELECT NULL::bigint", &[]).await.unwrap();
+    let read: Result<i64, StoreError> = column(&rows[0], 0);
+    assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{read:?}");
+}
+
+#[tokio::test]
+async fn a_page_ends_after_about_a_mebibyte() {
+    let damaged = Damaged::new().await;
+    damaged.sql("INSERT INTO daftar.audit (number, value) SELECT 1000 + n, decode(repeat('00', 400000), 'hex') FROM generate_series(1, 5) n");
+    let values = damaged.store.raw_values().await.unwrap();
+    let sizes = tokio::task::spawn_blocking(move || {
+        let (mut after, mut sizes) = (Some(1000_u64.to_be_bytes().to_vec()), Vec::new());
+        while after.is_some() {
+            let page = values.page(Table::Audit, after.as_deref(), 512);
+            assert!(page.values.iter().all(|value| matches!(value, RawValue::Numbered(..))));
+            sizes.push(page.values.len());
+            after = page.next;
+        }
+        sizes
+    });
+    assert_eq!(sizes.await.unwrap(), [3, 2, 0]);
+}
