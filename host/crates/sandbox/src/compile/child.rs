@@ -89,7 +89,7 @@ impl ChildCompiler {
         let CompileBounds { wall, code_bytes, .. } = self.bounds;
         let started = Instant::now();
         let pipes = self.start()?;
-        // A thread of its own: a child that neither reads nor ends keeps whoever writes to it waiting.
+        // A thread of its own: a child that neither reads nor ends keeps the thread that writes to it waiting.
         let exchanged = std::thread::scope(|scope| {
             let (sender, exchanged) = channel();
             let exchange = move || sender.send(exchange(component, pipes, code_bytes)).is_ok();
