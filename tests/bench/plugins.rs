@@ -119,7 +119,7 @@ fn versions(folder: &Path) -> Result<Vec<[PathBuf; 2]>, String> {
     let manifest = folder.join("engine.toml");
     raise_version(&root.join("plugins/cel/plugin.toml"), &manifest)?;
     let artifacts = artifacts()?;
-    let engine = plugin_files::wrap(&artifacts.join("guests/daftar_cel.wasm"), &manifest)?;
+    let engine = plugin_files::wrap(&artifacts.join("guests/daftar_cel.wasm"), &[], &manifest)?;
     let pack = packs::build(&copy, None).map_err(|error| error.to_string())?;
     Ok(vec![
         [write("gender-99.wasm", pack)?, artifacts.join("plugins/gender.wasm")],

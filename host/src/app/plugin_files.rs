@@ -10,6 +10,8 @@ use serde_json::Value;
 use daftar_domain::config::PluginsConfig;
 use daftar_domain::error::why_not_read;
 use daftar_domain::manifest::{PluginKind, PluginManifest, PluginName};
+use daftar_pack_tools::author;
+pub use daftar_pack_tools::author::ExportName;
 use daftar_sandbox;
 pub use daftar_sandbox::{
     CompileIn, Inspection, PinnedDigests, PluginSignature, PrivateKey, SIGNATURE_SUFFIX, SignatureState,
@@ -105,7 +107,7 @@ pub fn build(folder: &Path, runs_tests: bool) -> Result<BuiltPlugin, String> {
     }
     let module = compile(folder)?;
     let core = std::fs::read(&module).map_err(|error| format!("cannot read `{}`: {error}", module.display()))?;
-    let bytes = daftar_pack_tools::author::wrap(&core, &manifest).map_err(|error| error.to_string())?;
+    let bytes = author::wrap(&core, &[], &manifest).map_err(|error| error.to_string())?;
     let codes = rehearse(&bytes)?;
     Ok(BuiltPlugin { manifest, bytes, codes })
 }
@@ -114,10 +116,10 @@ pub fn build(folder: &Path, runs_tests: bool) -> Result<BuiltPlugin, String> {
 ///
 /// # Errors
 /// One sentence that says what is wrong.
-pub fn wrap(module: &Path, manifest: &Path) -> Result<Vec<u8>, String> {
+pub fn wrap(module: &Path, exports: &[ExportName], manifest: &Path) -> Result<Vec<u8>, String> {
     let manifest = read_manifest(manifest)?;
     let core = std::fs::read(module).map_err(|error| format!("cannot read `{}`: {error}", module.display()))?;
-    daftar_pack_tools::author::wrap(&core, &manifest).map_err(|error| format!("`{}`: {error}", module.display()))
+    author::wrap(&core, exports, &manifest).map_err(|error| format!("`{}`: {error}", module.display()))
 }
 
 fn read_manifest(file: &Path) -> Result<PluginManifest, String> {

@@ -1,7 +1,7 @@
 //! A plugin that is sound and writes too many log lines.
 
-use daftar_tests::{TestApp, artifacts};
-use serde_json::json;
+use daftar_tests::{Server, TestApp, artifacts};
+use serde_json::{Value, json};
 
 #[test]
 fn a_chatty_pack_is_installed_and_its_lines_are_counted() {
@@ -44,4 +44,24 @@ fn a_plugin_is_shown_with_what_it_used_of_each_limit() {
     );
     let unknown = app.admin().get("/plugins/nothing-of-the-kind").expect(404);
     assert!(unknown.detail().contains("`nothing-of-the-kind`"), "{}", unknown.detail());
+}
+
+#[test]
+fn the_lines_of_a_plugin_are_in_the_log_of_the_server() {
+    for (level, is_written) in [("info", true), ("warn", false)] {
+        let data_dir = tempfile::tempdir().unwrap();
+        let config = data_dir.path().join("daftar.toml");
+        std::fs::write(&config, format!("[log]\nlevel = '{level}'\nformat = 'json'\n")).unwrap();
+        let server = Server::serve(data_dir.path(), &["--config", config.to_str().unwrap()]);
+        let admin = Server::admin(data_dir.path());
+        drop(admin.install(&std::fs::read(artifacts::fixture("chatty")).unwrap()).expect(201));
+        let shown = admin.get("/plugins/chatty").expect(200).json();
+        let log = server.stop().stderr;
+        let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect();
+        let of_plugin = lines.iter().filter(|line| line["fields"]["message"] == "a plugin wrote a line");
+        let texts: Vec<&str> = of_plugin.filter_map(|line| line["fields"]["plugin.line"].as_str()).collect();
+        assert_eq!(shown["log_lines"]["written"], json!(texts.len()), "{level}: {shown}");
+        assert_eq!(!texts.is_empty(), is_written, "{level}: {log}");
+        assert!(texts.iter().all(|text| text.starts_with("line ") && text.contains("forged line  [2J ")), "{texts:?}");
+    }
 }

@@ -1,9 +1,13 @@
-//! Makes plugins of core modules, for authors of plugins.
+//! Makes plugins of core modules and of components, for authors of plugins.
 //!
 //! The bindings of Rust leave a custom section in a module that says which world it was made for. A compiler without support for
 //! components leaves none; the manifest says then which world it is, and the names of its exports must be those of that world.
 
-use wasmparser::{Parser, Payload};
+use std::str::FromStr;
+
+use wasm_encoder::reencode::{Reencode as _, RoundtripReencoder};
+use wasm_encoder::{ExportSection, Module, RawSection};
+use wasmparser::{ExportSectionReader, Parser, Payload};
 use wit_component::{StringEncoding, embed_component_metadata};
 use wit_parser::{PackageId, Resolve, SourceMap};
 
@@ -11,9 +15,35 @@ use crate::pack;
 use daftar_domain::manifest::PluginManifest;
 use daftar_sandbox::section::{ManifestError, append_manifest};
 
-/// Why a core module could not be made into a plugin.
+/// An export of a core module and the name that it gets, for compilers that cannot write the names of the interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportName {
+    /// The name in the module.
+    pub from: String,
+    /// The name in the interface.
+    pub to: String,
+}
+
+impl FromStr for ExportName {
+    type Err = String;
+
+    /// Reads `FROM=TO`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((from, to)) if !from.is_empty() && !to.is_empty() => {
+                Ok(Self { from: from.to_owned(), to: to.to_owned() })
+            }
+            _ => Err("write it as MODULE_EXPORT=INTERFACE_EXPORT".to_owned()),
+        }
+    }
+}
+
+/// Why a module or a component could not be made into a plugin.
 #[derive(Debug, thiserror::Error)]
 pub enum WrapError {
+    /// An export that gets another name does not exist, or the names collide.
+    #[error("its exports cannot be renamed: {0}")]
+    Export(String),
     /// Its initialisation failed.
     #[error("the module cannot be initialised: {0}")]
     Initialisation(String),
@@ -25,16 +55,24 @@ pub enum WrapError {
     Manifest(#[from] ManifestError),
 }
 
-/// Makes a plugin of a core module that was compiled against the plugin interface: a component with its manifest.
+/// Makes a plugin of a core module that was compiled against the plugin interface: a component with its manifest. A component gets the
+/// manifest alone.
 ///
-/// Where the module exports [`INITIALISE_EXPORT`](crate::pack::INITIALISE_EXPORT), that function is run here, once, and the memory that it
-/// leaves becomes the initial memory: what a plugin would otherwise build at the start of each instance it has from the
-/// beginning. A module that does not say itself which interface it was made for, as one in C does not, was made for the one that
-/// the manifest names. The same module gives the same bytes on every machine.
+/// Exports of a module are renamed first. Where the module exports [`INITIALISE_EXPORT`](crate::pack::INITIALISE_EXPORT), that function is
+/// run here, once, and the memory that it leaves becomes the initial memory of each instance. A module without a section that names its
+/// interface, such as one in C, was made for the interface that the manifest names. The same file gives the same bytes on every machine.
 ///
 /// # Errors
-/// The module is not sound, its initialisation fails, or it does not keep to the interface.
-pub fn wrap(core: &[u8], manifest: &PluginManifest) -> Result<Vec<u8>, WrapError> {
+/// The file is not sound, an export to rename is missing, the initialisation fails, or the module does not match the interface.
+pub fn wrap(file: &[u8], exports: &[ExportName], manifest: &PluginManifest) -> Result<Vec<u8>, WrapError> {
+    if Parser::is_component(file) {
+        if let Some(ExportName { from, .. }) = exports.first() {
+            return Err(WrapError::Export(format!("it is a component, whose exports have their names (`{from}`)")));
+        }
+        return Ok(append_manifest(file, manifest)?);
+    }
+    let renamed = if exports.is_empty() { None } else { Some(renamed(file, exports).map_err(WrapError::Export)?) };
+    let core = renamed.as_deref().unwrap_or(file);
     let initialised = pack::initialised(core).map_err(|error| WrapError::Initialisation(error.to_string()))?;
     let core = initialised.as_deref().unwrap_or(core);
     let described = described(core, manifest).map_err(WrapError::Component)?;
@@ -42,6 +80,45 @@ pub fn wrap(core: &[u8], manifest: &PluginManifest) -> Result<Vec<u8>, WrapError
     let component = pack::component(core).map_err(WrapError::Component)?;
     Ok(append_manifest(&component, manifest)?)
 }
+
+/// The module with other names of exports; all other sections stay as they are.
+fn renamed(core: &[u8], names: &[ExportName]) -> Result<Vec<u8>, String> {
+    let mut module = Module::new();
+    for payload in Parser::new(0).parse_all(core) {
+        let payload = payload.map_err(|error| format!("it is not WebAssembly: {error}"))?;
+        if let Payload::ExportSection(exports) = payload {
+            module.section(&renamed_exports(exports, names)?);
+        } else if let Some((id, range)) = payload.as_section() {
+            let data = core.get(range).ok_or("a section lies outside of the file")?;
+            module.section(&RawSection { id, data });
+        }
+    }
+    Ok(module.finish())
+}
+
+fn renamed_exports(exports: ExportSectionReader<'_>, names: &[ExportName]) -> Result<ExportSection, String> {
+    let exports: Vec<_> = exports.into_iter().collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+    let has = |name: &str| exports.iter().any(|export| export.name == name);
+    for ExportName { from, to } in names {
+        if !has(from) {
+            let there: Vec<&str> = exports.iter().map(|export| export.name).take(EXPORTS_LISTED_MAX).collect();
+            return Err(format!("there is no export `{from}`; there are {}", there.join(", ")));
+        }
+        if has(to) || names.iter().filter(|other| other.to == *to).count() > 1 {
+            return Err(format!("two exports would have the name `{to}`"));
+        }
+    }
+    let mut section = ExportSection::new();
+    for export in exports {
+        let new = names.iter().find(|name| name.from == export.name).map_or(export.name, |name| name.to.as_str());
+        let kind = RoundtripReencoder.export_kind(export.kind).map_err(|error| error.to_string())?;
+        section.export(new, kind, export.index);
+    }
+    Ok(section)
+}
+
+/// The most exports that a message lists.
+const EXPORTS_LISTED_MAX: usize = 20;
 
 /// The version of the interface below.
 const VERSION: &str = "0.1.0";
@@ -95,7 +172,7 @@ fn package(resolve: &mut Resolve) -> Result<PackageId, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::wrap;
+    use super::{ExportName, wrap};
     use daftar_domain::manifest::PluginKind;
     use daftar_sandbox::testing::guest;
 
@@ -112,14 +189,14 @@ mod tests {
     fn a_module_that_names_no_interface_is_wrapped_by_its_manifest() {
         let module = wat::parse_str(MODULE).unwrap();
         let manifest = guest::manifest("test", "1.0.0", PluginKind::VocabularyPack);
-        assert!(wrap(&module, &manifest).is_ok());
-        assert_eq!(wrap(&module, &manifest).unwrap(), wrap(&module, &manifest).unwrap(), "the same bytes");
+        assert!(wrap(&module, &[], &manifest).is_ok());
+        assert_eq!(wrap(&module, &[], &manifest).unwrap(), wrap(&module, &[], &manifest).unwrap(), "the same bytes");
     }
 
     #[test]
     fn what_does_not_keep_to_the_interface_is_refused_with_the_function() {
         let manifest = guest::manifest("test", "1.0.0", PluginKind::VocabularyPack);
-        let refused = |text: &str| wrap(&wat::parse_str(text).unwrap(), &manifest).unwrap_err().to_string();
+        let refused = |text: &str| wrap(&wat::parse_str(text).unwrap(), &[], &manifest).unwrap_err().to_string();
         let missing = refused(&MODULE.replace("0#resolve", "0#dissolve"));
         assert!(missing.contains("resolve"), "{missing}");
         let other = refused(
@@ -127,7 +204,7 @@ mod tests {
         );
         assert!(other.contains("resolve"), "{other}");
         let engine = guest::manifest("test", "1.0.0", PluginKind::EligibilityEngine);
-        let refused = wrap(&wat::parse_str(MODULE).unwrap(), &engine).unwrap_err().to_string();
+        let refused = wrap(&wat::parse_str(MODULE).unwrap(), &[], &engine).unwrap_err().to_string();
         assert!(refused.contains("daftar:plugin"), "{refused}");
     }
 
@@ -135,8 +212,42 @@ mod tests {
     fn an_interface_that_is_not_brought_is_named() {
         let mut manifest = guest::manifest("test", "1.0.0", PluginKind::VocabularyPack);
         manifest.interface = "0.9.0".parse().unwrap();
-        let refused = wrap(&wat::parse_str(MODULE).unwrap(), &manifest).unwrap_err().to_string();
+        let refused = wrap(&wat::parse_str(MODULE).unwrap(), &[], &manifest).unwrap_err().to_string();
         assert!(refused.contains("the manifest says 0.9.0: this program brings 0.1.0"), "{refused}");
         assert!(super::described(b"\0asm?", &manifest).unwrap_err().contains("is not WebAssembly"));
+    }
+
+    #[test]
+    fn exports_are_renamed_and_a_wrong_name_is_told() {
+        let manifest = guest::manifest("test", "1.0.0", PluginKind::VocabularyPack);
+        let short = wat::parse_str(MODULE.replace("daftar:plugin/vocabulary@0.1.0#", "")).unwrap();
+        let name = |function: &str| ExportName {
+            from: function.to_owned(),
+            to: format!("daftar:plugin/vocabulary@0.1.0#{function}"),
+        };
+        let names = ["describe", "concept-groups", "concepts", "resolve"].map(name);
+        let whole = wrap(&wat::parse_str(MODULE).unwrap(), &[], &manifest).unwrap();
+        assert_eq!(wrap(&short, &names, &manifest).unwrap(), whole);
+        let missing = wrap(&short, &[name("dissolve")], &manifest).unwrap_err().to_string();
+        assert!(missing.contains("no export `dissolve`; there are memory, cabi_realloc, describe"), "{missing}");
+        let twice = [name("describe"), ExportName { from: "resolve".into(), to: name("describe").to }];
+        let twice = wrap(&short, &twice, &manifest).unwrap_err().to_string();
+        assert!(twice.contains("two exports would have the name"), "{twice}");
+        assert_eq!("a=b#c".parse(), Ok(ExportName { from: "a".into(), to: "b#c".into() }));
+        assert!("a=".parse::<ExportName>().is_err());
+    }
+
+    #[test]
+    fn a_component_gets_the_manifest_alone() {
+        let manifest = guest::manifest("test", "1.0.0", PluginKind::VocabularyPack);
+        let component = crate::pack::component(
+            &super::described(&wat::parse_str(MODULE).unwrap(), &manifest).unwrap().unwrap(),
+        );
+        let component = component.unwrap();
+        let wrapped = wrap(&component, &[], &manifest).unwrap();
+        assert_eq!(wrapped, wrap(&wat::parse_str(MODULE).unwrap(), &[], &manifest).unwrap());
+        assert!(wrap(&wrapped, &[], &manifest).unwrap_err().to_string().contains("manifest"), "it is a plugin already");
+        let export = "a=b".parse().unwrap();
+        assert!(wrap(&component, &[export], &manifest).unwrap_err().to_string().contains("it is a component"));
     }
 }

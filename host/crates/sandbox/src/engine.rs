@@ -26,6 +26,7 @@ pub(super) const FEATURES: WasmFeatures = WasmFeatures::MUTABLE_GLOBAL
     .union(WasmFeatures::MULTI_VALUE)
     .union(WasmFeatures::BULK_MEMORY)
     .union(WasmFeatures::SIMD)
+    .union(WasmFeatures::TAIL_CALL)
     .union(WasmFeatures::FLOATS)
     .union(WasmFeatures::EXTENDED_CONST)
     .union(WasmFeatures::COMPONENT_MODEL);

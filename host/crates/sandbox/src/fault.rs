@@ -81,6 +81,16 @@ impl PluginFault {
         Self { plugin: plugin.clone(), kind, detail: detail.into() }
     }
 
+    /// The sentence without what it quotes of the plugin: a plugin that was given facts about people may have put them there.
+    #[must_use]
+    pub fn without_quotes(&self) -> String {
+        let is_quote = |character: char| matches!(character, '`' | '"');
+        match (self.detail.split_once(is_quote), self.detail.rsplit_once(is_quote)) {
+            (Some((before, _)), Some((_, after))) => format!("{before}`…`{after}"),
+            _ => self.detail.clone(),
+        }
+    }
+
     /// What an error of wasmtime means.
     pub(super) fn classify(plugin: &PluginName, error: &wasmtime::Error, limits: &PluginLimits) -> Self {
         let (kind, detail) = classified(error, limits);
@@ -160,6 +170,19 @@ mod tests {
     fn every_kind_has_a_name_of_its_own() {
         let names: BTreeSet<_> = FaultKind::ALL.iter().map(|kind| kind.name()).collect();
         assert_eq!(names.len(), FaultKind::ALL.len());
+    }
+
+    #[test]
+    fn a_sentence_without_its_quotes_holds_nothing_of_the_plugin() {
+        let told = |detail: &str| {
+            let plugin = PluginName::parse("test").unwrap();
+            PluginFault::new(&plugin, FaultKind::InvalidAnswer, detail).without_quotes()
+        };
+        assert_eq!(told("verdicts: 3 verdicts for 2 rows"), "verdicts: 3 verdicts for 2 rows");
+        assert_eq!(told("name: `Amina` is `too` long: 5 bytes"), "name: `…` long: 5 bytes");
+        assert_eq!(told("name: `Am`in`a` is bad"), "name: `…` is bad", "quotes within the quoted text");
+        assert_eq!(told("name \"Amina\": the text is empty"), "name `…`: the text is empty");
+        assert_eq!(told("`"), "`…`");
     }
 
     #[test]

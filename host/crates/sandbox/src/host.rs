@@ -125,14 +125,15 @@ impl PluginLog {
     }
 }
 
-/// Whether the operator wants lines of that level at all; others cost a plugin nothing.
+/// Whether the log takes lines of that level. The question is about an event: a filter that takes events alone refuses the hint by which
+/// `tracing::enabled!` asks.
 fn is_wanted(level: Level) -> bool {
     match level {
-        Level::TRACE => tracing::enabled!(Level::TRACE),
-        Level::DEBUG => tracing::enabled!(Level::DEBUG),
-        Level::INFO => tracing::enabled!(Level::INFO),
-        Level::WARN => tracing::enabled!(Level::WARN),
-        Level::ERROR => tracing::enabled!(Level::ERROR),
+        Level::TRACE => tracing::event_enabled!(Level::TRACE),
+        Level::DEBUG => tracing::event_enabled!(Level::DEBUG),
+        Level::INFO => tracing::event_enabled!(Level::INFO),
+        Level::WARN => tracing::event_enabled!(Level::WARN),
+        Level::ERROR => tracing::event_enabled!(Level::ERROR),
     }
 }
 

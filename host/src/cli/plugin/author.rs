@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::app::packs;
-use crate::app::plugin_files::{self, PluginSignature, PrivateKey, SIGNATURE_SUFFIX};
+use crate::app::plugin_files::{self, ExportName, PluginSignature, PrivateKey, SIGNATURE_SUFFIX};
 use crate::cli::{CliError, GlobalArgs, output};
 use daftar_domain::manifest::PluginName;
 
@@ -39,8 +39,12 @@ pub struct BuildArgs {
 /// What is wrapped.
 #[derive(Debug, Args)]
 pub struct WrapArgs {
-    /// Core module, compiled against the plugin interface
+    /// Core module or component, compiled against the plugin interface
     module: PathBuf,
+    /// Name that an export of the module gets, for compilers that cannot write `#`, such as
+    /// `describe=daftar:plugin/vocabulary@0.1.0#describe`; repeatable
+    #[arg(long = "export", value_name = "FROM=TO")]
+    exports: Vec<ExportName>,
     /// What the plugin says about itself, as TOML
     #[arg(long, value_name = "FILE")]
     manifest: PathBuf,
@@ -75,11 +79,11 @@ pub fn build(global: &GlobalArgs, args: BuildArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Wraps a core module.
+/// Wraps a core module or a component.
 pub fn wrap(global: &GlobalArgs, args: WrapArgs) -> Result<(), CliError> {
     readable(&args.manifest)?;
     readable(&args.module)?;
-    let bytes = plugin_files::wrap(&args.module, &args.manifest).map_err(CliError::failed)?;
+    let bytes = plugin_files::wrap(&args.module, &args.exports, &args.manifest).map_err(CliError::failed)?;
     written(&args.output, &bytes)?;
     let words = format_args!("wrote {} ({} bytes)", args.output.display(), bytes.len());
     output::done(global, &json!({"file": args.output, "bytes": bytes.len()}), words);

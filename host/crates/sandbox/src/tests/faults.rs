@@ -68,6 +68,14 @@ fn an_endless_loop_with_fuel_to_burn_meets_the_clock() {
 }
 
 #[test]
+fn an_endless_tail_call_burns_its_fuel() {
+    let top = "(func $again (return_call $again))";
+    let describe = "(call $again) (i32.const 0)";
+    let (step, _) = fault(&PackGuest { top, describe, ..PackGuest::default() }, None, FaultKind::Fuel);
+    assert_eq!(step, InstallStep::Smoke);
+}
+
+#[test]
 fn a_loop_in_the_start_function_is_stopped_like_any_other() {
     let top = "(func $start (loop $again (br $again))) (start $start)";
     let (step, _) = fault(&PackGuest { top, ..PackGuest::default() }, None, FaultKind::Fuel);

@@ -120,7 +120,8 @@ pub(super) fn engine_error(error: EngineError) -> AppError {
         EngineError::Busy | EngineError::Abandoned => AppError::Busy,
         EngineError::NoEngine => AppError::NoEngine,
         EngineError::Fault(fault) => {
-            tracing::warn!(plugin = %fault.plugin, fault = fault.kind.name(), "the eligibility engine failed");
+            let (kind, reason) = (fault.kind.name(), fault.without_quotes());
+            tracing::warn!(plugin = %fault.plugin, fault = kind, reason, "the eligibility engine failed");
             match fault.kind {
                 // The wall clock is the back-stop: the machine is too busy, and that decides nothing about the rule.
                 FaultKind::Timeout | FaultKind::Unavailable => AppError::Busy,
