@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 pub use daftar_auth::secret_file::folder_of;
 pub use daftar_pack_tools::owner_files::{
-    About, ImportError, ImportFormat, ImportOptions, ImportReport, NoProgress, Progress, Refusal,
+    About, HandWritten, ImportError, ImportFormat, ImportOptions, ImportReport, NoProgress, Progress, Refusal,
 };
 pub use daftar_pack_tools::pack::{PackErrors, PackProblem};
 use daftar_pack_tools::{owner_files, pack};
@@ -101,8 +101,11 @@ pub fn import(
     let would_lose = |names: Vec<String>| {
         if names.is_empty() { Ok(()) } else { Err(ImportFailure::WouldLose { folder: folder.to_owned(), names }) }
     };
+    let mut kept = HandWritten::default();
     if is_taken {
         would_lose(beside_source(folder).map_err(failed)?)?;
+        let settings = std::fs::read_to_string(folder.join("pack.toml")).map_err(failed)?;
+        kept = HandWritten::of(&settings).map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error)))?;
     }
     // Whether it can be written is known before a large file is read; nothing is left behind when the reading is broken off.
     drop(beside(folder).map_err(failed)?);
@@ -110,7 +113,8 @@ pub fn import(
     let temporary = beside(folder).map_err(failed)?;
     let new = temporary.path().join("new");
     std::fs::create_dir(&new).map_err(failed)?;
-    import.write(&new)?;
+    would_lose(import.vocabularies_gone(&kept))?;
+    import.write(&kept, &new)?;
     pack::check(&new)?;
     if is_taken {
         would_lose(missing_from(&new, folder).map_err(failed)?)?;
@@ -118,7 +122,11 @@ pub fn import(
     } else {
         std::fs::rename(&new, folder).map_err(failed)?;
     }
-    Ok(import.report)
+    let mut report = import.report;
+    if !kept.names().is_empty() {
+        report.notes.push(format!("kept of `pack.toml` what was added by hand: {}", told(&kept.names())));
+    }
+    Ok(report)
 }
 
 /// A temporary folder beside another one, so that the one can be moved into the place of the other.

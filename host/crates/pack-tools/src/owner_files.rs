@@ -29,6 +29,8 @@ mod tally;
 mod who;
 mod write;
 
+pub use write::HandWritten;
+
 #[cfg(test)]
 mod tests;
 
@@ -146,12 +148,18 @@ pub struct Import {
 }
 
 impl Import {
-    /// Writes the source of a pack into `folder`, which exists and is empty.
+    /// Writes the source of a pack into `folder`, which exists and is empty, with what was added by hand to an earlier import.
     ///
     /// # Errors
     /// Something cannot be written. The folder's content is of no meaning then.
-    pub fn write(&self, folder: &Path) -> Result<(), ImportError> {
-        write::folder(&self.draft, &self.report.sha256, folder)
+    pub fn write(&self, kept: &HandWritten, folder: &Path) -> Result<(), ImportError> {
+        write::folder(&self.draft, &self.report.sha256, kept, folder)
+    }
+
+    /// The namespaces of vocabularies that an earlier import has and this one has not.
+    #[must_use]
+    pub fn vocabularies_gone(&self, earlier: &HandWritten) -> Vec<String> {
+        earlier.missing_from(&self.draft)
     }
 }
 

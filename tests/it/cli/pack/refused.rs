@@ -170,6 +170,33 @@ fn a_file_that_is_not_there_and_a_folder_that_is_taken_are_refused() {
 }
 
 #[test]
+fn the_next_edition_keeps_what_was_added_to_the_source_by_hand() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = owner_file("tools.tsv");
+    drop(import(folder.path(), "tsv", &file, SAID).expect_success());
+    let settings = folder.path().join("out/pack.toml");
+    let first = std::fs::read_to_string(&settings).unwrap();
+    let namespace = first.lines().find_map(|line| line.strip_prefix("namespace = ")).unwrap().to_owned();
+    let field = "[[extension_field]]\npath = \"farm.tool\"\ntype = \"coded\"\n";
+    let added = format!("{first}extensible = true\n\n{field}vocabulary = {namespace}\n");
+    std::fs::write(&settings, added).unwrap();
+    let replaced = [SAID, &["--replace"]].concat();
+    let told = import(folder.path(), "tsv", &file, &replaced).expect_success().stdout;
+    assert!(told.contains("kept of `pack.toml` what was added by hand: `extension_field`, `extensible of "), "{told}");
+    let again = std::fs::read_to_string(&settings).unwrap();
+    assert!(again.contains(field) && again.contains("extensible = true"), "{again}");
+    let third = import(folder.path(), "tsv", &file, &replaced).expect_success().stdout;
+    assert_eq!((told, again), (third, std::fs::read_to_string(&settings).unwrap()), "the same once more");
+
+    // A vocabulary of its own, without codes, is in no table that would be missed.
+    let own = "\n[[vocabulary]]\nnamespace = \"urn:example:own\"\nname = \"Own\"\ndomain = \"Test\"\nversion = \"1\"\n\
+        source = \"ours\"\ndefault_language = \"en\"\nlanguages = [\"en\"]\ncompleteness = \"empty\"\n";
+    std::fs::write(&settings, format!("{first}{own}")).unwrap();
+    let refused = import(folder.path(), "tsv", &file, &replaced);
+    assert!(refused.code == 73 && refused.stderr.contains("does not write: `urn:example:own`;"), "{refused:?}");
+}
+
+#[test]
 fn what_is_refused_is_listed_as_json_too() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("sample");

@@ -1,5 +1,6 @@
 //! Writes a draft as the source of a pack: `pack.toml`, tables of codes and labels, `LICENSE-DATA.md`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -12,8 +13,8 @@ use daftar_domain::vocabulary::Completeness;
 ///
 /// # Errors
 /// Something cannot be written.
-pub fn folder(draft: &DraftPack, sha256: &str, folder: &Path) -> Result<(), ImportError> {
-    file(folder, "pack.toml", &settings(draft, sha256))?;
+pub fn folder(draft: &DraftPack, sha256: &str, kept: &HandWritten, folder: &Path) -> Result<(), ImportError> {
+    file(folder, "pack.toml", &settings(draft, sha256, kept))?;
     let note = format!(
         "# Licence of the data\n\n{}\n\nWritten by `daftar pack import` from a file whose unpacked content has the SHA-256\n`{sha256}`.\n",
         draft.note
@@ -35,7 +36,90 @@ fn file(folder: &Path, name: &str, content: &str) -> Result<(), ImportError> {
     written.map_err(|source| ImportError::Write { path, source })
 }
 
-fn settings(draft: &DraftPack, sha256: &str) -> String {
+/// The keys of `pack.toml` that an import writes, all else in it was written by hand.
+const PACK_KEYS: [&str; 8] =
+    ["name", "version", "description", "licence", "attribution", "source", "default", "vocabulary"];
+/// The same of a `[[vocabulary]]`.
+const VOCABULARY_KEYS: [&str; 12] = [
+    "namespace",
+    "name",
+    "domain",
+    "version",
+    "source",
+    "default_language",
+    "languages",
+    "codes",
+    "count",
+    "hierarchical",
+    "hierarchy",
+    "completeness",
+];
+
+/// What was added by hand to the `pack.toml` of an import, such as concept groups and extension fields: the next import keeps it.
+#[derive(Debug, Default, PartialEq)]
+pub struct HandWritten {
+    pack: toml::Table,
+    /// By namespace.
+    vocabularies: BTreeMap<String, toml::Table>,
+}
+
+impl HandWritten {
+    /// What of this `pack.toml` an import does not write.
+    ///
+    /// # Errors
+    /// It is not TOML.
+    pub fn of(settings: &str) -> Result<Self, toml::de::Error> {
+        let mut pack: toml::Table = toml::from_str(settings)?;
+        let mut vocabularies = BTreeMap::new();
+        for vocabulary in pack.remove("vocabulary").as_ref().and_then(toml::Value::as_array).into_iter().flatten() {
+            let Some(mut vocabulary) = vocabulary.as_table().cloned() else { continue };
+            let Some(namespace) = vocabulary.get("namespace").and_then(toml::Value::as_str).map(str::to_owned) else {
+                continue;
+            };
+            vocabulary.retain(|key, _| !VOCABULARY_KEYS.contains(&key));
+            vocabularies.insert(namespace, vocabulary);
+        }
+        pack.retain(|key, _| !PACK_KEYS.contains(&key));
+        Ok(Self { pack, vocabularies })
+    }
+
+    /// The vocabularies that `draft` no longer has.
+    pub(super) fn missing_from(&self, draft: &DraftPack) -> Vec<String> {
+        let has = |namespace: &str| draft.vocabularies.iter().any(|vocabulary| vocabulary.namespace == namespace);
+        self.vocabularies.keys().filter(|namespace| !has(namespace)).cloned().collect()
+    }
+
+    /// The names of what is kept, such as `concept_group`.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let of_pack = self.pack.keys().cloned();
+        let of_vocabulary = |(namespace, keys): (&String, &toml::Table)| -> Vec<String> {
+            keys.keys().map(|key| format!("{key} of {namespace}")).collect()
+        };
+        of_pack.chain(self.vocabularies.iter().flat_map(of_vocabulary)).collect()
+    }
+
+    /// The values of the pack as lines, those that must stand before the first table alone.
+    fn of_pack(&self, is_table: bool) -> String {
+        let wanted = self.pack.iter().filter(|(_, value)| holds_tables(value) == is_table);
+        lines(wanted.map(|(key, value)| (key.clone(), value.clone())).collect())
+    }
+
+    fn of_vocabulary(&self, namespace: &str) -> String {
+        self.vocabularies.get(namespace).map_or_else(String::new, |keys| lines(keys.clone()))
+    }
+}
+
+fn holds_tables(value: &toml::Value) -> bool {
+    value.is_table() || value.as_array().is_some_and(|items| items.iter().any(toml::Value::is_table))
+}
+
+/// A table as TOML; what was read as TOML can be written as TOML.
+fn lines(table: toml::Table) -> String {
+    toml::to_string(&table).unwrap_or_default()
+}
+
+fn settings(draft: &DraftPack, sha256: &str, kept: &HandWritten) -> String {
     let mut text = format!("# Written by `daftar pack import`; the unpacked file has the SHA-256\n# {sha256}\n");
     setting(&mut text, "name", &draft.pack_name);
     setting(&mut text, "version", draft.version());
@@ -47,6 +131,7 @@ fn settings(draft: &DraftPack, sha256: &str) -> String {
     setting(&mut text, "source", &draft.source);
     // What an operator imports is installed by hand.
     text.push_str("default = false\n");
+    text.push_str(&kept.of_pack(false));
     for vocabulary in &draft.vocabularies {
         text.push_str("\n[[vocabulary]]\n");
         setting(&mut text, "namespace", &vocabulary.namespace);
@@ -67,6 +152,11 @@ fn settings(draft: &DraftPack, sha256: &str) -> String {
         if vocabulary.completeness == Completeness::Fragment {
             setting(&mut text, "completeness", "fragment");
         }
+        text.push_str(&kept.of_vocabulary(&vocabulary.namespace));
+    }
+    let tables = kept.of_pack(true);
+    if !tables.is_empty() {
+        append(&mut text, format_args!("\n{tables}"));
     }
     text
 }
@@ -150,4 +240,41 @@ fn labels(vocabulary: &DraftVocabulary, language: &str) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BY_HAND: &str = r#"
+        name = "water"
+        limits = 3
+        [[vocabulary]]
+        namespace = "urn:example:water"
+        name = "Water"
+        count = 12
+        system = true
+        [[concept_group]]
+        name = "safe"
+        description = "Safe."
+        include = [{ code = "urn:example:water#piped" }]
+        [[extension_field]]
+        path = "housing.water"
+        type = "coded"
+    "#;
+
+    #[test]
+    fn what_was_written_by_hand_is_told_and_written_again() {
+        let kept = HandWritten::of(BY_HAND).unwrap();
+        assert_eq!(kept.names(), ["concept_group", "extension_field", "limits", "system of urn:example:water"]);
+        let text = format!(
+            "{}\n[[vocabulary]]\nnamespace = \"urn:example:water\"\n{}\n{}",
+            kept.of_pack(false),
+            kept.of_vocabulary("urn:example:water"),
+            kept.of_pack(true)
+        );
+        assert_eq!(HandWritten::of(&text).unwrap(), kept, "{text}");
+        assert_eq!(HandWritten::of("name = 'x'\n[[vocabulary]]\nnamespace = 'y'").unwrap().names(), [""; 0]);
+        assert!(HandWritten::of("name = ").is_err());
+    }
 }
