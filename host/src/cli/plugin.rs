@@ -41,6 +41,9 @@ pub enum PluginCommand {
         /// Also when a newer version of it is installed
         #[arg(long)]
         allow_downgrade: bool,
+        /// Also when it lacks extension fields or concept groups of the installed version
+        #[arg(long)]
+        accept_loss: bool,
     },
     /// Say what installing a plugin would mean for the records there are; changes nothing
     Report {
@@ -89,8 +92,12 @@ pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> 
             Ok(())
         }
         PluginCommand::Report { file, records } => report(global, &file, records),
-        PluginCommand::Install { file, allow_unsigned, allow_downgrade } => {
-            let allowed = [("allow_unsigned", allow_unsigned), ("allow_downgrade", allow_downgrade)];
+        PluginCommand::Install { file, allow_unsigned, allow_downgrade, accept_loss } => {
+            let allowed = [
+                ("allow_unsigned", allow_unsigned),
+                ("allow_downgrade", allow_downgrade),
+                ("accept_loss", accept_loss),
+            ];
             let allowed = allowed.map(|(parameter, is_allowed)| (parameter, is_allowed.then_some("true")));
             install(global, &file, &with_query("/plugins", allowed))
         }
@@ -191,6 +198,11 @@ fn print_report(report: &UpgradeReportBody) {
     output::line(format_args!("{plugin}: from {from} to {to}; nothing was changed"));
     if let Some(reason) = &report.refused {
         output::line(format_args!("it would be refused: {reason}"));
+    }
+    for (what, gone) in [("extension fields", &report.fields_gone), ("concept groups", &report.concept_groups_gone)] {
+        if !gone.is_empty() {
+            output::line(format_args!("{what} that it lacks: {}", gone.join(", ")));
+        }
     }
     for vocabulary in &report.vocabularies {
         output::line(format_args!(

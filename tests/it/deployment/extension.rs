@@ -131,7 +131,14 @@ count = 1
     let read = || client.get(&path("Individual", "1")).expect(200).json()["extension"].take();
     // Twice: the second one comes from the response cache.
     assert_eq!([read(), read()], [extension.clone(), extension.clone()]);
-    install(&app.admin(), &module("1.1.0", ""));
+    let (admin, without) = (app.admin(), module("1.1.0", ""));
+    let report = admin.request("POST", "/plugin-reports").body("application/wasm", &without[..]).send().expect(200).json();
+    assert_eq!((&report["fields_gone"], report.get("concept_groups_gone")), (&json!(["notes.text"]), None));
+    let refused = admin.install(&without).expect(422);
+    let told = "it lacks what version 1.0.0 has: the extension field `notes.text`";
+    assert!(refused.detail().contains(told) && refused.detail().contains("--accept-loss"), "{}", refused.detail());
+    assert_eq!([read(), read()], [extension.clone(), extension.clone()], "what was installed is as before");
+    drop(admin.request("POST", "/plugins?accept_loss=true").body("application/wasm", &without[..]).send().expect(201));
     assert_eq!([read(), read()], [json!(null), json!(null)], "no installed module declares the field");
     install(&app.admin(), &module("1.2.0", field));
     assert_eq!([read(), read()], [extension.clone(), extension]);

@@ -240,9 +240,8 @@ mod tests {
     #[test]
     fn a_component_gets_the_manifest_alone() {
         let manifest = guest::manifest("test", "1.0.0", PluginKind::VocabularyPack);
-        let component = crate::pack::component(
-            &super::described(&wat::parse_str(MODULE).unwrap(), &manifest).unwrap().unwrap(),
-        );
+        let component =
+            crate::pack::component(&super::described(&wat::parse_str(MODULE).unwrap(), &manifest).unwrap().unwrap());
         let component = component.unwrap();
         let wrapped = wrap(&component, &[], &manifest).unwrap();
         assert_eq!(wrapped, wrap(&wat::parse_str(MODULE).unwrap(), &[], &manifest).unwrap());

@@ -71,7 +71,7 @@ pub use inspect::{FileState, PluginLook, look_at_installed, spoken_versions};
 pub use inspect::{Inspection, SignatureState};
 pub use install::{InstallError, InstallStep, LoadedPlugin};
 pub use library::{
-    Accept, ArchivedPlugins, Downgrade, InstalledPlugin, LibraryError, LibraryRefill, PluginLibrary, PluginList,
+    Accept, ArchivedPlugins, Downgrade, InstalledPlugin, LibraryError, LibraryRefill, Loss, PluginLibrary, PluginList,
     PluginOffer, PluginSet, Prepared, RecordedPlugin, RefusedPlugin, SyncReport, SyncedFile, is_in_use,
 };
 pub use limits::PluginLimits;

@@ -137,7 +137,7 @@ impl PluginLibrary {
     /// # Errors
     /// The step that refused it.
     pub fn prepare(&self, offer: impl Into<PluginOffer>) -> Result<Prepared, InstallError> {
-        let PluginOffer { bytes, signature, unsigned, downgrade } = offer.into();
+        let PluginOffer { bytes, signature, unsigned, downgrade, .. } = offer.into();
         if let Some(signature) = &signature {
             self.host.check_signature(&bytes, signature)?;
         }
@@ -398,6 +398,16 @@ pub enum Downgrade {
     Allowed,
 }
 
+/// Whether a version is installed that lacks fields or concept groups of the installed one. Judged by the one who publishes them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Loss {
+    /// It is refused.
+    #[default]
+    Refused,
+    /// It is installed.
+    Accepted,
+}
+
 /// A plugin's file as it is handed in.
 #[derive(Debug, Clone)]
 pub struct PluginOffer {
@@ -409,12 +419,15 @@ pub struct PluginOffer {
     pub unsigned: UnsignedPlugins,
     /// Whether it is installed when it is older than the installed version.
     pub downgrade: Downgrade,
+    /// Whether it is installed when it lacks fields or concept groups of the installed version.
+    pub loss: Loss,
 }
 
 impl From<Vec<u8>> for PluginOffer {
     /// A file without a signature.
     fn from(bytes: Vec<u8>) -> Self {
-        Self { bytes, signature: None, unsigned: UnsignedPlugins::Refused, downgrade: Downgrade::Refused }
+        let (unsigned, downgrade, loss) = (UnsignedPlugins::Refused, Downgrade::Refused, Loss::Refused);
+        Self { bytes, signature: None, unsigned, downgrade, loss }
     }
 }
 

@@ -18,7 +18,9 @@ use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
 use self::follow::Common;
-pub use self::report::{CodeChange, RECORDS_TOLD_MAX, TouchedCode, TouchedRecord, UpgradeReport, VocabularyChange};
+pub use self::report::{
+    CodeChange, Gone, RECORDS_TOLD_MAX, TouchedCode, TouchedRecord, UpgradeReport, VocabularyChange,
+};
 use crate::audit;
 use crate::client::to_the_end;
 use crate::registry::Registry;
@@ -33,8 +35,8 @@ use daftar_domain::manifest::{PluginManifest, PluginName};
 use daftar_domain::vocabulary::PackContents;
 use daftar_sandbox::{ArchivedPlugins, Digest, InstallError, InstallStep, PluginHost, PluginLibrary, Prepared};
 pub use daftar_sandbox::{
-    Downgrade, InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, PoolUsage, RecordedPlugin, SIGNATURE_BYTES_MAX, Signer,
-    UnsignedPlugins,
+    Downgrade, InstalledPlugin, Loss, PACKAGE_BYTES_MAX, PluginOffer, PoolUsage, RecordedPlugin, SIGNATURE_BYTES_MAX,
+    Signer, UnsignedPlugins,
 };
 use daftar_store::shared::Shared;
 use daftar_vocabulary::{CheckedPack, PackOrigin, check};
@@ -167,8 +169,9 @@ impl PluginAdministration {
             UnsignedPlugins::Allowed => "--allow-unsigned",
             UnsignedPlugins::Refused => "[plugins] allow_unsigned",
         };
-        let library = self.library.clone();
-        let installed = match blocking(move || library.prepare(offer)).await? {
+        let (library, loss) = (self.library.clone(), offer.loss);
+        let prepared = blocking(move || library.prepare(offer)).await?;
+        let installed = match prepared.and_then(|prepared| self.refuse_loss(prepared, loss)) {
             Ok(prepared) => self.install_prepared(ctx, prepared, allowed_by).await?.map_err(|(error, _)| error),
             Err(error) => Err(error),
         };
@@ -182,6 +185,21 @@ impl PluginAdministration {
                 self.audit(ctx, AuditOutcome::Refused, target, error.to_string()).await?;
                 Err(refusal(error))
             }
+        }
+    }
+
+    /// Refuses a pack that lacks fields or concept groups of the installed version, unless that is accepted.
+    fn refuse_loss(&self, prepared: Prepared, loss: Loss) -> Result<Prepared, InstallError> {
+        let (packs, _) = self.publisher.decided();
+        let Some((_, present)) = packs.get(&prepared.manifest().name).filter(|_| loss == Loss::Refused) else {
+            return Ok(prepared);
+        };
+        let new = prepared.contents().cloned();
+        let new = new.and_then(|contents| checked(contents, prepared.manifest(), &Deployment::default()).ok());
+        let installed = self.library.recorded(&prepared.manifest().name).map(|plugin| plugin.version.to_string());
+        match Gone::between(Some(present), new.as_deref()).reason(installed.as_deref().unwrap_or("in force")) {
+            Some(reason) => Err(prepared.refuse(reason)),
+            None => Ok(prepared),
         }
     }
 

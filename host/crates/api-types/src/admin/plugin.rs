@@ -200,6 +200,12 @@ pub struct UpgradeReportBody {
     /// Why installing it would be rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
+    /// The extension fields of the installed version that it lacks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields_gone: Vec<String>,
+    /// The concept groups of the installed version that it lacks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub concept_groups_gone: Vec<String>,
     /// The vocabularies that would change.
     pub vocabularies: Vec<VocabularyChangeBody>,
     /// Records with codes that would be removed or retired, as many as were asked for.

@@ -21,8 +21,8 @@ use daftar_domain::calendar::format_instant;
 use daftar_domain::error::AppError;
 use daftar_domain::manifest::PluginName;
 use daftar_service::plugin::{
-    CodeChange, Downgrade, InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, RECORDS_TOLD_MAX, SIGNATURE_BYTES_MAX,
-    TouchedCode, TouchedRecord, UnloadedPlugin, UnsignedPlugins, UpgradeReport, VocabularyChange,
+    CodeChange, Downgrade, InstalledPlugin, Loss, PACKAGE_BYTES_MAX, PluginOffer, RECORDS_TOLD_MAX,
+    SIGNATURE_BYTES_MAX, TouchedCode, TouchedRecord, UnloadedPlugin, UnsignedPlugins, UpgradeReport, VocabularyChange,
 };
 use daftar_service::program::log_broken_rules;
 
@@ -52,19 +52,22 @@ async fn installed(app: AppState, name: PluginName) -> Result<PluginBody, AppErr
 pub const SIGNATURE_HEADER: &str = "daftar-plugin-signature";
 
 /// Installs the component that is the body, with the signature that is in the header; `allow_unsigned=true` also when nobody
-/// vouches for it, `allow_downgrade=true` also when a newer version is installed.
+/// vouches for it, `allow_downgrade=true` also when a newer version is installed, `accept_loss=true` also when it lacks extension fields
+/// or concept groups of the installed version.
 async fn install(
     call: Administrator,
     parameters: Parameters,
     request: Request,
 ) -> ApiResult<(StatusCode, Json<PluginBody>)> {
-    parameters.expect_only(&["allow_unsigned", "allow_downgrade"])?;
+    parameters.expect_only(&["allow_unsigned", "allow_downgrade", "accept_loss"])?;
     let is_allowed = |name| -> ApiResult<bool> { Ok(parameters.boolean(name)?.unwrap_or(false)) };
     let unsigned = if is_allowed("allow_unsigned")? { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused };
     let downgrade = if is_allowed("allow_downgrade")? { Downgrade::Allowed } else { Downgrade::Refused };
+    let loss = if is_allowed("accept_loss")? { Loss::Accepted } else { Loss::Refused };
     let signature = signature_of(request.headers())?;
     let bytes = read_bounded(request, PACKAGE_BYTES_MAX).await?;
-    let installed = call.app.plugins.install(&call.ctx, PluginOffer { bytes, signature, unsigned, downgrade }).await?;
+    let offer = PluginOffer { bytes, signature, unsigned, downgrade, loss };
+    let installed = call.app.plugins.install(&call.ctx, offer).await?;
     log_broken_rules(&call.ctx, &call.app.registry, &call.app.engine).await;
     Ok((StatusCode::CREATED, Json(plugin_body(&installed))))
 }
@@ -102,8 +105,8 @@ async fn report(call: Administrator, parameters: Parameters, request: Request) -
     let signature = signature_of(request.headers())?;
     let bytes = read_bounded(request, PACKAGE_BYTES_MAX).await?;
     // Nothing is installed, so no signature is needed; one that does not fit is reported all the same.
-    let (unsigned, downgrade) = (UnsignedPlugins::Allowed, Downgrade::Allowed);
-    let offer = PluginOffer { bytes, signature, unsigned, downgrade };
+    let (unsigned, downgrade, loss) = (UnsignedPlugins::Allowed, Downgrade::Allowed, Loss::Accepted);
+    let offer = PluginOffer { bytes, signature, unsigned, downgrade, loss };
     Ok(Json(report_body(call.app.plugins.report(&call.ctx, offer, records).await?)))
 }
 
@@ -198,6 +201,8 @@ fn report_body(report: UpgradeReport) -> UpgradeReportBody {
         from: report.from,
         to: report.to,
         refused: report.refusal,
+        fields_gone: report.gone.fields,
+        concept_groups_gone: report.gone.concept_groups,
         vocabularies: report.vocabularies.into_iter().map(vocabulary_body).collect(),
         records: report.records.into_iter().map(record_body).collect(),
     }

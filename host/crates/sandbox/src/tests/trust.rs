@@ -93,7 +93,7 @@ fn a_signed_file_that_was_changed_or_cut_anywhere_is_refused_naming_digest_and_k
     for bytes in places.flat_map(|index| [changed(index), file[..index.max(1)].to_vec()]) {
         let digest = Digest::of(&bytes).to_string();
         let (signature, unsigned) = (Some(signature.clone()), UnsignedPlugins::Allowed);
-        let offer = PluginOffer { bytes, signature, unsigned, downgrade: Downgrade::Refused };
+        let offer = PluginOffer { signature, unsigned, ..bytes.into() };
         let error = library.prepare(offer).unwrap_err();
         assert_eq!(error.step, InstallStep::Signature, "{error}");
         assert!(error.reason.contains(&digest) && error.reason.contains(&id), "{error}");

@@ -221,8 +221,7 @@ impl PluginAdministration {
                 return Err(format!("its file in the store has the digest {found}; {digest} was installed"));
             }
             // That another server allowed it to be unsigned is that server's policy. An older version is what an administrator asked for.
-            let (unsigned, downgrade) = (UnsignedPlugins::Refused, Downgrade::Allowed);
-            let prepared = library.prepare(PluginOffer { bytes, signature, unsigned, downgrade });
+            let prepared = library.prepare(PluginOffer { signature, downgrade: Downgrade::Allowed, ..bytes.into() });
             let prepared = prepared.map_err(|error| error.to_string())?;
             let found = &prepared.manifest().name;
             if *found == name { Ok(prepared) } else { Err(format!("its file is of the plugin `{found}`")) }

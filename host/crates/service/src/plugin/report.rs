@@ -35,10 +35,52 @@ pub struct UpgradeReport {
     pub to: String,
     /// Why it would be refused.
     pub refusal: Option<String>,
+    /// What it lacks of the installed version beside vocabularies and codes.
+    pub gone: Gone,
     /// What would become of each vocabulary that it brings or would take away.
     pub vocabularies: Vec<VocabularyChange>,
     /// The records that hold codes which would be gone or no longer in use, as many as were asked for.
     pub records: Vec<TouchedRecord>,
+}
+
+/// What a version of a pack lacks of the installed one beside vocabularies and codes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Gone {
+    /// Extension fields, by path.
+    pub fields: Vec<String>,
+    /// Concept groups, by name.
+    pub concept_groups: Vec<String>,
+}
+
+impl Gone {
+    /// What `new` lacks of the installed pack.
+    pub(super) fn between(present: Option<&CheckedPack>, new: Option<&CheckedPack>) -> Self {
+        let fields = |pack: Option<&CheckedPack>| -> BTreeSet<String> {
+            pack.into_iter().flat_map(CheckedPack::extension_fields).map(|field| field.path.to_string()).collect()
+        };
+        let groups = |pack: Option<&CheckedPack>| -> BTreeSet<String> {
+            pack.into_iter().flat_map(CheckedPack::concept_groups).map(|group| group.name.to_string()).collect()
+        };
+        Self {
+            fields: fields(present).difference(&fields(new)).cloned().collect(),
+            concept_groups: groups(present).difference(&groups(new)).cloned().collect(),
+        }
+    }
+
+    /// Why it is not installed without a word; nothing where nothing is gone.
+    pub(super) fn reason(&self, installed: &str) -> Option<String> {
+        let named = |what: &str, names: &[String]| -> Vec<String> {
+            names.iter().map(|name| format!("the {what} `{name}`")).collect()
+        };
+        let mut gone = named("extension field", &self.fields);
+        gone.extend(named("concept group", &self.concept_groups));
+        (!gone.is_empty()).then(|| {
+            format!(
+                "it lacks what version {installed} has: {}; records would keep values of such fields without showing them, and rules that use them would fail: install it with `--accept-loss` where that is meant",
+                gone.join(", ")
+            )
+        })
+    }
 }
 
 /// What would become of a vocabulary.
@@ -155,7 +197,9 @@ impl PluginAdministration {
         let generation = self.registry.vocabularies.current();
         let new = prepared.contents();
         let new = new.and_then(|contents| checked(contents.clone(), manifest, &Deployment::default()).ok());
-        let pairs = pairs(packs.get(&manifest.name).map(|(_, pack)| &**pack), new.as_deref(), &generation);
+        let present = packs.get(&manifest.name).map(|(_, pack)| &**pack);
+        let gone = Gone::between(present, new.as_deref());
+        let pairs = pairs(present, new.as_deref(), &generation);
         let carriers = Carriers::find(&self.registry, &lost_id_types(&pairs)).await?;
         let index = &self.registry.index;
         let held = index.records_by_code(&numbers_of(&generation, pairs.iter().filter_map(namespace_of))).await?;
@@ -176,6 +220,7 @@ impl PluginAdministration {
             from: self.library.current().get(&manifest.name).map(|present| present.manifest().version.to_string()),
             to: manifest.version.to_string(),
             refusal: downgrade.or(refused),
+            gone,
             vocabularies,
             records,
         })

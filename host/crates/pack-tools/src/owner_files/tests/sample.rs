@@ -22,7 +22,7 @@ pub fn import_file(format: ImportFormat, file: &Path, options: &ImportOptions) -
     let folder = tempfile::tempdir().unwrap();
     let import = read(format, file, options, &mut NoProgress);
     let import = import.map_err(|error| error.to_string().replace(&format!("{}:", file.display()), "FILE:"))?;
-    import.write(folder.path()).unwrap();
+    import.write(&super::super::HandWritten::default(), folder.path()).unwrap();
     let source = check(folder.path()).unwrap_or_else(|errors| panic!("{errors}"));
     Ok(Imported { folder, report: import.report, source })
 }
