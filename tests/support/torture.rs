@@ -8,7 +8,6 @@
 //! **Invariant:** what is sent, and after how many answers the server is killed, follows from the seed alone.
 
 mod ask;
-mod dice;
 mod worker;
 
 use std::fmt;
@@ -19,8 +18,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use self::ask::Ask;
-use self::dice::Dice;
 use self::worker::Worker;
+use super::dice::Dice;
 use super::process::{self, Server, create_client};
 use super::records::{NATIONAL_ID, with};
 use super::token;

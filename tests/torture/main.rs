@@ -1,17 +1,18 @@
-//! `cargo xtask torture`: kills the server under load, again and again, and says what came of it.
+//! `cargo xtask torture`: kills the server under load, again and again, or cuts the power of its store, and says what came of it.
 
 #![expect(clippy::print_stdout, reason = "what came of each round is what it is run for")]
 
 use std::process::ExitCode;
 
+use daftar_tests::power;
 use daftar_tests::torture::{Options, run};
 
-const USAGE: &str = "usage: torture [--rounds N] [--seed S]";
+const USAGE: &str = "usage: torture [--rounds N | --power-cuts N] [--seed S]";
 /// How often the server is killed where nothing is said.
 const ROUNDS_DEFAULT: u32 = 200;
 
 fn main() -> ExitCode {
-    let options = match read(std::env::args().skip(1)) {
+    let (options, power_cuts) = match read(std::env::args().skip(1)) {
         Ok(options) => options,
         Err(error) => {
             eprintln!("error: {error}\n{USAGE}");
@@ -19,6 +20,9 @@ fn main() -> ExitCode {
         }
     };
     println!("seed {} (say `--seed {}` to send the same again)", options.seed, options.seed);
+    if let Some(states) = power_cuts {
+        return cut_power(states, options.seed);
+    }
     let folder = match tempfile::tempdir() {
         Ok(folder) => folder,
         Err(error) => {
@@ -39,18 +43,37 @@ fn main() -> ExitCode {
     }
 }
 
-fn read(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
+/// A quarter of the states are of disks that fail as well.
+fn cut_power(states: u32, seed: u64) -> ExitCode {
+    if let Some(why) = power::missing() {
+        eprintln!("error: no disk can be mounted by FUSE: {why}; run as root, where `/dev/fuse` is");
+        return ExitCode::FAILURE;
+    }
+    for (states, has_faults) in [(states - states / 4, false), (states / 4, true)] {
+        match power::run(power::Options { states, seed, has_faults }, |_| ()) {
+            Ok(summary) => println!("seed {seed}: {summary}"),
+            Err(lost) => {
+                eprintln!("error: seed {seed}: {lost}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn read(mut arguments: impl Iterator<Item = String>) -> Result<(Options, Option<u32>), String> {
     // Another one each time, so that many runs try more than one.
     let mut seed = std::time::UNIX_EPOCH.elapsed().map_or(1, |since| since.as_secs());
-    let mut rounds = ROUNDS_DEFAULT;
+    let (mut rounds, mut power_cuts) = (ROUNDS_DEFAULT, None);
     while let Some(name) = arguments.next() {
         let value = arguments.next().ok_or_else(|| format!("`{name}` needs a number"))?;
         let wrong = |_| format!("`{value}` is no number for `{name}`");
         match name.as_str() {
             "--rounds" => rounds = value.parse().map_err(wrong)?,
+            "--power-cuts" => power_cuts = Some(value.parse().map_err(wrong)?),
             "--seed" => seed = value.parse().map_err(wrong)?,
             _ => return Err(format!("`{name}` is not known")),
         }
     }
-    Ok(Options { rounds, seed, workers: 12, answers_max: 400 })
+    Ok((Options { rounds, seed, workers: 12, answers_max: 400 }, power_cuts))
 }

@@ -52,11 +52,13 @@ usage: cargo xtask <command>
                       build (dev) and run every test, or those that need nothing but Rust; tells first which programs are missing that
                       tests need; ARGS go to nextest, such as a part of a test's name
   tools               print the Debian packages of the programs that tests need and this machine lacks
-  nightly             what takes long: advisories, reproducible builds, conformance, benchmarks as a smoke test, torture
+  nightly             what takes long: advisories, reproducible builds, conformance, benchmarks as a smoke test, torture,
+                      power cuts
   bench [ARGS]        build (release) and run the benchmarks
   conformance [ARGS]  lint the API's description and fuzz a server with it (needs python3, node and npm); ARGS go to the fuzzer
-  torture [--rounds N] [--seed S]
-                      build (release), then kill the server under load, again and again, and look for what is lost
+  torture [--rounds N | --power-cuts N] [--seed S]
+                      build (release), then kill the server under load, again and again, or open N states that a power cut could leave (needs root
+                      and /dev/fuse), and look for what is lost
   dist                the release: dist/daftar, dist/plugins, dist/modules, completions, manual pages, the bill of materials, notices
   reproduce           build every plugin twice, at two places, and compare the bytes
   materials           the bill of materials and the notices of what is built for development, held to their schema (needs python3)

@@ -7,6 +7,8 @@ use crate::{bench, conformance, deny, reproduce, torture};
 
 /// How often the server is killed.
 const ROUNDS: &str = "300";
+/// How many states are opened that a power cut could leave.
+const POWER_CUTS: &str = "10000";
 
 /// A check by its name.
 type Check<'a> = (&'static str, &'a dyn Fn() -> Result<(), Failure>);
@@ -14,12 +16,13 @@ type Check<'a> = (&'static str, &'a dyn Fn() -> Result<(), Failure>);
 /// Runs every check, also when one before it fails, and tells at the end which failed.
 pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let checks: [Check<'_>; 5] = [
+    let checks: [Check<'_>; 6] = [
         ("advisories", &|| deny::run(workspace, steps, &words(&["advisories"]))),
         ("reproducible builds", &|| reproduce::run(workspace, steps)),
         ("conformance", &|| conformance::run(workspace, steps, &[])),
         ("benchmarks, as a smoke test", &|| bench::run(workspace, steps, &words(&["--smoke"]))),
         ("torture", &|| torture::run(workspace, steps, &words(&["--rounds", ROUNDS]))),
+        ("power cuts", &|| torture::run(workspace, steps, &words(&["--power-cuts", POWER_CUTS]))),
     ];
     let mut failed = Vec::new();
     for (name, check) in checks {

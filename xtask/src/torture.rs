@@ -1,4 +1,4 @@
-//! `cargo xtask torture`: the server is killed under load, again and again.
+//! `cargo xtask torture`: the server is killed under load, again and again, or the power of its store is cut.
 
 use crate::failure::Failure;
 use crate::steps::Steps;

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 
 use self::bodies::{body_of, code_path, people_of, transaction};
+use super::super::dice::Dice;
 use super::PROGRAM;
 use super::ask::Ask;
-use super::dice::Dice;
 use crate::support::http::Response;
 use crate::support::records::{NATIONAL_ID, household, path, reference, with};
 

@@ -2,13 +2,34 @@
 //!
 //! The database's own `flush` hands its buffers to the kernel (`sync_file_range`) and no further: neither the file's length nor
 //! the drive's cache is covered. So the file is held open a second time here and `fdatasync`ed. Values too large for the
-//! database's log go to files of their own, which it does not sync at all: they are synced here when they appear.
+//! database's log go to files of their own, which it does not sync at all: they are synced here when they appear. Nor does it sync the file
+//! that says how it was made.
+//!
+//! **Invariant:** no thread waits for the database's `flush` itself: after a failed write it may wait for ever.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+/// The file of the database.
+pub(super) const DATABASE_FILE: &str = "db";
+/// The file in which the database notes how it was made, which it writes when it is made and needs at every start.
+pub(super) const CONFIGURATION_FILE: &str = "conf";
+/// The folder of values that are too large for the database's log.
+pub(super) const LARGE_VALUES_FOLDER: &str = "blobs";
+/// How the names of the database's snapshots begin, and how those end that are being written.
+pub(super) const SNAPSHOT_PREFIX: &str = "snap.";
+/// What a snapshot ends with: its length in eight bytes and its checksum in four.
+const SNAPSHOT_END_BYTES: usize = 12;
+/// How long the database may take to hand its buffers to the kernel. After a failed write it may wait for ever.
+pub(super) const FLUSH_LIMIT: Duration = Duration::from_secs(20);
 
 /// The files of one database.
 #[derive(Debug)]
@@ -21,7 +42,11 @@ pub(super) struct Disk {
 impl Disk {
     /// Opens the files of the database in that folder, which must be open already.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
-        Ok(Self { log: File::open(folder.join("db"))?, large_values: folder.join("blobs"), synced: HashSet::new() })
+        Ok(Self {
+            log: File::open(folder.join(DATABASE_FILE))?,
+            large_values: folder.join(LARGE_VALUES_FOLDER),
+            synced: HashSet::new(),
+        })
     }
 
     /// Returns when everything that was flushed before is on disk.
@@ -57,4 +82,126 @@ impl Disk {
 /// Returns when the names in a folder are on disk.
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
+}
+
+/// Hands the buffers of a database to the kernel.
+///
+/// # Errors
+/// When the database fails, or takes longer than 20 seconds.
+pub(super) fn flush(database: &::sled::Db) -> ::sled::Result<()> {
+    flush_within(database, FLUSH_LIMIT)
+}
+
+/// As [`flush`], with a limit of the caller's.
+pub(super) fn flush_within(database: &::sled::Db, limit: Duration) -> ::sled::Result<()> {
+    wait_for(database.flush_async(), limit)
+        .unwrap_or_else(|| {
+            let late = format!("the database could not write within {} seconds", limit.as_secs());
+            Err(::sled::Error::Io(io::Error::new(io::ErrorKind::TimedOut, late)))
+        })
+        .map(|_| ())
+}
+
+/// Wakes the thread that waits.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// What a future gives; none when it takes longer.
+fn wait_for<T>(future: impl Future<Output = T>, limit: Duration) -> Option<T> {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let began = Instant::now();
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return Some(output);
+        }
+        std::thread::park_timeout(limit.checked_sub(began.elapsed()).filter(|left| !left.is_zero())?);
+    }
+}
+
+/// Makes the files durable that the database writes when it is made and does not sync.
+pub(super) fn sync_made(folder: &Path) -> io::Result<()> {
+    File::open(folder.join(CONFIGURATION_FILE))?.sync_all()
+}
+
+/// Removes snapshots of the database that a power cut left unfinished. It takes the last one by name, whether it was finished or not, and
+/// refuses to open where that cannot be read; from an earlier one, and from none, it recovers all the same.
+pub(super) fn remove_unfinished_snapshots(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let is_snapshot = entry.file_name().to_str().is_some_and(|name| name.starts_with(SNAPSHOT_PREFIX));
+        if is_snapshot && !is_whole_snapshot(&fs::read(entry.path())?) {
+            tracing::warn!(file = %entry.path().display(), "an unfinished snapshot of the database is removed");
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn is_whole_snapshot(bytes: &[u8]) -> bool {
+    let Some((content, end)) = bytes.split_last_chunk::<SNAPSHOT_END_BYTES>() else { return false };
+    let (length, checksum) = end.split_at(size_of::<u64>());
+    !content.is_empty()
+        && length == (content.len() as u64).to_le_bytes()
+        && checksum == crc32fast::hash(content).to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_future_that_never_ends_is_not_waited_for() {
+        assert_eq!(wait_for(std::future::ready(7), Duration::ZERO), Some(7));
+        assert_eq!(wait_for(std::future::pending::<()>(), Duration::from_millis(1)), None);
+    }
+
+    #[test]
+    fn unfinished_snapshots_are_removed_and_whole_ones_stay() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let content = b"pages and where they are".as_slice();
+        let end = [&(content.len() as u64).to_le_bytes()[..], &crc32fast::hash(content).to_le_bytes()].concat();
+        let whole = [content, &end].concat();
+        for length in 0..whole.len() {
+            assert!(!is_whole_snapshot(&whole[..length]), "{length}");
+        }
+        for at in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[at] ^= 1;
+            assert!(!is_whole_snapshot(&changed), "{at}");
+        }
+        for (name, bytes) in
+            [("snap.01", &whole[..]), ("snap.02.generating", &whole), ("snap.03.generating", content), ("db", b"")]
+        {
+            fs::write(folder.path().join(name), bytes).unwrap();
+        }
+        remove_unfinished_snapshots(folder.path()).unwrap();
+        let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["db", "snap.01", "snap.02.generating"]);
+    }
+
+    #[test]
+    fn a_snapshot_that_the_database_wrote_stays() {
+        let folder = tempfile::TempDir::new().unwrap();
+        for number in 0..3_u8 {
+            let database = ::sled::Config::new().path(folder.path()).flush_every_ms(None).open().unwrap();
+            database.insert([number], vec![number; 10]).unwrap();
+            flush(&database).unwrap();
+        }
+        let count = || fs::read_dir(folder.path()).unwrap().count();
+        let before = count();
+        assert!(
+            fs::read_dir(folder.path())
+                .unwrap()
+                .any(|entry| { entry.unwrap().file_name().to_str().unwrap().starts_with(SNAPSHOT_PREFIX) })
+        );
+        remove_unfinished_snapshots(folder.path()).unwrap();
+        assert_eq!(count(), before);
+    }
 }

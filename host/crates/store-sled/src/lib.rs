@@ -104,7 +104,7 @@ impl SledStore {
         options: SledOptions,
         sync_disk: impl FnOnce(disk::Disk) -> SyncDisk,
     ) -> Result<Self, OpenError> {
-        let open::OpenFolder { database, disk, mark, unfinished, register, lock } =
+        let open::OpenFolder { database, disk, mut mark, unfinished, register, lock } =
             open::open(path, options.cache_bytes)?;
         let reader = Reader { database, health: Arc::new(Health::default()) };
         let database_error =
@@ -112,6 +112,7 @@ impl SledStore {
         let state = contain(|| State::read(&reader)).unwrap_or_else(|Panicked| Err(not_understood()));
         let state = state.map_err(database_error)?;
         open::check_acknowledged(path, &state.acknowledged())?;
+        mark.write_durably(state.acknowledged()).map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
         let last_sequence = Arc::new(AtomicU64::new(state.last.sequence.0));
         let (audit, sink) = (Arc::new(AuditBuffer::default()), Arc::new(OnceLock::new()));
         let meters = Arc::new(Meters::default());

@@ -1,8 +1,8 @@
 //! A note beside the database of what was acknowledged last: how a start notices that the database's files were cut or put back.
 //!
 //! The database takes a log whose end is missing for one that was never written, and goes on from what is left. The note is written
-//! after each sync and is not synced itself: it may lag behind after a power cut, and is never ahead of the disk. So where it says
-//! more than the database holds, something that was acknowledged is gone.
+//! after each sync. It is synced at each start and no more: it may lag behind after a power cut, and is never ahead of the disk. So where
+//! it says more than the database holds, something that was acknowledged is gone.
 //!
 //! **Invariant:** a note that cannot be read says nothing: it only ever adds a refusal.
 
@@ -95,6 +95,12 @@ impl Mark {
         self.file.write_all_at(&acknowledged.to_bytes(), 0)?;
         self.written = Some(acknowledged);
         Ok(())
+    }
+
+    /// Notes what is on disk, and returns when the note is there as well.
+    pub(super) fn write_durably(&mut self, acknowledged: Acknowledged) -> io::Result<()> {
+        self.write(acknowledged)?;
+        Ok(rustix::fs::fdatasync(&self.file)?)
     }
 }
 

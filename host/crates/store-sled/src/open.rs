@@ -1,6 +1,9 @@
 //! Opens a data folder: makes it, locks it, checks what it is.
 //!
 //! **Invariant:** one process at a time, and a folder that a newer daftar has written is left as it is.
+//!
+//! **Invariant:** a first start that was interrupted is begun again: nothing was acknowledged before the folder has its first note of what is
+//! ([`super::mark`]), and until then it has the file [`NEW_FILE`].
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -13,12 +16,12 @@ use rustix::fs::FlockOperation;
 
 use daftar_domain::error::{Panicked, contain};
 
-use super::disk::{Disk, sync_folder};
+use super::disk::{self, CONFIGURATION_FILE, DATABASE_FILE, Disk, LARGE_VALUES_FOLDER, SNAPSHOT_PREFIX, sync_folder};
 use super::keys;
 use super::mark::{self, Acknowledged, MARK_FILE, Mark};
 use super::not_understood;
 use super::reader::Reader;
-use super::unfinished::{self, Unfinished};
+use super::unfinished::{self, UNFINISHED_FILE, Unfinished};
 use daftar_store::change_log::RegisterId;
 use daftar_store::{BEFORE_FIRST_RELEASE, StoreError, record};
 
@@ -32,8 +35,8 @@ const LOCK_FILE: &str = "daftar.lock";
 /// runs, and so for a moment after we have let go.
 const LOCK_ATTEMPTS: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
-/// The file of the database.
-const DATABASE_FILE: &str = "db";
+/// In a folder whose first start is not done. Its content says nothing.
+const NEW_FILE: &str = "daftar.new";
 /// The database's unit of disk space. Part of the layout: the database refuses a folder written with another one. Values of
 /// sixteen neighbouring keys together stay far below a quarter of it, beyond which it would write a file for them.
 const SEGMENT_BYTES: usize = 2 * 1024 * 1024;
@@ -141,19 +144,59 @@ pub(super) fn open(path: &Path, cache_bytes: u64) -> Result<OpenFolder, OpenErro
     let io_error = |source| OpenError::Io { path: path.to_owned(), source };
     make(path).map_err(io_error)?;
     let lock = lock(path)?;
-    check_complete(path)?;
+    let is_new = begin(path)?;
     let database = open_database(path, cache_bytes).map_err(|error| database_error(path, &error))?;
+    disk::sync_made(path).map_err(io_error)?;
     let mut disk = Disk::open(path).map_err(io_error)?;
     check_format(path, &database)?;
     let register = name_register(&database).map_err(|error| database_error(path, &error))?;
     finish_unfinished(path, &database, register)?;
-    database.flush().map_err(|error| database_error(path, &error))?;
+    disk::flush(&database).map_err(|error| database_error(path, &error))?;
     disk.sync().map_err(io_error)?;
     // Only now: what it kept is on disk.
     let unfinished = Unfinished::open(path).map_err(io_error)?;
-    let mark = Mark::open(path).map_err(io_error)?;
+    let mut mark = Mark::open(path).map_err(io_error)?;
     sync_folder(path).map_err(io_error)?;
+    if is_new {
+        if mark::read(path).is_none() {
+            mark.write_durably(Acknowledged::default()).map_err(io_error)?;
+        }
+        // Synced, or a start after a power cut could take the folder for a new one.
+        fs::remove_file(path.join(NEW_FILE)).and_then(|()| sync_folder(path)).map_err(io_error)?;
+    }
     Ok(OpenFolder { database, disk, mark, unfinished, register, lock })
+}
+
+/// Makes a folder ready for the database to be opened in it. Says whether nothing has been acknowledged in it yet.
+fn begin(path: &Path) -> Result<bool, OpenError> {
+    let io_error = |source| OpenError::Io { path: path.to_owned(), source };
+    let new_file = path.join(NEW_FILE);
+    if new_file.exists() && mark::read(path).is_none() {
+        tracing::info!("the first start in this folder was interrupted, and is begun again");
+        remove_half_made(path).map_err(io_error)?;
+        return Ok(true);
+    }
+    check_complete(path)?;
+    if path.join(DATABASE_FILE).exists() {
+        disk::remove_unfinished_snapshots(path).map_err(io_error)?;
+        return Ok(new_file.exists());
+    }
+    File::create(new_file).and_then(|_| sync_folder(path)).map_err(io_error)?;
+    Ok(true)
+}
+
+/// Removes what an interrupted first start has made.
+fn remove_half_made(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        match entry.file_name().to_str() {
+            Some(LARGE_VALUES_FOLDER) => fs::remove_dir_all(entry.path())?,
+            Some(DATABASE_FILE | CONFIGURATION_FILE | MARK_FILE | UNFINISHED_FILE) => fs::remove_file(entry.path())?,
+            Some(name) if name.starts_with(SNAPSHOT_PREFIX) => fs::remove_file(entry.path())?,
+            Some(_) | None => {}
+        }
+    }
+    Ok(())
 }
 
 /// Finishes what a failure left unfinished.
@@ -171,7 +214,12 @@ fn finish_unfinished(path: &Path, database: &::sled::Db, register: [u8; 16]) -> 
 
 /// Refuses a folder without the database's file where others of it are: the database would begin anew.
 fn check_complete(path: &Path) -> Result<(), OpenError> {
-    let is_of_database = |name: &str| name == "conf" || name == MARK_FILE || name.starts_with("snap.");
+    let has_entries = |name: &str| fs::read_dir(path.join(name)).is_ok_and(|mut entries| entries.next().is_some());
+    let is_of_database = |name: &str| {
+        matches!(name, CONFIGURATION_FILE | MARK_FILE | UNFINISHED_FILE)
+            || name.starts_with(SNAPSHOT_PREFIX)
+            || (name == LARGE_VALUES_FOLDER && has_entries(name))
+    };
     if path.join(DATABASE_FILE).exists() {
         return Ok(());
     }
@@ -202,6 +250,10 @@ pub(super) fn check_acknowledged(path: &Path, held: &Acknowledged) -> Result<(),
 /// # Errors
 /// See [`OpenError`]; also when there is no store.
 pub(super) fn open_existing(path: &Path, cache_bytes: u64) -> Result<(::sled::Db, File), OpenError> {
+    if path.is_dir() && path.join(NEW_FILE).exists() && mark::read(path).is_none() {
+        let reason = "its first start was interrupted, and is begun again when a server starts".to_owned();
+        return Err(OpenError::Foreign { path: path.to_owned(), reason });
+    }
     if path.is_dir() {
         check_complete(path)?;
     }
@@ -210,6 +262,7 @@ pub(super) fn open_existing(path: &Path, cache_bytes: u64) -> Result<(::sled::Db
         return Err(OpenError::Foreign { path: path.to_owned(), reason });
     }
     let lock = lock(path)?;
+    disk::remove_unfinished_snapshots(path).map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
     let database = open_database(path, cache_bytes).map_err(|error| database_error(path, &error))?;
     match layout(path, &database)? {
         Some(_) => {

@@ -2,9 +2,9 @@
 //!
 //! **Invariant:** a read sees each write whole or not at all. It may see one that is about to be acknowledged.
 
+use std::io;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -24,6 +24,7 @@ use daftar_store::plan::{Last, Present};
 use daftar_store::record::setting::SettingKind;
 use daftar_store::{IdentifierOwner, StoreError, StoredCodeTable, record};
 
+use super::disk::{self, FLUSH_LIMIT};
 use super::health::Health;
 use super::keys;
 
@@ -43,14 +44,19 @@ impl Reader {
     /// To be called before the last of them is dropped. Closing a database flushes it, and where a disk was full that waits for ever
     /// for what could not be written: then it is never closed, and recovers at the next start as after a crash.
     pub(super) fn let_go(&self) {
-        if self.health.check().is_err() {
-            self.let_go_of_failed();
+        match self.health.check() {
+            Ok(()) => self.let_go_within(FLUSH_LIMIT),
+            Err(_) => self.let_go_of_failed(),
         }
     }
 
     /// As [`Self::let_go`], of a database that is known to have failed.
     pub(super) fn let_go_of_failed(&self) {
-        if !can_be_closed(&self.database) {
+        self.let_go_within(CLOSE_WAIT);
+    }
+
+    fn let_go_within(&self, limit: Duration) {
+        if !can_be_closed(&self.database, limit) {
             std::mem::forget(self.database.clone());
         }
     }
@@ -305,14 +311,6 @@ pub(super) fn number(key: &[u8]) -> Result<u64, StoreError> {
 
 /// Whether a database that failed can still be closed. That flushes it, and where a disk was full it waits for ever for what could
 /// not be written.
-fn can_be_closed(database: &::sled::Db) -> bool {
-    let (flushed, is_flushed) = sync_channel(1);
-    let database = database.clone();
-    let flush = move || {
-        let outcome = database.flush();
-        drop(database);
-        flushed.send(outcome.is_ok())
-    };
-    let thread = std::thread::Builder::new().name("store-close".to_owned()).spawn(flush);
-    thread.is_ok() && is_flushed.recv_timeout(CLOSE_WAIT).is_ok()
+fn can_be_closed(database: &::sled::Db, limit: Duration) -> bool {
+    !matches!(disk::flush_within(database, limit), Err(::sled::Error::Io(late)) if late.kind() == io::ErrorKind::TimedOut)
 }

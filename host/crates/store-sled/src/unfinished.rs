@@ -17,10 +17,11 @@ use sha2::{Digest, Sha256};
 
 use daftar_store::StoreError;
 
+use super::disk;
 use super::group::Operation;
 
 /// The file, in the folder of the database.
-const UNFINISHED_FILE: &str = "unfinished";
+pub(super) const UNFINISHED_FILE: &str = "unfinished";
 /// How it begins when something is kept: what it is, and its version.
 const HEAD: &[u8; 8] = b"daftar\x01\x01";
 /// Room that is set aside: more than a photo of the largest size and everything that is usually written with it.
@@ -156,7 +157,7 @@ pub(super) fn finish(
         operation.add_to(&mut batch);
     }
     database.apply_batch(batch).map_err(|error| failed(&error))?;
-    database.flush().map_err(|error| failed(&error))?;
+    disk::flush(database).map_err(|error| failed(&error))?;
     tracing::info!(keys = operations.len(), "what a failure of the store left unfinished was finished");
     Ok(())
 }

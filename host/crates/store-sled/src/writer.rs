@@ -28,6 +28,7 @@ use daftar_store::{ChangeSink, Committed, StoreError, Write};
 
 use super::archive;
 use super::audit_log::OldAudit;
+use super::disk;
 use super::group::{Group, Operation};
 use super::health::Health;
 use super::keys;
@@ -206,7 +207,7 @@ impl Writer {
                 return Err(health.fail("writing", &reason));
             }
         }
-        self.reader.database.flush().map_err(|error| health.fail("flushing", &error))?;
+        disk::flush(&self.reader.database).map_err(|error| health.fail("flushing", &error))?;
         (self.sync_disk)().map_err(|error| health.fail("syncing the disk", &error))?;
         self.synced = self.state.last.sequence.0;
         // On disk already: where the note cannot be written, the next one is not acknowledged.

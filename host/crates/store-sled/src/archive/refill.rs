@@ -14,7 +14,7 @@ use daftar_store::archive::{Brought, Carried, Entry, Refill, SettingKind};
 use daftar_store::segment::OpenSegment;
 use daftar_store::{IdentifierOwner, StoreError, record};
 
-use super::super::disk::Disk;
+use super::super::disk::{self, Disk};
 use super::super::health::Health;
 use super::super::keys;
 use super::super::mark::Mark;
@@ -127,12 +127,14 @@ impl Filling {
         self.flush()?;
         self.disk.sync().map_err(|error| self.reader.health.fail("syncing the disk", &error))?;
         let acknowledged = State::read(&self.reader)?.acknowledged();
-        self.mark.write(acknowledged).map_err(|error| self.reader.health.fail("noting what is acknowledged", &error))
+        self.mark
+            .write_durably(acknowledged)
+            .map_err(|error| self.reader.health.fail("noting what is acknowledged", &error))
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
         self.unflushed_bytes = 0;
-        self.reader.database.flush().map(|_| ()).map_err(|error| self.reader.health.fail("flushing", &error))
+        disk::flush(&self.reader.database).map_err(|error| self.reader.health.fail("flushing", &error))
     }
 
     fn insert(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<Option<::sled::IVec>, StoreError> {

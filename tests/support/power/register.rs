@@ -1,0 +1,501 @@
+//! What is written to a store on a disk that notes everything, and what of it must be there after a power cut.
+//!
+//! **Invariant:** what is sent follows from the seed alone; the groups in which the store writes it are its own.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
+use daftar_domain::change::{Change, ChangedRecord, Details};
+use daftar_domain::code::CodeUri;
+use daftar_domain::deployment::Setting;
+use daftar_domain::extension::Extension;
+use daftar_domain::identifier::{Identifier, IdentifierKey};
+use daftar_domain::individual::{Individual, IndividualDetails, PHOTO};
+use daftar_domain::photo::Photo;
+use daftar_domain::record::{RecordId, RecordKind, VersionId};
+use daftar_domain::value::Values;
+use daftar_domain::verification::VerificationEvent;
+use daftar_domain::vocabulary::ConceptGroup;
+use daftar_store::archive::{Archive, Refill};
+use daftar_store::change_log::RegisterId;
+use daftar_store::verify::{Pace, verify};
+use daftar_store::{ChangeSink, Operation, Store, StoreError, Write};
+use daftar_store_sled::{OpenError, SledOptions, SledRefill, SledStore};
+
+use super::super::dice::Dice;
+use super::disk::Disk;
+
+/// The folder of the store on the disk.
+const STORE: &str = "store";
+/// The folder that is filled with what the store holds.
+const REFILLED: &str = "refilled";
+/// A long line of the audit log. A value of more than about 500 kB lies in a file of its own, with the fault that VERIFY.md names: none is
+/// written here.
+const LONG_LINE: usize = 200_000;
+const ALL: usize = 100_000;
+
+/// Something that was sent.
+struct Sent {
+    /// How much had happened on the disk before.
+    began: usize,
+    what: What,
+}
+
+#[derive(Clone)]
+enum What {
+    /// The store was opened; its register once it was.
+    Open(Option<RegisterId>),
+    /// A person was written.
+    Person(Box<Person>),
+    /// A code was numbered.
+    Code(CodeUri, Option<u32>),
+    /// The one counter was raised.
+    Counter(u64),
+    /// A line of the audit log that belongs to no write.
+    Line(AuditEntry),
+    /// A folder was filled with what the store held: people, and lines of the audit log.
+    Refill(Vec<Arc<Individual>>, usize),
+}
+
+/// A write of a person, with what goes along.
+#[derive(Clone)]
+struct Person {
+    key: IdentifierKey,
+    /// The record that is changed and the version that it has; absent where one is made.
+    of: Option<(RecordId, VersionId)>,
+    details: IndividualDetails,
+    photo: Option<Photo>,
+    setting: Option<ConceptGroup>,
+    line: AuditEntry,
+    /// The sequence of the write, once it was acknowledged.
+    sequence: Option<u64>,
+    id: Option<RecordId>,
+}
+
+/// Everything that was sent.
+#[derive(Default)]
+pub(super) struct Model {
+    sent: Vec<Sent>,
+    /// People as they were acknowledged last, of which no change is in doubt.
+    people: Vec<(RecordId, VersionId, IndividualDetails)>,
+}
+
+/// What came of looking at a state.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seen {
+    /// What was acknowledged, and is there.
+    pub(super) acknowledged: usize,
+    /// What was not, and is there whole.
+    pub(super) whole: usize,
+    /// What was not, and is not there.
+    pub(super) absent: usize,
+}
+
+struct NoSink;
+
+impl ChangeSink for NoSink {
+    fn apply(&self, _: &[Change]) {}
+}
+
+fn open(path: &Path) -> Result<Arc<SledStore>, OpenError> {
+    let options = SledOptions { cache_bytes: 1 << 20, ..SledOptions::default() };
+    let store = SledStore::open(path, options)?;
+    store.attach_sink(Arc::new(NoSink)).expect("it has none yet");
+    Ok(Arc::new(store))
+}
+
+fn line(request: String, target: String) -> AuditEntry {
+    AuditEntry {
+        at: "2026-01-02T03:04:05.678Z".parse().expect("an instant"),
+        actor: Actor::System,
+        address: None,
+        request_id: request,
+        operation: None,
+        action: AuditAction::Read,
+        outcome: AuditOutcome::Allowed,
+        status: None,
+        targets: vec![target],
+        fields: Arc::default(),
+        consents: Vec::new(),
+        reason: None,
+        note: None,
+        count: 1,
+    }
+}
+
+/// A photo whose bytes follow from a number.
+fn photo(number: usize, length: usize) -> Photo {
+    let mut dice = Dice::new(number as u64);
+    let bytes: Vec<u8> = (0..length).map(|_| dice.next() as u8).collect();
+    Photo::new(bytes, |bytes| Sha256::digest(bytes).into()).expect("it is not too large")
+}
+
+impl Person {
+    fn write(&self) -> Write {
+        let mut operations = Vec::new();
+        operations.extend(self.photo.clone().map(Operation::PutPhoto));
+        operations.push(match self.of {
+            None => Operation::create(self.details.clone()),
+            Some((id, version)) => Operation::update(id, version, self.details.clone()),
+        });
+        operations.extend(self.setting.clone().map(|group| Operation::PutSetting(Setting::ConceptGroup(group))));
+        Write {
+            at: "2026-01-02T03:04:05.678Z".parse().expect("an instant"),
+            source: None,
+            operations,
+            audit: vec![self.line.clone()],
+            rests_on: Vec::new(),
+        }
+    }
+
+    fn version(&self) -> VersionId {
+        self.of.map_or(VersionId(1), |(_, version)| VersionId(version.0 + 1))
+    }
+}
+
+impl Model {
+    fn send(&mut self, disk: &Disk, what: What) -> usize {
+        self.sent.push(Sent { began: disk.now(), what });
+        self.sent.len() - 1
+    }
+
+    /// How much was sent.
+    pub(super) fn len(&self) -> usize {
+        self.sent.len()
+    }
+
+    fn draw(&mut self, dice: &mut Dice) -> What {
+        let number = self.sent.len();
+        match dice.below(20) {
+            0 => What::Code(CodeUri::from_parts("urn:x:codes", &number.to_string()).expect("a code"), None),
+            1 => What::Counter(number as u64),
+            2 => {
+                let length = if dice.below(3) == 0 { LONG_LINE } else { 10 };
+                What::Line(line(number.to_string(), "t".repeat(length)))
+            }
+            kind => What::Person(Box::new(self.draw_person(number, kind < 9, dice))),
+        }
+    }
+
+    fn draw_person(&mut self, number: usize, is_update: bool, dice: &mut Dice) -> Person {
+        let key = IdentifierKey::parse(&format!("urn:x:w|{number}")).expect("an identifier");
+        let mut identifiers = Vec::new();
+        let mut of = None;
+        if is_update && !self.people.is_empty() {
+            // Taken out until it is acknowledged: where it is not, it stays in doubt.
+            let (id, version, before) = self.people.swap_remove(dice.below(self.people.len() as u64) as usize);
+            identifiers.extend(before.identifiers.iter().cloned());
+            of = Some((id, version));
+        }
+        identifiers.push(Identifier { key: key.clone(), period: None });
+        let mut details = IndividualDetails::new(identifiers, Values::default(), Extension::default());
+        let photo = (dice.below(6) == 0).then(|| photo(number, 1 + dice.below(150_000) as usize));
+        if let Some(photo) = &photo {
+            details = details.with(PHOTO, photo.reference());
+        }
+        let setting = (dice.below(6) == 0).then(|| ConceptGroup {
+            name: format!("w{number}"),
+            description: "What a write put.".to_owned(),
+            includes: Vec::new(),
+            excludes: Vec::new(),
+        });
+        let length = if dice.below(40) == 0 { LONG_LINE } else { 10 };
+        let line = line(number.to_string(), "t".repeat(length));
+        Person { key, of, details, photo, setting, line, sequence: None, id: None }
+    }
+
+    fn answered(&mut self, number: usize, what: What) {
+        if let What::Person(person) = &what
+            && let Some(id) = person.id
+        {
+            self.people.push((id, person.version(), person.details.clone()));
+        }
+        self.sent[number].what = what;
+    }
+}
+
+/// Sends one thing. Gives it back with what was answered.
+async fn send(store: &SledStore, what: What) -> Result<What, StoreError> {
+    Ok(match what {
+        What::Person(mut person) => {
+            let committed = store.commit(person.write()).await?;
+            let written = committed.written.iter().filter_map(|written| written.record());
+            person.id = written.map(|record| record.place().1).next();
+            person.sequence = Some(committed.sequence.0);
+            What::Person(person)
+        }
+        What::Code(code, _) => {
+            let (numbers, _) = store.number_codes(vec![code.clone()], Vec::new()).await?;
+            What::Code(code, numbers.first().map(|number| number.0))
+        }
+        What::Counter(value) => {
+            store.raise_counter("power", value).await?;
+            What::Counter(value)
+        }
+        What::Line(line) => {
+            store.append_audit(vec![line.clone()]).await?;
+            store.audit(1).await?;
+            What::Line(line)
+        }
+        What::Open(_) | What::Refill(..) => what,
+    })
+}
+
+/// Opens the store of the disk, sends what the dice say, and closes it. Ends early where the store fails.
+///
+/// # Errors
+/// What made it end.
+pub(super) async fn session(model: &mut Model, disk: &Arc<Disk>, dice: &mut Dice, rounds: u64) -> Result<(), String> {
+    let opening = model.send(disk, What::Open(None));
+    let path = disk.path().join(STORE);
+    let store = open(&path).map_err(|error| error.to_string())?;
+    let register = store.register_id().await.map_err(|error| error.to_string())?;
+    model.sent[opening].what = What::Open(Some(register));
+    disk.acknowledge(opening as u64);
+    for _ in 0..rounds {
+        let mut asked = tokio::task::JoinSet::new();
+        for _ in 0..=dice.below(6) {
+            let what = model.draw(dice);
+            let number = model.send(disk, what.clone());
+            let (store, disk) = (Arc::clone(&store), Arc::clone(disk));
+            asked.spawn(async move {
+                let answer = send(&store, what).await;
+                if answer.is_ok() {
+                    disk.acknowledge(number as u64);
+                }
+                (number, answer)
+            });
+        }
+        let mut failure = None;
+        for (number, answer) in asked.join_all().await {
+            match answer {
+                Ok(what) => model.answered(number, what),
+                Err(error) => failure = Some(format!("{error} {:?}", std::error::Error::source(&error))),
+            }
+        }
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+    }
+    if dice.below(3) == 0 {
+        refill(model, disk, &store).await.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// Fills another folder of the disk with what the store holds.
+async fn refill(model: &mut Model, disk: &Disk, store: &SledStore) -> Result<(), StoreError> {
+    let path = disk.path().join(REFILLED);
+    if path.exists() {
+        return Ok(());
+    }
+    let number = model.send(disk, What::Refill(Vec::new(), 0));
+    let mut filling: Box<dyn Refill> =
+        Box::new(SledRefill::open(&path, 1 << 20).map_err(|error| StoreError::Failed(error.into()))?);
+    let mut snapshot = store.snapshot().await?;
+    loop {
+        let entries = snapshot.next().await?;
+        if entries.is_empty() {
+            break;
+        }
+        filling.put(entries).await?;
+    }
+    filling.finish().await?;
+    disk.acknowledge(number as u64);
+    let people = (store as &dyn Store).scan::<IndividualDetails>(RecordId(0), ALL).await?;
+    model.sent[number].what = What::Refill(people, store.audit(ALL).await?.len());
+    Ok(())
+}
+
+/// Opens what a power cut left in a folder, and looks for what is lost, halved or made up. `at` is the point of the history.
+///
+/// # Errors
+/// What is wrong.
+pub(super) async fn check(
+    model: &Model,
+    acknowledged: &BTreeSet<u64>,
+    at: usize,
+    folder: &Path,
+) -> Result<Seen, String> {
+    let failed = |error: StoreError| format!("the store failed: {error} {:?}", std::error::Error::source(&error));
+    let store = open(&folder.join(STORE)).map_err(|error| format!("the store is not opened: {error}"))?;
+    find_nothing(&store).await?;
+    let found = Found::read(&store).await.map_err(failed)?;
+    let mut seen = Seen::default();
+    let mut counters = (0, 0);
+    let mut last_sequence = 0;
+    for (number, sent) in model.sent.iter().enumerate() {
+        let is_acknowledged = acknowledged.contains(&(number as u64));
+        let is_there = match &sent.what {
+            What::Open(register) => is_acknowledged && *register == Some(found.register),
+            What::Refill(people, lines) => {
+                if is_acknowledged {
+                    check_refilled(&folder.join(REFILLED), people, *lines).await?;
+                }
+                is_acknowledged
+            }
+            What::Counter(value) => {
+                if is_acknowledged {
+                    counters.0 = counters.0.max(*value);
+                } else if sent.began <= at {
+                    counters.1 = counters.1.max(*value);
+                }
+                continue;
+            }
+            What::Code(code, given) => match (given, found.codes.get(code)) {
+                (Some(given), Some(here)) if is_acknowledged && given != here => {
+                    return Err(format!("code {number} has the number {here}, and {given} was acknowledged"));
+                }
+                (_, here) => here.is_some(),
+            },
+            What::Line(line) => found.lines.get(&line.request_id).is_some_and(|here| here == line),
+            What::Person(person) => {
+                last_sequence = last_sequence.max(person.sequence.filter(|_| is_acknowledged).unwrap_or(0));
+                found.has(&store, number, person).await?
+            }
+        };
+        match (is_acknowledged, is_there) {
+            (true, true) => seen.acknowledged += 1,
+            (true, false) => {
+                return Err(format!("{} {number} was acknowledged, and is not there", sent.what.name()));
+            }
+            (false, true) if sent.began > at => {
+                return Err(format!("{} {number} is there, and was sent later", sent.what.name()));
+            }
+            (false, true) => seen.whole += 1,
+            (false, false) => seen.absent += 1,
+        }
+    }
+    let most = counters.0.max(counters.1);
+    if found.counter < counters.0 || found.counter > most {
+        return Err(format!("the counter is {}, and {} was acknowledged of {most}", found.counter, counters.0));
+    }
+    check_goes_on(&store, last_sequence)
+        .await
+        .map_err(failed)?
+        .then_some(seen)
+        .ok_or_else(|| format!("a write after the cut comes before the acknowledged write {last_sequence}"))
+}
+
+/// Whether another write comes after all that were acknowledged.
+async fn check_goes_on(store: &SledStore, last_sequence: u64) -> Result<bool, StoreError> {
+    let model = Person {
+        key: IdentifierKey::parse("urn:x:after|1").expect("an identifier"),
+        of: None,
+        details: IndividualDetails::new(Vec::new(), Values::default(), Extension::default()),
+        photo: None,
+        setting: None,
+        line: line("after".to_owned(), String::new()),
+        sequence: None,
+        id: None,
+    };
+    Ok(store.commit(model.write()).await?.sequence.0 > last_sequence)
+}
+
+/// Runs the verification of the store, which must find nothing.
+async fn find_nothing(store: &SledStore) -> Result<(), String> {
+    let values = store.raw_values().await.map_err(|error| format!("it cannot be verified: {error}"))?;
+    let (events, mut heard) = tokio::sync::mpsc::channel(64);
+    let listen = async {
+        let mut findings = Vec::new();
+        while let Some(event) = heard.recv().await {
+            if let VerificationEvent::Finding(finding) = event {
+                findings.push(finding.to_string());
+            }
+        }
+        findings
+    };
+    let (verified, findings) = tokio::join!(verify(values, Pace::Fast, events), listen);
+    verified.map_err(|error| format!("it cannot be verified: {error}"))?;
+    if findings.is_empty() { Ok(()) } else { Err(format!("the verification finds: {}", findings.join("; "))) }
+}
+
+async fn check_refilled(path: &Path, people: &[Arc<Individual>], lines: usize) -> Result<(), String> {
+    let store = open(path).map_err(|error| format!("what was filled is not opened: {error}"))?;
+    find_nothing(&store).await.map_err(|error| format!("of what was filled {error}"))?;
+    let store: &dyn Store = &*store;
+    let here = store.scan::<IndividualDetails>(RecordId(0), ALL).await.map_err(|error| error.to_string())?;
+    let here_lines = store.audit(ALL).await.map_err(|error| error.to_string())?.len();
+    if here == people && here_lines == lines {
+        return Ok(());
+    }
+    let (count, here) = (people.len(), here.len());
+    Err(format!("of {count} people and {lines} lines that were filled in, {here} and {here_lines} are there"))
+}
+
+/// What a store holds.
+struct Found {
+    register: RegisterId,
+    lines: HashMap<String, AuditEntry>,
+    codes: BTreeMap<CodeUri, u32>,
+    settings: Vec<Setting>,
+    counter: u64,
+}
+
+impl Found {
+    async fn read(store: &SledStore) -> Result<Self, StoreError> {
+        let lines = store.audit(ALL).await?.into_iter().map(|line| (line.request_id.clone(), line));
+        let codes = store.code_table().await?.codes;
+        Ok(Self {
+            register: store.register_id().await?,
+            lines: lines.collect(),
+            codes: codes.into_iter().zip(0..).collect(),
+            settings: store.settings().await?,
+            counter: store.counter("power").await?.unwrap_or(0),
+        })
+    }
+
+    /// Whether a write of a person is there whole; an error where a part of it is.
+    async fn has(&self, store: &SledStore, number: usize, person: &Person) -> Result<bool, String> {
+        let failed = |error: StoreError| format!("write {number} cannot be read: {error}");
+        let owners = store.identifier_owners(RecordKind::Individual, &person.key, 2).await.map_err(failed)?;
+        let id = owners.first().map(|owner| owner.id);
+        let version = match id.or(person.of.map(|(id, _)| id)) {
+            None => None,
+            Some(id) => {
+                let version = store.record_version(RecordKind::Individual, id, person.version()).await;
+                version.map_err(failed)?.as_ref().and_then(individual)
+            }
+        };
+        if let Some(individual) = &version
+            && (individual.details != person.details || person.id.is_some_and(|id| id != individual.id))
+        {
+            return Err(format!("write {number} is there with another value"));
+        }
+        let line = self.lines.get(&person.line.request_id).filter(|line| **line == person.line);
+        let mut parts = vec![("identifier", id.is_some()), ("record", version.is_some()), ("audit", line.is_some())];
+        if let Some(group) = &person.setting {
+            parts.push(("setting", self.settings.contains(&Setting::ConceptGroup(group.clone()))));
+        }
+        if let Some(photo) = &person.photo {
+            let here = store.photo(photo.reference()).await.map_err(failed)?;
+            parts.push(("photo", here.is_some_and(|bytes| bytes == *photo.bytes())));
+        }
+        let there = parts.iter().filter(|(_, is_there)| *is_there).count();
+        if there != 0 && there != parts.len() {
+            return Err(format!("of write {number} a part is there: {parts:?}"));
+        }
+        Ok(there != 0)
+    }
+}
+
+fn individual(record: &ChangedRecord) -> Option<Arc<Individual>> {
+    IndividualDetails::of(record.clone())
+}
+
+impl What {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Open(_) => "opening",
+            Self::Person(_) => "write",
+            Self::Code(..) => "code",
+            Self::Counter(_) => "counter",
+            Self::Line(_) => "line",
+            Self::Refill(..) => "refill",
+        }
+    }
+}
