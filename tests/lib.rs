@@ -24,6 +24,7 @@ pub use support::contract;
 pub use support::http::{Connection, Held, Request, Response, fresh_address};
 pub use support::packs;
 pub use support::postgres;
+pub use support::power;
 pub use support::process::{self, Finished, Server};
 pub use support::records;
 pub use support::script;

@@ -36,7 +36,7 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     server.stop()?;
 
     let database = Database::of(&register, &[])?;
-    let own = beside(&register, &database, 1, 0)?;
+    let own = beside(&register, &database, "one", 0)?;
     let server = Server::start_with(&own, Some(&database.config), &crate::server::artifacts()?.join("plugins"))?;
     measure(setup, report, "postgres", server.address, &tokens)?;
     server.stop()?;

@@ -1,11 +1,12 @@
-//! The same register in the embedded store and in PostgreSQL, with one server and with three: the same requests for all, each round reads
-//! other people than the one before.
+//! The same register in the embedded store and in PostgreSQL, with one server, two and three: the same requests for all, each round reads
+//! other people than the one before. How much of its time the lock is held that orders the writes of all servers says how far more of them,
+//! on machines of their own, would write more.
 //!
 //! The database runs on the machine that it shares with the servers and with the load.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use daftar_test_postgres::Server as Postgres;
 use serde_json::Value;
@@ -24,10 +25,14 @@ use crate::setup::{Register, Setup, copy, import_rate};
 /// How many people the register has, and in the benchmark that is named so.
 const PEOPLE: u64 = 100_000;
 const PEOPLE_LARGE: u64 = 1_000_000;
-/// How many connections send where it is not one: as many for each of three servers.
+/// How many connections send where it is not one: as many for each of two servers, and of three.
 const CONNECTIONS: usize = 18;
 /// How many creates a second a round is prepared for.
 const CREATES_MAX: u64 = 20_000;
+/// How long a server may take until it is ready.
+const READY_MAX: Duration = Duration::from_secs(300);
+/// For how long a group of writes held the lock that orders the writes of all servers.
+const LOCK_HELD: &str = "daftar_database_lock_held_duration_seconds";
 /// How often each search is asked in a round.
 const SEARCHES: u64 = 40;
 /// How often a preview is asked after the first.
@@ -88,7 +93,7 @@ impl Database {
 }
 
 /// The folder of one of several servers of a database: the keys are those of all.
-pub fn beside(register: &Register, database: &Database, servers: u64, number: u64) -> Result<PathBuf, String> {
+pub fn beside(register: &Register, database: &Database, servers: &str, number: u64) -> Result<PathBuf, String> {
     let own = register.folder.join(format!("{}-{servers}-{number}", database.name));
     std::fs::create_dir_all(own.join("data")).map_err(|error| error.to_string())?;
     for part in ["keys", "compiled", "plugins"] {
@@ -138,23 +143,30 @@ fn measure(setup: &Setup, report: &mut Report, people: u64) -> Result<(), String
     };
     of.run(report, &register.folder, None)?;
     server.stop()?;
-    for count in [1, 3] {
-        crate::progress(&format!("PostgreSQL with {count} servers"));
+    let in_memory = register.folder.join("postgres-memory.toml");
+    let text = std::fs::read_to_string(&database.config).map_err(|error| error.to_string())?;
+    std::fs::write(&in_memory, format!("{text}index = \"memory\"\n")).map_err(|error| error.to_string())?;
+    for (count, id, what, config) in [
+        (1, "one", "PostgreSQL, 1 server", &database.config),
+        (1, "memory", "PostgreSQL, 1 server, `index = \"memory\"`", &in_memory),
+        (2, "two", "PostgreSQL, 2 servers", &database.config),
+        (3, "three", "PostgreSQL, 3 servers", &database.config),
+    ] {
+        crate::progress(what);
         let folders: Result<Vec<PathBuf>, String> =
-            (0..count).map(|number| beside(&register, &database, count, number)).collect();
+            (0..count).map(|number| beside(&register, &database, id, number)).collect();
         let folders = folders?;
         let plugins = artifacts()?.join("plugins");
         let servers: Result<Vec<Server>, String> =
-            folders.iter().map(|folder| Server::start_with(folder, Some(&database.config), &plugins)).collect();
+            folders.iter().map(|folder| Server::start_with(folder, Some(config), &plugins)).collect();
         let servers = servers?;
         let worked = || {
             let servers = servers.iter().map(Server::processor_seconds).sum();
             (servers, database.postgres.pid().map_or(0.0, processor_seconds))
         };
-        let (id, what) = if count == 1 { ("one", "PostgreSQL, 1 server") } else { ("three", "PostgreSQL, 3 servers") };
         let first = folders.first().ok_or("there is no server")?;
         let of = Measured { setup, register: &register, id, what, servers: &servers, worked: &worked };
-        of.run(report, first, Some(&database.config))?;
+        of.run(report, first, Some(config))?;
         for server in servers {
             server.stop()?;
         }
@@ -189,6 +201,17 @@ impl Measured<'_> {
             "ms",
             Spread::of(self.servers.iter().map(|one| one.start_ms)),
         );
+        // One that keeps the register in memory listens before it has it.
+        for server in self.servers {
+            let request = get("/health/ready", &token);
+            let started = Instant::now();
+            while Connection::to(server.address)?.timed(&request, 200).is_err() {
+                if started.elapsed() > READY_MAX {
+                    return Err("a server does not become ready".to_owned());
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
         let round = std::cell::Cell::new(0);
         let reads = || -> Make {
             let (people, token, first) = (self.register.people, token.clone(), round.get() * 10_000_000);
@@ -227,7 +250,8 @@ impl Measured<'_> {
         self.previews(report, &mut connection, last, &token)?;
         let file = folder.join("people.ndjson");
         let imported = self.setup.people(IMPORTED);
-        let number = FIRST + self.servers.len() as u64 * 10_000_000 + if config.is_none() { 5_000_000 } else { 0 };
+        let place = ["embedded", "one", "memory", "three"].iter().position(|id| *id == self.id).unwrap_or_default();
+        let number = FIRST + place as u64 * 10_000_000;
         people::write(&file, number..=number + imported - 1, &self.register.codes)?;
         let path = file.to_str().ok_or("a path is no text")?;
         let rate = import_rate(&run_command(folder, config, &["import", path])?)?;
@@ -247,14 +271,16 @@ impl Measured<'_> {
     ) -> Result<(), String> {
         let mut load = Load::new(([127, 0, 0, 1], 0).into(), connections, self.setup.window());
         load.addresses = self.servers.iter().map(|server| server.address).collect();
-        let database = std::cell::RefCell::new(Vec::new());
+        let (database, held) = (std::cell::RefCell::new(Vec::new()), std::cell::RefCell::new(Vec::new()));
+        let held_s = || self.servers.iter().map(|server| server.histogram_sum(LOCK_HELD)).sum::<Result<f64, String>>();
         let rounds = Rounds::measure(
             self.setup.rounds(),
             || (self.worked)().0,
             || {
                 let make = make();
-                let before = (self.worked)().1;
+                let (before, held_before, started) = ((self.worked)().1, held_s()?, Instant::now());
                 let taken = load.run(&make)?;
+                held.borrow_mut().push((held_s()? - held_before) * 100.0 / started.elapsed().as_secs_f64());
                 database.borrow_mut().push(((self.worked)().1 - before) * 1e6 / taken.count() as f64);
                 Ok(taken)
             },
@@ -263,8 +289,12 @@ impl Measured<'_> {
         let what = format!("{what}, {}", crate::load::connections(connections));
         rounds.column(report, &format!("postgres.{}.{id}", self.id), &what, [None, None], Some(self.what));
         if self.id != "embedded" {
-            let what = format!("{what}: processor time of the database for each");
-            self.row(report, &format!("{id}.database"), &what, "µs", Spread::of(database.take()));
+            let of_database = format!("{what}: processor time of the database for each");
+            self.row(report, &format!("{id}.database"), &of_database, "µs", Spread::of(database.take()));
+            if id.starts_with("create") {
+                let of_lock = format!("{what}: share of the time in which the lock of writes is held");
+                self.row(report, &format!("{id}.lock"), &of_lock, "%", Spread::of(held.take()));
+            }
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use daftar_tests::fresh_address;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::http::{Connection, token_request};
+use crate::http::{Connection, get, token_request};
 use crate::machine;
 
 /// Names the server's program, where it is not beside this one.
@@ -104,6 +104,24 @@ impl Server {
     /// The seconds that processors have worked for it.
     pub fn processor_seconds(&self) -> f64 {
         machine::processor_seconds(self.child.id())
+    }
+
+    /// The sum of a histogram without labels on its metrics page; 0 before anything was recorded.
+    pub fn histogram_sum(&self, name: &str) -> Result<f64, String> {
+        let of_folder = |file: &str| std::fs::read_to_string(self.folder.join("data").join(file));
+        let told: Value = serde_json::from_str(&of_folder("server.json").map_err(|error| error.to_string())?)
+            .map_err(|error| error.to_string())?;
+        let address =
+            told.get("admin_url").and_then(Value::as_str).and_then(|url| url.rsplit('/').next()?.parse().ok());
+        let token = of_folder("admin.token").map_err(|error| error.to_string())?;
+        let mut connection = Connection::to(address.ok_or("the server does not say where its administrator asks")?)?;
+        let (status, page) = connection.exchange(&get("/metrics", token.trim()))?;
+        if status != 200 {
+            return Err(format!("the metrics page has the status {status}"));
+        }
+        let page = std::str::from_utf8(page).map_err(|error| error.to_string())?;
+        let sum = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("_sum ")?.parse().ok());
+        Ok(sum.unwrap_or_default())
     }
 
     /// The memory that it has in use, in MiB.

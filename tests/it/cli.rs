@@ -12,6 +12,7 @@ mod failures;
 mod https;
 mod import;
 mod pack;
+mod parquet;
 mod plugin;
 mod program;
 mod quickstart;

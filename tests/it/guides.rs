@@ -51,6 +51,7 @@ guides! {
     api_clients => "host/docs/guides/api-clients.md",
     deployments => "host/docs/guides/deployments.md",
     analysts => "host/docs/guides/analysts.md",
+    reporting => "host/docs/guides/reporting.md",
     writing_a_pack => "host/docs/guides/writing-a-pack.md",
     writing_a_plugin => "host/docs/guides/writing-a-plugin.md",
     security => "host/docs/guides/security.md",

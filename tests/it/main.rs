@@ -44,6 +44,7 @@ mod once;
 mod openapi;
 mod otlp;
 mod plugin;
+mod power;
 mod program;
 mod program_membership;
 mod receipt;

@@ -8,10 +8,13 @@ mod deaf;
 mod keys;
 mod limits;
 mod lost;
+mod memory;
 mod moved;
 mod newer;
 mod outages;
 mod plugins;
+mod reporting;
+mod roles;
 mod start;
 mod unread;
 

@@ -16,6 +16,7 @@
 
 mod cluster;
 mod process;
+mod roles;
 mod running;
 
 use std::net::{Ipv4Addr, TcpListener};
@@ -28,6 +29,7 @@ use tempfile::TempDir;
 
 use self::cluster::AtEnd;
 use self::process::{Process, as_server_user};
+pub use self::roles::Roles;
 
 /// The role that owns every database.
 pub const ROLE: &str = "daftar";
@@ -219,9 +221,13 @@ impl Server {
     /// When the server does not make it.
     #[must_use]
     pub fn create_database(&self) -> String {
-        let name = format!("{}_{}", self.database_prefix, self.databases.fetch_add(1, Ordering::Relaxed));
+        let name = self.next_name();
         self.run_sql("postgres", &format!("CREATE DATABASE {name} TEMPLATE template0"));
         self.url(&name)
+    }
+
+    fn next_name(&self) -> String {
+        format!("{}_{}", self.database_prefix, self.databases.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Where a database is.

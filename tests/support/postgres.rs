@@ -16,6 +16,8 @@ use super::{template, token};
 
 /// How long something may take until it counts everywhere; far longer than it does.
 const WAIT_MAX: Duration = Duration::from_secs(60);
+/// The setting by which a server keeps the register in memory.
+pub const IN_MEMORY: &str = "index = \"memory\"\n";
 /// How the connection is called on which a server hears of changes.
 pub const LISTENER: &str = "daftar (listen)";
 /// The role of a server that is to lose its listener: it is bounded in its connections, which the owner of the databases is not.
@@ -113,6 +115,8 @@ impl Database {
 pub struct Processes {
     database: Arc<Database>,
     common: TempDir,
+    /// More of `[store.postgres]`.
+    store: &'static str,
     more_settings: String,
     servers: Vec<Option<OneProcess>>,
 }
@@ -133,7 +137,8 @@ impl Processes {
     #[must_use]
     pub fn start_on(database: Arc<Database>, count: usize, more_settings: &str) -> Self {
         let common = tempfile::tempdir().expect("a temporary folder can be made");
-        let mut processes = Self { database, common, more_settings: more_settings.to_owned(), servers: Vec::new() };
+        let mut processes =
+            Self { database, common, store: "", more_settings: more_settings.to_owned(), servers: Vec::new() };
         for _ in 0..count {
             let _started = processes.start_one();
         }
@@ -152,6 +157,29 @@ impl Processes {
         &self.database
     }
 
+    /// Sets what servers that start from now on have in `[store.postgres]` beside the URL, such as [`IN_MEMORY`].
+    pub fn set_store(&mut self, store: &'static str) {
+        self.store = store;
+    }
+
+    /// Waits until one says that it is ready.
+    #[track_caller]
+    pub fn is_ready(&self, number: usize) {
+        let connection = self.server(number).connection();
+        eventually("it is ready", || connection.request("GET", "/health/ready").send().status == 200);
+    }
+
+    /// A figure of its metrics page.
+    ///
+    /// # Panics
+    /// When it is not there.
+    #[must_use]
+    pub fn figure(&self, number: usize, series: &str) -> f64 {
+        let page = self.admin(number).metrics();
+        let line = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.and_then(|figure| figure.trim().parse().ok()).unwrap_or_else(|| panic!("{series} is not on the page"))
+    }
+
     /// Starts one more; says which it is.
     pub fn start_one(&mut self) -> usize {
         let url = self.database.url();
@@ -164,15 +192,20 @@ impl Processes {
         let data_dir = self.common.path().join(format!("process-{number}"));
         template::copy_to(&data_dir);
         let _other_store = std::fs::remove_dir_all(data_dir.join("store"));
-        let server = serve(&data_dir, url, Some(self.common.path()), &self.more_settings);
+        let server = self.serve(&data_dir, url);
         self.servers.push(Some(OneProcess { server, data_dir }));
         number
     }
 
     /// Starts one again that was stopped or killed, on its folder.
     pub fn start_again(&mut self, number: usize, data_dir: PathBuf) {
-        let server = serve(&data_dir, &self.database.url(), Some(self.common.path()), &self.more_settings);
+        let server = self.serve(&data_dir, &self.database.url());
         self.servers[number] = Some(OneProcess { server, data_dir });
+    }
+
+    fn serve(&self, data_dir: &Path, url: &str) -> Server {
+        let config = written(data_dir, url, Some(self.common.path()), self.store, &self.more_settings);
+        Server::serve(data_dir, &["--config", config.to_str().expect("a path is UTF-8")])
     }
 
     /// Tells one to stop as a service manager does, and waits until it has.
@@ -255,8 +288,12 @@ pub fn serve(data_dir: &Path, url: &str, common_dir: Option<&Path>, more_setting
 /// Writes the settings of a server on a database beside its folder.
 #[must_use]
 pub fn settings(data_dir: &Path, url: &str, common_dir: Option<&Path>, more_settings: &str) -> PathBuf {
+    written(data_dir, url, common_dir, "", more_settings)
+}
+
+fn written(data_dir: &Path, url: &str, common_dir: Option<&Path>, store: &str, more_settings: &str) -> PathBuf {
     let mut text = format!(
-        "[store]\nbackend = \"postgres\"\n[store.postgres]\nurl = \"{url}\"\npool_max = 8\npartition_keys = 1024\n"
+        "[store]\nbackend = \"postgres\"\n[store.postgres]\nurl = \"{url}\"\npool_max = 8\npartition_keys = 1024\n{store}"
     );
     if let Some(common_dir) = common_dir {
         let _is_written = writeln!(text, "common_dir = \"{}\"", common_dir.display());

@@ -9,15 +9,17 @@ use std::time::Duration;
 use super::StartError;
 use super::metrics::Metrics;
 use super::open::MIB;
-use super::recovery::{self, Recovered, store_error};
+use super::recovery::{self, CatchUp, Recovered, store_error};
 use super::upkeep::Checkpoints;
 use daftar_domain::change::Change;
-use daftar_domain::config::{Config, StoreBackend, UrlFileError};
+use daftar_domain::config::{Config, PostgresIndexPlace, StoreBackend, UrlFileError};
 use daftar_index::Columns;
 use daftar_service::bodies::Bodies;
 use daftar_service::eligibility::preview::PartedRegister;
 use daftar_service::memory_index::MemoryIndex;
+use daftar_service::shared_index::SharedIndex;
 use daftar_store::archive::Archive;
+use daftar_store::change_feed::ChangeFeed;
 use daftar_store::index::Index;
 use daftar_store::shared::Shared;
 use daftar_store::{ChangeSink, Store};
@@ -38,7 +40,9 @@ pub(super) struct Backend {
     pub(super) bodies: Arc<Bodies>,
     /// Keeps the register in memory on disk as well; absent where that cannot be done.
     pub(super) checkpoints: Option<Arc<Checkpoints>>,
-    /// The register in partitions, where no process has it in memory as a whole.
+    /// What brings the register in memory forward, where other processes write to it too.
+    pub(super) shared_index: Option<Arc<SharedIndex>>,
+    /// The register in partitions, where it is in a database.
     pub(super) parted: Option<Arc<PartedRegister>>,
     /// What other processes share of it; nothing where there are no others.
     pub(super) shared: Option<Arc<dyn Shared>>,
@@ -58,13 +62,13 @@ impl Backend {
     pub(super) async fn open(config: &Config, data_dir: &Path, metrics: &Metrics) -> Result<Self, StartError> {
         match config.store.backend {
             StoreBackend::Sled => Self::embedded(config, data_dir, metrics).await,
-            StoreBackend::Postgres => Self::postgres(config, metrics).await,
+            StoreBackend::Postgres => Self::postgres(config, data_dir, metrics).await,
         }
     }
 
     async fn embedded(config: &Config, data_dir: &Path, metrics: &Metrics) -> Result<Self, StartError> {
         let Recovered { store, columns, bodies, checkpoints, checkpointed } = recovery::open(config, data_dir).await?;
-        store.record_with(metrics.store_recorders());
+        store.record_with(metrics.store_recorders(StoreBackend::Sled));
         let checkpoints =
             checkpoints.map(|folder| Arc::new(Checkpoints::new(folder, columns.clone(), store.clone(), checkpointed)));
         Ok(Self {
@@ -74,32 +78,76 @@ impl Backend {
             columns,
             bodies,
             checkpoints,
+            shared_index: None,
             parted: None,
             shared: None,
             keeper: Keeper::Embedded(store),
         })
     }
 
-    async fn postgres(config: &Config, metrics: &Metrics) -> Result<Self, StartError> {
+    async fn postgres(config: &Config, data_dir: &Path, metrics: &Metrics) -> Result<Self, StartError> {
         config.store.postgres.check_common_dir().map_err(StartError::Input)?;
         let store = Arc::new(PostgresStore::open(postgres_options(config)?).await?);
-        store.record_with(metrics.store_recorders());
+        store.record_with(metrics.store_recorders(StoreBackend::Postgres));
         let partitions = PostgresPartitions::of(&store, config.store.postgres.partition_keys);
         let (partitions, kept_bytes) = (Arc::new(partitions), config.store.postgres.partitions_mib.saturating_mul(MIB));
-        // Nothing is kept in memory that would have to hear of writes.
-        store.attach_sink(Arc::new(Unheard)).map_err(store_error)?;
+        let searched: Arc<dyn Index> = Arc::new(store.index());
+        let Followed { columns, shared_index, checkpoints } = match config.store.postgres.index {
+            PostgresIndexPlace::Database => Followed::default(),
+            PostgresIndexPlace::Memory => Followed::begin(&store, searched.clone(), data_dir).await?,
+        };
+        let attached = match &shared_index {
+            Some(index) => store.attach_sink(index.clone()),
+            None => store.attach_sink(Arc::new(Unheard)),
+        };
+        attached.map_err(store_error)?;
         Ok(Self {
             store: store.clone(),
             archive: store.clone(),
-            index: Arc::new(store.index()),
-            columns: Arc::default(),
+            index: match &shared_index {
+                Some(index) => index.clone(),
+                None => searched,
+            },
+            columns,
             // Another process may have changed the person.
             bodies: Arc::new(Bodies::new(0)),
-            checkpoints: None,
+            checkpoints,
+            shared_index,
             parted: Some(Arc::new(PartedRegister::new(partitions, kept_bytes))),
             shared: Some(Arc::new(PostgresShared::of(store.clone()))),
             keeper: Keeper::Postgres(store),
         })
+    }
+}
+
+/// The register in memory of a server that shares its database with others.
+#[derive(Default)]
+struct Followed {
+    columns: Arc<Columns>,
+    shared_index: Option<Arc<SharedIndex>>,
+    checkpoints: Option<Arc<Checkpoints>>,
+}
+
+impl Followed {
+    /// Begins with the newest sound checkpoint, where there is one. The rest is done beside the requests.
+    async fn begin(store: &Arc<PostgresStore>, searched: Arc<dyn Index>, data_dir: &Path) -> Result<Self, StartError> {
+        let feed = Arc::new(store.change_feed());
+        // Before the checkpoint is compared with it.
+        let (history, _) = feed.last().await.map_err(store_error)?;
+        let folder = recovery::checkpoint_folder(data_dir);
+        let loaded = match &folder {
+            Some(folder) => recovery::from_checkpoint(store, folder, CatchUp::Later).await,
+            None => None,
+        };
+        let checkpointed = loaded.as_ref().map(|(_, sequence)| *sequence);
+        let columns = Arc::new(loaded.map(|(columns, _)| columns).unwrap_or_default());
+        let shared_index = SharedIndex::new(feed, searched, columns.clone(), checkpointed.map(|_| history));
+        let shared_index = Arc::new(shared_index);
+        let checkpoints = folder.map(|folder| {
+            let checkpoints = Checkpoints::new(folder, columns.clone(), store.clone(), checkpointed);
+            Arc::new(checkpoints.of(shared_index.clone()))
+        });
+        Ok(Self { columns, shared_index: Some(shared_index), checkpoints })
     }
 }
 
@@ -131,7 +179,9 @@ impl From<OpenError> for StartError {
                 Self::Unavailable(told)
             }
             OpenError::Denied { .. } => Self::Denied(told),
-            OpenError::Url(_) | OpenError::Tls { .. } | OpenError::NoDatabase { .. } => Self::Settings(told),
+            OpenError::Url(_) | OpenError::Tls { .. } | OpenError::NoDatabase { .. } | OpenError::Pooled { .. } => {
+                Self::Settings(told)
+            }
             OpenError::Newer { .. }
             | OpenError::BeforeFirstRelease { .. }
             | OpenError::Tables { .. }

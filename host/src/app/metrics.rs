@@ -18,6 +18,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 pub(super) use self::series::snapshot;
 use super::Upkeep;
 use crate::telemetry::{MetricsSnapshot, SentHistogram, Series, Telemetry};
+use daftar_domain::config::StoreBackend;
 use daftar_domain::manifest::PluginName;
 use daftar_http::spans::known_method;
 use daftar_http::state::StateParts;
@@ -34,16 +35,24 @@ const REQUEST_TIMES: &str = "daftar_http_request_duration_seconds";
 const CALL_TIMES: &str = "daftar_plugin_call_duration_seconds";
 const COMMIT_TIMES: &str = "daftar_store_commit_duration_seconds";
 const SYNC_TIMES: &str = "daftar_store_sync_duration_seconds";
+const LOCK_WAIT_TIMES: &str = "daftar_database_lock_wait_duration_seconds";
+const LOCK_HELD_TIMES: &str = "daftar_database_lock_held_duration_seconds";
 const GROUP_JOBS: &str = "daftar_store_group_jobs";
 /// Upper bounds of sizes of groups of writes that are told apart; a group has at most 257.
 const GROUP_BOUNDS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
 /// The histograms: names, descriptions, and upper bounds of what is told apart.
-const HISTOGRAMS: [(&str, &str, &[f64]); 5] = [
+const HISTOGRAMS: [(&str, &str, &[f64]); 7] = [
     (REQUEST_TIMES, "Time to answer HTTP requests, by the route's pattern.", &TIMES_S),
     (CALL_TIMES, "Time inside a plugin, by call.", &TIMES_S),
     (COMMIT_TIMES, "Time from a write that is asked for to its answer, when it is on disk.", &TIMES_S),
     (SYNC_TIMES, "Time to put a group of writes on disk.", &TIMES_S),
+    (
+        LOCK_WAIT_TIMES,
+        "On PostgreSQL: time for which a group of writes waited for the lock that orders writes.",
+        &TIMES_S,
+    ),
+    (LOCK_HELD_TIMES, "On PostgreSQL: time for which a group of writes held that lock.", &TIMES_S),
     (GROUP_JOBS, "Jobs that were put on disk together.", &GROUP_BOUNDS),
 ];
 
@@ -104,14 +113,17 @@ impl Metrics {
         })
     }
 
-    /// What the store records its times with.
+    /// What the store records its times with. Only a database has a lock that orders the writes of several servers.
     #[must_use]
-    pub fn store_recorders(&self) -> StoreRecorders {
+    pub fn store_recorders(&self, backend: StoreBackend) -> StoreRecorders {
         let histogram = |name: &'static str| self.histogram(name, Vec::new());
+        let of_lock = |name| if backend == StoreBackend::Postgres { histogram(name) } else { Histogram::noop() };
         StoreRecorders {
             commit: histogram(COMMIT_TIMES),
             sync: histogram(SYNC_TIMES),
             group_jobs: histogram(GROUP_JOBS),
+            lock_wait: of_lock(LOCK_WAIT_TIMES),
+            lock_held: of_lock(LOCK_HELD_TIMES),
         }
     }
 

@@ -17,6 +17,7 @@ use daftar_service::backup::{BackupFile, BackupProblem};
 use daftar_service::migrate::{CatchUpError, CaughtUp, Comparison, Counts, catch_up, compare, compare_since, copy};
 use daftar_store::StoreError;
 use daftar_store::archive::{Archive, Held, Mark, Refill, Snapshot};
+pub use daftar_store_postgres::Prepared;
 use daftar_store_postgres::{OpenError as DatabaseError, PostgresRefill, PostgresStore};
 use daftar_store_sled::{OpenError as FolderError, SledOptions, SledRefill, SledStore};
 
@@ -135,6 +136,14 @@ pub async fn migrate(
     let (one, other) = (source.snapshot().await.map_err(wrong)?, target.snapshot().await?);
     let comparison = compare(one, other, comparing).await.map_err(wrong)?;
     Ok(Migrated { copied, caught_up: None, comparison })
+}
+
+/// Makes the tables of the database that the settings name, or brings them up to date, and serves nothing.
+///
+/// # Errors
+/// When the database cannot be opened, or the role may not change its tables.
+pub async fn prepare(config: &Config) -> Result<Prepared, StartError> {
+    Ok(PostgresStore::prepare(postgres_options(config)?).await?)
 }
 
 /// Applies what was written to a folder since a database was filled from it, and compares that.

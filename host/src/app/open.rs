@@ -37,7 +37,7 @@ use daftar_service::backup::Backups;
 use daftar_service::bulk::ImportDesk;
 use daftar_service::bulk::export::EXPORTS_MAX;
 use daftar_service::client::ClientAdministration;
-use daftar_service::eligibility::preview::{Previews, Sharing};
+use daftar_service::eligibility::preview::Previews;
 use daftar_service::follow::Follower;
 use daftar_service::once::Requests;
 use daftar_service::plugin::PluginAdministration;
@@ -69,7 +69,8 @@ impl App {
 
         let metrics = Arc::new(Metrics::new(&telemetry));
         let backend = Backend::open(&config, &data_dir, &metrics).await?;
-        let Backend { store, archive, index, columns, bodies, checkpoints, parted, shared, keeper } = backend;
+        let Backend { store, archive, index, columns, bodies, checkpoints, shared_index, parted, shared, keeper } =
+            backend;
         // Before anything that it counts is read.
         let generation = match &shared {
             Some(shared) => shared.generation().await.map_err(store_error)?,
@@ -104,6 +105,7 @@ impl App {
             index,
             columns,
             parted,
+            shared_index,
             vocabularies: Arc::new(Vocabularies::asking(empty_generation()?, packs)),
             audit: AuditLog::new(store.clone()),
             exhausted: Arc::default(),
@@ -138,7 +140,6 @@ impl App {
         });
         let rule_columns_bytes = config.store.rule_columns_mib.saturating_mul(MIB);
         let previews = Arc::new(Previews::new(library.background_threads(), rule_columns_bytes));
-        let sharing = Sharing::new(registry.clone(), library.clone(), previews.clone());
         let clients = ClientAdministration {
             store,
             directory,
@@ -189,7 +190,7 @@ impl App {
         });
         upkeep::drop_expired_keys(&state).await;
         upkeep::warn_of_old_secrets(&state);
-        let maintenance = upkeep::start(&state, Arc::clone(&parts.metrics), parts.checkpoints.clone(), sharing);
+        let maintenance = upkeep::start(&state, Arc::clone(&parts.metrics), parts.checkpoints.clone());
         tracing::info!(duration_ms = milliseconds(started.elapsed()), "the register is open");
         Ok(Self { state, upkeep: parts, maintenance })
     }

@@ -63,13 +63,9 @@ pub(super) async fn open(config: &Config, data_dir: &Path) -> Result<Recovered, 
     let folder = config.store.folder(data_dir);
     private_folder(&folder)?;
     let store = Arc::new(opened(move || SledStore::open(&folder, options)).await?);
-    let checkpoints = CheckpointFolder::open(data_dir.join(CHECKPOINTS_FOLDER));
-    let checkpoints = checkpoints.inspect_err(|error| {
-        tracing::warn!(error = %error, "checkpoints cannot be kept; every start reads all records");
-    });
-    let checkpoints = checkpoints.ok();
+    let checkpoints = checkpoint_folder(data_dir);
     let recovered = match &checkpoints {
-        Some(folder) => from_checkpoint(&store, folder).await,
+        Some(folder) => from_checkpoint(&store, folder, CatchUp::Now).await,
         None => None,
     };
     let checkpointed = recovered.as_ref().map(|(_, sequence)| *sequence);
@@ -93,6 +89,15 @@ pub(super) async fn open(config: &Config, data_dir: &Path) -> Result<Recovered, 
     let last = store.attach_sink(Arc::new(sink)).map_err(store_error)?;
     columns.reach(last);
     Ok(Recovered { store, columns, bodies, checkpoints, checkpointed })
+}
+
+/// Where checkpoints are kept; nothing where they cannot be.
+pub(super) fn checkpoint_folder(data_dir: &Path) -> Option<CheckpointFolder> {
+    let folder = CheckpointFolder::open(data_dir.join(CHECKPOINTS_FOLDER));
+    let folder = folder.inspect_err(|error| {
+        tracing::warn!(error = %error, "checkpoints cannot be kept; every start reads all records");
+    });
+    folder.ok()
 }
 
 /// Opens the folder of a store on a thread that may wait.
@@ -157,9 +162,22 @@ async fn load_programs(store: &dyn Store, columns: &Columns) -> Result<(), Store
     }
 }
 
+/// When what was written after a checkpoint is taken up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CatchUp {
+    /// Before anything else is written.
+    Now,
+    /// By the caller, who hears of what other servers write meanwhile. Programs, which no checkpoint has, are read all the same.
+    Later,
+}
+
 /// The register from the newest checkpoint that is sound, and the write up to which that reached; nothing where there is none, or
 /// where reading all records is quicker.
-async fn from_checkpoint(store: &Arc<SledStore>, folder: &CheckpointFolder) -> Option<(Columns, Sequence)> {
+pub(super) async fn from_checkpoint<S: Store>(
+    store: &Arc<S>,
+    folder: &CheckpointFolder,
+    catches_up: CatchUp,
+) -> Option<(Columns, Sequence)> {
     let files = match folder.newest_first() {
         Ok(files) => files,
         Err(error) => {
@@ -173,7 +191,7 @@ async fn from_checkpoint(store: &Arc<SledStore>, folder: &CheckpointFolder) -> O
             Err((path, reason)) => (path, reason.to_string()),
             Ok(file) => {
                 let (path, sequence) = (file.path.clone(), file.sequence);
-                match use_checkpoint(store, file).await {
+                match use_checkpoint(store, file, catches_up).await {
                     Ok(Some((columns, records))) => {
                         tracing::info!(
                             checkpoint.sequence = sequence.0,
@@ -210,7 +228,11 @@ async fn from_checkpoint(store: &Arc<SledStore>, folder: &CheckpointFolder) -> O
 /// Reads a checkpoint, if it is one of this store's history, and takes up what was written since: the register as it is now and how
 /// many records were taken up; nothing where reading all records is quicker; the reason where it cannot be used. Where the store
 /// itself fails, reading all records tells so again.
-async fn use_checkpoint(store: &Arc<SledStore>, file: CheckpointFile) -> Result<Option<(Columns, u64)>, String> {
+async fn use_checkpoint<S: Store>(
+    store: &Arc<S>,
+    file: CheckpointFile,
+    catches_up: CatchUp,
+) -> Result<Option<(Columns, u64)>, String> {
     let sequence = file.sequence;
     let mark = store.history_mark(sequence).await.map_err(|error| error.to_string())?;
     if let Some(reason) = not_of_this_history(mark, &file) {
@@ -218,7 +240,11 @@ async fn use_checkpoint(store: &Arc<SledStore>, file: CheckpointFile) -> Result<
     }
     let loaded = tokio::task::spawn_blocking(move || file.load()).await.map_err(|error| error.to_string())?;
     let columns = loaded.map_err(|reason| reason.to_string())?;
-    let caught_up = catch_up(&**store, &columns, sequence).await.map_err(|error| error.to_string())?;
+    let caught_up = match catches_up {
+        CatchUp::Now => catch_up(&**store, &columns, sequence).await,
+        CatchUp::Later => load_programs(&**store, &columns).await.map(|()| Some(0)),
+    };
+    let caught_up = caught_up.map_err(|error| error.to_string())?;
     Ok(caught_up.map(|records| (columns, records)))
 }
 

@@ -16,7 +16,7 @@ use daftar_domain::calendar;
 use daftar_domain::change::Sequence;
 use daftar_index::checkpoint::CheckpointFolder;
 use daftar_index::{Columns, Image};
-use daftar_service::eligibility::preview::Sharing;
+use daftar_service::shared_index::{SharedIndex, Stamp};
 use daftar_service::vocabulary;
 use daftar_store::Store;
 
@@ -45,13 +45,9 @@ const COUNTS_INTERVAL: Duration = Duration::from_secs(15);
 const REMOVAL_INTERVALS: u64 = 240;
 
 /// Starts everything that runs beside the requests of a server.
-pub(super) fn start(
-    app: &AppState,
-    metrics: Arc<Metrics>,
-    checkpoints: Option<Arc<Checkpoints>>,
-    sharing: Option<Sharing>,
-) -> AbortHandle {
+pub(super) fn start(app: &AppState, metrics: Arc<Metrics>, checkpoints: Option<Arc<Checkpoints>>) -> AbortHandle {
     let (registry, follower) = (app.registry.clone(), app.follower.clone());
+    let shared_index = registry.shared_index.clone();
     let every = |period| Ticks { ticks: interval(period), app: app.downgrade() };
     let limits = keep_limits(every(LIMITS_INTERVAL));
     let requests = forget_requests(every(REQUESTS_INTERVAL));
@@ -67,8 +63,18 @@ pub(super) fn start(
         };
         let checkpoints = OptionFuture::from(checkpoints.as_ref().map(|checkpoints| checkpoints.keep_up()));
         let following = OptionFuture::from(follower.as_ref().map(|follower| follower.keep_up()));
-        let sharing = OptionFuture::from(sharing.as_ref().map(Sharing::keep_up));
-        tokio::join!(indexing, metrics.keep_up(), limits, requests, access, audit, checkpoints, following, sharing);
+        let shared_index = OptionFuture::from(shared_index.as_ref().map(|index| index.keep_up()));
+        tokio::join!(
+            indexing,
+            metrics.keep_up(),
+            limits,
+            requests,
+            access,
+            audit,
+            checkpoints,
+            following,
+            shared_index
+        );
     });
     running.abort_handle()
 }
@@ -176,6 +182,8 @@ pub(super) fn warn_of_old_secrets(app: &StateParts) {
 pub(super) struct Checkpoints {
     folder: CheckpointFolder,
     columns: Arc<Columns>,
+    /// What brings the columns forward, where other servers write too.
+    shared_index: Option<Arc<SharedIndex>>,
     store: Arc<dyn Store>,
     last: Mutex<Last>,
     /// Held by whoever writes one.
@@ -212,7 +220,12 @@ impl Checkpoints {
     ) -> Self {
         let tried = sequence.map(|_| Instant::now());
         let last = Mutex::new(Last { sequence, tried, written: tried, has_failed: false });
-        Self { folder, columns, store, last, writing: tokio::sync::Mutex::default() }
+        Self { folder, columns, shared_index: None, store, last, writing: tokio::sync::Mutex::default() }
+    }
+
+    /// Of a register in memory that follows what other servers write.
+    pub(super) fn of(self, shared_index: Arc<SharedIndex>) -> Self {
+        Self { shared_index: Some(shared_index), ..self }
     }
 
     /// Works until it is dropped.
@@ -264,9 +277,10 @@ impl Checkpoints {
 
     async fn write(&self) {
         let started = Instant::now();
+        let stamp = self.shared_index.as_ref().map(|index| index.stamp());
         let image = self.columns.image();
         let sequence = image.sequence();
-        let written = self.try_write(image).await;
+        let written = self.try_write(image, stamp).await;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.tried = Some(Instant::now());
         last.has_failed = written.is_err();
@@ -288,9 +302,17 @@ impl Checkpoints {
         }
     }
 
-    async fn try_write(&self, image: Image) -> Result<u64, String> {
+    async fn try_write(&self, image: Image, stamp: Option<Stamp>) -> Result<u64, String> {
         let mark = self.store.history_mark(image.sequence()).await.map_err(|error| error.to_string())?;
         let mark = mark.ok_or_else(|| "the store does not know the last write".to_owned())?;
+        // The mark is the database's that answers now: it has to be the one that the image is of.
+        if let (Some(index), Some(stamp)) = (&self.shared_index, stamp)
+            && !index.is_still(stamp).await
+        {
+            return Err(
+                "the register in memory is not complete, or of another database than the one that answers".to_owned()
+            );
+        }
         let folder = self.folder.clone();
         let (answer, answered) = oneshot::channel();
         // A thread of its own, since it stands back for good.

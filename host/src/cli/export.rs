@@ -4,11 +4,13 @@
 //! `FILE.progress.json` beside it that says where to go on.
 
 mod output_file;
+mod reporting;
+mod reporting_file;
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
@@ -21,12 +23,28 @@ use daftar_api_types::admin::operation::{ExportLine, ExportProgress};
 /// The types of records.
 const KINDS: [&str; 5] = ["Individual", "Group", "Program", "ProgramMembership", "Consent"];
 
+/// The form of several files; that of one file follows from its name.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    /// A Parquet file for each table, with codes and their labels
+    Parquet,
+}
+
 /// What is exported.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  daftar export register.ndjson\n  daftar export --format parquet --out reporting --language en"
+)]
 pub struct ExportArgs {
     /// The file: one JSON object a line (`.ndjson`, `.jsonl`), or a table (`.csv`, `.tsv`) by a mapping
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "format", conflicts_with_all = ["format", "out"])]
+    file: Option<PathBuf>,
+    /// Tables for analysts in place of FILE: `individual.parquet` and others in the folder of --out
+    #[arg(long, value_enum, requires = "out", conflicts_with_all = ["mapping", "with_meta", "resume"])]
+    format: Option<Format>,
+    /// The folder of the tables; it is made, or it is empty
+    #[arg(long, value_name = "DIR", requires = "format")]
+    out: Option<PathBuf>,
     /// Only records of this type; several after one another
     #[arg(long = "type", value_parser = KINDS, num_args = 1..)]
     kinds: Vec<String>,
@@ -36,7 +54,7 @@ pub struct ExportArgs {
     /// Which field is which column of a table; the mapping of an import, the other way round
     #[arg(long, value_name = "FILE")]
     mapping: Option<PathBuf>,
-    /// The language of labels of codes in tables
+    /// The language of labels of codes in tables and Parquet files
     #[arg(long, value_name = "TAG")]
     language: Option<String>,
     /// With `meta`: an import with --on-existing update replaces these versions alone
@@ -49,20 +67,29 @@ pub struct ExportArgs {
 
 /// Runs the command.
 pub fn run(global: &GlobalArgs, args: &ExportArgs) -> Result<(), CliError> {
-    let table = table_of(args)?;
+    match (args.format, &args.out, &args.file) {
+        (Some(Format::Parquet), Some(out), _) => reporting::run(global, args, out),
+        (_, _, Some(file)) => write_file(global, args, file),
+        // The parser has refused this.
+        _ => Err(CliError::usage("name a FILE, or --format parquet --out DIR")),
+    }
+}
+
+fn write_file(global: &GlobalArgs, args: &ExportArgs, path: &Path) -> Result<(), CliError> {
+    let table = table_of(args, path)?;
     let query = query(args, table.is_some())?;
     // Two exports go on as one only where the same was asked.
     let asked = format!("{query}\n{}", table.as_ref().map(|table| table.fingerprint.as_str()).unwrap_or_default());
     // First: where nobody can be asked, nothing is begun.
     let (file, as_of) = AdminClient::connect(global)?.run(|admin| {
-        let mut file = OutputFile::open(&args.file, &asked, args.resume)?;
+        let mut file = OutputFile::open(path, &asked, args.resume)?;
         let bar = if global.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
         let received = receive(admin, &query, table.as_ref(), &mut file, &bar);
         bar.finish_and_clear();
         match received {
             Ok(as_of) => Ok((file, as_of)),
             Err(error) if file.has_begun() => {
-                let path = args.file.display();
+                let path = path.display();
                 Err(error.with(format_args!(
                     "what was written is kept: `daftar export --resume {path}` goes on, with the other options as before"
                 )))
@@ -75,14 +102,14 @@ pub fn run(global: &GlobalArgs, args: &ExportArgs) -> Result<(), CliError> {
     })?;
     let records = file.progress.records;
     let digest = file.finish()?;
-    let path = args.file.display();
+    let path = path.display();
     let body = json!({"records": records, "as_of": as_of, "sha256": digest, "file": path.to_string()});
     output::done(global, &body, format_args!("{records} records as of {as_of} in `{path}`, sha256 {digest}"));
     Ok(())
 }
 
-fn table_of(args: &ExportArgs) -> Result<Option<TableWriter>, CliError> {
-    let extension = args.file.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_lowercase();
+fn table_of(args: &ExportArgs, file: &Path) -> Result<Option<TableWriter>, CliError> {
+    let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_lowercase();
     match (extension.as_str(), &args.mapping) {
         ("csv" | "tsv", Some(mapping)) => {
             let (text, bytes) = MappingText::load(mapping).map_err(CliError::input)?;
@@ -95,7 +122,7 @@ fn table_of(args: &ExportArgs) -> Result<Option<TableWriter>, CliError> {
         (_, Some(_)) => Err(CliError::usage("--mapping is for tables: files whose names end with `.csv` or `.tsv`")),
         _ => Err(CliError::usage(format!(
             "`{}` says by its name what it will hold: `.ndjson` or `.jsonl` one JSON object a line, `.csv` or `.tsv` a table",
-            args.file.display()
+            file.display()
         ))),
     }
 }
@@ -131,32 +158,51 @@ fn receive(
         file.write(&table.header().map_err(CliError::failed)?)?;
     }
     let before = file.progress.records;
-    for line in BufReader::with_capacity(1 << 18, admin.download("GET", &path, Payload::default())?).lines() {
-        let line = line.map_err(|error| CliError::unavailable(format!("the server went away: {error}")))?;
-        if line.starts_with("{\"$export\":") {
-            let told: ExportLine = serde_json::from_str(&line).map_err(|_| CliError::none_to("an export"))?;
-            let (cursor, records) = match &told.export {
-                ExportProgress::Stopped { stopped } => return Err(CliError::unavailable(&stopped.detail)),
-                ExportProgress::Done { records, .. } => (None, *records),
-                ExportProgress::Cursor { cursor, records } => (Some(cursor.as_str()), *records),
-            };
+    read_lines(admin, &path, |line| match (line, table) {
+        (Line::Progress { cursor, records }, _) => {
             let records = before.saturating_add(records);
             bar.set_message(format!("{records} records"));
             bar.tick();
-            file.advance(cursor, records)?;
-            if let ExportProgress::Done { as_of, .. } = told.export {
-                return Ok(as_of);
-            }
+            file.advance(cursor, records)
+        }
+        (Line::Record(line), Some(table)) => {
+            let record: Value = serde_json::from_str(line).map_err(|_| CliError::none_to("an export"))?;
+            file.write(&table.row(&record).map_err(CliError::failed)?)
+        }
+        (Line::Record(line), None) => {
+            file.write(line.as_bytes())?;
+            file.write(b"\n")
+        }
+    })
+}
+
+/// What an export sends.
+enum Line<'a> {
+    /// A record as JSON.
+    Record(&'a str),
+    /// How many records were sent until here, and where an export would go on; nowhere at the end.
+    Progress { cursor: Option<&'a str>, records: u64 },
+}
+
+/// Hands over each line that arrives; says as of which instant they are.
+fn read_lines(
+    admin: &AdminClient,
+    path: &str,
+    mut take: impl FnMut(Line<'_>) -> Result<(), CliError>,
+) -> Result<String, CliError> {
+    for line in BufReader::with_capacity(1 << 18, admin.download("GET", path, Payload::default())?).lines() {
+        let line = line.map_err(|error| CliError::unavailable(format!("the server went away: {error}")))?;
+        if !line.starts_with("{\"$export\":") {
+            take(Line::Record(&line))?;
             continue;
         }
-        match table {
-            Some(table) => {
-                let record: Value = serde_json::from_str(&line).map_err(|_| CliError::none_to("an export"))?;
-                file.write(&table.row(&record).map_err(CliError::failed)?)?;
-            }
-            None => {
-                file.write(line.as_bytes())?;
-                file.write(b"\n")?;
+        let told: ExportLine = serde_json::from_str(&line).map_err(|_| CliError::none_to("an export"))?;
+        match told.export {
+            ExportProgress::Stopped { stopped } => return Err(CliError::unavailable(&stopped.detail)),
+            ExportProgress::Cursor { cursor, records } => take(Line::Progress { cursor: Some(&cursor), records })?,
+            ExportProgress::Done { records, as_of, .. } => {
+                take(Line::Progress { cursor: None, records })?;
+                return Ok(as_of);
             }
         }
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::backup::{Progress, open, print_authenticity, trust_of};
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
-use crate::app::migrate::{Action, MigrateError, Migrated, Step, migrate};
+use crate::app::migrate::{Action, MigrateError, Migrated, Prepared, Step, migrate, prepare};
 use daftar_domain::config::{Config, StoreBackend};
 use daftar_service::migrate::Counts;
 
@@ -37,6 +37,16 @@ enum MigrateCommand {
     CatchUp,
     /// Compare the register in the folder with the one in the database, whole; nothing is written
     Compare,
+    /// Make the tables in the database, or bring them up to date, as the role that owns them; servers then need a role without that right
+    Prepare(PrepareArgs),
+}
+
+/// By whom the database is prepared.
+#[derive(Debug, Args)]
+struct PrepareArgs {
+    /// A file with the URL of the role that owns the tables, in place of the settings' one; only its owner may read it
+    #[arg(long, value_name = "FILE")]
+    url_file: Option<PathBuf>,
 }
 
 /// What is filled, and from what.
@@ -72,6 +82,7 @@ pub fn run(global: &GlobalArgs, MigrateArgs { command }: &MigrateArgs) -> Result
         }
         MigrateCommand::CatchUp => (Action::CatchUp, None),
         MigrateCommand::Compare => (Action::Compare, None),
+        MigrateCommand::Prepare(PrepareArgs { url_file }) => return run_prepare(global, url_file.as_deref()),
     };
     let backup = backup.map(|(file, key)| open(file).map(|opened| (file, opened, key))).transpose()?;
     let (config, is_from_backup) = (global.config()?, backup.is_some());
@@ -102,6 +113,24 @@ pub fn run(global: &GlobalArgs, MigrateArgs { command }: &MigrateArgs) -> Result
     Err(CliError::failed(format!(
         "the two registers are not the same: {differences} differences; do not serve from the new one"
     )))
+}
+
+fn run_prepare(global: &GlobalArgs, url_file: Option<&Path>) -> Result<(), CliError> {
+    let mut config = global.config()?;
+    if let Some(file) = url_file {
+        (config.store.postgres.url, config.store.postgres.url_file) = (None, Some(file.to_owned()));
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
+    let prepared = runtime.block_on(prepare(&config));
+    let Prepared { before, layout } = prepared.map_err(|error| CliError::of(ErrorKind::from(&error), error))?;
+    if global.json {
+        output::json(&json!({"layout": layout, "layout_before": before}));
+    } else if before == Some(layout) {
+        output::line(format_args!("the tables are of layout {layout} already: nothing was changed"));
+    } else {
+        output::line(format_args!("the tables are of layout {layout} now; servers can start"));
+    }
+    Ok(())
 }
 
 /// Verifies the signature of a backup before the database is filled from it.

@@ -49,7 +49,10 @@ impl Workshop {
             arguments.extend(["--base", text(base)]);
         }
         drop(run(self.app.data_dir(), &arguments).expect_success());
-        drop(run(self.app.data_dir(), &["plugin", "install", "--allow-unsigned", text(&pack)]).expect_success());
+        drop(
+            run(self.app.data_dir(), &["plugin", "install", "--allow-unsigned", "--accept-loss", text(&pack)])
+                .expect_success(),
+        );
     }
 }
 

@@ -132,7 +132,8 @@ count = 1
     // Twice: the second one comes from the response cache.
     assert_eq!([read(), read()], [extension.clone(), extension.clone()]);
     let (admin, without) = (app.admin(), module("1.1.0", ""));
-    let report = admin.request("POST", "/plugin-reports").body("application/wasm", &without[..]).send().expect(200).json();
+    let report =
+        admin.request("POST", "/plugin-reports").body("application/wasm", &without[..]).send().expect(200).json();
     assert_eq!((&report["fields_gone"], report.get("concept_groups_gone")), (&json!(["notes.text"]), None));
     let refused = admin.install(&without).expect(422);
     let told = "it lacks what version 1.0.0 has: the extension field `notes.text`";

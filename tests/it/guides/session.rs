@@ -35,6 +35,9 @@ impl Session {
         // As the first start leaves it: what every guide begins with is installed once for all.
         template::copy_to(&folder.path().join("data"));
         let mut path = folder.path().join("dist").into_os_string();
+        // Python with the packages that guides name.
+        path.push(":");
+        path.push(daftar_test_needs::target().join("clients/python/venv/bin"));
         path.push(":");
         path.push(std::env::var_os("PATH").unwrap());
         let mut shell = Command::new("bash");

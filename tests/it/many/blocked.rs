@@ -46,10 +46,18 @@ fn a_lock_on_the_row_that_orders_writes_stops_no_read_and_the_log_names_the_sess
         holding.join().unwrap();
     });
     eventually("a write is taken again", || [201, 409].contains(&create(&client, "after").status));
+    let page = processes.admin(0).metrics();
+    for times in ["held", "wait"] {
+        let name = format!("daftar_database_lock_{times}_duration_seconds_count ");
+        let groups = page.lines().find_map(|line| line.strip_prefix(&name)?.parse::<u64>().ok());
+        assert!(groups.is_some_and(|groups| groups >= 2), "{name}: {groups:?}");
+    }
     let (ended, _) = processes.stop(0);
     let told: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("waiting for a lock")).collect();
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("holder") && told[0].contains("(write "), "{told:?}");
+    for named in ["holder", "(write ", "blocker.pid=", "blocker.transaction_s=", "blocker.command=", "SET"] {
+        assert!(told[0].contains(named), "{named}: {told:?}");
+    }
     assert!(!ended.stderr.contains("a_secret_of_the_query"));
 }
 

@@ -156,7 +156,7 @@ fn whatever_is_wrong_in_a_database_is_found_and_named_and_nothing_else_is() {
             vec!["open_memberships: ProgramMembership number 1: it is enrolled, and kept as not open"],
         ),
         (
-            "UPDATE daftar.search_individual SET birth_date = 1 WHERE id = 1",
+            "UPDATE daftar.search_individual SET birth_date = '1970-01-02' WHERE id = 1",
             vec![
                 "indexes: Individual `urn:svc:vocab:id-type#national_id|1`: the rows that searches read are not what the record says",
             ],
@@ -168,7 +168,7 @@ fn whatever_is_wrong_in_a_database_is_found_and_named_and_nothing_else_is() {
             ],
         ),
         (
-            "UPDATE daftar.record SET value = set_byte(value, 9, (get_byte(value, 9) + 1) % 256) WHERE kind = 2",
+            "UPDATE daftar.record SET value = value - 'meta' WHERE kind = 2",
             vec!["records: Group number 1: the stored group cannot be read"],
         ),
         (

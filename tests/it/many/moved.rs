@@ -1,9 +1,9 @@
-//! A register that moved from the embedded store into PostgreSQL answers as it did, and its previews are shared by processes.
+//! A register that moved from the embedded store into PostgreSQL answers as it did, from the tables of the database and from memory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use daftar_tests::postgres::{self, Database, Processes, eventually};
+use daftar_tests::postgres::{self, Database, IN_MEMORY, Processes};
 use daftar_tests::process::{self, Server};
 use daftar_tests::records::{FEMALE, MALE, household, path, person, with};
 use daftar_tests::{ApiClient, token};
@@ -26,9 +26,6 @@ const RULES: [(&str, &str); 7] = [
     ("group", "members.exists(m, is_head(m) && is_female(m))"),
     ("group", "me.active"),
 ];
-
-/// A preview that a test holds up is not given up on a busy machine.
-const PATIENT: &str = "[server]\nrequest_timeout_ms = 300000\n";
 
 /// People, a third of whom say no gender, and households of two who were registered far apart.
 fn register(folder: &Path) -> PathBuf {
@@ -141,16 +138,19 @@ fn a_register_moves_into_postgresql_and_back_and_answers_as_before() {
 
     let mut processes = Processes::start_on(database, 0, "");
     copy_keys(&data_dir, processes.common_dir());
-    for _ in 0..3 {
+    for _ in 0..2 {
         let _number = processes.start_one();
     }
+    processes.set_store(IN_MEMORY);
+    let _in_memory = processes.start_one();
+    processes.is_ready(2);
     for number in 0..3 {
         assert_eq!(answers(&processes.at(number, &client)), before, "process {number}");
     }
     assert!(migrate(&data_dir, &["compare"]).code != 0, "clients' counts have gone on");
 
     // What is written now is in the next preview, whichever process makes it.
-    let (first, second) = (processes.at(0, &client), processes.at(1, &client));
+    let (first, second) = (processes.at(0, &client), processes.at(2, &client));
     let eligible = |client: &ApiClient| preview(client, RULES[0], &json!({}))["eligible"].as_u64().unwrap();
     let old = eligible(&first);
     drop(second.create_individual(&person("new", json!({"gender": FEMALE, "birth_date": "1940-01-01"}))));
@@ -178,38 +178,4 @@ fn a_register_moves_into_postgresql_and_back_and_answers_as_before() {
     let returned = migrate(&back, &["fill", "--to", "sled"]).expect_success().json();
     // One person more, and the versions before the two changes.
     assert_eq!((&returned["differences"], &returned["same"]["individuals"]), (&json!(0), &json!(PEOPLE + 3)));
-}
-
-#[test]
-fn a_process_that_is_killed_while_it_works_on_a_preview_loses_its_part_alone() {
-    let database = Arc::new(Database::shared());
-    let mut processes = Processes::start_on(database.clone(), 2, PATIENT);
-    let client = processes.client_of(0, &processes.credentials(0, &SCOPES));
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let file = register(folder.path());
-    let imported = postgres::run(processes.data_dir(0), &["import", file.to_str().expect("UTF-8"), "--json"]);
-    assert_eq!(imported.expect_success().json()["created"], PEOPLE + PEOPLE / 2);
-    // Over households, so that of the people no process has anything in memory yet.
-    let households = preview(&client, RULES[5], &json!({}));
-    let claims = || {
-        let working = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
-                       AND application_name = 'daftar (preview part)' AND state = 'idle in transaction'";
-        database.sql(working).trim().parse::<usize>().unwrap()
-    };
-    // Nobody reads who belongs where as long as this is held: whoever claims a part keeps it.
-    std::thread::scope(|scope| {
-        let holding = scope.spawn(|| database.hold("LOCK TABLE daftar.search_member IN ACCESS EXCLUSIVE MODE"));
-        eventually("the table is held", || database.is_held());
-        let previewing = scope.spawn(|| preview(&client, ("individual", "true"), &json!({})));
-        // One works on two parts at most.
-        eventually("both processes work on it", || claims() == 3);
-        let _data_dir = processes.kill(1);
-        eventually("what the killed one had can be claimed again", || claims() == 2);
-        database.end_holder();
-        holding.join().unwrap();
-        let counted = previewing.join().unwrap();
-        assert_eq!(counted["eligible"], PEOPLE);
-    });
-    assert_eq!(preview(&client, RULES[5], &json!({})), households);
-    eventually("nothing is left on the board", || database.sql("SELECT count(*) FROM daftar.job").trim() == "0");
 }

@@ -54,7 +54,9 @@ fn the_lines_of_a_plugin_are_in_the_log_of_the_server() {
         std::fs::write(&config, format!("[log]\nlevel = '{level}'\nformat = 'json'\n")).unwrap();
         let server = Server::serve(data_dir.path(), &["--config", config.to_str().unwrap()]);
         let admin = Server::admin(data_dir.path());
-        drop(admin.install(&std::fs::read(artifacts::fixture("chatty")).unwrap()).expect(201));
+        let chatty = std::fs::read(artifacts::fixture("chatty")).unwrap();
+        let install = admin.request("POST", "/plugins?allow_unsigned=true").body("application/wasm", &chatty);
+        drop(install.send().expect(201));
         let shown = admin.get("/plugins/chatty").expect(200).json();
         let log = server.stop().stderr;
         let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect();

@@ -34,6 +34,8 @@ named_enum! {
         Backup = "backup",
         /// Imports.
         Imports = "imports",
+        /// The database that several servers share.
+        Database = "database",
     }
 }
 

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use crate::idempotency::REMEMBERED_PER_CLIENT_CEILING;
 
 pub use otlp::{OTLP_ENDPOINT_DEFAULT, OtlpConfig, TraceparentFrom};
-pub use postgres::{PostgresConfig, StoreBackend, UrlFileError, read_private};
+pub use postgres::{PostgresConfig, PostgresIndexPlace, StoreBackend, UrlFileError, read_private};
 pub use sections::{
     AuditConfig, BODIES_MIB_MAX, CERTIFICATE_CHECK_S_DEFAULT, ConnectionsConfig, EXPIRY_WARNING_DAYS_DEFAULT,
     HANDSHAKE_TIMEOUT_MS_DEFAULT, LogConfig, LogFormat, LogLevel, PluginsConfig, RULE_COLUMNS_MIB_MAX,

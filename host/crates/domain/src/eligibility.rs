@@ -2,8 +2,6 @@
 //!
 //! The types say the same as `wit/daftar-plugin/0.1.0/{schema,columns,eligibility}.wit`, where each field is described.
 
-use serde::{Deserialize, Serialize};
-
 use super::code::CodeNumber;
 pub use super::subject::Subject;
 
@@ -260,8 +258,8 @@ pub struct Bindings {
 }
 
 named_enum! {
-    /// What a rule says of one subject. The serialized form is for servers that share a preview, as are those of [`RowError`] and [`RowOutcome`].
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    /// What a rule says of one subject.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[repr(u8)]
     pub enum Verdict {
         /// The rule does not hold.
@@ -274,7 +272,7 @@ named_enum! {
 }
 
 /// An error while one subject was evaluated.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowError {
     /// The subject's row.
     pub row: u32,
@@ -287,7 +285,7 @@ pub struct RowError {
 }
 
 /// What a rule says of one subject, and why it is not decided.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowOutcome {
     /// The outcome.
     pub verdict: Verdict,

@@ -7,6 +7,7 @@
 //! are sorted by tag. [`REVISION`] counts the additions: a program keeps what a newer revision wrote ([`Tag`]).
 
 pub mod page;
+pub mod reporting;
 
 use std::fmt;
 

@@ -212,6 +212,9 @@ impl StateParts {
                 StoreBackend::Postgres => "the database does not answer; its log says why".to_owned(),
             });
         }
+        if self.registry.shared_index.as_ref().is_some_and(|index| !index.was_built()) {
+            return Err("the register is being read into memory".to_owned());
+        }
         let mut degraded = Vec::new();
         if self.engine.engine_name().is_none() {
             degraded.push("no eligibility engine is active, so calls that evaluate an expression are 503".to_owned());

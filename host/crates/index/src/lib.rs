@@ -128,6 +128,15 @@ impl Columns {
         Self::empty(self.hasher.clone(), self.extensions.clone())
     }
 
+    /// Takes the place of what was there: a copy of this register that went on by itself, or one that was filled beside it ([`Self::sibling`]).
+    /// Who searches sees the one or the other.
+    pub fn replace(&self, image: Image) {
+        let Image { snapshot, terms, sequence } = image;
+        let mut writer = self.lock();
+        *writer = Writer { next: snapshot, terms, sequence };
+        self.is_stale.store(true, Ordering::Release);
+    }
+
     /// All of the register as it is now, to be kept or compared. Writers wait no longer than for a snapshot; while the image is
     /// there, a write copies the part that it changes.
     #[must_use]

@@ -85,10 +85,10 @@ impl PluginFault {
     #[must_use]
     pub fn without_quotes(&self) -> String {
         let is_quote = |character: char| matches!(character, '`' | '"');
-        match (self.detail.split_once(is_quote), self.detail.rsplit_once(is_quote)) {
-            (Some((before, _)), Some((_, after))) => format!("{before}`…`{after}"),
-            _ => self.detail.clone(),
-        }
+        let Some((before, quoted)) = self.detail.split_once(is_quote) else { return self.detail.clone() };
+        // An excerpt may have lost the quote at its end.
+        let after = quoted.rsplit_once(is_quote).map_or("", |(_, after)| after);
+        format!("{before}`…`{after}")
     }
 
     /// What an error of wasmtime means.
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(told("name: `Amina` is `too` long: 5 bytes"), "name: `…` long: 5 bytes");
         assert_eq!(told("name: `Am`in`a` is bad"), "name: `…` is bad", "quotes within the quoted text");
         assert_eq!(told("name \"Amina\": the text is empty"), "name `…`: the text is empty");
-        assert_eq!(told("`"), "`…`");
+        assert_eq!(told("name: `Amina"), "name: `…`", "a quote that is not closed");
     }
 
     #[test]

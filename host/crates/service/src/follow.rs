@@ -23,12 +23,12 @@ use daftar_auth::{ClientDirectory, SigningKeyRings};
 use daftar_domain::context::Clock;
 use daftar_domain::error::AppError;
 use daftar_store::Store;
-use daftar_store::shared::{Generation, History, Shared};
+use daftar_store::shared::{Generation, History, OtherReaders, Shared};
 
 /// How often the generation is compared and the files of signing keys looked at, whatever is heard.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// How long a plugin that could not be taken up waits to be tried again.
-const PLUGINS_AGAIN: Duration = Duration::from_secs(30);
+/// How long a plugin that could not be taken up, and labels that could not be put, wait to be tried again.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// Follows the changes of other processes.
 pub struct Follower {
@@ -88,16 +88,18 @@ enum Part {
     Clients,
     Settings,
     Plugins,
+    Labels,
 }
 
 impl Part {
-    const ALL: [Self; 3] = [Self::Clients, Self::Settings, Self::Plugins];
+    const ALL: [Self; 4] = [Self::Clients, Self::Settings, Self::Plugins, Self::Labels];
 
     fn name(self) -> &'static str {
         match self {
             Self::Clients => "clients",
             Self::Settings => "settings",
             Self::Plugins => "plugins",
+            Self::Labels => "labels",
         }
     }
 }
@@ -181,9 +183,18 @@ impl Follower {
     }
 
     async fn follow_deployment(&self) {
+        let mut labels_due = Instant::now();
         loop {
             let _heard = tokio::time::timeout(INTERVAL, self.heard.notified()).await;
-            self.note(self.compare_deployment().await, Part::Settings);
+            let compared = self.compare_deployment().await;
+            if compared.is_ok() && labels_due <= Instant::now() {
+                let put = self.plugins.publisher().catch_up_labels().await;
+                if put.is_err() {
+                    labels_due = Instant::now() + AGAIN;
+                }
+                self.note(put, Part::Labels);
+            }
+            self.note(compared, Part::Settings);
         }
     }
 
@@ -196,7 +207,7 @@ impl Follower {
             let is_due = |(seen, at): (Count, Instant)| {
                 seen != deployment
                     || self.plugins.must_load()
-                    || (self.plugins.not_taken_up() > 0 && at.elapsed() >= PLUGINS_AGAIN)
+                    || (self.plugins.not_taken_up() > 0 && at.elapsed() >= AGAIN)
             };
             if !taken_up.is_none_or(is_due) {
                 continue;
@@ -217,7 +228,7 @@ impl Follower {
             Err(error) if !was_behind => tracing::warn!(
                 error = %error,
                 follow.part = part.name(),
-                "changes by other processes cannot be taken up; it is tried again twice a second"
+                "what processes share cannot be followed; it is tried again"
             ),
             Ok(()) if was_behind => {
                 tracing::info!(follow.part = part.name(), "changes by other processes are taken up again");
@@ -405,6 +416,14 @@ impl Follower {
     /// The difference when the clocks were compared last; nothing before that.
     pub fn clock_difference(&self) -> Option<ClockDifference> {
         *self.clocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who else may read what the servers share, past this program.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn other_readers(&self) -> Result<OtherReaders, AppError> {
+        Ok(self.shared.other_readers().await?)
     }
 
     /// Compares the clock of this server with the database's now and then. Servers whose clocks agree with that one agree with each other: tokens,

@@ -195,7 +195,9 @@ impl PluginAdministration {
             return Ok(prepared);
         };
         let new = prepared.contents().cloned();
-        let new = new.and_then(|contents| checked(contents, prepared.manifest(), &Deployment::default()).ok());
+        let new = new.map(|contents| checked(contents, prepared.manifest(), &Deployment::default()));
+        // A later step says what is wrong with contents that are not sound.
+        let Ok(new) = new.transpose() else { return Ok(prepared) };
         let installed = self.library.recorded(&prepared.manifest().name).map(|plugin| plugin.version.to_string());
         match Gone::between(Some(present), new.as_deref()).reason(installed.as_deref().unwrap_or("in force")) {
             Some(reason) => Err(prepared.refuse(reason)),

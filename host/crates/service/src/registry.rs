@@ -7,6 +7,7 @@ use crate::bodies::Bodies;
 use crate::eligibility::ExhaustedExpressions;
 use crate::eligibility::preview::PartedRegister;
 use crate::photo::PhotoReads;
+use crate::shared_index::SharedIndex;
 use daftar_index::Columns;
 use daftar_store::Store;
 use daftar_store::index::Index;
@@ -21,8 +22,10 @@ pub struct Registry {
     pub index: Arc<dyn Index>,
     /// The register in memory, for rules.
     pub columns: Arc<Columns>,
-    /// The register in partitions, where no process has it in memory as a whole.
+    /// The register in partitions, where it is in a database.
     pub parted: Option<Arc<PartedRegister>>,
+    /// What brings the register in memory forward, where other processes write to it too.
+    pub shared_index: Option<Arc<SharedIndex>>,
     /// The vocabularies in force.
     pub vocabularies: Arc<Vocabularies>,
     /// Where reads and refusals are written down.

@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard};
 
 use crate::client::to_the_end;
+use crate::labels::PublishedLabels;
 use crate::registry::Registry;
 use crate::{audit, open, records};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
@@ -43,6 +44,7 @@ pub struct VocabularyPublisher {
     cluster: Option<Cluster>,
     /// Whether this process holds the cluster's lock on plugins and settings.
     has_lock: Arc<AtomicBool>,
+    labels: Arc<PublishedLabels>,
 }
 
 /// The packs and settings of the current generation, and the packs that are installed only.
@@ -112,12 +114,13 @@ impl VocabularyPublisher {
         let changing = registry.vocabularies.changing();
         let published = Published { modules: KnownModules::of_project(), ..Published::default() };
         let published = Arc::new(Mutex::new(published));
-        Self { registry, published, changing, cluster: None, has_lock: Arc::default() }
+        Self { registry, published, changing, cluster: None, has_lock: Arc::default(), labels: Arc::default() }
     }
 
     /// The same beside other processes: one process changes packs and settings at a time, and begins with those that the others left.
     #[must_use]
     pub(crate) fn with_cluster(self, shared: Arc<dyn Shared>, packs: Arc<dyn PackFollower>) -> Self {
+        self.labels.put_into(Arc::clone(&shared));
         Self { cluster: Some(Cluster { shared, packs }), ..self }
     }
 
@@ -288,8 +291,16 @@ impl VocabularyPublisher {
         let generation = generation.among(Arc::new(self.known_modules(&packs)));
         let generation = blocking(move || open::with_kept(&registry, generation)).await?;
         self.published().packs = packs;
-        self.registry.vocabularies.publish(generation);
+        self.labels.publish(&self.registry.vocabularies, generation).await;
         Ok(())
+    }
+
+    /// Puts the labels of the current generation where reports read them, where that was not done.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(crate) async fn catch_up_labels(&self) -> Result<(), AppError> {
+        self.labels.catch_up(&self.registry.vocabularies).await
     }
 
     /// The modules that errors may name, once these packs are active: those of the project and of the folder of plugins, those that were

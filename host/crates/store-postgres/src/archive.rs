@@ -15,11 +15,10 @@ use daftar_store::change_log::RegisterId;
 use daftar_store::verify::{RawValues, blocking};
 
 pub use self::refill::PostgresRefill;
-use super::PostgresStore;
-use super::database::Values;
 use super::failure::{Failure, corrupt};
 use super::rows::{column, number, signed};
 use super::verify::{PostgresValues, SAVE};
+use super::{PostgresStore, audit_row};
 
 /// The transaction may wait an hour for who takes things slowly; then the database ends it, as it keeps old rows from being cleared
 /// away. One statement is short.
@@ -27,10 +26,9 @@ pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
                      SET LOCAL idle_in_transaction_session_timeout = '1h'; SET LOCAL enable_seqscan = off";
 const LAST: &str = "SELECT register, sequence, code_table_parts, individual, \"group\", program, membership, consent \
                     FROM daftar.last";
-/// Where the register stands, and what is stored of that write and at that number of the audit log.
-const ENDS: &str = "SELECT register, sequence, code_table_parts, COALESCE((SELECT max(number) FROM daftar.audit), 0), \
-                    (SELECT value FROM daftar.change WHERE sequence = $1), \
-                    (SELECT value FROM daftar.audit WHERE number = $2) FROM daftar.last";
+/// Where the register stands, and what is stored of that write.
+const ENDS: &str = "SELECT register, sequence, code_table_parts, COALESCE((SELECT max(number) FROM daftar.audit), 0) / 256, \
+                    (SELECT value FROM daftar.change WHERE sequence = $1) FROM daftar.last";
 
 impl PostgresStore {
     /// Begins a transaction that sees the database as it is now.
@@ -63,9 +61,10 @@ impl Archive for PostgresStore {
     }
 
     async fn ends(&self, held: &Held) -> Result<Ends, StoreError> {
-        let values: Values<'_> = &[&signed(held.sequence.0), &signed(held.audit)];
-        let row = self.database.query_opt(ENDS, values).await?;
-        ends_of(&row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?)
+        let row = self.database.query_opt(ENDS, &[&signed(held.sequence.0)]).await?;
+        let (first, last) = (audit_row::first_number(held.audit), audit_row::last_number(held.audit));
+        let audit = self.database.query(&audit_row::value_statement(), &[&first, &last]).await?;
+        ends_of(&row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?, &audit)
     }
 
     async fn since(&self, held: &Held) -> Result<Snapshot, StoreError> {
@@ -85,17 +84,14 @@ fn register_of(row: &Row) -> Result<RegisterId, StoreError> {
     Ok(RegisterId(register))
 }
 
-/// What a row of [`ENDS`] says.
-fn ends_of(row: &Row) -> Result<Ends, StoreError> {
-    let digest = |at| -> Result<Option<[u8; 32]>, StoreError> {
-        Ok(column::<Option<&[u8]>>(row, at)?.map(|value| Sha256::digest(value).into()))
-    };
+/// What a row of [`ENDS`] and the rows of the value of the audit log say.
+fn ends_of(row: &Row, audit: &[Row]) -> Result<Ends, StoreError> {
     Ok(Ends {
         register: register_of(row)?,
         sequence: Sequence(number(row, 1)?),
         code_table_parts: number(row, 2)?,
         audit: number(row, 3)?,
-        change: digest(4)?,
-        audit_value: digest(5)?,
+        change: column::<Option<&[u8]>>(row, 4)?.map(|value| Sha256::digest(value).into()),
+        audit_value: audit_row::value_of(audit)?.map(|value| Sha256::digest(value).into()),
     })
 }

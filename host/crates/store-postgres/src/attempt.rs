@@ -1,6 +1,7 @@
 //! One attempt to write a group.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{Object, Transaction};
@@ -9,7 +10,8 @@ use tokio_postgres::IsolationLevel;
 use tokio_postgres::error::Severity;
 
 use daftar_domain::change::ChangedRecord;
-use daftar_store::{Write, record};
+use daftar_store::Write;
+use daftar_store::meters::Meters;
 
 use super::database::{Connection, Database};
 use super::failure::{Failure, Meaning, corrupt};
@@ -18,9 +20,9 @@ use super::group::{Broken, Finished, Group, Outcome, Rows};
 use super::index;
 use super::lock_waits::LOCK_TIMEOUT;
 use super::put::put;
-use super::rows::{column, number, signed};
+use super::rows::{number, signed};
 use super::state::Locked;
-use super::writer::{Job, Writer};
+use super::writer::{Job, Taken, Writer};
 
 /// The pause between two attempts to find out what became of a group.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -75,9 +77,29 @@ impl<B: Into<Broken>> From<B> for Tried {
     }
 }
 
+/// The row that orders writes, locked: measures for how long.
+struct Held {
+    since: Instant,
+    meters: Arc<Meters>,
+}
+
+impl Held {
+    /// Locked now, and asked for then.
+    fn since(asked: Instant, meters: &Arc<Meters>) -> Self {
+        meters.note_lock_wait(asked.elapsed());
+        Self { since: Instant::now(), meters: Arc::clone(meters) }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.meters.note_lock_held(self.since.elapsed());
+    }
+}
+
 impl Writer {
     /// Tries once to write a group.
-    pub(super) async fn attempt(&mut self, jobs: &[Job]) -> Result<Finished, Failed> {
+    pub(super) async fn attempt(&mut self, jobs: &mut Taken<'_>) -> Result<Finished, Failed> {
         let mut connection = self.database.writer().await?;
         let tried = match connection.object_mut() {
             Ok(object) => self.tried(object, jobs).await,
@@ -104,23 +126,24 @@ impl Writer {
             }
         };
         if outcome.is_err() {
-            self.state.forget(jobs.iter().any(Job::gives_numbers));
+            self.state.forget(jobs.jobs.iter().any(Job::gives_numbers));
         }
         outcome
     }
 
-    async fn tried(&mut self, object: &mut Object, jobs: &[Job]) -> Result<Finished, Tried> {
+    async fn tried(&mut self, object: &mut Object, jobs: &mut Taken<'_>) -> Result<Finished, Tried> {
         let limit = self.database.answer_timeout();
         let started = tokio::time::timeout(limit.saturating_mul(2), async {
             let builder = object.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
             let transaction = builder.start().await?;
             self.group = self.group.saturating_add(1);
-            let finished = self.planned(&transaction, jobs).await?;
-            Ok::<_, Broken>((transaction, finished))
+            let (held, finished) = self.planned(&transaction, jobs).await?;
+            Ok::<_, Broken>((transaction, held, finished))
         });
-        let (transaction, finished) = started.await.unwrap_or_else(|_| Err(Failure::slow().into()))?;
+        // The lock goes with the transaction, however that ends.
+        let (transaction, _held, finished) = started.await.unwrap_or_else(|_| Err(Failure::slow().into()))?;
         if finished.is_empty() {
-            // Nothing to be made durable: the lock goes with the transaction.
+            // Nothing to be made durable.
             return Ok(finished);
         }
         match tokio::time::timeout(limit, transaction.commit()).await {
@@ -131,13 +154,21 @@ impl Writer {
         }
     }
 
-    /// Locks, reads what the jobs meet, works them out and writes their rows.
-    async fn planned(&mut self, transaction: &Transaction<'_>, jobs: &[Job]) -> Result<Finished, Broken> {
+    /// Locks, takes the jobs that came in the meantime, reads what they meet, works them out and writes their rows.
+    async fn planned(
+        &mut self,
+        transaction: &Transaction<'_>,
+        jobs: &mut Taken<'_>,
+    ) -> Result<(Held, Finished), Broken> {
+        let begun = Instant::now();
         // The database bounds each of several locks that the statement may wait for.
         let locking = tokio::time::timeout(LOCK_TIMEOUT.saturating_add(LOCK_GRACE), Locked::lock(transaction));
         let locked = self.database.watched(locking).await.unwrap_or_else(|_| {
             Err(Failure::new(Meaning::Locked, "the row that orders writes is locked by another session").into())
         })?;
+        let held = Held::since(begun, &self.meters);
+        jobs.take_waiting();
+        let jobs = &jobs.jobs;
         let mut asked = Asked::default();
         let mut audit_asked = Vec::new();
         let (mut removals, mut since) = (0_i64, None);
@@ -170,7 +201,7 @@ impl Writer {
                 Job::Number(codes, editions, _) => Outcome::Numbered(group.number(codes.clone(), editions.clone())),
                 Job::RemoveAudit(removal, _) => {
                     let free = audit_numbers.next().ok_or_else(|| corrupt("audit log", "it has no number left"))?;
-                    Outcome::Removed(group.remove_audit(&audit_there, &removal.0, removal.1.clone(), free))
+                    Outcome::Removed(Ok(group.remove_audit(&audit_there, &removal.0, removal.1.clone(), free)))
                 }
             };
             group.note(outcome);
@@ -186,7 +217,7 @@ impl Writer {
             let put = put(transaction, &finished, &present, &locked, (&self.id, self.group), copied_min);
             tokio::try_join!(put, async { Ok(index::write(transaction, rows).await?) })?;
         }
-        Ok(finished)
+        Ok((held, finished))
     }
 
     /// Finds out whether a group was written whose commit got no answer.
@@ -251,19 +282,22 @@ async fn audit_lines(transaction: &Transaction<'_>, numbers: &[i64]) -> Result<B
     if numbers.is_empty() {
         return Ok(lines);
     }
-    let statement = transaction.prepare_cached("SELECT number, value FROM daftar.audit WHERE number = ANY($1)").await?;
+    let statement = "SELECT line.number / 256, count(*) FROM unnest($1::bigint[]) AS asked (value) \
+                     JOIN daftar.audit AS line ON line.number >= asked.value * 256 AND line.number < asked.value * 256 + 256 \
+                     GROUP BY line.number / 256";
+    let statement = transaction.prepare_cached(statement).await?;
     for row in transaction.query(&statement, &[&numbers]).await? {
-        lines.insert(number(&row, 0)?, record::audit::decode(column(&row, 1)?)?.len() as u64);
+        lines.insert(number(&row, 0)?, number(&row, 1)?);
     }
     Ok(lines)
 }
 
-/// So many numbers of the audit log that nothing has.
+/// So many numbers of values of the audit log that nothing has.
 async fn audit_numbers(transaction: &Transaction<'_>, count: i64) -> Result<Vec<u64>, Broken> {
     if count == 0 {
         return Ok(Vec::new());
     }
-    let statement = "SELECT nextval('daftar.audit_number_seq') FROM generate_series(1, $1::bigint)";
+    let statement = "SELECT nextval('daftar.audit_value') FROM generate_series(1, $1::bigint)";
     let rows = transaction.query(statement, &[&count]).await?;
     rows.iter().map(|row| Ok(number(row, 0)?)).collect()
 }

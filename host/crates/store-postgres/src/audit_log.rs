@@ -1,263 +1,343 @@
-//! Looking through the audit log, finding what of it is old enough to be removed, and summing stretches of it up.
+//! Searching the audit log, removing what is old enough, and the partitions that hold it.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use deadpool_postgres::Transaction;
-use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
-use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
-use daftar_store::audit_log::{AuditRemoval, AuditSearch, REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX};
-use daftar_store::record::audit_segment::AuditSegment;
-use daftar_store::segment::{OpenSegment, SEGMENT_LINES};
+use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery, lookup_key};
+use daftar_domain::audit::{Actor, AuditEntry};
+use daftar_domain::record::RecordKind;
+use daftar_store::audit_log::{AuditRemoval, AuditRemoved, REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX};
 use daftar_store::{StoreError, record};
 
-use super::database::Database;
-use super::failure::{Failure, corrupt};
+use super::audit_row::{self, COLUMNS, actor_name, entry_of, first_number, held_instant, indexed, number_at, position};
+use super::copy::{Cell, cell};
+use super::database::{Database, Values};
+use super::failure::{Failure, Meaning};
 use super::group::Broken;
-use super::locks;
-use super::rows::{column, number, signed};
+use super::rows::{column, number, signed, unsigned};
 
-/// How many values are read at once.
-const VALUES_AT_ONCE: i64 = 64;
-/// How many summaries are read at once.
-const SUMMARIES_AT_ONCE: i64 = 32;
-/// How many values one summing up reads.
-const SUMMED_VALUES_MAX: i64 = 16_384;
-/// How often, and how long apart, it is asked whether transactions that add to the log have ended: five seconds.
-const SETTLED_ASKED_MAX: u32 = 100;
-const SETTLED_PAUSE: Duration = Duration::from_millis(50);
+/// The most entries that one statement returns.
+const ENTRIES_AT_ONCE: usize = 1_024;
+/// How many entries one statement examines by what no index is of.
+const EXAMINED_AT_ONCE: usize = 16_384;
+/// How many entries are read at once to find old ones: more than a value has.
+const REMOVAL_ENTRIES: i64 = 4_096;
+/// How often the partitions of months are looked after. They are made for two months more than this one.
+const MONTHS_EVERY: Duration = Duration::from_secs(6 * 3_600);
+/// How often a month is tried to be dropped while the log is in use, and the pause between.
+const DROP_ATTEMPTS: u32 = 3;
+const DROP_PAUSE: Duration = Duration::from_millis(100);
+/// The longest that counting the entries of a month takes.
+const DROP_LIMIT: Duration = Duration::from_secs(600);
 
-/// Summaries, newest first, read some at a time.
-struct Newest<'d> {
-    database: &'d Database,
-    found: VecDeque<AuditSegment>,
-    /// Those that end before this are still to be read.
-    before: Option<i64>,
+/// The conditions of a search, as SQL.
+struct Conditions {
+    values: Vec<Cell<'static>>,
+    /// Those that an index or the partitions answer.
+    indexed: Vec<String>,
+    /// Of the target: each is answered by an index of its own.
+    either: Vec<String>,
+    /// Those that entries are examined by.
+    others: Vec<String>,
+    is_of_time: bool,
 }
 
-impl Newest<'_> {
-    async fn next(&mut self) -> Result<Option<AuditSegment>, StoreError> {
-        if let Some(found) = self.found.pop_front() {
-            return Ok(Some(found));
+impl Conditions {
+    /// Those of a query. `text` is none of them: the database folds case in other ways.
+    fn of(query: &AuditQuery) -> Self {
+        let mut conditions = Self {
+            // The first is the number that a search is at.
+            values: vec![cell(i64::MAX)],
+            indexed: vec!["number < $1".to_owned()],
+            either: Vec::new(),
+            others: Vec::new(),
+            is_of_time: query.from.is_some() || query.to.is_some(),
+        };
+        // A millisecond more, as the database is less exact; what is found is compared once more.
+        let more = jiff::SignedDuration::from_millis(1);
+        if let Some(from) = query.from {
+            let from = conditions.value(held_instant(from.checked_sub(more).unwrap_or(from)));
+            conditions
+                .indexed
+                .push(format!("month >= date_trunc('month', {from}::timestamptz AT TIME ZONE 'UTC')::date"));
+            conditions.others.push(format!("at >= {from}::timestamptz"));
         }
-        let Some(before) = self.before else { return Ok(None) };
-        let statement = "SELECT last_value, value FROM daftar.audit_segment WHERE last_value < $1 \
-                         ORDER BY last_value DESC LIMIT $2";
-        let rows = self.database.query(statement, &[&before, &SUMMARIES_AT_ONCE]).await?;
-        self.before = rows.last().map(|row| column(row, 0)).transpose()?;
-        for row in &rows {
-            self.found.push_back(record::audit_segment::decode(column(row, 1)?)?);
+        if let Some(to) = query.to {
+            let to = conditions.value(held_instant(to.checked_add(more).unwrap_or(to)));
+            conditions
+                .indexed
+                .push(format!("month <= date_trunc('month', {to}::timestamptz AT TIME ZONE 'UTC')::date"));
+            conditions.others.push(format!("at <= {to}::timestamptz"));
         }
-        Ok(self.found.pop_front())
+        match &query.actor {
+            Some(Actor::Client(client)) => {
+                let client = conditions.value(client.as_str().to_owned());
+                conditions.indexed.push(format!("client = {client}"));
+            }
+            Some(actor @ (Actor::Administrator | Actor::System | Actor::Unknown)) => {
+                let actor = conditions.value(actor_name(actor));
+                conditions.indexed.push(format!("client IS NULL AND actor = {actor}"));
+            }
+            None => {}
+        }
+        if let Some(request) = &query.request_id {
+            let request = conditions.value(indexed(request));
+            conditions.indexed.push(format!("request_id = {request}"));
+        }
+        if let Some(target) = &query.target {
+            let id = conditions.value(indexed(lookup_key(target)));
+            let kinds = RecordKind::ALL.into_iter().map(|kind| indexed(&format!("{}/{target}", kind.name())));
+            let named: Vec<String> = kinds.chain([indexed(target)]).collect();
+            let named = conditions.value(named);
+            conditions.either = vec![format!("record_id = {id}"), format!("other_targets && {named}::text[]")];
+        }
+        if !query.actions.is_empty() {
+            let actions: Vec<&'static str> = query.actions.iter().map(|action| action.name()).collect();
+            let actions = conditions.value(actions);
+            conditions.others.push(format!("action = ANY({actions}::text[])"));
+        }
+        if let Some(outcome) = query.outcome {
+            let outcome = conditions.value(outcome.name());
+            conditions.others.push(format!("outcome = {outcome}"));
+        }
+        conditions
+    }
+
+    fn value(&mut self, value: impl ToSql + Sync + Send + 'static) -> String {
+        self.values.push(cell(value));
+        format!("${}", self.values.len())
+    }
+
+    /// The newest entries, so many of them, that meet what is indexed.
+    fn window(&self, entries: usize) -> String {
+        let indexed = self.indexed.join(" AND ");
+        let newest = |condition: &str| {
+            format!("(SELECT * FROM daftar.audit WHERE {indexed}{condition} ORDER BY number DESC LIMIT {entries})")
+        };
+        let [first, other] = self.either.as_slice() else { return newest("") };
+        // An entry that meets both is there once.
+        let other = format!(" AND {other} AND NOT COALESCE({first}, false)");
+        let (first, other) = (newest(&format!(" AND {first}")), newest(&other));
+        format!("(SELECT * FROM ({first} UNION ALL {other}) AS either ORDER BY number DESC LIMIT {entries})")
+    }
+
+    fn examined(&self) -> String {
+        if self.others.is_empty() { "true".to_owned() } else { self.others.join(" AND ") }
     }
 }
 
 impl Database {
+    async fn found(&self, statement: &str, conditions: &mut Conditions, before: i64) -> Result<Vec<Row>, StoreError> {
+        if let Some(first) = conditions.values.first_mut() {
+            *first = cell(before);
+        }
+        let values: Vec<&(dyn ToSql + Sync)> =
+            conditions.values.iter().map(|value| -> &(dyn ToSql + Sync) { value.as_ref() }).collect();
+        self.search(statement, &values).await
+    }
+
     pub(super) async fn audit_page(
         &self,
         query: &AuditQuery,
         before: AuditPosition,
         bounds: AuditBounds,
     ) -> Result<AuditPage, StoreError> {
-        let mut search = AuditSearch::new(query, before, bounds);
-        let mut newest = before.value;
-        // A summary stands under the last number of its stretch: the one that holds the place is the first from there on.
-        let statement = "SELECT value FROM daftar.audit_segment WHERE last_value >= $1 ORDER BY last_value LIMIT 1";
-        let holding = self.query_opt(statement, &[&signed(before.value)]).await?;
-        let holding = holding.map(|row| record::audit_segment::decode(column(&row, 0)?)).transpose()?;
-        // It may begin after the place.
-        let found = holding.into_iter().filter(|segment| segment.first <= before.value).collect();
-        let mut summaries = Newest { database: self, found, before: Some(signed(before.value)) };
-        while let Some(segment) = summaries.next().await? {
-            if let Some(after) = segment.last.checked_add(1).filter(|after| *after <= newest) {
-                self.examine(&mut search, after, newest).await?;
-            }
-            if search.is_over() {
-                break;
-            }
-            if search.may_hold(&segment) {
-                self.examine(&mut search, segment.first, newest.min(segment.last)).await?;
-            }
-            newest = segment.first.saturating_sub(1);
-            if search.is_over() {
-                break;
-            }
-        }
-        if !search.is_over() {
-            self.examine(&mut search, 0, newest).await?;
-        }
-        let oldest = self.query_opt("SELECT min(number) FROM daftar.audit", &[]).await?;
-        let oldest = oldest.map(|row| column::<Option<i64>>(&row, 0)).transpose()?.flatten();
-        Ok(search.page(oldest.map(i64::unsigned_abs)))
-    }
-
-    /// Examines the values of those numbers, newest first, until the search is over.
-    async fn examine(&self, search: &mut AuditSearch<'_>, first: u64, last: u64) -> Result<(), StoreError> {
-        let statement = "SELECT number, value FROM daftar.audit WHERE number >= $1 AND number <= $2 \
-                         ORDER BY number DESC LIMIT $3";
-        let mut upper = signed(last);
+        let mut conditions = Conditions::of(query);
+        let others = conditions.examined();
+        let mut page = AuditPage { entries: Vec::new(), next: Some(before) };
+        let (mut at, mut examined) = (number_at(before), 0_usize);
         loop {
-            let rows = self.query(statement, &[&signed(first), &upper, &VALUES_AT_ONCE]).await?;
-            let Some(oldest) = rows.last() else { return Ok(()) };
-            upper = column::<i64>(oldest, 0)?.saturating_sub(1);
-            for row in &rows {
-                if !search.examine(number(row, 0)?, record::audit::decode(column(row, 1)?)?) {
-                    return Ok(());
+            let wanted = bounds.lines_max.saturating_sub(page.entries.len());
+            let left = bounds.examined_max.saturating_sub(examined);
+            if wanted == 0 || left == 0 {
+                return Ok(page);
+            }
+            // What is compared here alone may need many entries for one. Powers of two, so that statements are few.
+            // One more than is wanted says whether there are more.
+            let fetched = if query.text.is_some() { left } else { wanted.saturating_add(1).min(left) };
+            let fetched = fetched.min(ENTRIES_AT_ONCE).next_power_of_two();
+            let window = left.min(EXAMINED_AT_ONCE).next_power_of_two();
+            let window = if conditions.others.is_empty() { fetched } else { window };
+            let entries = conditions.window(window);
+            let statement =
+                format!("SELECT {COLUMNS} FROM {entries} AS entry WHERE {others} ORDER BY number DESC LIMIT {fetched}");
+            let began = at;
+            let rows = self.found(&statement, &mut conditions, began).await?;
+            let is_short = rows.len() < fetched;
+            for (place, row) in rows.iter().enumerate() {
+                let (number, entry) = entry_of(row)?;
+                (at, examined) = (signed(number), examined.saturating_add(1));
+                page.next = Some(position(number));
+                if query.holds(&entry) {
+                    page.entries.push(entry);
+                }
+                if page.entries.len() >= bounds.lines_max && !(is_short && place.saturating_add(1) == rows.len()) {
+                    return Ok(page);
                 }
             }
+            if !is_short {
+                continue;
+            }
+            // The window has no more of them: where does it end?
+            let statement =
+                format!("SELECT count(*), min(number), count(*) FILTER (WHERE {others}) FROM {entries} AS entry");
+            if conditions.others.is_empty() {
+                return Ok(AuditPage { next: None, ..page });
+            }
+            // From where the window began: what was found in it has moved the place.
+            let extent = self.found(&statement, &mut conditions, began).await?.into_iter().next();
+            let Some(extent) = extent else { return Ok(AuditPage { next: None, ..page }) };
+            let (count, oldest): (i64, Option<i64>) = (column(&extent, 0)?, column(&extent, 1)?);
+            let Some(oldest) = oldest.filter(|_| count >= signed(window as u64)) else {
+                return Ok(AuditPage { next: None, ..page });
+            };
+            (at, examined) = (oldest, examined.saturating_add(window.saturating_sub(rows.len())));
+            if rows.is_empty() && conditions.is_of_time {
+                // No order of numbers here: the index of the time leads to the next one.
+                let indexed = conditions.indexed.join(" AND ");
+                let either =
+                    if conditions.either.is_empty() { "true".to_owned() } else { conditions.either.join(" OR ") };
+                let statement =
+                    format!("SELECT max(number + 0) FROM daftar.audit WHERE {indexed} AND ({either}) AND {others}");
+                let next = self.found(&statement, &mut conditions, at).await?.into_iter().next();
+                let next: Option<i64> = next.map(|row| column(&row, 0)).transpose()?.flatten();
+                let Some(next) = next else { return Ok(AuditPage { next: None, ..page }) };
+                at = next.saturating_add(1);
+            }
+            page.next = Some(position(unsigned(at)?));
         }
+    }
+
+    /// Up to so many entries, newest first.
+    pub(super) async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+        let query = AuditQuery::default();
+        let bounds = AuditBounds { lines_max: limit, examined_max: usize::MAX };
+        Ok(self.audit_page(&query, AuditPosition::END, bounds).await?.entries)
     }
 
     /// Some of the oldest values, none of whose lines is as young as that instant; without the one that tells of the removal.
     pub(super) async fn audit_older_than(&self, removal: &AuditRemoval) -> Result<Vec<u64>, StoreError> {
+        const OLDEST: &str = "SELECT number, at >= $3 FROM daftar.audit WHERE number >= $1 ORDER BY number LIMIT $2";
         let except = removal.told.map(|told| told.at);
-        let (mut numbers, mut passed_over) = (Vec::new(), 0_usize);
-        let mut after = 0_i64;
-        let statement = "SELECT number, value FROM daftar.audit WHERE number > $1 ORDER BY number LIMIT $2";
+        let (mut values, mut passed_over) = (Vec::new(), 0_usize);
+        let mut from = 0_u64;
         loop {
-            let rows = self.query(statement, &[&after, &VALUES_AT_ONCE]).await?;
-            let Some(newest) = rows.last() else { return Ok(numbers) };
-            after = column(newest, 0)?;
+            let asked: Values<'_> = &[&first_number(from), &REMOVAL_ENTRIES, &held_instant(removal.before)];
+            let mut of_value: BTreeMap<u64, bool> = BTreeMap::new();
+            let rows = self.query(OLDEST, asked).await?;
             for row in &rows {
-                let number = number(row, 0)?;
-                if except == Some(number) {
-                    continue;
-                }
-                let entries = record::audit::decode(column(row, 1)?)?;
-                if entries.iter().any(|entry| entry.at >= removal.before) {
+                let is_young: bool = column(row, 1)?;
+                *of_value.entry(position(number(row, 0)?).value).or_default() |= is_young;
+            }
+            // The last one may have more entries than were read.
+            let is_end = (rows.len() as u64) < REMOVAL_ENTRIES.unsigned_abs();
+            let last = if is_end { None } else { of_value.pop_last() };
+            for (value, is_young) in of_value.into_iter().filter(|(value, _)| except != Some(*value)) {
+                if is_young {
                     passed_over = passed_over.saturating_add(1);
                 } else {
-                    numbers.push(number);
+                    values.push(value);
                 }
-                if passed_over >= REMOVAL_PASSED_OVER_MAX || numbers.len() >= REMOVAL_VALUES_MAX {
-                    return Ok(numbers);
-                }
-            }
-        }
-    }
-}
-
-/// Sums the audit log up, by a task of its own, as this process adds to it.
-///
-/// **Invariant:** a summary holds every value of its numbers. A transaction may commit a lower number later than another one a greater: what
-/// is summarised are numbers that no open transaction can still commit.
-pub(super) struct Summaries {
-    /// About how many entries of this process are in no summary.
-    entries: AtomicU64,
-    is_due: Notify,
-}
-
-impl Summaries {
-    /// Begins to sum up, until the handle is dropped.
-    pub(super) fn start(database: Arc<Database>) -> (Arc<Self>, SummaryTask) {
-        let summaries = Arc::new(Self { entries: AtomicU64::new(0), is_due: Notify::new() });
-        let task = tokio::spawn(Arc::clone(&summaries).run(database));
-        (summaries, SummaryTask(task))
-    }
-
-    /// Notes that so many entries were written.
-    pub(super) fn note(&self, entries: u64) {
-        let before = self.entries.fetch_add(entries, Ordering::AcqRel);
-        if before.saturating_add(entries) >= SEGMENT_LINES {
-            self.is_due.notify_one();
-        }
-    }
-
-    async fn run(self: Arc<Self>, database: Arc<Database>) {
-        loop {
-            self.is_due.notified().await;
-            self.entries.store(0, Ordering::Release);
-            match database.sum_up().await {
-                Ok(left) => self.note(left),
-                Err(failure) => {
-                    tracing::warn!(error = %failure, "a segment of the audit log was not summarised; it is searched entry by entry");
+                if passed_over >= REMOVAL_PASSED_OVER_MAX || values.len() >= REMOVAL_VALUES_MAX {
+                    return Ok(values);
                 }
             }
+            let Some((last, _)) = last else { return Ok(values) };
+            from = last;
         }
     }
-}
 
-/// The task that sums up; it ends with this.
-pub(super) struct SummaryTask(JoinHandle<()>);
-
-impl Drop for SummaryTask {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// The greatest number that is there, and the transactions that may commit a lower one: a transaction that adds to a table locks it so
-/// before it is given a number, and until it has ended.
-const ADDED: &str = "SELECT COALESCE((SELECT max(number) FROM daftar.audit), 0), \
-                     ARRAY(SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND mode = 'RowExclusiveLock' \
-                           AND granted AND relation = 'daftar.audit'::regclass \
-                           AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))";
-/// Whether one of those transactions is still open.
-const GOES_ON: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'relation' AND mode = 'RowExclusiveLock' \
-                       AND relation = 'daftar.audit'::regclass AND virtualtransaction = ANY($1))";
-
-impl Database {
-    /// Sums up what is long enough of the audit log, unless another process does; returns how many entries are left.
-    async fn sum_up(&self) -> Result<u64, StoreError> {
-        let row = self.query_opt(ADDED, &[]).await?;
-        let row = row.ok_or_else(|| corrupt("audit log", "its end is missing"))?;
-        let (last, adding): (i64, Vec<String>) = (column(&row, 0)?, column(&row, 1)?);
-        for _ in 0..SETTLED_ASKED_MAX {
-            let row = self.query_opt(GOES_ON, &[&adding]).await?;
-            if !row.map(|row| column::<bool>(&row, 0)).transpose()?.unwrap_or(false) {
-                return self.sum_up_to(last).await;
+    /// Drops the oldest month all of whose entries are old enough, and reports it in the same transaction; nothing where there is none, or
+    /// the log is in use: its entries are removed one by one then.
+    pub(super) async fn drop_audit_month(&self, removal: &AuditRemoval) -> Result<Option<AuditRemoved>, StoreError> {
+        let mut attempt = 1;
+        while attempt <= DROP_ATTEMPTS {
+            match self.drop_audit_month_once(removal).await {
+                // A month whose entries were removed one by one before.
+                Ok(Some(removed)) if removed.lines == removal.told.map_or(0, |told| told.lines) => {}
+                Ok(removed) => return Ok(removed),
+                Err(Broken::Database(failure)) if failure.meaning == Meaning::Locked => {
+                    tracing::info!(attempt, "a month of the audit log was not dropped: the log is in use");
+                    attempt += 1;
+                    tokio::time::sleep(DROP_PAUSE).await;
+                }
+                Err(broken) => return Err(broken.into()),
             }
-            tokio::time::sleep(SETTLED_PAUSE).await;
         }
-        // Later entries trigger another attempt.
-        Ok(0)
+        Ok(None)
     }
 
-    async fn sum_up_to(&self, last: i64) -> Result<u64, StoreError> {
+    async fn drop_audit_month_once(&self, removal: &AuditRemoval) -> Result<Option<AuditRemoved>, Broken> {
         let mut connection = self.connection().await?;
-        let summed = tokio::time::timeout(self.answer_timeout().saturating_mul(2), async {
-            let transaction = connection.at_work()?.transaction().await?;
-            let left = sum_up_in(&transaction, last).await?;
+        let dropped = tokio::time::timeout(DROP_LIMIT, async {
+            let transaction = connection.object_mut()?.transaction().await?;
+            let limit = format!("SET LOCAL statement_timeout = {}", DROP_LIMIT.as_millis());
+            transaction.batch_execute(&limit).await?;
+            let before = held_instant(removal.before);
+            let dropped = transaction.query_one("SELECT daftar.drop_audit_month($1)", &[&before]).await?;
+            let Some(dropped) = column::<Option<i64>>(&dropped, 0)? else { return Ok(None) };
+            let lines = removal.told.map_or(0, |told| told.lines).saturating_add(unsigned(dropped)?);
+            if dropped == 0 {
+                transaction.commit().await?;
+                return Ok(Some(AuditRemoved { at: 0, lines }));
+            }
+            let entry = record::audit::entry_as_stored(AuditEntry { count: lines, ..removal.line.clone() });
+            let at = match removal.told {
+                Some(told) => told.at,
+                None => number(&transaction.query_one("SELECT nextval('daftar.audit_value')", &[]).await?, 0)?,
+            };
+            audit_row::replace(&transaction, &[(at, vec![entry])]).await?;
             transaction.commit().await?;
-            Ok::<_, Broken>(left)
+            Ok(Some(AuditRemoved { at, lines }))
         });
-        let summed = summed.await.unwrap_or_else(|_| Err(Failure::slow().into()));
-        connection.keep_unless(match &summed {
+        let dropped = dropped.await.unwrap_or_else(|_| Err(Failure::slow().into()));
+        connection.keep_unless(match &dropped {
             Err(Broken::Database(failure)) => Some(failure),
             Ok(_) | Err(Broken::Stored(_)) => None,
         });
-        Ok(summed?)
+        dropped
     }
-}
 
-async fn sum_up_in(transaction: &Transaction<'_>, last: i64) -> Result<u64, Broken> {
-    let row = transaction.query_one("SELECT pg_try_advisory_xact_lock($1)", &[&locks::AUDIT_SUMS]).await?;
-    if !column::<bool>(&row, 0)? {
-        return Ok(0);
-    }
-    let after = "SELECT COALESCE(max(last_value), 0) FROM daftar.audit_segment";
-    let after: i64 = column(&transaction.query_one(after, &[]).await?, 0)?;
-    let statement =
-        "SELECT number, value FROM daftar.audit WHERE number > $1 AND number <= $2 ORDER BY number LIMIT $3";
-    let rows = transaction.query(statement, &[&after, &last, &SUMMED_VALUES_MAX]).await?;
-    let mut open = OpenSegment::default();
-    for row in &rows {
-        open.add(number(row, 0)?, &record::audit::decode(column(row, 1)?)?);
-        if let Some(full) = open.take_full() {
-            put_summary(transaction, &full).await?;
+    /// Makes the partitions of this month and the next two where they are missing.
+    pub(super) async fn make_audit_months(&self) {
+        match self.query_opt("SELECT daftar.make_audit_months()", &[]).await {
+            Ok(row) => {
+                let made: i32 = row.and_then(|row| column(&row, 0).ok()).unwrap_or_default();
+                if made > 0 {
+                    tracing::info!(made, "partitions of the audit log were made");
+                }
+            }
+            Err(error) => {
+                let said = "a partition of the audit log was not made: its entries go to `daftar.audit_default` until one can be made";
+                tracing::warn!(%error, "{said}");
+            }
         }
     }
-    Ok(if rows.len() as u64 == SUMMED_VALUES_MAX.unsigned_abs() { SEGMENT_LINES } else { open.lines() })
 }
 
-/// Keeps the summary of a stretch.
-pub(super) async fn put_summary(transaction: &Transaction<'_>, summary: &AuditSegment) -> Result<(), Broken> {
-    let value = record::audit_segment::encode(summary)?;
-    let statement = "INSERT INTO daftar.audit_segment (last_value, value) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-    transaction.execute(statement, &[&signed(summary.last), &value]).await?;
-    Ok(())
+/// The task that makes partitions of the audit log ahead; it ends with this.
+pub(super) struct Months(JoinHandle<()>);
+
+impl Months {
+    /// Makes those that are missing now, and later ones in their time.
+    pub(super) async fn start(database: Arc<Database>) -> Self {
+        database.make_audit_months().await;
+        Self(tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(MONTHS_EVERY).await;
+                database.make_audit_months().await;
+            }
+        }))
+    }
+}
+
+impl Drop for Months {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }

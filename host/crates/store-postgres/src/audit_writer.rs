@@ -15,14 +15,13 @@ use tokio::time::Instant;
 
 use daftar_domain::audit::AuditEntry;
 use daftar_store::audit_log::{AUDIT_DELAY, AuditBuffer};
-use daftar_store::record;
 
 use super::attempt::{is_refusal, is_written};
-use super::audit_log::Summaries;
+use super::audit_row;
 use super::database::{Connection, Database};
 use super::failure::{Failure, Meaning};
 use super::group::Broken;
-use super::put::{add_audit, note_written};
+use super::put::note_written;
 use super::writer::{ATTEMPTS_MAX, Answer, PAUSE};
 
 /// Entries that could not be written are tried again after this.
@@ -50,7 +49,6 @@ pub(super) struct AuditWriter {
     audit: Arc<AuditBuffer>,
     /// Whether entries could not be written when it was tried last.
     lines_wait: Arc<AtomicBool>,
-    summaries: Arc<Summaries>,
     /// How many transactions it has begun.
     number: u64,
     unresolved: Option<Unresolved>,
@@ -64,10 +62,9 @@ impl AuditWriter {
         id: [u8; 16],
         audit: Arc<AuditBuffer>,
         lines_wait: Arc<AtomicBool>,
-        summaries: Arc<Summaries>,
         write_wait: Duration,
     ) -> Self {
-        Self { database, id, audit, lines_wait, summaries, number: 0, unresolved: None, write_wait }
+        Self { database, id, audit, lines_wait, number: 0, unresolved: None, write_wait }
     }
 
     /// Works until no entries can come any more, then writes those that wait.
@@ -161,12 +158,10 @@ impl AuditWriter {
         if let Some(Unresolved { number, .. }) = &self.unresolved {
             let connection = self.database.auditor().await?;
             let is_written = is_written(&self.database, connection, &self.id, *number).await?;
-            if let Some(Unresolved { entries, .. }) = self.unresolved.take() {
-                if is_written {
-                    self.summaries.note(entries.len() as u64);
-                } else {
-                    self.audit.put_back(entries);
-                }
+            if let Some(Unresolved { entries, .. }) = self.unresolved.take()
+                && !is_written
+            {
+                self.audit.put_back(entries);
             }
         }
         if self.audit.waiting().0 == 0 {
@@ -179,7 +174,6 @@ impl AuditWriter {
         match self.written(&mut connection, &entries).await {
             Ok(()) => {
                 connection.keep_unless(None);
-                self.summaries.note(entries.len() as u64);
                 Ok(())
             }
             Err(Tried::Broken(failure)) => {
@@ -200,15 +194,12 @@ impl AuditWriter {
 
     /// Writes entries in one transaction.
     async fn written(&self, connection: &mut Connection, entries: &[AuditEntry]) -> Result<(), Tried> {
-        let values = record::audit::encode_each(entries);
-        let values = values.map_err(|error| Failure::new(Meaning::Refused, error.to_string()))?;
-        let values: Vec<Vec<u8>> = values.into_iter().map(|(value, _)| value).collect();
         let (limit, object) = (self.database.answer_timeout(), connection.object_mut()?);
         let begun = tokio::time::timeout(limit.saturating_mul(2), async {
             let transaction = object.transaction().await?;
             let adding = async {
                 // The statements follow one another on their way, and wait for no answers between them.
-                let added = add_audit(&transaction, &values, self.database.bulk.copied_rows_min);
+                let added = audit_row::add(&transaction, entries);
                 tokio::try_join!(note_written(&transaction, &self.id, self.number), added)
             };
             self.database.watched(adding).await?;

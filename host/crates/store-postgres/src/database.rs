@@ -9,7 +9,7 @@ use std::time::Duration;
 use deadpool_postgres::{Hook, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Status};
 use tokio::time::Instant;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Config, NoTls, Row};
+use tokio_postgres::{Client, Config, NoTls, Row};
 use tracing::{Instrument, info_span};
 
 use daftar_store::StoreError;
@@ -218,6 +218,13 @@ impl Database {
         linked.unwrap_or_else(|_| {
             Err(Failure::new(Meaning::Unreachable, "the database did not take a connection in time"))
         })
+    }
+
+    /// Whether a session has the options that it was begun with: a pooler in between may drop them.
+    pub(super) async fn has_session_options(&self, client: &Client) -> Result<bool, Failure> {
+        let limit = "SELECT setting::bigint FROM pg_settings WHERE name = 'statement_timeout'";
+        let limit: i64 = client.query_one(limit, &[]).await?.try_get(0)?;
+        Ok(u128::try_from(limit).ok() == Some(self.answer_timeout.saturating_sub(ANSWER_GRACE).as_millis().max(1)))
     }
 
     /// Closes the connections of the pools.

@@ -18,7 +18,7 @@ use daftar_store::shared::Generation;
 use super::PostgresStore;
 use super::database::{Database, Link};
 use super::failure::{Failure, corrupt};
-use super::rows::{history, history_of, number, signed};
+use super::rows::{history, history_of, number};
 
 /// The first pause before it is tried again to listen.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -34,13 +34,11 @@ pub enum Channel {
     Generation,
     /// Records were written: the last write.
     Changes,
-    /// There is work on a preview.
-    Previews,
 }
 
 impl Channel {
     /// Every channel.
-    pub const ALL: [Self; 3] = [Self::Generation, Self::Changes, Self::Previews];
+    pub const ALL: [Self; 2] = [Self::Generation, Self::Changes];
 
     /// Its name in the database.
     #[must_use]
@@ -48,7 +46,6 @@ impl Channel {
         match self {
             Self::Generation => "daftar_generation",
             Self::Changes => "daftar_changes",
-            Self::Previews => "daftar_previews",
         }
     }
 }
@@ -80,11 +77,10 @@ impl PostgresFeed {
     /// Changes whenever something of that channel was heard, or may have been missed; holds the last number told.
     #[must_use]
     pub fn subscribe(&self, channel: Channel) -> watch::Receiver<u64> {
-        let [generation, changes, previews] = &self.heard;
+        let [generation, changes] = &self.heard;
         match channel {
             Channel::Generation => generation.clone(),
             Channel::Changes => changes.clone(),
-            Channel::Previews => previews.clone(),
         }
     }
 }
@@ -163,11 +159,10 @@ impl Listener {
     }
 
     fn tell(&self, channel: Channel, number: u64) {
-        let [generation, changes, previews] = &self.told;
+        let [generation, changes] = &self.told;
         match channel {
             Channel::Generation => generation.send_replace(number),
             Channel::Changes => changes.send_replace(number),
-            Channel::Previews => previews.send_replace(number),
         };
     }
 
@@ -196,15 +191,6 @@ pub(super) async fn tell(transaction: &Transaction<'_>, channel: Channel, number
 }
 
 impl PostgresStore {
-    /// Tells every process of something, this one included.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn notify(&self, channel: Channel, number: u64) -> Result<(), StoreError> {
-        let number = signed(number).to_string();
-        self.database.query("SELECT pg_notify($1, $2)", &[&channel.name(), &number]).await.map(drop)
-    }
-
     /// How often clients, and what the deployment decided, were changed so far, by any process.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ use daftar_store::{IdentifierOwner, Operation, RecordDetails, record};
 use super::database::Values;
 use super::failure::corrupt;
 use super::group::Broken;
-use super::rows::{column, kind_number, kind_of, number, request_of, signed};
+use super::rows::{column, decoded, kind_number, kind_of, number, request_of, signed};
 
 /// What is asked for.
 #[derive(Debug, Default)]
@@ -129,7 +129,7 @@ async fn records(
     let mut found = BTreeMap::new();
     for row in rows(transaction, statement, &[&kinds, &ids]).await? {
         let (kind, id) = (kind_of(column(&row, 0)?)?, RecordId(number(&row, 1)?));
-        found.insert((kind, id), record::decode_any(kind, id, column(&row, 2)?)?);
+        found.insert((kind, id), decoded(kind, id, &row, 2)?);
     }
     Ok(found)
 }

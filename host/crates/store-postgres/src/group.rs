@@ -14,10 +14,12 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_store::audit_log::{AuditRemoval, AuditRemoved};
 use daftar_store::plan::{Last, Place, Planned, Planner};
 use daftar_store::record::instant::milliseconds;
+use daftar_store::record::json::CodeNames;
 use daftar_store::record::setting::{SettingKind, key_bytes};
 use daftar_store::records::Records;
 use daftar_store::{Committed, IdentifierOwner, StoreError, StoredCodeTable, Write, changes_records, record};
 
+use super::codes::CodeRows;
 use super::failure::{Failure, Meaning};
 use super::index::Behind;
 use super::rows::{kind_number, signed};
@@ -78,7 +80,7 @@ pub(super) struct ChangeRow {
     pub(super) touched: Option<Vec<u8>>,
 }
 
-/// The rows that a group leaves behind, each as it stands after it.
+/// The rows that a group leaves behind, each as it stands after it; records as stored JSON.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) records: BTreeMap<(RecordKind, RecordId), (ChangedRecord, Vec<u8>)>,
@@ -93,14 +95,13 @@ pub(super) struct Rows {
     pub(super) photos: BTreeMap<PhotoDigest, Photo>,
     /// Absent ones are taken out.
     pub(super) settings: BTreeMap<(i16, Vec<u8>), Option<Vec<u8>>>,
-    pub(super) code_table_parts: Vec<(u64, Vec<u8>)>,
+    pub(super) codes: CodeRows,
     pub(super) counters: BTreeMap<String, u64>,
     pub(super) changes: Vec<ChangeRow>,
-    /// New values of the audit log, which the database numbers, and of how many entries they are.
-    pub(super) audit: Vec<Vec<u8>>,
-    pub(super) audit_entries: u64,
-    /// Values of the audit log that tell of a removal, under their numbers: each is written again with every step of it.
-    pub(super) audit_removals: BTreeMap<u64, Vec<u8>>,
+    /// New audit entries, which the database numbers.
+    pub(super) audit: Vec<AuditEntry>,
+    /// Audit entries that report a removal, under the numbers of their values: each is written again with every step of it.
+    pub(super) audit_removals: BTreeMap<u64, AuditEntry>,
     pub(super) audit_removed: Vec<u64>,
 }
 
@@ -125,9 +126,9 @@ pub(super) struct Finished {
 impl Finished {
     /// Whether there is nothing to write.
     pub(super) fn is_empty(&self) -> bool {
-        let Rows { code_table_parts, changes, audit, audit_removals, audit_removed, .. } = &self.rows;
+        let Rows { codes, changes, audit, audit_removals, audit_removed, .. } = &self.rows;
         let is_without_audit = audit.is_empty() && audit_removals.is_empty() && audit_removed.is_empty();
-        code_table_parts.is_empty() && changes.is_empty() && is_without_audit
+        codes.is_empty() && changes.is_empty() && is_without_audit
     }
 }
 
@@ -135,6 +136,7 @@ impl Finished {
 pub(super) struct Group<'g> {
     planner: Planner<'g, Records>,
     numbering: &'g mut daftar_store::numbering::Numbering,
+    names: &'g mut CodeNames,
     basis: &'g Basis,
     rows: Rows,
     locked: Locked,
@@ -145,10 +147,11 @@ pub(super) struct Group<'g> {
 impl<'g> Group<'g> {
     /// Nothing worked out yet, on top of what is there.
     pub(super) fn new(present: &'g Records, locked: Locked, state: &'g mut State) -> Self {
-        let State { numbering, recent, basis, .. } = state;
+        let State { numbering, names, recent, basis, .. } = state;
         Self {
             planner: Planner::new(present, locked.last, recent),
             numbering,
+            names,
             basis,
             rows: Rows::default(),
             locked,
@@ -172,16 +175,14 @@ impl<'g> Group<'g> {
         let planned = self.planner.plan(write, request)?;
         // All that can be refused before anything of it is taken up.
         let mut rows = Rows::default();
-        rows.add(&planned)?;
-        rows.counters.extend(new_codes.into_iter().flat_map(|new| new.counters));
-        let lines = record::audit::encode_each(&planned.audit)?;
         let added = StoredCodeTable { codes, editions: Vec::new() };
-        let code_table = record::code_table::encode_parts(&added)?;
-        self.take_up_numbers(code_table, added);
-        for (value, lines) in lines {
-            self.rows.audit.push(value);
-            self.rows.audit_entries = self.rows.audit_entries.saturating_add(lines.len() as u64);
-        }
+        let named = self.names.counts();
+        let parts = rows.codes.add_parts(self.locked.code_table_parts, self.names, &added);
+        let parts = parts.and_then(|parts| rows.add(&planned, self.names).map(|()| parts));
+        let parts = parts.inspect_err(|_| self.names.truncate(named))?;
+        rows.counters.extend(new_codes.into_iter().flat_map(|new| new.counters));
+        self.take_up_numbers(parts, added);
+        self.rows.audit.extend(planned.audit.iter().cloned());
         self.rows.take_up(rows);
         self.locked.clients_generation += u64::from(!planned.outcome.clients.is_empty());
         self.locked.deployment_generation += u64::from(!planned.outcome.settings.is_empty());
@@ -197,17 +198,15 @@ impl<'g> Group<'g> {
         editions: Vec<(Namespace, String)>,
     ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError> {
         let numbered = self.numbering.number(codes, editions)?;
-        let values = record::code_table::encode_parts(&numbered.added)?;
-        self.take_up_numbers(values, numbered.added);
+        let first = self.locked.code_table_parts;
+        let parts = self.rows.codes.add_parts(first, self.names, &numbered.added)?;
+        self.take_up_numbers(parts, numbered.added);
         Ok((numbered.codes, numbered.editions))
     }
 
-    fn take_up_numbers(&mut self, values: Vec<Vec<u8>>, added: StoredCodeTable) {
-        self.locked.deployment_generation += u64::from(!values.is_empty());
-        for value in values {
-            self.rows.code_table_parts.push((self.locked.code_table_parts, value));
-            self.locked.code_table_parts += 1;
-        }
+    fn take_up_numbers(&mut self, parts: u64, added: StoredCodeTable) {
+        self.locked.deployment_generation += u64::from(parts > 0);
+        self.locked.code_table_parts += parts;
         self.numbering.take_up(added);
     }
 
@@ -218,21 +217,19 @@ impl<'g> Group<'g> {
         numbers: &[u64],
         removal: AuditRemoval,
         free: u64,
-    ) -> Result<Option<AuditRemoved>, StoreError> {
+    ) -> Option<AuditRemoved> {
         let AuditRemoval { line, told, before: _ } = removal;
         let gone: Vec<u64> = numbers.iter().copied().filter(|number| there.contains_key(number)).collect();
         if gone.is_empty() {
-            return Ok(None);
+            return None;
         }
         let removed = gone.iter().filter_map(|number| there.get(number)).sum::<u64>();
         let lines = told.map_or(0, |told| told.lines).saturating_add(removed);
         let line = record::audit::entry_as_stored(AuditEntry { count: lines, ..line });
-        // One entry without records is one value.
-        let value = record::audit::encode(std::slice::from_ref(&line))?.into_iter().next().unwrap_or_default();
         let at = told.map_or(free, |told| told.at);
-        self.rows.audit_removals.insert(at, value);
+        self.rows.audit_removals.insert(at, line);
         self.rows.audit_removed.extend(gone);
-        Ok(Some(AuditRemoved { at, lines }))
+        Some(AuditRemoved { at, lines })
     }
 
     /// Notes the outcome of the next job.
@@ -249,16 +246,16 @@ impl<'g> Group<'g> {
 
 impl Rows {
     /// The rows of one write.
-    fn add(&mut self, planned: &Planned) -> Result<(), StoreError> {
+    fn add(&mut self, planned: &Planned, names: &CodeNames) -> Result<(), StoreError> {
         let outcome = &planned.outcome;
         for replaced in &planned.replaced {
             let (kind, id, version) = replaced.place();
             // Where it is rid of what is not known, its rows in the index may not be.
             self.behind.note(replaced);
-            self.earlier.push((kind, id, version, record::encode_any(replaced)?));
+            self.earlier.push((kind, id, version, record::json::encode(replaced, names)?));
         }
         for (place, changed) in &outcome.records {
-            self.records.insert(*place, (changed.clone(), record::encode_any(changed)?));
+            self.records.insert(*place, (changed.clone(), record::json::encode(changed, names)?));
         }
         for (name, request) in &outcome.remembered {
             let value = record::remembered::encode(request)?;
@@ -288,6 +285,8 @@ impl Rows {
     fn take_up(&mut self, later: Self) {
         self.records.extend(later.records);
         self.behind.extend(later.behind);
+        self.codes.codes.extend(later.codes.codes);
+        self.codes.editions.extend(later.codes.editions);
         self.earlier.extend(later.earlier);
         self.owners.extend(later.owners);
         self.slots.extend(later.slots);

@@ -19,6 +19,7 @@ mod tally;
 mod term;
 #[cfg(test)]
 mod tests;
+mod time;
 mod write;
 
 use std::collections::BTreeMap;
@@ -30,13 +31,13 @@ pub(super) use self::behind::{Behind, Mending};
 pub(super) use self::compare::{TABLES, differing, rows_and_records};
 pub(super) use self::entry::Apart;
 use self::filter::Parameters;
-use self::row::{key, subject_of};
+use self::row::{key, subject_in};
 use self::sees::Sight;
 use self::subjects::Query;
 use self::tally::Kind;
 pub(super) use self::write::write;
 use super::database::Database;
-use super::rows::{column, number};
+use super::rows::{Json, column, number};
 use daftar_domain::change::Sequence;
 use daftar_domain::code::CodeNumber;
 use daftar_domain::consent_filter::Opened;
@@ -152,7 +153,9 @@ impl Index for PostgresIndex {
     async fn programs(&self) -> Result<Vec<Arc<Program>>, StoreError> {
         let statement = "SELECT id, value FROM daftar.record WHERE kind = 3 ORDER BY id";
         let rows = self.query(statement, &Parameters::default()).await?;
-        let program = |row: &Row| record::fields::decode(RecordId(number(row, 0)?), column(row, 1)?).map(Arc::new);
+        let program = |row: &Row| {
+            record::json::decode_one(RecordId(number(row, 0)?), column::<Json<&[u8]>>(row, 1)?.0).map(Arc::new)
+        };
         rows.iter().map(program).collect()
     }
 
@@ -172,9 +175,10 @@ impl Index for PostgresIndex {
     async fn beneficiaries(&self, memberships: &[RecordId]) -> Result<Vec<Option<SubjectReference>>, StoreError> {
         let mut parameters = Parameters::default();
         let keys = parameters.bind(memberships.iter().map(|id| key(*id)).collect::<Vec<_>>(), "bigint[]");
-        let statement = format!("SELECT id, beneficiary FROM daftar.search_membership WHERE id = ANY({keys})");
+        let statement =
+            format!("SELECT id, beneficiary_kind, beneficiary FROM daftar.search_membership WHERE id = ANY({keys})");
         let rows = self.query(&statement, &parameters).await?;
-        let pair = |row: &Row| Ok((column(row, 0)?, subject_of(column(row, 1)?)));
+        let pair = |row: &Row| Ok((column(row, 0)?, subject_in(row, 1)?));
         let found: BTreeMap<i64, SubjectReference> = rows.iter().map(pair).collect::<Result<_, StoreError>>()?;
         Ok(memberships.iter().map(|id| found.get(&key(*id)).copied()).collect())
     }

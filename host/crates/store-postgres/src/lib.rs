@@ -12,7 +12,10 @@
 mod archive;
 mod attempt;
 mod audit_log;
+mod audit_row;
 mod audit_writer;
+mod change_feed;
+mod codes;
 mod connection;
 mod copy;
 mod database;
@@ -21,6 +24,7 @@ mod feed;
 mod gather;
 mod group;
 pub mod index;
+mod labels;
 mod lock_waits;
 mod lookups;
 mod meters;
@@ -29,6 +33,7 @@ mod options;
 mod partitions;
 mod put;
 mod reader;
+mod reporting;
 mod rows;
 mod shared;
 mod state;
@@ -60,15 +65,16 @@ use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 
 pub use self::archive::PostgresRefill;
-use self::audit_log::{Summaries, SummaryTask};
+use self::audit_log::Months;
 use self::audit_writer::{AuditJob, AuditWriter};
+pub use self::change_feed::PostgresChangeFeed;
 use self::database::Database;
 use self::failure::{Failure, Meaning};
 pub use self::feed::{Channel, PostgresFeed};
 use self::index::{Mending, PostgresIndex};
 use self::lookups::Lookups;
 pub use self::meters::PostgresUsage;
-pub use self::open::OpenError;
+pub use self::open::{OpenError, Prepared};
 pub use self::options::{BulkLimits, PostgresOptions};
 pub use self::partitions::PostgresPartitions;
 pub use self::shared::PostgresShared;
@@ -87,8 +93,8 @@ mod locks {
     pub(super) const TABLES: i64 = 0x6461_6674_6172;
     /// Held while plugins or settings are changed.
     pub(super) const TURN: i64 = TABLES + 1;
-    /// Held by who sums up the audit log.
-    pub(super) const AUDIT_SUMS: i64 = TABLES + 2;
+    /// Held while labels are put.
+    pub(super) const LABELS: i64 = TABLES + 2;
 }
 
 /// What the tasks that write are asked by.
@@ -106,7 +112,7 @@ pub struct PostgresStore {
     /// Absent once the store is closed.
     jobs: Mutex<Option<Jobs>>,
     writers: Mutex<Option<[JoinHandle<()>; 2]>>,
-    _summaries: SummaryTask,
+    _months: Option<Months>,
     _mending: Mending,
     audit: Arc<AuditBuffer>,
     /// Whether lines of the audit log could not be written when it was tried last: nothing is shown that adds to them.
@@ -137,6 +143,15 @@ impl PostgresStore {
         Self::open_tables(options, false).await
     }
 
+    /// Makes the tables of a database, or brings them up to date, and opens no register.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::open`].
+    pub async fn prepare(options: PostgresOptions) -> Result<Prepared, OpenError> {
+        let database = Database::new(&options)?;
+        open::prepare(&database).await
+    }
+
     async fn open_tables(options: PostgresOptions, makes_tables: bool) -> Result<Self, OpenError> {
         let database = Arc::new(Database::new(&options)?);
         let register = open::open(&database, makes_tables).await?;
@@ -147,20 +162,18 @@ impl PostgresStore {
         let lines_wait = Arc::new(AtomicBool::new(false));
         let (audit, sink, meters) = (Arc::default(), Arc::new(OnceLock::new()), Arc::<Meters>::default());
         let basis = Arc::<Basis>::default();
-        let (summaries, summary_task) = Summaries::start(Arc::clone(&database));
+        let months = if makes_tables { Some(Months::start(Arc::clone(&database)).await) } else { None };
         let audit_writer = AuditWriter::new(
             Arc::clone(&database),
             RegisterId::draw().0,
             Arc::clone(&audit),
             Arc::clone(&lines_wait),
-            Arc::clone(&summaries),
             options.write_wait,
         );
         let writer = Writer {
             database: Arc::clone(&database),
             id: RegisterId::draw().0,
             meters: Arc::clone(&meters),
-            summaries: Arc::clone(&summaries),
             sink: Arc::clone(&sink),
             last_sequence: Arc::clone(&last_sequence),
             state: State::new(Arc::clone(&basis)),
@@ -184,7 +197,7 @@ impl PostgresStore {
             register,
             jobs,
             writers,
-            _summaries: summary_task,
+            _months: months,
             _mending: mending,
             audit,
             lines_wait,
@@ -409,6 +422,9 @@ impl Store for PostgresStore {
     }
 
     async fn remove_audit(&self, removal: AuditRemoval) -> Result<Option<AuditRemoved>, StoreError> {
+        if let Some(removed) = self.database.drop_audit_month(&removal).await? {
+            return Ok(Some(removed));
+        }
         let old = self.database.audit_older_than(&removal).await?;
         if old.is_empty() {
             return Ok(None);

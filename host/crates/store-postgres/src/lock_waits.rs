@@ -1,4 +1,4 @@
-//! Locks that this process waits for: the log names the session that holds them, and never its statement.
+//! Locks that this process waits for: the log names the session that holds them, and of its statement the command and nothing else.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,7 +30,8 @@ const BLOCKERS: &str = "WITH RECURSIVE own AS ( \
                         ) \
                         SELECT (SELECT string_agg(DISTINCT application_name, ', ') FROM own), \
                                blocker.pid, blocker.application_name, blocker.state, \
-                               blocker.xact_start::text, extract(epoch FROM clock_timestamp() - blocker.xact_start)::float8 \
+                               blocker.xact_start::text, extract(epoch FROM clock_timestamp() - blocker.xact_start)::float8, \
+                               upper(substring(blocker.query FROM '^[[:space:]]*([[:alpha:]]{1,20})')) \
                         FROM chain JOIN pg_stat_activity AS blocker USING (pid) \
                         WHERE blocker.pid NOT IN (SELECT pid FROM own) AND cardinality(pg_blocking_pids(blocker.pid)) = 0 \
                         LIMIT 16";
@@ -124,12 +125,15 @@ impl Database {
         let (blocked, pid): (Option<String>, i32) = (row.try_get(0)?, row.try_get(1)?);
         let (name, state): (Option<String>, Option<String>) = (row.try_get(2)?, row.try_get(3)?);
         let (begun, age_s): (Option<String>, Option<f64>) = (row.try_get(4)?, row.try_get(5)?);
+        // Values and names come after it.
+        let command: Option<String> = row.try_get(6)?;
         if self.lock_waits.lock().is_news((pid, begun), now) {
             tracing::warn!(
                 blocked.application_name = blocked,
                 blocker.pid = pid,
                 blocker.application_name = name,
                 blocker.state = state,
+                blocker.command = command,
                 blocker.transaction_s = age_s,
                 "waiting for a lock in the database; requests that need it fail until that session ends its transaction"
             );

@@ -1,10 +1,13 @@
 //! Makes a database ready: its tables as this version knows them, and the row that everything begins with.
 //!
+//! **Invariant:** only the role that owns the schema changes tables. Any other role that has their rights works with tables that are ready.
+//!
 //! **Invariant:** one process at a time changes tables, and the tables of a database that a newer daftar has changed are left as they are. An
 //! older daftar works with them as long as the newer one says that it may: `daftar.last` has the oldest layout that will do. A step that adds
 //! tables, indexes, and columns that may be empty or have a default leaves that as it is; any other step raises it, for the row and as the
 //! default.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio_postgres::Client;
@@ -15,6 +18,7 @@ use daftar_store::change_log::RegisterId;
 use super::database::{Database, Link};
 use super::failure::{Failure, Meaning};
 use super::locks;
+use super::reporting;
 use super::rows::signed;
 
 /// The table in which it is noted which steps were done.
@@ -28,7 +32,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(120);
 const FIRST_ROW: &str = "INSERT INTO daftar.last (register) SELECT $1::bytea \
     WHERE NOT EXISTS (SELECT FROM daftar.record) AND NOT EXISTS (SELECT FROM daftar.change) \
     AND NOT EXISTS (SELECT FROM daftar.audit) AND NOT EXISTS (SELECT FROM daftar.client) \
-    AND NOT EXISTS (SELECT FROM daftar.setting) AND NOT EXISTS (SELECT FROM daftar.code_table_part) \
+    AND NOT EXISTS (SELECT FROM daftar.setting) AND NOT EXISTS (SELECT FROM daftar.code) \
     ON CONFLICT DO NOTHING";
 
 mod steps {
@@ -56,6 +60,14 @@ pub enum OpenError {
         place: String,
         /// Why not, and what would be right.
         reason: String,
+    },
+    /// A pooler is in between that cannot be worked with.
+    #[error(
+        "the connection to the {place} goes through a pooler such as PgBouncer, which drops what a session begins with: name PostgreSQL itself. daftar has pools of its own, and sessions with their time limits, prepared statements, LISTEN and locks"
+    )]
+    Pooled {
+        /// Which database.
+        place: String,
     },
     /// It does not let the role in, or not do what is needed.
     #[error("the {place} refuses this role: {reason}")]
@@ -149,30 +161,30 @@ pub(super) fn known_layout() -> i64 {
 /// Connects, brings the tables to the layout of this version where it may (`makes_tables`), and says whose register it is.
 pub(super) async fn open(database: &Database, makes_tables: bool) -> Result<RegisterId, OpenError> {
     let place = || database.place().to_owned();
-    let link = database.link("daftar (open)").await.map_err(|failure| unreachable(database, &failure))?;
-    let failed = |failure: Failure| match failure.meaning {
-        Meaning::ReadOnly => OpenError::ReadOnly { place: place() },
-        Meaning::Unreachable => unreachable(database, &failure),
-        Meaning::Slow
-        | Meaning::BrokenOff
-        | Meaning::Locked
-        | Meaning::Exhausted
-        | Meaning::Conflict
-        | Meaning::Refused => OpenError::Tables { place: place(), reason: failure.to_string() },
-    };
-    if has_table(&link.client, HISTORY_BEFORE_FIRST_RELEASE).await.map_err(failed)? {
+    let mut link = database.link("daftar (open)").await.map_err(|failure| unreachable(database, &failure))?;
+    if !database.has_session_options(&link.client).await.map_err(|failure| unreachable(database, &failure))? {
+        return Err(OpenError::Pooled { place: place() });
+    }
+    let failed = |failure: Failure| failed(database, &failure);
+    if is_before_first_release(&link.client).await.map_err(failed)? {
         return Err(OpenError::BeforeFirstRelease { place: place() });
     }
     let known = known_layout();
     let found = layout(&link.client).await.map_err(failed)?;
     let is_ready = found > Some(known) || (found == Some(known) && has_row(&link.client).await.map_err(failed)?);
     if is_ready {
+        if makes_tables && found == Some(known) {
+            // A field that was added to the schema of records is a column of a view, and no step of the layout.
+            reporting::make(&mut link.client).await;
+        }
         return checked(database, &link, found, known).await;
     }
     if !makes_tables {
         let reason = match found {
             None => "there is no register in it",
-            Some(_) => "its tables are of an older daftar: a server of this one brings them up to date when it starts",
+            Some(_) => {
+                "its tables are of an older daftar: `daftar migrate prepare`, or a server that starts with the role that owns them, brings them up to date"
+            }
         };
         return Err(OpenError::Tables { place: place(), reason: reason.to_owned() });
     }
@@ -181,12 +193,30 @@ pub(super) async fn open(database: &Database, makes_tables: bool) -> Result<Regi
     checked(database, &link, found, known).await
 }
 
+/// What preparing a database found and left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prepared {
+    /// The layout of the tables before; none where there were none.
+    pub before: Option<i64>,
+    /// The layout of the tables now.
+    pub layout: i64,
+}
+
+/// Brings the tables to the layout of this version, and says what that was and is.
+pub(super) async fn prepare(database: &Database) -> Result<Prepared, OpenError> {
+    let link = database.link("daftar (prepare)").await.map_err(|failure| unreachable(database, &failure))?;
+    let before = layout(&link.client).await.map_err(|failure| failed(database, &failure))?;
+    open(database, true).await?;
+    let now = layout(&link.client).await.map_err(|failure| failed(database, &failure))?;
+    Ok(Prepared { before, layout: now.unwrap_or_default() })
+}
+
 async fn checked(database: &Database, link: &Link, found: Option<i64>, known: i64) -> Result<RegisterId, OpenError> {
     let place = || database.place().to_owned();
     let found = found.unwrap_or(0);
     let unreadable = |reason: &str| OpenError::Tables { place: place(), reason: reason.to_owned() };
     let row = link.client.query_opt("SELECT register, oldest_layout FROM daftar.last", &[]).await;
-    let row = row.map_err(|error| unreadable(&Failure::from(error).to_string()))?;
+    let row = row.map_err(|error| failed(database, &error.into()))?;
     let row: Option<(Vec<u8>, i64)> = row.and_then(|row| Some((row.try_get(0).ok()?, row.try_get(1).ok()?)));
     // Where a newer one has made the tables and not the row yet, it has not said who may work with them.
     if found > known && row.as_ref().is_none_or(|(_, oldest)| *oldest > known) {
@@ -227,18 +257,8 @@ async fn has_row(client: &Client) -> Result<bool, Failure> {
 /// Brings the tables to the layout of this version, and puts the first row into empty ones, while nobody else does.
 async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError> {
     let refused = |reason: String| OpenError::Tables { place: database.place().to_owned(), reason };
-    let told = |error: tokio_postgres::Error| {
-        let failure = Failure::from(&error);
-        if error.code().is_some_and(|code| code.code() == "42501") {
-            let role = "the role must own the schema `daftar`, or be allowed to make it: \
-                        GRANT CREATE ON DATABASE … TO …, or CREATE SCHEMA daftar AUTHORIZATION …";
-            return OpenError::Denied { place: database.place().to_owned(), reason: format!("{failure}; {role}") };
-        }
-        if failure.meaning == Meaning::ReadOnly {
-            return OpenError::ReadOnly { place: database.place().to_owned() };
-        }
-        refused(failure.to_string())
-    };
+    let told = |error: tokio_postgres::Error| failed(database, &error.into());
+    may_change_tables(database, &link).await?;
     let wait =
         format!("SET statement_timeout = {}; SET idle_in_transaction_session_timeout = 0", LOCK_WAIT.as_millis());
     link.client.batch_execute(&wait).await.map_err(told)?;
@@ -251,7 +271,7 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
     })?;
     // A step may work through the whole register.
     link.client.batch_execute("SET statement_timeout = 0").await.map_err(told)?;
-    let found = layout(&link.client).await.map_err(|failure| refused(failure.to_string()))?.unwrap_or(0);
+    let found = layout(&link.client).await.map_err(|failure| failed(database, &failure))?.unwrap_or(0);
     let known = known_layout();
     if found > known {
         // A newer one was here first. Whether this one can go on is found out next, and the lock goes with the connection.
@@ -268,6 +288,7 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
         Some(source) => refused(Failure::from(source).to_string()),
         None => refused(error.to_string()),
     })?;
+    reporting::make(&mut link.client).await;
     let id = RegisterId::draw();
     link.client.execute(FIRST_ROW, &[&id.0.as_slice()]).await.map_err(told)?;
     link.client.execute("SELECT pg_advisory_unlock($1)", &[&locks::TABLES]).await.map_err(told)?;
@@ -276,9 +297,91 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
     Ok(link)
 }
 
+/// Whether the role may change the tables, and where it may not, who may.
+async fn may_change_tables(database: &Database, link: &Link) -> Result<(), OpenError> {
+    const OWNER: &str = "SELECT pg_get_userbyid(nspowner)::text, current_user::text, pg_has_role(nspowner, 'USAGE') \
+                         FROM pg_namespace WHERE nspname = 'daftar'";
+    const MAKER: &str = "SELECT current_user::text, has_database_privilege(current_database(), 'CREATE')";
+    let row = link.client.query_opt(OWNER, &[]).await.map_err(|error| failed(database, &error.into()))?;
+    let read = |error: tokio_postgres::Error| failed(database, &error.into());
+    let denied = |reason| Err(OpenError::Denied { place: database.place().to_owned(), reason });
+    let known = known_layout();
+    if let Some(row) = row {
+        let (owner, role): (String, String) = (row.try_get(0).map_err(read)?, row.try_get(1).map_err(read)?);
+        if row.try_get(2).map_err(read)? {
+            return Ok(());
+        }
+        let found = match layout(&link.client).await.map_err(|failure| failed(database, &failure))? {
+            None => "there are no tables in it yet".to_owned(),
+            Some(found) if found == known => "the table `daftar.last` has no row".to_owned(),
+            Some(found) => format!("its tables are of layout {found}"),
+        };
+        return denied(format!(
+            "{found}, this daftar needs layout {known}, and the schema `daftar` belongs to the role `{owner}`, not to `{role}`: \
+             run `daftar migrate prepare` with the URL of `{owner}` first"
+        ));
+    }
+    let row = link.client.query_one(MAKER, &[]).await.map_err(read)?;
+    if row.try_get(1).map_err(read)? {
+        return Ok(());
+    }
+    let role: String = row.try_get(0).map_err(read)?;
+    denied(format!(
+        "there is no schema `daftar`, and the role `{role}` may not make it: GRANT CREATE ON DATABASE … TO …, or \
+         CREATE SCHEMA daftar AUTHORIZATION …; or run `daftar migrate prepare` with the URL of a role that may"
+    ))
+}
+
+/// Whether a program from before the first release made its tables: steps of the same number are other steps there, or were taken out. Steps of
+/// a release are never changed, so that a register of a release has those of every program that knows its layout.
+async fn is_before_first_release(client: &Client) -> Result<bool, Failure> {
+    if has_table(client, HISTORY_BEFORE_FIRST_RELEASE).await? {
+        return Ok(true);
+    }
+    if !has_table(client, HISTORY).await? {
+        return Ok(false);
+    }
+    let rows = client.query(&format!("SELECT version::bigint, name::text, checksum::text FROM {HISTORY}"), &[]).await?;
+    let mut done = BTreeMap::new();
+    for row in &rows {
+        done.insert(row.try_get::<_, i64>(0)?, (row.try_get::<_, String>(1)?, row.try_get::<_, String>(2)?));
+    }
+    let newest = done.keys().next_back().copied().unwrap_or_default();
+    let runner = steps::migrations::runner();
+    let mut known = runner.get_migrations().iter().filter(|step| i64::from(step.version()) <= newest);
+    let is_done = |step: &refinery::Migration| {
+        let same = (step.name().to_owned(), step.checksum().to_string());
+        done.get(&i64::from(step.version())) == Some(&same)
+    };
+    Ok(!known.all(is_done))
+}
+
+/// What a failure means for a database that was reached.
+fn failed(database: &Database, failure: &Failure) -> OpenError {
+    let place = database.place().to_owned();
+    match failure.meaning {
+        Meaning::ReadOnly => OpenError::ReadOnly { place },
+        Meaning::Unreachable => unreachable(database, failure),
+        Meaning::Refused if failure.is_of("42501") => {
+            let right =
+                "see that the role has the rights that host/docs/POSTGRESQL.md gives it under \"Roles and database\"";
+            OpenError::Denied { place, reason: format!("{failure}; {right}") }
+        }
+        Meaning::Slow
+        | Meaning::BrokenOff
+        | Meaning::Locked
+        | Meaning::Exhausted
+        | Meaning::Conflict
+        | Meaning::Refused => OpenError::Tables { place, reason: failure.to_string() },
+    }
+}
+
 /// What would be right where it cannot be reached.
 fn unreachable(database: &Database, failure: &Failure) -> OpenError {
     let (place, said) = (database.place().to_owned(), failure.to_string());
+    if said.contains("unsupported startup parameter") {
+        return OpenError::Pooled { place };
+    }
     if said.contains("(3D000)") {
         let reason = format!("{said}; make the database first, as with `createdb`");
         return OpenError::NoDatabase { place, reason };

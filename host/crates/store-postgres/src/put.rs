@@ -11,13 +11,15 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_store::plan::Last;
 use daftar_store::records::Records;
 
+use super::audit_row;
+use super::codes::CodeRows;
 use super::copy::{Table, cell};
 use super::database::Values;
 use super::failure::{Failure, Meaning};
-use super::feed::{Channel, tell};
+use super::feed::Channel;
 use super::group::{Broken, Finished, Rows};
 use super::reader::RAISE_COUNTER;
-use super::rows::{kind_number, signed};
+use super::rows::{Json, kind_number, signed};
 use super::state::Locked;
 
 /// About the most bytes of values in one statement.
@@ -39,21 +41,40 @@ pub(super) async fn put(
         put_slots(transaction, rows),
         put_small(transaction, rows),
         put_log(transaction, rows, copied_min),
-        locked.put(transaction),
-        note_written(transaction, writer, group),
+        put_numbers(transaction, locked, before, writer, group),
     )?;
+    Ok(())
+}
+
+/// Writes the row of last numbers and that of the writer, and tells of both generations that changed.
+async fn put_numbers(
+    transaction: &Transaction<'_>,
+    locked: &Locked,
+    before: &Locked,
+    writer: &[u8],
+    group: u64,
+) -> Result<(), Broken> {
     let generation = |locked: &Locked| locked.clients_generation.saturating_add(locked.deployment_generation);
-    if generation(locked) != generation(before) {
-        tell(transaction, Channel::Generation, signed(generation(locked))).await?;
-    }
-    if locked.last.sequence != before.last.sequence {
-        tell(transaction, Channel::Changes, signed(locked.last.sequence.0)).await?;
-    }
+    let sequence = |locked: &Locked| locked.last.sequence.0;
+    let told = [
+        (Channel::Generation, generation(locked), generation(before)),
+        (Channel::Changes, sequence(locked), sequence(before)),
+    ];
+    let told = told.into_iter().filter(|(_, now, before)| now != before);
+    let (channels, numbers): (Vec<&str>, Vec<String>) =
+        told.map(|(channel, now, _)| (channel.name(), signed(now).to_string())).unzip();
+    let group = signed(group);
+    let values: Values<'_> = &[&writer, &group, &channels, &numbers];
+    tokio::try_join!(locked.put(transaction), run(transaction, WRITTEN_AND_TOLD, values))?;
     Ok(())
 }
 
 const WRITTEN: &str = "INSERT INTO daftar.writer (id, written, at) VALUES ($1, $2, now()) \
                        ON CONFLICT (id) DO UPDATE SET written = EXCLUDED.written, at = EXCLUDED.at";
+/// [`WRITTEN`], and what processes are told of when the transaction is committed.
+const WRITTEN_AND_TOLD: &str = "WITH written AS (INSERT INTO daftar.writer (id, written, at) VALUES ($1, $2, now()) \
+                                ON CONFLICT (id) DO UPDATE SET written = EXCLUDED.written, at = EXCLUDED.at) \
+                                SELECT pg_notify(channel, number) FROM unnest($3::text[], $4::text[]) AS told (channel, number)";
 
 async fn run(transaction: &Transaction<'_>, statement: &'static str, values: Values<'_>) -> Result<u64, Broken> {
     let statement = transaction.prepare_cached(statement).await?;
@@ -105,15 +126,15 @@ async fn put_records(
     const RECORDS: [&str; 2] = [
         "COPY daftar.record (kind, id, version, value) FROM STDIN BINARY",
         "INSERT INTO daftar.record (kind, id, version, value) \
-         SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::bytea[])",
+         SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::jsonb[])",
     ];
     const UPDATE: &str = "UPDATE daftar.record AS record SET version = now.version, value = now.value \
-                          FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::bytea[]) \
+                          FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::jsonb[]) \
                           AS now (kind, id, version, value) WHERE record.kind = now.kind AND record.id = now.id";
     const EARLIER: [&str; 2] = [
         "COPY daftar.earlier_version (kind, id, version, value) FROM STDIN BINARY",
         "INSERT INTO daftar.earlier_version (kind, id, version, value) \
-         SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::bytea[])",
+         SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::jsonb[])",
     ];
     let all = rows.records.iter().map(|((kind, id), (record, value))| (*kind, *id, record.place().2, value.as_slice()));
     let (new, changed): (Vec<_>, Vec<_>) = all.partition(|(kind, id, ..)| Rows::is_new(before, *kind, *id));
@@ -134,9 +155,9 @@ async fn add_versions(
     if rows.len() < copied_min {
         return run_versions(transaction, insert, rows).await;
     }
-    let mut table = Table::new(copy, &[Type::INT2, Type::INT8, Type::INT8, Type::BYTEA]);
+    let mut table = Table::new(copy, &[Type::INT2, Type::INT8, Type::INT8, Type::JSONB]);
     for (kind, id, version, value) in rows {
-        table.add(vec![cell(kind_number(*kind)), cell(signed(id.0)), cell(signed(version.0)), cell(*value)]);
+        table.add(vec![cell(kind_number(*kind)), cell(signed(id.0)), cell(signed(version.0)), cell(Json(*value))]);
     }
     Ok(table.flush(transaction).await?)
 }
@@ -147,8 +168,9 @@ async fn run_versions<'r>(
     rows: &[VersionRow<'r>],
 ) -> Result<(), Broken> {
     for part in parts(rows, |(.., value)| value.len()) {
-        let row =
-            |(kind, id, version, value): &VersionRow<'r>| (kind_number(*kind), signed(id.0), signed(version.0), *value);
+        let row = |(kind, id, version, value): &VersionRow<'r>| {
+            (kind_number(*kind), signed(id.0), signed(version.0), Json(*value))
+        };
         let (kinds, ids, versions, values): (Vec<_>, Vec<_>, Vec<_>, Vec<_>) = part.iter().map(row).collect();
         run_on(transaction, statement, &[&kinds, &ids, &versions, &values], part.len()).await?;
     }
@@ -271,10 +293,7 @@ async fn put_small(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Bro
         let statement = "INSERT INTO daftar.photo (digest, bytes) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
         run(transaction, statement, &[&digest.0.as_slice(), &photo.bytes().as_ref()]).await?;
     }
-    for (number, value) in &rows.code_table_parts {
-        let statement = "INSERT INTO daftar.code_table_part (number, value) VALUES ($1, $2)";
-        run(transaction, statement, &[&signed(*number), value]).await?;
-    }
+    put_codes(transaction, &rows.codes).await?;
     for (name, value) in &rows.counters {
         run(transaction, RAISE_COUNTER, &[&name.as_str(), &signed(*value)]).await?;
     }
@@ -292,43 +311,31 @@ async fn put_small(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Bro
     run_on(transaction, statement, &[&clients, &keys, &parts, &at, &values], clients.len()).await
 }
 
-/// The order of writes and the audit log.
-async fn put_log(transaction: &Transaction<'_>, rows: &Rows, copied_min: usize) -> Result<(), Broken> {
-    put_changes(transaction, rows, copied_min).await?;
-    add_audit(transaction, &rows.audit, copied_min).await?;
-    let (numbers, values): (Vec<i64>, Vec<&[u8]>) =
-        rows.audit_removals.iter().map(|(number, value)| (signed(*number), value.as_slice())).unzip();
-    if !numbers.is_empty() {
-        let statement = "INSERT INTO daftar.audit (number, value) SELECT * FROM unnest($1::bigint[], $2::bytea[]) \
-                         ON CONFLICT (number) DO UPDATE SET value = EXCLUDED.value";
-        run_on(transaction, statement, &[&numbers, &values], numbers.len()).await?;
-    }
-    if let Some(last) = rows.audit_removed.iter().max() {
-        let numbers: Vec<i64> = rows.audit_removed.iter().map(|number| signed(*number)).collect();
-        run(transaction, "DELETE FROM daftar.audit WHERE number = ANY($1)", &[&numbers]).await?;
-        run(transaction, "DELETE FROM daftar.audit_segment WHERE last_value <= $1", &[&signed(*last)]).await?;
+/// Codes and editions that got numbers.
+async fn put_codes(transaction: &Transaction<'_>, codes: &CodeRows) -> Result<(), Broken> {
+    const CODES: &str = "INSERT INTO daftar.code (number, system, code, part) \
+                         SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[])";
+    const EDITIONS: &str = "INSERT INTO daftar.edition (number, system, edition, part) \
+                            SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[])";
+    for (statement, rows) in [(CODES, &codes.codes), (EDITIONS, &codes.editions)] {
+        if rows.is_empty() {
+            continue;
+        }
+        let cells = rows.iter().map(|row| (row.number, row.system.as_str(), row.text.as_str(), row.part));
+        let (numbers, systems, texts, parts): (Vec<i64>, Vec<&str>, Vec<&str>, Vec<i64>) = cells.collect();
+        run_on(transaction, statement, &[&numbers, &systems, &texts, &parts], rows.len()).await?;
     }
     Ok(())
 }
 
-/// Adds values to the audit log, which get their numbers in their order. From `copied_min` on they are copied.
-pub(super) async fn add_audit(
-    transaction: &Transaction<'_>,
-    values: &[Vec<u8>],
-    copied_min: usize,
-) -> Result<(), Broken> {
-    if values.len() >= copied_min {
-        let mut table = Table::new("COPY daftar.audit (value) FROM STDIN BINARY", &[Type::BYTEA]);
-        for value in values {
-            table.add(vec![cell(value.as_slice())]);
-        }
-        return Ok(table.flush(transaction).await?);
-    }
-    for part in parts(values, Vec::len) {
-        let statement = "INSERT INTO daftar.audit (value) SELECT * FROM unnest($1::bytea[])";
-        run_on(transaction, statement, &[&part], part.len()).await?;
-    }
-    Ok(())
+/// The order of writes and the audit log.
+async fn put_log(transaction: &Transaction<'_>, rows: &Rows, copied_min: usize) -> Result<(), Broken> {
+    put_changes(transaction, rows, copied_min).await?;
+    audit_row::add(transaction, &rows.audit).await?;
+    let told: Vec<_> = rows.audit_removals.iter().map(|(value, entry)| (*value, vec![entry.clone()])).collect();
+    audit_row::replace(transaction, &told).await?;
+    let removed: Vec<i64> = rows.audit_removed.iter().map(|value| signed(*value)).collect();
+    audit_row::remove(transaction, &removed).await
 }
 
 /// Notes the last transaction of a writer, so that it finds out what became of a commit that got no answer.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::client::{Client, ClientId};
 use daftar_domain::deployment::Setting;
@@ -18,6 +17,7 @@ use daftar_store::record::instant::milliseconds;
 use daftar_store::record::setting::SettingKind;
 use daftar_store::{SCAN_RECORDS_MAX, StoreError, StoredCodeTable, record};
 
+use super::codes::{PARTS, parts_of};
 use super::database::Database;
 use super::failure::corrupt;
 use super::rows::{column, kind_number, number, record_of, request_of, signed};
@@ -29,8 +29,6 @@ pub(super) const RAISE_COUNTER: &str = "INSERT INTO daftar.counter AS present (n
 
 /// How many requests one statement forgets: those that write wait for none of them longer than for a moment.
 const FORGOTTEN_AT_ONCE: i64 = 5_000;
-/// How many values of the audit log are read at once.
-const AUDIT_VALUES_AT_ONCE: u64 = 256;
 
 impl Database {
     pub(super) async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
@@ -104,38 +102,18 @@ impl Database {
         rows.iter().map(|row| record::setting::decode(setting_kind(column(row, 0)?)?, column(row, 1)?)).collect()
     }
 
-    /// The parts of the table of codes from that one on, put together, and how many parts there are.
+    /// The whole table of codes.
     pub(super) async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {
-        let rows = self.query("SELECT number, value FROM daftar.code_table_part ORDER BY number", &[]).await?;
+        let rows = self.query(PARTS, &[&0_i64, &i64::MAX]).await?;
         let mut table = StoredCodeTable::default();
-        for (expected, row) in (0..).zip(&rows) {
-            if number(row, 0)? != expected {
-                return Err(corrupt("part of the code table", "a part before it is missing"));
+        for (expected, (number, part)) in (0..).zip(parts_of(&rows)?) {
+            if number != expected {
+                return Err(corrupt("code table", "a part before it is missing"));
             }
-            let part = record::code_table::decode(column(row, 1)?)?;
             table.codes.extend(part.codes);
             table.editions.extend(part.editions);
         }
         Ok(table)
-    }
-
-    pub(super) async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
-        let statement = "SELECT number, value FROM daftar.audit WHERE number < $1 ORDER BY number DESC LIMIT $2";
-        let mut entries = Vec::new();
-        let mut before = i64::MAX;
-        while entries.len() < limit {
-            let rows = self.query(statement, &[&before, &signed(AUDIT_VALUES_AT_ONCE)]).await?;
-            let Some(oldest) = rows.last() else { break };
-            before = column(oldest, 0)?;
-            for row in &rows {
-                entries.extend(record::audit::decode(column(row, 1)?)?.into_iter().rev());
-                if entries.len() >= limit {
-                    break;
-                }
-            }
-        }
-        entries.truncate(limit);
-        Ok(entries)
     }
 
     pub(super) async fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {

@@ -2,10 +2,13 @@
 //!
 //! **Invariant:** kinds have the numbers that the keys of the embedded store have, and never change them.
 
+use std::error::Error;
+use std::fmt::Debug;
 use std::sync::Arc;
 
+use bytes::{BufMut as _, BytesMut};
 use tokio_postgres::Row;
-use tokio_postgres::types::FromSql;
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::client::ClientId;
@@ -70,7 +73,42 @@ pub(super) fn history_of(row: &Row, at: usize) -> Result<History, StoreError> {
 
 /// The record of a row of its key and its value.
 pub(super) fn record_of(kind: RecordKind, row: &Row) -> Result<ChangedRecord, StoreError> {
-    record::decode_any(kind, RecordId(number(row, 0)?), column(row, 1)?)
+    decoded(kind, RecordId(number(row, 0)?), row, 1)
+}
+
+/// The record of that kind and key whose stored JSON is in a column.
+pub(super) fn decoded(kind: RecordKind, id: RecordId, row: &Row, at: usize) -> Result<ChangedRecord, StoreError> {
+    record::json::decode(kind, id, column::<Json<&[u8]>>(row, at)?.0)
+}
+
+/// The binary form of a record whose stored JSON that is: what is compared and moved between stores.
+pub(super) fn binary_of(kind: RecordKind, id: RecordId, json: &[u8]) -> Result<Vec<u8>, StoreError> {
+    record::encode_any(&record::json::decode(kind, id, json)?)
+}
+
+/// The text of a `jsonb`, as it goes to the database and comes from it: behind one byte, the version of its form.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Json<T>(pub(super) T);
+
+const JSON_VERSION: u8 = 1;
+
+impl<'r> FromSql<'r> for Json<&'r [u8]> {
+    fn from_sql(_: &Type, raw: &'r [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        raw.strip_prefix(&[JSON_VERSION]).map(Json).ok_or_else(|| "a jsonb of an unknown form".into())
+    }
+
+    accepts!(JSONB);
+}
+
+impl<T: AsRef<[u8]> + Debug> ToSql for Json<T> {
+    fn to_sql(&self, _: &Type, to: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        to.put_u8(JSON_VERSION);
+        to.put_slice(self.0.as_ref());
+        Ok(IsNull::No)
+    }
+
+    accepts!(JSONB);
+    to_sql_checked!();
 }
 
 /// The request of a row of client, key, part and value.

@@ -14,7 +14,9 @@ use super::rows::{self, column, signed};
 use super::{Channel, PostgresStore, locks};
 use daftar_store::StoreError;
 use daftar_store::shared::limits::{WINDOW, cell_ns};
-use daftar_store::shared::{Generation, History, Lease, Leased, Shared, StoredList, Take, Taken, Turn, Windowed};
+use daftar_store::shared::{
+    CodeLabel, Generation, History, Lease, Leased, OtherReaders, Shared, StoredList, Take, Taken, Turn, Windowed,
+};
 
 /// The longest that the turn is waited for: a plugin may take its compiler's whole time.
 const TURN_WAIT: Duration = Duration::from_secs(120);
@@ -59,6 +61,20 @@ const FORGET: &str = "WITH now AS (SELECT (extract(epoch FROM clock_timestamp())
 
 /// The parts that files are cut into, in bytes.
 const PART_BYTES: usize = 1 << 20;
+
+/// Roles that may log in and read tables or reports, without superusers and without who has the rights of the schema's owner or of this role.
+/// The second column says whether they may read tables.
+const OTHER_READERS: &str = "\
+WITH readable AS (
+         SELECT role.rolname::text AS role, schema.nspname = 'daftar' AS is_table
+         FROM pg_roles AS role
+         JOIN pg_namespace AS schema ON schema.nspname IN ('daftar', 'reporting') AND has_schema_privilege(role.oid, schema.oid, 'USAGE')
+         JOIN pg_class AS class ON class.relnamespace = schema.oid AND class.relkind IN ('r', 'p', 'v', 'm')
+             AND has_table_privilege(role.oid, class.oid, 'SELECT, INSERT, UPDATE, DELETE')
+         WHERE role.rolcanlogin AND NOT role.rolsuper AND NOT pg_has_role(role.oid, schema.nspowner, 'USAGE')
+             AND NOT pg_has_role(role.oid, current_user::regrole, 'USAGE')
+     )
+SELECT role, bool_or(is_table) FROM readable GROUP BY role ORDER BY role";
 
 const REPLACE: &str = "UPDATE daftar.plugin_list AS kept SET revision = before.revision + 1, list = $2, named = $3 \
     FROM (SELECT revision, named FROM daftar.plugin_list WHERE revision = $1 FOR UPDATE) AS before \
@@ -144,6 +160,15 @@ impl Shared for PostgresShared {
         let row = self.database().query_opt("SELECT value FROM daftar.kept_once WHERE name = $1", &[&name]).await?;
         let row = row.ok_or_else(|| StoreError::Failed("what was kept once is gone".into()))?;
         column(&row, 0)
+    }
+
+    async fn other_readers(&self) -> Result<OtherReaders, StoreError> {
+        let mut readers = OtherReaders::default();
+        for row in self.database().query(OTHER_READERS, &[]).await? {
+            let role = column::<String>(&row, 0)?;
+            if column(&row, 1)? { readers.of_tables.push(role) } else { readers.of_reports.push(role) }
+        }
+        Ok(readers)
     }
 
     async fn time(&self) -> Result<Timestamp, StoreError> {
@@ -245,6 +270,10 @@ impl Shared for PostgresShared {
             self.database().query(put, &[&digest.as_slice(), &part, &parts, &bytes]).await?;
         }
         Ok(())
+    }
+
+    async fn put_labels(&self, labels: Vec<CodeLabel>) -> Result<(), StoreError> {
+        self.store.put_labels(labels).await.map(|_| ())
     }
 }
 

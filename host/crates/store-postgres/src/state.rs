@@ -12,9 +12,11 @@ use jiff::Timestamp;
 use daftar_domain::change::Sequence;
 use daftar_store::numbering::Numbering;
 use daftar_store::plan::{Last, Recent};
+use daftar_store::record;
+use daftar_store::record::json::CodeNames;
 use daftar_store::shared::History;
-use daftar_store::{StoredCodeTable, record};
 
+use super::codes::{PARTS, parts_of};
 use super::failure::{Failure, Meaning, corrupt};
 use super::group::{Broken, places_of_bytes};
 use super::rows::{column, history, history_of, number, signed};
@@ -113,6 +115,7 @@ impl Basis {
 pub(super) struct State {
     pub(super) basis: Arc<Basis>,
     pub(super) numbering: Numbering,
+    pub(super) names: CodeNames,
     /// How many parts of the table of codes it has taken up.
     code_table_parts: u64,
     pub(super) recent: Recent,
@@ -125,15 +128,15 @@ pub(super) struct State {
 impl State {
     /// Nothing known.
     pub(super) fn new(basis: Arc<Basis>) -> Self {
-        let (numbering, recent) = (Numbering::default(), Recent::default());
-        Self { basis, numbering, code_table_parts: 0, recent, touched_up_to: None, history: None }
+        let (numbering, names, recent) = (Numbering::default(), CodeNames::new(), Recent::default());
+        Self { basis, numbering, names, code_table_parts: 0, recent, touched_up_to: None, history: None }
     }
 
     /// Forgets what a group that failed may have taken up.
     pub(super) fn forget(&mut self, has_numbered: bool) {
         self.touched_up_to = None;
         if has_numbered {
-            (self.numbering, self.code_table_parts) = (Numbering::default(), 0);
+            (self.numbering, self.names, self.code_table_parts) = (Numbering::default(), CodeNames::new(), 0);
         }
     }
 
@@ -155,16 +158,22 @@ impl State {
             *self = Self { history: Some(locked.history), ..Self::new(Arc::clone(&self.basis)) };
         }
         tokio::try_join!(
-            numbered(transaction, &mut self.numbering, &mut self.code_table_parts, locked.code_table_parts),
+            numbered(
+                transaction,
+                (&mut self.numbering, &mut self.names),
+                &mut self.code_table_parts,
+                locked.code_table_parts
+            ),
             touched(transaction, &mut self.recent, &mut self.touched_up_to, locked.last.sequence, since),
         )?;
         Ok(())
     }
 }
 
+/// Takes up the parts of the table of codes from the known ones on.
 async fn numbered(
     transaction: &Transaction<'_>,
-    numbering: &mut Numbering,
+    (numbering, names): (&mut Numbering, &mut CodeNames),
     known: &mut u64,
     parts: u64,
 ) -> Result<(), Broken> {
@@ -173,23 +182,29 @@ async fn numbered(
     }
     if *known > parts {
         // Somebody took parts away by hand.
-        (*numbering, *known) = (Numbering::default(), 0);
+        (*numbering, *names, *known) = (Numbering::default(), CodeNames::new(), 0);
     }
-    let statement =
-        "SELECT number, value FROM daftar.code_table_part WHERE number >= $1 AND number < $2 ORDER BY number";
-    let statement = transaction.prepare_cached(statement).await?;
-    for row in transaction.query(&statement, &[&signed(*known), &signed(parts)]).await? {
-        let part: StoredCodeTable = record::code_table::decode(column(&row, 1)?)?;
-        if number(&row, 0)? != *known {
+    let statement = transaction.prepare_cached(PARTS).await?;
+    let rows = transaction.query(&statement, &[&signed(*known), &signed(parts)]).await?;
+    for (number, part) in parts_of(&rows)? {
+        if number != *known {
             break;
         }
+        names.take_up(&part);
         numbering.take_up(part);
         *known += 1;
     }
     if *known != parts {
-        return Err(corrupt("part of the code table", "it is not there").into());
+        return Err(corrupt("code table", "a part of it is not there").into());
     }
     Ok(())
+}
+
+/// The texts of all numbered codes and editions.
+pub(super) async fn code_names(transaction: &Transaction<'_>, parts: u64) -> Result<CodeNames, Broken> {
+    let (mut numbering, mut names) = (Numbering::default(), CodeNames::new());
+    numbered(transaction, (&mut numbering, &mut names), &mut 0, parts).await?;
+    Ok(names)
 }
 
 async fn touched(

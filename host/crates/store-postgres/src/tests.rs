@@ -1,6 +1,6 @@
 //! The store on a PostgreSQL of the tests' own.
 
-mod board;
+mod audit;
 mod bulk;
 mod catching_up;
 mod crossing;
@@ -11,19 +11,24 @@ mod newer;
 mod opening;
 mod outages;
 mod proxy;
+mod reporting;
+mod roles;
+mod stored;
+mod tables;
 mod taken_over;
 mod together;
 mod unanswered;
 
 use std::sync::{Arc, LazyLock, mpsc};
 
-use daftar_test_postgres::Server;
+use daftar_test_postgres::{Roles, Server};
 
 use super::*;
 use daftar_store::archive::{Archive, Refill};
 use daftar_store::suite::{Backend, every_behaviour};
 
-/// A database of its own on the server that the tests share.
+/// A database of its own on the server that the tests share, prepared by the role that owns its tables and opened by the role of servers, so that
+/// every behaviour is one that needs no more than that.
 pub(super) struct Shared {
     url: String,
     store: Option<PostgresStore>,
@@ -49,7 +54,8 @@ fn waited<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -
 impl Backend for Shared {
     fn fresh() -> Self {
         let server = Server::shared();
-        let url = server.create_database();
+        let Roles { owner, server: url, .. } = server.create_roles();
+        let _prepared = waited(PostgresStore::prepare(options(&owner))).unwrap();
         let store = waited(PostgresStore::open(options(&url))).unwrap();
         Self { url, store: Some(store), _server: server }
     }
@@ -64,8 +70,8 @@ impl Backend for Shared {
 
     fn refill() -> (Box<dyn Refill>, Box<dyn FnOnce() -> Self>) {
         let server = Server::shared();
-        let url = server.create_database();
-        let filling = waited(PostgresRefill::open(options(&url))).unwrap();
+        let Roles { owner, server: url, .. } = server.create_roles();
+        let filling = waited(PostgresRefill::open(options(&owner))).unwrap();
         let finish = move || {
             let store = waited(PostgresStore::open(options(&url))).unwrap();
             Self { url, store: Some(store), _server: server }

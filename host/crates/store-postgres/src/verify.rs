@@ -3,6 +3,7 @@
 //! **Invariant:** a statement is asked for a page of values, and not for a value: what the checks of a page need beside it is read with it.
 
 mod beside;
+mod numbered;
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,6 +12,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio_postgres::Row;
 
+use daftar_domain::change::ChangedRecord;
 use daftar_domain::client::ClientId;
 use daftar_domain::identifier::{IdentifierKey, IdentifierValue, SystemUri};
 use daftar_domain::photo::{PhotoDigest, PhotoReference};
@@ -18,17 +20,21 @@ use daftar_domain::program_membership::MembershipSlot;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::verification::{Finding, Part, Remedy, number_name, record_name};
-use daftar_store::verify::{AtRest, RawHolder, RawOwners, RawPage, RawValue, RawValues, Table, finding, unreadable};
+use daftar_store::record::json::CodeNames;
+use daftar_store::verify::{
+    AtRest, RawHolder, RawOwners, RawPage, RawValue, RawValues, Table, finding, undecodable, unreadable,
+};
 use daftar_store::{IdentifierOwner, StoreError, record};
 
 use self::beside::Beside;
 use super::PostgresStore;
 use super::archive::BEGIN;
+use super::audit_row;
 use super::database::{Link, Values};
 use super::failure::{Failure, Meaning, corrupt};
 use super::index;
 use super::reader::setting_kind;
-use super::rows::{column, kind_number, kind_of, number, request_name, signed};
+use super::rows::{Json, binary_of, column, kind_number, kind_of, number, record_of, request_name, signed};
 
 /// A statement that the database refuses, as it does where it finds damage, takes back to here and ends nothing else.
 pub(super) const SAVE: &str = "SAVEPOINT verification";
@@ -37,6 +43,9 @@ const BACK: &str = "ROLLBACK TO SAVEPOINT verification";
 const PATIENCE: Duration = Duration::from_secs(600);
 /// A page ends after about so many bytes of values.
 const PAGE_BYTES: u64 = 1024 * 1024;
+
+/// So many parts of the table of codes are read at once, of up to 500 codes each.
+const CODE_PARTS_AT_ONCE: i64 = 64;
 
 /// One transaction.
 pub(super) struct PostgresValues {
@@ -47,6 +56,8 @@ pub(super) struct PostgresValues {
     /// Whether what checks need is read beside the values.
     is_verified: bool,
     beside: Mutex<Beside>,
+    /// The texts of all codes; nothing before they are asked for.
+    names: Mutex<Option<CodeNames>>,
     failure: Mutex<Option<Failure>>,
 }
 
@@ -75,10 +86,14 @@ fn wrong_row(part: Part, error: &StoreError) -> Finding {
     finding(part, "a row", error.to_string(), Remedy::Restore)
 }
 
-/// Of these rows, in that order, those up to about a mebibyte of values; one at least.
-fn bounded(rows: &str, order: &str) -> String {
+/// How many bytes a value has, of a table of bytes and of one of stored JSON.
+const BYTES: &str = "octet_length(value)";
+const JSON_BYTES: &str = "octet_length(value::text)";
+
+/// Of these rows, in that order, those up to about a mebibyte of values of that size; one at least.
+fn bounded(rows: &str, order: &str, size: &str) -> String {
     format!(
-        "SELECT * FROM (SELECT page.*, sum(octet_length(value)) OVER (ORDER BY {order}) - octet_length(value) AS before \
+        "SELECT * FROM (SELECT page.*, sum({size}) OVER (ORDER BY {order}) - {size} AS before \
          FROM ({rows}) AS page) AS page WHERE before < {PAGE_BYTES} ORDER BY {order}"
     )
 }
@@ -86,8 +101,9 @@ fn bounded(rows: &str, order: &str) -> String {
 impl PostgresValues {
     /// The values that a transaction sees, which has a savepoint.
     pub(super) fn new(link: Link, patience: Duration, is_verified: bool) -> Self {
-        let (handle, beside, failure) = (Handle::current(), Mutex::default(), Mutex::default());
-        Self { link, handle, patience, is_verified, beside, failure }
+        let (handle, beside, names, failure) =
+            (Handle::current(), Mutex::default(), Mutex::default(), Mutex::default());
+        Self { link, handle, patience, is_verified, beside, names, failure }
     }
 
     fn beside(&self) -> MutexGuard<'_, Beside> {
@@ -129,9 +145,10 @@ impl PostgresValues {
     fn read_page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
         *self.beside() = Beside::default();
         match table {
-            Table::Codes | Table::Changes | Table::Audit | Table::AuditSummaries => {
-                self.numbered_page(table, after, limit)
-            }
+            Table::Codes | Table::Changes => self.numbered_page(table, after, limit),
+            Table::Audit => self.audit_page(after, limit),
+            // Indexes do what these do.
+            Table::AuditSummaries => Ok(RawPage::default()),
             Table::Records(kind) => self.records_page(kind, after, limit),
             Table::SearchRows => self.search_rows_page(after, limit),
             Table::Others => self.last_numbers(),
@@ -148,10 +165,13 @@ impl PostgresValues {
 
     /// By number. A table of codes begins with 0, the others with 1.
     fn numbered_page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
+        if table == Table::Codes {
+            return self.codes_page(after.map_or(-1, number_after));
+        }
         let (name, key) = numbered_table(table);
         let rows = format!("SELECT {key}, value FROM daftar.{name} WHERE {key} > $1 ORDER BY {key} LIMIT $2");
         let after = after.map_or(-1, number_after);
-        let rows = self.query(&bounded(&rows, key), &[&after, &signed(limit as u64)])?;
+        let rows = self.query(&bounded(&rows, key, BYTES), &[&after, &signed(limit as u64)])?;
         let read = |row: &Row| Ok((number(row, 0)?, column::<Vec<u8>>(row, 1)?));
         let mut page = RawPage::default();
         for row in &rows {
@@ -185,7 +205,7 @@ impl PostgresValues {
         };
         let (name, key) = match (table, kind) {
             (_, Some(_)) => ("record", "id"),
-            (Table::Codes | Table::Changes | Table::Audit | Table::AuditSummaries, None) => numbered_table(table),
+            (Table::Codes | Table::Changes | Table::Audit, None) => numbered_table(table),
             _ => return Err(refused),
         };
         if self.failure().is_some() {
@@ -216,10 +236,10 @@ impl PostgresValues {
     fn records_page(&self, kind: RecordKind, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
         let rows = "SELECT id, value, version FROM daftar.record WHERE kind = $1 AND id > $2 ORDER BY id LIMIT $3";
         let (of, after) = (kind_number(kind), after.map_or(0, number_after));
-        let rows = self.query(&bounded(rows, "id"), &[&of, &after, &signed(limit as u64)])?;
+        let rows = self.query(&bounded(rows, "id", JSON_BYTES), &[&of, &after, &signed(limit as u64)])?;
         let (mut page, mut versions) = (RawPage::default(), Vec::new());
         for row in &rows {
-            let (id, value, version) = match record_row(row) {
+            let (id, json, version) = match record_row(row) {
                 Ok(read) => read,
                 Err(error) => {
                     page.values.push(RawValue::Checked(Some(wrong_row(Part::Records, &error))));
@@ -227,19 +247,22 @@ impl PostgresValues {
                 }
             };
             page.next = Some(id.0.to_be_bytes().to_vec());
-            if !self.is_verified {
-                check_version(kind, id, &value, version)?;
-            }
-            if self.is_verified
-                && let Ok(present) = record::decode_any(kind, id, &value)
-            {
-                let said = present.place().2;
-                if said != version {
-                    let problem = format!("what is kept as version {version} says that it is version {said}");
-                    let found = finding(Part::Records, record_name(&present), problem, Remedy::Restore);
-                    page.values.push(RawValue::Checked(Some(found)));
+            let read = record::json::decode(kind, id, json);
+            let read = read.and_then(|present| Ok((record::encode_any(&present)?, present)));
+            let (value, present) = match read {
+                Ok(read) => read,
+                Err(error) => {
+                    page.values.push(RawValue::Refused(id.0, damaged(kind, id, &error)));
+                    continue;
                 }
+            };
+            if self.is_verified {
+                let said = check_version(&present, version).err();
+                let code = self.check_codes(&present, json)?;
+                page.values.extend(said.into_iter().chain(code).map(|found| RawValue::Checked(Some(found))));
                 versions.push(present);
+            } else {
+                check_version(&present, version)?;
             }
             page.values.push(RawValue::Record(id, value));
         }
@@ -334,9 +357,7 @@ impl PostgresValues {
         let mut records = Vec::with_capacity(rows.len());
         for row in rows {
             // A record that cannot be read is reported where records are checked.
-            let read = number(row, 0).and_then(|id| Ok((RecordId(id), column::<&[u8]>(row, 1)?)));
-            let Ok((id, value)) = read else { continue };
-            records.extend(record::decode_any(kind, id, value).ok());
+            records.extend(record_of(kind, row).ok());
         }
         let differing = self.wait(index::differing(&self.link.client, &records))?;
         let checked = records.iter().map(|record| {
@@ -395,11 +416,12 @@ impl RawValues for PostgresValues {
     fn last_number(&self, table: Table) -> Option<u64> {
         let kind = if let Table::Records(kind) = table { kind_number(kind) } else { 0 };
         let statement = match table {
-            Table::Records(_) => "SELECT id FROM daftar.record WHERE kind = $1 ORDER BY id DESC LIMIT 1",
-            Table::Changes => {
-                "SELECT sequence FROM daftar.change WHERE $1 >= 0::smallint ORDER BY sequence DESC LIMIT 1"
+            Table::Codes => {
+                "SELECT max(part) FROM (SELECT part FROM daftar.code UNION ALL SELECT part FROM daftar.edition) AS parts \
+                 WHERE $1 >= 0::smallint HAVING max(part) IS NOT NULL"
             }
-            _ => "SELECT number FROM daftar.code_table_part WHERE $1 >= 0::smallint ORDER BY number DESC LIMIT 1",
+            Table::Records(_) => "SELECT id FROM daftar.record WHERE kind = $1 ORDER BY id DESC LIMIT 1",
+            _ => "SELECT sequence FROM daftar.change WHERE $1 >= 0::smallint ORDER BY sequence DESC LIMIT 1",
         };
         number(self.query(statement, &[&kind]).ok()?.first()?, 0).ok()
     }
@@ -427,9 +449,11 @@ impl RawValues for PostgresValues {
         self.read_versions(kind, ids.to_vec())?;
         let mut found = Vec::with_capacity(rows.len());
         for row in &rows {
-            let (id, value, version) = record_row(row).map_err(|error| wrong(&error))?;
-            check_version(kind, id, &value, version)?;
-            found.push((id, value));
+            let (id, json, version) = record_row(row).map_err(|error| wrong(&error))?;
+            let damaged = |error| damaged(kind, id, &error);
+            let record = record::json::decode(kind, id, json).map_err(damaged)?;
+            check_version(&record, version)?;
+            found.push((id, record::encode_any(&record).map_err(damaged)?));
         }
         Ok(found)
     }
@@ -447,9 +471,12 @@ impl RawValues for PostgresValues {
         let rows = "SELECT id, value, version FROM daftar.earlier_version \
                     WHERE kind = $1 AND id = $2 AND version > $3 ORDER BY version LIMIT $4";
         let values: Values<'_> = &[&kind_number(kind), &signed(id.0), &signed(after.0), &signed(limit as u64)];
-        let rows = self.query(&bounded(rows, "version"), values)?;
-        let versions = rows.iter().map(|row| record_row(row).map(|(_, value, version)| (version, value)));
-        versions.collect::<Result<_, _>>().map_err(|error| wrong(&error))
+        let rows = self.query(&bounded(rows, "version", JSON_BYTES), values)?;
+        let version = |row| {
+            let (_, json, version) = record_row(row).map_err(|error| wrong(&error))?;
+            Ok((version, binary_of(kind, id, json).map_err(|error| damaged(kind, id, &error))?))
+        };
+        rows.iter().map(version).collect()
     }
 
     fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Option<RawOwners>, Finding> {
@@ -503,6 +530,14 @@ impl RawValues for PostgresValues {
     }
 
     fn numbered(&self, table: Table, number: u64) -> Result<Option<Vec<u8>>, Finding> {
+        if table == Table::Codes {
+            let part = self.code_parts(number, number.saturating_add(1))?.pop_first();
+            return part.map(|(_, part)| record::code_table::encode(&part)).transpose().map_err(|error| wrong(&error));
+        }
+        if table == Table::Audit {
+            let value = audit_row::value_of(&self.audit_rows(number)?);
+            return value.map_err(|error| numbered::unreadable_value(number, &error));
+        }
         let (table, key) = numbered_table(table);
         let statement = format!("SELECT value FROM daftar.{table} WHERE {key} = $1");
         let rows = self.query(&statement, &[&signed(number)])?;
@@ -517,23 +552,26 @@ impl RawValues for PostgresValues {
 }
 
 /// Whether a value of a record says the version that it is kept under. A value that cannot be read is reported by its reader.
-fn check_version(kind: RecordKind, id: RecordId, value: &[u8], kept: VersionId) -> Result<(), Finding> {
-    match record::fields::version_of(value) {
-        Some(said) if said != kept => {
-            let problem = format!("what is kept as version {kept} says that it is version {said}");
-            Err(finding(Part::Records, number_name(kind, id), problem, Remedy::Restore))
-        }
-        _ => Ok(()),
+fn check_version(record: &ChangedRecord, kept: VersionId) -> Result<(), Finding> {
+    let said = record.place().2;
+    if said == kept {
+        return Ok(());
     }
+    let problem = format!("what is kept as version {kept} says that it is version {said}");
+    Err(finding(Part::Records, record_name(record), problem, Remedy::Restore))
+}
+
+/// The finding of a record whose stored JSON cannot be read.
+fn damaged(kind: RecordKind, id: RecordId, error: &StoreError) -> Finding {
+    undecodable(Part::Records, number_name(kind, id), error)
 }
 
 /// A table of numbered values, and its key.
 fn numbered_table(table: Table) -> (&'static str, &'static str) {
     match table {
-        Table::Changes => ("change", "sequence"),
-        Table::Audit => ("audit", "number"),
-        Table::AuditSummaries => ("audit_segment", "last_value"),
-        _ => ("code_table_part", "number"),
+        Table::Codes => ("code", "part"),
+        Table::Audit => ("audit", "number / 256"),
+        _ => ("change", "sequence"),
     }
 }
 
@@ -543,8 +581,8 @@ fn number_after(bytes: &[u8]) -> i64 {
 }
 
 /// Key, value and version.
-fn record_row(row: &Row) -> Result<(RecordId, Vec<u8>, VersionId), StoreError> {
-    Ok((RecordId(number(row, 0)?), column(row, 1)?, VersionId(number(row, 2)?)))
+fn record_row(row: &Row) -> Result<(RecordId, &[u8], VersionId), StoreError> {
+    Ok((RecordId(number(row, 0)?), column::<Json<&[u8]>>(row, 1)?.0, VersionId(number(row, 2)?)))
 }
 
 /// Kind and key.

@@ -1,7 +1,8 @@
 //! The one task of a process that writes.
 //!
 //! **Invariant:** what waits is taken as a group, and a group is one transaction: nobody is answered before it is committed, and the
-//! sink hears of it before that. A connection that is lost while it commits is no answer: what became of the group is found out first.
+//! sink hears of it before that. A group takes jobs until it has the lock of the row that orders writes: while another process has it,
+//! groups grow instead of becoming more. A connection that is lost while it commits is no answer: what became of the group is found out first.
 //!
 //! **Invariant:** audit entries of reads are none of its work (`audit_writer`): what delays writes does not delay reads.
 //!
@@ -23,7 +24,6 @@ use daftar_store::meters::Meters;
 use daftar_store::{ChangeSink, Committed, Operation, StoreError, Write};
 
 use super::attempt::Failed;
-use super::audit_log::Summaries;
 use super::database::Database;
 use super::failure::{Failure, Meaning};
 use super::group::{Broken, Finished, Outcome};
@@ -106,6 +106,41 @@ pub(super) struct Asked {
     pub(super) by: Instant,
 }
 
+/// The jobs of a group.
+pub(super) struct Taken<'q> {
+    pub(super) jobs: Vec<Job>,
+    weight: usize,
+    /// Where more come from; absent for a job that is written by itself.
+    queue: Option<&'q mut mpsc::Receiver<Asked>>,
+}
+
+impl<'q> Taken<'q> {
+    fn of(queue: &'q mut mpsc::Receiver<Asked>) -> Self {
+        Self { jobs: Vec::new(), weight: 0, queue: Some(queue) }
+    }
+
+    fn alone(job: Job) -> Self {
+        Self { jobs: vec![job], weight: 0, queue: None }
+    }
+
+    /// Takes the jobs that wait, as many as a group has at most.
+    pub(super) fn take_waiting(&mut self) {
+        while self.weight < GROUP_WEIGHT_MAX && self.jobs.len() < JOBS_PER_GROUP_MAX {
+            let Some(Ok(next)) = self.queue.as_mut().map(|queue| queue.try_recv()) else { break };
+            self.add(next);
+        }
+    }
+
+    fn add(&mut self, Asked { job, by }: Asked) {
+        if by < Instant::now() {
+            job.fail(StoreError::Overloaded);
+        } else {
+            self.weight = self.weight.saturating_add(job.weight());
+            self.jobs.push(job);
+        }
+    }
+}
+
 /// A group whose end was not found out: whoever asked was told that it failed, and it may have been written.
 pub(super) struct Unresolved {
     pub(super) group: u64,
@@ -119,7 +154,6 @@ pub(super) struct Writer {
     /// Its own id.
     pub(super) id: [u8; 16],
     pub(super) meters: Arc<Meters>,
-    pub(super) summaries: Arc<Summaries>,
     pub(super) sink: Arc<OnceLock<Arc<dyn ChangeSink>>>,
     pub(super) last_sequence: Arc<AtomicU64>,
     pub(super) state: State,
@@ -131,42 +165,32 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Works until no job can come any more.
-    pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<Asked>) {
-        while let Some(first) = jobs.recv().await {
-            let mut weight = first.job.weight();
-            let mut group = vec![first];
-            while weight < GROUP_WEIGHT_MAX && group.len() < JOBS_PER_GROUP_MAX {
-                let Ok(next) = jobs.try_recv() else { break };
-                weight = weight.saturating_add(next.job.weight());
-                group.push(next);
-            }
-            if let Some(held_up) = self.write(group).await {
+    pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Asked>) {
+        while let Some(first) = queue.recv().await {
+            let mut taken = Taken::of(&mut queue);
+            taken.add(first);
+            if let Some(held_up) = self.write(taken).await {
                 // Jobs that came in the meantime would wait as long again.
-                while let Ok(Asked { job, .. }) = jobs.try_recv() {
+                while let Ok(Asked { job, .. }) = queue.try_recv() {
                     job.fail(held_up.clone().into());
                 }
             }
         }
     }
 
-    /// Writes a group; returns the failure where another session keeps the row that orders writes locked.
-    async fn write(&mut self, group: Vec<Asked>) -> Option<Failure> {
-        let now = Instant::now();
-        let mut jobs = Vec::with_capacity(group.len());
-        for Asked { job, by } in group {
-            if by < now { job.fail(StoreError::Overloaded) } else { jobs.push(job) }
+    /// Writes jobs together; where the database refuses something of it, each by itself. Returns the failure where another session keeps
+    /// the row that orders writes locked.
+    async fn write(&mut self, mut taken: Taken<'_>) -> Option<Failure> {
+        if taken.jobs.is_empty() {
+            return None;
         }
-        if jobs.is_empty() { None } else { self.write_jobs(jobs).await }
-    }
-
-    /// Writes jobs together; where the database refuses something of it, each by itself.
-    async fn write_jobs(&mut self, jobs: Vec<Job>) -> Option<Failure> {
         let began = Instant::now();
-        let count = jobs.len();
-        match self.attempts(&jobs).await {
+        let outcome = self.attempts(&mut taken).await;
+        let jobs = taken.jobs;
+        match outcome {
             Ok(finished) => {
                 if !finished.is_empty() {
-                    self.meters.note_group(count, began.elapsed());
+                    self.meters.note_group(jobs.len(), began.elapsed());
                     self.database.outages.note_group();
                 }
                 // Before the sink, which shows the records to searches.
@@ -174,7 +198,6 @@ impl Writer {
                     job.tell_numbers(outcome);
                 }
                 self.tell(&finished.changes, finished.locked.last.sequence.0);
-                self.summaries.note(finished.rows.audit_entries);
                 for (job, outcome) in jobs.into_iter().zip(finished.outcomes) {
                     job.answer(outcome);
                 }
@@ -185,7 +208,7 @@ impl Writer {
                 let mut held_up = None;
                 for job in jobs {
                     held_up = match held_up {
-                        None => Box::pin(self.write_jobs(vec![job])).await,
+                        None => Box::pin(self.write(Taken::alone(job))).await,
                         Some(failure) => {
                             job.fail(failure.clone().into());
                             Some(failure)
@@ -206,7 +229,7 @@ impl Writer {
     }
 
     /// Tries until it is written or cannot be.
-    async fn attempts(&mut self, jobs: &[Job]) -> Result<Finished, Failed> {
+    async fn attempts(&mut self, jobs: &mut Taken<'_>) -> Result<Finished, Failed> {
         let until = Instant::now().checked_add(self.write_wait);
         let mut pause = PAUSE;
         let mut attempt = 1;
@@ -238,7 +261,7 @@ impl Writer {
     }
 
     /// First finds out what became of a group before, then tries.
-    async fn attempt_resolved(&mut self, jobs: &[Job]) -> Result<Finished, Failed> {
+    async fn attempt_resolved(&mut self, jobs: &mut Taken<'_>) -> Result<Finished, Failed> {
         if let Some(unresolved) = &self.unresolved {
             let started = Instant::now();
             let is_written = self.is_written(unresolved.group).await;

@@ -16,6 +16,10 @@ pub struct StoreRecorders {
     pub sync: metrics::Histogram,
     /// How many jobs such a group had.
     pub group_jobs: metrics::Histogram,
+    /// In a database: how long a group waited for the lock that orders the writes of all processes, in seconds.
+    pub lock_wait: metrics::Histogram,
+    /// In a database: how long a group held that lock, in seconds.
+    pub lock_held: metrics::Histogram,
 }
 
 /// How a write ended.
@@ -87,6 +91,20 @@ impl Meters {
         if let Some(recorders) = self.recorders.get() {
             recorders.sync.record(time.as_secs_f64());
             recorders.group_jobs.record(u32::try_from(jobs).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Counts how long a group waited for the lock that orders writes.
+    pub fn note_lock_wait(&self, time: Duration) {
+        if let Some(recorders) = self.recorders.get() {
+            recorders.lock_wait.record(time.as_secs_f64());
+        }
+    }
+
+    /// Counts how long a group held that lock.
+    pub fn note_lock_held(&self, time: Duration) {
+        if let Some(recorders) = self.recorders.get() {
+            recorders.lock_held.record(time.as_secs_f64());
         }
     }
 

@@ -1,16 +1,12 @@
-//! The register in partitions, each small enough to be kept in memory, and jobs by which processes share the work on them.
+//! The register in partitions, each small enough to be kept in memory.
 //!
 //! A register that no process holds in memory as a whole is looked at partition by partition: the subjects of 65,536 successive keys
 //! with everything that a rule may read about them.
 //!
-//! **Invariant:** all that is read of one [`Moment`] stood in the register together, whichever process reads it.
-//!
-//! **Invariant:** a part of a job is worked on by one process at a time; when that process ends, another takes the part up at once.
+//! **Invariant:** all that is read of one [`Moment`] stood in the register together.
 
 use std::ops::RangeInclusive;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use daftar_domain::audit::Actor;
 use daftar_domain::change::{ChangedRecord, Sequence};
@@ -74,26 +70,23 @@ pub struct Surroundings {
 
 /// The register as it stood after one write, for as long as this is held. A backend implements it that implements [`Partitions`].
 ///
-/// - Atomicity: all that is read of one moment stood together, whichever process reads it.
+/// - Atomicity: all that is read of one moment stood together.
 /// - Order: keys come in ascending order.
 /// - Durability: nothing is changed.
-/// - A crash of the process that made it ends it for every process: their next call fails.
+/// - A crash of the process ends it.
 #[async_trait::async_trait]
 pub trait Moment: Send + Sync + 'static {
-    /// By what another process finds it.
-    fn name(&self) -> &str;
-
     /// The last write.
     fn sequence(&self) -> Sequence;
 
     /// The history in which that was the last write.
     fn history(&self) -> History;
 
-    /// The greatest key of a kind: there are as many subjects of it.
+    /// The greatest key of a kind: there are as many records of it.
     ///
     /// # Errors
     /// When the store fails.
-    async fn last(&self, kind: Subject) -> Result<RecordId, StoreError>;
+    async fn last(&self, kind: RecordKind) -> Result<RecordId, StoreError>;
 
     /// The subjects that a search finds, in the order of their keys.
     ///
@@ -130,55 +123,12 @@ pub trait Moment: Send + Sync + 'static {
     ) -> Result<Option<Vec<(RecordKind, RecordId)>>, StoreError>;
 }
 
-/// A job that processes share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct JobId(pub u64);
-
-/// Which parts somebody wants to work on.
-#[derive(Debug, Clone, Copy)]
-pub enum Wanted<'w> {
-    /// Those of one job.
-    Of(JobId),
-    /// Those of any job but these.
-    NotOf(&'w [JobId]),
-}
-
-/// Hands in what came of a part.
-type HandIn = Box<dyn FnOnce(Vec<u8>) -> Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send>> + Send + Sync>;
-
-/// A part that was claimed. Dropped unfinished, it can be claimed again.
-pub struct Claim {
-    /// Of which job.
-    pub job: JobId,
-    /// What the job is.
-    pub task: Vec<u8>,
-    /// Which part of it.
-    pub number: u64,
-    /// What the part is.
-    pub part: Vec<u8>,
-    /// Hands in what came of it, and holds the part until then.
-    pub hand_in: HandIn,
-}
-
-impl Claim {
-    /// Hands in what came of it.
-    ///
-    /// # Errors
-    /// When the store fails; then the part can be claimed again.
-    pub async fn finish(self, outcome: Vec<u8>) -> Result<(), StoreError> {
-        (self.hand_in)(outcome).await
-    }
-}
-
-/// A register in partitions, and the jobs by which processes share the work on them. A backend whose register no process holds in memory
-/// implements it.
+/// A register in partitions. A backend whose register is not in memory as a whole implements it.
 ///
-/// - Atomicity: a job is put up with all its parts or not at all, a part is claimed by one process at a time, and its outcome is there whole
-///   or not at all.
-/// - Order: parts of a job are claimed by their numbers; jobs one after the other, in the order in which they were put up.
-/// - Durability: jobs and outcomes are on disk when the call returns; moments and claims last as long as they are held.
-/// - A crash of a process lets go of its moments and claims: another process takes the parts up at once. A job whose process has ended is
-///   taken down some time later.
+/// - Atomicity: all that is read of one moment stood together.
+/// - Order: that of [`Moment`].
+/// - Durability: nothing is changed.
+/// - A crash of the process ends its moments.
 #[async_trait::async_trait]
 pub trait Partitions: Send + Sync + 'static {
     /// The register as it stands now, for a preview of that client. Waits a while where the client has its share of the moments that there
@@ -188,41 +138,8 @@ pub trait Partitions: Send + Sync + 'static {
     /// When the store fails, or none is free in time.
     async fn moment(&self, actor: &Actor) -> Result<Arc<dyn Moment>, StoreError>;
 
-    /// A moment that another process, or this one, holds, for its preview of that client.
-    ///
-    /// # Errors
-    /// When the store fails, nobody holds it any more, or none is free for the client now.
-    async fn moment_called(&self, name: &str, actor: &Actor) -> Result<Arc<dyn Moment>, StoreError>;
-
     /// How many keys its partitions have.
     fn partition_keys(&self) -> u32;
-
-    /// Puts a job up. It is taken down by [`Partitions::withdraw`], and by itself some time after the process that put it up has ended.
-    ///
-    /// # Errors
-    /// When the store fails.
-    async fn post(&self, task: Vec<u8>, parts: Vec<(u64, Vec<u8>)>) -> Result<JobId, StoreError>;
-
-    /// Claims the first part that nobody has claimed and nobody finished; nothing where there is none.
-    ///
-    /// # Errors
-    /// When the store fails.
-    async fn claim(&self, wanted: Wanted<'_>) -> Result<Option<Claim>, StoreError>;
-
-    /// What came of the finished parts of a job that are not among `known`.
-    ///
-    /// # Errors
-    /// When the store fails.
-    async fn finished(&self, job: JobId, known: &[u64]) -> Result<Vec<(u64, Vec<u8>)>, StoreError>;
-
-    /// Takes a job down.
-    ///
-    /// # Errors
-    /// When the store fails.
-    async fn withdraw(&self, job: JobId) -> Result<(), StoreError>;
-
-    /// Waits until something was put up or finished, at most so long; it may return before.
-    async fn heard(&self, at_most: Duration);
 }
 
 #[cfg(test)]

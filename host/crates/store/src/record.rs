@@ -18,6 +18,7 @@ pub mod fields;
 #[cfg(test)]
 mod golden;
 pub mod instant;
+pub mod json;
 pub mod photo;
 pub mod remembered;
 #[cfg(any(test, feature = "testing"))]

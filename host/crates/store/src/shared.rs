@@ -45,8 +45,30 @@ impl Generation {
     }
 }
 
+/// What a code is called in one language.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeLabel {
+    /// The URI of the code.
+    pub uri: String,
+    /// The language.
+    pub language: String,
+    /// Its place among the languages of the vocabulary, of which the first is the default.
+    pub place: usize,
+    /// The label.
+    pub text: String,
+}
+
 /// Held while plugins or settings are changed: by one process at a time, and until it is dropped.
 pub type Turn = Box<dyn Send + Sync>;
+
+/// Accounts of a database beside the program's own, its owner and superusers. What they read goes past consent, field limits and the audit log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OtherReaders {
+    /// Those that may read or change tables of the register.
+    pub of_tables: Vec<String>,
+    /// Those that may read reports, and no table.
+    pub of_reports: Vec<String>,
+}
 
 /// What the processes of one register share. A backend behind several processes implements it; a store of one process has none.
 ///
@@ -91,6 +113,12 @@ pub trait Shared: Send + Sync + 'static {
     /// # Errors
     /// When the store fails.
     async fn keep_once(&self, name: &str, value: &[u8]) -> Result<Vec<u8>, StoreError>;
+
+    /// Who else may read what the processes share, past this program.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    async fn other_readers(&self) -> Result<OtherReaders, StoreError>;
 
     /// What time it is by the clock of what the processes share.
     ///
@@ -154,4 +182,11 @@ pub trait Shared: Send + Sync + 'static {
     /// # Errors
     /// When the store fails.
     async fn put_plugin_file(&self, digest: [u8; 32], bytes: Vec<u8>) -> Result<(), StoreError>;
+
+    /// Puts the labels of all codes of a snapshot of vocabularies where reports by SQL read them, in the place of those of the same codes.
+    /// Codes that the snapshot does not have keep theirs: records may hold them. Does nothing where these labels were put last.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn put_labels(&self, labels: Vec<CodeLabel>) -> Result<(), StoreError>;
 }

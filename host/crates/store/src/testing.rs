@@ -28,7 +28,9 @@ use super::audit_log::{AuditRemoval, AuditRemoved};
 use super::change_log::{HistoryMark, RegisterId, Touched};
 use super::overlay::Overlay;
 use super::shared::limits::{Minute, WINDOW, lease};
-use super::shared::{Generation, History, Lease, Leased, Shared, StoredList, Take, Taken, Turn, Windowed};
+use super::shared::{
+    CodeLabel, Generation, History, Lease, Leased, OtherReaders, Shared, StoredList, Take, Taken, Turn, Windowed,
+};
 use super::{
     ChangeSink, Committed, IdentifierOwner, Operation, Store, StoreError, StoredCodeTable, Write, changes_records,
 };
@@ -60,6 +62,7 @@ struct State {
     named: Vec<[u8; 32]>,
     time: Timestamp,
     files: BTreeMap<[u8; 32], Vec<u8>>,
+    labels: Vec<CodeLabel>,
 }
 
 impl ProxyStore {
@@ -75,6 +78,7 @@ impl ProxyStore {
             named: Vec::new(),
             time: Timestamp::default(),
             files: BTreeMap::new(),
+            labels: Vec::new(),
         };
         Self {
             state: Mutex::new(state),
@@ -111,6 +115,11 @@ impl ProxyStore {
     /// The clock that the servers share shows that time from now on.
     pub fn set_time(&self, time: Timestamp) {
         self.state().time = time;
+    }
+
+    /// The labels that servers put last.
+    pub fn labels(&self) -> Vec<CodeLabel> {
+        self.state().labels.clone()
     }
 
     /// What servers keep in memory cannot be read from now on, as when a database does not respond; or it can again.
@@ -375,6 +384,10 @@ impl Shared for ProxyStore {
 
     fn rest_on(&self, _: History, _: Option<Timestamp>) {}
 
+    async fn other_readers(&self) -> Result<OtherReaders, StoreError> {
+        Ok(OtherReaders::default())
+    }
+
     fn heard_of(&self) -> u64 {
         self.notified.load(Ordering::Acquire)
     }
@@ -454,6 +467,12 @@ impl Shared for ProxyStore {
 
     async fn put_plugin_file(&self, digest: [u8; 32], bytes: Vec<u8>) -> Result<(), StoreError> {
         self.state().files.entry(digest).or_insert(bytes);
+        Ok(())
+    }
+
+    async fn put_labels(&self, labels: Vec<CodeLabel>) -> Result<(), StoreError> {
+        self.answer()?;
+        self.state().labels = labels;
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use crate::app::recovery::CHECKPOINTS_FOLDER;
 use crate::app::room::bytes_in;
 use crate::app::serve::accept::OTHERS;
 use daftar_domain::checkup::{Check, CheckArea};
-use daftar_domain::config::StoreBackend;
+use daftar_domain::config::{PostgresIndexPlace, StoreBackend};
 
 const CLOCK: CheckArea = CheckArea::Clock;
 /// By how much the newest file of the store may be ahead of the clock: two clocks of a network disk differ a little.
@@ -280,7 +280,11 @@ pub(super) fn memory(patient: &Patient) -> Vec<Check> {
     let store = &patient.config.store;
     let kept_mib = match store.backend {
         StoreBackend::Sled => store.cache_mib,
-        StoreBackend::Postgres => store.postgres.partitions_mib,
+        StoreBackend::Postgres => match store.postgres.index {
+            PostgresIndexPlace::Database => store.postgres.partitions_mib,
+            // The checkpoint says how much it is.
+            PostgresIndexPlace::Memory => 0,
+        },
     };
     let caches = kept_mib.saturating_add(store.rule_columns_mib).saturating_mul(MIB);
     // A checkpoint is about the register in memory.

@@ -14,6 +14,7 @@ use daftar_sandbox::{BreakerState, FaultKind, is_suspicious};
 use daftar_service::backup::TARGET as BACKUP;
 use daftar_service::follow::ClockDifference;
 use daftar_service::plugin::InstalledPlugin;
+use daftar_store::shared::OtherReaders;
 
 /// The most clients that are named.
 const NAMED_MAX: usize = 20;
@@ -56,6 +57,9 @@ pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result
     });
     checks.extend(following(app));
     checks.extend(app.clock_difference().map(clocks));
+    if let Some(follower) = &app.follower {
+        checks.push(readers(&follower.other_readers().await?));
+    }
     if app.transport.usage().certificate_is_stale {
         let message = "the files hold another certificate than the one in use, and it cannot be used";
         let remedy = "put certificate and key that belong together into the files; the server takes them by itself";
@@ -171,6 +175,24 @@ fn clocks(difference: ClockDifference) -> Check {
         return Check::problem(CheckArea::Clock, "database", message, remedy);
     }
     Check::ok(CheckArea::Clock, "database", format_args!("the clock of this server is {shown}"))
+}
+
+/// Who else may read the database.
+fn readers(OtherReaders { of_tables, of_reports }: &OtherReaders) -> Check {
+    let (area, name) = (CheckArea::Database, "readers");
+    let listed = |roles: &[String]| roles.iter().map(|role| format!("`{role}`")).collect::<Vec<_>>().join(", ");
+    let past = "what they read by SQL goes past consent, field limits and the audit log";
+    if !of_tables.is_empty() {
+        let message =
+            format!("other roles may read or change the tables of the register: {}; {past}", listed(of_tables));
+        let remedy = "take the rights away, `REVOKE ALL ON ALL TABLES IN SCHEMA daftar FROM …`; people who report get `daftar_reader` (host/docs/POSTGRESQL.md)";
+        return Check::warning(area, name, message, remedy);
+    }
+    if of_reports.is_empty() {
+        return Check::ok(area, name, "no other role may read the database, but its owner and superusers");
+    }
+    let message = format!("other roles may read the schema `reporting`: {}; {past}", listed(of_reports));
+    Check::ok(area, name, message)
 }
 
 /// How a plugin fares; nothing where nothing is to be said.

@@ -186,6 +186,21 @@ impl MetricsSnapshot {
             /// Commits whose end was not heard and had to be found out.
             counter "daftar_database_unknown_commits_total" = usage.unknown_commits;
         }
+        let Some(index) = app.registry.shared_index.as_ref().map(|index| index.usage()) else { return };
+        series! { self:
+            /// Writes that the register in memory does not have.
+            gauge "daftar_index_behind_writes" = number(index.writes_behind);
+            /// For how long it has been behind.
+            gauge "daftar_index_behind_seconds" = index.behind.as_secs_f64();
+            /// About how much memory it takes.
+            gauge "daftar_index_bytes" = number(index.bytes);
+            /// Records that cannot be read and that it leaves out.
+            gauge "daftar_index_unreadable_records" = number(index.unreadable);
+            /// How often it was read from all records.
+            counter "daftar_index_rebuilds_total" = index.rebuilds;
+            /// Questions that the database answered because it was behind.
+            counter "daftar_index_fallbacks_total" = index.fallbacks;
+        }
     }
 
     /// Series about other processes; a server that has no others is notified of everything.

@@ -25,6 +25,17 @@ pub enum StoreBackend {
     Postgres,
 }
 
+/// What searches and previews of a server on PostgreSQL are answered from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum PostgresIndexPlace {
+    /// The search tables of the database.
+    #[default]
+    Database,
+    /// The register in memory, which follows what any server writes.
+    Memory,
+}
+
 /// How the database is reached.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -46,7 +57,9 @@ pub struct PostgresConfig {
     pub statement_timeout_ms: u64,
     /// Certificates of those who may vouch for the database's own; those of the system where absent.
     pub ca_file: Option<PathBuf>,
-    /// How many successive keys a partition of the register has when rules are previewed; the same in every process.
+    /// What searches and previews are answered from.
+    pub index: PostgresIndexPlace,
+    /// How many successive keys a partition of the register has when rules are previewed.
     pub partition_keys: u32,
     /// How much memory partitions may take that are kept for the next preview, in MiB.
     pub partitions_mib: u64,
@@ -63,6 +76,7 @@ impl Default for PostgresConfig {
             acquire_timeout_ms: 3_000,
             statement_timeout_ms: 10_000,
             ca_file: None,
+            index: PostgresIndexPlace::Database,
             // What a process has in memory of a register of which it previews rules.
             partition_keys: 65_536,
             // A million people and their households.
@@ -200,6 +214,15 @@ mod tests {
         }
         assert_eq!(problems("[store.postgres]\npool_max = 4"), [""; 0], "nothing is asked of who does not use it");
         assert_eq!(problems("[store]\nbackend = 'mysql'").len(), 1);
+    }
+
+    #[test]
+    fn searches_are_answered_from_the_database_or_from_memory() {
+        let place = |text: &str| crate::config::Config::parse(text).map(|config| config.store.postgres.index);
+        assert_eq!(place("").unwrap(), PostgresIndexPlace::Database);
+        assert_eq!(place("[store.postgres]\nindex = 'memory'").unwrap(), PostgresIndexPlace::Memory);
+        assert_eq!(place("[store.postgres]\nindex = 'database'").unwrap(), PostgresIndexPlace::Database);
+        assert_eq!(problems("[store.postgres]\nindex = 'disk'").len(), 1);
     }
 
     #[test]

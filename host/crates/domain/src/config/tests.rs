@@ -40,6 +40,7 @@ fn the_example_file_can_be_loaded_and_says_the_defaults() {
     let (ours, postgres) = (&default.store.postgres, &example.store.postgres);
     assert_eq!((postgres.pool_max, postgres.connect_timeout_ms), (ours.pool_max, ours.connect_timeout_ms));
     assert_eq!((postgres.partition_keys, postgres.partitions_mib), (ours.partition_keys, ours.partitions_mib));
+    assert_eq!(postgres.index, ours.index);
     let times = (postgres.acquire_timeout_ms, postgres.statement_timeout_ms);
     assert_eq!(times, (ours.acquire_timeout_ms, ours.statement_timeout_ms));
     assert_eq!(example.store.cache_mib, default.store.cache_mib);

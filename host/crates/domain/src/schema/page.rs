@@ -1,6 +1,6 @@
 //! The page of the documentation that shows the schema: `host/docs/FIELDS.md`, which `cargo xtask fields` writes.
 
-use super::{Field, Kind, fields};
+use super::{Field, Kind, fields, reporting};
 use crate::record::RecordKind;
 
 const HEAD: &str = "\
@@ -34,6 +34,7 @@ pub fn page() -> String {
         page.push_str(&format!("\n## {kind}\n\n{COLUMNS}"));
         fields(kind).iter().for_each(|field| add(&mut page, "", field, (true, true)));
     }
+    page.push_str(&reporting::page());
     page
 }
 

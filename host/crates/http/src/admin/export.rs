@@ -13,7 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::admin::import::stopped_by;
 use crate::admin::resource::Administrator;
-use crate::api::dto::record::{self, RecordBody, ShownCode, ShownRecord, Shows};
+use crate::api::dto::record::{self, Computed, RecordBody, ShownCode, ShownRecord, Shows};
 use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::accept::LINES;
 use crate::api::extract::query::Parameters;
@@ -28,14 +28,15 @@ use daftar_domain::code::CodedValue;
 use daftar_domain::error::AppError;
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::field::FieldSet;
+use daftar_domain::group::MEMBER;
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::value::Reference;
-use daftar_service::bulk::export::{self, Exported};
+use daftar_service::bulk::export::{self, Exported, Wanted};
 use daftar_service::codes::{CodeView, LanguagePreference};
 use daftar_service::individual;
 
 /// What a request of an export takes, beside the filters of a search of people.
-const OWN: [&str; 5] = ["type", "cursor", "codes", "meta", "language"];
+const OWN: [&str; 6] = ["type", "cursor", "codes", "meta", "photos", "language"];
 
 /// What is exported.
 #[derive(Clone)]
@@ -44,6 +45,7 @@ struct Asked {
     codes: Codes,
     /// Whether a line says at which version its record is: an import of it replaces that version alone.
     with_meta: bool,
+    with_photos: bool,
     languages: LanguagePreference,
     /// The people that a filter found.
     chosen: Option<Arc<[RecordId]>>,
@@ -107,6 +109,7 @@ async fn asked(Administrator { ctx, app }: &Administrator, parameters: &Paramete
         kinds,
         codes: parameters.word("codes", &Codes::NAMES)?.unwrap_or(Codes::Uri),
         with_meta: parameters.boolean("meta")?.unwrap_or(false),
+        with_photos: parameters.boolean("photos")?.unwrap_or(true),
         languages: parameters.one("language")?.map_or_else(LanguagePreference::none, LanguagePreference::parse),
         chosen,
     })
@@ -135,8 +138,8 @@ impl Sending {
 
     async fn page(&mut self) -> Result<(Vec<u8>, bool), AppError> {
         let ExportCursor { at, kind, after } = self.asked.cursor;
-        let chosen = self.asked.chosen.as_deref();
-        let page = export::page(&self.call.app.registry, (kind, after, at), chosen).await?;
+        let wanted = Wanted { chosen: self.asked.chosen.as_deref(), photos: self.asked.with_photos };
+        let page = export::page(&self.call.app.registry, (kind, after, at), wanted).await?;
         let count = page.records.len() as u64;
         let (asked, app, today) = (self.asked.clone(), self.call.app.clone(), utc_day(self.call.ctx.now));
         let written = tokio::task::spawn_blocking(move || {
@@ -200,7 +203,12 @@ fn write_record(shows: &ExportedNames<'_>, with_meta: bool, out: &mut Vec<u8>) -
     let (all, photo) = (&FieldSet::All, shows.exported.photo.as_deref());
     let body = match &shows.exported.record {
         ChangedRecord::Individual(person) => RecordBody::new(person, all, shows).with_photo(photo),
-        ChangedRecord::Group(group) => RecordBody::new(group, all, shows),
+        ChangedRecord::Group(group) => {
+            // Not in lines for an import: the server computes it.
+            let has_quantity = shows.codes == Codes::Object && group.details.has(MEMBER);
+            let quantity = has_quantity.then(|| group.details.active_members(shows.today).count());
+            RecordBody::new(group, all, shows).with_computed(quantity.map(Computed::Quantity))
+        }
         ChangedRecord::Program(program) => record::program(program, all),
         ChangedRecord::ProgramMembership(membership) => record::membership_of(membership, all, shows),
         ChangedRecord::Consent(consent) => {

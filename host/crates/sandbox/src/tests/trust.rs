@@ -8,8 +8,8 @@ use crate::testing::guest::{foreign_component, manifest, now, plugin};
 use crate::testing::pack_guest::{LOOP, PackGuest};
 use crate::testing::rule_guest::letters;
 use crate::{
-    Digest, Downgrade, InstallError, InstallStep, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary,
-    PluginOffer, PrivateKey, Signer, TrustPolicy, UnsignedPlugins,
+    Digest, InstallError, InstallStep, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, PluginOffer,
+    PrivateKey, Signer, TrustPolicy, UnsignedPlugins,
 };
 use daftar_domain::manifest::{PluginKind, PluginName};
 use daftar_domain::plugin_key::PluginKey;

@@ -43,17 +43,26 @@ pub struct ExportedPage {
     pub last: Option<RecordId>,
 }
 
-/// The records of a kind after a key; `chosen` has the keys of those that are wanted, where not all are.
+/// What of the records is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The keys of the records, where not all of the kind are.
+    pub chosen: Option<&'a [RecordId]>,
+    /// Whether the bytes of their photos are read.
+    pub photos: bool,
+}
+
+/// The records of a kind after a key.
 ///
 /// # Errors
 /// When the store fails.
 pub async fn page(
     registry: &Registry,
     (kind, after, at): (RecordKind, RecordId, Timestamp),
-    chosen: Option<&[RecordId]>,
+    wanted: Wanted<'_>,
 ) -> Result<ExportedPage, AppError> {
     let store = &*registry.store;
-    let found = match chosen {
+    let found = match wanted.chosen {
         None => store.scan_records(kind, after, PAGE_RECORDS).await?,
         Some(chosen) => {
             let from = chosen.partition_point(|id| *id <= after);
@@ -67,7 +76,7 @@ pub async fn page(
     for record in found {
         last = Some(record.place().1);
         if let Some(record) = as_of(registry, record, at).await? {
-            let photo = match record.photo() {
+            let photo = match record.photo().filter(|_| wanted.photos) {
                 Some(reference) => Some(photo::fetch(registry, reference).await?),
                 None => None,
             };

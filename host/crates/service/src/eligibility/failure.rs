@@ -28,17 +28,6 @@ pub(super) enum Failure {
     Engine(EngineError),
 }
 
-impl Failure {
-    /// What kind of failure, without anything of what was asked.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::App(AppError::Busy) => "busy",
-            Self::App(_) => "the server",
-            Self::Engine(_) => "the engine",
-        }
-    }
-}
-
 impl From<AppError> for Failure {
     fn from(error: AppError) -> Self {
         Self::App(error)

@@ -1,7 +1,7 @@
 //! Evaluates a rule over everybody whom a search finds: how many are eligible, who they are, and what is missing.
 //!
-//! It runs over partitions of the register (`preview/population.rs`): the register in memory is one partition of this process, one in a database
-//! has many, which servers share. Each is worked on in time slices of a bounded number of subjects, each slice with a rule of its own in the
+//! It runs over partitions of the register (`preview/population.rs`): the register in memory is one partition, one in a database has many. Each is
+//! worked on in time slices of a bounded number of subjects, each slice with a rule of its own in the
 //! sandbox, on as many plugin threads as background work may take.
 //!
 //! **Invariant:** a preview sees one register from its beginning to its end, one generation of vocabularies and one engine.
@@ -19,19 +19,16 @@ mod partition;
 mod population;
 mod records;
 mod run;
-mod share;
 mod tally;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::civil::Date;
-use serde::{Deserialize, Serialize};
 
 pub use self::partition::{PartedRegister, PartitionUsage};
 pub use self::records::KeptUsage;
 pub use self::run::{Preview, PreviewEvent, Ready, Shown};
-pub use self::share::Sharing;
 pub use self::tally::{AGE_BANDS, Counts};
 
 use self::facts::BATCH_ROWS_MAX;
@@ -134,8 +131,8 @@ impl Previews {
     }
 }
 
-/// What is asked of each subject, in whichever process.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// What is asked of each subject.
+#[derive(Debug, Clone)]
 struct Question {
     expression: String,
     kind: Subject,
@@ -171,7 +168,6 @@ impl Inquiry {
         engine: &Arc<dyn EligibilityEngine>,
         previews: Arc<Previews>,
         question: Question,
-        priority: Priority,
     ) -> Result<Self, Failure> {
         let schema = Arc::new(schema(question.kind, registry.vocabularies.current().extension_fields()));
         let rule = RuleRequest {
@@ -203,7 +199,7 @@ impl Inquiry {
                 generation,
             })
         };
-        run_rule(engine.as_ref(), priority, rule, described).await?
+        run_rule(engine.as_ref(), Priority::Interactive, rule, described).await?
     }
 
     /// The rule, for the client whose preview it is.
@@ -264,7 +260,7 @@ pub async fn prepare(
         tells_subjects: request.tells_subjects,
     };
     let (of_client, previews) = (ctx.clone(), Arc::clone(previews));
-    let compiled = Inquiry::compile(of_client, registry.clone(), engine, previews, question, Priority::Interactive);
+    let compiled = Inquiry::compile(of_client, registry.clone(), engine, previews, question);
     let mut inquiry = unless_exhausted(ctx, registry, asked.clone(), compiled).await?;
     if request.is_streamed {
         inquiry.ctx = run::outliving(ctx);

@@ -48,6 +48,7 @@ impl Process {
             index: Arc::new(MemoryIndex(Arc::clone(&columns))),
             columns,
             parted: None,
+            shared_index: None,
             vocabularies: Arc::new(Vocabularies::new(generation_of([]))),
             audit: AuditLog::new(store.clone()),
             exhausted: Arc::default(),

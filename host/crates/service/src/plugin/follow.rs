@@ -28,7 +28,6 @@ use daftar_domain::error::AppError;
 use daftar_domain::manifest::PluginName;
 use daftar_sandbox::{
     Digest, Downgrade, PluginLibrary, PluginList, PluginOffer, Prepared, RecordedPlugin, SyncReport, SyncedFile,
-    UnsignedPlugins,
 };
 use daftar_store::shared::{Shared, StoredList};
 

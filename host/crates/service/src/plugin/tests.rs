@@ -66,6 +66,7 @@ fn of_store(test: &TestLibrary, store: &Arc<ProxyStore>) -> (PluginAdministratio
         index: Arc::new(MemoryIndex(Arc::clone(&columns))),
         columns,
         parted: None,
+        shared_index: None,
         vocabularies: Arc::new(Vocabularies::new(generation_of([]))),
         audit: AuditLog::new(store.clone()),
         exhausted: Arc::default(),

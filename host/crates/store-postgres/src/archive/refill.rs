@@ -14,6 +14,7 @@ use daftar_store::change_log::RegisterId;
 
 use self::catch_up::Bringing;
 use self::filling::{Filling, TakenDown};
+use super::super::audit_row;
 use super::super::database::{Connection, Database};
 use super::super::failure::{Failure, Meaning, corrupt};
 use super::super::group::Broken;
@@ -187,8 +188,10 @@ async fn begin_catch_up(transaction: &Transaction<'_>, bulk: BulkLimits) -> Resu
     let locked = Locked::lock(transaction).await?;
     transaction.batch_execute(filling::LOCK_AUDIT).await?;
     let Some(held) = origin(transaction).await? else { return Ok((Found::NotFilled, None)) };
-    let row = transaction.query_opt(ENDS, &[&signed(held.sequence.0), &signed(held.audit)]).await?;
-    let ends = ends_of(&row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?)?;
+    let row = transaction.query_opt(ENDS, &[&signed(held.sequence.0)]).await?;
+    let (first, last) = (audit_row::first_number(held.audit), audit_row::last_number(held.audit));
+    let audit = transaction.query(&audit_row::value_statement(), &[&first, &last]).await?;
+    let ends = ends_of(&row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?, &audit)?;
     if let Some(how) = written_since(&held, &locked, ends.audit) {
         return Ok((Found::WrittenSince(how), None));
     }

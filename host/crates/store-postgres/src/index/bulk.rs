@@ -20,7 +20,7 @@ static GROUPS: Copying = LazyLock::new(|| columns::GROUPS.copy());
 static MEMBERSHIPS: Copying = LazyLock::new(|| columns::MEMBERSHIPS.copy());
 const MEMBERS: &str = "COPY daftar.search_member (group_id, place, individual, role, first_day, last_day, \
                        is_set_aside) FROM STDIN BINARY";
-const MEMBER: &[Type] = &[Type::INT8, Type::INT4, Type::INT8, Type::INT8, Type::INT4, Type::INT4, Type::BOOL];
+const MEMBER: &[Type] = &[Type::INT8, Type::INT4, Type::INT8, Type::INT8, Type::DATE, Type::DATE, Type::BOOL];
 
 /// Many new rows of one table, ready to be copied.
 pub(super) struct Bulk {
@@ -80,8 +80,14 @@ pub(super) fn memberships(rows: Vec<MembershipRow>) -> Bulk {
     let gained = Gained::of_records(rows.len());
     let mut table = Table::new(&MEMBERSHIPS.0, &MEMBERSHIPS.1);
     for row in rows {
-        let mut cells =
-            vec![cell(row.id), cell(row.beneficiary), cell(row.program), cell(row.status), cell(row.last_updated)];
+        let mut cells = vec![
+            cell(row.id),
+            cell(row.beneficiary_kind),
+            cell(row.beneficiary),
+            cell(row.program),
+            cell(row.status),
+            cell(row.last_updated),
+        ];
         cells.extend(row.days.into_iter().map(cell));
         table.add(cells);
     }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use tokio_postgres::types::Type;
 
 use super::order::SortColumn;
-use daftar_domain::calendar::days_since_epoch;
+use super::time::Day;
 use daftar_domain::record::RecordKind;
 use daftar_domain::schema::{self, Field, Kind, Tag};
 use daftar_domain::search::order::SortField;
@@ -29,16 +29,17 @@ const SUBJECT: &[Column<'static>] = &[
     Column { name: "terms", parameter: "text", held: "tsvector", copied: Type::TS_VECTOR },
     Column { name: "more_words", parameter: "text", held: "text[]", copied: Type::TEXT_ARRAY },
     Column { name: "is_inactive", parameter: "boolean", held: "boolean", copied: Type::BOOL },
-    Column { name: "name", parameter: "bytea", held: "bytea", copied: Type::BYTEA },
-    Column { name: "last_updated", parameter: "bigint", held: "bigint", copied: Type::INT8 },
+    Column { name: "name", parameter: "text", held: "text", copied: Type::TEXT },
+    Column { name: "last_updated", parameter: "timestamptz", held: "timestamptz", copied: Type::TIMESTAMPTZ },
 ];
 /// The first columns of every row about a membership.
 const MEMBERSHIP: &[Column<'static>] = &[
     Column { name: "id", parameter: "bigint", held: "bigint", copied: Type::INT8 },
+    Column { name: "beneficiary_kind", parameter: "smallint", held: "smallint", copied: Type::INT2 },
     Column { name: "beneficiary", parameter: "bigint", held: "bigint", copied: Type::INT8 },
     Column { name: "program", parameter: "bigint", held: "bigint", copied: Type::INT8 },
-    Column { name: "status", parameter: "smallint", held: "smallint", copied: Type::INT2 },
-    Column { name: "last_updated", parameter: "bigint", held: "bigint", copied: Type::INT8 },
+    Column { name: "status", parameter: "text", held: "text", copied: Type::TEXT },
+    Column { name: "last_updated", parameter: "timestamptz", held: "timestamptz", copied: Type::TIMESTAMPTZ },
 ];
 
 /// A column with its types.
@@ -85,7 +86,7 @@ impl Columns {
             copied: copied.clone(),
         });
         let of = |name, held, copied| Column { name, parameter: held, held, copied };
-        let days = self.days.iter().map(move |(name, _)| of(*name, "integer", Type::INT4));
+        let days = self.days.iter().map(move |(name, _)| of(*name, "date", Type::DATE));
         let codes = self.codes.iter().map(move |(name, _)| of(name.as_str(), "bigint", Type::INT8));
         fixed.chain(days).chain(codes)
     }
@@ -137,9 +138,9 @@ impl Columns {
     }
 
     /// The days of a record, column by column.
-    pub(super) fn days(&self, values: &Values) -> Vec<Option<i32>> {
+    pub(super) fn days(&self, values: &Values) -> Vec<Option<Day>> {
         let day = |tag: Tag| match values.value(tag) {
-            Some(Value::Date(day)) => Some(days_since_epoch(*day)),
+            Some(Value::Date(day)) => Some(Day::from(*day)),
             _ => None,
         };
         self.days.iter().map(|(_, tag)| day(*tag)).collect()

@@ -7,13 +7,10 @@ use tokio_postgres::types::ToSql;
 
 use super::columns;
 use super::entry::{MemberRow, MembershipRow, SubjectRow};
-use super::row::{key, subject_key};
-use super::write::{Members, Memberships, Subjects};
+use super::write::{Consents, Members, Memberships, NEW_CONSENTS, Subjects};
 use crate::failure::Failure;
 use crate::rows::kind_number;
-use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::change::ChangedRecord;
-use daftar_domain::consent::{Consent, EXPIRY_DATE};
 use daftar_domain::group::Group;
 use daftar_domain::record::RecordKind;
 
@@ -24,7 +21,7 @@ static MEMBERSHIPS: LazyLock<String> = LazyLock::new(|| columns::MEMBERSHIPS.dif
 /// The groups whose members are not those. The last parameter has the keys of all the groups.
 const MEMBERS: &str = "\
 WITH new AS (
-         SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::integer[], $6::integer[], $7::boolean[])
+         SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::date[], $6::date[], $7::boolean[])
          AS new(group_id, place, individual, role, first_day, last_day, is_set_aside)
      ),
      held AS (
@@ -35,14 +32,17 @@ SELECT DISTINCT group_id FROM (
     (SELECT * FROM new EXCEPT SELECT * FROM held) UNION ALL (SELECT * FROM held EXCEPT SELECT * FROM new)
 ) AS differing";
 
-/// The consents whose rows grant something else.
-const CONSENTS: &str = "\
-SELECT new.id
-FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::integer[], $5::integer[], $6::boolean[])
-AS new(id, subject, grantee, first_day, last_day, is_withdrawn)
-LEFT JOIN daftar.search_consent AS held ON held.id = new.id
-WHERE ROW(held.subject, held.grantee, held.first_day, held.last_day, held.is_withdrawn)
-    IS DISTINCT FROM ROW(new.subject, new.grantee, new.first_day, new.last_day, new.is_withdrawn)";
+/// The consents whose rows say something else.
+static CONSENTS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "\
+SELECT new.id FROM ({NEW_CONSENTS}) AS new LEFT JOIN daftar.search_consent AS held ON held.id = new.id
+WHERE ROW(held.consent_id, held.subject_kind, held.subject, held.grantee, held.purpose, held.first_day, held.last_day,
+        held.is_withdrawn, held.opens_subject, held.opens_memberships, held.fields)
+    IS DISTINCT FROM ROW(new.consent_id, new.subject_kind, new.subject, new.grantee, new.purpose, new.first_day,
+        new.last_day, new.is_withdrawn, new.opens_subject, new.opens_memberships, new.fields)"
+    )
+});
 
 /// The kinds of records that have rows, and the tables of these.
 pub(crate) const TABLES: [(RecordKind, &str); 4] = [
@@ -88,7 +88,7 @@ pub(crate) async fn differing(client: &Client, records: &[ChangedRecord]) -> Res
         differing.extend(keys(client, &MEMBERSHIPS, &Memberships::of(&memberships).parameters()).await?);
     }
     if !consents.is_empty() {
-        differing.extend(differing_consents(client, &consents).await?);
+        differing.extend(keys(client, &CONSENTS, &Consents::of(&consents).parameters()).await?);
     }
     differing.sort_unstable();
     differing.dedup();
@@ -103,18 +103,6 @@ async fn differing_groups(client: &Client, groups: &[Arc<Group>]) -> Result<Vec<
     let parameters: Vec<&(dyn ToSql + Sync)> = members.parameters().into_iter().chain([&ids as _]).collect();
     differing.extend(keys(client, MEMBERS, &parameters).await?);
     Ok(differing)
-}
-
-async fn differing_consents(client: &Client, consents: &[Arc<Consent>]) -> Result<Vec<i64>, Failure> {
-    let details = || consents.iter().map(|consent| &consent.details);
-    let ids: Vec<i64> = consents.iter().map(|consent| key(consent.id)).collect();
-    let subjects: Vec<i64> = details().map(|details| subject_key(details.subject())).collect();
-    let grantees: Vec<&str> = details().map(|details| details.grantee()).collect();
-    let firsts: Vec<i32> = details().map(|details| days_since_epoch(details.effective_date())).collect();
-    let lasts = details().map(|details| details.get(EXPIRY_DATE).map_or(i32::MAX, days_since_epoch));
-    let lasts: Vec<i32> = lasts.collect();
-    let withdrawn: Vec<bool> = details().map(|details| details.is_withdrawn()).collect();
-    keys(client, CONSENTS, &[&ids, &subjects, &grantees, &firsts, &lasts, &withdrawn]).await
 }
 
 async fn keys(client: &Client, statement: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<i64>, Failure> {

@@ -7,9 +7,9 @@ use tokio::task::JoinHandle;
 
 use super::bulk::{self, Bulk};
 use super::columns::{Columns, GROUPS, INDIVIDUALS, MEMBERSHIPS};
-use super::row::{Terms, key, subject_key};
+use super::row::{Terms, key, subject_kind};
+use super::time::{Day, Instant};
 use crate::failure::{Failure, Meaning};
-use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::consent::Consent;
 use daftar_domain::group::Group;
@@ -25,9 +25,9 @@ pub(super) struct SubjectRow {
     pub(super) id: i64,
     pub(super) terms: Terms,
     pub(super) is_inactive: bool,
-    pub(super) name: Option<Vec<u8>>,
-    pub(super) last_updated: i64,
-    pub(super) days: Vec<Option<i32>>,
+    pub(super) name: Option<String>,
+    pub(super) last_updated: Instant,
+    pub(super) days: Vec<Option<Day>>,
     pub(super) codes: Vec<Option<i64>>,
 }
 
@@ -37,19 +37,20 @@ pub(super) struct MemberRow {
     pub(super) place: i32,
     pub(super) individual: i64,
     pub(super) role: Option<i64>,
-    pub(super) first_day: i32,
-    pub(super) last_day: i32,
+    pub(super) first_day: Day,
+    pub(super) last_day: Day,
     pub(super) is_set_aside: bool,
 }
 
 /// A row of `search_membership`.
 pub(super) struct MembershipRow {
     pub(super) id: i64,
+    pub(super) beneficiary_kind: i16,
     pub(super) beneficiary: i64,
     pub(super) program: i64,
-    pub(super) status: i16,
-    pub(super) last_updated: i64,
-    pub(super) days: Vec<Option<i32>>,
+    pub(super) status: &'static str,
+    pub(super) last_updated: Instant,
+    pub(super) days: Vec<Option<Day>>,
 }
 
 impl SubjectRow {
@@ -72,8 +73,8 @@ impl SubjectRow {
             id: key(record.id),
             terms,
             is_inactive,
-            name: sortable(name).map(|name| name.as_bytes().to_vec()),
-            last_updated: record.meta.last_updated.as_millisecond(),
+            name: sortable(name).map(str::to_owned),
+            last_updated: Instant(record.meta.last_updated.as_millisecond()),
             days: columns.days(&record.details),
             codes: columns.codes(&record.details),
         }
@@ -91,8 +92,8 @@ impl MemberRow {
                 place,
                 individual: key(member.individual),
                 role: member.role.map(|role| i64::from(role.number.0)),
-                first_day: period.start.map_or(i32::MIN, days_since_epoch),
-                last_day: period.end.map_or(i32::MAX, days_since_epoch),
+                first_day: period.start.map_or(Day::FIRST, Day::from),
+                last_day: period.end.map_or(Day::LAST, Day::from),
                 is_set_aside: member.is_inactive,
             }
         })
@@ -105,10 +106,11 @@ impl MembershipRow {
         let details = &membership.details;
         Self {
             id: key(membership.id),
-            beneficiary: subject_key(details.beneficiary()),
+            beneficiary_kind: subject_kind(details.beneficiary().kind),
+            beneficiary: key(details.beneficiary().id),
             program: key(details.program()),
-            status: i16::from(details.status().place()),
-            last_updated: membership.meta.last_updated.as_millisecond(),
+            status: details.status().name(),
+            last_updated: Instant(membership.meta.last_updated.as_millisecond()),
             days: MEMBERSHIPS.days(details),
         }
     }

@@ -10,6 +10,7 @@ use tokio_postgres::types::ToSql;
 use super::row::key;
 use super::sees::Sight;
 use super::term::{self, Wanted, quoted};
+use super::time::{Day, Instant};
 use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::RecordId;
@@ -120,22 +121,22 @@ impl<'p> Filter<'p> {
 
     /// Conditions on a day, whose column has the name of its field.
     fn day(&mut self, field: &'static str, conditions: &[DateCondition]) {
-        let (mut least, mut most, mut excluded) = (i32::MIN + 1, i32::MAX, Vec::new());
+        let (mut least, mut most, mut excluded) = (i32::MIN, i32::MAX, Vec::new());
         for condition in conditions {
             let day = days_since_epoch(condition.date);
             match condition.operator {
                 DateOperator::Equal => (least, most) = (least.max(day), most.min(day)),
-                DateOperator::NotEqual => excluded.push(day),
+                DateOperator::NotEqual => excluded.push(Day(day)),
                 DateOperator::After => least = least.max(day.saturating_add(1)),
                 DateOperator::OnOrAfter => least = least.max(day),
                 DateOperator::Before => most = most.min(day.saturating_sub(1)),
                 DateOperator::OnOrBefore => most = most.min(day),
             }
         }
-        let (least, most) = (self.parameters.bind(least, "integer"), self.parameters.bind(most, "integer"));
+        let (least, most) = (self.parameters.bind(Day(least), "date"), self.parameters.bind(Day(most), "date"));
         self.push(format!("p.{field} BETWEEN {least} AND {most}"), Some(field));
         if !excluded.is_empty() {
-            let excluded = self.parameters.bind(excluded, "integer[]");
+            let excluded = self.parameters.bind(excluded, "date[]");
             self.conditions.push(format!("p.{field} <> ALL({excluded})"));
         }
     }
@@ -144,15 +145,15 @@ impl<'p> Filter<'p> {
         if conditions.is_empty() {
             return;
         }
-        let (mut least, mut most) = (i64::MIN + 1, i64::MAX);
+        let (mut least, mut most) = (i64::MIN, i64::MAX);
         let (mut firsts, mut lasts) = (Vec::new(), Vec::new());
         for condition in conditions {
             let (first, last) = (condition.first_ms, condition.last_ms);
             match condition.operator {
                 DateOperator::Equal => (least, most) = (least.max(first), most.min(last)),
                 DateOperator::NotEqual => {
-                    firsts.push(first);
-                    lasts.push(last);
+                    firsts.push(Instant(first));
+                    lasts.push(Instant(last));
                 }
                 DateOperator::After => least = least.max(last.saturating_add(1)),
                 DateOperator::OnOrAfter => least = least.max(first),
@@ -160,10 +161,12 @@ impl<'p> Filter<'p> {
                 DateOperator::OnOrBefore => most = most.min(last),
             }
         }
-        let (least, most) = (self.parameters.bind(least, "bigint"), self.parameters.bind(most, "bigint"));
+        let (least, most) = (Instant(least), Instant(most));
+        let (least, most) = (self.parameters.bind(least, "timestamptz"), self.parameters.bind(most, "timestamptz"));
         self.push(format!("p.last_updated BETWEEN {least} AND {most}"), None);
         if !firsts.is_empty() {
-            let (firsts, lasts) = (self.parameters.bind(firsts, "bigint[]"), self.parameters.bind(lasts, "bigint[]"));
+            let firsts = self.parameters.bind(firsts, "timestamptz[]");
+            let lasts = self.parameters.bind(lasts, "timestamptz[]");
             self.conditions.push(format!(
                 "NOT EXISTS (SELECT FROM unnest({firsts}, {lasts}) AS not_in(first, last) \
                  WHERE p.last_updated BETWEEN not_in.first AND not_in.last)"
@@ -174,7 +177,7 @@ impl<'p> Filter<'p> {
     /// That one of these people has a place in the group on a day.
     pub(super) fn member(&mut self, people: &[RecordId], day: i32) {
         let people: Vec<i64> = people.iter().map(|person| key(*person)).collect();
-        let (people, day) = (self.parameters.bind(people, "bigint[]"), self.parameters.bind(day, "integer"));
+        let (people, day) = (self.parameters.bind(people, "bigint[]"), self.parameters.bind(Day(day), "date"));
         let condition = format!(
             "EXISTS (SELECT FROM daftar.search_member AS m WHERE m.group_id = p.id AND m.individual = ANY({people}) \
              AND NOT m.is_set_aside AND m.first_day <= {day} AND m.last_day >= {day})"
@@ -184,7 +187,7 @@ impl<'p> Filter<'p> {
 
     /// Where people belong, counting the groups that are there for the client and whose members it may look at.
     pub(super) fn place(&mut self, place: &PlaceCondition, sight: Option<&Sight>) {
-        let day = self.parameters.bind(place.day, "integer");
+        let day = self.parameters.bind(Day(place.day), "date");
         let mut counted = format!(
             "SELECT FROM daftar.search_member AS m WHERE m.individual = p.id AND NOT m.is_set_aside \
              AND m.first_day <= {day} AND m.last_day >= {day}"
@@ -213,8 +216,8 @@ impl<'p> Filter<'p> {
         }
     }
 
-    /// Every condition; none, where nothing can match. `record` is what consents open.
-    pub(super) fn finish(mut self, record: &str, sight: Option<&Sight>) -> Option<Vec<String>> {
+    /// Every condition; none, where nothing can match.
+    pub(super) fn finish(mut self, sight: Option<&Sight>) -> Option<Vec<String>> {
         if self.is_impossible {
             return None;
         }
@@ -224,11 +227,11 @@ impl<'p> Filter<'p> {
         }
         if let Some(sight) = sight {
             for field in &self.fields {
-                let opens = sight.opens(self.resource, record, Some(field), self.parameters);
+                let opens = sight.opens(self.resource, "p.id", Some(field), self.parameters);
                 self.conditions.push(opens);
             }
             if self.fields.is_empty() {
-                let opens = sight.opens(self.resource, record, None, self.parameters);
+                let opens = sight.opens(self.resource, "p.id", None, self.parameters);
                 self.conditions.push(opens);
             }
         }

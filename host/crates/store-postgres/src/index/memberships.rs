@@ -6,7 +6,7 @@ use super::PostgresIndex;
 use super::columns::MEMBERSHIPS;
 use super::filter::{Filter, Parameters};
 use super::order::{Order, Ranks, SortColumn};
-use super::row::{key, subject_key};
+use super::row::{key, subject_kind};
 use super::sees::Sight;
 use super::subjects::{Search, sight};
 use super::tally::{self, Kind};
@@ -16,10 +16,11 @@ use daftar_domain::search::Page;
 use daftar_domain::search::found::{Found, Sorting};
 use daftar_domain::search::order::{SortField, Start, Window};
 use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
+use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_store::StoreError;
 use daftar_store::index::Sees;
 
-/// The column of the place of a status.
+/// The column of the status.
 const STATUS: &str = "status";
 
 /// The memberships that match, counted, and those of the page.
@@ -40,7 +41,7 @@ pub(super) async fn search_memberships(
     }
     filter.last_updated(&conditions.last_updated);
     let is_every = conditions.terms.is_empty() && conditions.last_updated.is_empty() && sight.is_none();
-    let Some(conditions) = filter.finish("p.beneficiary", sight) else { return Ok(Found::default()) };
+    let Some(conditions) = filter.finish(sight) else { return Ok(Found::default()) };
     let total = is_every.then(|| every(Kind::Membership, &mut parameters));
     let order = order(sight, sorting, window, &mut parameters);
     Search { table: MEMBERSHIPS.table, conditions, total, order, window }.run(index, parameters).await
@@ -78,15 +79,17 @@ fn any_membership_term(terms: &[MembershipTerm], parameters: &mut Parameters) ->
     let (mut beneficiaries, mut programs, mut statuses) = (Vec::new(), Vec::new(), Vec::new());
     for term in terms {
         match term {
-            MembershipTerm::Beneficiary(subject) => beneficiaries.push(subject_key(*subject)),
+            MembershipTerm::Beneficiary(subject) => beneficiaries.push(*subject),
             MembershipTerm::Program(program) => programs.push(key(*program)),
-            MembershipTerm::Status(status) => statuses.push(i16::from(status.place())),
+            MembershipTerm::Status(status) => statuses.push(status.name()),
         }
     }
+    let [of_people, of_groups] = any_subject("beneficiary", &beneficiaries, parameters);
     alternatives(&[
-        any_of("beneficiary", beneficiaries, "bigint[]", parameters),
+        of_people,
+        of_groups,
         any_of("program", programs, "bigint[]", parameters),
-        any_of("status", statuses, "smallint[]", parameters),
+        any_of("status", statuses, "text[]", parameters),
     ])
 }
 
@@ -94,14 +97,21 @@ fn any_consent_term(terms: &[ConsentTerm], parameters: &mut Parameters) -> Strin
     let (mut subjects, mut grantees) = (Vec::new(), Vec::new());
     for term in terms {
         match term {
-            ConsentTerm::Subject(subject) => subjects.push(subject_key(*subject)),
+            ConsentTerm::Subject(subject) => subjects.push(*subject),
             ConsentTerm::Grantee(organization) => grantees.push(organization.as_str().to_owned()),
         }
     }
-    alternatives(&[
-        any_of("subject", subjects, "bigint[]", parameters),
-        any_of("grantee", grantees, "text[]", parameters),
-    ])
+    let [of_people, of_groups] = any_subject("subject", &subjects, parameters);
+    alternatives(&[of_people, of_groups, any_of("grantee", grantees, "text[]", parameters)])
+}
+
+/// That two columns name one of these people, or one of these groups; an index on both leads to either.
+fn any_subject(column: &str, subjects: &[SubjectReference], parameters: &mut Parameters) -> [Option<String>; 2] {
+    Subject::ALL.map(|kind| {
+        let keys = subjects.iter().filter(|subject| subject.kind == kind).map(|subject| key(subject.id)).collect();
+        let any = any_of(column, keys, "bigint[]", parameters)?;
+        Some(format!("({any} AND p.{column}_kind = {})", subject_kind(kind)))
+    })
 }
 
 /// That a column has one of these values; none, where there are none.
@@ -120,7 +130,7 @@ fn alternatives(any: &[Option<String>]) -> String {
 
 fn order(sight: Option<&Sight>, sorting: Sorting<'_>, window: &Window, parameters: &mut Parameters) -> Order {
     let keys = sorting.keys.iter().map(|key| (*key, column(key.field), Ranks::default())).collect();
-    let mut order = Order::new(keys, (Resource::ProgramMembership, "p.beneficiary", sight), parameters);
+    let mut order = Order::new(keys, (Resource::ProgramMembership, sight), parameters);
     if let Start::After(position) = &window.start {
         order.begin_after(position, sorting.code_ranks, parameters);
     }
@@ -129,7 +139,7 @@ fn order(sight: Option<&Sight>, sorting: Sorting<'_>, window: &Window, parameter
 
 fn column(field: SortField) -> SortColumn {
     match field {
-        SortField::Word(STATUS) => SortColumn::Word(STATUS),
+        SortField::Word(STATUS) => SortColumn::Status,
         other => MEMBERSHIPS.sorted(other),
     }
 }

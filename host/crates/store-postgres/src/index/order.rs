@@ -7,6 +7,8 @@ use super::filter::Parameters;
 use super::row::key;
 use super::sees::Sight;
 use super::term;
+use super::time::{Day, Instant};
+use daftar_domain::program_membership::MembershipStatus;
 use daftar_domain::record::RecordId;
 use daftar_domain::scope::Resource;
 use daftar_domain::search::order::{
@@ -26,8 +28,8 @@ pub(super) enum SortColumn {
     Instant,
     /// A code, and the field that it stands in.
     Code(&'static str, CodedField),
-    /// The place of a word among a few, counted from 0.
-    Word(&'static str),
+    /// The status of a membership, by its name.
+    Status,
     /// Records of this kind have no such value.
     Nothing,
 }
@@ -53,8 +55,8 @@ impl Ranks {
 
 /// The place of a status or a day counted from the least number of a position's.
 const DAY_OFFSET: i64 = (1 << 31) + 1;
-/// What is added to the place of a word in a position: so the register in memory counts.
-const WORD_OFFSET: i64 = 4;
+/// What is added to the place of a status among all by name in a position: so the register in memory counts.
+const STATUS_OFFSET: i64 = 4;
 
 /// One key as a statement reads it.
 struct Key {
@@ -112,6 +114,21 @@ fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
+/// What a text of a position is called in a statement: bytes decide, in the order as in the column.
+const TEXT: &str = "text COLLATE \"C\"";
+
+/// A text of a position as PostgreSQL takes it. No name that is sorted by has a character before the space.
+fn text_bound(text: &str) -> String {
+    text.replace('\0', "\u{1}")
+}
+
+/// What stands where the status of that place stands among all by name.
+fn status_bound(place: i64) -> String {
+    let status = MembershipStatus::ALL.into_iter().find(|status| i64::from(status.place()) == place);
+    let beyond = if place < 0 { "" } else { "~" };
+    status.map_or(beyond, MembershipStatus::name).to_owned()
+}
+
 /// A number that sorts as a text's beginning does.
 fn head(text: &str) -> u64 {
     let mut bytes = [0; 8];
@@ -122,10 +139,10 @@ fn head(text: &str) -> u64 {
 }
 
 impl Order {
-    /// `keys` with what each reads, and the places of the codes that one needs. `record` is what consents open.
+    /// `keys` with what each reads, and the places of the codes that one needs.
     pub(super) fn new(
         keys: Vec<(SortKey, SortColumn, Ranks)>,
-        (resource, record, sight): (Resource, &str, Option<&Sight>),
+        (resource, sight): (Resource, Option<&Sight>),
         parameters: &mut Parameters,
     ) -> Self {
         let mut built = Vec::new();
@@ -133,16 +150,15 @@ impl Order {
             // What is not asked for must not be bound.
             let is_there = !matches!(column, SortColumn::Nothing);
             let hidden = key.field.field().zip(sight).filter(|_| is_there);
-            let opens = hidden.map(|(field, sight)| sight.opens(resource, record, Some(field), parameters));
+            let opens = hidden.map(|(field, sight)| sight.opens(resource, "p.id", Some(field), parameters));
             let shown_only = |value: String| match &opens {
                 Some(opens) => format!("CASE WHEN {opens} THEN {value} END"),
                 None => value,
             };
             let mut held = None;
             let (value, shown, join) = match column {
-                SortColumn::Text(name) | SortColumn::Day(name) | SortColumn::Word(name) => {
-                    (shown_only(format!("p.{name}")), None, None)
-                }
+                SortColumn::Text(name) | SortColumn::Day(name) => (shown_only(format!("p.{name}")), None, None),
+                SortColumn::Status => (shown_only("p.status".to_owned()), None, None),
                 SortColumn::Instant => ("p.last_updated".to_owned(), None, None),
                 SortColumn::Code(name, _) => {
                     let codes = parameters.bind(ranks.codes, "bigint[]");
@@ -335,21 +351,31 @@ impl Key {
             SortValue::Number(number) => *number,
             SortValue::Text(text) => {
                 if let SortColumn::Text(_) = self.column {
-                    return Bound::At(parameters.bind(text.as_bytes().to_vec(), "bytea"));
+                    return Bound::At(parameters.bind(text_bound(text), TEXT));
                 }
                 head(text)
             }
         };
         let number = match self.column {
             SortColumn::Text(_) => {
-                return Bound::At(parameters.bind(number.to_be_bytes().to_vec(), "bytea"));
+                let text = String::from_utf8_lossy(&number.to_be_bytes()).into_owned();
+                return Bound::At(parameters.bind(text_bound(&text), TEXT));
             }
-            SortColumn::Day(_) => signed(number).saturating_sub(DAY_OFFSET),
-            SortColumn::Instant => (number ^ (1 << 63)).cast_signed(),
+            SortColumn::Day(_) => {
+                let day = signed(number).saturating_sub(DAY_OFFSET);
+                let day = i32::try_from(day).unwrap_or(if day < 0 { i32::MIN } else { i32::MAX });
+                return Bound::At(parameters.bind(Day(day), "date"));
+            }
+            SortColumn::Instant => {
+                let instant = Instant((number ^ (1 << 63)).cast_signed());
+                return Bound::At(parameters.bind(instant, "timestamptz"));
+            }
             SortColumn::Code(..) => {
                 u32::try_from(number).map_or(signed(number), |code| signed(number_of_code(code, places)))
             }
-            SortColumn::Word(_) => signed(number).saturating_sub(WORD_OFFSET),
+            SortColumn::Status => {
+                return Bound::At(parameters.bind(status_bound(signed(number).saturating_sub(STATUS_OFFSET)), TEXT));
+            }
             SortColumn::Nothing => signed(number),
         };
         Bound::At(parameters.bind(number, "bigint"))
@@ -359,24 +385,26 @@ impl Key {
     fn read(&self, row: &Row, at: usize) -> Result<Option<SortValue>, StoreError> {
         let value = match self.column {
             SortColumn::Text(_) => {
-                let text: Option<Vec<u8>> = column(row, at)?;
-                text.map(|text| SortValue::Text(String::from_utf8_lossy(&text).into_owned()))
+                let text: Option<String> = column(row, at)?;
+                text.map(SortValue::Text)
             }
             SortColumn::Day(_) => {
-                let day: Option<i32> = column(row, at)?;
-                day.map(|day| SortValue::Number(number_of_day(day)))
+                let day: Option<Day> = column(row, at)?;
+                day.map(|Day(day)| SortValue::Number(number_of_day(day)))
             }
             SortColumn::Instant => {
-                let at_ms: Option<i64> = column(row, at)?;
-                at_ms.map(|at_ms| SortValue::Number(number_of_instant(at_ms)))
+                let instant: Option<Instant> = column(row, at)?;
+                instant.map(|Instant(at_ms)| SortValue::Number(number_of_instant(at_ms)))
             }
             SortColumn::Code(..) => {
                 let code: Option<i64> = column(row, at.saturating_add(1))?;
                 code.map(|code| SortValue::Number(code.unsigned_abs()))
             }
-            SortColumn::Word(_) => {
-                let word: Option<i16> = column(row, at)?;
-                word.map(|word| SortValue::Number(i64::from(word).saturating_add(WORD_OFFSET).unsigned_abs()))
+            SortColumn::Status => {
+                let name: Option<String> = column(row, at)?;
+                let status = name.as_deref().and_then(MembershipStatus::parse);
+                let place = |status: MembershipStatus| i64::from(status.place()).saturating_add(STATUS_OFFSET);
+                status.map(|status| SortValue::Number(place(status).unsigned_abs()))
             }
             SortColumn::Nothing => None,
         };

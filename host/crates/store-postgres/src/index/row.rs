@@ -2,7 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use tokio_postgres::Row;
+
 use super::term::{self, Vector, WORD_BYTES_MAX, WORDS_BYTES_MAX};
+use crate::failure::corrupt;
+use crate::rows::{column, kind_number, kind_of, number};
 use daftar_domain::address;
 use daftar_domain::group::{self, Group};
 use daftar_domain::identifier::Identifier;
@@ -11,26 +15,23 @@ use daftar_domain::person_name::{name_words, search_words};
 use daftar_domain::record::{Fields, RecordId, RecordKind, RecordType};
 use daftar_domain::search::phrase::PhraseField;
 use daftar_domain::subject::{Subject, SubjectReference};
-use daftar_domain::value::{Key, List, Part, Values};
+use daftar_domain::value::{Key, List, Part, Reference, Values};
+use daftar_store::StoreError;
 
 /// The key of a record as PostgreSQL holds it; one that no record has, where it is not given yet.
 pub(super) fn key(id: RecordId) -> i64 {
     i64::try_from(id.0).unwrap_or(-1)
 }
 
-/// A person or group as PostgreSQL holds it in one number.
-pub(super) fn subject_key(subject: SubjectReference) -> i64 {
-    let is_group = match subject.kind {
-        Subject::Individual => 0,
-        Subject::Group => 1,
-    };
-    key(subject.id).checked_mul(2).map_or(-1, |twice| twice | is_group)
+/// The number of the kind of a person or group, as the records have it.
+pub(super) fn subject_kind(kind: Subject) -> i16 {
+    kind_number(kind.record_kind())
 }
 
-/// The person or group of such a number.
-pub(super) fn subject_of(key: i64) -> SubjectReference {
-    let kind = if key & 1 == 0 { Subject::Individual } else { Subject::Group };
-    SubjectReference { kind, id: RecordId(key.unsigned_abs() / 2) }
+/// The person or group that a row names in two columns from `at` on, its kind and its key.
+pub(super) fn subject_in(row: &Row, at: usize) -> Result<SubjectReference, StoreError> {
+    let reference = Reference { kind: kind_of(column(row, at)?)?, id: RecordId(number(row, at.saturating_add(1))?) };
+    SubjectReference::of(reference).ok_or_else(|| corrupt("subject in the index", "it is neither a person nor a group"))
 }
 
 /// What a person or group is found by.
@@ -171,16 +172,6 @@ mod tests {
         let terms = Terms::of_individual(&person("Abeba", many));
         assert!(terms.vector().len() < WORDS_BYTES_MAX + 10_000);
         assert!(terms.more_words().is_some());
-    }
-
-    #[test]
-    fn a_subject_is_one_number() {
-        for subject in [(Subject::Individual, 7), (Subject::Group, 7)] {
-            let subject = SubjectReference { kind: subject.0, id: RecordId(subject.1) };
-            assert_eq!(subject_of(subject_key(subject)), subject);
-        }
-        let pending = SubjectReference { kind: Subject::Group, id: RecordId::pending(1) };
-        assert!(subject_key(pending) < 0);
     }
 
     #[test]

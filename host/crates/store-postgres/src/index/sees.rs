@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use tokio_postgres::Row;
 
 use super::filter::Parameters;
-use super::row::subject_key;
+use super::row::{key, subject_in, subject_kind};
+use super::time::Day;
 use crate::rows::column;
-use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::consent::ConsentId;
 use daftar_domain::consent_filter::Opened;
 use daftar_domain::extension::EXTENSION;
 use daftar_domain::field::{ALWAYS_SHOWN, FieldName, FieldSet, extension_key};
 use daftar_domain::scope::Resource;
-use daftar_domain::subject::SubjectReference;
+use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_store::StoreError;
 use daftar_store::index::Sees;
 
@@ -28,7 +28,7 @@ impl Sight {
     pub(super) fn new(sees: Sees<'_>, parameters: &mut Parameters) -> Option<Self> {
         let organization = sees.filter.organization.as_ref()?.as_str().to_owned();
         let grantee = parameters.bind(organization, "text");
-        let day = parameters.bind(days_since_epoch(sees.day), "integer");
+        let day = parameters.bind(Day::from(sees.day), "date");
         let mut counts =
             format!("c.grantee = {grantee} AND c.first_day <= {day} AND c.last_day >= {day} AND NOT c.is_withdrawn");
         if let Some(purpose) = &sees.filter.purpose {
@@ -38,8 +38,8 @@ impl Sight {
         Some(Self { counts })
     }
 
-    /// That a record exists for the client, or that a field of it may be looked at where one is named. `record` is its key, or the
-    /// beneficiary of a membership.
+    /// That a record exists for the client, or that a field of it may be looked at where one is named. `record` is the key of a person or
+    /// group; a membership is the row `p`.
     pub(super) fn opens(
         &self,
         resource: Resource,
@@ -48,10 +48,14 @@ impl Sight {
         parameters: &mut Parameters,
     ) -> String {
         let counts = &self.counts;
+        let subject =
+            |kind| format!("c.subject = {record} AND c.subject_kind = {} AND c.opens_subject", subject_kind(kind));
         let whose = match resource {
-            Resource::Individual => format!("c.record = {record} AND NOT c.is_group AND c.opens_subject"),
-            Resource::Group => format!("c.record = {record} AND c.is_group AND c.opens_subject"),
-            Resource::ProgramMembership => format!("c.subject = {record} AND c.opens_memberships"),
+            Resource::Individual => subject(Subject::Individual),
+            Resource::Group => subject(Subject::Group),
+            Resource::ProgramMembership => {
+                "c.subject = p.beneficiary AND c.subject_kind = p.beneficiary_kind AND c.opens_memberships".to_owned()
+            }
             Resource::Program
             | Resource::Consent
             | Resource::Vocabulary
@@ -77,21 +81,23 @@ impl Sight {
         subjects: &[SubjectReference],
         parameters: &mut Parameters,
     ) -> String {
-        let keys: Vec<i64> = subjects.iter().map(|subject| subject_key(*subject)).collect();
-        let subjects = parameters.bind(keys, "bigint[]");
+        let kinds: Vec<i16> = subjects.iter().map(|subject| subject_kind(subject.kind)).collect();
+        let keys: Vec<i64> = subjects.iter().map(|subject| key(subject.id)).collect();
+        let (kinds, keys) = (parameters.bind(kinds, "smallint[]"), parameters.bind(keys, "bigint[]"));
+        let of_kind = |kind| format!("c.subject_kind = {} AND c.opens_subject", subject_kind(kind));
         let opens = match resource {
-            Resource::Individual => "NOT c.is_group AND c.opens_subject",
-            Resource::Group => "c.is_group AND c.opens_subject",
-            Resource::ProgramMembership => "c.opens_memberships",
+            Resource::Individual => of_kind(Subject::Individual),
+            Resource::Group => of_kind(Subject::Group),
+            Resource::ProgramMembership => "c.opens_memberships".to_owned(),
             Resource::Program
             | Resource::Consent
             | Resource::Vocabulary
             | Resource::Eligibility
-            | Resource::Identifier => "false",
+            | Resource::Identifier => "false".to_owned(),
         };
         format!(
-            "SELECT c.subject, c.consent_id::text, c.fields FROM daftar.search_consent AS c \
-             WHERE c.subject = ANY({subjects}) AND {opens} AND {} ORDER BY c.id",
+            "SELECT c.subject_kind, c.subject, c.consent_id::text, c.fields FROM daftar.search_consent AS c \
+             WHERE (c.subject_kind, c.subject) IN (SELECT * FROM unnest({kinds}, {keys})) AND {opens} AND {} ORDER BY c.id",
             self.counts
         )
     }
@@ -103,18 +109,18 @@ pub(super) fn opened(
     subjects: &[SubjectReference],
     rows: &[Row],
 ) -> Result<Vec<Option<Opened>>, StoreError> {
-    let mut by_subject: BTreeMap<i64, Opened> = BTreeMap::new();
+    let mut by_subject: BTreeMap<SubjectReference, Opened> = BTreeMap::new();
     for row in rows {
-        let id = ConsentId::parse(column(row, 1)?)
+        let id = ConsentId::parse(column(row, 2)?)
             .map_err(|error| StoreError::Corrupt { what: "consent in the index", reason: error.to_string() })?;
-        let fields = match column::<Option<Vec<String>>>(row, 2)? {
+        let fields = match column::<Option<Vec<String>>>(row, 3)? {
             None => FieldSet::All,
             Some(names) => FieldSet::only(names.iter().filter_map(|name| FieldName::parse(resource, name).ok())),
         };
         let nothing = || Opened { fields: FieldSet::none(), consents: Vec::new() };
-        let opened = by_subject.entry(column(row, 0)?).or_insert_with(nothing);
+        let opened = by_subject.entry(subject_in(row, 0)?).or_insert_with(nothing);
         opened.fields = opened.fields.union(&fields);
         opened.consents.push(id);
     }
-    Ok(subjects.iter().map(|subject| by_subject.get(&subject_key(*subject)).cloned()).collect())
+    Ok(subjects.iter().map(|subject| by_subject.get(subject).cloned()).collect())
 }

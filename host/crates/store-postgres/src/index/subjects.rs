@@ -108,7 +108,7 @@ impl Query<'_> {
                 filter.last_updated(&query.last_updated);
             }
         }
-        filter.finish("p.id", sight)
+        filter.finish(sight)
     }
 
     /// The total where tallies tell it: of everybody, of who is in use, of codes of one field that no record holds two of.
@@ -151,7 +151,7 @@ impl Query<'_> {
             };
             keys.push((*sort, column, ranks));
         }
-        let mut order = Order::new(keys, (self.resource(), "p.id", sight), parameters);
+        let mut order = Order::new(keys, (self.resource(), sight), parameters);
         if let Start::After(position) = &window.start {
             order.begin_after(position, sorting.code_ranks, parameters);
         }

@@ -8,10 +8,10 @@ use tokio_postgres::types::ToSql;
 use super::bulk;
 use super::columns::{self, Columns};
 use super::entry::{Apart, MemberRow, MembershipRow, ROWS_MAX, SubjectRow};
-use super::row::{array, key, subject_key};
+use super::row::{array, key, subject_kind};
 use super::tally::{Gained, Kind};
+use super::time::{Day, Instant};
 use crate::failure::Failure;
-use daftar_domain::calendar::days_since_epoch;
 use daftar_domain::consent::{Consent, ConsentDetails, EXPIRY_DATE, FIELD_NAMES, PURPOSE, is_consent_field};
 use daftar_domain::scope::Resource;
 use daftar_domain::subject::Subject;
@@ -80,9 +80,9 @@ pub(super) struct Subjects<'r> {
     vectors: Vec<String>,
     more_words: Vec<Option<String>>,
     inactive: Vec<bool>,
-    names: Vec<Option<&'r [u8]>>,
-    instants: Vec<i64>,
-    days: Vec<Vec<Option<i32>>>,
+    names: Vec<Option<&'r str>>,
+    instants: Vec<Instant>,
+    days: Vec<Vec<Option<Day>>>,
     codes: Vec<Vec<Option<i64>>>,
 }
 
@@ -127,8 +127,8 @@ pub(super) struct Members {
     places: Vec<i32>,
     individuals: Vec<i64>,
     roles: Vec<Option<i64>>,
-    first_days: Vec<i32>,
-    last_days: Vec<i32>,
+    first_days: Vec<Day>,
+    last_days: Vec<Day>,
     set_aside: Vec<bool>,
 }
 
@@ -158,17 +158,19 @@ async fn write_memberships(transaction: &Transaction<'_>, rows: &[MembershipRow]
 /// Rows about memberships in programs, one array a column.
 pub(super) struct Memberships {
     keys: Vec<i64>,
+    kinds: Vec<i16>,
     beneficiaries: Vec<i64>,
     programs: Vec<i64>,
-    statuses: Vec<i16>,
-    instants: Vec<i64>,
-    days: Vec<Vec<Option<i32>>>,
+    statuses: Vec<&'static str>,
+    instants: Vec<Instant>,
+    days: Vec<Vec<Option<Day>>>,
 }
 
 impl Memberships {
     pub(super) fn of(rows: &[MembershipRow]) -> Self {
         Self {
             keys: column(rows, |row| row.id),
+            kinds: column(rows, |row| row.beneficiary_kind),
             beneficiaries: column(rows, |row| row.beneficiary),
             programs: column(rows, |row| row.program),
             statuses: column(rows, |row| row.status),
@@ -179,46 +181,79 @@ impl Memberships {
 
     /// The columns, in the order of [`Columns`].
     pub(super) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
-        let Self { keys, beneficiaries, programs, statuses, instants, days } = self;
-        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![keys, beneficiaries, programs, statuses, instants];
+        let Self { keys, kinds, beneficiaries, programs, statuses, instants, days } = self;
+        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![keys, kinds, beneficiaries, programs, statuses, instants];
         parameters.extend(days.iter().map(|column| column as &(dyn ToSql + Sync)));
         parameters
     }
 }
 
 async fn write_consents(transaction: &Transaction<'_>, page: &[Arc<Consent>]) -> Result<(), Failure> {
-    let details = || page.iter().map(|consent| &consent.details);
-    let keys: Vec<i64> = page.iter().map(|consent| key(consent.id)).collect();
-    let ids: Vec<String> = details().map(|details| details.id().to_string()).collect();
-    let subjects: Vec<i64> = details().map(|details| subject_key(details.subject())).collect();
-    let grantees: Vec<&str> = details().map(|details| details.grantee()).collect();
-    let purposes: Vec<Option<&str>> = details().map(|details| details.get(PURPOSE).and_then(purpose)).collect();
-    let firsts: Vec<i32> = details().map(|details| days_since_epoch(details.effective_date())).collect();
-    let lasts: Vec<i32> =
-        details().map(|details| details.get(EXPIRY_DATE).map_or(i32::MAX, days_since_epoch)).collect();
-    let withdrawn: Vec<bool> = details().map(|details| details.is_withdrawn()).collect();
-    let opens = |details: &ConsentDetails, resource| details.resources().any(|opened| opened == resource);
-    let own = |kind| match kind {
-        Subject::Individual => Resource::Individual,
-        Subject::Group => Resource::Group,
-    };
-    let of_subject: Vec<bool> = details().map(|details| opens(details, own(details.subject().kind))).collect();
-    let of_memberships: Vec<bool> = details().map(|details| opens(details, Resource::ProgramMembership)).collect();
-    let fields: Vec<Option<String>> = details().map(fields).collect();
-    let parameters: [&(dyn ToSql + Sync); 11] = [
-        &keys,
-        &ids,
-        &subjects,
-        &grantees,
-        &purposes,
-        &firsts,
-        &lasts,
-        &withdrawn,
-        &of_subject,
-        &of_memberships,
-        &fields,
-    ];
-    execute(transaction, CONSENTS, &parameters).await
+    execute(transaction, &CONSENTS, &Consents::of(page).parameters()).await
+}
+
+/// Rows about consents, one array a column.
+pub(super) struct Consents<'r> {
+    keys: Vec<i64>,
+    ids: Vec<String>,
+    kinds: Vec<i16>,
+    subjects: Vec<i64>,
+    grantees: Vec<&'r str>,
+    purposes: Vec<Option<&'r str>>,
+    first_days: Vec<Day>,
+    last_days: Vec<Day>,
+    withdrawn: Vec<bool>,
+    of_subject: Vec<bool>,
+    of_memberships: Vec<bool>,
+    fields: Vec<Option<String>>,
+}
+
+impl<'r> Consents<'r> {
+    pub(super) fn of(consents: &'r [Arc<Consent>]) -> Self {
+        let opens = |details: &ConsentDetails, resource| details.resources().any(|opened| opened == resource);
+        let own = |kind| match kind {
+            Subject::Individual => Resource::Individual,
+            Subject::Group => Resource::Group,
+        };
+        Self {
+            keys: consents.iter().map(|consent| key(consent.id)).collect(),
+            ids: each(consents, |details| details.id().to_string()),
+            kinds: each(consents, |details| subject_kind(details.subject().kind)),
+            subjects: each(consents, |details| key(details.subject().id)),
+            grantees: each(consents, ConsentDetails::grantee),
+            purposes: each(consents, |details| details.get(PURPOSE).and_then(purpose)),
+            first_days: each(consents, |details| Day::from(details.effective_date())),
+            last_days: each(consents, |details| details.get(EXPIRY_DATE).map_or(Day::LAST, Day::from)),
+            withdrawn: each(consents, ConsentDetails::is_withdrawn),
+            of_subject: each(consents, |details| opens(details, own(details.subject().kind))),
+            of_memberships: each(consents, |details| opens(details, Resource::ProgramMembership)),
+            fields: each(consents, fields),
+        }
+    }
+
+    pub(super) fn parameters(&self) -> [&(dyn ToSql + Sync); 12] {
+        let Self { keys, ids, kinds, subjects, grantees, purposes, first_days, last_days, withdrawn, .. } = self;
+        let Self { of_subject, of_memberships, fields, .. } = self;
+        [
+            keys,
+            ids,
+            kinds,
+            subjects,
+            grantees,
+            purposes,
+            first_days,
+            last_days,
+            withdrawn,
+            of_subject,
+            of_memberships,
+            fields,
+        ]
+    }
+}
+
+/// One column of some consents.
+fn each<'r, V>(consents: &'r [Arc<Consent>], of: impl Fn(&'r ConsentDetails) -> V) -> Vec<V> {
+    consents.iter().map(|consent| of(&consent.details)).collect()
 }
 
 /// A purpose as filters name it. One with characters that no filter has, and PostgreSQL does not keep, is nobody's.
@@ -278,7 +313,7 @@ pub(super) const REMOVE_MEMBERS: &str = "DELETE FROM daftar.search_member WHERE 
 /// Who belongs to groups.
 pub(super) const MEMBERS: &str = "\
 INSERT INTO daftar.search_member (group_id, place, individual, role, first_day, last_day, is_set_aside)
-SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::integer[], $6::integer[],
+SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::date[], $6::date[],
     $7::boolean[])";
 
 /// Memberships in programs.
@@ -294,24 +329,32 @@ ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + e
     )
 });
 
+/// Consents as they come in parameters.
+pub(super) const NEW_CONSENTS: &str = "\
+SELECT id, consent_id::uuid, subject_kind, subject, grantee, purpose, first_day, last_day, is_withdrawn, opens_subject,
+    opens_memberships, fields::text[] COLLATE \"C\" AS fields
+FROM unnest($1::bigint[], $2::text[], $3::smallint[], $4::bigint[], $5::text[], $6::text[], $7::date[], $8::date[],
+    $9::boolean[], $10::boolean[], $11::boolean[], $12::text[])
+AS new(id, consent_id, subject_kind, subject, grantee, purpose, first_day, last_day, is_withdrawn, opens_subject,
+    opens_memberships, fields)";
+
 /// Consents.
-pub(super) const CONSENTS: &str = "\
+pub(super) static CONSENTS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "\
 WITH old AS (SELECT id FROM daftar.search_consent WHERE id = ANY($1)),
      written AS (
-     INSERT INTO daftar.search_consent (id, consent_id, subject, record, is_group, grantee, purpose, first_day, last_day,
+     INSERT INTO daftar.search_consent (id, consent_id, subject_kind, subject, grantee, purpose, first_day, last_day,
          is_withdrawn, opens_subject, opens_memberships, fields)
-     SELECT id, consent_id::uuid, subject, subject / 2, subject % 2 = 1, grantee, purpose, first_day, last_day, is_withdrawn, opens_subject,
-         opens_memberships, fields::text[]
-     FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::integer[], $7::integer[],
-         $8::boolean[], $9::boolean[], $10::boolean[], $11::text[])
-     AS new(id, consent_id, subject, grantee, purpose, first_day, last_day, is_withdrawn, opens_subject,
-         opens_memberships, fields)
-     ON CONFLICT (id) DO UPDATE SET consent_id = excluded.consent_id, subject = excluded.subject, record =
-         excluded.record, is_group = excluded.is_group, grantee =
-         excluded.grantee, purpose = excluded.purpose, first_day = excluded.first_day, last_day = excluded.last_day,
-         is_withdrawn = excluded.is_withdrawn, opens_subject = excluded.opens_subject, opens_memberships =
-         excluded.opens_memberships, fields = excluded.fields
+     {NEW_CONSENTS}
+     ON CONFLICT (id) DO UPDATE SET consent_id = excluded.consent_id, subject_kind = excluded.subject_kind,
+         subject = excluded.subject, grantee = excluded.grantee, purpose = excluded.purpose,
+         first_day = excluded.first_day, last_day = excluded.last_day, is_withdrawn = excluded.is_withdrawn,
+         opens_subject = excluded.opens_subject, opens_memberships = excluded.opens_memberships,
+         fields = excluded.fields
      )
 INSERT INTO daftar.search_tally (kind, term, records)
 SELECT 5, '', cardinality($1) - count(*) FROM old
-ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + excluded.records";
+ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + excluded.records"
+    )
+});

@@ -1,9 +1,12 @@
-//! The register as it stood after one write: a transaction that only reads, whose view other processes may share.
+//! The register as it stood after one write: a transaction that only reads.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use tokio::runtime::Handle;
+use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 use tokio_postgres::{Client, Row};
 
@@ -23,80 +26,89 @@ use super::super::failure::{Failure, Meaning, corrupt};
 use super::super::index;
 use super::super::rows::{column, history, history_of, kind_number, number, record_of, signed};
 
+/// How long an answer is waited for: longer than a statement may take there.
+const ANSWER_MAX: Duration = Duration::from_secs(150);
+/// How long the end of a transaction that only read may take; then its connection is closed.
+const END_MAX: Duration = Duration::from_secs(5);
 /// A transaction that only reads and sees one state. It may be quiet for as long as a partition is worked on, and ends with its connection.
 const BEGIN: &str = "SET idle_in_transaction_session_timeout = '10min'; SET statement_timeout = '2min'; \
                      BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// A moment that is held.
-pub(super) struct PostgresMoment {
-    link: Link,
-    name: String,
+pub(in super::super) struct PostgresMoment {
+    link: Arc<Link>,
     sequence: Sequence,
     /// How many questions are not answered.
     unanswered: AtomicUsize,
     history: History,
-    /// Released when the connection is.
-    _held: Slot<Actor>,
+    held: Held,
+}
+
+/// What is given back when a moment is over.
+enum Held {
+    /// The place of a preview's moment; its connection is closed.
+    Place(#[expect(dead_code, reason = "released when it is dropped")] Slot<Actor>),
+    /// A connection that is kept for the next moment; absent once it was given back.
+    Kept(Option<Keeping>),
+}
+
+/// A connection that is kept from one moment to the next: one holds it at a time.
+pub(in super::super) type Keeping = OwnedMutexGuard<Option<Arc<Link>>>;
+
+/// Begins the transaction of a moment; gives where the register stands.
+async fn begin(link: &Link) -> Result<Row, Failure> {
+    link.client.batch_execute(BEGIN).await?;
+    Ok(link.client.query_one(concat!("SELECT sequence, ", history!(), " FROM daftar.last"), &[]).await?)
 }
 
 impl PostgresMoment {
-    /// The register as it stands now.
-    pub(super) async fn now(
+    /// The register as it stands now, for a preview: on a connection of its own, of which there are only so many.
+    pub(super) async fn for_preview(
         database: &Arc<Database>,
         moments: &Arc<FairSemaphore<Actor>>,
         actor: &Actor,
-    ) -> Result<Self, StoreError> {
-        let slot = tokio::time::timeout(database.answer_timeout(), moments.acquire(actor)).await;
-        Self::begun(database, slot.ok(), None).await
-    }
-
-    /// A moment that is held elsewhere.
-    pub(super) async fn called(
-        database: &Arc<Database>,
-        moments: &Arc<FairSemaphore<Actor>>,
-        name: &str,
-        actor: &Actor,
-    ) -> Result<Self, StoreError> {
-        let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-        if !is_name {
-            return Err(corrupt("moment", "its name is none that the database gives"));
-        }
-        // Its own process works on that preview: another one does not wait to take part.
-        Self::begun(database, moments.try_acquire(actor), Some(name)).await
-    }
-
-    async fn begun(
-        database: &Arc<Database>,
-        slot: Option<Slot<Actor>>,
-        shared: Option<&str>,
     ) -> Result<Self, StoreError> {
         let begun = async {
-            let held = slot.ok_or_else(|| {
+            let slot = tokio::time::timeout(database.answer_timeout(), moments.acquire(actor)).await;
+            let held = slot.map_err(|_| {
                 let said = "previews have every connection to the database that they may have";
                 Failure::new(Meaning::Exhausted, said)
             })?;
-            let link = database.link("daftar (preview)").await?;
-            link.client.batch_execute(BEGIN).await?;
-            let name = match shared {
-                Some(name) => {
-                    link.client.batch_execute(&format!("SET TRANSACTION SNAPSHOT '{name}'")).await?;
-                    name.to_owned()
-                }
-                None => link.client.query_one("SELECT pg_export_snapshot()", &[]).await?.try_get(0)?,
-            };
-            let row = link.client.query_one(concat!("SELECT sequence, ", history!(), " FROM daftar.last"), &[]).await?;
-            Ok::<_, Failure>((link, name, row, held))
+            let link = Arc::new(database.link("daftar (preview)").await?);
+            let row = begin(&link).await?;
+            Ok((link, row, Held::Place(held)))
         };
         let started = Instant::now();
         let begun = begun.await;
         database.note(started, &begun);
-        let (link, name, row, held) = begun?;
+        Self::of(begun?)
+    }
+
+    /// The register as it stands now, on the connection that is kept, which is made where there is none.
+    pub(in super::super) async fn of_feed(database: &Arc<Database>, mut keeping: Keeping) -> Result<Self, StoreError> {
+        let begun = async {
+            let link = match keeping.take().filter(|link| !link.client.is_closed()) {
+                Some(link) => link,
+                None => Arc::new(database.link("daftar (index)").await?),
+            };
+            let row = tokio::time::timeout(database.answer_timeout(), begin(&link)).await;
+            let row = row.unwrap_or_else(|_| Err(Failure::slow()))?;
+            Ok((link, row, Held::Kept(Some(keeping))))
+        };
+        let started = Instant::now();
+        let begun = begun.await;
+        database.note(started, &begun);
+        Self::of(begun?)
+    }
+
+    fn of((link, row, held): (Arc<Link>, Row, Held)) -> Result<Self, StoreError> {
         let (sequence, history) = (Sequence(number(&row, 0)?), history_of(&row, 1)?);
-        Ok(Self { link, name, sequence, history, unanswered: AtomicUsize::new(0), _held: held })
+        Ok(Self { link, sequence, history, unanswered: AtomicUsize::new(0), held })
     }
 
     async fn query(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
-        let answered = self.answered(self.link.client.query(statement, values)).await;
+        let asked = tokio::time::timeout(ANSWER_MAX, self.link.client.query(statement, values));
+        let answered = self.answered(asked).await.map_err(|_| Failure::slow())?;
         answered.map_err(|error| Failure::from(error).into())
     }
 
@@ -114,12 +126,20 @@ impl PostgresMoment {
     }
 }
 
-/// A preview that is over leaves no search behind, which may take minutes.
+/// What is over leaves no search behind, which may take minutes, and no transaction.
 impl Drop for PostgresMoment {
     fn drop(&mut self) {
         if self.unanswered.load(Ordering::Acquire) > 0 {
             self.link.cancel();
+            return;
         }
+        let (Held::Kept(keeping), Ok(runtime)) = (&mut self.held, Handle::try_current()) else { return };
+        let Some(mut keeping) = keeping.take() else { return };
+        let link = Arc::clone(&self.link);
+        runtime.spawn(async move {
+            let ended = tokio::time::timeout(END_MAX, link.client.batch_execute("COMMIT")).await;
+            *keeping = matches!(ended, Ok(Ok(()))).then_some(link);
+        });
     }
 }
 
@@ -130,8 +150,6 @@ impl AsRef<Client> for PostgresMoment {
     }
 }
 
-// A beneficiary or subject is the key of its record times two, one more where it is a group; so those of a partition follow one another, every
-// second one.
 const GROUPS_OF: &str = "SELECT DISTINCT group_id FROM daftar.search_member \
                          WHERE individual BETWEEN $1 AND $2 ORDER BY group_id";
 const GROUPS_IN: &str = "SELECT id FROM daftar.search_group WHERE id BETWEEN $1 AND $2 ORDER BY id";
@@ -139,24 +157,19 @@ const PEOPLE_OF: &str = "SELECT id FROM daftar.search_individual WHERE id BETWEE
                          UNION SELECT individual FROM daftar.search_member WHERE group_id = ANY($3) ORDER BY 1";
 const MEMBERS_OF: &str = "SELECT DISTINCT individual FROM daftar.search_member WHERE group_id = ANY($1) ORDER BY 1";
 const MEMBERSHIPS_OF: &str = "SELECT id FROM daftar.search_membership \
-                              WHERE beneficiary BETWEEN $1 AND $2 AND beneficiary % 2 = $3 ORDER BY id";
-const CONSENTS_OF: &str =
-    "SELECT id FROM daftar.search_consent WHERE NOT is_withdrawn AND subject = ANY($1) ORDER BY id";
+                              WHERE beneficiary BETWEEN $1 AND $2 AND beneficiary_kind = $3 ORDER BY id";
+/// Those of people (kind 1) and of groups (kind 2).
+const CONSENTS_OF: &str = "SELECT id FROM daftar.search_consent \
+                           WHERE NOT is_withdrawn AND subject_kind = 1 AND subject = ANY($1) \
+                           UNION ALL SELECT id FROM daftar.search_consent \
+                           WHERE NOT is_withdrawn AND subject_kind = 2 AND subject = ANY($2) ORDER BY id";
 const HAVE_CONSENTS: &str = "SELECT EXISTS (SELECT FROM daftar.search_consent WHERE NOT is_withdrawn)";
 const RECORDS: &str = "SELECT id, value FROM daftar.record WHERE kind = $1 AND id = ANY($2) ORDER BY id";
 const PROGRAMS: &str = "SELECT id, value FROM daftar.record WHERE kind = $1 ORDER BY id";
 const CHANGES: &str = "SELECT value FROM daftar.change WHERE sequence > $1 ORDER BY sequence LIMIT $2";
 
-fn subject_number(kind: Subject, id: RecordId) -> i64 {
-    signed(id.0).saturating_mul(2).saturating_add(i64::from(kind == Subject::Group))
-}
-
 #[async_trait::async_trait]
 impl Moment for PostgresMoment {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
     fn sequence(&self) -> Sequence {
         self.sequence
     }
@@ -165,10 +178,13 @@ impl Moment for PostgresMoment {
         self.history
     }
 
-    async fn last(&self, kind: Subject) -> Result<RecordId, StoreError> {
+    async fn last(&self, kind: RecordKind) -> Result<RecordId, StoreError> {
         let statement = match kind {
-            Subject::Individual => "SELECT individual FROM daftar.last",
-            Subject::Group => "SELECT \"group\" FROM daftar.last",
+            RecordKind::Individual => "SELECT individual FROM daftar.last",
+            RecordKind::Group => "SELECT \"group\" FROM daftar.last",
+            RecordKind::Program => "SELECT program FROM daftar.last",
+            RecordKind::ProgramMembership => "SELECT membership FROM daftar.last",
+            RecordKind::Consent => "SELECT consent FROM daftar.last",
         };
         let last = self.keys(statement, &[]).await?;
         last.first().copied().ok_or_else(|| corrupt("register", "it has no last keys"))
@@ -191,15 +207,12 @@ impl Moment for PostgresMoment {
             Subject::Individual => self.keys(PEOPLE_OF, &[&from, &to, &numbers(&groups)]).await?,
             Subject::Group => self.keys(MEMBERS_OF, &[&numbers(&groups)]).await?,
         };
-        let (least, greatest) = (subject_number(partition.kind, first), subject_number(partition.kind, last));
-        let which = i64::from(partition.kind == Subject::Group);
-        let memberships = self.keys(MEMBERSHIPS_OF, &[&least, &greatest, &which]).await?;
+        let kind = kind_number(partition.kind.record_kind());
+        let memberships = self.keys(MEMBERSHIPS_OF, &[&from, &to, &kind]).await?;
         let have_consents = self.query(HAVE_CONSENTS, &[]).await?;
         let have_consents = have_consents.first().is_some_and(|row| row.try_get(0).unwrap_or(true));
         let consents = if have_consents {
-            let people = individuals.iter().map(|id| subject_number(Subject::Individual, *id));
-            let subjects = people.chain(groups.iter().map(|id| subject_number(Subject::Group, *id)));
-            self.keys(CONSENTS_OF, &[&subjects.collect::<Vec<i64>>()]).await?
+            self.keys(CONSENTS_OF, &[&numbers(&individuals), &numbers(&groups)]).await?
         } else {
             Vec::new()
         };

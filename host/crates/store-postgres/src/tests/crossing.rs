@@ -13,7 +13,7 @@ use daftar_store::verify::{Pace, verify};
 use daftar_store_sled::testing::Folder;
 use daftar_store_sled::{SledOptions, SledRefill, SledStore};
 
-async fn taken(mut snapshot: Snapshot) -> Vec<Entry> {
+pub(super) async fn taken(mut snapshot: Snapshot) -> Vec<Entry> {
     let mut entries = Vec::new();
     loop {
         let more = snapshot.next().await.unwrap();
@@ -42,7 +42,7 @@ async fn findings(store: &dyn Archive) -> Vec<String> {
     findings
 }
 
-async fn fill(mut filling: Box<dyn Refill>, entries: &[Entry]) {
+pub(super) async fn fill(mut filling: Box<dyn Refill>, entries: &[Entry]) {
     for some in entries.chunks(50) {
         filling.put(some.to_vec()).await.unwrap();
     }
@@ -90,9 +90,9 @@ async fn rows_that_are_damaged_are_found_and_named() {
     let store = PostgresStore::open(options(&url)).await.unwrap();
     let before = findings(&store).await;
     let connection = store.database.connection().await.unwrap();
-    let damages = "DELETE FROM daftar.identifier WHERE id = 3; UPDATE daftar.search_individual SET birth_date = 1 WHERE id = 1; \
+    let damages = "DELETE FROM daftar.identifier WHERE id = 3; UPDATE daftar.search_individual SET birth_date = '1970-01-02' WHERE id = 1; \
                    UPDATE daftar.search_consent SET grantee = 'other'; UPDATE daftar.last SET program = 4; \
-                   UPDATE daftar.record SET value = set_byte(value, 4, 1 # get_byte(value, 4)) WHERE kind = 2";
+                   UPDATE daftar.record SET value = jsonb_set(value, '{meta,version_id}', '\"1\"') WHERE kind = 2";
     connection.object().unwrap().batch_execute(damages).await.unwrap();
     let found: Vec<String> = findings(&store).await.into_iter().filter(|line| !before.contains(line)).collect();
     let expected = [

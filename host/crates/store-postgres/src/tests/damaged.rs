@@ -60,7 +60,7 @@ async fn a_row_that_the_database_refuses_is_reported_and_those_behind_it_are_rea
     damaged.sql(
         "ALTER TABLE daftar.record RENAME TO record_before; \
          CREATE VIEW daftar.record AS SELECT kind, id, version, \
-         CASE WHEN id = 2 THEN decode('z' || id, 'hex') ELSE value END AS value FROM daftar.record_before; \
+         CASE WHEN id = 2 THEN ('z' || id)::jsonb ELSE value END AS value FROM daftar.record_before; \
          ALTER TABLE daftar.change RENAME TO change_before; \
          CREATE VIEW daftar.change AS SELECT sequence, touched, \
          CASE WHEN sequence = 3 THEN decode('z' || sequence, 'hex') ELSE value END AS value FROM daftar.change_before",
@@ -81,11 +81,15 @@ async fn a_row_that_the_database_refuses_is_reported_and_those_behind_it_are_rea
 async fn the_last_write_and_the_last_record_that_are_refused_are_not_reported_as_missing() {
     for (table, key, number) in [("change", "sequence", 5), ("record", "id", 4)] {
         let damaged = Damaged::new().await;
-        let columns = if table == "change" { "sequence, touched" } else { "kind, id, version" };
+        let (columns, value) = if table == "change" {
+            ("sequence, touched", "decode('z' || sequence, 'hex')")
+        } else {
+            ("kind, id, version", "('z' || id)::jsonb")
+        };
         damaged.sql(&format!(
             "ALTER TABLE daftar.{table} RENAME TO {table}_before; \
              CREATE VIEW daftar.{table} AS SELECT {columns}, \
-             CASE WHEN {key} = {number} THEN decode('z' || {key}, 'hex') ELSE value END AS value FROM daftar.{table}_before"
+             CASE WHEN {key} = {number} THEN {value} ELSE value END AS value FROM daftar.{table}_before"
         ));
         let found = damaged.findings().await;
         let of_values = found.iter().filter(|line| line.starts_with("changes: ") || line.starts_with("records: "));
@@ -119,7 +123,11 @@ async fn a_row_of_another_type_is_damage_and_no_failure_of_the_database() {
 #[tokio::test]
 async fn a_page_ends_after_about_a_mebibyte() {
     let damaged = Damaged::new().await;
-    damaged.sql("INSERT INTO daftar.audit (number, value) SELECT 1000 + n, decode(repeat('00', 400000), 'hex') FROM generate_series(1, 5) n");
+    damaged.sql(
+        "INSERT INTO daftar.audit (number, month, at, actor, request_id, action, outcome, count, note) \
+         SELECT (1000 + n) * 256, date_trunc('month', now()), now(), 'system', 'r', 'read', 'allowed', 1, repeat('n', 400000) \
+         FROM generate_series(1, 5) n",
+    );
     let values = damaged.store.raw_values().await.unwrap();
     let sizes = tokio::task::spawn_blocking(move || {
         let (mut after, mut sizes) = (Some(1000_u64.to_be_bytes().to_vec()), Vec::new());
@@ -132,4 +140,23 @@ async fn a_page_ends_after_about_a_mebibyte() {
         sizes
     });
     assert_eq!(sizes.await.unwrap(), [3, 2, 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_audit_entry_that_cannot_be_read_is_reported_and_those_beside_it_are_read() {
+    let damaged = Damaged::new().await;
+    damaged.sql(
+        "INSERT INTO daftar.audit (number, month, at, actor, request_id, action, outcome, count) \
+         SELECT n * 256, '2026-03-01', '2026-03-04', CASE n WHEN 72 THEN 'ghost' ELSE 'system' END, 'r', 'read', 'allowed', 1 \
+         FROM generate_series(71, 73) n; \
+         UPDATE daftar.audit SET details = '{\"packed\": \"zz\"}' WHERE number = 73 * 256",
+    );
+    let found = damaged.findings().await;
+    let found: Vec<_> = found.iter().filter(|line| line.starts_with("audit: ")).collect();
+    let is_told = |start: &str| found.iter().any(|line| line.starts_with(start));
+    assert!(
+        is_told("audit: value 72 of the audit log: ") && is_told("audit: the row with the number 73: "),
+        "{found:#?}"
+    );
+    assert_eq!(found.len(), 2, "{found:#?}");
 }

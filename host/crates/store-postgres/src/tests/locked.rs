@@ -3,11 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use daftar_domain::audit::AuditEntry;
-use daftar_domain::audit::query::{AuditBounds, AuditPosition, AuditQuery};
 use daftar_store::Operation;
-use daftar_store::record;
-use daftar_store::suite::{Listener, audit_entry, commit, futures_join, person};
+use daftar_store::suite::{Listener, audit_entry, commit, futures_join, individual_of, person};
 
 async fn opened() -> (Arc<Server>, String, PostgresStore) {
     let server = Server::shared();
@@ -31,11 +28,6 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     panic!("{what}: it never came to that");
 }
 
-async fn segments(store: &PostgresStore) -> i64 {
-    let row = store.database.query_opt("SELECT count(*) FROM daftar.audit_segment", &[]).await.unwrap().unwrap();
-    row.get(0)
-}
-
 #[tokio::test]
 async fn reads_are_audited_while_the_row_that_orders_writes_is_locked() {
     let (_server, _, store) = opened().await;
@@ -54,6 +46,28 @@ async fn reads_are_audited_while_the_row_that_orders_writes_is_locked() {
     assert!(store.usage().is_reachable, "a lock is no outage");
     holder.client.batch_execute("ROLLBACK").await.unwrap();
     commit(&store, somebody(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn writes_that_come_while_the_row_is_waited_for_are_of_the_same_group() {
+    let (_server, _, store) = opened().await;
+    commit(&store, somebody(0)).await.unwrap();
+    let before = store.usage().groups;
+    let holder = store.database.link("holder").await.unwrap();
+    holder.client.batch_execute("BEGIN; SELECT FROM daftar.last FOR UPDATE").await.unwrap();
+    let others = async {
+        let waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        until("the first waits", async || !holder.client.query(waits, &[]).await.unwrap().is_empty()).await;
+        let release = async {
+            until("the others were asked for", async || store.usage().waiting == 7).await;
+            holder.client.batch_execute("ROLLBACK").await.unwrap();
+        };
+        tokio::join!(futures_join((2..8).map(|number| commit(&store, somebody(number)))), release).0
+    };
+    let (first, others) = tokio::join!(commit(&store, somebody(1)), others);
+    let ids = [first].into_iter().chain(others).map(|committed| individual_of(&committed.unwrap().written[0]).id.0);
+    assert_eq!(ids.collect::<Vec<_>>(), (2..=8).collect::<Vec<_>>(), "in the order in which they were asked for");
+    assert_eq!(store.usage().groups, before + 1);
 }
 
 #[tokio::test]
@@ -95,24 +109,4 @@ async fn values_of_several_processes_are_numbered_once_each_and_none_is_lost() {
     let row = one.database.query_opt("SELECT count(*), count(DISTINCT number) FROM daftar.audit", &[]).await.unwrap();
     let row = row.unwrap();
     assert_eq!(row.get::<_, i64>(0), row.get::<_, i64>(1));
-}
-
-#[tokio::test]
-async fn no_stretch_is_summed_up_that_a_transaction_may_still_add_to() {
-    let (_server, _, store) = opened().await;
-    let late = store.database.link("late").await.unwrap();
-    let values = record::audit::encode(&[AuditEntry { request_id: "late".to_owned(), ..audit_entry("late") }]).unwrap();
-    late.client.batch_execute("BEGIN").await.unwrap();
-    late.client.execute("INSERT INTO daftar.audit (value) VALUES ($1)", &[&values[0]]).await.unwrap();
-    for number in 0..6 {
-        store.append_audit(vec![audit_entry(&format!("call {number}")); 1_000]).await.unwrap();
-        store.audit(1).await.unwrap();
-    }
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    assert_eq!(segments(&store).await, 0, "a lower number is not committed yet");
-    late.client.batch_execute("COMMIT").await.unwrap();
-    until("it is summed up", async || segments(&store).await > 0).await;
-    let query = AuditQuery { request_id: Some("late".to_owned()), ..AuditQuery::default() };
-    let bounds = AuditBounds { lines_max: 9, examined_max: 1_000_000 };
-    assert_eq!(store.audit_page(query, AuditPosition::END, bounds).await.unwrap().entries.len(), 1);
 }

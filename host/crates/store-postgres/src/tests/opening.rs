@@ -7,7 +7,7 @@ use daftar_test_postgres::Stop;
 use super::*;
 use daftar_store::suite::audit_entry;
 
-fn name_of(url: &str) -> &str {
+pub(super) fn name_of(url: &str) -> &str {
     url.rsplit_once('/').unwrap().1
 }
 
@@ -67,6 +67,35 @@ async fn a_database_from_before_the_first_release_is_refused_and_left_as_it_is()
     assert!(matches!(refill, OpenError::BeforeFirstRelease { .. }), "{refill}");
     let tables = server.run_sql(name_of(&url), "SELECT count(*) FROM pg_tables WHERE schemaname = 'daftar'");
     assert_eq!(tables.trim(), "2");
+}
+
+/// The steps have the same numbers there, and are other ones.
+#[tokio::test]
+async fn a_database_of_other_steps_of_the_same_number_is_from_before_the_first_release() {
+    let server = Server::shared();
+    for other in [
+        "UPDATE daftar.layout_history SET checksum = '1' WHERE version = 1",
+        "UPDATE daftar.layout_history SET name = 'other' WHERE version = (SELECT max(version) FROM daftar.layout_history)",
+        "DELETE FROM daftar.layout_history WHERE version = 2",
+        // One of fewer steps, and one of more.
+        "UPDATE daftar.layout_history SET checksum = '1' WHERE version = 1; DELETE FROM daftar.layout_history WHERE version > 1",
+        "UPDATE daftar.layout_history SET checksum = '1' WHERE version = 1; \
+         INSERT INTO daftar.layout_history SELECT 1000, name, applied_on, checksum FROM daftar.layout_history LIMIT 1",
+    ] {
+        let url = server.create_database();
+        PostgresStore::open(options(&url)).await.unwrap().close().await;
+        server.run_sql(name_of(&url), other);
+        let history = "SELECT * FROM daftar.layout_history ORDER BY version";
+        let before = server.run_sql(name_of(&url), history);
+        for error in [
+            PostgresStore::open(options(&url)).await.err().unwrap(),
+            PostgresStore::open_existing(options(&url)).await.err().unwrap(),
+            PostgresStore::prepare(options(&url)).await.err().unwrap(),
+        ] {
+            assert!(matches!(error, OpenError::BeforeFirstRelease { .. }), "{other}: {error}");
+        }
+        assert_eq!(server.run_sql(name_of(&url), history), before, "{other}");
+    }
 }
 
 /// The row is put in when the tables are there, in another transaction.
@@ -200,4 +229,54 @@ async fn what_is_there_is_opened_without_making_tables() {
     assert!(made.get::<_, bool>(0), "nothing was made");
     PostgresStore::open(options(&url)).await.unwrap().close().await;
     PostgresStore::open_existing(options(&url)).await.unwrap().close().await;
+}
+
+/// Between a store and its database, a pooler: it drops the options of a session or, as PgBouncer does where it is not told to, refuses them.
+async fn pooler(to: u16, refuses: bool) -> u16 {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let length = client.read_u32().await.unwrap() as usize;
+                let mut startup = vec![0; length - 4];
+                client.read_exact(&mut startup).await.unwrap();
+                if refuses {
+                    let fields = b"SFATAL\0C08P01\0Munsupported startup parameter: options\0\0";
+                    let mut error = vec![b'E'];
+                    error.extend((fields.len() as u32 + 4).to_be_bytes());
+                    error.extend(fields);
+                    client.write_all(&error).await.unwrap();
+                    return;
+                }
+                let (version, pairs) = startup.split_at(4);
+                let texts: Vec<&[u8]> = pairs.split(|byte| *byte == 0).collect();
+                let kept =
+                    texts.chunks(2).filter(|pair| pair.len() == 2 && !pair[0].is_empty() && pair[0] != b"options");
+                let mut passed = version.to_vec();
+                kept.flatten().for_each(|text| passed.extend([text, b"\0".as_slice()].concat()));
+                passed.push(0);
+                let mut server = tokio::net::TcpStream::connect((std::net::Ipv4Addr::LOCALHOST, to)).await.unwrap();
+                server.write_u32(passed.len() as u32 + 4).await.unwrap();
+                server.write_all(&passed).await.unwrap();
+                let _ended = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+            });
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn a_pooler_in_between_that_drops_or_refuses_the_options_of_sessions_is_named() {
+    let server = Server::shared();
+    let url = server.create_database();
+    for refuses in [false, true] {
+        let port = pooler(server.port(), refuses).await;
+        let error =
+            PostgresStore::open(options(&url.replace(&format!(":{}/", server.port()), &format!(":{port}/")))).await;
+        let error = error.err().expect("it is not opened");
+        assert!(matches!(error, OpenError::Pooled { .. }), "{error}");
+        assert!(error.to_string().contains("name PostgreSQL itself"), "{error}");
+    }
 }

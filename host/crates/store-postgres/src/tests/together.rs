@@ -6,8 +6,8 @@ use super::*;
 use daftar_domain::change::Sequence;
 use daftar_domain::code::CodeUri;
 use daftar_domain::record::RecordId;
+use daftar_store::change_feed::ChangeFeed as _;
 use daftar_store::record::samples;
-use daftar_store::shared::Shared as _;
 use daftar_store::suite::{
     Listener, audit_entry, commit, create, everybody, futures_join, individual_of, key, person, write,
 };
@@ -40,26 +40,6 @@ async fn many_open_an_empty_database_at_once_and_it_is_one_register() {
         }
         assert_eq!(ids.len(), 1);
     }
-}
-
-#[tokio::test]
-async fn the_audit_log_is_summed_up_while_somebody_changes_plugins() {
-    let (_server, one, _) = two().await;
-    let one = Arc::new(one);
-    let _turn = PostgresShared::of(Arc::clone(&one)).turn().await.unwrap();
-    // Far more than one stretch.
-    for number in 0..10 {
-        one.append_audit(vec![audit_entry(&format!("call {number}")); 1_000]).await.unwrap();
-        one.audit(1).await.unwrap();
-    }
-    for _ in 0..2_400 {
-        let row = one.database.query_opt("SELECT count(*) FROM daftar.audit_segment", &[]).await.unwrap().unwrap();
-        if row.get::<_, i64>(0) > 0 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("it is not summed up");
 }
 
 #[tokio::test]
@@ -163,15 +143,12 @@ async fn what_one_process_changes_is_heard_by_the_other() {
     let (_server, one, two) = two().await;
     let mut changes = two.feed().subscribe(Channel::Changes);
     let mut generation = two.feed().subscribe(Channel::Generation);
-    let mut previews = two.feed().subscribe(Channel::Previews);
     generation.wait_for(|_| two.feed().is_listening()).await.unwrap();
     create(&one, person(&[])).await;
     changes.wait_for(|sequence| *sequence == 1).await.unwrap();
     assert_eq!(*generation.borrow(), 0, "records are none of its business");
     commit(&one, vec![Operation::CreateClient(samples::full_client())]).await.unwrap();
     generation.wait_for(|generation| *generation == 1).await.unwrap();
-    one.notify(Channel::Previews, 17).await.unwrap();
-    previews.wait_for(|preview| *preview == 17).await.unwrap();
     let found = one.number_codes(vec![CodeUri::parse("urn:x#a").unwrap()], Vec::new()).await;
     found.unwrap();
     generation.wait_for(|generation| *generation == 2).await.unwrap();
@@ -181,4 +158,34 @@ async fn what_one_process_changes_is_heard_by_the_other() {
     let found = commit(&one, vec![Operation::create(person(&[]))]).await.unwrap();
     assert_eq!(individual_of(&found.written[0]).id, RecordId(2));
     assert!(one.usage().groups >= 4 && one.usage().sequence == 3);
+}
+
+#[tokio::test]
+async fn what_any_process_writes_is_read_from_the_feed_of_changes_at_one_snapshot() {
+    let (_server, one, two) = two().await;
+    let feed = two.change_feed();
+    create(&one, person(&["urn:x:a|1"])).await;
+    let before = feed.snapshot().await.unwrap();
+    assert_eq!(feed.last().await.unwrap(), (before.history(), Sequence(1)));
+    create(&one, person(&["urn:x:a|2"])).await;
+    assert_eq!((before.sequence(), before.last(RecordKind::Individual).await.unwrap()), (Sequence(1), RecordId(1)));
+    assert_eq!(before.records(RecordKind::Individual, &[RecordId(1), RecordId(2)]).await.unwrap().len(), 1);
+    drop(before);
+    // The connection is kept, and no transaction on it.
+    let after = feed.snapshot().await.unwrap();
+    assert_eq!(after.sequence(), Sequence(2));
+    let touched = after.touched_since(Sequence(1), 10).await.unwrap();
+    assert_eq!(touched, Some(vec![(RecordKind::Individual, RecordId(2))]));
+    assert_eq!(after.touched_since(Sequence(0), 1).await.unwrap(), None, "more than may be");
+    drop(after);
+    for count in 0..2_400 {
+        let open = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+                    AND application_name = 'daftar (index)' AND state <> 'idle'";
+        let row = two.database.query_opt(open, &[]).await.unwrap().unwrap();
+        if row.get::<_, i64>(0) == 0 {
+            break;
+        }
+        assert!(count < 2_399, "its transaction is left open");
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
 }

@@ -10,8 +10,11 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::verification::Finding;
 use daftar_store::IdentifierOwner;
 
-use super::super::rows::{column, kind_number, signed};
-use super::{PAGE_BYTES, PostgresValues, bounded, digest_of, owner_row, place_of, record_row, slot_row, wrong};
+use super::super::rows::{Json, binary_of, column, kind_number, signed};
+use super::{
+    JSON_BYTES, PAGE_BYTES, PostgresValues, bounded, damaged, digest_of, owner_row, place_of, record_row, slot_row,
+    wrong,
+};
 
 /// Versions of a record with their stored values, in their order.
 type StoredVersions = Vec<(VersionId, Vec<u8>)>;
@@ -38,11 +41,12 @@ impl PostgresValues {
         let rows = "SELECT id, value, version FROM daftar.earlier_version WHERE kind = $1 AND id = ANY($2) \
                     ORDER BY id, version";
         let keys: Vec<i64> = ids.iter().map(|id| signed(id.0)).collect();
-        let rows = self.query(&bounded(rows, "id, version"), &[&kind_number(kind), &keys])?;
+        let rows = self.query(&bounded(rows, "id, version", JSON_BYTES), &[&kind_number(kind), &keys])?;
         let mut versions: HashMap<_, _> = ids.into_iter().map(|id| ((kind, id), Vec::new())).collect();
         let (mut bytes, mut last) = (0_u64, RecordId(0));
         for row in &rows {
-            let (id, value, version) = record_row(row).map_err(|error| wrong(&error))?;
+            let (id, json, version) = record_row(row).map_err(|error| wrong(&error))?;
+            let value = binary_of(kind, id, json).map_err(|error| damaged(kind, id, &error))?;
             (bytes, last) = (bytes.saturating_add(value.len() as u64), id);
             versions.entry((kind, id)).or_default().push((version, value));
         }
@@ -120,8 +124,10 @@ impl PostgresValues {
             }
         }
         for row in &rows {
-            let read = place_of(row).and_then(|place| Ok((place, column::<Option<Vec<u8>>>(row, 2)?)));
-            let (place, value) = read.map_err(|error| wrong(&error))?;
+            let read = place_of(row).and_then(|place| Ok((place, column::<Option<Json<&[u8]>>>(row, 2)?)));
+            let (place, json) = read.map_err(|error| wrong(&error))?;
+            // One that cannot be read is reported where records are checked; here it says nothing.
+            let value = json.map(|json| binary_of(place.0, place.1, json.0).unwrap_or_default());
             beside.existing.insert(place, true);
             if has_values {
                 beside.records.insert(place, value);

@@ -50,14 +50,17 @@ pub type EncodedLines<'e> = (Vec<u8>, &'e [AuditEntry]);
 /// # Errors
 /// As [`encode`].
 pub fn encode_each(entries: &[AuditEntry]) -> Result<Vec<EncodedLines<'_>>, StoreError> {
-    let mut values = Vec::new();
+    values(entries).map(|lines| Ok((super::encode(&StoredAuditV1::of(lines))?, lines))).collect()
+}
+
+/// The lines of each value that would hold them.
+pub fn values(entries: &[AuditEntry]) -> impl Iterator<Item = &[AuditEntry]> {
     let mut rest = entries;
-    while !rest.is_empty() {
-        let (lines, after) = rest.split_at(fitting(rest));
-        values.push((super::encode(&StoredAuditV1::of(lines))?, lines));
+    std::iter::from_fn(move || {
+        let (lines, after) = rest.split_at(fitting(rest).min(rest.len()));
         rest = after;
-    }
-    Ok(values)
+        (!lines.is_empty()).then_some(lines)
+    })
 }
 
 /// How many of the lines go into one value: at least one.

@@ -14,7 +14,8 @@
 //! **Invariant:** what a newer program stored outlives a rewrite by this one. A tag that the schema of this program does not have is kept as
 //! [`Value::Later`] where the record was stored under a later revision, and the record is stored again under that revision, for as long as it
 //! holds such a value: a program that knows the revision knows every tag of the record. Under a revision that this program knows an unknown tag is
-//! damage.
+//! damage. A program that reads stored JSON ([`json`]) knows no tags of fields that it does not have: it keeps their members under the tag
+//! [`json::MEMBERS`], and a program that knows the revision finds the fields in them.
 //!
 //! **Invariant:** a value of a known field that does not fit it is refused whatever the revision: a program that is older than a word, or than
 //! a kind of record that a reference may name, does not read records that have it, and says so.
@@ -35,7 +36,7 @@ use daftar_domain::schema::{self, Field, Kind, Tag};
 use daftar_domain::value::{Reference, Value, Values};
 
 use super::wire::{Bytes, prefix_length, put_code, put_day, put_number, put_signed, put_tagged, put_text};
-use super::{Unreadable, VALUE_BYTES_MAX, instant};
+use super::{Unreadable, VALUE_BYTES_MAX, instant, json};
 use crate::StoreError;
 
 /// The version of the form.
@@ -47,7 +48,7 @@ const HAS_START: u8 = 2;
 const HAS_END: u8 = 4;
 
 /// The name of a kind of record in messages.
-fn called(kind: RecordKind) -> &'static str {
+pub(super) fn called(kind: RecordKind) -> &'static str {
     match kind {
         RecordKind::Individual => "individual",
         RecordKind::Group => "group",
@@ -99,14 +100,6 @@ pub fn decode<T: RecordType>(id: RecordId, bytes: &[u8]) -> Result<Record<Fields
     Ok(Record { id, meta, details })
 }
 
-/// The version that a stored record says of itself, without a look at the rest of it; none where the bytes are not of this form.
-#[must_use]
-pub fn version_of(bytes: &[u8]) -> Option<VersionId> {
-    let mut from = Bytes(bytes.strip_prefix(&[VERSION])?);
-    let _revision = from.number()?;
-    from.number().map(VersionId)
-}
-
 /// Puts the checksum behind everything else.
 pub(super) fn seal(to: &mut Vec<u8>) {
     let checksum = crc32fast::hash(to);
@@ -125,39 +118,45 @@ fn content(bytes: &[u8]) -> Result<Bytes<'_>, Unreadable> {
 }
 
 /// Why bytes are not a record: in which field, from the inside out, and what is wrong there. Never says what the field holds.
-struct Fault {
+pub(super) struct Fault {
     path: Vec<&'static str>,
     problem: Problem,
     /// The revision of the record, where it is a later one.
     later: Option<u16>,
 }
 
-enum Problem {
+pub(super) enum Problem {
     Invalid,
     Missing,
     Unordered,
     Unknown(Tag),
+    UnknownMember,
 }
 
 impl Fault {
-    fn new(problem: Problem) -> Self {
+    pub(super) fn new(problem: Problem) -> Self {
         Self { path: Vec::new(), problem, later: None }
     }
 
-    fn invalid() -> Self {
+    pub(super) fn invalid() -> Self {
         Self::new(Problem::Invalid)
     }
 
-    fn field(name: &'static str) -> Self {
+    pub(super) fn field(name: &'static str) -> Self {
         Self::invalid().within(name)
     }
 
-    fn within(mut self, name: &'static str) -> Self {
+    /// The same in a record of that revision.
+    pub(super) fn of(self, later: Option<u16>) -> Self {
+        Self { later, ..self }
+    }
+
+    pub(super) fn within(mut self, name: &'static str) -> Self {
         self.path.push(name);
         self
     }
 
-    fn sentence(&self) -> String {
+    pub(super) fn sentence(&self) -> String {
         let path: Vec<&str> = self.path.iter().rev().copied().collect();
         let place = if path.is_empty() { "it".to_owned() } else { format!("its `{}`", path.join(".")) };
         match self.problem {
@@ -173,6 +172,7 @@ impl Fault {
             Problem::Unknown(tag) => {
                 format!("{place} has a value with the tag {tag}, which its revision of the schema does not have")
             }
+            Problem::UnknownMember => format!("{place} has a member that its revision of the schema does not have"),
         }
     }
 }
@@ -299,7 +299,7 @@ fn take_record(kind: RecordKind, mut from: Bytes<'_>) -> Result<Content, Fault> 
     let revision = from.number().and_then(|revision| u16::try_from(revision).ok());
     let later = revision.ok_or_else(|| Fault::field("revision"))?;
     let later = (later > schema::REVISION).then_some(later);
-    take_content(kind, from, later).map_err(|fault| Fault { later, ..fault })
+    take_content(kind, from, later).map_err(|fault| fault.of(later))
 }
 
 fn take_content(kind: RecordKind, mut from: Bytes<'_>, later: Option<u16>) -> Result<Content, Fault> {
@@ -351,9 +351,9 @@ fn take_period(from: &mut Bytes<'_>) -> Option<Option<Period>> {
 }
 
 /// Reads values by the rows of their fields.
-struct Reader {
+pub(super) struct Reader {
     /// The revision of the record, where it is a later one: tags without a row are of it.
-    later: Option<u16>,
+    pub(super) later: Option<u16>,
 }
 
 impl Reader {
@@ -373,6 +373,10 @@ impl Reader {
             let value = match (rows.next_if(|field| field.tag == tag), self.later) {
                 (Some(field), _) => self.value(&field.kind, Bytes(bytes)).map_err(|fault| fault.within(field.name))?,
                 (None, Some(revision)) => Value::later(revision, bytes),
+                (None, None) if tag == json::MEMBERS => {
+                    values.extend(json::kept_members(fields, bytes)?);
+                    continue;
+                }
                 (None, None) => return Err(Fault::new(Problem::Unknown(tag))),
             };
             values.push((tag, value));
@@ -381,7 +385,7 @@ impl Reader {
         Ok(values.into_iter().collect())
     }
 
-    fn value(&self, kind: &'static Kind, bytes: Bytes<'_>) -> Result<Value, Fault> {
+    pub(super) fn value(&self, kind: &'static Kind, bytes: Bytes<'_>) -> Result<Value, Fault> {
         match kind {
             Kind::List { of, .. } => self.items(of, bytes).map(Value::List),
             Kind::Struct(part) => self.values(part.fields, bytes).map(Value::Struct),
@@ -400,7 +404,7 @@ impl Reader {
 }
 
 /// Checks that a field may be absent.
-fn check_absent(field: &'static Field) -> Result<(), Fault> {
+pub(super) fn check_absent(field: &'static Field) -> Result<(), Fault> {
     if is_always_there(field) { Err(Fault::new(Problem::Missing).within(field.name)) } else { Ok(()) }
 }
 

@@ -82,7 +82,11 @@ pub async fn the_audit_log_is_looked_through_in_pages<B: Backend>() {
         for bounds in [(10, usize::MAX), (usize::MAX, 100), (5, 33)] {
             assert_eq!(all(&backend, &on, bounds).await.0, expected, "{bounds:?}");
         }
-        let (found, pages) = all(&backend, &AuditQuery { request_id: Some("12".to_owned()), ..on }, (9, 200)).await;
+        let both = AuditQuery { request_id: Some("12".to_owned()), ..on };
+        assert!(all(&backend, &both, (9, 200)).await.0.is_empty(), "the two conditions hold of no line");
+        // No index is of that.
+        let text = AuditQuery { text: Some("in no line".to_owned()), ..AuditQuery::default() };
+        let (found, pages) = all(&backend, &text, (9, 200)).await;
         assert_eq!((found.len(), pages > 4), (0, true), "looking is bounded");
         reopened(&mut backend).await;
     }

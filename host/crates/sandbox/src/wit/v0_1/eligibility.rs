@@ -195,7 +195,7 @@ fn refused(call: &str, refusal: wire::EvaluationError) -> Result<EngineError, Ca
         }
         wire::EvaluationError::NotBound => format!("{call}: the rule is not bound"),
         wire::EvaluationError::MissingColumn(path) => format!("{call}: no column `{}`", excerpt(&path)),
-        wire::EvaluationError::MalformedBatch(reason) => format!("{call}: {}", excerpt(&reason)),
+        wire::EvaluationError::MalformedBatch(reason) => format!("{call}: `{}`", excerpt(&reason)),
     }))
 }
 

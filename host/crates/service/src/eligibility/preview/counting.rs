@@ -79,7 +79,7 @@ struct Slice {
 }
 
 /// A task that ends when its result is not waited for any more.
-struct Spawned<T>(JoinHandle<T>);
+pub(super) struct Spawned<T>(pub(super) JoinHandle<T>);
 
 impl<T> Future for Spawned<T> {
     type Output = Result<T, tokio::task::JoinError>;

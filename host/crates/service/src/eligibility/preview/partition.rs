@@ -17,29 +17,27 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_index::{Columns, Snapshot};
 use daftar_store::StoreError;
-use daftar_store::partition::{Claim, JobId, Moment, Partition, Partitions, Surroundings, Wanted};
+use daftar_store::partition::{Moment, Partition, Partitions, Surroundings};
 use daftar_store::shared::History;
 
 /// How many records are read at once.
 const RECORDS_AT_ONCE: usize = 4_096;
 /// With more writes than this since the columns were made they are made anew.
 const TOUCHED_MAX: usize = 8_192;
-/// How many parts a process works on at once: while one is read from the database the other is decided about.
+/// How many partitions a process works on at once: while one is read from the database the other is decided about.
 pub(super) const LANES: usize = 2;
 /// About what a record takes in columns, in bytes.
 const RECORD_BYTES: u64 = 700;
 
 /// A register in partitions, with what this process keeps of it.
 pub struct PartedRegister {
-    /// Where the partitions are read, and processes find jobs of each other.
+    /// Where the partitions are read.
     pub partitions: Arc<dyn Partitions>,
     bytes_max: u64,
     /// The partitions that are kept, the one that was used last at the end.
     kept: Mutex<Vec<Slot>>,
-    /// How many parts this process works on at once.
+    /// How many partitions this process works on at once.
     lanes: Arc<Semaphore>,
-    /// The jobs that this process put up.
-    own: tokio::sync::Mutex<BTreeSet<JobId>>,
     /// The layout of the next partition that is read.
     layouts: AtomicU64,
 }
@@ -60,26 +58,6 @@ pub struct PartitionUsage {
     pub bytes: u64,
 }
 
-/// A job of this process that is withdrawn when it is dropped.
-pub(super) struct PostedJob {
-    register: Arc<PartedRegister>,
-    pub id: JobId,
-}
-
-impl Drop for PostedJob {
-    fn drop(&mut self) {
-        let (register, job) = (Arc::clone(&self.register), self.id);
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(async move {
-            // The store removes by itself what no server holds any more.
-            if let Err(error) = register.partitions.withdraw(job).await {
-                tracing::debug!(error = %error, "a preview that is over could not be withdrawn");
-            }
-            register.own.lock().await.remove(&job);
-        });
-    }
-}
-
 /// A partition in memory.
 struct PartitionColumns {
     columns: Columns,
@@ -94,40 +72,14 @@ impl PartedRegister {
     /// Keeps up to about so many bytes of partitions.
     #[must_use]
     pub fn new(partitions: Arc<dyn Partitions>, bytes_max: u64) -> Self {
-        let (kept, own) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { partitions, bytes_max, kept, lanes: Arc::new(Semaphore::new(LANES)), own, layouts: AtomicU64::new(1) }
+        let (kept, lanes) = (Mutex::default(), Arc::new(Semaphore::new(LANES)));
+        Self { partitions, bytes_max, kept, lanes, layouts: AtomicU64::new(1) }
     }
 
-    /// Waits until this process may work on one more part; it may as long as the lane is held.
+    /// Waits until this process may work on one more partition; it may as long as the lane is held.
     pub(super) async fn lane(&self) -> Option<OwnedSemaphorePermit> {
         // It is never closed.
         Arc::clone(&self.lanes).acquire_owned().await.ok()
-    }
-
-    /// Posts a job, for as long as it is held.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub(super) async fn post(
-        self: &Arc<Self>,
-        task: Vec<u8>,
-        parts: Vec<(u64, Vec<u8>)>,
-    ) -> Result<PostedJob, StoreError> {
-        // Locked meanwhile, so that this process does not take it for another's.
-        let mut own = self.own.lock().await;
-        let id = self.partitions.post(task, parts).await?;
-        own.insert(id);
-        Ok(PostedJob { register: Arc::clone(self), id })
-    }
-
-    /// Claims a part of a job that another process put up, and that is none of these.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub(super) async fn claim_of_others(&self, shunned: &BTreeSet<JobId>) -> Result<Option<Claim>, StoreError> {
-        let own = self.own.lock().await;
-        let not_these: Vec<JobId> = own.union(shunned).copied().collect();
-        self.partitions.claim(Wanted::NotOf(&not_these)).await
     }
 
     /// What is kept.

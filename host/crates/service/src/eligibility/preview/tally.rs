@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use jiff::ToSpan;
 use jiff::civil::Date;
-use serde::{Deserialize, Serialize};
 
 use super::Shown;
 use super::facts::Facts;
@@ -19,7 +18,7 @@ use daftar_index::RowMarks;
 pub const AGE_BANDS: [u8; 14] = [0, 5, 10, 15, 18, 25, 35, 45, 55, 60, 65, 70, 75, 80];
 
 /// How many of some subjects have which outcome.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// All of them.
     pub total: u64,
@@ -33,8 +32,8 @@ pub struct Counts {
     pub errors: u64,
 }
 
-/// What was counted of some subjects: it adds up, in whichever process they were decided about.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+/// What was counted of some subjects: it adds up.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Counted {
     pub counts: Counts,
     /// By code; those without one under none.
@@ -49,7 +48,7 @@ pub(super) struct Counted {
 }
 
 /// The subjects of a region.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OfRegion {
     /// The first of them, whose record says how the region is spelt.
     pub first: RecordId,
@@ -66,7 +65,7 @@ pub(super) struct Tally {
 }
 
 /// What is broken down.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Breakdowns {
     pub by_gender: bool,
     pub by_age_band: bool,

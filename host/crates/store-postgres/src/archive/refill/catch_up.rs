@@ -9,14 +9,13 @@ use daftar_domain::record::RecordKind;
 use daftar_store::archive::{Brought, Entry, Held, Kept, Mark, OLDEST_AUDIT};
 use daftar_store::record;
 use daftar_store::record::setting::key_bytes;
-use daftar_store::segment::{OpenSegment, SEGMENT_LINES};
 
-use super::super::super::audit_log::put_summary;
+use super::super::super::audit_row;
 use super::super::super::failure::corrupt;
 use super::super::super::group::Broken;
 use super::super::super::options::BulkLimits;
 use super::super::super::rows::{column, kind_number, number, signed};
-use super::super::super::state::Locked;
+use super::super::super::state::{Locked, code_names};
 use super::filling::Filling;
 
 /// The last key of each kind, and how many records of it searches count.
@@ -46,7 +45,8 @@ impl Bringing {
         bulk: BulkLimits,
     ) -> Result<Self, Broken> {
         let known = Known::read(transaction).await?;
-        let filling = Filling::on(locked, held.audit, held.removal, bulk);
+        let names = code_names(transaction, locked.code_table_parts).await?;
+        let filling = Filling::on(locked, names, (held.audit, held.removal), bulk);
         Ok(Self { held, filling, known, old_audit: Some(BTreeMap::new()), brought: Brought::default() })
     }
 
@@ -106,25 +106,29 @@ impl Bringing {
         // Where fewer came there are no others.
         let up_to = signed(last_oldest.unwrap_or(self.held.audit));
         let numbers: Vec<i64> = old_audit.keys().map(|number| signed(*number)).collect();
-        let statement = "DELETE FROM daftar.audit WHERE number <= $1 AND number <> ALL($2) RETURNING number";
-        let mut removed = Vec::new();
-        for row in transaction.query(statement, &[&up_to, &numbers]).await? {
-            removed.push(number(&row, 0)?);
+        let statement = "WITH gone AS (DELETE FROM daftar.audit WHERE number < $1::bigint * 256 + 256 AND number / 256 <> ALL($2::bigint[]) \
+                         RETURNING number / 256 AS value) SELECT count(DISTINCT value) FROM gone";
+        let removed = number(&transaction.query_one(statement, &[&up_to, &numbers]).await?, 0)?;
+        if removed > 0 {
+            *self.brought.taken_out.entry(Kept::AuditValues).or_default() += removed;
         }
-        if let Some(last) = removed.iter().max() {
-            *self.brought.taken_out.entry(Kept::AuditValues).or_default() += removed.len() as u64;
-            let statement = "DELETE FROM daftar.audit_segment WHERE last_value <= $1";
-            transaction.execute(statement, &[&signed(*last)]).await?;
+        let statement = format!(
+            "SELECT {} FROM unnest($1::bigint[]) AS asked (value) JOIN daftar.audit \
+             ON number >= asked.value * 256 AND number < asked.value * 256 + 256 ORDER BY number",
+            audit_row::COLUMNS
+        );
+        let there = audit_row::values_of(&transaction.query(&statement, &[&numbers]).await?)?;
+        let mut changed = Vec::new();
+        for (value, bytes) in there {
+            // One that cannot be read is written again.
+            if let Some(now) = old_audit.get(&value).filter(|now| bytes.ok().as_ref() != Some(*now)) {
+                changed.push((value, record::audit::decode(now)?));
+            }
         }
-        let statement = "UPDATE daftar.audit AS line SET value = now.value \
-                         FROM unnest($1::bigint[], $2::bytea[]) AS now (number, value) \
-                         WHERE line.number = now.number AND line.value <> now.value";
-        let values: Vec<&[u8]> = old_audit.values().map(Vec::as_slice).collect();
-        let changed = transaction.execute(statement, &[&numbers, &values]).await?;
-        if changed > 0 {
-            *self.brought.written.entry(Kept::AuditValues).or_default() += changed;
+        if !changed.is_empty() {
+            *self.brought.written.entry(Kept::AuditValues).or_default() += changed.len() as u64;
+            audit_row::replace(transaction, &changed).await?;
         }
-        self.filling.go_on_with(unsummed(transaction).await?);
         Ok(())
     }
 
@@ -151,23 +155,6 @@ fn subtract(counts: &mut BTreeMap<Kept, u64>, kept: Kept, count: u64) {
     } else {
         counts.insert(kept, left);
     }
-}
-
-/// The stretch of the audit log that no summary tells of yet.
-async fn unsummed(transaction: &Transaction<'_>) -> Result<OpenSegment, Broken> {
-    let statement = "SELECT number, value FROM daftar.audit \
-                     WHERE number > COALESCE((SELECT max(last_value) FROM daftar.audit_segment), 0) \
-                     ORDER BY number LIMIT $1";
-    // Fewer than fill one, and what a removal passed over.
-    let most = signed(SEGMENT_LINES.saturating_mul(2));
-    let mut segment = OpenSegment::default();
-    for row in transaction.query(statement, &[&most]).await? {
-        segment.add(number(&row, 0)?, &record::audit::decode(column(&row, 1)?)?);
-        if let Some(full) = segment.take_full() {
-            put_summary(transaction, &full).await?;
-        }
-    }
-    Ok(segment)
 }
 
 /// What something is kept under.

@@ -1,6 +1,10 @@
 //! What a backup holds, as rows.
 
+use std::collections::BTreeSet;
+
 use deadpool_postgres::{Object, Transaction};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use tokio_postgres::types::Type;
 
 use daftar_domain::audit::AuditEntry;
@@ -11,17 +15,18 @@ use daftar_store::change_log::RegisterId;
 use daftar_store::plan::Last;
 use daftar_store::record;
 use daftar_store::record::instant::milliseconds;
+use daftar_store::record::json::CodeNames;
 use daftar_store::record::setting::key_bytes;
-use daftar_store::segment::OpenSegment;
 
-use super::super::super::audit_log::put_summary;
+use super::super::super::audit_row;
+use super::super::super::codes::{CodeRow, CodeRows};
 use super::super::super::copy::{Cell, Table};
 use super::super::super::failure::{Failure, corrupt};
 use super::super::super::feed::{Channel, tell};
 use super::super::super::group::{Broken, Rows};
 use super::super::super::index;
 use super::super::super::options::BulkLimits;
-use super::super::super::rows::{kind_number, signed};
+use super::super::super::rows::{Json, kind_number, signed};
 use super::super::super::state::Locked;
 use super::met::Met;
 use super::put_origin;
@@ -32,11 +37,11 @@ pub(super) const BEGIN: &str =
 /// Keeps servers from adding audit entries of reads, which take no row that could be locked instead.
 pub(super) const LOCK_AUDIT: &str = "LOCK TABLE daftar.audit IN EXCLUSIVE MODE";
 /// The next value of the audit log is numbered after all that are there.
-const NUMBER_AUDIT: &str = "SELECT setval('daftar.audit_number_seq', greatest(number, 1), number > 0) \
-                            FROM (SELECT COALESCE(max(number), 0) AS number FROM daftar.audit) AS last";
+const NUMBER_AUDIT: &str = "SELECT setval('daftar.audit_value', greatest(value, 1), value > 0) \
+                            FROM (SELECT COALESCE(max(number), 0) / 256 AS value FROM daftar.audit) AS last";
 const IS_EMPTY: &str = "SELECT NOT (EXISTS (SELECT FROM daftar.record) OR EXISTS (SELECT FROM daftar.change) \
                         OR EXISTS (SELECT FROM daftar.client) OR EXISTS (SELECT FROM daftar.setting) \
-                        OR EXISTS (SELECT FROM daftar.audit) OR EXISTS (SELECT FROM daftar.code_table_part) \
+                        OR EXISTS (SELECT FROM daftar.audit) OR EXISTS (SELECT FROM daftar.code) \
                         OR EXISTS (SELECT FROM daftar.counter) OR EXISTS (SELECT FROM daftar.request))";
 
 /// Locks the register, and says whether it is empty.
@@ -68,8 +73,13 @@ pub(super) struct Filling {
     carried: Carried,
     /// Records that are in their table soon, to be indexed then.
     present: Vec<ChangedRecord>,
-    segment: OpenSegment,
+    /// Values of the audit log that wait.
+    lines: Vec<(u64, Vec<AuditEntry>)>,
+    /// The months that have their partitions.
+    months: BTreeSet<Date>,
     locked: Locked,
+    /// The texts of codes, which come before the records that have them.
+    names: CodeNames,
     bulk: BulkLimits,
     /// Of rows that have not gone to the database yet.
     bytes: usize,
@@ -89,14 +99,14 @@ struct Tables {
     settings: Table<'static>,
     clients: Table<'static>,
     counters: Table<'static>,
-    code_table_parts: Table<'static>,
+    codes: Table<'static>,
+    editions: Table<'static>,
     requests: Table<'static>,
     records: Table<'static>,
     earlier: Table<'static>,
     identifiers: Table<'static>,
     open_memberships: Table<'static>,
     changes: Table<'static>,
-    audit: Table<'static>,
 }
 
 impl Tables {
@@ -106,14 +116,14 @@ impl Tables {
             &mut self.settings,
             &mut self.clients,
             &mut self.counters,
-            &mut self.code_table_parts,
+            &mut self.codes,
+            &mut self.editions,
             &mut self.requests,
             &mut self.records,
             &mut self.earlier,
             &mut self.identifiers,
             &mut self.open_memberships,
             &mut self.changes,
-            &mut self.audit,
         ]
     }
 }
@@ -121,7 +131,8 @@ impl Tables {
 impl Filling {
     /// An empty database, whose rows go there within those limits.
     pub(super) fn new(bulk: BulkLimits) -> Self {
-        const VERSION: &[Type] = &[Type::INT2, Type::INT8, Type::INT8, Type::BYTEA];
+        const VERSION: &[Type] = &[Type::INT2, Type::INT8, Type::INT8, Type::JSONB];
+        const CODE: &[Type] = &[Type::INT8, Type::TEXT, Type::TEXT, Type::INT8];
         let tables = Tables {
             settings: Table::new(
                 "COPY daftar.setting (kind, key, value) FROM STDIN BINARY",
@@ -129,10 +140,8 @@ impl Filling {
             ),
             clients: Table::new("COPY daftar.client (id, value) FROM STDIN BINARY", &[Type::TEXT, Type::BYTEA]),
             counters: Table::new("COPY daftar.counter (name, value) FROM STDIN BINARY", &[Type::TEXT, Type::INT8]),
-            code_table_parts: Table::new(
-                "COPY daftar.code_table_part (number, value) FROM STDIN BINARY",
-                &[Type::INT8, Type::BYTEA],
-            ),
+            codes: Table::new("COPY daftar.code (number, system, code, part) FROM STDIN BINARY", CODE),
+            editions: Table::new("COPY daftar.edition (number, system, edition, part) FROM STDIN BINARY", CODE),
             requests: Table::new(
                 "COPY daftar.request (client, key, part, at_ms, value) FROM STDIN BINARY",
                 &[Type::TEXT, Type::TEXT, Type::INT4, Type::INT8, Type::BYTEA],
@@ -148,16 +157,17 @@ impl Filling {
                 &[Type::INT8, Type::INT2, Type::INT8, Type::INT8],
             ),
             changes: Table::new("COPY daftar.change (sequence, value) FROM STDIN BINARY", &[Type::INT8, Type::BYTEA]),
-            audit: Table::new("COPY daftar.audit (number, value) FROM STDIN BINARY", &[Type::INT8, Type::BYTEA]),
         };
-        let (present, segment, locked) = (Vec::new(), OpenSegment::default(), Locked::default());
+        let (present, locked) = (Vec::new(), Locked::default());
         let before = locked.last;
         Self {
             tables,
             carried: Carried::default(),
             present,
-            segment,
+            lines: Vec::new(),
+            months: BTreeSet::new(),
             locked,
+            names: CodeNames::new(),
             bulk,
             bytes: 0,
             before,
@@ -169,13 +179,8 @@ impl Filling {
     }
 
     /// A database that holds something, and in its audit log the value that tells of the last removal.
-    pub(super) fn on(locked: Locked, audit: u64, removal: Option<u64>, bulk: BulkLimits) -> Self {
-        Self { locked, before: locked.last, met: Some(Met::default()), audit, removal, ..Self::new(bulk) }
-    }
-
-    /// Goes on with the stretch of the audit log that is being written.
-    pub(super) fn go_on_with(&mut self, segment: OpenSegment) {
-        self.segment = segment;
+    pub(super) fn on(locked: Locked, names: CodeNames, (audit, removal): (u64, Option<u64>), bulk: BulkLimits) -> Self {
+        Self { locked, names, before: locked.last, met: Some(Met::default()), audit, removal, ..Self::new(bulk) }
     }
 
     /// The last keys and the last write, with all that was put.
@@ -231,7 +236,22 @@ impl Filling {
             table.flush(transaction).await?;
         }
         index::write(transaction, rows).await?;
+        self.flush_lines(transaction).await?;
         Ok(behind.write(transaction).await?)
+    }
+
+    /// Each month has its partition before its entries come, so that it can be dropped as a whole later.
+    async fn flush_lines(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
+        let lines = std::mem::take(&mut self.lines);
+        for entry in lines.iter().flat_map(|(_, entries)| entries) {
+            let month = entry.at.to_zoned(TimeZone::UTC).date().first_of_month();
+            if self.months.insert(month) {
+                let at = audit_row::held_instant(entry.at);
+                let statement = "SELECT daftar.make_audit_month(($1::timestamptz AT TIME ZONE 'UTC')::date)";
+                transaction.query_one(statement, &[&at]).await?;
+            }
+        }
+        audit_row::put(transaction, &lines).await
     }
 
     async fn add(&mut self, transaction: &Transaction<'_>, entry: Entry) -> Result<(), Broken> {
@@ -248,12 +268,20 @@ impl Filling {
                 self.tables.counters.add(vec![Box::new(name), Box::new(signed(value))]);
             }
             Entry::CodeTablePart { number, value } => {
-                record::code_table::decode(&value)?;
+                let part = record::code_table::decode(&value)?;
                 if number != self.locked.code_table_parts {
                     return Err(corrupt("part of the code table", "a part before it is missing").into());
                 }
                 self.locked.code_table_parts = number.saturating_add(1);
-                self.tables.code_table_parts.add(vec![Box::new(signed(number)), Box::new(value)]);
+                let mut rows = CodeRows::default();
+                rows.add(number, self.names.counts(), &part);
+                self.names.take_up(&part);
+                for (table, rows) in [(&mut self.tables.codes, rows.codes), (&mut self.tables.editions, rows.editions)]
+                {
+                    for CodeRow { number, system, text, part } in rows {
+                        table.add(vec![Box::new(number), Box::new(system), Box::new(text), Box::new(part)]);
+                    }
+                }
             }
             Entry::Request { name, value } => {
                 let at = milliseconds(record::remembered::decode(name.clone(), &value)?.at);
@@ -293,7 +321,7 @@ impl Filling {
                     Box::new(kind_number(kind)),
                     Box::new(signed(id.0)),
                     Box::new(signed(version.0)),
-                    Box::new(value),
+                    Box::new(Json(record::json::encode(&record, &self.names)?)),
                 ];
                 if !is_present {
                     self.tables.earlier.add(row);
@@ -327,12 +355,8 @@ impl Filling {
                 if lines.iter().any(AuditEntry::tells_of_removal) {
                     self.removal = Some(number);
                 }
-                self.segment.add(number, &lines);
                 self.audit = number.max(self.audit);
-                self.tables.audit.add(vec![Box::new(signed(number)), Box::new(value)]);
-                if let Some(full) = self.segment.take_full() {
-                    put_summary(transaction, &full).await?;
-                }
+                self.lines.push((number, lines));
             }
         }
         Ok(())
@@ -340,18 +364,24 @@ impl Filling {
 }
 
 /// Primary keys stay: rows come in their order, mostly, and whatever else is asked meanwhile is asked by them.
-const PRESENT: &str = "SELECT format('%I.%I', schema.nspname, made.relname), pg_get_indexdef(pg_index.indexrelid) \
+const PRESENT: &str = "SELECT format('%I.%I', schema.nspname, made.relname), \
+                       replace(pg_get_indexdef(pg_index.indexrelid), ' ON ONLY ', ' ON '), \
+                       quote_literal(obj_description(made.oid, 'pg_class')) \
                        FROM pg_index JOIN pg_class AS made ON made.oid = pg_index.indexrelid \
                        JOIN pg_namespace AS schema ON schema.oid = made.relnamespace \
-                       WHERE schema.nspname = 'daftar' AND NOT pg_index.indisprimary \
+                       WHERE schema.nspname = 'daftar' AND NOT pg_index.indisprimary AND NOT made.relispartition \
                        AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = pg_index.indexrelid) \
                        ORDER BY made.relname";
+/// A foreign key is checked row by row where it is there, and by one statement where it is made.
+const FOREIGN_KEYS: &str = "SELECT format('%s', conrelid::regclass), quote_ident(conname), pg_get_constraintdef(oid) \
+                            FROM pg_constraint WHERE contype = 'f' AND connamespace = 'daftar'::regnamespace \
+                            AND confrelid = 'daftar.record'::regclass ORDER BY conname";
 /// Sorting takes memory once, for the one index that is being made.
 const MORE_MEMORY: &str = "SELECT set_config('maintenance_work_mem', '256MB', true) \
                            WHERE pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes('256MB')";
 
-/// Indexes of tables that are filled: taken down before and made at the end, when all rows are there to be sorted at once. Both are in the
-/// transaction that fills: what is broken off leaves the indexes as they were.
+/// Indexes and foreign keys of tables that are filled: taken down before and made at the end, when all rows are there to be sorted at once. Both are in the
+/// transaction that fills: what is broken off leaves them as they were.
 pub(super) struct TakenDown(Vec<String>);
 
 impl TakenDown {
@@ -362,6 +392,14 @@ impl TakenDown {
             let (name, statement): (String, String) = (row.try_get(0)?, row.try_get(1)?);
             transaction.batch_execute(&format!("DROP INDEX {name}")).await?;
             statements.push(statement);
+            if let Some(comment) = row.try_get::<_, Option<String>>(2)? {
+                statements.push(format!("COMMENT ON INDEX {name} IS {comment}"));
+            }
+        }
+        for row in transaction.query(FOREIGN_KEYS, &[]).await? {
+            let (table, name, key): (String, String, String) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            transaction.batch_execute(&format!("ALTER TABLE {table} DROP CONSTRAINT {name}")).await?;
+            statements.push(format!("ALTER TABLE {table} ADD CONSTRAINT {name} {key}"));
         }
         Ok(Self(statements))
     }

@@ -14,7 +14,8 @@ use daftar_domain::search::SubjectQuery;
 use daftar_store::index::Sees;
 
 const TABLES: &str = "daftar.search_individual, daftar.search_group, daftar.search_member, daftar.search_membership, \
-                      daftar.search_consent, daftar.search_tally, daftar.record";
+                      daftar.search_consent, daftar.search_tally, daftar.record, daftar.earlier_version, daftar.identifier, \
+                      daftar.open_membership";
 
 /// From so many new rows on they are copied: from so few that these tests do both.
 const COPIED_MIN: usize = 4;

@@ -34,8 +34,7 @@ async fn remove_all(store: &SledStore, before: usize, mut told: Option<AuditRemo
     told
 }
 
-/// Brings what was written and removed, and fails unless the database is as one that is filled now. Summaries are made of other
-/// stretches then: they only ever save work.
+/// Brings what was written and removed, and fails unless the database is as one that is filled now.
 async fn assert_brought(from: &SledStore, database: &Database) -> CaughtUp {
     let caught_up = database.catch_up(from).await.unwrap();
     let comparison = compared(from, database, &caught_up).await;

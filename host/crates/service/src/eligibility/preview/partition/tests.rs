@@ -8,7 +8,6 @@ use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::{Record, RecordMeta};
 use daftar_domain::search::SubjectQuery;
 use daftar_store::index::Sees;
-use daftar_store::partition::Claim;
 use daftar_store::shared::History;
 
 const PARTITION: Partition = Partition { kind: Subject::Individual, size: 1_024, number: 0 };
@@ -31,10 +30,6 @@ struct FakeMoment {
 
 #[async_trait::async_trait]
 impl Moment for FakeMoment {
-    fn name(&self) -> &str {
-        "moment"
-    }
-
     fn sequence(&self) -> Sequence {
         Sequence(self.sequence)
     }
@@ -43,7 +38,7 @@ impl Moment for FakeMoment {
         History([self.history, 0])
     }
 
-    async fn last(&self, _: Subject) -> Result<RecordId, StoreError> {
+    async fn last(&self, _: RecordKind) -> Result<RecordId, StoreError> {
         Ok(RecordId(self.people))
     }
 
@@ -92,32 +87,8 @@ impl Partitions for NoPartitions {
         panic!("nothing is asked")
     }
 
-    async fn moment_called(&self, _: &str, _: &Actor) -> Result<Arc<dyn Moment>, StoreError> {
-        panic!("nothing is asked")
-    }
-
     fn partition_keys(&self) -> u32 {
         PARTITION.size
-    }
-
-    async fn post(&self, _: Vec<u8>, _: Vec<(u64, Vec<u8>)>) -> Result<JobId, StoreError> {
-        panic!("nothing is asked")
-    }
-
-    async fn claim(&self, _: Wanted<'_>) -> Result<Option<Claim>, StoreError> {
-        panic!("nothing is asked")
-    }
-
-    async fn finished(&self, _: JobId, _: &[u64]) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
-        panic!("nothing is asked")
-    }
-
-    async fn withdraw(&self, _: JobId) -> Result<(), StoreError> {
-        panic!("nothing is asked")
-    }
-
-    async fn heard(&self, _: std::time::Duration) {
-        panic!("nothing is asked")
     }
 }
 

@@ -1,0 +1,336 @@
+//! The tables in which analysts read a register: files of `daftar export --format parquet`, and views of PostgreSQL's schema `reporting`. Both
+//! have the columns of this list, which is derived from the rows of the schema, so that a new field is a new column.
+//!
+//! - A field is a column of its name; the fields of a part are columns `<part>_<field>`.
+//! - A code is two columns: its URI, and `<column>_label` in the language of the export.
+//! - A reference is `<field>_id`, the id of a row of another table, and `<field>_kind` where it may lead to several kinds.
+//! - A list of values is a list. Of a list of parts the first one has columns, and `<list>_count` is the number of all; lists that name
+//!   records, and photos, are not in these tables. Identifiers and members of groups have tables of their own.
+//!
+//! **Invariant:** a column has one name, type and meaning in both places. Names are no reserved words of SQL.
+
+use super::{Field, Kind, fields};
+use crate::extension::EXTENSION;
+use crate::field::computed;
+use crate::record::RecordKind;
+
+/// A table: a row for each record of a kind, or for each item of a list of such records.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// Its name in SQL.
+    pub name: &'static str,
+    /// The records that its rows come from.
+    pub kind: RecordKind,
+    /// The list of the record whose items are the rows; a row is a record where there is none.
+    pub items: Option<&'static str>,
+    /// Its columns, in this order.
+    pub columns: Vec<Column>,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name in SQL.
+    pub name: String,
+    /// The type of its values, or of each item of its lists.
+    pub value: ColumnType,
+    /// Whether a value is a list.
+    pub is_list: bool,
+    /// Where its values come from.
+    pub source: Source,
+    /// The members that lead there, from the record or from the item of the list. Where one is a list, its first item counts.
+    pub path: Vec<&'static str>,
+    /// The value where none is recorded; NULL where this says nothing.
+    pub absent: Option<bool>,
+}
+
+/// The type of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnType {
+    /// A text.
+    Text,
+    /// A day.
+    Date,
+    /// An instant in UTC, in milliseconds.
+    Timestamp,
+    /// A whole number of 64 bits.
+    Integer,
+    /// A number of 64 bits with a floating point, as the register holds it.
+    Number,
+    /// True or false.
+    Boolean,
+    /// JSON as text.
+    Json,
+}
+
+/// Where the values of a column come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The value at the path.
+    Value,
+    /// The URI of the code at the path.
+    Code,
+    /// The label of the code at the path.
+    Label,
+    /// The id of the record that the reference at the path names.
+    ReferenceId,
+    /// The kind of that record.
+    ReferenceKind,
+    /// The number of items of the list at the path.
+    Count,
+    /// The id of the record: of its identifiers the first that holds, else the first, as `<system>|<value>`. References name it so.
+    Id,
+}
+
+impl ColumnType {
+    /// What the documentation calls it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Date => "date",
+            Self::Timestamp => "timestamp",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Json => "JSON",
+        }
+    }
+}
+
+impl Column {
+    fn new(name: &str, value: ColumnType, source: Source, path: &[&'static str]) -> Self {
+        Self { name: name.to_owned(), value, is_list: false, source, path: path.to_vec(), absent: None }
+    }
+
+    fn listed(self) -> Self {
+        Self { is_list: true, ..self }
+    }
+}
+
+/// All tables.
+#[must_use]
+pub fn tables() -> Vec<Table> {
+    let individual = RecordKind::Individual;
+    let identifiers = vec![
+        Column::new("individual_id", ColumnType::Text, Source::Id, &[]),
+        Column::new("system", ColumnType::Text, Source::Value, &["system"]),
+        Column::new("value", ColumnType::Text, Source::Value, &["value"]),
+        Column::new("period_start", ColumnType::Date, Source::Value, &["period", "start"]),
+        Column::new("period_end", ColumnType::Date, Source::Value, &["period", "end"]),
+    ];
+    let mut members = vec![Column::new("household_id", ColumnType::Text, Source::Id, &[])];
+    add_parts(&mut members, &[], crate::group::MEMBERS.fields);
+    vec![
+        records("individual", individual),
+        Table { name: "individual_identifier", kind: individual, items: Some("identifier"), columns: identifiers },
+        records("household", RecordKind::Group),
+        Table { name: "household_member", kind: RecordKind::Group, items: Some(MEMBER), columns: members },
+        records("program", RecordKind::Program),
+        records("program_membership", RecordKind::ProgramMembership),
+        records("consent", RecordKind::Consent),
+    ]
+}
+
+/// The list of a group that is a table of its own.
+const MEMBER: &str = "member";
+
+/// The table that has a row for each record.
+fn records(name: &'static str, kind: RecordKind) -> Table {
+    let mut columns = Vec::new();
+    if kind == RecordKind::Consent {
+        columns.push(Column::new("id", ColumnType::Text, Source::Value, &["consent_id"]));
+    } else {
+        columns.push(Column::new("id", ColumnType::Text, Source::Id, &[]));
+        columns.push(Column::new("identifier_count", ColumnType::Integer, Source::Count, &["identifier"]));
+    }
+    add_parts(&mut columns, &[], fields(kind));
+    match kind {
+        RecordKind::Group => columns.push(Column::new("quantity", ColumnType::Integer, Source::Value, &["quantity"])),
+        RecordKind::Consent => columns.push(Column::new("status", ColumnType::Text, Source::Value, &["status"])),
+        RecordKind::Individual | RecordKind::Program | RecordKind::ProgramMembership => {}
+    }
+    if matches!(kind, RecordKind::Individual | RecordKind::Group) {
+        columns.push(Column::new(EXTENSION, ColumnType::Json, Source::Value, &[EXTENSION]));
+    }
+    columns.push(Column::new("version_id", ColumnType::Integer, Source::Value, &["meta", "version_id"]));
+    columns.push(Column::new("last_updated", ColumnType::Timestamp, Source::Value, &["meta", "last_updated"]));
+    columns.push(Column::new("source", ColumnType::Text, Source::Value, &["meta", "source"]));
+    Table { name, kind, items: None, columns }
+}
+
+fn add_parts(columns: &mut Vec<Column>, within: &[&'static str], fields: &'static [Field]) {
+    for field in fields.iter().filter(|field| !field.is_internal) {
+        let path = [within, &[field.name]].concat();
+        add(columns, &path, field);
+    }
+}
+
+fn add(columns: &mut Vec<Column>, path: &[&'static str], field: &'static Field) {
+    let name = path.join("_");
+    let mut push = |value, source| columns.push(Column::new(&name, value, source, path));
+    match &field.kind {
+        Kind::Boolean => {
+            let mut column = Column::new(&name, ColumnType::Boolean, Source::Value, path);
+            // A record that does not say whether it is in use is in use.
+            column.absent = if path == ["active"] { Some(true) } else { field.is_flag.then_some(false) };
+            columns.push(column);
+        }
+        Kind::Integer | Kind::Count => push(ColumnType::Integer, Source::Value),
+        Kind::Number | Kind::Amount => push(ColumnType::Number, Source::Value),
+        Kind::Date => push(ColumnType::Date, Source::Value),
+        Kind::Text(_) | Kind::Organization | Kind::Expression | Kind::FieldName | Kind::Word(_) => {
+            push(ColumnType::Text, Source::Value);
+        }
+        Kind::Code(_) | Kind::ModuleCode => {
+            push(ColumnType::Text, Source::Code);
+            columns.push(Column::new(&format!("{name}_label"), ColumnType::Text, Source::Label, path));
+        }
+        Kind::Reference(kinds) => {
+            // A member's `entity` is a person in all cases.
+            let name = if name == "entity" { "individual" } else { &name };
+            if kinds.len() > 1 {
+                columns.push(Column::new(&format!("{name}_kind"), ColumnType::Text, Source::ReferenceKind, path));
+            }
+            columns.push(Column::new(&format!("{name}_id"), ColumnType::Text, Source::ReferenceId, path));
+        }
+        // A consent's id is the id of its row; a photo is no value that SQL works with.
+        Kind::ConsentId | Kind::Photo => {}
+        Kind::Struct(part) => add_parts(columns, path, part.fields),
+        Kind::List { of, .. } => add_list(columns, path, of),
+    }
+}
+
+fn add_list(columns: &mut Vec<Column>, path: &[&'static str], of: &'static Kind) {
+    let name = path.join("_");
+    match of {
+        Kind::Code(_) | Kind::ModuleCode => {
+            columns.push(Column::new(&name, ColumnType::Text, Source::Code, path).listed());
+            columns.push(Column::new(&format!("{name}_label"), ColumnType::Text, Source::Label, path).listed());
+        }
+        Kind::Struct(part) => {
+            let names_records = part.fields.iter().any(|part| matches!(part.kind, Kind::Reference(_)));
+            if !names_records {
+                add_parts(columns, path, part.fields);
+            }
+            if path != [MEMBER] {
+                columns.push(Column::new(&format!("{name}_count"), ColumnType::Integer, Source::Count, path));
+            }
+        }
+        _ => columns.push(Column::new(&name, ColumnType::Text, Source::Value, path).listed()),
+    }
+}
+
+/// The section of the documentation that lists the tables, in Markdown.
+#[must_use]
+pub fn page() -> String {
+    let mut page = HEAD.to_owned();
+    for table in tables() {
+        let items = table.items.map(|items| format!(", a row for each item of `{items}`")).unwrap_or_default();
+        page.push_str(&format!(
+            "\n### {}\n\nOf {}{items}.\n\n| Column | Type | From |\n|---|---|---|\n",
+            table.name, table.kind
+        ));
+        for column in table.columns {
+            let list = if column.is_list { "list of " } else { "" };
+            page.push_str(&format!(
+                "| `{}` | {list}{} | {} |\n",
+                column.name,
+                column.value.name(),
+                from(table.kind, &column)
+            ));
+        }
+    }
+    page
+}
+
+const HEAD: &str = "
+## Reporting tables
+
+The columns of `daftar export --format parquet` and of the views of PostgreSQL's schema `reporting`. NULL stands for what is not recorded. Where a path leads
+through a list, the column has the first item: of addresses that is the most used one.
+";
+
+/// What the values of a column of records of that kind come from, in Markdown.
+#[must_use]
+pub fn from(kind: RecordKind, column: &Column) -> String {
+    let path = format!("`{}`", column.path.join("."));
+    let absent = column.absent.map(|absent| format!("; `{absent}` where it is not recorded")).unwrap_or_default();
+    match column.source {
+        Source::Value if column.path.len() == 1 && column.path.first().copied() == computed(kind) => {
+            format!("{path}, computed on the day of the export or query")
+        }
+        Source::Value => format!("{path}{absent}"),
+        Source::Code => format!("{path}, the URI of the code"),
+        Source::Label => format!("{path}, the label of the code"),
+        Source::ReferenceId => format!("{path}, the id of the record that it names"),
+        Source::ReferenceKind => format!("{path}, the kind of that record"),
+        Source::Count => format!("{path}, the number of items"),
+        Source::Id => "the identifier by which references name the record: `<system>|<value>`".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Words that PostgreSQL or DuckDB reserve; a column with such a name needs quotes.
+    const RESERVED: &str = "all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create \
+        current_date current_role current_time current_timestamp current_user default deferrable desc describe distinct do else end except \
+        false fetch for foreign from grant group having in initially intersect into lambda lateral leading limit localtime localtimestamp not \
+        null offset on only or order pivot placing primary qualify references returning select session_user show some summarize symmetric table \
+        then to trailing true union unique unpivot user using variadic when where window with";
+
+    #[test]
+    fn names_occur_once_and_need_no_quotes() {
+        let reserved: BTreeSet<&str> = RESERVED.split_whitespace().collect();
+        for table in tables() {
+            let names: BTreeSet<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+            assert_eq!(names.len(), table.columns.len(), "{}", table.name);
+            for name in names.into_iter().chain([table.name]) {
+                assert!(!reserved.contains(name), "{}.{name}", table.name);
+                assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{}.{name}", table.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_field_but_a_photo_is_in_a_table() {
+        let tables = tables();
+        for kind in RecordKind::ALL {
+            for field in fields(kind).iter().filter(|field| !field.is_internal && !matches!(field.kind, Kind::Photo)) {
+                let is_there = tables.iter().filter(|table| table.kind == kind).any(|table| {
+                    table.items == Some(field.name)
+                        || table.columns.iter().any(|column| column.path.first() == Some(&field.name))
+                });
+                assert!(is_there, "{kind} {}", field.name);
+            }
+        }
+    }
+
+    #[test]
+    fn codes_have_labels_beside_them_and_references_say_their_kind_where_there_are_several() {
+        let tables = tables();
+        let columns = |table: &str| {
+            let table = tables.iter().find(|other| other.name == table).expect("the table is there");
+            table.columns.iter().map(|column| (column.name.as_str(), column.source, column.is_list)).collect::<Vec<_>>()
+        };
+        let person = columns("individual");
+        for (code, label, is_list) in [
+            ("gender", "gender_label", false),
+            ("languages", "languages_label", true),
+            ("address_country", "address_country_label", false),
+        ] {
+            let at = person.iter().position(|column| *column == (code, Source::Code, is_list)).expect("it is there");
+            assert_eq!(person.get(at + 1), Some(&(label, Source::Label, is_list)));
+        }
+        let membership = columns("program_membership");
+        assert!(membership.contains(&("program_id", Source::ReferenceId, false)));
+        assert!(membership.contains(&("beneficiary_kind", Source::ReferenceKind, false)));
+        assert!(membership.contains(&("beneficiary_id", Source::ReferenceId, false)));
+        assert!(!membership.iter().any(|(name, ..)| *name == "program_kind"));
+        assert!(columns("household_member").contains(&("individual_id", Source::ReferenceId, false)));
+    }
+}

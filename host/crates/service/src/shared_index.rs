@@ -1,0 +1,551 @@
+//! The register in memory of a server that shares its database with others: filled from one snapshot or from a checkpoint, then brought forward
+//! by what any server writes.
+//!
+//! **Invariant:** a search is answered from memory only where that has every write that was committed in the database before the search was asked
+//! for, by whichever server: the database says which write that is. The search waits for it, and where it does not come within [`LAG_MAX`] it is
+//! answered by the tables of the database, which give the same answer.
+//!
+//! **Invariant:** a write is in memory whole or not at all, since it is taken up whole: from one snapshot of the database, or as this server made it,
+//! where nothing is missing before it.
+//!
+//! **Invariant:** another history of the database ([`History`]) is never mixed with this one: all of it is read anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
+use tokio::time::Instant;
+
+use crate::memory_index::MemoryIndex;
+use daftar_domain::change::{Change, ChangedRecord, Sequence};
+use daftar_domain::code::CodeNumber;
+use daftar_domain::consent_filter::Opened;
+use daftar_domain::error::causes;
+use daftar_domain::program::Program;
+use daftar_domain::record::{RecordId, RecordKind};
+use daftar_domain::scope::Resource;
+use daftar_domain::search::found::{Found, Sorting};
+use daftar_domain::search::order::Window;
+use daftar_domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
+use daftar_domain::search::{GroupQuery, IndividualQuery, Page};
+use daftar_domain::subject::SubjectReference;
+use daftar_index::{Columns, Snapshot};
+use daftar_store::change_feed::ChangeFeed;
+use daftar_store::index::{Index, RecordCounts, Sees};
+use daftar_store::partition::Moment;
+use daftar_store::shared::History;
+use daftar_store::{ChangeSink, StoreError};
+
+/// How far memory may be behind the database; beyond, searches are answered by the database.
+pub const LAG_MAX: Duration = Duration::from_secs(2);
+/// After this time the database is asked for its last write, whether or not it has notified of one.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// After a failure it is tried again this much later.
+const AFTER_FAILURE: Duration = Duration::from_millis(500);
+/// How many records are read at once.
+const RECORDS_AT_ONCE: usize = 4_096;
+/// Up to this many records are taken up in one step, which searches wait for; more are put into a copy that takes the place of the register.
+const APPLIED_MAX: usize = 8_192;
+/// With more changed records than this all are read anew.
+const CAUGHT_UP_MAX: usize = 200_000;
+/// About what a record takes in memory, in bytes.
+const RECORD_BYTES: u64 = 400;
+
+/// In this order records are taken up: a group's members are there before it, whom a consent is about before that.
+const KINDS: [RecordKind; 5] = [
+    RecordKind::Program,
+    RecordKind::Individual,
+    RecordKind::Group,
+    RecordKind::ProgramMembership,
+    RecordKind::Consent,
+];
+
+/// A record by its kind and key.
+type Place = (RecordKind, RecordId);
+
+/// The register in memory, and the tables of the database where that is behind.
+pub struct SharedIndex {
+    feed: Arc<dyn ChangeFeed>,
+    columns: Arc<Columns>,
+    memory: MemoryIndex,
+    database: Arc<dyn Index>,
+    /// Locked while the register in memory is brought forward.
+    following: AsyncMutex<()>,
+    state: Mutex<State>,
+    /// Changes when memory was brought forward.
+    progress: watch::Sender<()>,
+    /// Notified of a write that memory does not have.
+    wake: Notify,
+    fallbacks: AtomicU64,
+    lag_max: Duration,
+}
+
+/// What the register in memory is.
+#[derive(Debug, Clone, Default)]
+struct State {
+    /// Of which history; none before it is known.
+    history: Option<History>,
+    /// Whether searches may be answered from it.
+    is_usable: bool,
+    /// Whether they ever could be.
+    was_built: bool,
+    /// Counted up when rows become other records.
+    layout: u64,
+    /// Since when it has been known to be behind.
+    behind_since: Option<Instant>,
+    /// The last write of the database that is known.
+    known: Sequence,
+    rebuilds: u64,
+    /// The records that could not be read, and are not in memory.
+    unreadable: BTreeSet<Place>,
+    has_failed: bool,
+}
+
+/// Which register is in memory: what is written to it does not change it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    history: Option<History>,
+    layout: u64,
+}
+
+/// Figures for the metrics page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SharedIndexUsage {
+    /// Writes that memory does not have.
+    pub writes_behind: u64,
+    /// For how long it has been behind.
+    pub behind: Duration,
+    /// How often all records were read.
+    pub rebuilds: u64,
+    /// About how many bytes it takes.
+    pub bytes: u64,
+    /// Records that cannot be read and are left out.
+    pub unreadable: u64,
+    /// Searches that the database answered, since memory was behind.
+    pub fallbacks: u64,
+}
+
+/// Tells layouts of the register in memory from those of partitions, whose values previews keep side by side.
+const MEMORY_LAYOUT: u64 = 1 << 63;
+
+impl SharedIndex {
+    /// Begins with a register of that history, as a checkpoint shows it, or with an empty one of none.
+    #[must_use]
+    pub fn new(
+        feed: Arc<dyn ChangeFeed>,
+        database: Arc<dyn Index>,
+        columns: Arc<Columns>,
+        history: Option<History>,
+    ) -> Self {
+        let state = State { history, ..State::default() };
+        Self {
+            feed,
+            memory: MemoryIndex(Arc::clone(&columns)),
+            columns,
+            database,
+            following: AsyncMutex::default(),
+            state: Mutex::new(state),
+            progress: watch::Sender::new(()),
+            wake: Notify::new(),
+            fallbacks: AtomicU64::new(0),
+            lag_max: LAG_MAX,
+        }
+    }
+
+    /// Follows what is written until it is dropped.
+    pub async fn keep_up(&self) {
+        loop {
+            let synced = self.sync().await;
+            let had_failed = std::mem::replace(&mut self.state().has_failed, synced.is_err());
+            match synced {
+                Ok(()) => {
+                    if had_failed {
+                        tracing::info!("the register in memory follows the database again");
+                    }
+                    tokio::select! {
+                        () = self.wake.notified() => {}
+                        () = self.feed.heard(INTERVAL) => {}
+                    }
+                }
+                Err(error) => {
+                    if !had_failed {
+                        let told: Vec<String> = causes(&error).map(ToString::to_string).collect();
+                        tracing::warn!(
+                            error = told.join(": "),
+                            "the register in memory cannot be brought forward; it is tried again twice a second, and the database answers searches"
+                        );
+                    }
+                    tokio::time::sleep(AFTER_FAILURE).await;
+                }
+            }
+        }
+    }
+
+    /// Whether the register in memory was ever complete: before that this server is not ready.
+    #[must_use]
+    pub fn was_built(&self) -> bool {
+        self.state().was_built
+    }
+
+    /// The register in memory with every write that was committed before, and its layout: of snapshots of one layout the same row is the same
+    /// record. Nothing where it is too far behind.
+    pub async fn snapshot(&self) -> Option<(Arc<Snapshot>, u64)> {
+        if !self.is_current().await {
+            return None;
+        }
+        // The layout is counted up before rows become other records.
+        let layout = self.state().layout;
+        let snapshot = self.columns.snapshot();
+        (self.state().layout == layout).then_some((snapshot, layout | MEMORY_LAYOUT))
+    }
+
+    /// Which register is in memory now.
+    #[must_use]
+    pub fn stamp(&self) -> Stamp {
+        let state = self.state();
+        Stamp { history: state.history, layout: state.layout }
+    }
+
+    /// Whether that register is in memory still, complete, and of the database that answers.
+    pub async fn is_still(&self, stamp: Stamp) -> bool {
+        let Ok((history, _)) = self.feed.last().await else { return false };
+        let state = self.state();
+        // The next start reads all records again where some were left out.
+        let is_whole = state.is_usable && state.unreadable.is_empty();
+        let now = Stamp { history: state.history, layout: state.layout };
+        now == stamp && stamp.history == Some(history) && is_whole
+    }
+
+    /// How it goes.
+    #[must_use]
+    pub fn usage(&self) -> SharedIndexUsage {
+        let state = self.state().clone();
+        SharedIndexUsage {
+            writes_behind: state.known.0.saturating_sub(self.columns.sequence().0),
+            behind: state.behind_since.map(|since| since.elapsed()).unwrap_or_default(),
+            rebuilds: state.rebuilds,
+            bytes: self.columns.image().record_count().saturating_mul(RECORD_BYTES),
+            unreadable: state.unreadable.len() as u64,
+            fallbacks: self.fallbacks.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Whether memory has every write that was committed before; waits for it up to [`LAG_MAX`].
+    async fn is_current(&self) -> bool {
+        let is_current = self.waited_for().await;
+        if !is_current {
+            self.fallbacks.fetch_add(1, Ordering::Relaxed);
+        }
+        is_current
+    }
+
+    async fn waited_for(&self) -> bool {
+        if !self.state().is_usable {
+            return false;
+        }
+        // Where the database does not answer it says so itself.
+        let Ok((history, sequence)) = self.feed.last().await else { return false };
+        let mut progress = self.progress.subscribe();
+        if self.has(history, sequence) {
+            return true;
+        }
+        self.wake.notify_one();
+        let since = *self.state().behind_since.get_or_insert_with(Instant::now);
+        let reached = async {
+            while progress.changed().await.is_ok() {
+                if self.has(history, sequence) {
+                    return true;
+                }
+            }
+            false
+        };
+        tokio::time::timeout_at(since + self.lag_max, reached).await.unwrap_or(false)
+    }
+
+    /// Whether memory has that write of that history.
+    fn has(&self, history: History, sequence: Sequence) -> bool {
+        let mut state = self.state();
+        state.known = state.known.max(sequence);
+        state.is_usable && state.history == Some(history) && self.columns.sequence() >= sequence
+    }
+
+    /// Brings memory forward to what the database has now.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    async fn sync(&self) -> Result<(), StoreError> {
+        let (history, sequence) = self.feed.last().await?;
+        if !self.has(history, sequence) {
+            let _since = self.state().behind_since.get_or_insert_with(Instant::now);
+            let _following = self.following.lock().await;
+            let moment = self.feed.snapshot().await?;
+            if !self.catch_up(&*moment).await? {
+                self.fill(&*moment).await?;
+            }
+            let mut state = self.state();
+            state.history = Some(moment.history());
+            state.known = moment.sequence();
+            (state.is_usable, state.was_built) = (true, true);
+        }
+        self.state().behind_since = None;
+        self.progress.send_replace(());
+        Ok(())
+    }
+
+    /// Takes up what was written since; false where all has to be read.
+    async fn catch_up(&self, moment: &dyn Moment) -> Result<bool, StoreError> {
+        let (since, known) = (self.columns.sequence(), self.state().history);
+        if known != Some(moment.history()) || since > moment.sequence() {
+            return Ok(false);
+        }
+        let Some(touched) = moment.touched_since(since, CAUGHT_UP_MAX).await? else { return Ok(false) };
+        let mut by_kind: BTreeMap<RecordKind, Vec<RecordId>> = BTreeMap::new();
+        for (kind, id) in &touched {
+            by_kind.entry(*kind).or_default().push(*id);
+        }
+        let mut unreadable = self.state().unreadable.clone();
+        // One that can be read now belongs between those that are there.
+        if touched.iter().any(|place| unreadable.contains(place)) {
+            return Ok(false);
+        }
+        let copy = (touched.len() > APPLIED_MAX).then(|| Columns::from_image(self.columns.image()));
+        let mut changes = Vec::new();
+        for kind in KINDS {
+            for ids in by_kind.remove(&kind).unwrap_or_default().chunks(RECORDS_AT_ONCE) {
+                let records = readable(moment, kind, ids, &mut unreadable).await?;
+                match &copy {
+                    Some(copy) => copy.load(&records),
+                    None => {
+                        let sequence = moment.sequence();
+                        changes.extend(records.into_iter().map(|record| Change { sequence, record }));
+                    }
+                }
+            }
+        }
+        match copy {
+            Some(copy) => {
+                copy.reach(moment.sequence());
+                self.columns.replace(copy.image());
+            }
+            None => {
+                self.columns.apply(&changes);
+                self.columns.reach(moment.sequence());
+            }
+        }
+        self.state().unreadable = unreadable;
+        Ok(true)
+    }
+
+    /// Reads all records. Searches are answered by the database meanwhile.
+    async fn fill(&self, moment: &dyn Moment) -> Result<(), StoreError> {
+        let started = Instant::now();
+        self.state().is_usable = false;
+        let filled = Arc::new(self.columns.sibling());
+        let mut unreadable = BTreeSet::new();
+        let mut loading = None;
+        for kind in KINDS {
+            let last = moment.last(kind).await?;
+            let mut after = 0;
+            while after < last.0 {
+                let end = after.saturating_add(RECORDS_AT_ONCE as u64).min(last.0);
+                let ids: Vec<RecordId> = (after.saturating_add(1)..=end).map(RecordId).collect();
+                let records = readable(moment, kind, &ids, &mut unreadable).await?;
+                loaded(loading.take()).await?;
+                // The next page is read while this one is taken up.
+                let into = Arc::clone(&filled);
+                loading = Some(tokio::task::spawn_blocking(move || into.load(&records)));
+                after = end;
+            }
+        }
+        loaded(loading).await?;
+        filled.reach(moment.sequence());
+        let image = filled.image();
+        let records = image.record_count();
+        let mut state = self.state();
+        state.layout = state.layout.saturating_add(1);
+        state.rebuilds = state.rebuilds.saturating_add(1);
+        state.unreadable = unreadable;
+        self.columns.replace(image);
+        drop(state);
+        let duration_ms = started.elapsed().as_secs_f64() * 1_000.0;
+        tracing::info!(records, duration_ms, "the register was read into memory from the database");
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change leaves it valid.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits for a page to be taken up.
+async fn loaded(loading: Option<tokio::task::JoinHandle<()>>) -> Result<(), StoreError> {
+    match loading {
+        Some(loading) => loading.await.map_err(|error| StoreError::Failed(error.into())),
+        None => Ok(()),
+    }
+}
+
+/// Those of some records that can be read; the others are noted, and logged where they were not before.
+async fn readable(
+    moment: &dyn Moment,
+    kind: RecordKind,
+    ids: &[RecordId],
+    unreadable: &mut BTreeSet<Place>,
+) -> Result<Vec<ChangedRecord>, StoreError> {
+    match moment.records(kind, ids).await {
+        Err(StoreError::Corrupt { .. }) => {}
+        read => return read,
+    }
+    let mut records = Vec::with_capacity(ids.len());
+    for id in ids {
+        match moment.records(kind, &[*id]).await {
+            Ok(record) => records.extend(record),
+            Err(error @ StoreError::Corrupt { .. }) => {
+                if unreadable.insert((kind, *id)) {
+                    tracing::error!(
+                        error = %error,
+                        record.kind = %kind,
+                        "a record cannot be read and is left out of searches in memory; `daftar verify` names it"
+                    );
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(records)
+}
+
+/// Whether changes follow that write without a gap.
+fn follow(changes: &[Change], last: Sequence) -> bool {
+    let mut before = last.0;
+    let is_next = |change: &Change| {
+        let is_next = change.sequence.0 == before || change.sequence.0 == before.saturating_add(1);
+        before = change.sequence.0;
+        is_next
+    };
+    changes.first().is_some_and(|first| first.sequence > last) && changes.iter().all(is_next)
+}
+
+/// Hears of this server's own writes, so that a search after them need not wait.
+impl ChangeSink for SharedIndex {
+    fn apply(&self, changes: &[Change]) {
+        // Where memory is brought forward now, or misses a write of another server, the follower takes these up.
+        let Ok(_following) = self.following.try_lock() else { return self.wake.notify_one() };
+        let state = self.state();
+        let is_left_out = |change: &Change| {
+            let (kind, id, _) = change.record.place();
+            state.unreadable.contains(&(kind, id))
+        };
+        let is_next = state.is_usable && follow(changes, self.columns.sequence()) && !changes.iter().any(is_left_out);
+        drop(state);
+        if is_next {
+            self.columns.apply(changes);
+            self.progress.send_replace(());
+        } else {
+            self.wake.notify_one();
+        }
+    }
+}
+
+/// Asks memory, or the database where memory is behind.
+macro_rules! ask {
+    ($index:ident.$question:ident($($about:expr),*)) => {
+        if $index.is_current().await {
+            $index.memory.$question($($about),*).await
+        } else {
+            $index.database.$question($($about),*).await
+        }
+    };
+}
+
+#[async_trait::async_trait]
+impl Index for SharedIndex {
+    async fn sequence(&self) -> Result<Sequence, StoreError> {
+        ask!(self.sequence())
+    }
+
+    async fn search_individuals(
+        &self,
+        query: &IndividualQuery,
+        sees: Option<Sees<'_>>,
+        sorting: Sorting<'_>,
+        window: &Window,
+    ) -> Result<Found, StoreError> {
+        ask!(self.search_individuals(query, sees, sorting, window))
+    }
+
+    async fn search_groups(
+        &self,
+        query: &GroupQuery,
+        sees: Option<Sees<'_>>,
+        sorting: Sorting<'_>,
+        window: &Window,
+    ) -> Result<Found, StoreError> {
+        ask!(self.search_groups(query, sees, sorting, window))
+    }
+
+    async fn search_memberships(
+        &self,
+        conditions: &MembershipConditions,
+        sees: Option<Sees<'_>>,
+        sorting: Sorting<'_>,
+        window: &Window,
+    ) -> Result<Found, StoreError> {
+        ask!(self.search_memberships(conditions, sees, sorting, window))
+    }
+
+    async fn memberships(&self, conditions: &[Vec<MembershipTerm>], page: Page) -> Result<Found, StoreError> {
+        ask!(self.memberships(conditions, page))
+    }
+
+    async fn consents(&self, conditions: &[Vec<ConsentTerm>], page: Page) -> Result<Found, StoreError> {
+        ask!(self.consents(conditions, page))
+    }
+
+    async fn groups_of(&self, individual: RecordId) -> Result<Vec<RecordId>, StoreError> {
+        ask!(self.groups_of(individual))
+    }
+
+    async fn programs(&self) -> Result<Vec<Arc<Program>>, StoreError> {
+        ask!(self.programs())
+    }
+
+    async fn opened(
+        &self,
+        resource: Resource,
+        subjects: &[SubjectReference],
+        sees: Sees<'_>,
+    ) -> Result<Vec<Option<Opened>>, StoreError> {
+        ask!(self.opened(resource, subjects, sees))
+    }
+
+    async fn beneficiaries(&self, memberships: &[RecordId]) -> Result<Vec<Option<SubjectReference>>, StoreError> {
+        ask!(self.beneficiaries(memberships))
+    }
+
+    async fn records_using(&self, numbers: &[CodeNumber]) -> Result<u64, StoreError> {
+        ask!(self.records_using(numbers))
+    }
+
+    async fn records_by_code(&self, numbers: &[CodeNumber]) -> Result<BTreeMap<CodeNumber, u64>, StoreError> {
+        ask!(self.records_by_code(numbers))
+    }
+
+    async fn holders_of(
+        &self,
+        numbers: &[CodeNumber],
+        limit: usize,
+    ) -> Result<(Vec<RecordId>, Vec<RecordId>), StoreError> {
+        ask!(self.holders_of(numbers, limit))
+    }
+
+    async fn record_counts(&self) -> Result<RecordCounts, StoreError> {
+        ask!(self.record_counts())
+    }
+}
+
+#[cfg(test)]
+mod tests;

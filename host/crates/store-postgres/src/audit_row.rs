@@ -1,0 +1,371 @@
+//! Audit entries as rows.
+//!
+//! **Invariant:** what is read from a row is the entry that was written. Where a column cannot hold a text or an instant, the row has the
+//! packed entry in `details`, and the columns as much as they can hold, for SQL.
+//!
+//! **Invariant:** rows whose numbers differ in the last eight bits alone are one value: up to 256 entries that were written together, which
+//! archives carry as the same bytes that the embedded store keeps.
+
+use std::net::IpAddr;
+use std::time::SystemTime;
+
+use deadpool_postgres::Transaction;
+use jiff::Timestamp;
+use tokio_postgres::Row;
+
+use daftar_domain::audit::query::AuditPosition;
+use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
+use daftar_domain::client::ClientId;
+use daftar_domain::consent::ConsentId;
+use daftar_domain::record::RecordKind;
+use daftar_store::record::audit::{ENTRIES_PER_VALUE_MAX, stored_bytes};
+use daftar_store::record::instant::{instant, milliseconds};
+use daftar_store::{StoreError, record};
+
+use super::failure::corrupt;
+use super::group::Broken;
+use super::rows::{column, number, signed};
+
+/// Numbers of a value.
+const NUMBERS_PER_VALUE: u64 = ENTRIES_PER_VALUE_MAX as u64;
+/// The longest text in an indexed column, in bytes: the database indexes none of more than some 2,700.
+const INDEXED_TEXT_BYTES: usize = 1_000;
+/// The most bytes of entries in one statement.
+const STATEMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// What a row that cannot be read is called.
+const WHAT: &str = "entry of the audit log";
+
+/// The first number of a value.
+pub(super) fn first_number(value: u64) -> i64 {
+    signed(value.saturating_mul(NUMBERS_PER_VALUE))
+}
+
+/// The number of the last place of a value.
+pub(super) fn last_number(value: u64) -> i64 {
+    first_number(value).saturating_add(signed(NUMBERS_PER_VALUE) - 1)
+}
+
+/// The value and the line of a number.
+pub(super) fn position(number: u64) -> AuditPosition {
+    let line = u32::try_from(number % NUMBERS_PER_VALUE).unwrap_or_default();
+    AuditPosition { value: number / NUMBERS_PER_VALUE, line }
+}
+
+/// The number of a position; beyond all where there is none so great.
+pub(super) fn number_at(position: AuditPosition) -> i64 {
+    first_number(position.value).saturating_add(i64::from(position.line.min(ENTRIES_PER_VALUE_MAX as u32)))
+}
+
+/// The columns of an entry, of any relation that has those of the table.
+pub(super) const COLUMNS: &str = "number, at, client, actor, address, request_id, operation, action, outcome, status, \
+    record_kind, record_id, other_targets, fields, consents::text[], reason, note, count, \
+    decode(details->>'packed', 'hex'), COALESCE(details - 'packed' <> '{}', false)";
+
+/// Adds rows whose numbers are given, from the next value on where that is wanted.
+const INSERT: &str = "WITH value AS MATERIALIZED \
+    (SELECT CASE WHEN $1 THEN nextval('daftar.audit_value') * 256 ELSE 0 END AS first) \
+    INSERT INTO daftar.audit (number, month, at, client, actor, address, request_id, operation, action, outcome, status, \
+    record_kind, record_id, other_targets, fields, consents, reason, note, count, details) \
+    SELECT value.first + line.number, date_trunc('month', line.at AT TIME ZONE 'UTC')::date, line.at, line.client, line.actor, \
+    line.address, line.request_id, line.operation, line.action, line.outcome, line.status, line.record_kind, line.record_id, \
+    line.other_targets::text[], line.fields::text[], line.consents::uuid[], line.reason, line.note, line.count, \
+    CASE WHEN line.packed IS NOT NULL THEN jsonb_build_object('packed', encode(line.packed, 'hex')) END \
+    FROM value, unnest($2::bigint[], $3::timestamptz[], $4::text[], $5::text[], $6::inet[], $7::text[], $8::text[], $9::text[], \
+    $10::text[], $11::integer[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], \
+    $19::bigint[], $20::bytea[]) \
+    AS line (number, at, client, actor, address, request_id, operation, action, outcome, status, record_kind, record_id, \
+    other_targets, fields, consents, reason, note, count, packed)";
+
+/// The text as a column can hold it: the database knows no NUL. What stands for it is no longer, as texts in indexes are bounded.
+fn held(text: &str) -> String {
+    text.replace('\0', "\u{1a}")
+}
+
+/// As [`held`], and short enough for an index.
+pub(super) fn indexed(text: &str) -> String {
+    held(text.get(..text.floor_char_boundary(INDEXED_TEXT_BYTES)).unwrap_or_default())
+}
+
+/// The instant as a column can hold it.
+pub(super) fn held_instant(at: Timestamp) -> SystemTime {
+    // The database has years before 1, but not all of ours.
+    let first = Timestamp::from_second(-62_135_596_800).unwrap_or(Timestamp::UNIX_EPOCH);
+    SystemTime::from(at.max(first))
+}
+
+/// The kind and the rest of a target that is a record, or the whole target.
+fn target_parts(target: &str) -> (Option<RecordKind>, &str) {
+    let named = target.split_once('/').and_then(|(kind, id)| Some((RecordKind::parse(kind)?, kind, id)));
+    // Only what comes back as it was.
+    match named.filter(|(kind, written, _)| kind.name() == *written) {
+        Some((kind, _, id)) => (Some(kind), id),
+        None => (None, target),
+    }
+}
+
+/// An array as the database writes it; nothing for an empty one.
+fn array<T: AsRef<str>>(texts: impl ExactSizeIterator<Item = T>) -> Option<String> {
+    if texts.len() == 0 {
+        return None;
+    }
+    let mut written = String::from("{");
+    for (place, text) in texts.enumerate() {
+        written.push_str(if place == 0 { "\"" } else { ",\"" });
+        for character in text.as_ref().chars() {
+            if matches!(character, '"' | '\\') {
+                written.push('\\');
+            }
+            written.push(character);
+        }
+        written.push('"');
+    }
+    written.push('}');
+    Some(written)
+}
+
+/// Whether the columns hold all of an entry.
+fn is_held(entry: &AuditEntry) -> bool {
+    let is_indexed = |text: &String| text.len() <= INDEXED_TEXT_BYTES;
+    let once = [&entry.reason, &entry.note].into_iter().flatten().chain([&entry.request_id]);
+    let texts = once.chain(&entry.targets).chain(entry.fields.iter()).map(String::as_str);
+    instant(milliseconds(entry.at)).is_ok_and(|at| at == entry.at && SystemTime::from(at) == held_instant(at))
+        && is_indexed(&entry.request_id)
+        && entry.targets.iter().all(is_indexed)
+        && i64::try_from(entry.count).is_ok()
+        && texts.chain(entry.operation.as_deref()).all(|text| !text.contains('\0'))
+}
+
+/// Columns of rows that are written together.
+#[derive(Default)]
+struct Lines {
+    number: Vec<i64>,
+    at: Vec<SystemTime>,
+    client: Vec<Option<String>>,
+    actor: Vec<Option<&'static str>>,
+    address: Vec<Option<IpAddr>>,
+    request_id: Vec<String>,
+    operation: Vec<Option<String>>,
+    action: Vec<&'static str>,
+    outcome: Vec<&'static str>,
+    status: Vec<Option<i32>>,
+    record_kind: Vec<Option<&'static str>>,
+    record_id: Vec<Option<String>>,
+    other_targets: Vec<Option<String>>,
+    fields: Vec<Option<String>>,
+    consents: Vec<Option<String>>,
+    reason: Vec<Option<String>>,
+    note: Vec<Option<String>>,
+    count: Vec<i64>,
+    packed: Vec<Option<Vec<u8>>>,
+}
+
+/// The column `actor` of an actor that is no client.
+pub(super) fn actor_name(actor: &Actor) -> Option<&'static str> {
+    match actor {
+        Actor::Client(_) => None,
+        Actor::Administrator => Some("administrator"),
+        Actor::System => Some("system"),
+        Actor::Unknown => Some("unknown"),
+    }
+}
+
+impl Lines {
+    fn add(&mut self, number: i64, entry: &AuditEntry) -> Result<(), StoreError> {
+        let packed = if is_held(entry) { None } else { Some(packed(std::slice::from_ref(entry))?) };
+        let mut targets = entry.targets.iter();
+        let first = targets.next().map(|target| target_parts(target));
+        self.number.push(number);
+        self.at.push(held_instant(entry.at));
+        self.client.push(match &entry.actor {
+            Actor::Client(client) => Some(client.as_str().to_owned()),
+            Actor::Administrator | Actor::System | Actor::Unknown => None,
+        });
+        self.actor.push(actor_name(&entry.actor));
+        self.address.push(entry.address);
+        self.request_id.push(indexed(&entry.request_id));
+        self.operation.push(entry.operation.as_deref().map(held));
+        self.action.push(entry.action.name());
+        self.outcome.push(entry.outcome.name());
+        self.status.push(entry.status.map(i32::from));
+        self.record_kind.push(first.and_then(|(kind, _)| kind.map(RecordKind::name)));
+        self.record_id.push(first.map(|(_, id)| indexed(id)));
+        self.other_targets.push(array(targets.map(|target| indexed(target))));
+        self.fields.push(array(entry.fields.iter().map(|field| held(field))));
+        self.consents.push(array(entry.consents.iter().map(ConsentId::to_string)));
+        self.reason.push(entry.reason.as_deref().map(held));
+        self.note.push(entry.note.as_deref().map(held));
+        self.count.push(signed(entry.count));
+        self.packed.push(packed);
+        Ok(())
+    }
+
+    async fn insert(&self, transaction: &Transaction<'_>, is_new: bool) -> Result<(), Broken> {
+        let statement = transaction.prepare_cached(INSERT).await?;
+        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 20] = [
+            &is_new,
+            &self.number,
+            &self.at,
+            &self.client,
+            &self.actor,
+            &self.address,
+            &self.request_id,
+            &self.operation,
+            &self.action,
+            &self.outcome,
+            &self.status,
+            &self.record_kind,
+            &self.record_id,
+            &self.other_targets,
+            &self.fields,
+            &self.consents,
+            &self.reason,
+            &self.note,
+            &self.count,
+            &self.packed,
+        ];
+        transaction.execute(&statement, &values).await?;
+        Ok(())
+    }
+}
+
+/// Adds entries, oldest first, which get their numbers in their order.
+pub(super) async fn add(transaction: &Transaction<'_>, entries: &[AuditEntry]) -> Result<(), Broken> {
+    let values: Vec<&[AuditEntry]> = record::audit::values(entries).collect();
+    for value in values {
+        let mut lines = Lines::default();
+        for (place, entry) in (0..).zip(value) {
+            lines.add(place, entry)?;
+        }
+        lines.insert(transaction, true).await?;
+    }
+    Ok(())
+}
+
+/// Writes values under their numbers, in the place of what has those.
+pub(super) async fn replace(transaction: &Transaction<'_>, values: &[(u64, Vec<AuditEntry>)]) -> Result<(), Broken> {
+    let numbers: Vec<i64> = values.iter().map(|(value, _)| signed(*value)).collect();
+    remove(transaction, &numbers).await?;
+    put(transaction, values).await
+}
+
+/// Writes values under their numbers, which nothing has.
+pub(super) async fn put(transaction: &Transaction<'_>, values: &[(u64, Vec<AuditEntry>)]) -> Result<(), Broken> {
+    let (mut lines, mut bytes) = (Lines::default(), 0_usize);
+    for (value, entries) in values {
+        if entries.len() > ENTRIES_PER_VALUE_MAX {
+            return Err(corrupt("audit log", "a value has more than 256 entries").into());
+        }
+        for (number, entry) in (first_number(*value)..).zip(entries) {
+            lines.add(number, entry)?;
+            bytes = bytes.saturating_add(stored_bytes(entry));
+        }
+        if bytes >= STATEMENT_BYTES_MAX || lines.number.len() >= ENTRIES_PER_VALUE_MAX {
+            std::mem::take(&mut lines).insert(transaction, false).await?;
+            bytes = 0;
+        }
+    }
+    if lines.number.is_empty() { Ok(()) } else { lines.insert(transaction, false).await }
+}
+
+/// Takes values out.
+pub(super) async fn remove(transaction: &Transaction<'_>, values: &[i64]) -> Result<(), Broken> {
+    const REMOVE: &str = "DELETE FROM daftar.audit AS line USING unnest($1::bigint[]) AS gone (value) \
+                          WHERE line.number >= gone.value * 256 AND line.number < gone.value * 256 + 256";
+    if values.is_empty() {
+        return Ok(());
+    }
+    let statement = transaction.prepare_cached(REMOVE).await?;
+    transaction.execute(&statement, &[&values]).await?;
+    Ok(())
+}
+
+/// The entry of a row of [`COLUMNS`], and its number.
+pub(super) fn entry_of(row: &Row) -> Result<(u64, AuditEntry), StoreError> {
+    let number = number(row, 0)?;
+    if let Some(packed) = column::<Option<&[u8]>>(row, 18)? {
+        let entry = record::audit::decode(packed)?.pop();
+        return Ok((number, entry.ok_or_else(|| corrupt(WHAT, "its packed form holds none"))?));
+    }
+    let unreadable = |name: &str| corrupt(WHAT, &format!("its `{name}` is not valid"));
+    let at: SystemTime = column(row, 1)?;
+    let actor = match (column::<Option<&str>>(row, 2)?, column::<Option<&str>>(row, 3)?) {
+        (Some(client), None) => Actor::Client(ClientId::parse(client).map_err(|_| unreadable("client"))?),
+        (None, Some("administrator")) => Actor::Administrator,
+        (None, Some("system")) => Actor::System,
+        (None, Some("unknown")) => Actor::Unknown,
+        _ => return Err(unreadable("actor")),
+    };
+    let first = match (column::<Option<&str>>(row, 10)?, column::<Option<&str>>(row, 11)?) {
+        (Some(kind), Some(id)) => Some(format!("{kind}/{id}")),
+        (None, id) => id.map(str::to_owned),
+        (Some(_), None) => return Err(unreadable("record_id")),
+    };
+    let others: Option<Vec<String>> = column(row, 12)?;
+    let fields: Option<Vec<String>> = column(row, 13)?;
+    let consents: Option<Vec<&str>> = column(row, 14)?;
+    let consents = consents.unwrap_or_default().into_iter().map(ConsentId::parse).collect::<Result<Vec<_>, _>>();
+    let status: Option<i32> = column(row, 9)?;
+    let entry = AuditEntry {
+        at: Timestamp::try_from(at).map_err(|_| unreadable("at"))?,
+        actor,
+        address: column(row, 4)?,
+        request_id: column(row, 5)?,
+        operation: column::<Option<&str>>(row, 6)?.map(Into::into),
+        action: AuditAction::parse(column(row, 7)?).ok_or_else(|| unreadable("action"))?,
+        outcome: AuditOutcome::parse(column(row, 8)?).ok_or_else(|| unreadable("outcome"))?,
+        status: status.map(|status| u16::try_from(status).map_err(|_| unreadable("status"))).transpose()?,
+        targets: first.into_iter().chain(others.unwrap_or_default()).collect(),
+        fields: fields.unwrap_or_default().into(),
+        consents: consents.map_err(|_| unreadable("consents"))?,
+        reason: column(row, 15)?,
+        note: column(row, 16)?,
+        count: self::number(row, 17)?,
+    };
+    Ok((number, entry))
+}
+
+/// The bytes of a value, as archives carry it.
+fn packed(entries: &[AuditEntry]) -> Result<Vec<u8>, StoreError> {
+    let mut values = record::audit::encode(entries)?;
+    match (values.pop(), values.is_empty()) {
+        (Some(value), true) => Ok(value),
+        _ => Err(corrupt(WHAT, "those that were written with it are too many for one value")),
+    }
+}
+
+/// A value, and its bytes or why it cannot be read.
+pub(super) type PackedValue = (u64, Result<Vec<u8>, StoreError>);
+
+/// Values of rows of [`COLUMNS`] in the order of their numbers.
+pub(super) fn values_of(rows: &[Row]) -> Result<Vec<PackedValue>, StoreError> {
+    let value_of = |row: &Row| Ok::<_, StoreError>(number(row, 0)? / NUMBERS_PER_VALUE);
+    let mut values = Vec::new();
+    let mut rest = rows;
+    while let Some(first) = rest.first() {
+        let value = value_of(first)?;
+        let count = rest.iter().take_while(|row| value_of(row).is_ok_and(|of| of == value)).count();
+        let (of_value, after) = rest.split_at(count);
+        let entries = of_value.iter().map(|row| {
+            if column::<bool>(row, 19)? {
+                return Err(corrupt(
+                    WHAT,
+                    "it has members that this daftar does not know: use the newer daftar that wrote it",
+                ));
+            }
+            Ok(entry_of(row)?.1)
+        });
+        values.push((value, entries.collect::<Result<Vec<_>, _>>().and_then(|entries| packed(&entries))));
+        rest = after;
+    }
+    Ok(values)
+}
+
+/// What is asked for one value.
+pub(super) fn value_statement() -> String {
+    format!("SELECT {COLUMNS} FROM daftar.audit WHERE number BETWEEN $1 AND $2 ORDER BY number")
+}
+
+/// The bytes of the one value whose rows these are, if there are any.
+pub(super) fn value_of(rows: &[Row]) -> Result<Option<Vec<u8>>, StoreError> {
+    values_of(rows)?.into_iter().next().map(|(_, value)| value).transpose()
+}

@@ -1,0 +1,58 @@
+//! What is written to the register, by whichever process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Mutex, watch};
+
+use daftar_domain::change::Sequence;
+use daftar_store::StoreError;
+use daftar_store::change_feed::ChangeFeed;
+use daftar_store::partition::Moment;
+use daftar_store::shared::History;
+
+use super::PostgresStore;
+use super::database::{Database, Link};
+use super::failure::corrupt;
+use super::feed::Channel;
+use super::partitions::PostgresMoment;
+use super::rows::{history, history_of, number};
+
+const LAST: &str = concat!("SELECT sequence, ", history!(), " FROM daftar.last");
+
+/// What is written to the register in a database.
+pub struct PostgresChangeFeed {
+    database: Arc<Database>,
+    changes: Mutex<watch::Receiver<u64>>,
+    /// The connection of snapshots, between two of them.
+    link: Arc<Mutex<Option<Arc<Link>>>>,
+}
+
+impl PostgresStore {
+    /// What is written to the register, by whichever process.
+    #[must_use]
+    pub fn change_feed(&self) -> PostgresChangeFeed {
+        let changes = Mutex::new(self.feed.subscribe(Channel::Changes));
+        PostgresChangeFeed { database: Arc::clone(&self.database), changes, link: Arc::default() }
+    }
+}
+
+#[async_trait::async_trait]
+impl ChangeFeed for PostgresChangeFeed {
+    async fn last(&self) -> Result<(History, Sequence), StoreError> {
+        let row = self.database.query_opt(LAST, &[]).await?;
+        let row = row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?;
+        Ok((history_of(&row, 1)?, Sequence(number(&row, 0)?)))
+    }
+
+    async fn snapshot(&self) -> Result<Arc<dyn Moment>, StoreError> {
+        let keeping = Arc::clone(&self.link).lock_owned().await;
+        Ok(Arc::new(PostgresMoment::of_feed(&self.database, keeping).await?))
+    }
+
+    async fn heard(&self, at_most: Duration) {
+        let heard = async { self.changes.lock().await.changed().await };
+        // Whether something was heard or the time has passed: it is looked at again.
+        let _in_time = tokio::time::timeout(at_most, heard).await;
+    }
+}

@@ -1,0 +1,30 @@
+-- What SQL reports read beside records. The views and the function of the schema `reporting` are generated from the schema of records
+-- (`reporting.rs`) and made again when that changes, without a step here.
+
+CREATE TABLE daftar.label (
+    uri text COLLATE "C" NOT NULL,
+    language text COLLATE "C" NOT NULL,
+    -- 0 is the default language of the vocabulary.
+    place smallint NOT NULL,
+    text text NOT NULL,
+    PRIMARY KEY (uri, language)
+);
+
+CREATE TABLE daftar.reporting_state (
+    is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
+    schema_revision integer,
+    views bytea,
+    labels bytea
+);
+INSERT INTO daftar.reporting_state DEFAULT VALUES;
+
+COMMENT ON TABLE daftar.label IS 'What codes are called: the labels of published vocabularies. Codes that a vocabulary no longer has keep theirs, since records may hold them.';
+COMMENT ON COLUMN daftar.label.uri IS 'The URI of the code.';
+COMMENT ON COLUMN daftar.label.language IS 'The language, such as en or pt-BR.';
+COMMENT ON COLUMN daftar.label.place IS 'The place of the language in the vocabulary; 0 is its default language.';
+COMMENT ON COLUMN daftar.label.text IS 'The label.';
+COMMENT ON TABLE daftar.reporting_state IS 'One row: of what the views and the labels were made.';
+COMMENT ON COLUMN daftar.reporting_state.is_only IS 'Always true: there is one row.';
+COMMENT ON COLUMN daftar.reporting_state.schema_revision IS 'The revision of the schema of records whose views are there; NULL where there are none.';
+COMMENT ON COLUMN daftar.reporting_state.views IS 'SHA-256 of the statements that made the views.';
+COMMENT ON COLUMN daftar.reporting_state.labels IS 'SHA-256 of the labels that were put last; NULL where there are none.';

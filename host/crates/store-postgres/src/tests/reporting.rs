@@ -1,0 +1,355 @@
+//! The schema `reporting`: its views, the labels, and who may read it.
+
+use super::*;
+use daftar_store::shared::CodeLabel;
+
+fn name_of(url: &str) -> &str {
+    url.rsplit_once('/').unwrap().1
+}
+
+async fn opened(server: &Server) -> (PostgresStore, String) {
+    let url = server.create_database();
+    (PostgresStore::open(options(&url)).await.unwrap(), url)
+}
+
+fn label(uri: &str, language: &str, place: usize, text: &str) -> CodeLabel {
+    CodeLabel { uri: uri.to_owned(), language: language.to_owned(), place, text: text.to_owned() }
+}
+
+const COLUMNS: &str = "SELECT string_agg(table_name || '.' || column_name || ' ' || data_type, ',' ORDER BY table_name, ordinal_position) \
+    FROM information_schema.columns WHERE table_schema = 'reporting'";
+
+#[tokio::test]
+async fn there_is_a_view_of_each_table_of_the_schema_with_a_comment_on_every_column() {
+    let server = Server::shared();
+    let (_store, url) = opened(&server).await;
+    let columns = server.run_sql(name_of(&url), COLUMNS);
+    for table in daftar_domain::schema::reporting::tables() {
+        let named = table.columns.iter().map(|column| format!("{}.{} ", table.name, column.name));
+        let there: Vec<&str> = columns.split(',').filter(|it| it.starts_with(&format!("{}.", table.name))).collect();
+        assert_eq!(there.len(), table.columns.len(), "{columns}");
+        for (there, named) in there.iter().zip(named) {
+            assert!(there.starts_with(&named), "{there} for {named}");
+        }
+    }
+    for typed in [
+        "individual.birth_date date",
+        "individual.last_updated timestamp with time zone",
+        "individual.income_amount numeric",
+        "audit_entry.at timestamp with time zone",
+        "household_member.inactive boolean",
+        "individual.extension jsonb",
+    ] {
+        assert!(columns.split(',').any(|column| column == typed), "{typed}: {columns}");
+    }
+    let without = "SELECT count(*) FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum >= 0 \
+        WHERE relnamespace = 'reporting'::regnamespace AND coalesce(col_description(attrelid, attnum), '') = ''";
+    assert_eq!(server.run_sql(name_of(&url), without), "0");
+    let views =
+        "SELECT count(*) FROM pg_class WHERE relnamespace = 'reporting'::regnamespace AND obj_description(oid) <> ''";
+    assert_eq!(server.run_sql(name_of(&url), views), "8");
+}
+
+#[tokio::test]
+async fn views_are_made_again_when_the_schema_changed_and_those_that_read_them_stay() {
+    let server = Server::shared();
+    let (store, url) = opened(&server).await;
+    store.close().await;
+    let database = name_of(&url);
+    let before = server.run_sql(database, COLUMNS);
+    // As an older program left it: without the last columns, and with another order.
+    let older = "CREATE VIEW kept AS SELECT id, name FROM reporting.program; \
+        DROP VIEW reporting.consent; CREATE VIEW reporting.consent AS SELECT NULL::text AS purpose, NULL::text AS id; \
+        CREATE VIEW others AS SELECT id FROM reporting.consent; \
+        DROP VIEW reporting.household; CREATE VIEW reporting.household AS SELECT 1 AS gone; \
+        UPDATE daftar.reporting_state SET views = ''";
+    server.run_sql(database, older);
+    PostgresStore::open(options(&url)).await.unwrap().close().await;
+    let after = server.run_sql(database, COLUMNS);
+    assert!(after.contains("consent.purpose text,consent.id text,"), "{after}");
+    let sorted = |columns: &str| {
+        let mut columns: Vec<String> = columns.split(',').map(str::to_owned).collect();
+        columns.sort();
+        columns
+    };
+    assert_eq!(sorted(&after), sorted(&before));
+    assert_eq!(server.run_sql(database, "SELECT count(*) FROM others"), "0");
+
+    // Those of a newer program stay.
+    server.run_sql(
+        database,
+        "UPDATE daftar.reporting_state SET schema_revision = 30000, views = ''; DROP VIEW reporting.audit_entry",
+    );
+    PostgresStore::open(options(&url)).await.unwrap().close().await;
+    assert_eq!(server.run_sql(database, "SELECT to_regclass('reporting.audit_entry') IS NULL"), "t");
+}
+
+#[tokio::test]
+async fn a_register_is_opened_where_the_views_cannot_be_made() {
+    let server = Server::shared();
+    let url = server.create_database();
+    let database = name_of(&url);
+    let role = format!("bare_{database}");
+    server.run_sql(database, &format!("CREATE ROLE {role} LOGIN; CREATE SCHEMA daftar AUTHORIZATION {role}"));
+    let bare = url.replacen(&format!("{}@", server.role()), &format!("{role}@"), 1);
+    PostgresStore::open(options(&bare)).await.unwrap().close().await;
+    assert_eq!(server.run_sql(database, "SELECT to_regnamespace('reporting') IS NULL"), "t");
+    // Once it may, the next start makes them.
+    server.run_sql(database, &format!("CREATE SCHEMA reporting AUTHORIZATION {role}"));
+    PostgresStore::open(options(&bare)).await.unwrap().close().await;
+    assert_eq!(server.run_sql(database, "SELECT to_regclass('reporting.individual') IS NOT NULL"), "t");
+    server.run_sql(database, &format!("DROP OWNED BY {role} CASCADE; DROP ROLE {role}"));
+}
+
+#[tokio::test]
+async fn labels_are_those_of_the_snapshot_that_was_put_last_and_codes_that_it_lacks_keep_theirs() {
+    let server = Server::shared();
+    let (store, url) = opened(&server).await;
+    let database = name_of(&url);
+    let first = vec![
+        label("urn:a#1", "en", 0, "one"),
+        label("urn:a#1", "fr", 1, "un"),
+        label("urn:a#2", "en", 0, "two"),
+        label("urn:b#1", "pt-BR", 0, "gone later"),
+    ];
+    assert!(store.put_labels(first.clone()).await.unwrap());
+    assert!(!store.put_labels(first.into_iter().rev().collect()).await.unwrap(), "they are there");
+    let asked = |uri: &str, language: &str| {
+        server.run_sql(database, &format!("SELECT coalesce(reporting.label('{uri}', {language}), '-')"))
+    };
+    assert_eq!(asked("urn:a#1", "'fr-CA'"), "un");
+    assert_eq!(asked("urn:a#1", "'FR'"), "un");
+    assert_eq!(asked("urn:a#1", "'de'"), "one");
+    assert_eq!(asked("urn:a#1", "NULL"), "one");
+    assert_eq!(asked("urn:x#1", "'en'"), "-");
+    let second = vec![label("urn:a#1", "en", 0, "uno"), label("urn:a#2", "sw", 0, "mbili")];
+    assert!(store.put_labels(second).await.unwrap());
+    let all = "SELECT string_agg(uri || ' ' || language || ' ' || text, ',' ORDER BY uri, language) FROM daftar.label";
+    assert_eq!(server.run_sql(database, all), "urn:a#1 en uno,urn:a#2 sw mbili,urn:b#1 pt-BR gone later");
+}
+
+#[tokio::test]
+async fn servers_that_publish_the_same_snapshot_put_its_labels_once() {
+    let server = Server::shared();
+    let (one, url) = opened(&server).await;
+    let two = PostgresStore::open(options(&url)).await.unwrap();
+    // More than one statement takes, with codes in several languages at the seams.
+    let labels: Vec<CodeLabel> = (0..6_000)
+        .flat_map(|code| {
+            ["en", "fr"].map(|language| label(&format!("urn:a#{code}"), language, 0, &format!("{code} {language}")))
+        })
+        .collect();
+    let put = tokio::join!(one.put_labels(labels.clone()), two.put_labels(labels));
+    assert_eq!([put.0.unwrap(), put.1.unwrap()].iter().filter(|was_put| **was_put).count(), 1);
+    assert_eq!(server.run_sql(name_of(&url), "SELECT count(*) FROM daftar.label"), "12000");
+}
+
+#[tokio::test]
+async fn a_reader_of_the_views_reads_nothing_else() {
+    let server = Server::shared();
+    let (store, url) = opened(&server).await;
+    let database = name_of(&url);
+    store.put_labels(vec![label("urn:a#1", "en", 0, "one")]).await.unwrap();
+    let role = format!("reader_{database}");
+    server.run_sql(
+        database,
+        &format!("CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA reporting TO {role}; GRANT SELECT ON ALL TABLES IN SCHEMA reporting TO {role}"),
+    );
+    let asked = |statement: &str| server.try_sql(database, &format!("SET ROLE {role}; {statement}"));
+    for view in [
+        "individual",
+        "individual_identifier",
+        "household",
+        "household_member",
+        "program",
+        "program_membership",
+        "consent",
+        "audit_entry",
+    ] {
+        asked(&format!("SELECT * FROM reporting.{view}")).unwrap();
+    }
+    assert_eq!(asked("SELECT reporting.label('urn:a#1', 'en')").unwrap(), "one");
+    for refused in [
+        "SELECT * FROM daftar.record",
+        "SELECT * FROM daftar.label",
+        "DELETE FROM reporting.program",
+        "CREATE TABLE reporting.mine ()",
+    ] {
+        let error = asked(refused).unwrap_err();
+        assert!(error.contains("permission denied"), "{refused}: {error}");
+    }
+    server.run_sql(database, &format!("DROP OWNED BY {role}; DROP ROLE {role}"));
+}
+
+/// A person, and a program in which the person is.
+const SAMPLE: &str = r#"
+    INSERT INTO daftar.record VALUES
+    (1, 1, 2, '{"meta": {"version_id": 2, "last_updated": "2026-06-01T10:00:00.250Z", "source": "client-1"},
+        "identifier": [{"system": "urn:old", "value": "1", "period": {"end": "2020-01-01"}}, {"system": "urn:new", "value": "A|1"}],
+        "name": {"family": "Diallo"}, "birth_date": "1961-04-02", "gender": {"uri": "urn:sex#2", "number": 1, "edition_number": 0},
+        "languages": [{"uri": "urn:lang#fr", "number": 2, "edition_number": 0}, {"uri": "urn:lang#sw", "number": 3, "edition_number": 0}],
+        "address": [{"line": ["1", "2"]}, {"region": "South"}], "income": {"amount": 1200.5},
+        "extension": {"farmer.plots": {"type": "integer", "value": 3},
+            "farmer.crops": [{"type": "coded", "value": {"uri": "urn:crop#1", "number": 4, "edition_number": 0}}]}}'),
+    (1, 2, 1, '{"meta": {"version_id": 1, "last_updated": "2026-06-01T10:00:00.000Z"}, "active": false}'),
+    (2, 1, 1, '{"meta": {"version_id": 1, "last_updated": "2026-06-01T10:00:00.000Z"}, "identifier": [{"system": "urn:h", "value": "1"}],
+        "member": [{"entity": {"kind": "individual", "id": 1}}, {"entity": {"kind": "individual", "id": 2}, "inactive": true},
+            {"entity": {"kind": "individual", "id": 2}, "period": {"end": "2020-01-01"}}]}'),
+    (3, 1, 1, '{"meta": {"version_id": 1, "last_updated": "2026-06-01T10:00:00.000Z"}, "identifier": [{"system": "urn:p", "value": "1"}], "name": "Pension"}'),
+    (4, 1, 1, '{"meta": {"version_id": 1, "last_updated": "2026-06-01T10:00:00.000Z"}, "program": {"kind": "program", "id": 1},
+        "beneficiary": {"kind": "group", "id": 1}, "status": "enrolled", "enrollment_date": "2026-01-10"}'),
+    (5, 1, 1, '{"meta": {"version_id": 1, "last_updated": "2026-06-01T10:00:00.000Z"}, "consent_id": "123e4567-e89b-42d3-a456-426614174000",
+        "subject": {"kind": "individual", "id": 1}, "grantee": "clinic", "effective_date": "2026-01-01", "expiry_date": "2026-01-31"}'),
+    (5, 2, 1, '{"meta": {"version_id": 1, "last_updated": "2026-06-01T10:00:00.000Z"}, "consent_id": "223e4567-e89b-42d3-a456-426614174000",
+        "subject": {"kind": "individual", "id": 1}, "grantee": "clinic", "withdrawn": true, "expiry_date": "2026-01-31"}')
+"#;
+
+#[tokio::test]
+async fn views_show_what_stored_json_says() {
+    let server = Server::shared();
+    let (store, url) = opened(&server).await;
+    let database = name_of(&url);
+    server.run_sql(database, SAMPLE);
+    store
+        .put_labels(vec![
+            label("urn:sex#2", "en", 0, "Female"),
+            label("urn:sex#2", "fr", 1, "Femme"),
+            label("urn:lang#fr", "en", 0, "French"),
+        ])
+        .await
+        .unwrap();
+    for (asked, shown) in [
+        (
+            "SELECT id, active, birth_date, gender, gender_label FROM individual ORDER BY 1",
+            "urn:new|A|1|t|1961-04-02|urn:sex#2|Female\n|f|||",
+        ),
+        (
+            "SET reporting.language = 'fr-CA'; SELECT gender_label FROM individual WHERE birth_date < '1970-01-01'",
+            "Femme",
+        ),
+        (
+            "SELECT languages, languages_label FROM individual WHERE version_id = 2",
+            "{urn:lang#fr,urn:lang#sw}|{French,NULL}",
+        ),
+        (
+            "SELECT address_line, address_region, address_count, income_amount FROM individual WHERE version_id = 2",
+            "{1,2}||2|1200.5",
+        ),
+        (
+            "SELECT last_updated AT TIME ZONE 'UTC', source FROM individual WHERE version_id = 2",
+            "2026-06-01 10:00:00.25|client-1",
+        ),
+        (
+            "SELECT extension ->> 'farmer.plots', extension -> 'farmer.crops' FROM individual WHERE version_id = 2",
+            "3|[\"urn:crop#1\"]",
+        ),
+        ("SELECT count(*) FROM individual WHERE extension IS NULL", "1"),
+        (
+            "SELECT individual_id, system, value, period_end FROM individual_identifier ORDER BY system",
+            "urn:new|A|1|urn:new|A|1|\nurn:new|A|1|urn:old|1|2020-01-01",
+        ),
+        ("SELECT id, quantity FROM household", "urn:h|1|1"),
+        (
+            "SELECT household_id, individual_id, inactive FROM household_member WHERE period_end IS NULL ORDER BY 3",
+            "urn:h|1|urn:new|A|1|f\nurn:h|1||t",
+        ),
+        (
+            "SELECT program_id, beneficiary_kind, beneficiary_id, status, enrollment_date FROM program_membership",
+            "urn:p|1|Group|urn:h|1|enrolled|2026-01-10",
+        ),
+        (
+            "SELECT subject_kind, subject_id, status FROM consent ORDER BY status",
+            "Individual|urn:new|A|1|expired\nIndividual|urn:new|A|1|withdrawn",
+        ),
+        (
+            "SELECT p.name, h.id FROM program AS p JOIN program_membership AS m ON m.program_id = p.id JOIN household AS h ON h.id = m.beneficiary_id",
+            "Pension|urn:h|1",
+        ),
+    ] {
+        assert_eq!(server.run_sql(database, &format!("SET search_path = reporting; {asked}")), shown, "{asked}");
+    }
+}
+
+/// Runs a program of PostgreSQL's as the documentation shows it.
+fn run(program: &str, arguments: &[&str]) -> Vec<u8> {
+    let programs = daftar_test_needs::postgres_programs().unwrap();
+    let output = std::process::Command::new(programs.join(program)).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+#[tokio::test]
+async fn a_dump_is_restored_with_views_and_labels() {
+    let server = Server::shared();
+    let (store, url) = opened(&server).await;
+    server.run_sql(name_of(&url), SAMPLE);
+    store.put_labels(vec![label("urn:sex#2", "en", 0, "Female")]).await.unwrap();
+    let (folder, restored) = (tempfile::tempdir().unwrap(), server.create_database());
+    let file = folder.path().join("daftar.dump");
+    let file = file.to_str().unwrap();
+    run("pg_dump", &["--format", "custom", "--schema", "daftar", "--schema", "reporting", "--file", file, &url]);
+    run("pg_restore", &["--exit-on-error", "--dbname", &restored, file]);
+    let again = PostgresStore::open(options(&restored)).await.unwrap();
+    assert_eq!(again.register.0, store.register.0);
+    let asked = "SELECT id, gender_label FROM reporting.individual WHERE active";
+    assert_eq!(server.run_sql(name_of(&restored), asked), "urn:new|A|1|Female");
+    assert!(!again.put_labels(vec![label("urn:sex#2", "en", 0, "Female")]).await.unwrap(), "they are there");
+}
+
+#[tokio::test]
+async fn a_warehouse_follows_by_logical_replication_and_has_the_same_views() {
+    let register = Server::start(&[("wal_level", "logical"), ("fsync", "off")]);
+    let warehouse = Server::start(&[("fsync", "off")]);
+    let url = register.create_database();
+    let store = PostgresStore::open(options(&url)).await.unwrap();
+    let (database, copy) = (name_of(&url), warehouse.create_database());
+    register.run_sql(database, SAMPLE);
+    register.run_sql(
+        database,
+        "CREATE ROLE warehouse LOGIN REPLICATION; GRANT USAGE ON SCHEMA daftar TO warehouse; \
+         GRANT SELECT ON daftar.record, daftar.code, daftar.label TO warehouse; \
+         CREATE PUBLICATION daftar_reporting FOR TABLE daftar.record, daftar.code, daftar.label",
+    );
+    let dumped = run(
+        "pg_dump",
+        &[
+            "--schema-only",
+            "--no-owner",
+            "--no-privileges",
+            "--no-publications",
+            "--schema",
+            "daftar",
+            "--schema",
+            "reporting",
+            &url,
+        ],
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("schema.sql");
+    std::fs::write(&file, dumped).unwrap();
+    run("psql", &["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--file", file.to_str().unwrap(), &copy]);
+    let subscription = format!(
+        "CREATE SUBSCRIPTION daftar_reporting CONNECTION 'host=127.0.0.1 port={} dbname={database} user=warehouse' PUBLICATION daftar_reporting",
+        register.port()
+    );
+    warehouse.run_sql(name_of(&copy), &subscription);
+    let awaited = async |asked: &str, shown: &str| {
+        let mut last = String::new();
+        for _ in 0..600 {
+            last = warehouse.run_sql(name_of(&copy), asked);
+            if last == shown {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{asked}: {last}");
+    };
+    awaited("SELECT count(*) FROM reporting.individual", "2").await;
+    store.put_labels(vec![label("urn:sex#2", "en", 0, "Female")]).await.unwrap();
+    awaited("SELECT count(*) FROM reporting.individual WHERE gender_label = 'Female'", "1").await;
+    register.run_sql(
+        database,
+        "UPDATE daftar.record SET value = value || '{\"name\": \"Old-age pension\"}' WHERE kind = 3",
+    );
+    awaited("SELECT name FROM reporting.program", "Old-age pension").await;
+}

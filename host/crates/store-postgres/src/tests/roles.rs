@@ -1,0 +1,90 @@
+//! What each role of the documents may do. That the role of servers may do everything that a server does, the behaviours of every store show.
+
+use super::*;
+use daftar_store::shared::{OtherReaders, Shared as _};
+
+async fn denied(url: &str) -> String {
+    match PostgresStore::open(options(url)).await.err() {
+        Some(OpenError::Denied { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_server_makes_no_table_and_says_which_role_and_command_do() {
+    let server = Server::shared();
+    let Roles { database, owner, server: url, .. } = server.create_roles();
+    let by_whom =
+        format!("belongs to the role `{database}_owner`, not to `{database}_server`: run `daftar migrate prepare`");
+    let told = denied(&url).await;
+    assert!(
+        told.starts_with("there are no tables in it yet, this daftar needs layout") && told.contains(&by_whom),
+        "{told}"
+    );
+    let known = open::known_layout();
+    let first = PostgresStore::prepare(options(&owner)).await.unwrap();
+    assert_eq!(first, Prepared { before: None, layout: known });
+    let again = PostgresStore::prepare(options(&owner)).await.unwrap();
+    assert_eq!(again, Prepared { before: Some(known), layout: known });
+
+    let objects = "SELECT string_agg(relname || pg_get_userbyid(relowner), ',' ORDER BY relname) FROM pg_class \
+                   WHERE relnamespace = 'daftar'::regnamespace AND NOT relispartition";
+    let before = server.run_sql(&database, objects);
+    PostgresStore::open(options(&url)).await.unwrap().close().await;
+    assert_eq!(
+        server.run_sql(&database, objects),
+        before,
+        "a server makes nothing but months of the audit log, by a function of the owner"
+    );
+    let by_server = |statement: &str| server.try_sql(&database, &format!("SET ROLE {database}_server; {statement}"));
+    for statement in [
+        "CREATE TABLE daftar.other ()",
+        "CREATE TABLE public.other ()",
+        "CREATE SCHEMA other",
+        "ALTER TABLE daftar.search_member ADD other text",
+        "DROP TABLE daftar.search_member",
+        "TRUNCATE daftar.search_member",
+    ] {
+        let error = by_server(statement).expect_err(statement);
+        assert!(error.contains("permission denied") || error.contains("must be owner"), "{statement}: {error}");
+    }
+
+    // The tables of an older daftar.
+    server.run_sql(&database, &format!("DELETE FROM daftar.layout_history WHERE version = {known}"));
+    let told = denied(&url).await;
+    assert!(
+        told.starts_with(&format!("its tables are of layout {}, this daftar needs layout {known}", known - 1)),
+        "{told}"
+    );
+    assert!(told.contains(&by_whom), "{told}");
+}
+
+#[tokio::test]
+async fn a_reader_reads_no_table_of_the_register() {
+    let server = Server::shared();
+    let Roles { database, owner, server: url, reader } = server.create_roles();
+    PostgresStore::prepare(options(&owner)).await.unwrap();
+    let told = denied(&reader).await;
+    assert!(told.contains("(42501)") && told.contains("host/docs/POSTGRESQL.md"), "{told}");
+    let read = |statement: &str| server.try_sql(&database, &format!("SET ROLE {database}_analyst; {statement}"));
+    let error = read("SELECT * FROM daftar.search_individual").unwrap_err();
+    assert!(error.contains("permission denied for schema daftar"), "{error}");
+    server.run_sql(
+        &database,
+        &format!("SET ROLE {database}_owner; CREATE SCHEMA IF NOT EXISTS reporting; CREATE VIEW reporting.shown AS SELECT id FROM daftar.search_individual"),
+    );
+    assert_eq!(read("SELECT count(*) FROM reporting.shown").unwrap(), "0");
+    drop(read("DELETE FROM reporting.shown").unwrap_err());
+
+    let shared = PostgresShared::of(Arc::new(PostgresStore::open(options(&url)).await.unwrap()));
+    let analyst = format!("{database}_analyst");
+    let mut expected = OtherReaders { of_tables: Vec::new(), of_reports: vec![analyst] };
+    assert_eq!(shared.other_readers().await.unwrap(), expected);
+    let guest = format!("{database}_guest");
+    let grants = format!(
+        "CREATE ROLE {guest} LOGIN; GRANT USAGE ON SCHEMA daftar TO {guest}; GRANT SELECT ON daftar.client TO {guest}"
+    );
+    server.run_sql(&database, &grants);
+    expected.of_tables.push(guest);
+    assert_eq!(shared.other_readers().await.unwrap(), expected);
+}

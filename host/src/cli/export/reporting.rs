@@ -1,0 +1,138 @@
+//! `daftar export --format parquet`: a folder with a file for each reporting table.
+//!
+//! **Invariant:** a file has its name when all files of the export are whole and on disk; until then it ends with `.partial`. A failed export
+//! takes away what it made.
+
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use indicatif::ProgressBar;
+use serde_json::{Value, json};
+
+use super::reporting_file::ReportingFile;
+use super::{ExportArgs, Line, query, read_lines};
+use crate::app::packs::folder_of;
+use crate::cli::admin_client::AdminClient;
+use crate::cli::{CliError, GlobalArgs, output};
+use daftar_domain::schema::reporting;
+
+/// Writes the tables of the asked types of records.
+///
+/// # Errors
+/// When the folder is not empty or cannot be written, and as exports fail.
+pub fn run(global: &GlobalArgs, args: &ExportArgs, out: &Path) -> Result<(), CliError> {
+    let kinds = if args.filter.is_empty() { args.kinds.clone() } else { vec!["Individual".to_owned()] };
+    let query = query(args, true)?;
+    // Labels are asked for as objects; photos are in no table.
+    let path = format!("/export?{query}&meta=true&photos=false");
+    // First: where nobody can be asked, nothing is begun.
+    let (as_of, records, files) = AdminClient::connect(global)?.run(|admin| {
+        let mut folder = Folder::begin(out, &kinds)?;
+        let bar = if global.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+        let received = folder.receive(admin, &path, &bar);
+        bar.finish_and_clear();
+        received.and_then(|(as_of, records)| Ok((folder.finish(&as_of)?, as_of, records))).map_or_else(
+            |error| {
+                folder.discard();
+                Err(error)
+            },
+            |(files, as_of, records)| Ok((as_of, records, files)),
+        )
+    })?;
+    let written: Vec<Value> =
+        files.iter().map(|file| json!({"file": file.0, "rows": file.1, "sha256": file.2})).collect();
+    let body = json!({"records": records, "as_of": as_of, "folder": out.display().to_string(), "files": written});
+    let lines: Vec<String> =
+        files.iter().map(|(file, rows, digest)| format!("{file}  {rows} rows, sha256 {digest}")).collect();
+    let folder = out.display();
+    output::done(global, &body, format_args!("{records} records as of {as_of} in `{folder}`\n{}", lines.join("\n")));
+    Ok(())
+}
+
+/// The folder while it is written.
+struct Folder {
+    path: PathBuf,
+    is_new: bool,
+    files: Vec<ReportingFile>,
+}
+
+impl Folder {
+    fn begin(path: &Path, kinds: &[String]) -> Result<Self, CliError> {
+        let is_new = !path.exists();
+        if is_new {
+            let made = DirBuilder::new().mode(0o700).create(path);
+            made.map_err(|error| CliError::cannot_write(path, &error))?;
+        } else {
+            refuse_unless_empty(path)?;
+        }
+        let mut folder = Self { path: path.to_owned(), is_new, files: Vec::new() };
+        for table in reporting::tables() {
+            if !kinds.is_empty() && !kinds.iter().any(|kind| kind == table.kind.name()) {
+                continue;
+            }
+            match ReportingFile::begin(path, table) {
+                Ok(file) => folder.files.push(file),
+                Err(error) => {
+                    folder.discard();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(folder)
+    }
+
+    /// Writes what arrives; says as of which instant it is and how many records it has.
+    fn receive(&mut self, admin: &AdminClient, path: &str, bar: &ProgressBar) -> Result<(String, u64), CliError> {
+        let mut total = 0;
+        let as_of = read_lines(admin, path, |line| match line {
+            Line::Record(line) => {
+                let record: Value = serde_json::from_str(line).map_err(|_| CliError::none_to("an export"))?;
+                self.files.iter_mut().try_for_each(|file| file.add(&record))
+            }
+            Line::Progress { records, .. } => {
+                total = records;
+                bar.set_message(format!("{records} records"));
+                bar.tick();
+                Ok(())
+            }
+        })?;
+        Ok((as_of, total))
+    }
+
+    /// Gives the files their names, when each is on disk; says of each its name, its rows and its SHA-256.
+    fn finish(&mut self, as_of: &str) -> Result<Vec<(String, u64, String)>, CliError> {
+        let digests = self.files.iter_mut().map(|file| file.finish(as_of)).collect::<Result<Vec<_>, _>>()?;
+        let mut finished = Vec::with_capacity(digests.len());
+        for (file, digest) in self.files.iter_mut().zip(digests) {
+            file.name_it()?;
+            finished.push((file.name(), file.rows(), digest));
+        }
+        let synced = File::open(&self.path).and_then(|folder| folder.sync_all());
+        let synced = synced.and_then(|()| File::open(folder_of(&self.path))?.sync_all());
+        synced.map_err(|error| CliError::cannot_write(&self.path, &error))?;
+        Ok(finished)
+    }
+
+    /// Takes away what was made and is of no use.
+    fn discard(&mut self) {
+        self.files.iter().for_each(ReportingFile::discard);
+        if self.is_new {
+            // It stays where another program put a file into it meanwhile.
+            let _is_gone = std::fs::remove_dir(&self.path).is_ok();
+        }
+    }
+}
+
+fn refuse_unless_empty(path: &Path) -> Result<(), CliError> {
+    let mut entries = std::fs::read_dir(path).map_err(|error| CliError::cannot_write(path, &error))?;
+    match entries.next() {
+        None => Ok(()),
+        Some(Err(error)) => Err(CliError::cannot_write(path, &error)),
+        Some(Ok(entry)) => Err(CliError::output(format_args!(
+            "`{}` is not empty, it has `{}`: name another folder, or empty it",
+            path.display(),
+            entry.file_name().display()
+        ))),
+    }
+}

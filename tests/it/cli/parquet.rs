@@ -1,0 +1,368 @@
+//! `daftar export --format parquet`: tables for analysts.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use daftar_tests::TestApp;
+use daftar_tests::postgres::Processes;
+use daftar_tests::process::{Finished, command, finish, run};
+use daftar_tests::records::{FEMALE, NATIONAL_ID, household, person, with};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use serde_json::{Map, Value, json};
+
+const UNAVAILABLE: i32 = 69;
+const OUTPUT: i32 = 73;
+const DENIED: i32 = 77;
+const FILES: [&str; 7] = [
+    "consent.parquet",
+    "household.parquet",
+    "household_member.parquet",
+    "individual.parquet",
+    "individual_identifier.parquet",
+    "program.parquet",
+    "program_membership.parquet",
+];
+
+/// Registers something of every kind.
+fn fill(data_dir: &Path, folder: &Path) {
+    let of = |kind: &str, record: Value| with(json!({"type": kind}), record);
+    let asha = json!({
+        "identifier": [
+            {"system": "urn:x:old", "value": "7", "period": {"end": "2020-01-31"}}, {"system": NATIONAL_ID, "value": "1"}
+        ],
+        "name": {"family": "Rai", "given": "Asha"}, "birth_date": "1969-12-31", "birth_date_estimated": true,
+        "gender": FEMALE, "languages": ["urn:iso:std:iso:639#ne", "urn:iso:std:iso:639#en"], "health_conditions": [],
+        "address": [{"city": "Jumla", "line": ["a", "b"], "region": "Karnali"}, {"city": "Pokhara"}],
+        "income": {"amount": 1234.56, "currency": "urn:iso:std:iso:4217#NPR", "period": "month"}, "photo": "iVBORw0KGgo=",
+    });
+    let bir = person("2", json!({"active": false, "deceased_date": "2026-01-05"}));
+    let all = [
+        of("Individual", asha),
+        of("Individual", bir),
+        of("Group", with(household("G|1", &[("1", "head"), ("2", "child")]), json!({"name": "Rai", "active": true}))),
+        of(
+            "Program",
+            person("P", json!({"name": "Pension", "target_type": "individual", "period": {"start": "2026-01-01"}})),
+        ),
+        of(
+            "ProgramMembership",
+            json!({
+                "program": format!("Program/{NATIONAL_ID}|P"), "beneficiary": format!("Individual/{NATIONAL_ID}|2"),
+                "status": "exited", "enrollment_date": "2026-01-02", "exit_date": "2026-02-03", "exit_reason": "died",
+            }),
+        ),
+        of(
+            "Consent",
+            json!({
+                "consent_id": "123e4567-e89b-42d3-a456-426614174000", "subject": format!("Group/{NATIONAL_ID}|G|1"),
+                "grantee": "M", "effective_date": "2026-01-01", "scopes": ["group"], "status": "withdrawn",
+            }),
+        ),
+    ];
+    let lines: String = all.iter().map(|record| format!("{record}\n")).collect();
+    let file = folder.join("fill.ndjson");
+    std::fs::write(&file, lines).unwrap();
+    drop(run(data_dir, &["identifier-system", "add", "urn:x:old"]).expect_success());
+    drop(run(data_dir, &["import", file.to_str().unwrap()]).expect_success());
+}
+
+fn export(data_dir: &Path, out: &Path, more: &[&str]) -> Finished {
+    let out = out.to_str().unwrap();
+    run(data_dir, &[&["export", "--format", "parquet", "--out", out, "--json"], more].concat())
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// A value as JSON: days and instants as numbers, `days` and `ms` since 1970.
+fn value(field: &Field) -> Value {
+    match field {
+        Field::Null => Value::Null,
+        Field::Bool(truth) => json!(truth),
+        Field::Long(number) => json!(number),
+        Field::Double(number) => json!(number),
+        Field::Str(text) => json!(text),
+        Field::Date(days) => json!({"days": days}),
+        Field::TimestampMillis(ms) => json!({"ms": ms}),
+        Field::ListInternal(list) => list.elements().iter().map(value).collect(),
+        other => panic!("no column has such values: {other:?}"),
+    }
+}
+
+/// The rows of a file, without what is NULL.
+fn rows(folder: &Path, table: &str) -> Vec<Value> {
+    let file = std::fs::File::open(folder.join(format!("{table}.parquet"))).unwrap();
+    let reader = SerializedFileReader::new(file).unwrap();
+    let rows = reader.get_row_iter(None).unwrap().map(|row| {
+        let row = row.unwrap();
+        let cells = row.get_column_iter().map(|(name, field)| (name.clone(), value(field)));
+        Value::Object(cells.filter(|(_, value)| !value.is_null()).collect::<Map<String, Value>>())
+    });
+    rows.collect()
+}
+
+/// The rows of records without what differs from run to run, which is compared with the lines of an export: versions and instants.
+fn stable_rows(folder: &Path, table: &str, kind: &str, lines: &[Value]) -> Vec<Value> {
+    let mut rows = rows(folder, table);
+    let records: Vec<&Value> = lines.iter().filter(|line| line["type"] == kind).collect();
+    assert_eq!(rows.len(), records.len(), "{table}");
+    for (row, record) in rows.iter_mut().zip(records) {
+        let meta = &record["meta"];
+        let instant: jiff::Timestamp = meta["last_updated"].as_str().unwrap().parse().unwrap();
+        let row = row.as_object_mut().unwrap();
+        assert_eq!(row.remove("last_updated"), Some(json!({"ms": instant.as_millisecond()})), "{table}");
+        let version = row.remove("version_id").unwrap().to_string();
+        assert_eq!(Some(version.as_str()), meta["version_id"].as_str(), "{table}");
+    }
+    rows
+}
+
+fn holds_what_the_api_shows(data_dir: &Path, lines: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("reporting");
+    let told = export(data_dir, &out, &["--language", "fr"]).expect_success().json();
+    assert_eq!(told["records"], 6);
+    assert_eq!(names(&out), FILES);
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let id = |value: &str| format!("{NATIONAL_ID}|{value}");
+    let [asha, bir] = <[Value; 2]>::try_from(stable_rows(&out, "individual", "Individual", &lines)).unwrap();
+    let expected = json!({
+        "id": id("1"), "identifier_count": 2, "active": true, "name_family": "Rai", "name_given": "Asha",
+        "birth_date": {"days": -1}, "birth_date_estimated": true, "gender": FEMALE, "gender_label": "Féminin",
+        "languages": ["urn:iso:std:iso:639#ne", "urn:iso:std:iso:639#en"],
+        "languages_label": lines[0]["languages"].as_array().unwrap().iter().map(|code| &code["display"]).collect::<Vec<_>>(),
+        "health_conditions": [], "health_conditions_label": [],
+        "address_city": "Jumla", "address_line": ["a", "b"], "address_region": "Karnali", "address_count": 2,
+        "income_amount": 1234.56, "income_currency": "urn:iso:std:iso:4217#NPR",
+        "income_currency_label": lines[0]["income"]["currency"]["display"], "income_period": "month",
+    });
+    assert_eq!(asha, expected);
+    let expected = json!({"id": id("2"), "identifier_count": 1, "active": false, "deceased_date": {"days": 20_458}});
+    assert_eq!(bir, expected);
+    let identifiers = [
+        json!({"individual_id": id("1"), "system": "urn:x:old", "value": "7", "period_end": {"days": 18_292}}),
+        json!({"individual_id": id("1"), "system": NATIONAL_ID, "value": "1"}),
+        json!({"individual_id": id("2"), "system": NATIONAL_ID, "value": "2"}),
+    ];
+    assert_eq!(rows(&out, "individual_identifier"), identifiers);
+    let group = lines.iter().find(|line| line["type"] == "Group").unwrap();
+    let expected = json!({
+        "id": id("G|1"), "identifier_count": 1, "active": true, "name": "Rai", "group_type": group["group_type"]["uri"],
+        "group_type_label": group["group_type"]["display"], "quantity": 2,
+    });
+    assert_eq!(stable_rows(&out, "household", "Group", &lines), [expected]);
+    let member = |place: usize, person: &str| {
+        let role = &group["member"][place]["role"];
+        json!({
+            "household_id": id("G|1"), "individual_id": id(person), "role": role["uri"], "role_label": role["display"],
+            "inactive": false,
+        })
+    };
+    assert_eq!(rows(&out, "household_member"), [member(0, "1"), member(1, "2")]);
+    let expected = json!({
+        "id": id("P"), "identifier_count": 1, "active": true, "name": "Pension", "target_type": "individual",
+        "enforce_eligibility": false, "period_start": {"days": 20_454},
+    });
+    assert_eq!(stable_rows(&out, "program", "Program", &lines), [expected]);
+    let expected = json!({
+        "program_id": id("P"), "beneficiary_kind": "Individual", "beneficiary_id": id("2"), "status": "exited",
+        "enrollment_date": {"days": 20_455}, "exit_date": {"days": 20_487}, "exit_reason": "died",
+    });
+    assert_eq!(stable_rows(&out, "program_membership", "ProgramMembership", &lines), [expected]);
+    let consent = lines.iter().find(|line| line["type"] == "Consent").unwrap();
+    let expected = json!({
+        "id": "123e4567-e89b-42d3-a456-426614174000", "subject_kind": "Group", "subject_id": id("G|1"), "grantee": "M",
+        "effective_date": {"days": 20_454}, "scopes": ["group"], "status": "withdrawn", "legal_basis": consent["legal_basis"],
+    });
+    assert_eq!(stable_rows(&out, "consent", "Consent", &lines), [expected]);
+
+    // Each file is for its owner alone, says as of when it is, and is the one whose digest was told.
+    for file in told["files"].as_array().unwrap() {
+        let path = out.join(file["file"].as_str().unwrap());
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let reader = SerializedFileReader::new(std::fs::File::open(&path).unwrap()).unwrap();
+        let metadata = reader.metadata().file_metadata();
+        assert_eq!(file["rows"].as_i64(), Some(metadata.num_rows()), "{file}");
+        let said = metadata.key_value_metadata().unwrap().iter().find(|pair| pair.key == "daftar.as_of").unwrap();
+        assert_eq!(said.value.as_deref(), told["as_of"].as_str());
+        assert_eq!(file["sha256"].as_str().map(str::len), Some(64));
+    }
+    assert_eq!(std::fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+const LINES: &str = "/export?codes=object&meta=true&photos=false&language=fr";
+
+fn record_lines(text: &str) -> String {
+    assert!(!text.contains("\"photo\""), "photos are left out: {text}");
+    text.lines().filter(|line| !line.starts_with("{\"$export\"")).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn tables_hold_what_the_api_shows_whether_the_server_runs_or_not() {
+    let (mut app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
+    fill(app.data_dir(), folder.path());
+    let lines = record_lines(&app.admin().get(LINES).expect(200).text());
+    holds_what_the_api_shows(app.data_dir(), &lines);
+    app.stop();
+    holds_what_the_api_shows(app.data_dir(), &lines);
+}
+
+#[test]
+fn tables_hold_what_the_api_shows_on_postgresql() {
+    if !daftar_test_needs::programs(&["initdb", "setpriv"]) {
+        return;
+    }
+    let (servers, folder) = (Processes::start(1), tempfile::tempdir().unwrap());
+    fill(servers.data_dir(0), folder.path());
+    let lines = record_lines(&servers.admin(0).get(LINES).expect(200).text());
+    holds_what_the_api_shows(servers.data_dir(0), &lines);
+}
+
+#[test]
+fn what_is_asked_for_is_written_and_an_empty_register_gives_empty_tables() {
+    let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
+    let empty = folder.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    assert_eq!(export(app.data_dir(), &empty, &[]).expect_success().json()["records"], 0);
+    assert_eq!(names(&empty), FILES);
+    assert!(FILES.iter().all(|file| rows(&empty, file.trim_end_matches(".parquet")).is_empty()));
+    fill(app.data_dir(), folder.path());
+    let groups = folder.path().join("groups");
+    drop(export(app.data_dir(), &groups, &["--type", "Group", "Program"]).expect_success());
+    assert_eq!(names(&groups), ["household.parquet", "household_member.parquet", "program.parquet"]);
+    let women = folder.path().join("women");
+    drop(export(app.data_dir(), &women, &["--filter", &format!("gender={FEMALE}")]).expect_success());
+    assert_eq!(names(&women), ["individual.parquet", "individual_identifier.parquet"]);
+    assert_eq!(rows(&women, "individual").len(), 1);
+    let said =
+        run(app.data_dir(), &["export", "--format", "parquet", "--out", folder.path().join("t").to_str().unwrap()]);
+    let said = said.expect_success().stdout;
+    assert!(said.contains("6 records as of ") && said.contains("individual.parquet  2 rows, sha256 "), "{said}");
+}
+
+#[test]
+fn arguments_that_do_not_go_together_are_refused() {
+    let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    let parquet = ["--format", "parquet", "--out", out];
+    for arguments in [
+        &["export"][..],
+        &["export", "--format", "parquet"],
+        &["export", "--out", out],
+        &["export", "people.ndjson", "--out", out],
+        &["export", "--format", "csv", "--out", out],
+        &[&["export", "people.ndjson"], &parquet[..]].concat(),
+        &[&["export", "--resume"], &parquet[..]].concat(),
+        &[&["export", "--with-meta"], &parquet[..]].concat(),
+        &[&["export", "--mapping", "m.toml"], &parquet[..]].concat(),
+        &[&["export", "--filter", "gender"], &parquet[..]].concat(),
+    ] {
+        let refused = run(app.data_dir(), arguments);
+        assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{arguments:?}: {refused:?}");
+    }
+    // What the server refuses leaves nothing either.
+    let refused = export(app.data_dir(), Path::new(out), &["--filter", "gendr=1"]);
+    assert!(refused.code == 1 && refused.stderr.contains("gendr"), "{refused:?}");
+    assert!(!Path::new(out).exists());
+    let help = run(app.data_dir(), &["export", "--help"]).expect_success().stdout;
+    assert!(help.contains("daftar export --format parquet --out"), "{help}");
+}
+
+#[test]
+fn a_folder_that_cannot_take_the_files_is_named_and_left_as_it_is() {
+    let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
+    let out = folder.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    std::fs::write(out.join("notes.txt"), "mine").unwrap();
+    let refused = export(app.data_dir(), &out, &[]);
+    assert!(refused.code == OUTPUT && refused.stderr.contains("`notes.txt`"), "{refused:?}");
+    assert_eq!(names(&out), ["notes.txt"]);
+    let refused = export(app.data_dir(), &out.join("notes.txt"), &[]);
+    assert!(refused.code == OUTPUT && refused.stderr.contains("notes.txt"), "{refused:?}");
+    let refused = export(app.data_dir(), &folder.path().join("nowhere/out"), &[]);
+    assert!(refused.code == OUTPUT && refused.stderr.contains("its folder is not there"), "{refused:?}");
+}
+
+#[test]
+fn a_full_disk_is_told_and_nothing_is_left() {
+    let Some(mount) = daftar_test_needs::program("mount") else { return };
+    let (app, folder, disk) = (TestApp::start(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fill(app.data_dir(), folder.path());
+    // A page for the folder and a few for files: seven files do not fit.
+    let mounted = Command::new(mount).args(["-t", "tmpfs", "-o", "size=16k", "tmpfs"]).arg(disk.path()).output();
+    if !mounted.is_ok_and(|output| output.status.success()) {
+        daftar_test_needs::not_run("the right to mount a file system", "run the tests as root, with CAP_SYS_ADMIN");
+        return;
+    }
+    let out = disk.path().join("out");
+    let told = export(app.data_dir(), &out, &[]);
+    let is_gone = !out.exists();
+    assert!(Command::new("umount").arg("-l").arg(disk.path()).status().unwrap().success());
+    assert!(told.code == OUTPUT && told.stderr.contains("full"), "{told:?}");
+    assert!(is_gone);
+}
+
+/// What an export says when its server gives that response and closes the connection.
+fn export_from(response: &'static str, out: &Path) -> Finished {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut connection, _) = listener.accept().unwrap();
+        let mut request = Vec::new();
+        let mut buffer = [0; 1_024];
+        while !request.ends_with(b"\r\n\r\n") {
+            let read = connection.read(&mut buffer).unwrap();
+            assert!(read > 0, "the request ends");
+            request.extend_from_slice(&buffer[..read]);
+        }
+        connection.write_all(response.as_bytes()).unwrap();
+        String::from_utf8(request).unwrap()
+    });
+    let nowhere = tempfile::tempdir().unwrap();
+    let mut export = command(nowhere.path(), &["export", "--format", "parquet", "--out", out.to_str().unwrap()]);
+    export.args(["--admin-url", &url]).env("DAFTAR_ADMIN_TOKEN", "t".repeat(43));
+    let told = finish(export);
+    let request = server.join().unwrap();
+    assert!(request.starts_with("GET /admin/v1/export?") && request.contains("photos=false"), "{request}");
+    told
+}
+
+#[test]
+fn a_server_that_goes_away_or_refuses_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, there) = (folder.path().join("out"), folder.path().join("there"));
+    std::fs::create_dir(&there).unwrap();
+    const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\n\r\n";
+    const RECORD: &str =
+        "{\"type\":\"Program\",\"identifier\":[{\"system\":\"urn:x:y\",\"value\":\"1\"}],\"name\":\"P\"}\n";
+    for (response, code) in [
+        (HEAD.to_owned() + RECORD, UNAVAILABLE),
+        (format!("HTTP/1.1 200 OK\r\ncontent-length: 9000\r\n\r\n{RECORD}"), UNAVAILABLE),
+        (
+            format!(
+                "{HEAD}{RECORD}{{\"$export\":{{\"stopped\":{{\"status\":503,\"detail\":\"the registry is not available\"}}}}}}\n"
+            ),
+            UNAVAILABLE,
+        ),
+        // A name that is a number: what it is is not told, it may be a person's.
+        (HEAD.to_owned() + "{\"type\":\"Program\",\"name\":4711}\n", 1),
+        ("HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n".to_owned(), DENIED),
+    ] {
+        let response: &'static str = response.leak();
+        let told = export_from(response, &out);
+        assert_eq!(told.code, code, "{response}: {told:?}");
+        assert!(!told.stderr.contains("4711"), "{told:?}");
+        assert!(!out.exists(), "{response}: the folder that was made is gone");
+        assert_eq!(export_from(response, &there).code, code);
+        assert_eq!(names(&there), [""; 0], "{response}: the folder is empty as it was");
+    }
+}

@@ -1,0 +1,58 @@
+//! Reports by SQL: the views of the schema `reporting` give the guide's answers, as the files of an export do.
+
+use daftar_tests::postgres::{Processes, run};
+
+const GUIDE: &str = include_str!("../../../host/docs/guides/reporting.md");
+const SAMPLE: &str = include_str!("../../../examples/reporting/sample.ndjson");
+const QUESTIONS: &str = include_str!("../../../examples/reporting/questions.sql");
+
+/// The statement of a question, by its number.
+fn question(number: usize) -> &'static str {
+    let (_, after) = QUESTIONS.split_once(&format!("-- {number}. ")).expect("the question is there");
+    let (_, statement) = after.split_once('\n').expect("it is below its title");
+    statement.split("\n-- ").next().unwrap_or(statement).trim()
+}
+
+/// The rows that the guide shows for a question.
+fn shown(number: usize) -> Vec<String> {
+    let (_, after) = GUIDE.split_once(&format!("\n{number}. ")).expect("the guide shows the answer");
+    let rows = after.lines().skip(2).take_while(|line| line.starts_with("  "));
+    rows.map(|row| row.trim().replace(" | ", "|")).collect()
+}
+
+/// Whether two rows say the same: one engine writes 2.5, the other 2.50.
+fn is_same(one: &str, other: &str) -> bool {
+    let same = |(one, other): (&str, &str)| {
+        one == other
+            || one.parse::<f64>().ok().zip(other.parse().ok()).is_some_and(|(one, other): (f64, f64)| one == other)
+    };
+    one.split('|').count() == other.split('|').count() && one.split('|').zip(other.split('|')).all(same)
+}
+
+#[test]
+fn the_questions_of_the_guide_have_the_same_answers_in_the_views_as_in_files() {
+    let processes = Processes::start(1);
+    // A copy: what is refused of a file is written beside it.
+    let folder = tempfile::tempdir().unwrap();
+    let sample = folder.path().join("sample.ndjson");
+    std::fs::write(&sample, SAMPLE).unwrap();
+    for system in ["urn:example:register", "urn:example:program"] {
+        drop(run(processes.data_dir(0), &["identifier-system", "add", system]).expect_success());
+    }
+    drop(run(processes.data_dir(0), &["import", sample.to_str().unwrap()]).expect_success());
+    for number in 1..=10 {
+        let asked = format!("SET search_path = reporting; SET reporting.language = 'en'; {}", question(number));
+        let found = processes.database().sql(&asked);
+        let (found, shown): (Vec<&str>, Vec<String>) = (found.lines().collect(), shown(number));
+        let is_same = found.len() == shown.len() && found.iter().zip(&shown).all(|(one, other)| is_same(one, other));
+        assert!(is_same && !shown.is_empty(), "question {number}: {found:#?} and in the guide {shown:#?}");
+    }
+
+    // What the views show beside these, and what only they have.
+    let asked = |statement: &str| processes.database().sql(&format!("SET search_path = reporting; {statement}"));
+    let french = "SELECT id FROM individual WHERE 'urn:iso:std:iso:639#fr' = ANY (languages)";
+    assert_eq!(asked(french), "urn:example:register|P-11");
+    let audit = "SELECT action, outcome, count(*) > 0 FROM audit_entry WHERE action = 'create' GROUP BY 1, 2";
+    assert_eq!(asked(audit), "create|allowed|t");
+    assert_eq!(asked("SELECT label('urn:iso:std:iso:5218#2', 'en')"), "Female");
+}
