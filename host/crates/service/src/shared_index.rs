@@ -5,10 +5,10 @@
 //! for, by whichever server: the database says which write that is. The search waits for it, and where it does not come within [`LAG_MAX`] it is
 //! answered by the tables of the database, which give the same answer.
 //!
-//! **Invariant:** a write is in memory whole or not at all, since it is taken up whole: from one snapshot of the database, or as this server made it,
+//! **Invariant:** a write is in memory whole or not at all, since it is applied whole: from one snapshot of the database, or as this server made it,
 //! where nothing is missing before it.
 //!
-//! **Invariant:** another history of the database ([`History`]) is never mixed with this one: all of it is read anew.
+//! **Invariant:** another history of the database ([`History`]) is never mixed with this one: all of it is read again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,14 +46,14 @@ const INTERVAL: Duration = Duration::from_millis(500);
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
 /// How many records are read at once.
 const RECORDS_AT_ONCE: usize = 4_096;
-/// Up to this many records are taken up in one step, which searches wait for; more are put into a copy that takes the place of the register.
+/// Up to this many records are applied in one step, which searches wait for; more are put into a copy that takes the place of the register.
 const APPLIED_MAX: usize = 8_192;
-/// With more changed records than this all are read anew.
+/// With more changed records than this all are read again.
 const CAUGHT_UP_MAX: usize = 200_000;
 /// About what a record takes in memory, in bytes.
 const RECORD_BYTES: u64 = 400;
 
-/// In this order records are taken up: a group's members are there before it, whom a consent is about before that.
+/// In this order records are applied: a group's members are there before it, whom a consent is about before that.
 const KINDS: [RecordKind; 5] = [
     RecordKind::Program,
     RecordKind::Individual,
@@ -294,7 +294,7 @@ impl SharedIndex {
         Ok(())
     }
 
-    /// Takes up what was written since; false where all has to be read.
+    /// Applies the writes since; false where all has to be read.
     async fn catch_up(&self, moment: &dyn Moment) -> Result<bool, StoreError> {
         let (since, known) = (self.columns.sequence(), self.state().history);
         if known != Some(moment.history()) || since > moment.sequence() {
@@ -353,7 +353,7 @@ impl SharedIndex {
                 let ids: Vec<RecordId> = (after.saturating_add(1)..=end).map(RecordId).collect();
                 let records = readable(moment, kind, &ids, &mut unreadable).await?;
                 loaded(loading.take()).await?;
-                // The next page is read while this one is taken up.
+                // The next page is read while this one is applied.
                 let into = Arc::clone(&filled);
                 loading = Some(tokio::task::spawn_blocking(move || into.load(&records)));
                 after = end;
@@ -380,7 +380,7 @@ impl SharedIndex {
     }
 }
 
-/// Waits for a page to be taken up.
+/// Waits for a page to be applied.
 async fn loaded(loading: Option<tokio::task::JoinHandle<()>>) -> Result<(), StoreError> {
     match loading {
         Some(loading) => loading.await.map_err(|error| StoreError::Failed(error.into())),

@@ -97,7 +97,7 @@ BEGIN
     IF oldest IS NULL THEN
         RETURN NULL;
     END IF;
-    -- Counted before the lock, which everybody waits behind who reads or writes the log; what came since is counted under it.
+    -- Counted before the lock, behind which all readers and writers of the log wait; entries that came since are counted under it.
     EXECUTE format('SELECT count(*), coalesce(max(number), 0) FROM daftar.%I', oldest) INTO removed, newest;
     -- Young entries with lower numbers, of a clock that was wrong: so many are passed over, as in the embedded store, and a register that
     -- is moved later finds what was removed among its oldest values.

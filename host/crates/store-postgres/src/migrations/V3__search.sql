@@ -98,7 +98,7 @@ CREATE TABLE daftar.search_member (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.02);
 CREATE INDEX search_member_individual ON daftar.search_member (individual, group_id);
 
-COMMENT ON TABLE daftar.search_member IS 'Who belongs to which group: one row for each member of each group. All rows of a group are written anew with it. No foreign keys, for the reason of search_individual.';
+COMMENT ON TABLE daftar.search_member IS 'The members of groups: one row for each member of each group. All rows of a group are written again with it. No foreign keys, for the reason of search_individual.';
 COMMENT ON COLUMN daftar.search_member.group_id IS 'Key of the group (daftar.record.id of kind 2).';
 COMMENT ON COLUMN daftar.search_member.place IS 'Where the member stands in the group''s list, counted from 0.';
 COMMENT ON COLUMN daftar.search_member.individual IS 'Key of the person (daftar.record.id of kind 1).';
