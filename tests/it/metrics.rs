@@ -32,7 +32,7 @@ fn writes_are_told_by_how_they_ended_with_their_times_and_what_waits() {
         assert!(count.is_some_and(|count| count >= 1.0), "{histogram}: {after}");
     }
     // One that waits for its answer is told, and none does now.
-    for series in ["daftar_store_writes_waiting", "daftar_audit_lines_waiting"] {
+    for series in ["daftar_store_writes_waiting", "daftar_audit_entries_waiting"] {
         let (now, limit) = (figure(&after, series).unwrap(), figure(&after, &format!("{series}_limit")).unwrap());
         assert!(now < limit && limit >= 1_024.0, "{series}: {now} of {limit}");
     }
@@ -42,7 +42,7 @@ fn writes_are_told_by_how_they_ended_with_their_times_and_what_waits() {
     }
     assert!(figure(&after, "daftar_store_disk_bytes").is_some_and(|bytes| bytes > 0.0), "{after}");
     assert_eq!((figure(&after, "daftar_store_up"), figure(&after, "daftar_ready")), (Some(1.0), Some(1.0)));
-    assert!(figure(&after, "daftar_checkpoint_writes_behind").is_some(), "{after}");
+    assert!(figure(&after, "daftar_checkpoint_lag_writes").is_some(), "{after}");
     assert_eq!(figure(&after, "daftar_otlp_spans_queued"), None, "nothing is sent");
 }
 
@@ -53,7 +53,7 @@ fn refusals_are_told_by_bucket_and_reason() {
         json!({"name": "slow", "scopes": ["individual:read"], "rate_limit_per_minute": 2, "rate_limit_per_day": 3});
     let client = app.client_of(&app.admin().create_client(&limited));
     let refused = |bucket: &str, reason: &str| {
-        let series = format!("daftar_limit_refusals_total{{bucket=\"{bucket}\",reason=\"{reason}\"}}");
+        let series = format!("daftar_rate_limit_rejections_total{{bucket=\"{bucket}\",reason=\"{reason}\"}}");
         figure(&app.admin().metrics(), &series).unwrap()
     };
     let statuses: Vec<u16> = (0..3).map(|_| client.get("/Individual").status).collect();
@@ -69,7 +69,7 @@ fn refusals_are_told_by_bucket_and_reason() {
     assert!(turned_away > 0, "{statuses:?}");
     assert_eq!(refused("unauthenticated", "minute"), turned_away as f64);
     assert_eq!(refused("token", "minute"), 0.0);
-    let keys = figure(&app.admin().metrics(), "daftar_limit_keys{bucket=\"client\"}");
+    let keys = figure(&app.admin().metrics(), "daftar_rate_limit_keys{bucket=\"client\"}");
     assert_eq!(keys, Some(1.0));
 }
 

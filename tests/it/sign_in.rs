@@ -31,7 +31,7 @@ fn figure(app: &TestApp, name: &str) -> u64 {
 /// Waits until so many answers are held back, which nothing but the server's own work stands in the way of.
 fn wait_until_held(app: &TestApp, answers: u64) {
     for _ in 0..20_000 {
-        if figure(app, "daftar_token_answers_held") == answers {
+        if figure(app, "daftar_token_responses_delayed") == answers {
             return;
         }
         std::thread::yield_now();
@@ -74,7 +74,7 @@ fn failing_answers_are_held_back_and_a_right_secret_passes_at_once() {
     let records: Vec<&Value> = told.iter().map(|line| &line["records"]).collect();
     assert_eq!(told.len(), 2, "one line for each, and no name of nobody: {told:#?}");
     assert!(records.contains(&&json!([credentials.id])) && records.contains(&&json!([])), "{told:#?}");
-    assert_eq!(figure(&app, "daftar_token_slowed_total"), 2);
+    assert_eq!(figure(&app, "daftar_token_throttled_total"), 2);
     assert_eq!(figure(&app, "daftar_token_failures_total"), 2 * (FREE as u64 + 1) + 1);
     // A quarter of an hour later nothing of it is left.
     app.advance_seconds(15 * 60);
@@ -123,7 +123,7 @@ fn no_more_than_some_answers_are_held_and_the_rest_is_turned_away() {
     assert_eq!(turned_away.header("cache-control"), Some("no-store"));
     assert_eq!(turned_away.json()["error"], "temporarily_unavailable");
     assert!(turned_away.detail().contains("retry in 8 s"), "{}", turned_away.detail());
-    assert_eq!(figure(&app, "daftar_token_turned_away_total"), 1);
+    assert_eq!(figure(&app, "daftar_token_rejected_total"), 1);
     assert_eq!(app.client_of(&credentials).get("/Individual").status, 200, "the right secret passes");
     assert_eq!(request(&app, "client-another", "wrong").send().status, 401, "the first failures are free");
     app.advance_seconds(10);

@@ -37,7 +37,7 @@ const COMMIT_TIMES: &str = "daftar_store_commit_duration_seconds";
 const SYNC_TIMES: &str = "daftar_store_sync_duration_seconds";
 const LOCK_WAIT_TIMES: &str = "daftar_database_lock_wait_duration_seconds";
 const LOCK_HELD_TIMES: &str = "daftar_database_lock_held_duration_seconds";
-const GROUP_JOBS: &str = "daftar_store_group_jobs";
+const GROUP_JOBS: &str = "daftar_store_commit_group_size";
 /// Upper bounds of sizes of groups of writes that are told apart; a group has at most 257.
 const GROUP_BOUNDS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 

@@ -81,7 +81,7 @@ fn one_address_has_its_number_of_connections() {
     assert_eq!(token.json()["error"], "temporarily_unavailable");
     drop(held.pop());
     while ask().status != 200 {}
-    assert!(metric(&app, "daftar_connections_cut_total{reason=\"address_full\"}") >= 4.0);
+    assert!(metric(&app, "daftar_connections_closed_total{reason=\"address_full\"}") >= 4.0);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn connections_that_do_nothing_make_room_and_requests_under_way_do_not() {
     assert_eq!(refused.code(), "too_many_connections");
     is_healthy(&app.anonymous());
     assert_eq!(app.admin().get("/clients").status, 200, "the administrator has places of their own");
-    assert!(metric(&app, "daftar_connections_cut_total{reason=\"made_room\"}") >= 12.0);
+    assert!(metric(&app, "daftar_connections_closed_total{reason=\"made_room\"}") >= 12.0);
     drop(busy);
     while app.anonymous().request("GET", "/metadata").send().status != 200 {}
 }
@@ -121,7 +121,7 @@ fn so_many_requests_are_worked_on_at_once() {
     is_healthy(&app.anonymous());
     assert_eq!(app.admin().get("/clients").status, 200);
     assert_eq!(metric(&app, "daftar_http_requests_in_flight"), 2.0);
-    assert_eq!(metric(&app, "daftar_http_requests_refused_total"), 2.0);
+    assert_eq!(metric(&app, "daftar_http_requests_rejected_total"), 2.0);
     drop((first, second));
     while client.post("/Individual", &json!({})).status != 422 {}
 }

@@ -119,7 +119,7 @@ fn answered_pings_keep_no_connection() {
         is_over = !is_sent || is_closed;
     }
     assert!(is_over);
-    assert!(metric(&app, "daftar_connections_cut_total{reason=\"write_timeout\"}") >= 1.0);
+    assert!(metric(&app, "daftar_connections_closed_total{reason=\"write_timeout\"}") >= 1.0);
 }
 
 #[test]

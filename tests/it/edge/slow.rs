@@ -76,5 +76,5 @@ fn an_answer_that_nobody_takes_ends_the_connection() {
     let many = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1_000);
     let sent = (0..1_000).take_while(|_| stream.write_all(many.as_bytes()).is_ok()).count();
     assert!(sent < 1_000, "the server went on reading for whom it could write nothing");
-    while metric(&app, "daftar_connections_cut_total{reason=\"write_timeout\"}") < 1.0 {}
+    while metric(&app, "daftar_connections_closed_total{reason=\"write_timeout\"}") < 1.0 {}
 }

@@ -114,7 +114,7 @@ fn clients_that_take_nothing_and_send_pings_harm_no_other_and_are_closed() {
         // Two timeouts, and as much again for a machine that does other things beside.
         assert!(cut_after < 4 * WRITE_TIMEOUT, "{cut_after:?}");
     });
-    let cut = |reason: &str| metric(&app, &format!("daftar_connections_cut_total{{reason=\"{reason}\"}}"));
+    let cut = |reason: &str| metric(&app, &format!("daftar_connections_closed_total{{reason=\"{reason}\"}}"));
     // Which of the two comes first depends on the machine.
     assert!(cut("evicted_slow") + cut("write_timeout") >= 1.0);
 }
@@ -133,7 +133,7 @@ fn a_client_leaves_so_much_unread_and_no_more() {
         let statuses: Vec<u16> = taken.iter().map(|(status, _)| *status).collect();
         assert_eq!(statuses, [200, 200, 503, 503, 503, 503, 503, 503, 503, 503]);
         assert!(metric(&app, "daftar_responses_waiting_bytes") > 13e6);
-        assert!(metric(&app, "daftar_responses_refused_total{bound=\"client\"}") >= 8.0);
+        assert!(metric(&app, "daftar_responses_rejected_total{bound=\"client\"}") >= 8.0);
         assert_eq!(other.get(&path).status, 200, "another client");
     });
     while metric(&app, "daftar_responses_waiting_bytes") > 0.0 {}
@@ -230,7 +230,7 @@ fn the_slowest_connection_is_closed_where_all_clients_leave_too_much_unread() {
         assert!(response.text().len() > 6_000_000);
         let (_, first) = &mut stalled[0];
         assert!(matches!(first.data().await, Some(Err(_))), "it was cut");
-        assert!(metric(&app, "daftar_connections_cut_total{reason=\"response_memory\"}") >= 1.0);
+        assert!(metric(&app, "daftar_connections_closed_total{reason=\"response_memory\"}") >= 1.0);
     });
 }
 
@@ -256,7 +256,7 @@ fn a_client_that_reads_slowly_and_steadily_gets_its_whole_response() {
         thread::sleep(Duration::from_millis(50));
     }
     assert!(count > 6_600_000, "{count}");
-    assert_eq!(metric(&app, "daftar_connections_cut_total{reason=\"write_timeout\"}"), 0.0);
+    assert_eq!(metric(&app, "daftar_connections_closed_total{reason=\"write_timeout\"}"), 0.0);
 }
 
 #[test]

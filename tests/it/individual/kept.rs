@@ -20,7 +20,7 @@ fn figure(app: &TestApp, series: &str) -> f64 {
 }
 
 fn found(app: &TestApp) -> f64 {
-    figure(app, "daftar_bodies_lookups_total{outcome=\"hit\"}")
+    figure(app, "daftar_response_cache_lookups_total{outcome=\"hit\"}")
 }
 
 /// The person, read twice as a whole, and once in a way in which nothing is kept: all the same.

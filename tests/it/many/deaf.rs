@@ -16,7 +16,7 @@ fn a_process_without_its_listener_sees_the_newest_in_each_request() {
     let deaf = processes.start_one_by(&database.bounded_url());
     let credentials = processes.credentials(0, &["group:read"]);
     let client = processes.client_of(deaf, &credentials);
-    let listening = || figure(&processes.admin(deaf).metrics(), "daftar_follower_listening");
+    let listening = || figure(&processes.admin(deaf).metrics(), "daftar_change_feed_up");
     eventually("it listens", || listening() == 1.0);
     // Enough connections to go on with, for searches too: it gets no new ones.
     let connected =
@@ -56,10 +56,10 @@ fn a_token_that_is_not_sound_costs_a_deaf_process_no_question() {
     let mut processes = Processes::start_on(database.clone(), 1, "");
     let deaf = processes.start_one_by(&database.bounded_url());
     let page = || processes.admin(deaf).metrics();
-    eventually("it listens", || figure(&page(), "daftar_follower_listening") == 1.0);
+    eventually("it listens", || figure(&page(), "daftar_change_feed_up") == 1.0);
     database.deafen();
-    eventually("it notices that it does not hear", || figure(&page(), "daftar_follower_listening") == 0.0);
-    let before = figure(&page(), "daftar_follower_questions_total");
+    eventually("it notices that it does not hear", || figure(&page(), "daftar_change_feed_up") == 0.0);
+    let before = figure(&page(), "daftar_change_feed_polls_total");
     let began = std::time::Instant::now();
     for number in 0..25 {
         let request = processes.server(deaf).connection().request("GET", "/api/v2/Group?_count=1");
@@ -68,7 +68,7 @@ fn a_token_that_is_not_sound_costs_a_deaf_process_no_question() {
     }
     // Four questions a second are its own.
     let own = began.elapsed().as_secs_f64().mul_add(4.0, 6.0);
-    let asked = figure(&page(), "daftar_follower_questions_total") - before;
+    let asked = figure(&page(), "daftar_change_feed_polls_total") - before;
     assert!(asked <= own.min(24.0), "{asked} questions, {own} of them its own");
     database.undeafen();
 }

@@ -60,7 +60,7 @@ fn what_one_server_writes_the_other_finds_in_memory_in_its_next_search_and_previ
     for number in 0..2 {
         assert!(processes.figure(number, "daftar_index_bytes") > 0.0);
         assert_eq!(processes.figure(number, "daftar_index_rebuilds_total"), 1.0, "it was read once");
-        assert_eq!(processes.figure(number, "daftar_index_behind_writes"), 0.0);
+        assert_eq!(processes.figure(number, "daftar_index_lag_writes"), 0.0);
     }
 }
 

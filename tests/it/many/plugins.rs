@@ -30,7 +30,7 @@ fn a_plugin_is_installed_replaced_and_removed_for_all() {
     let later = processes.start_one();
     assert_eq!(version_of(&processes, later, "small").as_deref(), Some("2.0.0"), "a process that comes later has it");
     let page = processes.admin(later).metrics();
-    assert!(page.contains("daftar_plugins_not_taken_up 0"), "{page}");
+    assert!(page.contains("daftar_plugins_not_synchronized 0"), "{page}");
     assert_eq!(processes.admin(0).request("DELETE", "/plugins/small").send().status, 204);
     for number in [1, later] {
         eventually("it is gone everywhere", || version_of(&processes, number, "small").is_none());
@@ -69,7 +69,7 @@ fn each_server_judges_the_plugins_of_the_database_by_its_own_policy() {
         audited().iter().any(|(outcome, note)| outcome == "refused" && note.contains("not signed"))
     });
     let page = admin.metrics();
-    assert!(!page.contains("daftar_plugins_not_taken_up 0"), "{page}");
+    assert!(!page.contains("daftar_plugins_not_synchronized 0"), "{page}");
 
     let signed = packs::build(folder.path(), "1.1.0", Some(&key));
     let installed =

@@ -85,11 +85,11 @@ impl MetricsSnapshot {
             let of = ("bucket", bucket.bucket);
             series! { self:
                 /// Clients or addresses that a bucket of the rate limits keeps.
-                gauge "daftar_limit_keys" [of] = number(bucket.keys);
+                gauge "daftar_rate_limit_keys" [of] = number(bucket.keys);
                 /// How many it may.
-                gauge "daftar_limit_keys_limit" [of] = number(bucket.keys_max);
+                gauge "daftar_rate_limit_keys_limit" [of] = number(bucket.keys_max);
                 /// Calls that were answered 429, by bucket and reason.
-                counter "daftar_limit_refusals_total" [of] by "reason" = bucket.refused;
+                counter "daftar_rate_limit_rejections_total" [of] by "reason" = bucket.refused;
             }
         }
     }
@@ -110,25 +110,25 @@ impl MetricsSnapshot {
             /// How many may; one more is answered 503.
             gauge "daftar_store_writes_waiting_limit" = number(usage.waiting_max);
             /// Lines of the audit log that wait to be written.
-            gauge "daftar_audit_lines_waiting" = number(usage.audit_lines);
+            gauge "daftar_audit_entries_waiting" = number(usage.audit_lines);
             /// How many may; one more is answered 503.
-            gauge "daftar_audit_lines_waiting_limit" = number(usage.audit_lines_max);
+            gauge "daftar_audit_entries_waiting_limit" = number(usage.audit_lines_max);
             /// Memory of the lines that wait.
-            gauge "daftar_audit_lines_waiting_bytes" = number(usage.audit_bytes);
+            gauge "daftar_audit_entries_waiting_bytes" = number(usage.audit_bytes);
             /// Requests of one client that are remembered by their Idempotency-Key, at most.
-            gauge "daftar_requests_remembered_limit" = number(app.config.server.idempotency_keys_max);
+            gauge "daftar_idempotency_keys_limit" = number(app.config.server.idempotency_keys_max);
             /// What the files of the store take on disk.
             gauge "daftar_store_disk_bytes" = usage.disk_bytes.map(number);
             /// Bodies of people that were asked for, by whether they were kept.
-            counter "daftar_bodies_lookups_total" by "outcome" = [("hit", bodies.hits), ("miss", bodies.misses)];
+            counter "daftar_response_cache_lookups_total" by "outcome" = [("hit", bodies.hits), ("miss", bodies.misses)];
             /// Bodies of people that are kept.
-            gauge "daftar_bodies_entries" = number(bodies.entries);
+            gauge "daftar_response_cache_entries" = number(bodies.entries);
             /// Memory of bodies that are kept.
-            gauge "daftar_bodies_bytes" = number(bodies.bytes);
+            gauge "daftar_response_cache_bytes" = number(bodies.bytes);
             /// How long ago the last checkpoint was written, or read at the start.
             gauge "daftar_checkpoint_age_seconds" = checkpoints.and_then(|usage| usage.age).map(|age| age.as_secs_f64());
             /// Writes that the last checkpoint does not show.
-            gauge "daftar_checkpoint_writes_behind" = checkpoints.map(|usage| number(usage.writes_behind));
+            gauge "daftar_checkpoint_lag_writes" = checkpoints.map(|usage| number(usage.writes_behind));
             /// 1 where the last try to write a checkpoint failed.
             gauge "daftar_checkpoint_failed" = checkpoints.map(|usage| flag(usage.has_failed));
             /// As of when the last whole backup was.
@@ -174,13 +174,13 @@ impl MetricsSnapshot {
             /// How many there may be.
             gauge "daftar_database_connections_limit" = number(usage.connections_max);
             /// Reads that wait for one.
-            gauge "daftar_database_connections_waited_for" = number(usage.connections_waited_for);
+            gauge "daftar_database_connection_requests_waiting" = number(usage.connections_waited_for);
             /// Partitions of the register that are in memory for previews.
             gauge "daftar_partitions" = partitions.map(|kept| number(kept.partitions));
             /// What they take.
             gauge "daftar_partitions_bytes" = partitions.map(|kept| number(kept.bytes));
             /// Connections that were made since the start.
-            counter "daftar_database_connections_made_total" = usage.connections_made;
+            counter "daftar_database_connections_opened_total" = usage.connections_made;
             /// Reads and groups of writes that were tried again.
             counter "daftar_database_retries_total" = usage.retries;
             /// Commits whose end was not heard and had to be found out.
@@ -189,9 +189,9 @@ impl MetricsSnapshot {
         let Some(index) = app.registry.shared_index.as_ref().map(|index| index.usage()) else { return };
         series! { self:
             /// Writes that the register in memory does not have.
-            gauge "daftar_index_behind_writes" = number(index.writes_behind);
+            gauge "daftar_index_lag_writes" = number(index.writes_behind);
             /// For how long it has been behind.
-            gauge "daftar_index_behind_seconds" = index.behind.as_secs_f64();
+            gauge "daftar_index_lag_seconds" = index.behind.as_secs_f64();
             /// About how much memory it takes.
             gauge "daftar_index_bytes" = number(index.bytes);
             /// Records that cannot be read and that it leaves out.
@@ -212,17 +212,17 @@ impl MetricsSnapshot {
             /// How far the clock of this server is ahead of the database's; below zero where it is behind.
             gauge "daftar_clock_difference_seconds" = difference.or_else(|| app.follower.is_none().then_some(0.0));
             /// 1 while changes by other processes are heard of as they are made.
-            gauge "daftar_follower_listening" = flag(usage.is_listening);
+            gauge "daftar_change_feed_up" = flag(usage.is_listening);
             /// 1 where the last try to take up changes by other processes failed.
-            gauge "daftar_follower_behind" = flag(usage.is_behind);
+            gauge "daftar_change_feed_lagging" = flag(usage.is_behind);
             /// Plugins that other processes installed and that cannot run here.
-            gauge "daftar_plugins_not_taken_up" = number(app.plugins.not_taken_up());
+            gauge "daftar_plugins_not_synchronized" = number(app.plugins.not_taken_up());
             /// How often clients or settings were taken up that other processes changed.
-            counter "daftar_follower_changes_total" = usage.taken_up;
+            counter "daftar_change_feed_changes_total" = usage.taken_up;
             /// How often the database was asked whether anything changed.
-            counter "daftar_follower_questions_total" = usage.compared;
+            counter "daftar_change_feed_polls_total" = usage.compared;
             /// How often changes by other processes could not be taken up.
-            counter "daftar_follower_failures_total" = usage.failed;
+            counter "daftar_change_feed_failures_total" = usage.failed;
         }
     }
 
@@ -261,19 +261,19 @@ impl MetricsSnapshot {
             /// Tokens that came, by whether they were verified before.
             counter "daftar_token_cache_lookups_total" by "outcome" = [("hit", tokens.hits), ("miss", tokens.misses)];
             /// Verified tokens that made room for others.
-            counter "daftar_token_cache_dropped_total" = tokens.dropped;
+            counter "daftar_token_cache_evictions_total" = tokens.dropped;
             /// Requests for tokens with a wrong client id or secret.
             counter "daftar_token_failures_total" = failed.failures;
             /// How often answers for one client id began to be held back.
-            counter "daftar_token_slowed_total" = failed.slowed;
+            counter "daftar_token_throttled_total" = failed.slowed;
             /// Failed requests for tokens that were turned away unheld.
-            counter "daftar_token_turned_away_total" = failed.turned_away;
+            counter "daftar_token_rejected_total" = failed.turned_away;
             /// Verified tokens that are kept.
             gauge "daftar_token_cache_entries" = number(tokens.entries);
             /// Memory of verified tokens that are kept.
             gauge "daftar_token_cache_bytes" = number(tokens.bytes);
             /// Answers to failed requests for tokens that are held back.
-            gauge "daftar_token_answers_held" = number(failed.held);
+            gauge "daftar_token_responses_delayed" = number(failed.held);
             /// Keys whose tokens are accepted.
             gauge "daftar_signing_keys" = number(keys.len());
             /// Age of the key that signs tokens.
@@ -290,15 +290,15 @@ impl MetricsSnapshot {
             /// Previews of rules that have begun and not ended.
             gauge "daftar_previews" = number(usage.previews);
             /// Turns of previews that are held or waited for.
-            gauge "daftar_preview_turns" by "state" = [("running", number(usage.slices)), ("waiting", number(usage.waiting))];
+            gauge "daftar_preview_time_slices" by "state" = [("running", number(usage.slices)), ("waiting", number(usage.waiting))];
             /// Memory of fields that previews read of records and that are kept.
-            gauge "daftar_rule_columns_bytes" = number(kept.bytes);
+            gauge "daftar_preview_cache_bytes" = number(kept.bytes);
             /// Lines of responses that were not read yet.
             gauge "daftar_spool_bytes" by "space" = [("memory", number(memory)), ("file", number(file))];
             /// Parts of fields that previews asked for, by where they came from.
-            counter "daftar_rule_columns_parts_total" by "from" = [("memory", kept.found), ("records", kept.read)];
+            counter "daftar_preview_cache_lookups_total" by "from" = [("memory", kept.found), ("records", kept.read)];
             /// Kept fields that went because there was no room.
-            counter "daftar_rule_columns_dropped_total" = kept.dropped;
+            counter "daftar_preview_cache_evictions_total" = kept.dropped;
         }
     }
 
@@ -320,11 +320,11 @@ impl MetricsSnapshot {
             /// Clients and addresses for which finished responses wait.
             gauge "daftar_responses_waiting_clients" = number(memory.clients);
             /// Requests that were answered 503 since too many were worked on.
-            counter "daftar_http_requests_refused_total" = usage.requests_refused;
+            counter "daftar_http_requests_rejected_total" = usage.requests_refused;
             /// Connections that the server ended or did not serve, by reason.
-            counter "daftar_connections_cut_total" by "reason" = usage.cut;
+            counter "daftar_connections_closed_total" by "reason" = usage.cut;
             /// Requests and responses that were 503 since too much waited, by bound.
-            counter "daftar_responses_refused_total" by "bound" = memory.refused;
+            counter "daftar_responses_rejected_total" by "bound" = memory.refused;
         }
         let Some(expires_s) = usage.certificate_expires_s else { return };
         series! { self:
@@ -333,7 +333,7 @@ impl MetricsSnapshot {
             /// 1 where the files hold another certificate, which cannot be used.
             gauge "daftar_tls_certificate_stale" = flag(usage.certificate_is_stale);
             /// Certificates that were taken from the files since the start.
-            counter "daftar_tls_certificates_taken_total" = usage.certificates_taken;
+            counter "daftar_tls_certificate_reloads_total" = usage.certificates_taken;
         }
     }
 
@@ -383,7 +383,7 @@ impl MetricsSnapshot {
             /// Requests refused because too much waited or the plugin was set aside.
             counter "daftar_plugin_rejected_total" [of] = usage.rejected;
             /// How often a plugin was set aside.
-            counter "daftar_plugin_set_aside_total" [of] = usage.set_aside;
+            counter "daftar_plugin_suspensions_total" [of] = usage.set_aside;
             /// Log lines of a plugin, written or suppressed.
             counter "daftar_plugin_log_lines_total" [of] by "outcome" =
                 [("written", usage.log_lines), ("suppressed", usage.log_lines_suppressed)];

@@ -54,8 +54,8 @@ pub fn figures(app: &TestApp) -> [u64; 4] {
     };
     [
         figure("daftar_previews"),
-        figure("daftar_preview_turns{state=\"running\"}"),
-        figure("daftar_preview_turns{state=\"waiting\"}"),
+        figure("daftar_preview_time_slices{state=\"running\"}"),
+        figure("daftar_preview_time_slices{state=\"waiting\"}"),
         figure("daftar_plugin_faults_total{plugin=\"misbehaving-engine\",kind=\"timeout\"}"),
     ]
 }

@@ -86,9 +86,9 @@ fn parts(app: &TestApp) -> [u64; 3] {
         line.unwrap_or_else(|| panic!("{series}: {page}")).parse().unwrap()
     };
     [
-        figure("daftar_rule_columns_parts_total{from=\"records\"}"),
-        figure("daftar_rule_columns_parts_total{from=\"memory\"}"),
-        figure("daftar_rule_columns_bytes"),
+        figure("daftar_preview_cache_lookups_total{from=\"records\"}"),
+        figure("daftar_preview_cache_lookups_total{from=\"memory\"}"),
+        figure("daftar_preview_cache_bytes"),
     ]
 }
 
