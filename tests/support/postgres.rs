@@ -147,7 +147,7 @@ impl Processes {
 
     /// The folder in which the keys of all are.
     #[must_use]
-    pub fn common_dir(&self) -> &Path {
+    pub fn shared_dir(&self) -> &Path {
         self.common.path()
     }
 
@@ -280,23 +280,23 @@ impl Processes {
 
 /// Starts a server on a database, with the keys of all in that folder, or keys of its own.
 #[must_use]
-pub fn serve(data_dir: &Path, url: &str, common_dir: Option<&Path>, more_settings: &str) -> Server {
-    let config = settings(data_dir, url, common_dir, more_settings);
+pub fn serve(data_dir: &Path, url: &str, shared_dir: Option<&Path>, more_settings: &str) -> Server {
+    let config = settings(data_dir, url, shared_dir, more_settings);
     Server::serve(data_dir, &["--config", config.to_str().expect("a path is UTF-8")])
 }
 
 /// Writes the settings of a server on a database beside its folder.
 #[must_use]
-pub fn settings(data_dir: &Path, url: &str, common_dir: Option<&Path>, more_settings: &str) -> PathBuf {
-    written(data_dir, url, common_dir, "", more_settings)
+pub fn settings(data_dir: &Path, url: &str, shared_dir: Option<&Path>, more_settings: &str) -> PathBuf {
+    written(data_dir, url, shared_dir, "", more_settings)
 }
 
-fn written(data_dir: &Path, url: &str, common_dir: Option<&Path>, store: &str, more_settings: &str) -> PathBuf {
+fn written(data_dir: &Path, url: &str, shared_dir: Option<&Path>, store: &str, more_settings: &str) -> PathBuf {
     let mut text = format!(
         "[store]\nbackend = \"postgres\"\n[store.postgres]\nurl = \"{url}\"\npool_max = 8\npartition_keys = 1024\n{store}"
     );
-    if let Some(common_dir) = common_dir {
-        let _is_written = writeln!(text, "common_dir = \"{}\"", common_dir.display());
+    if let Some(shared_dir) = shared_dir {
+        let _is_written = writeln!(text, "shared_dir = \"{}\"", shared_dir.display());
     }
     let _is_written = write!(text, "[plugins]\nallow_unsigned = true\n{more_settings}\n");
     let path = data_dir.with_extension("toml");

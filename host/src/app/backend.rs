@@ -86,7 +86,7 @@ impl Backend {
     }
 
     async fn postgres(config: &Config, data_dir: &Path, metrics: &Metrics) -> Result<Self, StartError> {
-        config.store.postgres.check_common_dir().map_err(StartError::Input)?;
+        config.store.postgres.check_shared_dir().map_err(StartError::Input)?;
         let store = Arc::new(PostgresStore::open(postgres_options(config)?).await?);
         store.record_with(metrics.store_recorders(StoreBackend::Postgres));
         let partitions = PostgresPartitions::of(&store, config.store.postgres.partition_keys);

@@ -138,7 +138,7 @@ impl App {
             let (directory, keys) = (directory.clone(), (rings.clone(), clock.clone()));
             Arc::new(Follower::new(shared, store.clone(), directory, plugins.clone(), keys, generation))
         });
-        let rule_columns_bytes = config.store.rule_columns_mib.saturating_mul(MIB);
+        let rule_columns_bytes = config.store.preview_cache_mib.saturating_mul(MIB);
         let previews = Arc::new(Previews::new(library.background_threads(), rule_columns_bytes));
         let clients = ClientAdministration {
             store,

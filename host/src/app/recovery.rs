@@ -84,7 +84,7 @@ pub(super) async fn open(config: &Config, data_dir: &Path) -> Result<Recovered, 
         }
     };
     let columns = Arc::new(columns);
-    let bodies = Arc::new(Bodies::new(config.store.bodies_mib.saturating_mul(MIB)));
+    let bodies = Arc::new(Bodies::new(config.store.response_cache_mib.saturating_mul(MIB)));
     let sink = RegisterSink { columns: columns.clone(), bodies: bodies.clone() };
     let last = store.attach_sink(Arc::new(sink)).map_err(store_error)?;
     columns.reach(last);

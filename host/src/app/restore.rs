@@ -68,11 +68,11 @@ pub enum RestoreError {
     Unfinished(PathBuf),
     /// The folder that servers share has keys, and so has the backup.
     #[error(
-        "the backup holds keys, and `{}` in the folder of `[store.postgres] common_dir` has some already: move them away (a restore that was killed may have left them), then restore again", .0.display()
+        "the backup holds keys, and `{}` in the folder of `[store.postgres] shared_dir` has some already: move them away (a restore that was killed may have left them), then restore again", .0.display()
     )]
     KeysThere(PathBuf),
     /// The keys cannot be put into the folder that servers share.
-    #[error("the keys cannot be put into the folder of `[store.postgres] common_dir`, and nothing was restored: {0}")]
+    #[error("the keys cannot be put into the folder of `[store.postgres] shared_dir`, and nothing was restored: {0}")]
     KeysNotPut(SecretFileError),
     /// A database did not confirm that it holds the register.
     #[error(
@@ -317,7 +317,7 @@ async fn finish(refill: Box<dyn Refill>, keys: &[Key], config: &Config, data_dir
 
 /// Opens the database that the configuration names, which must not hold a register.
 async fn open_database(config: &Config) -> Result<PostgresRefill, StartError> {
-    config.store.postgres.check_common_dir().map_err(StartError::Input)?;
+    config.store.postgres.check_shared_dir().map_err(StartError::Input)?;
     Ok(PostgresRefill::open(postgres_options(config)?).await?)
 }
 
@@ -507,7 +507,7 @@ mod tests {
         let (data, common) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let mut config = Config::default();
         config.store.backend = StoreBackend::Postgres;
-        config.store.postgres.common_dir = Some(common.path().to_owned());
+        config.store.postgres.shared_dir = Some(common.path().to_owned());
         let keys = [("token.json".to_owned(), SecretString::from("{}"))];
         let error = finish(Box::new(Failing), &keys, &config, data.path()).await.unwrap_err();
         let text = error.to_string();

@@ -211,7 +211,7 @@ fn whoever_changes_a_person_reads_no_earlier_version_afterwards() {
 
 #[test]
 fn none_are_kept_where_there_is_no_room() {
-    let app = TestApp::builder().config(|config| config.store.bodies_mib = 0).start();
+    let app = TestApp::builder().config(|config| config.store.response_cache_mib = 0).start();
     let client = app.client(&["individual:all"]);
     drop(client.create_individual(&person("1", json!({}))));
     drop(read(&client, "1"));

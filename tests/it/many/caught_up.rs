@@ -246,8 +246,8 @@ fn a_register_moves_while_it_is_served_and_answers_as_the_old_server_did_at_its_
 
     // The first server starts on the old folder: its plugins become everybody's, as they are.
     let mut processes = Processes::start_on(database.clone(), 0, &trusted);
-    copy_keys(&data_dir, processes.common_dir());
-    let first = postgres::serve(&data_dir, &database.url(), Some(processes.common_dir()), &trusted);
+    copy_keys(&data_dir, processes.shared_dir());
+    let first = postgres::serve(&data_dir, &database.url(), Some(processes.shared_dir()), &trusted);
     let connection = first.connection();
     let at_first = ApiClient::new(connection, credentials, client.token().to_owned());
     assert_eq!(answers(&at_first, &rounds), before);

@@ -57,5 +57,5 @@ fn a_process_with_other_keys_does_not_start_and_one_with_theirs_does() {
     let ended = server.stop();
     assert_ne!(ended.code, 0);
     assert!(ended.stderr.contains("are not those of the register in the database"), "{ended:?}");
-    drop(serve(&data_dir, &url, Some(processes.common_dir()), "").stop());
+    drop(serve(&data_dir, &url, Some(processes.shared_dir()), "").stop());
 }

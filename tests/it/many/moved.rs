@@ -137,7 +137,7 @@ fn a_register_moves_into_postgresql_and_back_and_answers_as_before() {
     assert!(again.code != 0 && again.stderr.contains("holds a register"), "{again:?}");
 
     let mut processes = Processes::start_on(database, 0, "");
-    copy_keys(&data_dir, processes.common_dir());
+    copy_keys(&data_dir, processes.shared_dir());
     for _ in 0..2 {
         let _number = processes.start_one();
     }

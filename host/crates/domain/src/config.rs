@@ -21,8 +21,8 @@ use crate::idempotency::REMEMBERED_PER_CLIENT_CEILING;
 pub use otlp::{OTLP_ENDPOINT_DEFAULT, OtlpConfig, TraceparentFrom};
 pub use postgres::{PostgresConfig, PostgresIndexPlace, StoreBackend, UrlFileError, read_private};
 pub use sections::{
-    AuditConfig, BODIES_MIB_MAX, CERTIFICATE_CHECK_S_DEFAULT, ConnectionsConfig, EXPIRY_WARNING_DAYS_DEFAULT,
-    HANDSHAKE_TIMEOUT_MS_DEFAULT, LogConfig, LogFormat, LogLevel, PluginsConfig, RULE_COLUMNS_MIB_MAX,
+    AuditConfig, RESPONSE_CACHE_MIB_MAX, CERTIFICATE_CHECK_S_DEFAULT, ConnectionsConfig, EXPIRY_WARNING_DAYS_DEFAULT,
+    HANDSHAKE_TIMEOUT_MS_DEFAULT, LogConfig, LogFormat, LogLevel, PluginsConfig, PREVIEW_CACHE_MIB_MAX,
     SECRET_AGE_WARNING_DAYS_MAX, ServerConfig, StoreConfig, TOKEN_LIFETIME_S_MAX, TlsConfig, TokenConfig,
     VocabularyConfig,
 };
@@ -195,8 +195,8 @@ impl Config {
                 0..=SECRET_AGE_WARNING_DAYS_MAX.into(),
             ),
             ("store.cache_mib", store.cache_mib, 8..=65_536),
-            ("store.bodies_mib", store.bodies_mib, 0..=BODIES_MIB_MAX),
-            ("store.rule_columns_mib", store.rule_columns_mib, 0..=RULE_COLUMNS_MIB_MAX),
+            ("store.response_cache_mib", store.response_cache_mib, 0..=RESPONSE_CACHE_MIB_MAX),
+            ("store.preview_cache_mib", store.preview_cache_mib, 0..=PREVIEW_CACHE_MIB_MAX),
             ("store.postgres.pool_max", postgres.pool_max.into(), 2..=1_000),
             ("store.postgres.connect_timeout_ms", postgres.connect_timeout_ms, 100..=60_000),
             ("store.postgres.acquire_timeout_ms", postgres.acquire_timeout_ms, 100..=60_000),

@@ -286,7 +286,7 @@ pub(super) fn memory(patient: &Patient) -> Vec<Check> {
             PostgresIndexPlace::Memory => 0,
         },
     };
-    let caches = kept_mib.saturating_add(store.rule_columns_mib).saturating_mul(MIB);
+    let caches = kept_mib.saturating_add(store.preview_cache_mib).saturating_mul(MIB);
     // A checkpoint is about the register in memory.
     let register = largest_file(&patient.data_dir.join(CHECKPOINTS_FOLDER));
     let guess = BASE_BYTES.saturating_add(COMPILING_BYTES).saturating_add(caches).saturating_add(register);
@@ -313,7 +313,7 @@ fn judge_memory(allowed: &Allowed, guess: u64) -> Check {
     let message =
         format!("{have} MiB of memory by {}; this register with these settings takes about {want} MiB", allowed.by);
     let remedy = format!(
-        "allow {want} MiB or more (`MemoryMax=` of the unit, the limit of the container), or lower `store.cache_mib` (`store.postgres.partitions_mib` in PostgreSQL) and `store.rule_columns_mib`"
+        "allow {want} MiB or more (`MemoryMax=` of the unit, the limit of the container), or lower `store.cache_mib` (`store.postgres.partitions_mib` in PostgreSQL) and `store.preview_cache_mib`"
     );
     if allowed.bytes < guess / 2 {
         return Check::problem(MEMORY, "limit", message, remedy);

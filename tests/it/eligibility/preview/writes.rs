@@ -118,7 +118,7 @@ fn without_memory_for_it_nothing_is_kept_and_every_answer_is_the_same() {
     let (mut app, client) = register();
     let rule = "me.address.exists(a, a.region == 'Nord-Est')";
     let with_memory = preview(&client, &body(rule));
-    app.restart_with(|config| config.store.rule_columns_mib = 0);
+    app.restart_with(|config| config.store.preview_cache_mib = 0);
     assert_eq!(preview(&client, &body(rule)), with_memory);
     assert_eq!(preview(&client, &body(rule)), with_memory);
     assert_eq!(parts(&app), [4, 0, 0], "addresses and their regions, twice");

@@ -46,7 +46,7 @@ pub struct PostgresConfig {
     pub url_file: Option<PathBuf>,
     /// A folder that every process of the register has: `keys` in it holds what signs tokens and protects secrets. The data folder where
     /// absent.
-    pub common_dir: Option<PathBuf>,
+    pub shared_dir: Option<PathBuf>,
     /// Connections that this process opens at most.
     pub pool_max: u32,
     /// How long a connection may take to come about.
@@ -70,7 +70,7 @@ impl Default for PostgresConfig {
         Self {
             url: None,
             url_file: None,
-            common_dir: None,
+            shared_dir: None,
             pool_max: 16,
             connect_timeout_ms: 3_000,
             acquire_timeout_ms: 3_000,
@@ -110,11 +110,11 @@ impl PostgresConfig {
     ///
     /// # Errors
     /// One sentence that names the key, the folder and the remedy.
-    pub fn check_common_dir(&self) -> Result<(), String> {
-        let Some(path) = self.common_dir.as_deref().filter(|path| !path.is_dir()) else { return Ok(()) };
+    pub fn check_shared_dir(&self) -> Result<(), String> {
+        let Some(path) = self.shared_dir.as_deref().filter(|path| !path.is_dir()) else { return Ok(()) };
         let path = path.display();
         Err(format!(
-            "`store.postgres.common_dir`: `{path}` is not there, or is no folder: mount the volume that every server of the register has, or make the folder as the server's account with `install -d -m 700 {path}`"
+            "`store.postgres.shared_dir`: `{path}` is not there, or is no folder: mount the volume that every server of the register has, or make the folder as the server's account with `install -d -m 700 {path}`"
         ))
     }
 }

@@ -24,9 +24,9 @@ pub const TOKEN_LIFETIME_S_MAX: u64 = 31 * 86_400;
 /// The greatest age of a client's secret, in days, from which on it is warned of: ten years.
 pub const SECRET_AGE_WARNING_DAYS_MAX: u32 = 3_650;
 /// The most memory, in MiB, for the fields that previews read of records.
-pub const RULE_COLUMNS_MIB_MAX: u64 = 65_536;
+pub const PREVIEW_CACHE_MIB_MAX: u64 = 65_536;
 /// More memory for bodies than a machine has is a slip.
-pub const BODIES_MIB_MAX: u64 = 65_536;
+pub const RESPONSE_CACHE_MIB_MAX: u64 = 65_536;
 /// The longest time for which browsers are told to use HTTPS only: two years.
 pub const HSTS_MAX_AGE_S_MAX: u64 = 63_072_000;
 /// How long a TLS handshake may take.
@@ -183,9 +183,9 @@ pub struct StoreConfig {
     /// Memory for the store's cache.
     pub cache_mib: u64,
     /// Memory for fields that previews of rules read of records; the field asked for longest ago goes first.
-    pub rule_columns_mib: u64,
+    pub preview_cache_mib: u64,
     /// Memory for bodies of people as they were sent, for the next who asks for the same.
-    pub bodies_mib: u64,
+    pub response_cache_mib: u64,
     /// The database, where it is what keeps them.
     pub postgres: PostgresConfig,
 }
@@ -204,7 +204,7 @@ impl StoreConfig {
     pub fn keys_home(&self, data_dir: &Path) -> PathBuf {
         let common = match self.backend {
             StoreBackend::Sled => None,
-            StoreBackend::Postgres => self.postgres.common_dir.clone(),
+            StoreBackend::Postgres => self.postgres.shared_dir.clone(),
         };
         common.unwrap_or_else(|| data_dir.to_owned())
     }
@@ -217,9 +217,9 @@ impl Default for StoreConfig {
             path: None,
             cache_mib: 128,
             // Enough for a few fields of a million people.
-            rule_columns_mib: 128,
+            preview_cache_mib: 128,
             // Some twenty thousand bodies: the people that a program works with on a day.
-            bodies_mib: 32,
+            response_cache_mib: 32,
             postgres: PostgresConfig::default(),
         }
     }

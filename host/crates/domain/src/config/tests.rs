@@ -44,8 +44,8 @@ fn the_example_file_can_be_loaded_and_says_the_defaults() {
     let times = (postgres.acquire_timeout_ms, postgres.statement_timeout_ms);
     assert_eq!(times, (ours.acquire_timeout_ms, ours.statement_timeout_ms));
     assert_eq!(example.store.cache_mib, default.store.cache_mib);
-    assert_eq!(example.store.rule_columns_mib, default.store.rule_columns_mib);
-    assert_eq!(example.store.bodies_mib, default.store.bodies_mib);
+    assert_eq!(example.store.preview_cache_mib, default.store.preview_cache_mib);
+    assert_eq!(example.store.response_cache_mib, default.store.response_cache_mib);
     assert_eq!(example.plugins.allow_unsigned, default.plugins.allow_unsigned);
     assert_eq!(example.plugins.trusted_keys, [], "whoever copies the example trusts nobody by that");
     assert_eq!(example.vocabulary.default_language, default.vocabulary.default_language);
@@ -197,21 +197,21 @@ fn metrics_leave_the_machine_by_https_only_and_have_an_address_of_their_own() {
 #[test]
 fn memory_for_bodies_is_none_or_some_and_not_without_bounds() {
     let parse = |mib: u64| Config::parse(&format!("[store]\nbodies_mib = {mib}"));
-    for mib in [0, 1, BODIES_MIB_MAX] {
-        assert_eq!(parse(mib).unwrap().store.bodies_mib, mib);
+    for mib in [0, 1, RESPONSE_CACHE_MIB_MAX] {
+        assert_eq!(parse(mib).unwrap().store.response_cache_mib, mib);
     }
-    let problems = parse(BODIES_MIB_MAX + 1).unwrap_err().problems;
-    assert_eq!(problems, ["`store.bodies_mib` lies between 0 and 65536"]);
+    let problems = parse(RESPONSE_CACHE_MIB_MAX + 1).unwrap_err().problems;
+    assert_eq!(problems, ["`store.response_cache_mib` lies between 0 and 65536"]);
 }
 
 #[test]
 fn memory_for_fields_of_rules_is_none_or_some_and_not_without_bounds() {
     let parse = |mib: u64| Config::parse(&format!("[store]\nrule_columns_mib = {mib}"));
-    for mib in [0, 1, RULE_COLUMNS_MIB_MAX - 1, RULE_COLUMNS_MIB_MAX] {
-        assert_eq!(parse(mib).unwrap().store.rule_columns_mib, mib);
+    for mib in [0, 1, PREVIEW_CACHE_MIB_MAX - 1, PREVIEW_CACHE_MIB_MAX] {
+        assert_eq!(parse(mib).unwrap().store.preview_cache_mib, mib);
     }
-    let problems = parse(RULE_COLUMNS_MIB_MAX + 1).unwrap_err().problems;
-    assert_eq!(problems, ["`store.rule_columns_mib` lies between 0 and 65536"]);
+    let problems = parse(PREVIEW_CACHE_MIB_MAX + 1).unwrap_err().problems;
+    assert_eq!(problems, ["`store.preview_cache_mib` lies between 0 and 65536"]);
 }
 
 #[test]
