@@ -71,13 +71,13 @@ fn a_sound_register_is_told_as_sound_whoever_uses_it() {
     let folder = register();
     let stopped = run(folder.path(), &["verify", "--json"]).expect_success();
     let result = stopped.json();
-    assert_eq!((&result["sound"], &result["findings"], &result["listed"]), (&json!(true), &json!(0), &json!([])));
-    assert_eq!(part(&result, "records"), &json!({"part": "records", "looked_at": 4, "findings": 0}));
+    assert_eq!((&result["valid"], &result["findings"], &result["listed"]), (&json!(true), &json!(0), &json!([])));
+    assert_eq!(part(&result, "records"), &json!({"part": "records", "checked": 4, "findings": 0}));
     assert_eq!(part(&result, "indexes"), &Value::Null, "a stopped server has none");
     let server = Server::serve(folder.path(), &[]);
     let result = run(folder.path(), &["verify", "--json"]).expect_success().json();
-    assert_eq!(result["sound"], true);
-    assert_eq!(part(&result, "indexes"), &json!({"part": "indexes", "looked_at": 4, "findings": 0}));
+    assert_eq!(result["valid"], true);
+    assert_eq!(part(&result, "indexes"), &json!({"part": "indexes", "checked": 4, "findings": 0}));
     let text = run(folder.path(), &["verify"]).expect_success();
     assert!(text.stdout.ends_with(" things were looked at, and nothing is wrong\n"), "{text:?}");
     assert_eq!(text.stderr, "", "no progress bar where nobody sees it");

@@ -156,7 +156,7 @@ fn kill_under_load(
 fn look_through(data_dir: &Path, round: u32, when: &str) -> Result<(), String> {
     let looked = process::run(data_dir, &["verify", "--json"]);
     let result: Value = serde_json::from_str(&looked.stdout).unwrap_or_default();
-    if looked.code == 0 && result["sound"] == true {
+    if looked.code == 0 && result["valid"] == true {
         return Ok(());
     }
     Err(format!("round {round}, {when}: `daftar verify` ends with {}: {}{}", looked.code, looked.stdout, looked.stderr))

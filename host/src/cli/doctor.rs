@@ -59,8 +59,8 @@ pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
         for check in &read {
             print(check, args.all);
         }
-        let looked_at = checks.len();
-        output::line(format_args!("{looked_at} things were looked at by {}", told_by(seen_by)));
+        let checked = checks.len();
+        output::line(format_args!("{checked} things were looked at by {}", told_by(seen_by)));
     }
     let sentence = format!("{}, {}", told(problems, "problem"), told(warnings, "warning"));
     match (problems, warnings) {

@@ -109,16 +109,16 @@ impl Shown {
             return Err(CliError::unavailable("the look was broken off before its end: try again"));
         };
         let read = VerificationBody::deserialize(&result).map_err(|_| CliError::none_to("a verification"))?;
-        let (looked_at, findings) = (read.looked_at, read.findings);
+        let (checked, findings) = (read.checked, read.findings);
         if self.is_json {
             output::json(&output::joined(result, json!({"listed": self.findings})));
         } else if findings == 0 {
-            output::line(format_args!("{looked_at} things were looked at, and nothing is wrong"));
+            output::line(format_args!("{checked} things were looked at, and nothing is wrong"));
         }
         match findings {
             0 => Ok(()),
-            1 => Err(CliError::failed(format!("{looked_at} things were looked at, and 1 is wrong"))),
-            more => Err(CliError::failed(format!("{looked_at} things were looked at, and {more} are wrong"))),
+            1 => Err(CliError::failed(format!("{checked} things were looked at, and 1 is wrong"))),
+            more => Err(CliError::failed(format!("{checked} things were looked at, and {more} are wrong"))),
         }
     }
 }

@@ -23,7 +23,7 @@ fn a_backup_of_any_process_is_whole_and_commands_work_as_on_a_folder() {
 
     let verified = run(&data_dir, &["verify", "--json"]).expect_success().json();
     assert_eq!(
-        (&verified["sound"], &verified["listed"]),
+        (&verified["valid"], &verified["listed"]),
         (&json!(true), &json!([])),
         "of a running server: {verified}"
     );

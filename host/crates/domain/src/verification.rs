@@ -154,7 +154,7 @@ pub struct PartResult {
     /// Which part.
     pub part: Part,
     /// How many things were looked at.
-    pub looked_at: u64,
+    pub checked: u64,
     /// How much is wrong.
     pub findings: u64,
 }
@@ -168,9 +168,9 @@ pub struct VerificationResult {
 impl VerificationResult {
     /// The parts that there was something to look at in, or something wrong with.
     pub fn parts(&self) -> impl Iterator<Item = PartResult> {
-        self.parts.iter().map(|(part, (looked_at, findings))| PartResult {
+        self.parts.iter().map(|(part, (checked, findings))| PartResult {
             part: *part,
-            looked_at: *looked_at,
+            checked: *checked,
             findings: *findings,
         })
     }
@@ -183,8 +183,8 @@ impl VerificationResult {
 
     /// How many things were looked at.
     #[must_use]
-    pub fn looked_at(&self) -> u64 {
-        self.parts().fold(0, |sum, part| sum.saturating_add(part.looked_at))
+    pub fn checked(&self) -> u64 {
+        self.parts().fold(0, |sum, part| sum.saturating_add(part.checked))
     }
 
     /// Counts what happened; says whether a finding is among the first [`LISTED_PER_PART_MAX`] of its part.
@@ -222,10 +222,10 @@ mod tests {
         }
         assert!(result.count(&finding(Part::Codes)), "each part has a count of its own");
         result.count(&VerificationEvent::Progress { part: Part::Photos, done: 7, total: None });
-        let photos = PartResult { part: Part::Photos, looked_at: 7, findings: LISTED_PER_PART_MAX + 1 };
-        let codes = PartResult { part: Part::Codes, looked_at: 0, findings: 1 };
+        let photos = PartResult { part: Part::Photos, checked: 7, findings: LISTED_PER_PART_MAX + 1 };
+        let codes = PartResult { part: Part::Codes, checked: 0, findings: 1 };
         assert_eq!(result.parts().collect::<Vec<_>>(), [codes, photos]);
-        assert_eq!((result.findings(), result.looked_at()), (LISTED_PER_PART_MAX + 2, 7));
+        assert_eq!((result.findings(), result.checked()), (LISTED_PER_PART_MAX + 2, 7));
     }
 
     #[test]

@@ -139,9 +139,9 @@ pub struct FindingBody {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerificationBody {
     /// Whether nothing is corrupt.
-    pub sound: bool,
+    pub valid: bool,
     /// How many items were verified.
-    pub looked_at: u64,
+    pub checked: u64,
     /// How many of them are corrupt.
     pub findings: u64,
     /// The same by part of the register.
@@ -154,7 +154,7 @@ pub struct VerifiedPartBody {
     /// The part.
     pub part: String,
     /// How many items were verified.
-    pub looked_at: u64,
+    pub checked: u64,
     /// How many of them are corrupt.
     pub findings: u64,
 }

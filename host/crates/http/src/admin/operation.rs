@@ -275,13 +275,13 @@ pub fn event_line(event: VerificationEvent) -> VerificationLine {
 /// The result of a run.
 #[must_use]
 pub fn result_body(result: &VerificationResult) -> VerificationBody {
-    let (looked_at, findings) = (result.looked_at(), result.findings());
+    let (checked, findings) = (result.checked(), result.findings());
     let parts = result.parts().map(|part| VerifiedPartBody {
         part: part.part.name().to_owned(),
-        looked_at: part.looked_at,
+        checked: part.checked,
         findings: part.findings,
     });
-    VerificationBody { sound: findings == 0, looked_at, findings, parts: parts.collect() }
+    VerificationBody { valid: findings == 0, checked, findings, parts: parts.collect() }
 }
 
 /// The uses of keys as bodies name them.
