@@ -30,7 +30,7 @@ fn an_id_type_is_added_and_its_identifiers_are_checked_at_once_and_after_a_resta
     let refused = client.post("/Individual", &identified(FARMER_ID, "F-0001")).expect(422).json();
     assert_eq!(errors(&refused)[0].1, "unknown_system");
     let added = app.admin().request("POST", "/local-codes").json(&farmer_id()).send().expect(201).json();
-    assert_eq!((&added["local"], &added["status"], &added["in_force"]), (&json!(true), &json!("active"), &json!(true)));
+    assert_eq!((&added["local"], &added["status"], &added["active"]), (&json!(true), &json!("active"), &json!(true)));
     for _ in 0..2 {
         let client = app.client_of(client.credentials());
         let refused = client.post("/Individual", &identified(FARMER_ID, "secret-1")).expect(422);

@@ -81,7 +81,7 @@ pub struct LocalCodeBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_type: Option<String>,
     /// Whether its vocabulary is active and has it.
-    pub in_force: bool,
+    pub active: bool,
     /// How many records have it in a coded field; absent for an ID type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records: Option<u64>,

@@ -176,7 +176,7 @@ fn local_code_body(view: &LocalCodeView) -> LocalCodeBody {
         value_pattern: pattern.map(|pattern| pattern.expression.clone()),
         value_pattern_description: pattern.map(|pattern| pattern.description.clone()),
         target_type: code.id_type.as_ref().map(|rule| rule.target.name().to_owned()),
-        in_force: view.is_in_force,
+        active: view.is_active,
         records: view.records,
         created_at: format_instant(code.created_at),
         updated_at: format_instant(code.updated_at),
