@@ -351,7 +351,7 @@ fn the_language_tags_of_the_internet_are_an_open_vocabulary() {
     ] {
         assert_eq!(subsumes(a, b)["outcome"], outcome, "{a} {b}");
     }
-    assert_eq!(shown["asked_as"], "zh-hant-TW");
+    assert_eq!(shown["requested_code"], "zh-hant-TW");
     let codes = ["pt-BR", "pt", "pt-br", "eng", "sh", "pt_BR"].map(|code| format!("{LANGUAGE}#{code}"));
     let asked = json!({"codes": codes});
     let validated = reader.post("/Vocabulary/$validate", &asked).expect(200).json();
@@ -373,7 +373,7 @@ fn the_language_tags_of_the_internet_are_an_open_vocabulary() {
     assert!(message.ends_with("did you mean `pt-BR`?"), "{message}");
     let looked_up = reader.post("/Vocabulary/$lookup", &asked).expect(200).json();
     assert_eq!(looked_up["results"][2]["display"], "Portuguese (BR)", "{looked_up}");
-    assert_eq!(looked_up["results"][2]["asked_as"], "pt-br", "{looked_up}");
+    assert_eq!(looked_up["results"][2]["requested_code"], "pt-br", "{looked_up}");
     let many: Vec<String> =
         (0..1_000).map(|number| format!("{LANGUAGE}#zh-Hant-TW-x-a-b-c-d-e-f-g-{number}")).collect();
     let many = reader.post("/Vocabulary/$validate", &json!({"codes": many})).expect(200).json();

@@ -106,7 +106,7 @@ fn codes_are_looked_up_with_names_and_parents() {
             "FRA",
             "250"
           ],
-          "asked_as": "FRA",
+          "requested_code": "FRA",
           "children_count": 0,
           "code": "FR",
           "descendants_count": 0,

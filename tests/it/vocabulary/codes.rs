@@ -40,11 +40,11 @@ fn another_name_leads_to_the_code_and_says_so() {
     for alias in ["FRA", "250"] {
         let answer = client.get(&format!("/Vocabulary/{COUNTRIES}/codes/{alias}")).expect(200);
         let body = answer.json();
-        assert_eq!((&body["code"], &body["asked_as"]), (&json!("FR"), &json!(alias)));
+        assert_eq!((&body["code"], &body["requested_code"]), (&json!("FR"), &json!(alias)));
         assert!(answer.header("content-location").unwrap().ends_with("/Vocabulary/urn:iso:std:iso:3166-1/codes/FR"));
     }
     let body = client.get(&format!("/Vocabulary/{COUNTRIES}/codes/FR")).expect(200).json();
-    assert_eq!(body["asked_as"], Value::Null);
+    assert_eq!(body["requested_code"], Value::Null);
     assert_eq!(body["aliases"], json!(["FRA", "250"]));
     let names = body["designations"].as_array().unwrap();
     assert!(names.contains(&json!({"language": "sw", "value": "Ufaransa"})), "{names:?}");

@@ -172,7 +172,7 @@ pub struct Concept<'a> {
     pub source_uri: Option<Cow<'a, str>>,
     /// The alias that the request names.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub asked_as: Option<Cow<'a, str>>,
+    pub requested_code: Option<Cow<'a, str>>,
 }
 
 /// A code that a search found.

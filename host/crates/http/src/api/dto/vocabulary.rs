@@ -82,11 +82,11 @@ fn neighbour<'a>(concept: ConceptRef<'a>, languages: &LanguagePreference) -> bod
     }
 }
 
-/// A code with all its properties; `asked_as` is the alias that the request names.
+/// A code with all its properties; `requested_code` is the alias that the request names.
 pub fn concept<'a>(
     concept: ConceptRef<'a>,
     languages: &LanguagePreference,
-    asked_as: Option<&'a str>,
+    requested_code: Option<&'a str>,
     told: &mut LanguagesTold,
 ) -> body::Concept<'a> {
     let text = |language: &'a str, value: &'a str| body::Text {
@@ -107,7 +107,7 @@ pub fn concept<'a>(
         aliases: concept.aliases().map(Cow::Borrowed).collect(),
         properties: concept.properties().map(|(name, value)| (Cow::Borrowed(name), Cow::Borrowed(value))).collect(),
         source_uri: concept.owner_uri().map(Cow::Borrowed),
-        asked_as: asked_as.map(Cow::Borrowed),
+        requested_code: requested_code.map(Cow::Borrowed),
     }
 }
 
@@ -243,8 +243,8 @@ pub fn looked_up<'a>(
     for (answer, asked) in answers.into_iter().zip(asked) {
         results.push(match answer.outcome {
             Ok(LookedUp { concept, is_alias }) => {
-                let asked_as = is_alias.then(|| asked.code());
-                let concept = self::concept(concept, languages, asked_as, told);
+                let requested_code = is_alias.then(|| asked.code());
+                let concept = self::concept(concept, languages, requested_code, told);
                 body::LookedUpCode::Found(Box::new(body::FoundConcept { found: true, concept }))
             }
             Err(refused) => body::LookedUpCode::Missing(body::MissingCode {

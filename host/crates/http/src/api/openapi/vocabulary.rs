@@ -70,7 +70,7 @@ pub fn codes() -> Operation {
 /// `GET /Vocabulary/{namespace}/codes/{code}`
 pub fn code() -> Operation {
     let mut operation = Operation::new(Tag::Vocabularies, "readCode", "Describe a code")
-        .says("An alias leads to its code: `asked_as` is the alias, `Content-Location` the code's own URL.")
+        .says("An alias leads to its code: `requested_code` is the alias, `Content-Location` the code's own URL.")
         .parameter(version())
         .answers("The code.", named("Concept"))
         .conditional(true)

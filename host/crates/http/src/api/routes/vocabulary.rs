@@ -122,8 +122,8 @@ pub async fn code(call: Call, CodePath(namespace, code): CodePath) -> ApiResult 
     let asked = || CodeUri::from_parts(edition.namespace.as_str(), &code).into_iter().collect();
     let reading = reading.consulting_for(&call.app, &edition, asked).await?;
     let (concept, is_alias) = vocabulary::code(&call.ctx, &reading.generation, &edition, &code)?;
-    let asked_as = is_alias.then_some(code.as_str());
-    let mut response = reading.answer(|told| body::concept(concept, &reading.languages, asked_as, told));
+    let requested_code = is_alias.then_some(code.as_str());
+    let mut response = reading.answer(|told| body::concept(concept, &reading.languages, requested_code, told));
     if is_alias {
         let code = utf8_percent_encode(concept.code(), PATH_PART).to_string();
         let query = call.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
