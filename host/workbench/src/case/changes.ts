@@ -8,7 +8,7 @@ export interface Explanation {
   item?: number
   missing?: string[]
   error?: { code: string; line: number; column: number }
-  cut?: boolean
+  truncated?: boolean
 }
 
 export type Change =

@@ -23,7 +23,7 @@ export function tree(root: Explanation): HTMLElement {
       h('button', { type: 'button', on: { click: () => set(true) } }, t.case.expand),
       h('button', { type: 'button', on: { click: () => set(false) } }, t.case.collapse),
     ),
-    root.cut === true && h('p', { class: 'notice' }, t.case.cut),
+    root.truncated === true && h('p', { class: 'notice' }, t.case.truncated),
     list,
   )
 }

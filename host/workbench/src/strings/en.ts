@@ -131,7 +131,7 @@ export const en = {
     unknown: 'not known',
     record: (fact: string) => `record ${fact}`,
     tree: 'How it comes about',
-    cut: 'The tree is deeper than what is shown.',
+    truncated: 'The tree is deeper than what is shown.',
     item: (index: number) => `item ${index + 1}`,
     items: (min: number, max: number) => (min === max ? plural(min, 'item', 'items') : `${min} to ${max} items`),
     expand: 'Open all',

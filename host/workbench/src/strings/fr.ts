@@ -132,7 +132,7 @@ export const fr: Strings = {
     unknown: 'inconnu',
     record: (fact) => `renseigner ${fact}`,
     tree: 'Comment cela se fait',
-    cut: 'L’arbre est plus profond que ce qui est montré.',
+    truncated: 'L’arbre est plus profond que ce qui est montré.',
     item: (index) => `élément ${index + 1}`,
     items: (min, max) => (min === max ? plural(min, 'élément', 'éléments') : `de ${min} à ${max} éléments`),
     expand: 'Tout ouvrir',

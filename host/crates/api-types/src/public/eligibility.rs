@@ -256,7 +256,7 @@ pub struct Explanation<'a> {
     pub children: Vec<Explanation<'a>>,
     /// Whether parts are left out because there are too many.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub cut: bool,
+    pub truncated: bool,
 }
 
 fn is_empty(texts: &[String]) -> bool {

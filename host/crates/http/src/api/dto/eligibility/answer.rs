@@ -61,7 +61,7 @@ fn explanation<'a>(generation: &Generation, node: &'a Node, is_cut: bool) -> bod
         missing: Cow::Borrowed(&part.missing),
         error: part.error.as_deref().map(Cow::Borrowed),
         children: children.iter().map(|child| explanation(generation, child, false)).collect(),
-        cut: is_cut,
+        truncated: is_cut,
     }
 }
 
