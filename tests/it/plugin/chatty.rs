@@ -16,7 +16,7 @@ fn a_chatty_pack_is_installed_and_its_lines_are_counted() {
     // Its clock stands still: one burst, and nothing more.
     assert!(written <= 20 && written + suppressed <= 5_000, "{shown}");
     assert_eq!((&shown["faults"], &shown["last_fault"]), (&json!(0), &json!(null)));
-    assert_eq!(shown["breaker"], json!({"state": "closed", "set_aside": 0}));
+    assert_eq!(shown["breaker"], json!({"state": "closed", "suspensions": 0}));
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn no_client_can_switch_eligibility_off_for_others() {
         assert_eq!(other.post(PATH, &asking("all")).status, 200, "round {round}");
     }
     let shown = app.admin().get("/plugins/misbehaving-engine").expect(200).json();
-    assert_eq!(shown["breaker"], json!({"state": "closed", "set_aside": 0}));
+    assert_eq!(shown["breaker"], json!({"state": "closed", "suspensions": 0}));
     assert_eq!(shown["last_fault"]["kind"], "host_calls");
     assert!(shown["faults"].as_u64().unwrap() >= 40, "{shown}");
 }

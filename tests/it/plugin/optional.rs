@@ -42,7 +42,7 @@ fn a_pack_comes_and_goes_and_records_stay() {
     {
       "attribution": "International Labour Organization, International Standard Classification of Occupations 2008 (ISCO-08)",
       "breaker": {
-        "set_aside": 0,
+        "suspensions": 0,
         "state": "closed"
       },
       "digest": "[digest]",

@@ -70,7 +70,7 @@ pub struct PluginUsage {
     /// Whether it is used or set aside.
     pub breaker: BreakerState,
     /// How often it was set aside.
-    pub set_aside: u64,
+    pub suspensions: u64,
 }
 
 /// The counters of one plugin, shared by all its sessions.

@@ -383,7 +383,7 @@ impl MetricsSnapshot {
             /// Requests refused because too much waited or the plugin was set aside.
             counter "daftar_plugin_rejected_total" [of] = usage.rejected;
             /// How often a plugin was set aside.
-            counter "daftar_plugin_suspensions_total" [of] = usage.set_aside;
+            counter "daftar_plugin_suspensions_total" [of] = usage.suspensions;
             /// Log lines of a plugin, written or suppressed.
             counter "daftar_plugin_log_lines_total" [of] by "outcome" =
                 [("written", usage.log_lines), ("suppressed", usage.log_lines_suppressed)];

@@ -152,7 +152,7 @@ pub struct BreakerBody {
     /// `closed`, `open` or `half_open`.
     pub state: String,
     /// How often it suspended the plugin.
-    pub set_aside: u64,
+    pub suspensions: u64,
 }
 
 /// The kind and time of a fault, never the input.

@@ -169,7 +169,7 @@ fn plugin_body(plugin: &InstalledPlugin) -> PluginBody {
         },
         rejected: usage.rejected,
         log_lines: LogLinesBody { written: usage.log_lines, suppressed: usage.log_lines_suppressed },
-        breaker: BreakerBody { state: usage.breaker.name().to_owned(), set_aside: usage.set_aside },
+        breaker: BreakerBody { state: usage.breaker.name().to_owned(), suspensions: usage.suspensions },
         last_fault: usage
             .last_fault
             .map(|last| LastFaultBody { kind: last.kind.name().to_owned(), at: format_instant(last.at) }),
