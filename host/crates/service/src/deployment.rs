@@ -192,7 +192,7 @@ pub struct LocalCodeView {
     /// The code.
     pub code: LocalCode,
     /// Whether its vocabulary is in force and has it.
-    pub is_in_force: bool,
+    pub is_active: bool,
     /// How many records hold it in a coded field; none for an ID type, which stands in no coded field.
     pub records: Option<u64>,
 }
@@ -301,8 +301,8 @@ pub async fn local_code(publisher: &VocabularyPublisher, uri: &CodeUri) -> Resul
 }
 
 fn local_code_view(generation: &Generation, code: &LocalCode, records: u64) -> LocalCodeView {
-    let is_in_force = generation.check_known(&code.uri).is_ok();
-    LocalCodeView { code: code.clone(), is_in_force, records: code.id_type.is_none().then_some(records) }
+    let is_active = generation.check_known(&code.uri).is_ok();
+    LocalCodeView { code: code.clone(), is_active, records: code.id_type.is_none().then_some(records) }
 }
 
 async fn records_of(publisher: &VocabularyPublisher, uri: &CodeUri) -> Result<u64, AppError> {

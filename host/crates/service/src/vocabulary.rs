@@ -92,15 +92,15 @@ pub fn vocabulary<'g>(
     generation: &'g Generation,
     edition: &Edition,
 ) -> Result<&'g Vocabulary, AppError> {
-    let in_force = generation.named(&edition.namespace).map_err(|problem| not_there("namespace", &problem))?;
-    let Some(version) = &edition.version else { return Ok(in_force) };
+    let active = generation.named(&edition.namespace).map_err(|problem| not_there("namespace", &problem))?;
+    let Some(version) = &edition.version else { return Ok(active) };
     let earlier = generation.earlier(&edition.namespace).map(|earlier| &**earlier);
-    let mut versions = [in_force].into_iter().chain(earlier);
+    let mut versions = [active].into_iter().chain(earlier);
     versions.find(|one| one.description().version == *version).ok_or_else(|| {
         let version_of = |vocabulary: &Vocabulary| format!("`{}`", vocabulary.description().version);
         let before = earlier.map(|earlier| format!(" and, before it, {}", version_of(earlier))).unwrap_or_default();
         let message =
-            format!("`{}` is not here in that version, but in {}{before}", edition.namespace, version_of(in_force));
+            format!("`{}` is not here in that version, but in {}{before}", edition.namespace, version_of(active));
         AppError::NotThere(FieldProblem::new("version", "unknown_version", message))
     })
 }
@@ -158,7 +158,7 @@ pub fn code<'g>(
     let vocabulary = vocabulary(ctx, generation, edition)?;
     let code = Code::parse(code).map_err(|error| AppError::Malformed(format!("the code in the path: {error}")))?;
     let uri = CodeUri { namespace: edition.namespace.clone(), code };
-    let found = if is_in_force(generation, vocabulary) {
+    let found = if is_active(generation, vocabulary) {
         generation.look_up_by_any_name(&uri)
     } else {
         generation.look_up_earlier(vocabulary, &uri)
@@ -274,10 +274,10 @@ fn vocabularies_of<'g>(generation: &'g Generation, domain: Option<&str>) -> Vec<
 
 /// Whether it is the version of its vocabulary that records are coded with.
 #[must_use]
-pub fn is_in_force(generation: &Generation, vocabulary: &Vocabulary) -> bool {
+pub fn is_active(generation: &Generation, vocabulary: &Vocabulary) -> bool {
     generation
         .vocabulary(vocabulary.namespace())
-        .is_some_and(|in_force| std::ptr::eq(&raw const **in_force, vocabulary))
+        .is_some_and(|active| std::ptr::eq(&raw const **active, vocabulary))
 }
 
 /// A code that a parameter names, alone or with the namespace that the path names.
@@ -300,7 +300,7 @@ fn concept_in_use_or_not<'g>(
     } else {
         CodeUri { namespace: namespace.clone(), code: Code::parse(text).map_err(malformed)? }
     };
-    let found = if is_in_force(generation, vocabulary) {
+    let found = if is_active(generation, vocabulary) {
         generation.look_up(&uri)
     } else {
         generation.look_up_earlier(vocabulary, &uri).map(|(concept, _)| concept)

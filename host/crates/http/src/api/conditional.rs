@@ -78,11 +78,11 @@ impl Reading {
         edition: &Edition,
         codes: impl FnOnce() -> Vec<CodeUri>,
     ) -> Result<Self, AppError> {
-        let is_in_force = edition.version.as_ref().is_none_or(|version| {
-            let in_force = self.generation.vocabulary(&edition.namespace);
-            in_force.is_some_and(|vocabulary| vocabulary.description().version == *version)
+        let is_active = edition.version.as_ref().is_none_or(|version| {
+            let active = self.generation.vocabulary(&edition.namespace);
+            active.is_some_and(|vocabulary| vocabulary.description().version == *version)
         });
-        if is_in_force { self.consulting(app, codes).await } else { Ok(self) }
+        if is_active { self.consulting(app, codes).await } else { Ok(self) }
     }
 
     /// 304 where the client has the answer, for one that costs something to find.

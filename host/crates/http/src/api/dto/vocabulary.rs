@@ -14,7 +14,7 @@ use daftar_domain::code::{CodeUri, Namespace};
 use daftar_domain::vocabulary::{Completeness, ConceptStatus, Selection};
 use daftar_service::vocabulary::{
     Answer, Asked, ConceptRef, DefinedBy, Found, Generation, Grade, Label, LanguagePreference, LookedUp, MatchedText,
-    PublishedGroup, Subsumption, Vocabulary, is_in_force,
+    PublishedGroup, Subsumption, Vocabulary, is_active,
 };
 
 /// A vocabulary without its codes.
@@ -23,8 +23,8 @@ pub fn vocabulary<'a>(generation: &'a Generation, vocabulary: &'a Vocabulary) ->
     let description = vocabulary.description();
     let pack = generation.pack_of(&description.namespace);
     let version_of = |one: &'a Arc<Vocabulary>| one.description().version.as_str();
-    let in_force = generation.vocabulary(&description.namespace).map(version_of);
-    let superseded_by = in_force.filter(|_| !is_in_force(generation, vocabulary));
+    let active = generation.vocabulary(&description.namespace).map(version_of);
+    let superseded_by = active.filter(|_| !is_active(generation, vocabulary));
     let earlier_version = generation.earlier(&description.namespace).map(version_of);
     let pack_version = pack.filter(|_| superseded_by.is_none()).map(|pack| pack.version.as_str());
     body::Vocabulary {
