@@ -218,7 +218,7 @@ fn drawn(paint: &Paint, result: &SubjectResult<'_>) -> String {
         draw_part(paint, depth, part, &mut text);
         waiting.extend(part.children.iter().rev().map(|child| (depth + 1, child)));
     }
-    if root.cut {
+    if root.truncated {
         text.push_str("… there is more than is shown\n");
     }
     text
