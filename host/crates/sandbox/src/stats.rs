@@ -155,8 +155,8 @@ impl PluginStats {
 
     /// The figures as they are now.
     pub fn snapshot(&self, (log_lines, log_lines_suppressed): (u64, u64), breaker: &Breaker) -> PluginUsage {
-        let (state, set_aside) = (breaker.state(), breaker.opened_in_all());
-        PluginUsage { log_lines, log_lines_suppressed, breaker: state, set_aside, ..self.lock().clone() }
+        let (state, suspensions) = (breaker.state(), breaker.opened_in_all());
+        PluginUsage { log_lines, log_lines_suppressed, breaker: state, suspensions, ..self.lock().clone() }
     }
 }
 

@@ -50,7 +50,7 @@ fn no_expression_of_a_caller_sets_an_engine_aside() {
         assert_eq!(verdicts(&test, "all", 1), Ok(vec![Verdict::Eligible]), "others are served");
     }
     let usage = test.library.list()[0].loaded().usage();
-    assert_eq!((usage.rejected, usage.set_aside), (0, 0));
+    assert_eq!((usage.rejected, usage.suspensions), (0, 0));
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn an_engine_that_fails_by_itself_is_set_aside_tried_again_and_taken_back() {
     assert_eq!(verdicts(&test, "all", 1), Ok(vec![Verdict::Eligible]));
     let usage = test.library.list()[0].loaded().usage();
     assert!(usage.calls > calls_before + 7, "a trial has calls of its own");
-    assert_eq!((usage.breaker, usage.rejected, usage.set_aside), (BreakerState::Closed, 1, 1));
+    assert_eq!((usage.breaker, usage.rejected, usage.suspensions), (BreakerState::Closed, 1, 1));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn no_code_of_a_caller_sets_a_pack_aside() {
         clock.advance(SignedDuration::from_secs(1));
     }
     let usage = test.library.list()[0].loaded().usage();
-    assert_eq!((usage.breaker, usage.rejected, usage.set_aside), (BreakerState::Closed, 0, 0));
+    assert_eq!((usage.breaker, usage.rejected, usage.suspensions), (BreakerState::Closed, 0, 0));
 }
 
 #[test]
@@ -121,5 +121,5 @@ fn a_pack_that_is_set_aside_is_asked_about_no_code_until_it_answers_again() {
     // It describes itself, and is asked.
     assert_eq!(trapped(&test), Some(FaultKind::Trap));
     let usage = test.library.list()[0].loaded().usage();
-    assert_eq!((usage.breaker, usage.rejected, usage.set_aside), (BreakerState::Closed, 1, 1));
+    assert_eq!((usage.breaker, usage.rejected, usage.suspensions), (BreakerState::Closed, 1, 1));
 }
