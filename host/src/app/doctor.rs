@@ -39,12 +39,12 @@ pub struct Patient {
     /// The plugins that this program was built with.
     pub pinned: PinnedDigests,
     /// Who looks.
-    pub seen_by: SeenBy,
+    pub checked_by: CheckedBy,
 }
 
 /// Who looks at a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SeenBy {
+pub enum CheckedBy {
     /// A command, while no server answers for the folder.
     Command,
     /// The server that uses it.
@@ -58,7 +58,7 @@ impl Patient {
     }
 
     fn is_server(&self) -> bool {
-        self.seen_by == SeenBy::Server
+        self.checked_by == CheckedBy::Server
     }
 
     fn store(&self) -> PathBuf {

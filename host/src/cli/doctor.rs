@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::admin_client::AdminClient;
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
-use crate::app::doctor::{Patient, SeenBy, examine, settings};
+use crate::app::doctor::{Patient, CheckedBy, examine, settings};
 use daftar_api_types::admin::operation::{CheckBody, CheckupBody};
 use daftar_domain::checkup::{Check, CheckArea, CheckState};
 use daftar_domain::context::{Clock, SystemClock};
@@ -30,7 +30,7 @@ pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
         }
         asked => asked?,
     };
-    let seen_by = if server.is_some() { "server" } else { "command" };
+    let checked_by = if server.is_some() { "server" } else { "command" };
     let checks = match server {
         Some(told) => {
             // Its own settings are in force, whatever was not named here.
@@ -44,7 +44,7 @@ pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
                 now: SystemClock.now(),
                 built_from: global.build.committed_at(),
                 pinned: global.pinned.clone(),
-                seen_by: SeenBy::Command,
+                checked_by: CheckedBy::Command,
             }));
             listed(checks)
         }
@@ -53,14 +53,14 @@ pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
     let CheckupBody { state, warnings, problems, checks: read } = CheckupBody::new(read);
     if global.json {
         output::json(&json!({
-            "state": state, "seen_by": seen_by, "warnings": warnings, "problems": problems, "checks": checks,
+            "state": state, "checked_by": checked_by, "warnings": warnings, "problems": problems, "checks": checks,
         }));
     } else {
         for check in &read {
             print(check, args.all);
         }
         let checked = checks.len();
-        output::line(format_args!("{checked} things were looked at by {}", told_by(seen_by)));
+        output::line(format_args!("{checked} things were looked at by {}", told_by(checked_by)));
     }
     let sentence = format!("{}, {}", told(problems, "problem"), told(warnings, "warning"));
     match (problems, warnings) {
@@ -110,8 +110,8 @@ fn print(check: &CheckBody, all: bool) {
     }
 }
 
-fn told_by(seen_by: &str) -> &'static str {
-    if seen_by == "server" { "the server that runs" } else { "this command; no server runs" }
+fn told_by(checked_by: &str) -> &'static str {
+    if checked_by == "server" { "the server that runs" } else { "this command; no server runs" }
 }
 
 fn told(count: usize, what: &str) -> String {

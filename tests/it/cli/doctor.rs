@@ -64,7 +64,7 @@ fn a_stopped_server_is_looked_at_by_its_folder_and_nothing_is_changed() {
     let before = listing(&register.data_dir());
     let told = register.look();
     assert_eq!(bad(&told), [], "{told:?}");
-    assert_eq!(told.json()["seen_by"], "command");
+    assert_eq!(told.json()["checked_by"], "command");
     assert_eq!(listing(&register.data_dir()), before);
     let areas: Vec<Value> =
         told.json()["checks"].as_array().unwrap().iter().map(|check| check["area"].clone()).collect();
@@ -146,7 +146,7 @@ fn a_server_that_runs_looks_at_itself() {
     let register = Register::new();
     let server = Server::serve(&register.data_dir(), &[]);
     let told = run(&register.data_dir(), &["doctor", "--json"]);
-    assert_eq!(told.json()["seen_by"], "server");
+    assert_eq!(told.json()["checked_by"], "server");
     assert_eq!(bad(&told), pairs(&[("backup", "age")]), "{told:?}");
     let file = register.folder.path().join("register.daftar");
     drop(run(&register.data_dir(), &["backup", file.to_str().unwrap()]).expect_success());

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Patient, SECONDS_OF_A_DAY, SeenBy, age, examine};
+use super::{Patient, SECONDS_OF_A_DAY, CheckedBy, age, examine};
 use crate::app::Upkeep;
 use daftar_domain::audit::AuditOutcome;
 use daftar_domain::audit::query::{AuditPosition, AuditQuery};
@@ -37,7 +37,7 @@ pub(in crate::app) async fn checkup(app: &StateParts, upkeep: &Upkeep) -> Result
         now,
         built_from: upkeep.built_from,
         pinned: upkeep.pinned.clone(),
-        seen_by: SeenBy::Server,
+        checked_by: CheckedBy::Server,
     };
     let data_dir = data_dir.display().to_string();
     let looked = tokio::task::spawn_blocking(move || examine(&patient)).await;

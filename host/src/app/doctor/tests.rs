@@ -6,7 +6,7 @@ use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Patient, SeenBy, examine, settings};
+use super::{Patient, CheckedBy, examine, settings};
 use crate::app::PinnedDigests;
 use daftar_auth::admin_token::AdminToken;
 use daftar_auth::cursor_seal::CursorSeal;
@@ -58,7 +58,7 @@ impl Folder {
             now: self.now,
             built_from: None,
             pinned: PinnedDigests::default(),
-            seen_by: SeenBy::Command,
+            checked_by: CheckedBy::Command,
         }
     }
 
