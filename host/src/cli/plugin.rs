@@ -199,7 +199,7 @@ fn print_report(report: &UpgradeReportBody) {
     if let Some(reason) = &report.refused {
         output::line(format_args!("it would be refused: {reason}"));
     }
-    for (what, gone) in [("extension fields", &report.fields_gone), ("concept groups", &report.concept_groups_gone)] {
+    for (what, gone) in [("extension fields", &report.removed_fields), ("concept groups", &report.removed_concept_groups)] {
         if !gone.is_empty() {
             output::line(format_args!("{what} that it lacks: {}", gone.join(", ")));
         }
@@ -211,7 +211,7 @@ fn print_report(report: &UpgradeReportBody) {
             or_none(&vocabulary.from),
             or_none(&vocabulary.to),
             vocabulary.codes_added,
-            vocabulary.codes_gone,
+            vocabulary.removed_codes,
             vocabulary.codes_retired,
             vocabulary.codes_relabelled,
             vocabulary.records_touched,

@@ -134,7 +134,7 @@ count = 1
     let (admin, without) = (app.admin(), module("1.1.0", ""));
     let report =
         admin.request("POST", "/plugin-reports").body("application/wasm", &without[..]).send().expect(200).json();
-    assert_eq!((&report["fields_gone"], report.get("concept_groups_gone")), (&json!(["notes.text"]), None));
+    assert_eq!((&report["removed_fields"], report.get("removed_concept_groups")), (&json!(["notes.text"]), None));
     let refused = admin.install(&without).expect(422);
     let told = "it lacks what version 1.0.0 has: the extension field `notes.text`";
     assert!(refused.detail().contains(told) && refused.detail().contains("--accept-loss"), "{}", refused.detail());

@@ -206,7 +206,7 @@ fn local_codes_survive_an_upgrade_of_their_pack_and_identifiers_of_a_lost_type_a
     let report = ["plugin", "report", file.to_str().unwrap(), "--records", "10", "--json"];
     let report = run(app.data_dir(), &report).expect_success().json();
     let change = &report["vocabularies"][0];
-    assert_eq!((&change["codes_gone"], &change["records_touched"]), (&json!(3), &json!(1)), "{change}");
+    assert_eq!((&change["removed_codes"], &change["records_touched"]), (&json!(3), &json!(1)), "{change}");
     assert_eq!((&change["codes"][0]["uri"], &change["codes"][0]["records"]), (&json!(TAX), &json!(1)));
     let touched =
         json!([{"reference": format!("Individual/{TAX}|T-1"), "codes": [{"field": "identifier", "uri": TAX}]}]);

@@ -9,7 +9,7 @@ interface Report {
   plugin: string
   from: string | null
   to: string
-  vocabularies: { namespace: string; codes_added: number; codes_gone: number; records_touched: number }[]
+  vocabularies: { namespace: string; codes_added: number; removed_codes: number; records_touched: number }[]
 }
 
 export function install(api: Api, onInstalled: (plugin: Plugin) => void): HTMLElement {
@@ -42,7 +42,7 @@ export function install(api: Api, onInstalled: (plugin: Plugin) => void): HTMLEl
   async function report(file: File, headers: Record<string, string>): Promise<void> {
     const told = await api.upload<Report>('plugin-reports', file, headers)
     const line = (one: Report['vocabularies'][number]) => {
-      const changes = [t.plugins.added(one.codes_added), t.plugins.gone(one.codes_gone), t.plugins.touched(one.records_touched)]
+      const changes = [t.plugins.added(one.codes_added), t.plugins.gone(one.removed_codes), t.plugins.touched(one.records_touched)]
       return h('li', {}, h('code', {}, one.namespace), ` ${changes.join(', ')}`)
     }
     fill(

@@ -202,10 +202,10 @@ pub struct UpgradeReportBody {
     pub refused: Option<String>,
     /// The extension fields of the installed version that it lacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub fields_gone: Vec<String>,
+    pub removed_fields: Vec<String>,
     /// The concept groups of the installed version that it lacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub concept_groups_gone: Vec<String>,
+    pub removed_concept_groups: Vec<String>,
     /// The vocabularies that would change.
     pub vocabularies: Vec<VocabularyChangeBody>,
     /// Records with codes that would be removed or retired, as many as were asked for.
@@ -225,7 +225,7 @@ pub struct VocabularyChangeBody {
     /// How many codes would be new.
     pub codes_added: usize,
     /// How many codes would be removed.
-    pub codes_gone: usize,
+    pub removed_codes: usize,
     /// How many codes would not be active any more.
     pub codes_retired: usize,
     /// How many codes would have another name.
