@@ -48,7 +48,7 @@ impl Default for OtlpConfig {
             ca: None,
             service_name: "daftar".to_owned(),
             sampling_ratio: 1.0,
-            traceparent: TraceparentFrom::Nobody,
+            traceparent: TraceparentFrom::None,
             metrics_interval_s: 60,
             // Some 4 MB, and what a busy server makes in about a second.
             queue_spans_max: 8_192,
