@@ -24,7 +24,7 @@ pub enum ErrorKind {
     /// It is done, and something in it is to be looked at: lines that were refused, warnings.
     Findings = 3,
     /// The settings cannot be used.
-    Settings = 64,
+    Configuration = 78,
     /// A file that was named cannot be read, or is not what it should be.
     Input = 66,
     /// What it needs does not answer or is in use: a server, a folder, an address.
@@ -78,7 +78,7 @@ impl CliError {
 
     /// The settings cannot be used.
     pub fn settings(message: impl Display) -> Self {
-        Self::of(ErrorKind::Settings, message)
+        Self::of(ErrorKind::Configuration, message)
     }
 
     /// A file is not what it should be.
@@ -185,7 +185,7 @@ mod tests {
         ErrorKind::Failed,
         ErrorKind::Usage,
         ErrorKind::Findings,
-        ErrorKind::Settings,
+        ErrorKind::Configuration,
         ErrorKind::Input,
         ErrorKind::Unavailable,
         ErrorKind::Output,
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_table_of_the_documentation_has_every_code() {
-        assert_eq!(KINDS.map(ErrorKind::exit_code), [1, 2, 3, 64, 66, 69, 73, 77]);
+        assert_eq!(KINDS.map(ErrorKind::exit_code), [1, 2, 3, 66, 69, 73, 77, 78]);
         let text = include_str!("../../docs/CLI.md");
         for kind in KINDS {
             let name = json!(kind);

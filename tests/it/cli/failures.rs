@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const FAILED: i32 = 1;
 const USAGE: i32 = 2;
-const SETTINGS: i32 = 64;
+const CONFIGURATION: i32 = 78;
 const INPUT: i32 = 66;
 const UNAVAILABLE: i32 = 69;
 const OUTPUT: i32 = 73;

@@ -5,7 +5,7 @@ use std::path::Path;
 use daftar_tests::Server;
 use daftar_tests::process::{Finished, create_client, run};
 
-const CONFIG_ERROR: i32 = 64;
+const CONFIG_ERROR: i32 = 78;
 
 fn serve(data_dir: &Path, arguments: &[&str]) -> Finished {
     run(data_dir, &[&["serve"], arguments].concat())

@@ -6,7 +6,7 @@ use std::path::Path;
 use daftar_tests::postgres::Database;
 use daftar_tests::process;
 
-const SETTINGS: i32 = 64;
+const CONFIGURATION: i32 = 78;
 const INPUT: i32 = 66;
 const UNAVAILABLE: i32 = 69;
 const DENIED: i32 = 77;
