@@ -62,8 +62,8 @@ impl Default for OtlpConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceparentFrom {
-    /// Nobody's: every request begins a trace of its own.
-    Nobody,
+    /// No request: every request starts its own trace.
+    None,
     /// That of requests which come from one of `server.trusted_proxies`.
     TrustedProxies,
 }
