@@ -219,11 +219,11 @@ fn settings_are_told_by_every_command_that_reads_them() {
     ] {
         std::fs::write(&config, text).unwrap();
         for arguments in [&["serve"][..], &["client", "list"], &["verify"], &["restore", "x"]] {
-            expect(&data_dir, &[arguments, &["--config", &config]].concat(), SETTINGS, &[&config, said]);
+            expect(&data_dir, &[arguments, &["--config", &config]].concat(), CONFIGURATION, &[&config, said]);
         }
     }
     for config in [world.text("none.toml"), world.text("folder"), world.text("noise.bin")] {
-        expect(&data_dir, &["serve", "--config", &config], SETTINGS, &["cannot read", &config]);
+        expect(&data_dir, &["serve", "--config", &config], CONFIGURATION, &["cannot read", &config]);
     }
 }
 

@@ -47,19 +47,19 @@ fn each_cause_has_the_exit_code_of_its_kind() {
     let with_password = format!("postgres://{owner}:geheim@127.0.0.1:{port}/{name}");
     for (cause, postgres, code, says) in [
         ("not_running", "url = \"postgres://daftar@127.0.0.1:1/r\"".to_owned(), UNAVAILABLE, "cannot be reached"),
-        ("no_database", by(owner, "nowhere"), SETTINGS, "createdb"),
+        ("no_database", by(owner, "nowhere"), CONFIGURATION, "createdb"),
         ("no_role", by("nobody_of_ours", &name), DENIED, "see that the role"),
         ("no_right", by(&guest, &name), DENIED, "GRANT CREATE ON DATABASE"),
         ("read_only", by(&read_only, &name), UNAVAILABLE, "takes no writes"),
         ("no_url_file", format!("url_file = \"{none}\""), INPUT, "store.postgres.url_file"),
         ("open_url_file", file("open", &with_password, 0o644), DENIED, "chmod 600"),
         ("other_url_file", file("other", "geheim", 0o600), INPUT, "holds no URL"),
-        ("both", format!("{ours}\nurl_file = \"{none}\""), SETTINGS, "keep one of them"),
-        ("pool", format!("{ours}\npool_max = 1"), SETTINGS, "store.postgres.pool_max"),
+        ("both", format!("{ours}\nurl_file = \"{none}\""), CONFIGURATION, "keep one of them"),
+        ("pool", format!("{ours}\npool_max = 1"), CONFIGURATION, "store.postgres.pool_max"),
         (
             "no_ca_file",
             format!("url = \"postgres://{owner}@127.0.0.1:{port}/{name}?sslmode=verify-full\"\nca_file = \"{none}\""),
-            SETTINGS,
+            CONFIGURATION,
             "cannot be read",
         ),
         ("no_shared_dir", format!("{ours}\ncommon_dir = \"{none}\""), INPUT, "`store.postgres.shared_dir`"),
