@@ -12,7 +12,7 @@ use crate::app::restore::RestoreError;
 use daftar_domain::config::ConfigError;
 use daftar_domain::error::{why_not_read, why_not_written};
 
-/// What kind of failure it is: each has an exit code of its own. Those from 64 on mean what `sysexits.h` says of them, but for 64.
+/// What kind of failure it is: each has an exit code of its own. Codes from 64 on have their meaning in `sysexits.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
@@ -23,8 +23,6 @@ pub enum ErrorKind {
     Usage = 2,
     /// It is done, and something in it is to be looked at: lines that were refused, warnings.
     Findings = 3,
-    /// The settings cannot be used.
-    Configuration = 78,
     /// A file that was named cannot be read, or is not what it should be.
     Input = 66,
     /// What it needs does not answer or is in use: a server, a folder, an address.
@@ -33,6 +31,8 @@ pub enum ErrorKind {
     Output = 73,
     /// The admin token is missing or wrong.
     Denied = 77,
+    /// The configuration is invalid.
+    Configuration = 78,
 }
 
 impl ErrorKind {
@@ -185,11 +185,11 @@ mod tests {
         ErrorKind::Failed,
         ErrorKind::Usage,
         ErrorKind::Findings,
-        ErrorKind::Configuration,
         ErrorKind::Input,
         ErrorKind::Unavailable,
         ErrorKind::Output,
         ErrorKind::Denied,
+        ErrorKind::Configuration,
     ];
 
     #[test]

@@ -42,7 +42,7 @@ fn what_plugins_need_is_not_forbidden_and_the_rest_is() {
         // A child that compiles and runs out of memory must not take the server with it.
         "OOMPolicy=continue",
         // Wrong settings stay wrong: the exit code of the program.
-        "RestartPreventExitStatus=64",
+        "RestartPreventExitStatus=78",
     ] {
         assert!(has(line), "{line}");
     }
