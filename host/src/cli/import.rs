@@ -220,9 +220,9 @@ fn summary(
             "seconds": (seconds * 1_000.0).round() / 1_000.0, "per_second": per_second,
             "rejects": if rejected > 0 { Some(rejects.display().to_string()) } else { None },
         });
-        if let Some(of @ Translated { lines, unplaced, counts }) = translated {
-            let unplaced = json!({"count": of.count(), "file": unplaced, "fields": counts});
-            told = output::joined(told, json!({"lines": lines, "unplaced": unplaced}));
+        if let Some(of @ Translated { lines, unmapped, counts }) = translated {
+            let unmapped = json!({"count": of.count(), "file": unmapped, "fields": counts});
+            told = output::joined(told, json!({"lines": lines, "unmapped": unmapped}));
         }
         output::json(&told);
         return;

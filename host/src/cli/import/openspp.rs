@@ -35,7 +35,7 @@ pub struct Translated {
     /// The file of lines.
     pub lines: PathBuf,
     /// The file of what has no place; none where everything has.
-    pub unplaced: Option<PathBuf>,
+    pub unmapped: Option<PathBuf>,
     /// How often which field has none.
     pub counts: BTreeMap<String, u64>,
 }
@@ -48,7 +48,7 @@ impl Translated {
 
     /// In words; nothing where everything has its place.
     pub fn sentence(&self) -> Option<String> {
-        let file = self.unplaced.as_ref()?;
+        let file = self.unmapped.as_ref()?;
         let mut counts: Vec<(&String, &u64)> = self.counts.iter().collect();
         counts.sort_by_key(|(field, count)| (std::cmp::Reverse(**count), *field));
         let shown: Vec<String> = counts.iter().take(8).map(|(field, count)| format!("{field} {count}")).collect();
@@ -120,9 +120,9 @@ pub fn translate(file: &Path, more_codes: &[String]) -> Result<Translated, CliEr
 /// The files that are written, under other names until they are whole.
 struct Told {
     lines: BufWriter<NamedTempFile>,
-    unplaced: BufWriter<NamedTempFile>,
+    unmapped: BufWriter<NamedTempFile>,
     lines_path: PathBuf,
-    unplaced_path: PathBuf,
+    unmapped_path: PathBuf,
     counts: BTreeMap<String, u64>,
 }
 
@@ -137,9 +137,9 @@ impl Told {
         };
         Ok(Self {
             lines: make()?,
-            unplaced: make()?,
+            unmapped: make()?,
             lines_path: beside(file, ".daftar.ndjson"),
-            unplaced_path: beside(file, ".unplaced.ndjson"),
+            unmapped_path: beside(file, ".unmapped.ndjson"),
             counts: BTreeMap::new(),
         })
     }
@@ -159,25 +159,25 @@ impl Told {
             let is_known = self.counts.contains_key(&field) || self.counts.len() < FIELDS_MAX;
             let count = self.counts.entry(if is_known { field } else { "others".to_owned() }).or_default();
             *count = count.saturating_add(1);
-            writeln!(self.unplaced, "{}", lost.line(place, who)).map_err(CliError::output)?;
+            writeln!(self.unmapped, "{}", lost.line(place, who)).map_err(CliError::output)?;
         }
         Ok(())
     }
 
     fn finish(self) -> Result<Translated, CliError> {
-        let Self { lines, unplaced, lines_path, unplaced_path, counts } = self;
+        let Self { lines, unmapped, lines_path, unmapped_path, counts } = self;
         keep(lines, &lines_path)?;
-        let unplaced = if counts.is_empty() {
+        let unmapped = if counts.is_empty() {
             // What an earlier run left would be taken for this one's.
-            if unplaced_path.exists() {
-                remove(&unplaced_path)?;
+            if unmapped_path.exists() {
+                remove(&unmapped_path)?;
             }
             None
         } else {
-            keep(unplaced, &unplaced_path)?;
-            Some(unplaced_path)
+            keep(unmapped, &unmapped_path)?;
+            Some(unmapped_path)
         };
-        Ok(Translated { lines: lines_path, unplaced, counts })
+        Ok(Translated { lines: lines_path, unmapped, counts })
     }
 }
 

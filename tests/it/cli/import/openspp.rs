@@ -45,8 +45,8 @@ fn import(app: &TestApp, file: &Path, more: &[&str]) -> Finished {
 }
 
 /// What has no place: the place, the field and the reason of each.
-fn unplaced(file: &Path) -> Vec<(String, String, String)> {
-    let text = std::fs::read_to_string(format!("{}.unplaced.ndjson", file.display())).unwrap_or_default();
+fn unmapped(file: &Path) -> Vec<(String, String, String)> {
+    let text = std::fs::read_to_string(format!("{}.unmapped.ndjson", file.display())).unwrap_or_default();
     let read = text.lines().map(|line| {
         let told: Value = serde_json::from_str(line).unwrap();
         let text = |name: &str| told[name].as_str().unwrap().to_owned();
@@ -57,7 +57,7 @@ fn unplaced(file: &Path) -> Vec<(String, String, String)> {
 }
 
 fn fields(file: &Path) -> Vec<(String, String)> {
-    unplaced(file).into_iter().map(|(_, field, code)| (field, code)).collect()
+    unmapped(file).into_iter().map(|(_, field, code)| (field, code)).collect()
 }
 
 fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -116,7 +116,7 @@ fn every_field_has_its_place_or_is_told() {
         ("member[1].role", "left_out"),
     ];
     assert_eq!(fields(&file), pairs(&expected));
-    assert_eq!(finished.json()["unplaced"]["count"], expected.len());
+    assert_eq!(finished.json()["unmapped"]["count"], expected.len());
 
     let client = app.client(&["individual:read", "group:read"]);
     let read = client.get("/Individual/urn:svc:vocab:id-type%23national_id|M").expect(200).json();
@@ -176,7 +176,7 @@ fn every_form_of_an_answer_gives_the_same_records() {
         let file = written(folder.path(), &format!("{name}.json"), text.as_bytes());
         let finished = import(&app, &file, &["--dry-run"]).expect_success();
         assert_eq!(counts(&finished), [3, 3, 0, 0, 0], "{name}: {finished:?}");
-        assert_eq!(unplaced(&file), [], "{name}");
+        assert_eq!(unmapped(&file), [], "{name}");
     }
 }
 
@@ -205,7 +205,7 @@ fn a_reference_without_the_kind_of_identifier_means_the_one_person_with_that_val
     let file = written(folder.path(), "short.ndjson", text.as_bytes());
     let finished = import(&app, &file, &[]);
     assert_eq!((finished.code, counts(&finished)), (REJECTS, [6, 5, 0, 0, 1]), "{finished:?}");
-    assert_eq!(unplaced(&file), []);
+    assert_eq!(unmapped(&file), []);
     let refused = rejects(&folder.path().join("short.ndjson.daftar.ndjson"));
     assert_eq!(refused.len(), 1, "which of two people is meant, nobody knows: {refused:?}");
     let read = app.client(&["group:read"]).get("/Group/urn:svc:vocab:id-type%23tax_id|H-1").expect(200).json();
@@ -227,7 +227,7 @@ fn what_is_no_person_and_no_group_is_told_with_all_that_it_says() {
     let file = written(folder.path(), "mixed.ndjson", text.join("\n").as_bytes());
     let finished = import(&app, &file, &[]).expect_success();
     assert_eq!(counts(&finished), [2, 2, 0, 0, 0], "{finished:?}");
-    let told: Vec<(String, String)> = unplaced(&file).into_iter().map(|(place, _, code)| (place, code)).collect();
+    let told: Vec<(String, String)> = unmapped(&file).into_iter().map(|(place, _, code)| (place, code)).collect();
     let expected = [
         ("line 1 data[1]", "other_record"),
         ("line 3 items[0]", "no_record"),
