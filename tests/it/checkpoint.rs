@@ -163,7 +163,7 @@ fn a_checkpoint_that_is_damaged_or_of_another_register_is_set_aside() {
         let server = register.serve();
         assert_eq!(register.answers(&server), answers, "{reason}");
         assert_logged(&server.stop().expect_success(), &[SET_ASIDE, reason, FROM_RECORDS], &[FROM_CHECKPOINT]);
-        let aside = mine.with_extension("checkpoint.unsound");
+        let aside = mine.with_extension("checkpoint.corrupt");
         assert_eq!(fs::read(aside).unwrap(), bytes, "whoever asks what happened finds it");
     }
     // As many writes as the stranger, so that its checkpoint is not from the future.

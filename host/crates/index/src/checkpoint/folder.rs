@@ -16,7 +16,7 @@ use daftar_domain::change::Sequence;
 const KEPT: usize = 2;
 const SUFFIX: &str = ".checkpoint";
 /// What is added to the name of one that is set aside. Only the last of these is kept, for whoever asks what happened.
-const ASIDE: &str = ".unsound";
+const QUARANTINE_SUFFIX: &str = ".corrupt";
 const TEMPORARY: &str = ".writing";
 /// How much is written before the disk is waited for: the store's own writes share it, and would wait for all of it at once.
 const SYNC_BYTES: usize = 16 << 20;
@@ -112,12 +112,12 @@ impl CheckpointFolder {
     ///
     /// # Errors
     /// When it cannot be renamed.
-    pub fn set_aside(&self, path: &Path) -> io::Result<()> {
-        for before in self.named(ASIDE)? {
+    pub fn quarantine(&self, path: &Path) -> io::Result<()> {
+        for before in self.named(QUARANTINE_SUFFIX)? {
             fs::remove_file(before)?;
         }
         let mut aside = path.to_owned().into_os_string();
-        aside.push(ASIDE);
+        aside.push(QUARANTINE_SUFFIX);
         fs::rename(path, aside)
     }
 

@@ -257,14 +257,14 @@ fn the_two_newest_are_kept_and_unsound_ones_set_aside() {
     assert_eq!(sequences(&checkpoints), [100, 11]);
     fs::write(temporary.path().join("checkpoints/00000000000000000200.checkpoint.writing"), b"half").unwrap();
     let newest = checkpoints.newest_first().unwrap().remove(0).unwrap().path;
-    checkpoints.set_aside(&newest).unwrap();
+    checkpoints.quarantine(&newest).unwrap();
     let again = folder(&temporary);
     assert_eq!(sequences(&again), [11]);
-    let aside = "00000000000000000100.checkpoint.unsound";
+    let aside = "00000000000000000100.checkpoint.corrupt";
     assert_eq!(names(&temporary), ["00000000000000000011.checkpoint", aside], "what was half written is gone");
     let newest = again.newest_first().unwrap().remove(0).unwrap().path;
-    again.set_aside(&newest).unwrap();
-    assert_eq!(names(&temporary), ["00000000000000000011.checkpoint.unsound"], "one that was set aside is kept");
+    again.quarantine(&newest).unwrap();
+    assert_eq!(names(&temporary), ["00000000000000000011.checkpoint.corrupt"], "one that was set aside is kept");
 }
 
 #[test]
