@@ -218,7 +218,7 @@ pub(super) async fn from_checkpoint<S: Store>(
             reason = %reason,
             "a checkpoint cannot be used and is set aside; nothing is lost: an older one or the records themselves are read"
         );
-        if let Err(error) = folder.set_aside(&path) {
+        if let Err(error) = folder.quarantine(&path) {
             tracing::warn!(error = %error, checkpoint.file = %path.display(), "the checkpoint cannot be set aside");
         }
     }
