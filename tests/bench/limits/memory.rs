@@ -78,7 +78,7 @@ async fn charge(limits: &Limits, count: u32, mut address: impl FnMut(u32) -> IpA
     for number in 0..count {
         match limits.charge_unauthenticated(address(number)).await.map_err(|error| error.to_string())? {
             Decision::Allowed { .. } | Decision::Refused { refusal: Refusal::Minute | Refusal::Day, .. } => {}
-            Decision::Refused { refusal: Refusal::Crowded, .. } => return Err("the limiter is full".to_owned()),
+            Decision::Refused { refusal: Refusal::AtCapacity, .. } => return Err("the limiter is full".to_owned()),
         }
     }
     Ok(started.elapsed().as_secs_f64() * 1e9 / f64::from(count))

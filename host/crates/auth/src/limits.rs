@@ -281,7 +281,7 @@ daftar_domain::named_enum! {
         /// Its day is used up.
         Day = "day",
         /// More addresses call at once than the server keeps count of.
-        Crowded = "crowded",
+        AtCapacity = "at_capacity",
     }
 }
 
@@ -351,7 +351,7 @@ impl Decision {
         let reason = match refusal {
             Refusal::Minute => format!("the limit of {limit} requests a minute is reached"),
             Refusal::Day => format!("the limit of {limit} requests a day is reached"),
-            Refusal::Crowded => "requests come from too many addresses at once".to_owned(),
+            Refusal::AtCapacity => "requests come from too many addresses at once".to_owned(),
         };
         Some(format!("{reason}: retry in {retry_after_s} s"))
     }

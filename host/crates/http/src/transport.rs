@@ -26,7 +26,7 @@ daftar_domain::named_enum! {
         /// The client read too little of a response.
         WriteTimeout = "write_timeout",
         /// It waited for a request while others had no place.
-        MadeRoom = "made_room",
+        EvictedIdle = "evicted_idle",
         /// Its client read most slowly when a slot was needed.
         EvictedSlow = "evicted_slow",
         /// Its client read most slowly when memory for responses was needed.

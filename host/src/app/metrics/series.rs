@@ -244,7 +244,7 @@ impl MetricsSnapshot {
         for (signal, taken, failed) in usage.requests {
             series! { self:
                 /// Requests to the collector.
-                counter "daftar_otlp_requests_total" [("signal", signal)] by "outcome" = [("taken", taken), ("failed", failed)];
+                counter "daftar_otlp_requests_total" [("signal", signal)] by "outcome" = [("accepted", taken), ("failed", failed)];
             }
         }
     }

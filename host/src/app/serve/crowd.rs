@@ -165,7 +165,7 @@ impl Crowd {
         // Of those that never sent a request, and then of the others, the one that waits longest.
         let first = ranked.max_by_key(|((is_known, since), _)| (!is_known, *since));
         let Some((_, id)) = first else { return false };
-        self.evict(places, id, Cut::MadeRoom);
+        self.evict(places, id, Cut::EvictedIdle);
         true
     }
 

@@ -92,7 +92,7 @@ impl<K: Clone + Eq + Hash + Display, E: KeyEntry> Shards<K, E> {
         }
         if !keys.make_room(self.keys_max / SHARDS, moment) {
             let headers = RateHeaders { limit: quota.per_minute, remaining: 0, reset_s: CROWDED_RETRY_S };
-            let (refusal, limit) = (Refusal::Crowded, quota.per_minute);
+            let (refusal, limit) = (Refusal::AtCapacity, quota.per_minute);
             return Err(Decision::Refused { refusal, limit, headers, retry_after_s: CROWDED_RETRY_S });
         }
         Ok(run(keys.entries.entry(key.clone()).or_insert_with(new)))

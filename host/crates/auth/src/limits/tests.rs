@@ -282,7 +282,7 @@ async fn a_full_bucket_drops_idle_keys_and_then_refuses_new_ones() {
         match charge(index).await {
             Decision::Allowed { .. } => present.push(index),
             Decision::Refused { refusal, retry_after_s, .. } => {
-                assert_eq!((refusal, retry_after_s), (Refusal::Crowded, 60));
+                assert_eq!((refusal, retry_after_s), (Refusal::AtCapacity, 60));
                 crowded += 1;
             }
         }

@@ -151,7 +151,7 @@ impl Entry {
         let decision = self.refusal(refusal, quota, calls, moment);
         let room_ns = match refusal {
             Refusal::Minute => nanoseconds(self.until_room(quota, calls.count(), moment)),
-            Refusal::Day | Refusal::Crowded => REFUSED_NS,
+            Refusal::Day | Refusal::AtCapacity => REFUSED_NS,
         };
         let until_ns = moment.steady_ns.saturating_add(room_ns.min(REFUSED_NS));
         self.refused = Some(Refused { refusal, quota, calls: calls.count(), until_ns });

@@ -303,7 +303,7 @@ fn accept(info: &RequestInfo, decision: Decision) -> Result<(), ApiError> {
     info.set_rate(decision.headers());
     let Decision::Refused { retry_after_s, refusal, .. } = decision else { return Ok(()) };
     let code = match refusal {
-        Refusal::Minute | Refusal::Crowded => ErrorCode::RateLimited,
+        Refusal::Minute | Refusal::AtCapacity => ErrorCode::RateLimited,
         Refusal::Day => ErrorCode::QuotaExceeded,
     };
     let problem = Problem::new(code, decision.detail().unwrap_or_default());
