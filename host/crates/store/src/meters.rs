@@ -44,7 +44,7 @@ impl WriteOutcome {
     pub fn name(self) -> &'static str {
         match self {
             Self::Committed => "committed",
-            Self::Refused => "refused",
+            Self::Refused => "rejected",
             Self::Overloaded => "overloaded",
             Self::Failed => "failed",
         }

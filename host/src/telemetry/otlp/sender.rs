@@ -122,9 +122,9 @@ impl Sender {
             Answer::Taken { rejected } => {
                 let rejected = rejected.min(spans);
                 counts.add_spans(Outcome::Sent, spans.saturating_sub(rejected));
-                counts.add_spans(Outcome::Refused, rejected);
+                counts.add_spans(Outcome::Rejected, rejected);
             }
-            Answer::Refused(_) => counts.add_spans(Outcome::Refused, spans),
+            Answer::Refused(_) => counts.add_spans(Outcome::Rejected, spans),
             Answer::NotNow(_) => {
                 held.attempts = held.attempts.saturating_add(1);
                 if held.attempts < ATTEMPTS_MAX {
@@ -180,7 +180,7 @@ daftar_domain::named_enum! {
         /// It found no room.
         QueueFull = "queue_full",
         /// The collector does not want it.
-        Refused = "refused",
+        Rejected = "rejected",
         /// The collector could not be reached, again and again.
         Unreachable = "unreachable",
     }
