@@ -86,7 +86,7 @@ enum Existing {
 impl Existing {
     fn name(self) -> &'static str {
         match self {
-            Self::Refuse => "refuse",
+            Self::Refuse => "reject",
             Self::Skip => "skip",
             Self::Update => "update",
         }

@@ -57,13 +57,13 @@ pub enum OnExisting {
 impl OnExisting {
     /// The names in requests and commands; `add-members` is said by a line for itself.
     pub const NAMES: [(&'static str, Self); 3] =
-        [("refuse", Self::Refuse), ("skip", Self::Skip), ("update", Self::Update)];
+        [("reject", Self::Refuse), ("skip", Self::Skip), ("update", Self::Update)];
 
     /// The name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Refuse => "refuse",
+            Self::Refuse => "reject",
             Self::Skip => "skip",
             Self::Update => "update",
             Self::AddMembers => "add-members",
@@ -340,7 +340,7 @@ impl PreparedWork {
     fn looks(&self) -> bool {
         match &self.work {
             Work::Write(_) => false,
-            Work::Line(line) => line.on_existing != OnExisting::Refuse,
+            Work::Line(line) => line.on_existing != OnExisting::Reject,
         }
     }
 
@@ -386,7 +386,7 @@ impl Preparer {
         let names = self.naming.of(&read.record);
         // What replaces a record is checked against what that holds, and what refers to others finds them, and so in its turn.
         let work = match read {
-            BulkLine { record: BulkRecord::Individual(draft), on_existing: OnExisting::Refuse, .. }
+            BulkLine { record: BulkRecord::Individual(draft), on_existing: OnExisting::Reject, .. }
                 if names.needs.is_empty() && !edit::must_ask(&self.importer.registry, &draft) =>
             {
                 let ctx = self.importer.context(line, STATUS_CREATED);

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     fn identity(digest: &str) -> Identity {
-        Identity { sha256: digest.to_owned(), bytes: 7, on_existing: "refuse".to_owned() }
+        Identity { sha256: digest.to_owned(), bytes: 7, on_existing: "reject".to_owned() }
     }
 
     #[test]

@@ -114,7 +114,7 @@ fn asked(parameters: &Parameters) -> ApiResult<Asked> {
     Ok(Asked {
         id: ImportId::parse(parameters.one("id")?.unwrap_or_default())?,
         first_line,
-        on_existing: parameters.word("on_existing", &OnExisting::NAMES)?.unwrap_or(OnExisting::Refuse),
+        on_existing: parameters.word("on_existing", &OnExisting::NAMES)?.unwrap_or(OnExisting::Reject),
         resumes: parameters.boolean("resume")?.unwrap_or(false),
         is_rehearsal: parameters.boolean("dry_run")?.unwrap_or(false),
     })

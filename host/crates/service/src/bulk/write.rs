@@ -84,7 +84,7 @@ impl Importer {
     async fn write_line(&self, line: u64, read: BulkLine) -> LineResult {
         let BulkLine { record, condition, on_existing } = read;
         let existing = match on_existing {
-            OnExisting::Refuse => None,
+            OnExisting::Reject => None,
             OnExisting::Skip | OnExisting::Update | OnExisting::AddMembers => self.existing(&record).await?,
         };
         let Some(existing) = existing else {
