@@ -36,7 +36,7 @@ pub struct ConceptGroup<'a> {
 #[serde(rename_all = "snake_case")]
 pub enum DefinedBy {
     /// It has no definition yet.
-    Nobody,
+    None,
     /// The administrator.
     Deployment,
     /// A plugin.

@@ -29,7 +29,7 @@ const GENDER_NAMESPACE: &str = "urn:iso:std:iso:5218";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DefinedBy {
     /// Nobody: a well-known name, unset.
-    Nobody,
+    None,
     /// The deployment; its definition wins over a pack's.
     Deployment,
     /// A pack, by the name of its plugin.
