@@ -536,7 +536,7 @@ impl Fingerprint {
         // while somebody numbered them.
         for group in generation.concept_groups() {
             fingerprint.text(match group.defined_by() {
-                DefinedBy::Unset => "",
+                DefinedBy::None => "",
                 DefinedBy::Deployment => "deployment",
                 DefinedBy::Plugin(plugin) => plugin,
             });

@@ -263,7 +263,7 @@ fn read_selection(path: String, item: Value, problems: &mut Problems) -> Option<
 fn concept_group_body(group: &PublishedGroup) -> ConceptGroupBody {
     let definition = group.definition();
     let (defined_by, plugin) = match group.defined_by() {
-        DefinedBy::Unset => ("none", None),
+        DefinedBy::None => ("none", None),
         DefinedBy::Deployment => ("deployment", None),
         DefinedBy::Plugin(plugin) => ("plugin", Some(plugin.clone())),
     };

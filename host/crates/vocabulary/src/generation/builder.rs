@@ -221,7 +221,7 @@ impl GenerationBuilder {
                 includes: Vec::new(),
                 excludes: Vec::new(),
             };
-            definitions.insert(name, (unset, DefinedBy::Unset));
+            definitions.insert(name, (unset, DefinedBy::None));
         }
         for (name, (pack, group)) in &self.groups {
             let plugin = self.packs.get(*pack).map_or(String::new(), |pack| pack.plugin.clone());
@@ -248,7 +248,7 @@ fn overlay_fault(namespace: Namespace, fault: OverlayFault) -> PublishFault {
 fn unknown_selections(definition: &ConceptGroup, by: &DefinedBy, index: &Index) -> Vec<PublishProblem> {
     let plugin = match by {
         DefinedBy::Plugin(plugin) => Some(plugin.clone()),
-        DefinedBy::Deployment | DefinedBy::Unset => None,
+        DefinedBy::Deployment | DefinedBy::None => None,
     };
     let selections = definition.includes.iter().chain(&definition.excludes).map(group::uri_of);
     selections

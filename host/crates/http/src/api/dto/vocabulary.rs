@@ -286,7 +286,7 @@ pub fn group<'a>(
 ) -> groups::ConceptGroup<'a> {
     let definition = group.definition();
     let (defined_by, module) = match group.defined_by() {
-        DefinedBy::Unset => (groups::DefinedBy::Unset, None),
+        DefinedBy::None => (groups::DefinedBy::None, None),
         DefinedBy::Deployment => (groups::DefinedBy::Deployment, None),
         DefinedBy::Plugin(plugin) => (groups::DefinedBy::Module, Some(Cow::Borrowed(plugin.as_str()))),
     };

@@ -90,7 +90,7 @@ fn the_well_known_groups_are_always_there() {
     for (name, _) in WELL_KNOWN_CONCEPT_GROUPS {
         let group = generation.concept_group(name).unwrap();
         assert!(group.is_unset());
-        assert_eq!(group.defined_by(), &DefinedBy::Unset);
+        assert_eq!(group.defined_by(), &DefinedBy::None);
     }
     let generation = generation_of([registry_pack()]);
     assert_eq!(members(&generation, "feminine_gender"), ["2"]);
