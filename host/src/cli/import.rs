@@ -51,7 +51,7 @@ pub struct ImportArgs {
     #[arg(long)]
     example_mapping: bool,
     /// What becomes of a line whose record is in the register already
-    #[arg(long, value_enum, default_value_t = Existing::Refuse)]
+    #[arg(long, value_enum, default_value_t = Existing::Reject)]
     on_existing: Existing,
     /// Go on with an import of this file that was interrupted
     #[arg(long)]
@@ -76,7 +76,7 @@ enum From {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Existing {
     /// It is refused, and goes to the rejects
-    Refuse,
+    Reject,
     /// It is passed over
     Skip,
     /// It replaces what is said of the record, as PUT does; with `meta.version_id` only at that version
@@ -86,7 +86,7 @@ enum Existing {
 impl Existing {
     fn name(self) -> &'static str {
         match self {
-            Self::Refuse => "reject",
+            Self::Reject => "reject",
             Self::Skip => "skip",
             Self::Update => "update",
         }

@@ -45,7 +45,7 @@ use daftar_store::{Store, Write};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnExisting {
     /// It is refused.
-    Refuse,
+    Reject,
     /// It is passed over.
     Skip,
     /// It replaces what is said of the record.
@@ -57,13 +57,13 @@ pub enum OnExisting {
 impl OnExisting {
     /// The names in requests and commands; `add-members` is said by a line for itself.
     pub const NAMES: [(&'static str, Self); 3] =
-        [("reject", Self::Refuse), ("skip", Self::Skip), ("update", Self::Update)];
+        [("reject", Self::Reject), ("skip", Self::Skip), ("update", Self::Update)];
 
     /// The name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Refuse => "reject",
+            Self::Reject => "reject",
             Self::Skip => "skip",
             Self::Update => "update",
             Self::AddMembers => "add-members",
