@@ -28,7 +28,7 @@ pub enum WriteOutcome {
     /// It is on disk.
     Committed,
     /// It could not be made: a conflict, a limit, something that is gone.
-    Refused,
+    Rejected,
     /// Too many waited.
     Overloaded,
     /// The store failed.
@@ -37,14 +37,14 @@ pub enum WriteOutcome {
 
 impl WriteOutcome {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Committed, Self::Refused, Self::Overloaded, Self::Failed];
+    pub const ALL: [Self; 4] = [Self::Committed, Self::Rejected, Self::Overloaded, Self::Failed];
 
     /// Its name on the metrics page.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Committed => "committed",
-            Self::Refused => "rejected",
+            Self::Rejected => "rejected",
             Self::Overloaded => "overloaded",
             Self::Failed => "failed",
         }
@@ -57,7 +57,7 @@ impl WriteOutcome {
             Err(
                 StoreError::NotReady | StoreError::SinkAttached | StoreError::Corrupt { .. } | StoreError::Failed(_),
             ) => Self::Failed,
-            Err(_) => Self::Refused,
+            Err(_) => Self::Rejected,
         }
     }
 }
