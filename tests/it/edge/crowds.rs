@@ -101,7 +101,7 @@ fn connections_that_do_nothing_make_room_and_requests_under_way_do_not() {
     assert_eq!(refused.code(), "too_many_connections");
     is_healthy(&app.anonymous());
     assert_eq!(app.admin().get("/clients").status, 200, "the administrator has places of their own");
-    assert!(metric(&app, "daftar_connections_closed_total{reason=\"made_room\"}") >= 12.0);
+    assert!(metric(&app, "daftar_connections_closed_total{reason=\"evicted_idle\"}") >= 12.0);
     drop(busy);
     while app.anonymous().request("GET", "/metadata").send().status != 200 {}
 }
