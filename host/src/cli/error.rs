@@ -145,7 +145,7 @@ impl From<&StartError> for ErrorKind {
         match error {
             StartError::Folder(_) => Self::Output,
             StartError::InUse(_) | StartError::Listen { .. } | StartError::Unavailable(_) => Self::Unavailable,
-            StartError::Certificate(_) | StartError::Settings(_) => Self::Settings,
+            StartError::Certificate(_) | StartError::Settings(_) => Self::Configuration,
             StartError::Denied(_) => Self::Denied,
             StartError::Input(_) => Self::Input,
             StartError::Key(_) | StartError::Store(_) | StartError::Plugins(_) | StartError::Server(_) => Self::Failed,
