@@ -18,7 +18,7 @@ use daftar_domain::scope::ScopeSet;
 
 /// What callers are checked with.
 #[derive(Debug, Clone, Copy)]
-pub struct Door<'a> {
+pub struct Authenticator<'a> {
     /// The clients.
     pub directory: &'a ClientDirectory,
     /// The keys in force.
@@ -157,10 +157,10 @@ impl fmt::Display for AuthFault {
 /// The first thing that is wrong, in the order: header, signature, `iss`, `aud`, `exp`, `iat`, client, `not_before`.
 pub fn authenticate<'a>(
     authorization: impl IntoIterator<Item = &'a [u8]>,
-    door: Door<'_>,
+    door: Authenticator<'_>,
     now: Timestamp,
 ) -> Result<Authenticated, AuthFault> {
-    let Door { directory, keys, cache, config } = door;
+    let Authenticator { directory, keys, cache, config } = door;
     let text = bearer_token(authorization).map_err(AuthFault::before_client)?;
     let token = cache.verify(text, keys, config, now).map_err(|fault| {
         AuthFault::before_client(match fault {

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
 use tempfile::TempDir;
 
-use super::authenticate::Door;
+use super::authenticate::Authenticator;
 use super::directory::ClientDirectory;
 use super::key_ring::KeyRing;
 use super::keys::TokenKeys;
@@ -82,8 +82,8 @@ impl Fixture {
     }
 
     /// What callers are checked with, every token anew.
-    pub fn door(&self) -> Door<'_> {
-        Door { directory: &self.directory, keys: &self.keys, cache: &self.no_cache, config: &self.config }
+    pub fn door(&self) -> Authenticator<'_> {
+        Authenticator { directory: &self.directory, keys: &self.keys, cache: &self.no_cache, config: &self.config }
     }
 
     /// Puts a client with the secret `<id>-secret` into the directory.

@@ -20,7 +20,7 @@ use daftar_auth::cursor_seal::CursorSeal;
 use daftar_auth::issue::TokenDesk;
 use daftar_auth::limits::Limits;
 use daftar_auth::limits::response_memory::ResponseMemory;
-use daftar_auth::{AuthFault, Authenticated, DecisionKeyRing, Door, FailedSignIns, KeyRing, TokenCache, authenticate};
+use daftar_auth::{AuthFault, Authenticated, DecisionKeyRing, Authenticator, FailedSignIns, KeyRing, TokenCache, authenticate};
 use daftar_domain::audit::Actor;
 use daftar_domain::checkup::Check;
 use daftar_domain::config::{Config, StoreBackend};
@@ -191,7 +191,7 @@ impl StateParts {
     ) -> Result<Authenticated, AuthFault> {
         let keys = self.token_keys.load();
         let (directory, config) = (&self.clients.directory, &self.config.token);
-        authenticate(authorization, Door { directory, keys: &keys, cache: &self.token_cache, config }, now)
+        authenticate(authorization, Authenticator { directory, keys: &keys, cache: &self.token_cache, config }, now)
     }
 
     /// The context of what the server does by itself.

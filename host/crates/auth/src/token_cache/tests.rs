@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::authenticate::{AuthFaultKind, Door, authenticate};
+use crate::authenticate::{AuthFaultKind, Authenticator, authenticate};
 use crate::fixtures::{Fixture, at, scopes};
 use crate::token::TokenDefect;
 use daftar_domain::client::ClientStatus;
@@ -25,7 +25,7 @@ type Answer = Result<(String, ScopeSet), AuthFaultKind>;
 /// Who calls with a token, asked with a cache, under the keys that are in force now.
 fn answer(fixture: &Fixture, cache: &TokenCache, token: &str, now: Timestamp) -> Answer {
     let (value, keys) = (format!("Bearer {token}"), fixture.ring.load());
-    let door = Door { cache, keys: &keys, ..fixture.door() };
+    let door = Authenticator { cache, keys: &keys, ..fixture.door() };
     let caller = authenticate([value.as_bytes()], door, now).map_err(|fault| fault.kind)?;
     Ok((caller.client.id.to_string(), caller.scopes))
 }
