@@ -34,7 +34,7 @@ use daftar_sandbox::{
 };
 use daftar_service::audit::AuditLog;
 use daftar_service::backup::Backups;
-use daftar_service::bulk::ImportDesk;
+use daftar_service::bulk::ImportScheduler;
 use daftar_service::bulk::export::EXPORTS_MAX;
 use daftar_service::client::ClientAdministration;
 use daftar_service::eligibility::preview::Previews;
@@ -158,7 +158,7 @@ impl App {
             config,
             spools: Spools::new(data_dir.clone()),
             data_dir,
-            imports: Arc::new(ImportDesk::new(clock.clone())),
+            imports: Arc::new(ImportScheduler::new(clock.clone())),
             exports: Arc::new(Semaphore::new(EXPORTS_MAX)),
             previews,
             description: ServedDescription::new(public_url.clone()),

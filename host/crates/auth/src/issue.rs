@@ -25,7 +25,7 @@ use daftar_domain::scope::{Scope, ScopeSet};
 const SCOPES_ASKED_MAX: usize = 64;
 
 /// What is needed to issue a token.
-pub struct TokenDesk<'a> {
+pub struct TokenIssuer<'a> {
     /// The clients.
     pub directory: &'a ClientDirectory,
     /// What their secrets were hashed with.
@@ -53,7 +53,7 @@ pub struct IssuedAnswer {
     pub client: Arc<Client>,
 }
 
-impl TokenDesk<'_> {
+impl TokenIssuer<'_> {
     /// Checks the client and its secret and issues a token.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ mod tests {
     use daftar_domain::context::RandomIds;
 
     fn issue(fixture: &Fixture, id: &str, secret: &str, scope: Option<&str>) -> Result<IssuedAnswer, OAuthError> {
-        let desk = TokenDesk {
+        let desk = TokenIssuer {
             directory: &fixture.directory,
             hasher: &fixture.hasher,
             keys: Arc::clone(&fixture.keys),

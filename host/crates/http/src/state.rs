@@ -17,7 +17,7 @@ use crate::api::openapi::document::ServedDescription;
 use crate::transport::Transport;
 use daftar_auth::admin_token::AdminToken;
 use daftar_auth::cursor_seal::CursorSeal;
-use daftar_auth::issue::TokenDesk;
+use daftar_auth::issue::TokenIssuer;
 use daftar_auth::limits::Limits;
 use daftar_auth::limits::response_memory::ResponseMemory;
 use daftar_auth::{AuthFault, Authenticated, DecisionKeyRing, Authenticator, FailedSignIns, KeyRing, TokenCache, authenticate};
@@ -30,7 +30,7 @@ use daftar_domain::error::AppError;
 use daftar_sandbox::EligibilityEngine;
 use daftar_service::audit::AuditLog;
 use daftar_service::backup::Backups;
-use daftar_service::bulk::ImportDesk;
+use daftar_service::bulk::ImportScheduler;
 use daftar_service::client::ClientAdministration;
 use daftar_service::eligibility::preview::Previews;
 use daftar_service::follow::{ClockDifference, Follower};
@@ -76,7 +76,7 @@ pub struct StateParts {
     /// Requests that clients named, so that they are done once.
     pub requests: Arc<Requests>,
     /// Whose turn it is to bring many records.
-    pub imports: Arc<ImportDesk>,
+    pub imports: Arc<ImportScheduler>,
     /// How many exports may be sent at once: each holds a page in memory for as long as its reader takes nothing.
     pub exports: Arc<Semaphore>,
     /// Admits previews, schedules them and caches what they read of records.
@@ -170,8 +170,8 @@ pub trait Program: Send + Sync {
 impl StateParts {
     /// What issues tokens.
     #[must_use]
-    pub fn token_desk(&self) -> TokenDesk<'_> {
-        TokenDesk {
+    pub fn token_desk(&self) -> TokenIssuer<'_> {
+        TokenIssuer {
             directory: &self.clients.directory,
             hasher: &self.clients.hasher,
             keys: Arc::clone(&self.token_keys.load()),

@@ -405,7 +405,7 @@ pub const KEPT_FOR: SignedDuration = SignedDuration::from_secs(30);
 pub const TAKEN: &str = "another import, or another part of this one, is being written";
 
 /// Whose turn it is.
-pub struct ImportDesk {
+pub struct ImportScheduler {
     clock: Arc<dyn Clock>,
     current: Mutex<Option<Current>>,
 }
@@ -419,10 +419,10 @@ struct Current {
 
 /// The turn of one request; ends when it is dropped.
 pub struct Turn {
-    desk: Arc<ImportDesk>,
+    desk: Arc<ImportScheduler>,
 }
 
-impl ImportDesk {
+impl ImportScheduler {
     /// Nobody's turn yet.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
@@ -507,7 +507,7 @@ mod tests {
     #[test]
     fn one_import_has_the_turn_until_it_ends_or_is_silent() {
         let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
-        let desk = Arc::new(ImportDesk::new(Arc::new(clock.clone())));
+        let desk = Arc::new(ImportScheduler::new(Arc::new(clock.clone())));
         let [one, two] = ["import-one", "import-two"].map(|id| ImportId::parse(id).unwrap());
         let turn = desk.begin(&one).unwrap();
         assert!(desk.begin(&one).is_err() && desk.begin(&two).is_err());
@@ -548,7 +548,7 @@ mod tests {
     #[test]
     fn an_import_that_was_silent_for_long_and_has_not_ended_was_broken_off() {
         let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
-        let desk = Arc::new(ImportDesk::new(Arc::new(clock.clone())));
+        let desk = Arc::new(ImportScheduler::new(Arc::new(clock.clone())));
         let id = ImportId::parse("import-one").unwrap();
         drop(desk.begin(&id).unwrap());
         let silent_since = clock.now();
