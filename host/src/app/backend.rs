@@ -14,7 +14,7 @@ use super::upkeep::Checkpoints;
 use daftar_domain::change::Change;
 use daftar_domain::config::{Config, PostgresIndexPlace, StoreBackend, UrlFileError};
 use daftar_index::Columns;
-use daftar_service::bodies::Bodies;
+use daftar_service::response_cache::ResponseCache;
 use daftar_service::eligibility::preview::PartedRegister;
 use daftar_service::memory_index::MemoryIndex;
 use daftar_service::shared_index::SharedIndex;
@@ -37,7 +37,7 @@ pub(super) struct Backend {
     pub(super) index: Arc<dyn Index>,
     /// The register in memory.
     pub(super) columns: Arc<Columns>,
-    pub(super) bodies: Arc<Bodies>,
+    pub(super) bodies: Arc<ResponseCache>,
     /// Keeps the register in memory on disk as well; absent where that cannot be done.
     pub(super) checkpoints: Option<Arc<Checkpoints>>,
     /// What brings the register in memory forward, where other processes write to it too.
@@ -110,7 +110,7 @@ impl Backend {
             },
             columns,
             // Another process may have changed the person.
-            bodies: Arc::new(Bodies::new(0)),
+            bodies: Arc::new(ResponseCache::new(0)),
             checkpoints,
             shared_index,
             parted: Some(Arc::new(PartedRegister::new(partitions, kept_bytes))),

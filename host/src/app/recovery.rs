@@ -16,7 +16,7 @@ use daftar_domain::error::{AppError, causes};
 use daftar_domain::record::{RecordId, RecordKind};
 use daftar_index::checkpoint::{CheckpointFile, CheckpointFolder};
 use daftar_index::{Columns, PreparedRecords, Preparer};
-use daftar_service::bodies::Bodies;
+use daftar_service::response_cache::ResponseCache;
 use daftar_store::change_log::{CHANGES_MAX, HistoryMark, Touched};
 use daftar_store::{ChangeSink, Store, StoreError};
 use daftar_store_sled::{OpenError, SledOptions, SledStore};
@@ -37,7 +37,7 @@ pub(super) const KINDS: [RecordKind; 4] =
 pub(super) struct Recovered {
     pub(super) store: Arc<SledStore>,
     pub(super) columns: Arc<Columns>,
-    pub(super) bodies: Arc<Bodies>,
+    pub(super) bodies: Arc<ResponseCache>,
     /// Where checkpoints are kept; absent where the folder cannot be used.
     pub(super) checkpoints: Option<CheckpointFolder>,
     /// The last write that a checkpoint on disk shows.
@@ -47,7 +47,7 @@ pub(super) struct Recovered {
 /// Hands the store's changes to the indexes, and then to the bodies that are kept.
 struct RegisterSink {
     columns: Arc<Columns>,
-    bodies: Arc<Bodies>,
+    bodies: Arc<ResponseCache>,
 }
 
 impl ChangeSink for RegisterSink {
@@ -84,7 +84,7 @@ pub(super) async fn open(config: &Config, data_dir: &Path) -> Result<Recovered, 
         }
     };
     let columns = Arc::new(columns);
-    let bodies = Arc::new(Bodies::new(config.store.response_cache_mib.saturating_mul(MIB)));
+    let bodies = Arc::new(ResponseCache::new(config.store.response_cache_mib.saturating_mul(MIB)));
     let sink = RegisterSink { columns: columns.clone(), bodies: bodies.clone() };
     let last = store.attach_sink(Arc::new(sink)).map_err(store_error)?;
     columns.reach(last);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::bodies::{BodyKey, SentBody};
+use crate::response_cache::{BodyKey, SentBody};
 use crate::codes::CodeView;
 use crate::edit::{self, Draft, Editable, Hidden, Shown};
 pub use crate::edit::{change, create};

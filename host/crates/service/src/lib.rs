@@ -4,7 +4,7 @@
 
 pub mod audit;
 pub mod backup;
-pub mod bodies;
+pub mod response_cache;
 pub mod bulk;
 pub mod client;
 pub mod codes;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::audit::AuditLog;
-use crate::bodies::Bodies;
+use crate::response_cache::ResponseCache;
 use crate::eligibility::ExhaustedExpressions;
 use crate::eligibility::preview::PartedRegister;
 use crate::photo::PhotoReads;
@@ -33,7 +33,7 @@ pub struct Registry {
     /// What clients' expressions exhausted a moment ago.
     pub exhausted: Arc<ExhaustedExpressions>,
     /// Bodies of people that are kept. A register of which not all is written yet keeps none.
-    pub bodies: Arc<Bodies>,
+    pub bodies: Arc<ResponseCache>,
     /// The reads of large photos that go on.
     pub photo_reads: Arc<PhotoReads>,
 }

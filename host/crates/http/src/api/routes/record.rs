@@ -27,7 +27,7 @@ use daftar_domain::error::AppError;
 use daftar_domain::identifier::IdentifierKey;
 use daftar_domain::record::{Record, RecordKind, RecordMeta, VersionId};
 use daftar_domain::scope::{Action, Resource};
-use daftar_service::bodies::SentBody;
+use daftar_service::response_cache::SentBody;
 use daftar_service::group::{self, GroupView};
 use daftar_service::individual::{self, IndividualView};
 use daftar_service::records;

@@ -96,7 +96,7 @@ impl BodyKey {
 
 /// Bodies that are kept, up to a bound; those that nobody asks for make room first.
 #[derive(Default)]
-pub struct Bodies {
+pub struct ResponseCache {
     kept: Option<Kept>,
 }
 
@@ -125,7 +125,7 @@ impl Weighter<BodyKey, Entry> for Weights {
 
 /// What was found, and what is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct BodiesUsage {
+pub struct ResponseCacheUsage {
     /// Bodies that were found.
     pub hits: u64,
     /// Bodies that had to be made.
@@ -137,9 +137,9 @@ pub struct BodiesUsage {
 }
 
 /// Taken before a body is made, so that it is known whether anything changed meanwhile.
-pub struct BodyMaking(Option<(BodyKey, u64)>);
+pub struct PendingFill(Option<(BodyKey, u64)>);
 
-impl Bodies {
+impl ResponseCache {
     /// Keeps bodies in so many bytes; none with 0.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
@@ -173,12 +173,12 @@ impl Bodies {
 
     /// To be called before anything is read that a body is made of.
     #[must_use]
-    pub fn begin(&self, key: Option<BodyKey>) -> BodyMaking {
-        BodyMaking(self.kept.as_ref().zip(key).map(|(kept, key)| (key, kept.stamps.changes())))
+    pub fn begin(&self, key: Option<BodyKey>) -> PendingFill {
+        PendingFill(self.kept.as_ref().zip(key).map(|(kept, key)| (key, kept.stamps.changes())))
     }
 
     /// Keeps a body that was made since `making` began, unless anything at all changed meanwhile: it may show what was before.
-    pub fn keep(&self, making: BodyMaking, view: &IndividualView, body: &SentBody) {
+    pub fn keep(&self, making: PendingFill, view: &IndividualView, body: &SentBody) {
         let (Some(kept), Some((key, changes_before))) = (self.kept.as_ref(), making.0) else { return };
         // Another generation may have come into force after the key was made.
         if body.bytes.len() > BODY_BYTES_MAX || *view.codes.vocabularies() != key.vocabularies {
@@ -205,8 +205,8 @@ impl Bodies {
 
     /// What was found, and what is kept.
     #[must_use]
-    pub fn usage(&self) -> BodiesUsage {
-        self.kept.as_ref().map_or_else(BodiesUsage::default, |Kept { bodies, hits, misses, .. }| BodiesUsage {
+    pub fn usage(&self) -> ResponseCacheUsage {
+        self.kept.as_ref().map_or_else(ResponseCacheUsage::default, |Kept { bodies, hits, misses, .. }| ResponseCacheUsage {
             hits: hits.load(Ordering::Relaxed),
             misses: misses.load(Ordering::Relaxed),
             entries: bodies.len(),
