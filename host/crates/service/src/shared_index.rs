@@ -34,7 +34,7 @@ use daftar_domain::subject::SubjectReference;
 use daftar_index::{Columns, Snapshot};
 use daftar_store::change_feed::ChangeFeed;
 use daftar_store::index::{Index, RecordCounts, Sees};
-use daftar_store::partition::Moment;
+use daftar_store::partition::ReadSnapshot;
 use daftar_store::shared::History;
 use daftar_store::{ChangeSink, StoreError};
 
@@ -295,7 +295,7 @@ impl SharedIndex {
     }
 
     /// Applies the writes since; false where all has to be read.
-    async fn catch_up(&self, moment: &dyn Moment) -> Result<bool, StoreError> {
+    async fn catch_up(&self, moment: &dyn ReadSnapshot) -> Result<bool, StoreError> {
         let (since, known) = (self.columns.sequence(), self.state().history);
         if known != Some(moment.history()) || since > moment.sequence() {
             return Ok(false);
@@ -339,7 +339,7 @@ impl SharedIndex {
     }
 
     /// Reads all records. Searches are answered by the database meanwhile.
-    async fn fill(&self, moment: &dyn Moment) -> Result<(), StoreError> {
+    async fn fill(&self, moment: &dyn ReadSnapshot) -> Result<(), StoreError> {
         let started = Instant::now();
         self.state().is_usable = false;
         let filled = Arc::new(self.columns.sibling());
@@ -390,7 +390,7 @@ async fn loaded(loading: Option<tokio::task::JoinHandle<()>>) -> Result<(), Stor
 
 /// Those of some records that can be read; the others are noted, and logged where they were not before.
 async fn readable(
-    moment: &dyn Moment,
+    moment: &dyn ReadSnapshot,
     kind: RecordKind,
     ids: &[RecordId],
     unreadable: &mut BTreeSet<Place>,

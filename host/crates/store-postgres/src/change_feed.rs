@@ -8,14 +8,14 @@ use tokio::sync::{Mutex, watch};
 use daftar_domain::change::Sequence;
 use daftar_store::StoreError;
 use daftar_store::change_feed::ChangeFeed;
-use daftar_store::partition::Moment;
+use daftar_store::partition::ReadSnapshot;
 use daftar_store::shared::History;
 
 use super::PostgresStore;
 use super::database::{Database, Link};
 use super::failure::corrupt;
 use super::feed::Channel;
-use super::partitions::PostgresMoment;
+use super::partitions::PostgresReadSnapshot;
 use super::rows::{history, history_of, number};
 
 const LAST: &str = concat!("SELECT sequence, ", history!(), " FROM daftar.last");
@@ -45,9 +45,9 @@ impl ChangeFeed for PostgresChangeFeed {
         Ok((history_of(&row, 1)?, Sequence(number(&row, 0)?)))
     }
 
-    async fn snapshot(&self) -> Result<Arc<dyn Moment>, StoreError> {
+    async fn snapshot(&self) -> Result<Arc<dyn ReadSnapshot>, StoreError> {
         let keeping = Arc::clone(&self.link).lock_owned().await;
-        Ok(Arc::new(PostgresMoment::of_feed(&self.database, keeping).await?))
+        Ok(Arc::new(PostgresReadSnapshot::of_feed(&self.database, keeping).await?))
     }
 
     async fn heard(&self, at_most: Duration) {

@@ -4,16 +4,16 @@
 //!
 //! **Invariant:** previews of one client hold a quarter of the moments at most, so that those of others find some.
 
-mod moment;
+mod snapshot;
 
 use std::sync::Arc;
 
 use daftar_domain::audit::Actor;
 use daftar_domain::fair::FairSemaphore;
 use daftar_store::StoreError;
-use daftar_store::partition::{Moment, Partitions};
+use daftar_store::partition::{ReadSnapshot, Partitions};
 
-pub(super) use self::moment::PostgresMoment;
+pub(super) use self::snapshot::PostgresReadSnapshot;
 use super::PostgresStore;
 use super::database::Database;
 
@@ -40,8 +40,8 @@ impl PostgresPartitions {
 
 #[async_trait::async_trait]
 impl Partitions for PostgresPartitions {
-    async fn moment(&self, actor: &Actor) -> Result<Arc<dyn Moment>, StoreError> {
-        Ok(Arc::new(PostgresMoment::for_preview(&self.database, &self.moments, actor).await?))
+    async fn moment(&self, actor: &Actor) -> Result<Arc<dyn ReadSnapshot>, StoreError> {
+        Ok(Arc::new(PostgresReadSnapshot::for_preview(&self.database, &self.moments, actor).await?))
     }
 
     fn partition_keys(&self) -> u32 {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use daftar_domain::change::Sequence;
 
 use super::StoreError;
-use super::partition::Moment;
+use super::partition::ReadSnapshot;
 use super::shared::History;
 
 /// What is written to a register, by whichever process. A backend whose register several processes share implements it; the store of one
@@ -28,7 +28,7 @@ pub trait ChangeFeed: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the store does not answer.
-    async fn snapshot(&self) -> Result<Arc<dyn Moment>, StoreError>;
+    async fn snapshot(&self) -> Result<Arc<dyn ReadSnapshot>, StoreError>;
 
     /// Waits until a write of any process is heard of, or may have been missed; at most so long.
     async fn heard(&self, at_most: Duration);

@@ -3,7 +3,7 @@
 //! A register that no process holds in memory as a whole is looked at partition by partition: the subjects of 65,536 successive keys
 //! with everything that a rule may read about them.
 //!
-//! **Invariant:** all that is read of one [`Moment`] stood in the register together.
+//! **Invariant:** all that is read of one [`ReadSnapshot`] stood in the register together.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ pub struct Surroundings {
 /// - Durability: nothing is changed.
 /// - A crash of the process ends it.
 #[async_trait::async_trait]
-pub trait Moment: Send + Sync + 'static {
+pub trait ReadSnapshot: Send + Sync + 'static {
     /// The last write.
     fn sequence(&self) -> Sequence;
 
@@ -126,7 +126,7 @@ pub trait Moment: Send + Sync + 'static {
 /// A register in partitions. A backend whose register is not in memory as a whole implements it.
 ///
 /// - Atomicity: all that is read of one moment stood together.
-/// - Order: that of [`Moment`].
+/// - Order: that of [`ReadSnapshot`].
 /// - Durability: nothing is changed.
 /// - A crash of the process ends its moments.
 #[async_trait::async_trait]
@@ -136,7 +136,7 @@ pub trait Partitions: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the store fails, or none is free in time.
-    async fn moment(&self, actor: &Actor) -> Result<Arc<dyn Moment>, StoreError>;
+    async fn moment(&self, actor: &Actor) -> Result<Arc<dyn ReadSnapshot>, StoreError>;
 
     /// How many keys its partitions have.
     fn partition_keys(&self) -> u32;

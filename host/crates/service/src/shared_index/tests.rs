@@ -72,8 +72,8 @@ impl ChangeFeed for Feed {
         Ok((History([register.history, 0]), Sequence(register.writes.len() as u64)))
     }
 
-    async fn snapshot(&self) -> Result<Arc<dyn Moment>, StoreError> {
-        Ok(Arc::new(FakeMoment { register: self.0.answer()?, fake: Arc::clone(&self.0) }))
+    async fn snapshot(&self) -> Result<Arc<dyn ReadSnapshot>, StoreError> {
+        Ok(Arc::new(FakeSnapshot { register: self.0.answer()?, fake: Arc::clone(&self.0) }))
     }
 
     async fn heard(&self, at_most: Duration) {
@@ -81,13 +81,13 @@ impl ChangeFeed for Feed {
     }
 }
 
-struct FakeMoment {
+struct FakeSnapshot {
     register: Register,
     fake: Arc<Fake>,
 }
 
 #[async_trait::async_trait]
-impl Moment for FakeMoment {
+impl ReadSnapshot for FakeSnapshot {
     fn sequence(&self) -> Sequence {
         Sequence(self.register.writes.len() as u64)
     }

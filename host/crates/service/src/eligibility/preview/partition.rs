@@ -17,7 +17,7 @@ use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_index::{Columns, Snapshot};
 use daftar_store::StoreError;
-use daftar_store::partition::{Moment, Partition, Partitions, Surroundings};
+use daftar_store::partition::{ReadSnapshot, Partition, Partitions, Surroundings};
 use daftar_store::shared::History;
 
 /// How many records are read at once.
@@ -96,7 +96,7 @@ impl PartedRegister {
     /// When the store fails.
     pub(super) async fn snapshot(
         &self,
-        moment: &dyn Moment,
+        moment: &dyn ReadSnapshot,
         partition: Partition,
     ) -> Result<(Arc<Snapshot>, Option<u64>), StoreError> {
         let slot = self.slot(partition);
@@ -163,7 +163,7 @@ impl PartedRegister {
 }
 
 impl PartitionColumns {
-    async fn read(moment: &dyn Moment, partition: Partition, layout: u64) -> Result<Self, StoreError> {
+    async fn read(moment: &dyn ReadSnapshot, partition: Partition, layout: u64) -> Result<Self, StoreError> {
         let Surroundings { individuals, groups, memberships, consents } = moment.surroundings(partition).await?;
         let columns = Columns::default();
         let mut records = 0;
@@ -188,7 +188,7 @@ impl PartitionColumns {
     /// it comes to its end, and that is true, it holds a part of what was written.
     async fn bring_forward(
         &mut self,
-        moment: &dyn Moment,
+        moment: &dyn ReadSnapshot,
         partition: Partition,
         touched: Vec<(RecordKind, RecordId)>,
     ) -> Result<bool, StoreError> {

@@ -27,7 +27,7 @@ use daftar_domain::search::SubjectQuery;
 use daftar_domain::subject::Subject;
 use daftar_index::{RowMarks, SearchLimits, Snapshot};
 use daftar_store::index::Sees;
-use daftar_store::partition::{Moment, Partition};
+use daftar_store::partition::{ReadSnapshot, Partition};
 
 /// The subjects of a preview in their partitions.
 #[async_trait::async_trait]
@@ -114,7 +114,7 @@ struct Partitioned {
 #[derive(Clone)]
 struct Parts {
     register: Arc<PartedRegister>,
-    moment: Arc<dyn Moment>,
+    moment: Arc<dyn ReadSnapshot>,
     kind: Subject,
 }
 

@@ -21,7 +21,7 @@ enum Groups {
 }
 
 /// A register in which each write makes one more person, and a group that is none.
-struct FakeMoment {
+struct FakeSnapshot {
     sequence: u64,
     people: u64,
     history: u64,
@@ -29,7 +29,7 @@ struct FakeMoment {
 }
 
 #[async_trait::async_trait]
-impl Moment for FakeMoment {
+impl ReadSnapshot for FakeSnapshot {
     fn sequence(&self) -> Sequence {
         Sequence(self.sequence)
     }
@@ -83,7 +83,7 @@ struct NoPartitions;
 
 #[async_trait::async_trait]
 impl Partitions for NoPartitions {
-    async fn moment(&self, _: &Actor) -> Result<Arc<dyn Moment>, StoreError> {
+    async fn moment(&self, _: &Actor) -> Result<Arc<dyn ReadSnapshot>, StoreError> {
         panic!("nothing is asked")
     }
 
@@ -94,7 +94,7 @@ impl Partitions for NoPartitions {
 
 /// The last person who is there at a moment.
 async fn last(register: &PartedRegister, sequence: u64, groups: Groups) -> Result<Option<RecordId>, StoreError> {
-    let moment = FakeMoment { sequence, people: sequence, history: 0, groups };
+    let moment = FakeSnapshot { sequence, people: sequence, history: 0, groups };
     let (snapshot, _) = register.snapshot(&moment, PARTITION).await?;
     Ok(snapshot.last_of(Subject::Individual))
 }
@@ -124,7 +124,7 @@ async fn what_another_database_had_at_the_same_number_is_not_shown() {
     assert_eq!(last(&register, 4, Groups::AreRead).await.unwrap(), Some(RecordId(4)));
     for (history, people) in [(1, 3), (2, 2)] {
         // At the same number, and before it: the next write would come on top of what was lost.
-        let moment = FakeMoment { sequence: people + 1, people, history, groups: Groups::AreRead };
+        let moment = FakeSnapshot { sequence: people + 1, people, history, groups: Groups::AreRead };
         let (snapshot, _) = register.snapshot(&moment, PARTITION).await.unwrap();
         assert_eq!(snapshot.last_of(Subject::Individual), Some(RecordId(people)), "{history}");
     }
@@ -134,7 +134,7 @@ async fn what_another_database_had_at_the_same_number_is_not_shown() {
 async fn rows_are_other_records_in_a_partition_that_was_read_again() {
     let register = PartedRegister::new(Arc::new(NoPartitions), u64::MAX);
     let layout = async |sequence, history| {
-        let moment = FakeMoment { sequence, people: sequence, history, groups: Groups::AreRead };
+        let moment = FakeSnapshot { sequence, people: sequence, history, groups: Groups::AreRead };
         register.snapshot(&moment, PARTITION).await.unwrap().1
     };
     let first = layout(3, 0).await;

@@ -17,7 +17,7 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::search::SubjectQuery;
 use daftar_domain::subject::Subject;
 use daftar_store::index::Sees;
-use daftar_store::partition::{Moment, Partition, Surroundings};
+use daftar_store::partition::{ReadSnapshot, Partition, Surroundings};
 use daftar_store::shared::History;
 use daftar_store::{StoreError, record};
 
@@ -35,7 +35,7 @@ const BEGIN: &str = "SET idle_in_transaction_session_timeout = '10min'; SET stat
                      BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// A moment that is held.
-pub(in super::super) struct PostgresMoment {
+pub(in super::super) struct PostgresReadSnapshot {
     link: Arc<Link>,
     sequence: Sequence,
     /// How many questions are not answered.
@@ -61,7 +61,7 @@ async fn begin(link: &Link) -> Result<Row, Failure> {
     Ok(link.client.query_one(concat!("SELECT sequence, ", history!(), " FROM daftar.last"), &[]).await?)
 }
 
-impl PostgresMoment {
+impl PostgresReadSnapshot {
     /// The register as it stands now, for a preview: on a connection of its own, of which there are only so many.
     pub(super) async fn for_preview(
         database: &Arc<Database>,
@@ -127,7 +127,7 @@ impl PostgresMoment {
 }
 
 /// What is over leaves no search behind, which may take minutes, and no transaction.
-impl Drop for PostgresMoment {
+impl Drop for PostgresReadSnapshot {
     fn drop(&mut self) {
         if self.unanswered.load(Ordering::Acquire) > 0 {
             self.link.cancel();
@@ -144,7 +144,7 @@ impl Drop for PostgresMoment {
 }
 
 /// The connection of a moment, for searches at it.
-impl AsRef<Client> for PostgresMoment {
+impl AsRef<Client> for PostgresReadSnapshot {
     fn as_ref(&self) -> &Client {
         &self.link.client
     }
@@ -169,7 +169,7 @@ const PROGRAMS: &str = "SELECT id, value FROM daftar.record WHERE kind = $1 ORDE
 const CHANGES: &str = "SELECT value FROM daftar.change WHERE sequence > $1 ORDER BY sequence LIMIT $2";
 
 #[async_trait::async_trait]
-impl Moment for PostgresMoment {
+impl ReadSnapshot for PostgresReadSnapshot {
     fn sequence(&self) -> Sequence {
         self.sequence
     }
