@@ -33,7 +33,7 @@ use std::time::Duration;
 use jiff::ToSpan;
 use jiff::civil::Date;
 
-use self::bucket::{Bucket, Calls, Moment, until_tomorrow};
+use self::bucket::{Bucket, Calls, TimeReading, until_tomorrow};
 use self::common::{CommonBucket, CommonCounts};
 use self::day::DayCounts;
 use daftar_domain::calendar;
@@ -207,11 +207,11 @@ impl Limits {
         self.cleared_on.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn moment(&self) -> Moment {
+    fn moment(&self) -> TimeReading {
         let now = self.clock.now();
         // 584 years of nanoseconds.
         let steady_ns = u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Moment { now, today: calendar::utc_day(now), steady_ns }
+        TimeReading { now, today: calendar::utc_day(now), steady_ns }
     }
 }
 
@@ -312,7 +312,7 @@ impl RateHeaders {
     fn of(
         quota: Quota,
         (day_left, minute_left): (u32, u32),
-        moment: Moment,
+        moment: TimeReading,
         until_full: impl FnOnce() -> Duration,
     ) -> Self {
         if day_left <= minute_left {
@@ -398,7 +398,7 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> Limiter<K> {
         key: &K,
         quota: Quota,
         calls: Calls,
-        moment: impl Fn() -> Moment,
+        moment: impl Fn() -> TimeReading,
     ) -> Result<Decision, AppError> {
         let charged = match &self.keys {
             LimitedKeys::Own(bucket) => bucket.charge(key, quota, calls, moment).await,
@@ -412,7 +412,7 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> Limiter<K> {
         charged
     }
 
-    async fn prune(&self, moment: Moment) -> Result<(), AppError> {
+    async fn prune(&self, moment: TimeReading) -> Result<(), AppError> {
         match &self.keys {
             LimitedKeys::Own(bucket) => {
                 bucket.prune(moment);
@@ -423,7 +423,7 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> Limiter<K> {
     }
 
     /// Gives back what is held and not used; on a disk of one's own what was reserved stays so.
-    async fn give_back(&self, moment: Moment) -> Result<(), AppError> {
+    async fn give_back(&self, moment: TimeReading) -> Result<(), AppError> {
         match &self.keys {
             LimitedKeys::Own(_) => Ok(()),
             LimitedKeys::Common(bucket) => bucket.give_back(moment).await,

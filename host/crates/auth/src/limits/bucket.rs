@@ -24,7 +24,7 @@ use daftar_domain::error::AppError;
 const ATTEMPTS_MAX: usize = 32;
 /// When a call is counted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Moment {
+pub(super) struct TimeReading {
     /// By the clock on the wall.
     pub now: Timestamp,
     /// The UTC day of that.
@@ -74,7 +74,7 @@ struct Entry {
 }
 
 impl KeyEntry for Entry {
-    fn is_idle(&self, moment: Moment) -> bool {
+    fn is_idle(&self, moment: TimeReading) -> bool {
         self.minute.until_full(moment.steady_ns).is_zero()
     }
 }
@@ -100,7 +100,7 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
         key: &K,
         quota: Quota,
         calls: Calls,
-        moment: impl Fn() -> Moment,
+        moment: impl Fn() -> TimeReading,
     ) -> Result<Decision, AppError> {
         let shard = self.shards.of(key);
         for _ in 0..ATTEMPTS_MAX {
@@ -124,12 +124,12 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
     }
 
     /// Drops keys that are idle and need not be remembered.
-    pub(super) fn prune(&self, moment: Moment) {
+    pub(super) fn prune(&self, moment: TimeReading) {
         self.shards.retain(|_, entry| !(entry.is_idle(moment) && entry.day.is_exact_on_disk(moment.today)));
     }
 
     /// Decides as far as that goes without the disk.
-    fn attempt(&self, shard: &Shard<K, Entry>, key: &K, quota: Quota, calls: Calls, moment: Moment) -> Attempt {
+    fn attempt(&self, shard: &Shard<K, Entry>, key: &K, quota: Quota, calls: Calls, moment: TimeReading) -> Attempt {
         let new = || Entry { minute: Allowance::full(quota), day: DayCount::unknown(moment.today) };
         let attempt = |entry: &mut Entry| entry.attempt(quota, calls, moment);
         let attempted = self.shards.admit(shard, key, (quota, moment), new, attempt);
@@ -141,7 +141,7 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
         &self,
         shard: &Shard<K, Entry>,
         key: &K,
-        moment: Moment,
+        moment: TimeReading,
         plan: impl Fn(&DayCount) -> DayPlan,
     ) -> Result<(), AppError> {
         let name = self.shards.name_of(key);
@@ -173,7 +173,7 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
 
 impl Entry {
     /// The day first, then the minute; what one refuses counts in neither.
-    fn attempt(&mut self, quota: Quota, calls: Calls, moment: Moment) -> Attempt {
+    fn attempt(&mut self, quota: Quota, calls: Calls, moment: TimeReading) -> Attempt {
         self.day.roll(moment.today);
         match self.day.plan(quota.per_day, calls.count) {
             DayPlan::Load | DayPlan::Reserve(_) => return Attempt::NeedsDisk,
@@ -203,14 +203,14 @@ impl Entry {
     }
 
     /// What is told of the window that has fewer calls left, of the day where both have the same.
-    fn headers(&self, quota: Quota, moment: Moment) -> RateHeaders {
+    fn headers(&self, quota: Quota, moment: TimeReading) -> RateHeaders {
         let (day_left, minute_left) = (self.day.remaining(quota.per_day), self.minute.left(quota, moment.steady_ns));
         RateHeaders::of(quota, (day_left, minute_left), moment, || self.minute.until_full(moment.steady_ns))
     }
 }
 
 /// How long the UTC day still lasts.
-pub(super) fn until_tomorrow(moment: Moment) -> Duration {
+pub(super) fn until_tomorrow(moment: TimeReading) -> Duration {
     const DAY_NS: i128 = 86_400_000_000_000;
     let left = DAY_NS - moment.now.as_nanosecond().rem_euclid(DAY_NS);
     Duration::from_nanos(u64::try_from(left).unwrap_or(0))

@@ -33,7 +33,7 @@ use tracing::Instrument as _;
 
 use self::entry::{Ask, Entry};
 use super::allowance::nanoseconds;
-use super::bucket::{Calls, Moment};
+use super::bucket::{Calls, TimeReading};
 use super::shards::{KeyEntry as _, Shard, Shards};
 use super::{Decision, Quota, Refusal};
 use daftar_domain::error::{AppError, Cause};
@@ -132,7 +132,7 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
         key: &K,
         quota: Quota,
         calls: Calls,
-        moment: impl Fn() -> Moment,
+        moment: impl Fn() -> TimeReading,
     ) -> Result<Decision, AppError> {
         let shard = self.shards.of(key);
         if let Ok(decision) = self.attempt(shard, key, quota, calls, moment()) {
@@ -167,7 +167,7 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
         key: &K,
         (quota, calls): (Quota, Calls),
         wanted: Wanted,
-        moment: &impl Fn() -> Moment,
+        moment: &impl Fn() -> TimeReading,
     ) -> Result<(OwnedMutexGuard<()>, Option<Decision>), AppError> {
         let asked_at = moment();
         let day = asked_at.today;
@@ -210,7 +210,7 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
         key: &K,
         (quota, calls): (Quota, Calls),
         wanted: Wanted,
-        moment: &impl Fn() -> Moment,
+        moment: &impl Fn() -> TimeReading,
     ) -> Result<Option<Decision>, AppError> {
         let given = self.counts.take_of_minute(&self.shards.name_of(key), wanted, quota.per_minute).await;
         let given = given.map_err(AppError::Unavailable)?;
@@ -238,7 +238,7 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
         shard: &Shard<K, Entry>,
         key: &K,
         (quota, calls): (Quota, Calls),
-        moment: &impl Fn() -> Moment,
+        moment: &impl Fn() -> TimeReading,
     ) -> Result<Option<Decision>, AppError> {
         let given = self.counts.take_of_window(&self.shards.name_of(key), calls.count(), quota.per_minute).await;
         let given = given.map_err(AppError::Unavailable)?;
@@ -252,19 +252,19 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
         key: &K,
         quota: Quota,
         calls: Calls,
-        moment: Moment,
+        moment: TimeReading,
     ) -> Result<Decision, Ask> {
         let attempt = |entry: &mut Entry| entry.attempt(quota, calls, moment);
         self.shards.admit(shard, key, (quota, moment), || Entry::new(moment), attempt).unwrap_or_else(Ok)
     }
 
     /// Drops keys that are idle, and gives back what of their day they hold.
-    pub(super) async fn prune(&self, moment: Moment) -> Result<(), AppError> {
+    pub(super) async fn prune(&self, moment: TimeReading) -> Result<(), AppError> {
         self.give_back_of(moment, |entry| entry.is_idle(moment)).await
     }
 
     /// Gives back what every key holds: the server stops.
-    pub(super) async fn give_back(&self, moment: Moment) -> Result<(), AppError> {
+    pub(super) async fn give_back(&self, moment: TimeReading) -> Result<(), AppError> {
         self.give_back_of(moment, |_| true).await?;
         // What somebody asked for who left is waited for.
         for shard in self.shards.iter() {
@@ -273,7 +273,7 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
         self.give_back_of(moment, |_| true).await
     }
 
-    async fn give_back_of(&self, moment: Moment, is_over: impl Fn(&Entry) -> bool) -> Result<(), AppError> {
+    async fn give_back_of(&self, moment: TimeReading, is_over: impl Fn(&Entry) -> bool) -> Result<(), AppError> {
         let mut held = Vec::new();
         self.shards.retain(|key, entry| {
             let is_over = is_over(entry);

@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::bucket::Moment;
+use super::bucket::TimeReading;
 use super::{Decision, Quota, RateHeaders, Refusal};
 
 /// Independent parts of the map, so that calls of different keys seldom wait for each other.
@@ -21,7 +21,7 @@ const CROWDED_RETRY_S: u64 = 60;
 /// What a bucket knows of a key.
 pub(super) trait KeyEntry {
     /// Whether the key may be dropped to make room for another one.
-    fn is_idle(&self, moment: Moment) -> bool;
+    fn is_idle(&self, moment: TimeReading) -> bool;
 }
 
 /// The entries of one bucket.
@@ -82,7 +82,7 @@ impl<K: Clone + Eq + Hash + Display, E: KeyEntry> Shards<K, E> {
         &self,
         shard: &Shard<K, E>,
         key: &K,
-        (quota, moment): (Quota, Moment),
+        (quota, moment): (Quota, TimeReading),
         new: impl FnOnce() -> E,
         run: impl FnOnce(&mut E) -> T,
     ) -> Result<T, Decision> {
@@ -130,7 +130,7 @@ impl<K: Clone + Eq + Hash, E> Shard<K, E> {
 
 impl<K: Eq + Hash, E: KeyEntry> Keys<K, E> {
     /// Whether there is room for one more key, after idle ones were dropped if need be.
-    fn make_room(&mut self, keys_max: usize, moment: Moment) -> bool {
+    fn make_room(&mut self, keys_max: usize, moment: TimeReading) -> bool {
         if self.entries.len() >= keys_max && moment.steady_ns >= self.evict_at_ns {
             self.entries.retain(|_, entry| !entry.is_idle(moment));
             self.evict_at_ns = moment.steady_ns.saturating_add(EVICTION_PAUSE_NS);

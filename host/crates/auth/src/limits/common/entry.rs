@@ -6,7 +6,7 @@ use jiff::civil::Date;
 
 use super::{OfWindow, Wanted};
 use crate::limits::allowance::{Window, cell_ns, nanoseconds};
-use crate::limits::bucket::{Calls, Moment, until_tomorrow};
+use crate::limits::bucket::{Calls, TimeReading, until_tomorrow};
 use crate::limits::day::block;
 use crate::limits::shards::KeyEntry;
 use crate::limits::{Decision, Quota, RateHeaders, Refill, Refusal};
@@ -59,12 +59,12 @@ pub(super) enum Ask {
 }
 
 impl Entry {
-    pub(super) fn new(moment: Moment) -> Self {
+    pub(super) fn new(moment: TimeReading) -> Self {
         Self { day: moment.today, chunk: 1, called_at_ns: moment.steady_ns, ..Self::default() }
     }
 
     /// Begins another day, if it is another, and drops a lease that is over.
-    pub(super) fn roll(&mut self, moment: Moment) {
+    pub(super) fn roll(&mut self, moment: TimeReading) {
         self.called_at_ns = moment.steady_ns;
         if self.day != moment.today {
             (self.day, self.day_held, self.day_count) = (moment.today, 0, 0);
@@ -80,7 +80,7 @@ impl Entry {
     }
 
     /// Decides as far as that goes without asking: the day first, then the minute; what one refuses counts in neither.
-    pub(super) fn attempt(&mut self, quota: Quota, calls: Calls, moment: Moment) -> Result<Decision, Ask> {
+    pub(super) fn attempt(&mut self, quota: Quota, calls: Calls, moment: TimeReading) -> Result<Decision, Ask> {
         self.roll(moment);
         let count = calls.count();
         let is_told_again = self
@@ -125,7 +125,7 @@ impl Entry {
         given: &OfWindow,
         quota: Quota,
         calls: Calls,
-        moment: Moment,
+        moment: TimeReading,
     ) -> Option<Decision> {
         self.window = Window::leaving_after(&given.until_left, moment.steady_ns);
         if !given.is_taken {
@@ -136,7 +136,7 @@ impl Entry {
     }
 
     /// About as many calls as came in the last second.
-    pub(super) fn next_chunk(&self, quota: Quota, moment: Moment) -> u32 {
+    pub(super) fn next_chunk(&self, quota: Quota, moment: TimeReading) -> u32 {
         let most = (quota.per_minute / CHUNK_PART).max(1);
         let since_ns = moment.steady_ns.saturating_sub(self.leased_at_ns);
         let next = match since_ns {
@@ -147,7 +147,7 @@ impl Entry {
         next.clamp(1, most)
     }
 
-    pub(super) fn refuse(&mut self, refusal: Refusal, quota: Quota, calls: Calls, moment: Moment) -> Decision {
+    pub(super) fn refuse(&mut self, refusal: Refusal, quota: Quota, calls: Calls, moment: TimeReading) -> Decision {
         let decision = self.refusal(refusal, quota, calls, moment);
         let room_ns = match refusal {
             Refusal::Minute => nanoseconds(self.until_room(quota, calls.count(), moment)),
@@ -158,7 +158,7 @@ impl Entry {
         decision
     }
 
-    pub(super) fn refusal(&self, refusal: Refusal, quota: Quota, calls: Calls, moment: Moment) -> Decision {
+    pub(super) fn refusal(&self, refusal: Refusal, quota: Quota, calls: Calls, moment: TimeReading) -> Decision {
         // What is tried again must have room in both: a day that begins gives no new minute.
         let until_minute = self.until_room(quota, calls.again(), moment);
         let is_day_full = refusal == Refusal::Day || self.day_left(quota) < calls.again();
@@ -167,7 +167,7 @@ impl Entry {
     }
 
     /// How long until the minute has room for so many calls, if nobody else calls meanwhile.
-    pub(super) fn until_room(&self, quota: Quota, calls: u32, moment: Moment) -> Duration {
+    pub(super) fn until_room(&self, quota: Quota, calls: u32, moment: TimeReading) -> Duration {
         if quota.refill == Refill::Window {
             return self.window.until_room(quota.per_minute, calls, moment.steady_ns);
         }
@@ -176,7 +176,7 @@ impl Entry {
         Duration::from_nanos(room_at_ns.saturating_sub(moment.steady_ns))
     }
 
-    pub(super) fn minute_left(&self, quota: Quota, moment: Moment) -> u32 {
+    pub(super) fn minute_left(&self, quota: Quota, moment: TimeReading) -> u32 {
         if quota.refill == Refill::Window {
             return self.window.left(quota.per_minute, moment.steady_ns);
         }
@@ -187,7 +187,7 @@ impl Entry {
 
     /// What is told of the window that has fewer calls left, as far as known here: what other processes let through since the store was
     /// asked last is not counted.
-    pub(super) fn headers(&self, quota: Quota, moment: Moment) -> RateHeaders {
+    pub(super) fn headers(&self, quota: Quota, moment: TimeReading) -> RateHeaders {
         let left = (self.day_left(quota), self.minute_left(quota, moment));
         RateHeaders::of(quota, left, moment, || match quota.refill {
             Refill::Even => Duration::from_nanos(self.full_at_ns.saturating_sub(moment.steady_ns)),
@@ -197,7 +197,7 @@ impl Entry {
 }
 
 impl KeyEntry for Entry {
-    fn is_idle(&self, moment: Moment) -> bool {
+    fn is_idle(&self, moment: TimeReading) -> bool {
         moment.steady_ns.saturating_sub(self.called_at_ns) >= IDLE_NS
     }
 }
