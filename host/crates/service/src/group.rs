@@ -49,7 +49,7 @@ pub struct GroupView {
 
 /// What of others is wanted beside the record of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Includes {
     /// The places of its members.
     pub members: bool,
     /// Who they are.
@@ -62,7 +62,7 @@ pub struct Wanted {
     pub names_related: bool,
 }
 
-impl Wanted {
+impl Includes {
     /// All of it.
     pub const ALL: Self =
         Self { members: true, names_members: true, quantity: true, related: true, names_related: true };
@@ -93,7 +93,7 @@ pub async fn read(
     registry: &Registry,
     languages: LanguagePreference,
     key: &IdentifierKey,
-    wanted: Wanted,
+    wanted: Includes,
 ) -> Result<GroupView, AppError> {
     let found = visibility::find_record(ctx, registry, key).await;
     registry.audit.record_read(ctx, &found, vec![reference(key)], None).await?;
@@ -112,7 +112,7 @@ impl Editable for GroupRecord {
     ) -> Result<GroupView, AppError> {
         // Whom it names is compared with what is sent back.
         let (members, related) = (written.allows("member"), written.allows("relationship"));
-        view(ctx, registry, languages, present, Wanted { members, related, ..Wanted::NOTHING }).await
+        view(ctx, registry, languages, present, Includes { members, related, ..Includes::NOTHING }).await
     }
 
     fn shown(view: &GroupView, seen: &FieldSet) -> Shown {
@@ -144,7 +144,7 @@ impl Editable for GroupRecord {
         languages: LanguagePreference,
         written: Seen<GroupDetails>,
     ) -> Result<GroupView, AppError> {
-        answer(ctx, registry, languages, written, Wanted::ALL).await
+        answer(ctx, registry, languages, written, Includes::ALL).await
     }
 }
 
@@ -160,7 +160,7 @@ async fn view(
     registry: &Registry,
     languages: LanguagePreference,
     Seen { record: group, fields }: Seen<GroupDetails>,
-    wanted: Wanted,
+    wanted: Includes,
 ) -> Result<GroupView, AppError> {
     let details = &group.details;
     let members = if wanted.members { members_of(details) } else { Vec::new() };
@@ -186,7 +186,7 @@ pub(super) async fn answer(
     registry: &Registry,
     languages: LanguagePreference,
     Seen { record, fields }: Seen<GroupDetails>,
-    wanted: Wanted,
+    wanted: Includes,
 ) -> Result<GroupView, AppError> {
     let fields = hide_who_is_hidden(ctx, registry, &record, fields).await?;
     let wanted = wanted.of(&fields);
@@ -332,7 +332,7 @@ pub async fn search(
     registry: &Registry,
     languages: LanguagePreference,
     request: GroupSearchRequest,
-    (paging, wanted): (&Paging, Wanted),
+    (paging, wanted): (&Paging, Includes),
 ) -> Result<FoundPage<GroupView>, AppError> {
     let fields = searched_fields(&request);
     let (query, generation) = resolve(ctx, registry, request).await?;

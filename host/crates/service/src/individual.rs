@@ -38,7 +38,7 @@ pub type People = HashMap<RecordId, Seen<IndividualDetails>>;
 
 /// What lies beside the record of a person, as far as it is wanted and the client may see it.
 #[derive(Debug, Clone, Default)]
-pub struct Beside {
+pub struct RelatedRecords {
     /// The other people that the person has a relationship to.
     pub related: People,
     /// The bytes of the photo.
@@ -49,7 +49,7 @@ pub struct Beside {
 
 /// Which of what lies beside a record is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Includes {
     /// The photo.
     pub photo: bool,
     /// The places in groups.
@@ -60,7 +60,7 @@ pub struct Wanted {
     pub names_related: bool,
 }
 
-impl Wanted {
+impl Includes {
     /// All of it.
     pub const ALL: Self = Self { photo: true, places: true, related: true, names_related: true };
 }
@@ -75,7 +75,7 @@ pub struct IndividualView {
     /// What of it may be shown.
     pub fields: FieldSet,
     /// What lies beside the record.
-    pub beside: Beside,
+    pub beside: RelatedRecords,
     /// How its codes are shown.
     pub codes: CodeView,
 }
@@ -99,7 +99,7 @@ impl Editable for IndividualRecord {
         // Whom it names is compared with what is sent back.
         let is_written = written.allows("relationship");
         let named = if is_written { edit::relationship_targets(&individual.details, RELATIONSHIP) } else { Vec::new() };
-        let beside = Beside { related: visibility::seen(ctx, registry, named).await?, ..Beside::default() };
+        let beside = RelatedRecords { related: visibility::seen(ctx, registry, named).await?, ..RelatedRecords::default() };
         let codes = CodeView::new(registry.vocabularies.current(), languages);
         Ok(IndividualView { individual, fields, beside, codes })
     }
@@ -127,7 +127,7 @@ impl Editable for IndividualRecord {
         languages: LanguagePreference,
         written: Seen<IndividualDetails>,
     ) -> Result<IndividualView, AppError> {
-        view(ctx, registry, languages, written, Wanted::ALL).await
+        view(ctx, registry, languages, written, Includes::ALL).await
     }
 }
 
@@ -137,12 +137,12 @@ pub(super) async fn view(
     registry: &Registry,
     languages: LanguagePreference,
     mut seen: Seen<IndividualDetails>,
-    wanted: Wanted,
+    wanted: Includes,
 ) -> Result<IndividualView, AppError> {
     let related =
         related(ctx, registry, std::slice::from_mut(&mut seen), (wanted.related, wanted.names_related)).await?;
     let Seen { record: individual, fields } = seen;
-    let beside = Beside { related, ..beside(ctx, registry, (&individual, &fields), wanted).await? };
+    let beside = RelatedRecords { related, ..beside(ctx, registry, (&individual, &fields), wanted).await? };
     // Taken after the record, so that a code published meanwhile has its name.
     let codes = CodeView::new(registry.vocabularies.current(), languages);
     Ok(IndividualView { individual, fields, beside, codes })
@@ -182,7 +182,7 @@ async fn related(
 }
 
 /// The photo of a person, where it is wanted and may be shown.
-fn shown_photo(individual: &Individual, fields: &FieldSet, wanted: Wanted) -> Option<PhotoReference> {
+fn shown_photo(individual: &Individual, fields: &FieldSet, wanted: Includes) -> Option<PhotoReference> {
     individual.details.get(PHOTO).filter(|_| wanted.photo && fields.allows("photo"))
 }
 
@@ -191,8 +191,8 @@ async fn beside(
     ctx: &OpContext,
     registry: &Registry,
     (individual, fields): (&Individual, &FieldSet),
-    wanted: Wanted,
-) -> Result<Beside, AppError> {
+    wanted: Includes,
+) -> Result<RelatedRecords, AppError> {
     let photo = match shown_photo(individual, fields, wanted) {
         Some(reference) => Some(photo::fetch(registry, reference).await?),
         None => None,
@@ -201,7 +201,7 @@ async fn beside(
         wanted.places && fields.allows("group_membership") && visibility::check_membership(ctx, FieldUse::Read).is_ok();
     let first = (Page { offset: 0, count: PLACES_MAX }, Until::PageIsFull);
     let places = if may_see { Some(places_in_groups(ctx, registry, individual.id, first).await?.places) } else { None };
-    Ok(Beside { photo, places, ..Beside::default() })
+    Ok(RelatedRecords { photo, places, ..RelatedRecords::default() })
 }
 
 /// Reads a person by identifier, with what is `wanted` of what lies beside the record, as the body that `write` makes. Large photos
@@ -213,7 +213,7 @@ pub async fn read<T, E: From<AppError>>(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
-    (key, wanted): (&IdentifierKey, Wanted),
+    (key, wanted): (&IdentifierKey, Includes),
     write: impl FnOnce(&IndividualView) -> Result<T, E>,
 ) -> Result<T, E> {
     let found = visibility::find_record::<IndividualDetails>(ctx, registry, key).await;
@@ -250,7 +250,7 @@ pub async fn read_body<E: From<AppError>>(
         registry.bodies.keep(making, view, &body);
         Ok(body)
     };
-    read(ctx, registry, languages, (key, Wanted::ALL), make).await
+    read(ctx, registry, languages, (key, Includes::ALL), make).await
 }
 
 /// The groups and the other people that the body of a person names, as the audit log tells of them.

@@ -281,12 +281,12 @@ pub async fn shown_again(
         RecordKind::Individual => {
             let record = registry.store.find_version(id, version).await?.ok_or_else(gone)?;
             let seen = Seen { record, fields };
-            ShownAgain::Individual(individual::view(ctx, registry, languages, seen, individual::Wanted::ALL).await?)
+            ShownAgain::Individual(individual::view(ctx, registry, languages, seen, individual::Includes::ALL).await?)
         }
         RecordKind::Group => {
             let record = registry.store.find_version(id, version).await?.ok_or_else(gone)?;
             let seen = Seen { record, fields };
-            ShownAgain::Group(group::answer(ctx, registry, languages, seen, group::Wanted::ALL).await?)
+            ShownAgain::Group(group::answer(ctx, registry, languages, seen, group::Includes::ALL).await?)
         }
         RecordKind::ProgramMembership => {
             let membership = registry.store.find_version(id, version).await?.ok_or_else(gone)?;

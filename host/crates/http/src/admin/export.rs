@@ -138,7 +138,7 @@ impl Sending {
 
     async fn page(&mut self) -> Result<(Vec<u8>, bool), AppError> {
         let ExportCursor { at, kind, after } = self.asked.cursor;
-        let wanted = Wanted { chosen: self.asked.chosen.as_deref(), photos: self.asked.with_photos };
+        let wanted = Includes { chosen: self.asked.chosen.as_deref(), photos: self.asked.with_photos };
         let page = export::page(&self.call.app.registry, (kind, after, at), wanted).await?;
         let count = page.records.len() as u64;
         let (asked, app, today) = (self.asked.clone(), self.call.app.clone(), utc_day(self.call.ctx.now));

@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 
-use super::{GroupView, Wanted, check_members, reference, view};
+use super::{GroupView, Includes, check_members, reference, view};
 use crate::codes::{Held, resolve};
 use crate::edit::{self, Editable, Hidden};
 use crate::registry::Registry;
@@ -109,7 +109,7 @@ async fn change_member_once(
     let present = match change {
         MemberChange::Add(_) => None,
         MemberChange::Remove { .. } | MemberChange::Change { .. } => {
-            let wanted = Wanted { members: true, ..Wanted::NOTHING };
+            let wanted = Includes { members: true, ..Includes::NOTHING };
             let present = view(ctx, registry, languages.clone(), seen, wanted).await?;
             let person = Reference { kind: RecordKind::Individual, id: change.individual().clone() };
             GroupRecord::shown(&present, &fields).find(&person)

@@ -48,7 +48,7 @@ pub async fn read_individual(
         return Ok(as_sent(body));
     }
     let wants = |field| Elements::wants(elements.as_ref(), field);
-    let wanted = individual::Wanted {
+    let wanted = individual::Includes {
         photo: wants("photo"),
         places: wants("group_membership"),
         related: wants("relationship"),
@@ -244,8 +244,8 @@ pub async fn patch_group(
 }
 
 /// Of whom besides the group an answer with these elements tells something.
-pub(super) fn wanted(elements: Option<&Elements>) -> group::Wanted {
-    group::Wanted {
+pub(super) fn wanted(elements: Option<&Elements>) -> group::Includes {
+    group::Includes {
         members: Elements::wants(elements, "member"),
         names_members: Elements::wants_part(elements, "member", "entity"),
         quantity: Elements::wants(elements, "quantity"),
