@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** a statement is asked for a page of values, and not for a value: what the checks of a page need beside it is read with it.
 
-mod beside;
+mod prefetch;
 mod numbered;
 
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ use daftar_store::verify::{
 };
 use daftar_store::{IdentifierOwner, StoreError, record};
 
-use self::beside::Beside;
+use self::prefetch::Prefetched;
 use super::PostgresStore;
 use super::archive::BEGIN;
 use super::audit_row;
@@ -55,7 +55,7 @@ pub(super) struct PostgresValues {
     patience: Duration,
     /// Whether what checks need is read beside the values.
     is_verified: bool,
-    beside: Mutex<Beside>,
+    beside: Mutex<Prefetched>,
     /// The texts of all codes; nothing before they are asked for.
     names: Mutex<Option<CodeNames>>,
     failure: Mutex<Option<Failure>>,
@@ -106,7 +106,7 @@ impl PostgresValues {
         Self { link, handle, patience, is_verified, beside, names, failure }
     }
 
-    fn beside(&self) -> MutexGuard<'_, Beside> {
+    fn beside(&self) -> MutexGuard<'_, Prefetched> {
         self.beside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -143,7 +143,7 @@ impl PostgresValues {
     }
 
     fn read_page(&self, table: Table, after: Option<&[u8]>, limit: usize) -> Result<RawPage, Finding> {
-        *self.beside() = Beside::default();
+        *self.beside() = Prefetched::default();
         match table {
             Table::Codes | Table::Changes => self.numbered_page(table, after, limit),
             Table::Audit => self.audit_page(after, limit),
@@ -615,7 +615,7 @@ fn slot_row(row: &Row) -> Result<(MembershipSlot, RecordId), StoreError> {
 fn cursor_row(
     table: Table,
     row: &Row,
-    beside: &mut Beside,
+    beside: &mut Prefetched,
     named: &mut BTreeSet<(RecordKind, RecordId)>,
 ) -> Result<RawValue, StoreError> {
     Ok(match table {

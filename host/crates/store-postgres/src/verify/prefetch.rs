@@ -21,7 +21,7 @@ type StoredVersions = Vec<(VersionId, Vec<u8>)>;
 
 /// What was read beside the values of a page.
 #[derive(Default)]
-pub(super) struct Beside {
+pub(super) struct Prefetched {
     /// Nothing where it was asked for and there is none.
     pub(super) records: HashMap<(RecordKind, RecordId), Option<Vec<u8>>>,
     /// Whether there is such a record.
