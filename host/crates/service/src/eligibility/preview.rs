@@ -65,7 +65,7 @@ pub const PREVIEWS_OF_CLIENT_MAX: usize = PREVIEWS_MAX / 4;
 
 /// Whom a preview is about.
 #[derive(Debug, Clone)]
-pub enum Among {
+pub enum SubjectSelection {
     /// People.
     Individuals(SearchRequest),
     /// Groups.
@@ -78,7 +78,7 @@ pub struct PreviewRequest {
     /// The rule.
     pub expression: String,
     /// Whom it is asked about.
-    pub among: Among,
+    pub among: SubjectSelection,
     /// How many subjects are shown.
     pub sample: u32,
     /// On which day; today, where absent.
@@ -226,8 +226,8 @@ pub async fn prepare(
 ) -> Result<Ready, AppError> {
     let engine_name = engine.engine_name().ok_or(AppError::NoEngine)?;
     let kind = match &request.among {
-        Among::Individuals(_) => Subject::Individual,
-        Among::Groups(_) => Subject::Group,
+        SubjectSelection::Individuals(_) => Subject::Individual,
+        SubjectSelection::Groups(_) => Subject::Group,
     };
     let resource = kind.record_kind().resource();
     if !ctx.holds(resource, Action::Read) {
@@ -235,11 +235,11 @@ pub async fn prepare(
     }
     let admitted = previews.admit(&ctx.actor)?;
     let (query, searched_by) = match request.among {
-        Among::Individuals(search) => {
+        SubjectSelection::Individuals(search) => {
             let (query, fields) = individual::asked(ctx, registry, search).await?;
             (SubjectQuery::Individuals(query), fields)
         }
-        Among::Groups(search) => {
+        SubjectSelection::Groups(search) => {
             let (query, fields) = group::asked(ctx, registry, search).await?;
             (SubjectQuery::Groups(query), fields)
         }

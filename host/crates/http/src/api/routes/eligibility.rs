@@ -29,7 +29,7 @@ use daftar_service::codes::LanguagePreference;
 use daftar_service::eligibility::check::check;
 use daftar_service::eligibility::decision::{Sealer, not_authentic};
 use daftar_service::eligibility::evaluate::evaluate as decide;
-use daftar_service::eligibility::preview::{Among, Preview, PreviewEvent, PreviewRequest, prepare};
+use daftar_service::eligibility::preview::{SubjectSelection, Preview, PreviewEvent, PreviewRequest, prepare};
 use daftar_service::{program, records};
 
 /// How many events wait to be sent: subjects come some thousands an event.
@@ -120,8 +120,8 @@ pub async fn previewed(ctx: &OpContext, app: &AppState, headers: &HeaderMap, mem
     let asked = asked.ok_or_else(|| AppError::internal("a body that is right asks for nothing"))?;
     let PreviewAsked { expression, subject, filter, sample, tells_subjects, as_of } = asked;
     let among = match subject {
-        Subject::Individual => Among::Individuals(record_search::individual_filter(app, ctx, &filter)?),
-        Subject::Group => Among::Groups(record_search::group_filter(app, ctx, &filter)?),
+        Subject::Individual => SubjectSelection::Individuals(record_search::individual_filter(app, ctx, &filter)?),
+        Subject::Group => SubjectSelection::Groups(record_search::group_filter(app, ctx, &filter)?),
     };
     let request = PreviewRequest { expression, among, sample, as_of, is_streamed, tells_subjects };
     let ready = prepare(ctx, &app.registry, &app.engine, &app.previews, request).await?;
