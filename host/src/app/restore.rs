@@ -497,7 +497,7 @@ mod tests {
             Ok(())
         }
 
-        async fn finish(self: Box<Self>) -> Result<daftar_store::archive::Brought, StoreError> {
+        async fn finish(self: Box<Self>) -> Result<daftar_store::archive::ApplyReport, StoreError> {
             Err(StoreError::Failed("the connection was lost".into()))
         }
     }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_store::StoreError;
-use daftar_store::archive::{Archive, Brought, CatchUp, Ends, Entry, Held, Kept, Mark, Refill, Snapshot};
+use daftar_store::archive::{Archive, ApplyReport, CatchUp, Ends, Entry, Held, Kept, Mark, Refill, Snapshot};
 
 /// The most differences that are named; the others are counted.
 pub const DIFFERENCES_TOLD_MAX: usize = 100;
@@ -294,7 +294,7 @@ pub struct CaughtUp {
     /// Where it stands now.
     pub mark: Mark,
     /// What is new in it.
-    pub brought: Brought,
+    pub brought: ApplyReport,
 }
 
 /// Brings a store up. `heard` hears after which write it stood, and how many things were read so far.

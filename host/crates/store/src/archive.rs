@@ -336,7 +336,7 @@ pub trait Refill: Send {
     /// # Errors
     /// When the store fails, or does not stand after the write that was named. A store that is brought up is as it was then; but where the
     /// connection was lost at the very end everything may be there.
-    async fn finish(self: Box<Self>) -> Result<Brought, StoreError>;
+    async fn finish(self: Box<Self>) -> Result<ApplyReport, StoreError>;
 }
 
 /// The identifiers of the record whose versions come to a [`Refill`], and whether each holds at the version that came last.
@@ -429,14 +429,14 @@ pub struct Ends {
 
 /// What was brought.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Brought {
+pub struct ApplyReport {
     /// How many things of each kind are new or changed.
     pub written: BTreeMap<Kept, u64>,
     /// How many things of each kind were taken out.
     pub taken_out: BTreeMap<Kept, u64>,
 }
 
-impl Brought {
+impl ApplyReport {
     /// Whether there was nothing to bring.
     #[must_use]
     pub fn is_empty(&self) -> bool {

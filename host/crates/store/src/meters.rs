@@ -12,7 +12,7 @@ use super::StoreError;
 pub struct StoreRecorders {
     /// From the moment that a write is asked for to its answer, in seconds.
     pub commit: metrics::Histogram,
-    /// Bringing a group of writes to disk, in seconds.
+    /// IncrementalApply a group of writes to disk, in seconds.
     pub sync: metrics::Histogram,
     /// How many jobs such a group had.
     pub group_jobs: metrics::Histogram,

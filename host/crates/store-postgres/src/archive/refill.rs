@@ -9,10 +9,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use daftar_domain::change::Sequence;
 use daftar_store::StoreError;
-use daftar_store::archive::{Brought, CatchUp, Ends, Entry, Held, Mark, Refill};
+use daftar_store::archive::{ApplyReport, CatchUp, Ends, Entry, Held, Mark, Refill};
 use daftar_store::change_log::RegisterId;
 
-use self::catch_up::Bringing;
+use self::catch_up::IncrementalApply;
 use self::filling::{Filling, TakenDown};
 use super::super::audit_row;
 use super::super::database::{Connection, Database};
@@ -33,7 +33,7 @@ type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 /// What is asked of the task that writes.
 enum Step {
     Put(Vec<Entry>, Answer<()>),
-    Finish(Option<Mark>, Answer<Brought>),
+    Finish(Option<Mark>, Answer<ApplyReport>),
 }
 
 /// How a database is found.
@@ -55,7 +55,7 @@ enum Work {
     /// It is filled; its indexes are taken down with the first entries.
     Fill(Box<Filling>, Option<TakenDown>),
     /// It is brought up.
-    CatchUp(Box<Bringing>),
+    CatchUp(Box<IncrementalApply>),
 }
 
 /// A database that is being filled, or brought up.
@@ -132,7 +132,7 @@ impl Refill for PostgresRefill {
         self.ask(|answer| Step::Put(entries, answer)).await
     }
 
-    async fn finish(mut self: Box<Self>) -> Result<Brought, StoreError> {
+    async fn finish(mut self: Box<Self>) -> Result<ApplyReport, StoreError> {
         let mark = self.mark.take();
         self.ask(|answer| Step::Finish(mark, answer)).await
     }
@@ -195,7 +195,7 @@ async fn begin_catch_up(transaction: &Transaction<'_>, bulk: BulkLimits) -> Resu
     if let Some(how) = written_since(&held, &locked, ends.audit) {
         return Ok((Found::WrittenSince(how), None));
     }
-    let bringing = Bringing::begin(transaction, held.clone(), locked, bulk).await?;
+    let bringing = IncrementalApply::begin(transaction, held.clone(), locked, bulk).await?;
     Ok((Found::Filled(held, ends), Some(Work::CatchUp(Box::new(bringing)))))
 }
 
@@ -213,14 +213,14 @@ impl Work {
     }
 
     /// Writes what waits, and commits.
-    async fn finish(self, transaction: Transaction<'_>, mark: Option<Mark>) -> Result<Brought, Broken> {
+    async fn finish(self, transaction: Transaction<'_>, mark: Option<Mark>) -> Result<ApplyReport, Broken> {
         let brought = match self {
             Self::Fill(mut filling, taken_down) => {
                 filling.finish(&transaction, mark.map(|mark| mark.register)).await?;
                 if let Some(taken_down) = taken_down {
                     taken_down.make(&transaction).await?;
                 }
-                Brought::default()
+                ApplyReport::default()
             }
             Self::CatchUp(bringing) => {
                 let mark =
@@ -244,7 +244,7 @@ async fn worked(
     mut work: Work,
     what: &'static str,
     steps: &mut mpsc::Receiver<Step>,
-) -> Option<(Answer<Brought>, Result<Brought, Broken>)> {
+) -> Option<(Answer<ApplyReport>, Result<ApplyReport, Broken>)> {
     while let Some(step) = steps.recv().await {
         match step {
             Step::Put(entries, answer) => {

@@ -1,4 +1,4 @@
-//! Bringing a database that was filled from a folder up to what was written to the folder since.
+//! IncrementalApply a database that was filled from a folder up to what was written to the folder since.
 
 mod refused;
 mod removed;

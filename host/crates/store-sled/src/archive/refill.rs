@@ -10,7 +10,7 @@ use std::sync::Arc;
 use daftar_domain::audit::AuditEntry;
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::photo::Photo;
-use daftar_store::archive::{Brought, Carried, Entry, Refill, SettingKind};
+use daftar_store::archive::{ApplyReport, Carried, Entry, Refill, SettingKind};
 use daftar_store::segment::OpenSegment;
 use daftar_store::{IdentifierOwner, StoreError, record};
 
@@ -89,8 +89,8 @@ impl Refill for SledRefill {
         self.fill(move |filling| filling.put(entries)).await
     }
 
-    async fn finish(mut self: Box<Self>) -> Result<Brought, StoreError> {
-        self.fill(Filling::finish).await.map(|()| Brought::default())
+    async fn finish(mut self: Box<Self>) -> Result<ApplyReport, StoreError> {
+        self.fill(Filling::finish).await.map(|()| ApplyReport::default())
     }
 }
 

@@ -6,7 +6,7 @@ use deadpool_postgres::Transaction;
 use sha2::{Digest, Sha256};
 
 use daftar_domain::record::RecordKind;
-use daftar_store::archive::{Brought, Entry, Held, Kept, Mark, OLDEST_AUDIT};
+use daftar_store::archive::{ApplyReport, Entry, Held, Kept, Mark, OLDEST_AUDIT};
 use daftar_store::record;
 use daftar_store::record::setting::key_bytes;
 
@@ -27,16 +27,16 @@ const LAST_ROWS: &str = "SELECT last.id, \
                          FROM unnest($1::smallint[], $2::bigint[]) WITH ORDINALITY AS last (kind, id, place) ORDER BY last.place";
 
 /// A database that is being brought up.
-pub(super) struct Bringing {
+pub(super) struct IncrementalApply {
     held: Held,
     filling: Filling,
     known: Known,
     /// What came of the audit log that is held already; nothing once that is settled.
     old_audit: Option<BTreeMap<u64, Vec<u8>>>,
-    brought: Brought,
+    brought: ApplyReport,
 }
 
-impl Bringing {
+impl IncrementalApply {
     /// Nothing brought yet.
     pub(super) async fn begin(
         transaction: &Transaction<'_>,
@@ -47,7 +47,7 @@ impl Bringing {
         let known = Known::read(transaction).await?;
         let names = code_names(transaction, locked.code_table_parts).await?;
         let filling = Filling::on(locked, names, (held.audit, held.removal), bulk);
-        Ok(Self { held, filling, known, old_audit: Some(BTreeMap::new()), brought: Brought::default() })
+        Ok(Self { held, filling, known, old_audit: Some(BTreeMap::new()), brought: ApplyReport::default() })
     }
 
     /// Takes up things, in the order in which they are told.
@@ -74,7 +74,7 @@ impl Bringing {
     }
 
     /// Writes what waits, and where the register stands. What is left is to commit, where anything was brought.
-    pub(super) async fn finish(mut self, transaction: &Transaction<'_>, mark: &Mark) -> Result<Brought, Broken> {
+    pub(super) async fn finish(mut self, transaction: &Transaction<'_>, mark: &Mark) -> Result<ApplyReport, Broken> {
         self.settle_old_audit(transaction).await?;
         self.known.take_out(transaction, &mut self.brought.taken_out).await?;
         if self.brought.is_empty() {
