@@ -26,7 +26,7 @@ use super::{ENDS, ends_of, register_of};
 
 mod catch_up;
 mod filling;
-mod met;
+mod conflicts;
 
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 

@@ -28,7 +28,7 @@ use super::super::super::index;
 use super::super::super::options::BulkLimits;
 use super::super::super::rows::{Json, kind_number, signed};
 use super::super::super::state::Locked;
-use super::met::Met;
+use super::conflicts::ConflictingRows;
 use super::put_origin;
 
 /// What a transaction of that length begins with.
@@ -86,7 +86,7 @@ pub(super) struct Filling {
     /// The last keys before anything was put: what has a later one is new.
     before: Last,
     /// What is in the way; nothing where the database is empty.
-    pub(super) met: Option<Met>,
+    pub(super) met: Option<ConflictingRows>,
     /// The value of the audit log that tells of the last removal.
     removal: Option<u64>,
     /// The last value of the audit log.
@@ -180,7 +180,7 @@ impl Filling {
 
     /// A database that holds something, and in its audit log the value that tells of the last removal.
     pub(super) fn on(locked: Locked, names: CodeNames, (audit, removal): (u64, Option<u64>), bulk: BulkLimits) -> Self {
-        Self { locked, names, before: locked.last, met: Some(Met::default()), audit, removal, ..Self::new(bulk) }
+        Self { locked, names, before: locked.last, met: Some(ConflictingRows::default()), audit, removal, ..Self::new(bulk) }
     }
 
     /// The last keys and the last write, with all that was put.

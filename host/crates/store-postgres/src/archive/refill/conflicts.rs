@@ -24,7 +24,7 @@ type Held = (i64, i16, i64, i64);
 
 /// What is to be taken out before the next rows are copied.
 #[derive(Default)]
-pub(super) struct Met {
+pub(super) struct ConflictingRows {
     records: Vec<Place>,
     carriers: BTreeSet<Carrier>,
     /// Those of them who carry it now.
@@ -38,7 +38,7 @@ pub(super) struct Met {
     pub(super) older_versions: u64,
 }
 
-impl Met {
+impl ConflictingRows {
     /// Notes a version of a record that comes; of a new one there are no rows.
     pub(super) fn see(&mut self, record: &ChangedRecord, is_present: bool, is_new: bool) {
         let (kind, id, version) = record.place();
