@@ -346,7 +346,7 @@ async fn put(
     let mut entries = Vec::with_capacity(items.len());
     for item in items {
         match item {
-            Item::Kept(entry) => entries.push(entry),
+            Item::ItemKind(entry) => entries.push(entry),
             Item::Key { name, text } => keys.push((name, text)),
             Item::PluginList { bytes } => plugins.put_list(bytes),
             Item::PluginPart { digest, bytes, .. } => {

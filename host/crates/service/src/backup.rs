@@ -48,7 +48,7 @@ use daftar_domain::error_code::ErrorCode;
 use daftar_domain::plugin_key::PluginKeyId;
 use daftar_domain::record::RecordKind;
 use daftar_sandbox::ArchivedPlugins;
-use daftar_store::archive::{Archive, Entry, Kept, Mark, Snapshot};
+use daftar_store::archive::{Archive, Entry, ItemKind, Mark, Snapshot};
 use daftar_store::change_log::RegisterId;
 use daftar_store::{BEFORE_FIRST_RELEASE, StoreError};
 
@@ -185,7 +185,7 @@ fn begin(path: PathBuf) -> Result<(Mark, ReadAhead), BackupProblem> {
 fn mark_of(head: &Head) -> Result<Mark, BackupProblem> {
     let register = RegisterId::parse(&head.register);
     let register = register.ok_or_else(|| BackupProblem::Head("the id of its register is none".to_owned()))?;
-    let count = |kind| head.records.get(Kept::of_kind(kind).name()).copied().unwrap_or_default();
+    let count = |kind| head.records.get(ItemKind::of_kind(kind).name()).copied().unwrap_or_default();
     let records = RecordKind::ALL.map(|kind| (kind, count(kind)));
     Ok(Mark { register, sequence: Sequence(head.sequence), records })
 }
@@ -205,7 +205,7 @@ fn next(reading: ReadAhead) -> Result<Option<(ReadAhead, Vec<Entry>)>, BackupPro
         let mut entries = Vec::with_capacity(items.len());
         for item in items {
             match item {
-                Item::Kept(entry) => entries.push(entry),
+                Item::ItemKind(entry) => entries.push(entry),
                 Item::Key { .. } | Item::PluginList { .. } | Item::PluginPart { .. } => {}
             }
         }
@@ -346,7 +346,7 @@ fn head(mark: &Mark, keys: Keys, now: Timestamp) -> Head {
         sequence: mark.sequence.0,
         at: format_instant(now),
         keys: keys == Keys::Included,
-        records: mark.records.iter().map(|(kind, count)| (Kept::of_kind(*kind).name().to_owned(), *count)).collect(),
+        records: mark.records.iter().map(|(kind, count)| (ItemKind::of_kind(*kind).name().to_owned(), *count)).collect(),
     }
 }
 
@@ -431,7 +431,7 @@ async fn write(
         if entries.is_empty() {
             break;
         }
-        writer = add(writer, entries.into_iter().map(Item::Kept).collect(), sender).await?;
+        writer = add(writer, entries.into_iter().map(Item::ItemKind).collect(), sender).await?;
     }
     let Finished { blocks, counts } = blocking(move || writer.finish()).await?.map_err(defect)?;
     give(sender, blocks).await?;

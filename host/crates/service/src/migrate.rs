@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_store::StoreError;
-use daftar_store::archive::{Archive, ApplyReport, CatchUp, Ends, Entry, Held, Kept, Mark, Refill, Snapshot};
+use daftar_store::archive::{Archive, ApplyReport, CatchUp, Ends, Entry, Held, ItemKind, Mark, Refill, Snapshot};
 
 /// The most differences that are named; the others are counted.
 pub const DIFFERENCES_TOLD_MAX: usize = 100;
@@ -20,7 +20,7 @@ pub const DIFFERENCES_TOLD_MAX: usize = 100;
 const READ_AHEAD: usize = 16;
 
 /// What was copied or compared: how many things of each kind.
-pub type Counts = BTreeMap<Kept, u64>;
+pub type Counts = BTreeMap<ItemKind, u64>;
 
 /// How two stores compare.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -59,7 +59,7 @@ pub async fn copy(
     let keeping = async {
         while let Some(entries) = read.recv().await {
             for entry in &entries {
-                *counts.entry(entry.kept()).or_default() += 1;
+                *counts.entry(entry.kind()).or_default() += 1;
             }
             copied = copied.saturating_add(entries.len() as u64);
             to.put(entries).await?;
@@ -111,9 +111,9 @@ enum Key {
     /// One of many that come in the order of their keys.
     Version(RecordKind, RecordId, VersionId),
     /// By its place.
-    Numbered(Kept, u64),
+    Numbered(ItemKind, u64),
     /// By a digest of its name, or of all of it.
-    Digest(Kept, [u8; 32]),
+    Digest(ItemKind, [u8; 32]),
 }
 
 impl std::fmt::Display for Key {
@@ -132,7 +132,7 @@ type Seen = (Key, [u8; 32]);
 
 fn seen(entry: &Entry) -> Seen {
     let digest = |bytes: &[u8]| <[u8; 32]>::from(Sha256::digest(bytes));
-    let kept = entry.kept();
+    let kept = entry.kind();
     match entry {
         Entry::Setting { value, .. } | Entry::Client { value } => (Key::Digest(kept, digest(value)), digest(value)),
         Entry::Counter { name, value } => (Key::Digest(kept, digest(name.as_bytes())), digest(&value.to_be_bytes())),
@@ -243,7 +243,7 @@ impl Comparison {
             return self.differ(format!("{key} is not the same in both"));
         }
         let kept = match key {
-            Key::Version(kind, ..) => Kept::of_kind(kind),
+            Key::Version(kind, ..) => ItemKind::of_kind(kind),
             Key::Numbered(kept, _) | Key::Digest(kept, _) => kept,
         };
         *self.same.entry(kept).or_default() += 1;
@@ -339,15 +339,15 @@ pub async fn compare_since(
     let mut comparison = Comparison::default();
     for ((kind, count), (_, other_count)) in left.mark().records.iter().zip(&right.mark().records) {
         if count != other_count {
-            comparison.differ(format!("the number of {}", Kept::of_kind(*kind).name()));
+            comparison.differ(format!("the number of {}", ItemKind::of_kind(*kind).name()));
         }
     }
     let (ends, other_ends) = (one.ends(held).await?, other.ends(held).await?);
     if ends.code_table_parts != other_ends.code_table_parts {
-        comparison.differ(format!("the number of {}", Kept::CodeTableParts.name()));
+        comparison.differ(format!("the number of {}", ItemKind::CodeTableParts.name()));
     }
     if ends.audit != other_ends.audit {
-        comparison.differ(format!("the last number of {}", Kept::AuditValues.name()));
+        comparison.differ(format!("the last number of {}", ItemKind::AuditValues.name()));
     }
     compare_taken(left, right, comparison, heard).await
 }
@@ -420,7 +420,7 @@ mod tests {
         let comparison = compared(&[true, false], &[true, false]).await;
         assert_eq!((comparison.differences, comparison.told), (0, Vec::new()));
         let counted = |kept| comparison.same.get(&kept).copied();
-        assert_eq!([Kept::Individuals, Kept::Changes, Kept::Counters].map(counted), [Some(2), Some(2), Some(1)]);
+        assert_eq!([ItemKind::Individuals, ItemKind::Changes, ItemKind::Counters].map(counted), [Some(2), Some(2), Some(1)]);
     }
 
     #[tokio::test]

@@ -105,18 +105,18 @@ pub enum Entry {
 impl Entry {
     /// As what it is counted.
     #[must_use]
-    pub fn kept(&self) -> Kept {
+    pub fn kind(&self) -> ItemKind {
         match self {
-            Self::Setting { .. } => Kept::Settings,
-            Self::Client { .. } => Kept::Clients,
-            Self::Counter { .. } => Kept::Counters,
-            Self::CodeTablePart { .. } => Kept::CodeTableParts,
-            Self::Request { .. } => Kept::Requests,
-            Self::Photo { .. } => Kept::Photos,
-            Self::Version { is_present: false, .. } => Kept::OlderVersions,
-            Self::Version { kind, is_present: true, .. } => Kept::of_kind(*kind),
-            Self::Change { .. } => Kept::Changes,
-            Self::Audit { .. } => Kept::AuditValues,
+            Self::Setting { .. } => ItemKind::Settings,
+            Self::Client { .. } => ItemKind::Clients,
+            Self::Counter { .. } => ItemKind::Counters,
+            Self::CodeTablePart { .. } => ItemKind::CodeTableParts,
+            Self::Request { .. } => ItemKind::Requests,
+            Self::Photo { .. } => ItemKind::Photos,
+            Self::Version { is_present: false, .. } => ItemKind::OlderVersions,
+            Self::Version { kind, is_present: true, .. } => ItemKind::of_kind(*kind),
+            Self::Change { .. } => ItemKind::Changes,
+            Self::Audit { .. } => ItemKind::AuditValues,
         }
     }
 
@@ -141,13 +141,13 @@ impl Entry {
 /// Keeps what records say out of logs.
 impl fmt::Debug for Entry {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Entry({}, {} bytes)", self.kept().name(), self.bytes())
+        write!(formatter, "Entry({}, {} bytes)", self.kind().name(), self.bytes())
     }
 }
 
 /// The kinds of things that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kept {
+pub enum ItemKind {
     /// People, as they stand.
     Individuals,
     /// Groups, as they stand.
@@ -178,7 +178,7 @@ pub enum Kept {
     AuditValues,
 }
 
-impl Kept {
+impl ItemKind {
     /// As what records of that kind are counted.
     #[must_use]
     pub fn of_kind(kind: RecordKind) -> Self {
@@ -431,9 +431,9 @@ pub struct Ends {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ApplyReport {
     /// How many things of each kind are new or changed.
-    pub written: BTreeMap<Kept, u64>,
+    pub written: BTreeMap<ItemKind, u64>,
     /// How many things of each kind were taken out.
-    pub taken_out: BTreeMap<Kept, u64>,
+    pub taken_out: BTreeMap<ItemKind, u64>,
 }
 
 impl ApplyReport {

@@ -12,7 +12,7 @@ use super::item::Item;
 use daftar_auth::key_folder;
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
 use daftar_sandbox::{PACKAGE_BYTES_MAX, PluginList};
-use daftar_store::archive::{Entry, Kept};
+use daftar_store::archive::{Entry, ItemKind};
 use daftar_store::{StoreError, record};
 
 /// What has been seen of a backup.
@@ -68,7 +68,7 @@ impl Examiner {
         for (name, told) in &head.records {
             self.agrees(name, *told)?;
         }
-        self.agrees(Kept::Changes.name(), head.sequence)?;
+        self.agrees(ItemKind::Changes.name(), head.sequence)?;
         if head.keys {
             if let Some(missing) = key_folder::missing_from(&self.keys) {
                 return Err(self.refused(format!("it says that it holds the keys, and `{missing}` is not there")));
@@ -112,7 +112,7 @@ impl Examiner {
                 self.listed = Some(listed.digests().into_iter().map(|digest| *digest.as_bytes()).collect());
             }
             Item::PluginPart { digest, part, bytes } => self.plugin_part(*digest, *part, bytes)?,
-            Item::Kept(entry) => match self.entry(entry) {
+            Item::ItemKind(entry) => match self.entry(entry) {
                 Ok(None) => {}
                 Ok(Some(reason)) => return Err(self.refused(reason.to_owned())),
                 Err(error) => return Err(BackupProblem::content(block, &error)),
@@ -129,7 +129,7 @@ impl Examiner {
             Entry::Counter { .. } => Ok(None),
             Entry::CodeTablePart { number, value } => {
                 record::code_table::decode(value)?;
-                let is_next = self.count(Kept::CodeTableParts) == *number;
+                let is_next = self.count(ItemKind::CodeTableParts) == *number;
                 Ok(if is_next { None } else { Some("a part of the code table is missing") })
             }
             Entry::Request { name, value } => record::remembered::decode(name.clone(), value).map(|_| None),
@@ -146,7 +146,7 @@ impl Examiner {
             }
             Entry::Change { sequence, value } => {
                 record::change::touched_versions(value)?;
-                let is_next = self.count(Kept::Changes).saturating_add(1) == sequence.0;
+                let is_next = self.count(ItemKind::Changes).saturating_add(1) == sequence.0;
                 Ok(if is_next { None } else { Some("a write is missing in the order of writes") })
             }
             Entry::Audit { number, value } => {
@@ -158,7 +158,7 @@ impl Examiner {
         }
     }
 
-    fn count(&self, kept: Kept) -> u64 {
+    fn count(&self, kept: ItemKind) -> u64 {
         self.counts.get(kept.name()).copied().unwrap_or_default()
     }
 

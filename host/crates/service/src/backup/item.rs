@@ -39,7 +39,7 @@ pub enum Item {
         bytes: Vec<u8>,
     },
     /// Something that the store keeps.
-    Kept(Entry),
+    ItemKind(Entry),
 }
 
 impl Item {
@@ -50,7 +50,7 @@ impl Item {
             Self::Key { .. } => "keys",
             Self::PluginList { .. } => "plugin_lists",
             Self::PluginPart { .. } => "plugin_parts",
-            Self::Kept(entry) => entry.kept().name(),
+            Self::ItemKind(entry) => entry.kind().name(),
         }
     }
 
@@ -128,7 +128,7 @@ impl<'a> From<&'a Item> for ItemV1<'a> {
             Item::PluginPart { digest, part, bytes } => {
                 Self::PluginPart { sha256: *digest, part: *part, bytes: Bytes(bytes) }
             }
-            Item::Kept(entry) => Self::from(entry),
+            Item::ItemKind(entry) => Self::from(entry),
         }
     }
 }
@@ -191,7 +191,7 @@ impl TryFrom<ItemV1<'_>> for Item {
             }
             ItemV1::Audit { number, value } => Entry::Audit { number, value: value.0.to_vec() },
         };
-        Ok(Self::Kept(entry))
+        Ok(Self::ItemKind(entry))
     }
 }
 

@@ -54,7 +54,7 @@ async fn contents() -> (Head, Vec<Item>) {
         if entries.is_empty() {
             return (head, items);
         }
-        items.extend(entries.into_iter().map(Item::Kept));
+        items.extend(entries.into_iter().map(Item::ItemKind));
     }
 }
 
@@ -113,7 +113,7 @@ async fn whatever_byte_is_changed_it_is_noticed() {
 async fn blocks_that_change_places_or_are_left_out_are_noticed() {
     let (head, items) = contents().await;
     let (mut writer, line) = BackupWriter::new(&head).unwrap();
-    let filler = |number| Item::Kept(Entry::Counter { name: "n".repeat(BLOCK_BYTES), value: number });
+    let filler = |number| Item::ItemKind(Entry::Counter { name: "n".repeat(BLOCK_BYTES), value: number });
     let mut blocks = writer.add((0..2).map(filler).chain(items)).unwrap();
     blocks.extend(writer.finish().unwrap().blocks);
     assert_eq!(blocks.len(), 4);
@@ -136,30 +136,30 @@ async fn what_cannot_be_restored_is_told() {
     type Spoil = fn(&mut Vec<Item>);
     let cases: [(&str, Spoil); 9] = [
         ("a version of a record is missing", |items| {
-            items.retain(|item| !matches!(item, Item::Kept(Entry::Version { is_present: false, .. })));
+            items.retain(|item| !matches!(item, Item::ItemKind(Entry::Version { is_present: false, .. })));
         }),
         ("a record is missing", |items| {
-            items.retain(|item| !matches!(item, Item::Kept(Entry::Version { id: RecordId(1), .. })));
+            items.retain(|item| !matches!(item, Item::ItemKind(Entry::Version { id: RecordId(1), .. })));
         }),
         ("the backup says that it holds 2 individuals, and holds 1", |items| {
-            items.retain(|item| !matches!(item, Item::Kept(Entry::Version { id: RecordId(2), .. })));
+            items.retain(|item| !matches!(item, Item::ItemKind(Entry::Version { id: RecordId(2), .. })));
         }),
         ("a write is missing in the order of writes", |items| {
-            items.retain(|item| !matches!(item, Item::Kept(Entry::Change { sequence: Sequence(2), .. })));
+            items.retain(|item| !matches!(item, Item::ItemKind(Entry::Change { sequence: Sequence(2), .. })));
         }),
         ("the backup says that it holds 3 changes, and holds 2", |items| {
-            items.retain(|item| !matches!(item, Item::Kept(Entry::Change { sequence: Sequence(3), .. })));
+            items.retain(|item| !matches!(item, Item::ItemKind(Entry::Change { sequence: Sequence(3), .. })));
         }),
         ("a photo is another one than it is called after", |items| {
             for item in items {
-                if let Item::Kept(Entry::Photo { digest, .. }) = item {
+                if let Item::ItemKind(Entry::Photo { digest, .. }) = item {
                     *digest = PhotoDigest([0; 32]);
                 }
             }
         }),
         ("its version is 99, and this daftar reads", |items| {
             for item in items {
-                if let Item::Kept(Entry::Client { value }) = item {
+                if let Item::ItemKind(Entry::Client { value }) = item {
                     value[0] = 99;
                 }
             }
@@ -203,7 +203,7 @@ fn a_backup_of_tomorrow_and_what_is_none_are_refused() {
 fn a_thing_too_large_for_a_block_is_refused() {
     let head = sample_head();
     let (mut writer, _) = BackupWriter::new(&head).unwrap();
-    let large = |bytes: usize| Item::Kept(Entry::Audit { number: 1, value: vec![0; bytes] });
+    let large = |bytes: usize| Item::ItemKind(Entry::Audit { number: 1, value: vec![0; bytes] });
     assert_eq!(writer.add([large(15 * BLOCK_BYTES)]).unwrap().len(), 1);
     let problem = writer.add([large(16 * BLOCK_BYTES)]).unwrap_err().to_string();
     assert!(problem.contains("one of its audit_values takes"), "{problem}");
@@ -236,7 +236,7 @@ fn sample_items() -> Vec<Item> {
         Item::PluginPart { digest: [9; 32], part: 2, bytes: value() },
         Item::PluginList { bytes: b"{}".to_vec() },
     ];
-    items.extend(SettingKind::ALL.map(|kind| Item::Kept(Entry::Setting { kind, value: value() })));
+    items.extend(SettingKind::ALL.map(|kind| Item::ItemKind(Entry::Setting { kind, value: value() })));
     // Spelled out: their order is the form.
     let kinds = [
         RecordKind::Individual,
@@ -245,7 +245,7 @@ fn sample_items() -> Vec<Item> {
         RecordKind::ProgramMembership,
         RecordKind::Consent,
     ];
-    items.extend(kinds.map(|kind| Item::Kept(version(kind, 1, kind != RecordKind::Group))));
+    items.extend(kinds.map(|kind| Item::ItemKind(version(kind, 1, kind != RecordKind::Group))));
     items.extend(
         [
             Entry::Client { value: value() },
@@ -257,7 +257,7 @@ fn sample_items() -> Vec<Item> {
             // Long and dull, so that the block is packed.
             Entry::Audit { number: 5, value: vec![4; 2_000] },
         ]
-        .map(Item::Kept),
+        .map(Item::ItemKind),
     );
     items
 }
@@ -304,13 +304,13 @@ proptest! {
 
     #[test]
     fn things_of_any_bytes_come_back(values in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..5_000), 1..20)) {
-        let items = |values: &[Vec<u8>]| (0..).zip(values).map(|(number, value)| Item::Kept(Entry::Audit { number, value: value.clone() })).collect::<Vec<_>>();
+        let items = |values: &[Vec<u8>]| (0..).zip(values).map(|(number, value)| Item::ItemKind(Entry::Audit { number, value: value.clone() })).collect::<Vec<_>>();
         let bytes = written(&sample_head(), items(&values));
         let mut reader = reader::BackupReader::new(bytes.as_slice()).unwrap();
         let mut read = Vec::new();
         while let reader::Next::Items(block) = reader.next_block().unwrap() {
             for item in block.items().unwrap() {
-                let Item::Kept(Entry::Audit { value, .. }) = item else { panic!("another thing") };
+                let Item::ItemKind(Entry::Audit { value, .. }) = item else { panic!("another thing") };
                 read.push(value);
             }
         }

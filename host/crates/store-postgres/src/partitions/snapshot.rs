@@ -49,7 +49,7 @@ enum Held {
     /// The place of a preview's moment; its connection is closed.
     Place(#[expect(dead_code, reason = "released when it is dropped")] Slot<Actor>),
     /// A connection that is kept for the next moment; absent once it was given back.
-    Kept(Option<Keeping>),
+    ItemKind(Option<Keeping>),
 }
 
 /// A connection that is kept from one moment to the next: one holds it at a time.
@@ -93,7 +93,7 @@ impl PostgresReadSnapshot {
             };
             let row = tokio::time::timeout(database.answer_timeout(), begin(&link)).await;
             let row = row.unwrap_or_else(|_| Err(Failure::slow()))?;
-            Ok((link, row, Held::Kept(Some(keeping))))
+            Ok((link, row, Held::ItemKind(Some(keeping))))
         };
         let started = Instant::now();
         let begun = begun.await;
@@ -133,7 +133,7 @@ impl Drop for PostgresReadSnapshot {
             self.link.cancel();
             return;
         }
-        let (Held::Kept(keeping), Ok(runtime)) = (&mut self.held, Handle::try_current()) else { return };
+        let (Held::ItemKind(keeping), Ok(runtime)) = (&mut self.held, Handle::try_current()) else { return };
         let Some(mut keeping) = keeping.take() else { return };
         let link = Arc::clone(&self.link);
         runtime.spawn(async move {

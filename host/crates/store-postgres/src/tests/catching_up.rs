@@ -17,7 +17,7 @@ use daftar_domain::record::{RecordId, VersionId};
 use daftar_domain::value::Values;
 use daftar_service::migrate::{CatchUpError, CaughtUp, Comparison, catch_up, compare, compare_since, copy};
 use daftar_store::Operation;
-use daftar_store::archive::{CatchUp, Ends, Entry, Held, Kept};
+use daftar_store::archive::{CatchUp, Ends, Entry, Held, ItemKind};
 use daftar_store::suite::{Listener, commit, create, individual_of, person};
 use daftar_store_sled::{SledOptions, SledStore};
 
@@ -138,10 +138,10 @@ async fn whatever_is_written_to_the_folder_is_brought() {
             let caught_up = database.catch_up(&from).await.unwrap();
             assert!(!caught_up.brought.is_empty());
             let writes = caught_up.mark.sequence.0 - caught_up.held.sequence.0;
-            assert_eq!(caught_up.brought.written[&Kept::Changes], writes, "{seed}, {round}");
+            assert_eq!(caught_up.brought.written[&ItemKind::Changes], writes, "{seed}, {round}");
             let comparison = compared(&from, &database, &caught_up).await;
             assert_eq!((comparison.differences, comparison.told), (0, Vec::new()), "{seed}, {round}");
-            assert_eq!(comparison.same[&Kept::Changes], writes);
+            assert_eq!(comparison.same[&ItemKind::Changes], writes);
             assert_same(&from, &database).await;
             let again = database.catch_up(&from).await.unwrap();
             assert!(again.brought.is_empty(), "{:?}", again.brought);
@@ -197,7 +197,7 @@ async fn what_is_told_as_written_since_is_the_same_of_both() {
             break;
         }
         let is_whole = |entry: &Entry| {
-            matches!(entry.kept(), Kept::Settings | Kept::Clients | Kept::Counters | Kept::Requests | Kept::AuditValues)
+            matches!(entry.kind(), ItemKind::Settings | ItemKind::Clients | ItemKind::Counters | ItemKind::Requests | ItemKind::AuditValues)
         };
         assert!(entries.iter().all(is_whole), "{entries:?}");
     }

@@ -78,7 +78,7 @@ async fn a_database_that_is_gone_fails_what_is_asked_and_nothing_afterwards() {
         assert!(is_failed(&store.snapshot().await));
         until(|| !store.feed().is_listening()).await;
         assert!(is_failed(&store.readiness()) && !store.usage().is_reachable);
-        // Kept until it can be written.
+        // ItemKind until it can be written.
         store.append_audit(vec![audit_entry("meanwhile")]).await.unwrap();
         assert!(is_failed(&store.audit(9).await));
         server.start_again();

@@ -23,7 +23,7 @@ pub enum SettingKind {
     LocalCode = 1,
     /// Concept groups.
     ConceptGroup = 2,
-    /// Kept codes.
+    /// ItemKind codes.
     KeptConcepts = 3,
     /// Earlier versions.
     EarlierVersion = 4,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jiff::civil::date;
 
 use crate::StoreError;
-use crate::archive::{Entry, Kept, Snapshot};
+use crate::archive::{Entry, ItemKind, Snapshot};
 use crate::record::{self, samples};
 use daftar_domain::calendar::Period;
 use daftar_domain::change::{ChangedRecord, Sequence};
@@ -41,7 +41,7 @@ async fn snapshot<B: Backend>(backend: &B) -> Snapshot {
 fn counts(entries: &[Entry]) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     for entry in entries {
-        *counts.entry(entry.kept().name()).or_default() += 1;
+        *counts.entry(entry.kind().name()).or_default() += 1;
     }
     counts
 }
@@ -135,7 +135,7 @@ pub async fn a_snapshot_holds_everything_that_is_kept<B: Backend>() {
     let mark = snapshot.mark().clone();
     assert_eq!(mark.sequence, Sequence(8));
     assert_eq!(
-        mark.records.map(|(kind, count)| (Kept::of_kind(kind).name(), count)),
+        mark.records.map(|(kind, count)| (ItemKind::of_kind(kind).name(), count)),
         [("individuals", 4), ("groups", 1), ("programs", 1), ("program_memberships", 2), ("consents", 1)]
     );
     let entries = taken(&mut snapshot).await;

@@ -6,7 +6,7 @@ use deadpool_postgres::Transaction;
 use sha2::{Digest, Sha256};
 
 use daftar_domain::record::RecordKind;
-use daftar_store::archive::{ApplyReport, Entry, Held, Kept, Mark, OLDEST_AUDIT};
+use daftar_store::archive::{ApplyReport, Entry, Held, ItemKind, Mark, OLDEST_AUDIT};
 use daftar_store::record;
 use daftar_store::record::setting::key_bytes;
 
@@ -64,7 +64,7 @@ impl IncrementalApply {
                     if matches!(entry, Entry::Audit { .. }) {
                         self.settle_old_audit(transaction).await?;
                     }
-                    *self.brought.written.entry(entry.kept()).or_default() += 1;
+                    *self.brought.written.entry(entry.kind()).or_default() += 1;
                     new.push(entry);
                 }
             }
@@ -90,11 +90,11 @@ impl IncrementalApply {
         if let Some(met) = &self.filling.met {
             met.check_settled()?;
             // Those that were there before were put again.
-            subtract(&mut self.brought.written, Kept::OlderVersions, met.older_versions);
+            subtract(&mut self.brought.written, ItemKind::OlderVersions, met.older_versions);
         }
-        self.brought.written.remove(&Kept::Photos);
+        self.brought.written.remove(&ItemKind::Photos);
         if photos > 0 {
-            self.brought.written.insert(Kept::Photos, photos);
+            self.brought.written.insert(ItemKind::Photos, photos);
         }
         Ok(self.brought)
     }
@@ -110,7 +110,7 @@ impl IncrementalApply {
                          RETURNING number / 256 AS value) SELECT count(DISTINCT value) FROM gone";
         let removed = number(&transaction.query_one(statement, &[&up_to, &numbers]).await?, 0)?;
         if removed > 0 {
-            *self.brought.taken_out.entry(Kept::AuditValues).or_default() += removed;
+            *self.brought.taken_out.entry(ItemKind::AuditValues).or_default() += removed;
         }
         let statement = format!(
             "SELECT {} FROM unnest($1::bigint[]) AS asked (value) JOIN daftar.audit \
@@ -126,7 +126,7 @@ impl IncrementalApply {
             }
         }
         if !changed.is_empty() {
-            *self.brought.written.entry(Kept::AuditValues).or_default() += changed.len() as u64;
+            *self.brought.written.entry(ItemKind::AuditValues).or_default() += changed.len() as u64;
             audit_row::replace(transaction, &changed).await?;
         }
         Ok(())
@@ -148,7 +148,7 @@ impl IncrementalApply {
     }
 }
 
-fn subtract(counts: &mut BTreeMap<Kept, u64>, kept: Kept, count: u64) {
+fn subtract(counts: &mut BTreeMap<ItemKind, u64>, kept: ItemKind, count: u64) {
     let left = counts.get(&kept).copied().unwrap_or(0).saturating_sub(count);
     if left == 0 {
         counts.remove(&kept);
@@ -167,12 +167,12 @@ enum Name {
 }
 
 impl Name {
-    fn kept(&self) -> Kept {
+    fn kind(&self) -> ItemKind {
         match self {
-            Self::Setting(..) => Kept::Settings,
-            Self::Client(_) => Kept::Clients,
-            Self::Counter(_) => Kept::Counters,
-            Self::Request(..) => Kept::Requests,
+            Self::Setting(..) => ItemKind::Settings,
+            Self::Client(_) => ItemKind::Clients,
+            Self::Counter(_) => ItemKind::Counters,
+            Self::Request(..) => ItemKind::Requests,
         }
     }
 }
@@ -249,11 +249,11 @@ impl Known {
     pub(super) async fn take_out(
         &mut self,
         transaction: &Transaction<'_>,
-        taken_out: &mut BTreeMap<Kept, u64>,
+        taken_out: &mut BTreeMap<ItemKind, u64>,
     ) -> Result<(), Broken> {
         let left: Vec<Name> = std::mem::take(&mut self.there).into_keys().collect();
         for name in &left {
-            *taken_out.entry(name.kept()).or_default() += 1;
+            *taken_out.entry(name.kind()).or_default() += 1;
         }
         remove(transaction, left).await
     }

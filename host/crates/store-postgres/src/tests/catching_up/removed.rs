@@ -62,8 +62,8 @@ async fn a_removal_that_was_going_on_is_brought_with_the_line_that_tells_of_it()
     let told = remove_all(&from, 150, told).await.unwrap();
     assert_eq!((told.at, told.lines), (201, 150));
     let caught_up = assert_brought(&from, &database).await;
-    assert_eq!(caught_up.brought.taken_out[&Kept::AuditValues], 150 - REMOVAL_VALUES_MAX as u64);
-    assert_eq!(caught_up.brought.written[&Kept::AuditValues], 1, "the line was written again");
+    assert_eq!(caught_up.brought.taken_out[&ItemKind::AuditValues], 150 - REMOVAL_VALUES_MAX as u64);
+    assert_eq!(caught_up.brought.written[&ItemKind::AuditValues], 1, "the line was written again");
 
     // The next one begins and ends between, with lines before and after it.
     add(&from, 200..210).await;
@@ -71,7 +71,7 @@ async fn a_removal_that_was_going_on_is_brought_with_the_line_that_tells_of_it()
     add(&from, 210..215).await;
     let caught_up = assert_brought(&from, &database).await;
     assert_eq!(
-        (caught_up.brought.taken_out[&Kept::AuditValues], caught_up.brought.written[&Kept::AuditValues]),
+        (caught_up.brought.taken_out[&ItemKind::AuditValues], caught_up.brought.written[&ItemKind::AuditValues]),
         (10, 16)
     );
 }
@@ -88,7 +88,7 @@ async fn a_line_that_tells_of_a_removal_is_found_behind_many_others() {
     let told = remove_all(&from, 100, told).await.unwrap();
     assert_eq!((told.at, told.lines), (many as u64 + 1, 100));
     let caught_up = assert_brought(&from, &database).await;
-    assert_eq!(caught_up.brought.taken_out[&Kept::AuditValues], 100 - REMOVAL_VALUES_MAX as u64);
+    assert_eq!(caught_up.brought.taken_out[&ItemKind::AuditValues], 100 - REMOVAL_VALUES_MAX as u64);
 }
 
 #[tokio::test]
@@ -102,14 +102,14 @@ async fn what_a_removal_passes_over_stays_and_what_is_behind_it_goes() {
     database.fill(&from).await;
     assert_eq!(remove_all(&from, 110, None).await.unwrap().lines, 110);
     let caught_up = assert_brought(&from, &database).await;
-    assert_eq!(caught_up.brought.taken_out[&Kept::AuditValues], 110);
+    assert_eq!(caught_up.brought.taken_out[&ItemKind::AuditValues], 110);
     // Everything that the database has goes, but for these; and then they go as well.
     add(&from, 4_500..4_510).await;
     assert!(remove_all(&from, 130, None).await.is_some());
     assert_brought(&from, &database).await;
     assert!(remove_all(&from, 4_505, None).await.is_some());
     let caught_up = assert_brought(&from, &database).await;
-    assert!(caught_up.brought.taken_out[&Kept::AuditValues] > wrong as u64);
+    assert!(caught_up.brought.taken_out[&ItemKind::AuditValues] > wrong as u64);
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn the_last_line_that_the_database_has_may_be_removed() {
     assert_eq!(remove_all(&from, 50, None).await.unwrap().lines, 30);
     let caught_up = assert_brought(&from, &database).await;
     assert_eq!(
-        (caught_up.brought.taken_out[&Kept::AuditValues], caught_up.brought.written[&Kept::AuditValues]),
+        (caught_up.brought.taken_out[&ItemKind::AuditValues], caught_up.brought.written[&ItemKind::AuditValues]),
         (30, 11)
     );
     assert_same(&from, &database).await;

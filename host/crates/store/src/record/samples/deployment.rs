@@ -57,7 +57,7 @@ pub fn concept_group() -> ConceptGroup {
     }
 }
 
-/// Kept codes, one with everything and one with nothing.
+/// ItemKind codes, one with everything and one with nothing.
 pub fn kept_concepts() -> KeptConcepts {
     let code = |text| Code::parse(text).unwrap();
     let text = |language: &str, value: &str| LocalizedText { language: language.into(), value: value.into() };
