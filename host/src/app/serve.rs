@@ -1,13 +1,13 @@
 //! The listeners: where they are, with which certificate, and how they stop.
 //!
-//! Each connection has a task (`serve/connection.rs`) with a place among those of its listener (`serve/crowd.rs`); what it is doing
+//! Each connection has a task (`serve/connection.rs`) with a place among those of its listener (`serve/connection_limiter.rs`); what it is doing
 //! (`serve/activity.rs`) bounds its time.
 
 pub(super) mod accept;
 mod activity;
 pub(super) mod certificate;
 mod connection;
-mod crowd;
+mod connection_limiter;
 mod service;
 
 use std::fs;
@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use self::accept::{Acceptor, Admission};
 use self::certificate::CertificateKeeper;
 use self::connection::{Connections, Phase, TlsAcceptors};
-use self::crowd::CrowdLimits;
+use self::connection_limiter::ConnectionLimits;
 use super::{App, AppState, PLUGINS_FOLDER, StartError};
 use daftar_domain::config::{ConnectionsConfig, HANDSHAKE_TIMEOUT_MS_DEFAULT, ServerConfig};
 
@@ -164,7 +164,7 @@ fn acceptors(app: &AppState, listeners: Listeners, tls: Option<TlsAcceptors>) ->
     let mut acceptors = Vec::new();
     let for_administrator = |listener, tls, router| {
         let (max, slow_after) = (ADMIN_CONNECTIONS_MAX, Duration::from_millis(ADMIN_WRITE_TIMEOUT_MS));
-        let limits = CrowdLimits { max, per_address_max: max, slow_after };
+        let limits = ConnectionLimits { max, per_address_max: max, slow_after };
         let times = ConnectionsConfig {
             write_timeout_ms: server.connections.write_timeout_ms.max(ADMIN_WRITE_TIMEOUT_MS),
             ..server.connections
@@ -187,7 +187,7 @@ fn acceptors(app: &AppState, listeners: Listeners, tls: Option<TlsAcceptors>) ->
         None => None,
     };
     acceptors.push(for_administrator(admin, admin_tls, router));
-    let limits = CrowdLimits {
+    let limits = ConnectionLimits {
         max: usize::try_from(accept::make_room(server.connections.max)).unwrap_or(usize::MAX),
         per_address_max: usize::try_from(server.connections.per_address_max).unwrap_or(usize::MAX),
         slow_after: Duration::from_millis(server.connections.write_timeout_ms) / SLOW_PART,
@@ -205,7 +205,7 @@ fn acceptor(
     app: &AppState,
     (listener, tls, router): (TcpListener, Option<TlsAcceptors>, Router),
     times: ConnectionsConfig,
-    (limits, admission): (CrowdLimits, Admission),
+    (limits, admission): (ConnectionLimits, Admission),
 ) -> Acceptor {
     let server = &app.config.server;
     let handshake_timeout_ms = server.tls.as_ref().map_or(HANDSHAKE_TIMEOUT_MS_DEFAULT, |tls| tls.handshake_timeout_ms);

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use super::connection::{Connections, Phase};
-use super::crowd::{Comer, Crowd, CrowdLimits};
+use super::connection_limiter::{IncomingConnection, ConnectionLimiter, ConnectionLimits};
 use daftar_auth::limits::response_memory::{ClosesSlowest, ResponseMemory};
 use daftar_domain::network::Network;
 use daftar_http::api::middleware::entrance::Refusal;
@@ -28,7 +28,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) struct Acceptor {
     pub(super) listener: std::net::TcpListener,
     pub(super) connections: Connections,
-    pub(super) limits: CrowdLimits,
+    pub(super) limits: ConnectionLimits,
     pub(super) admission: Admission,
     /// How long requests under way may take when the server stops.
     pub(super) shutdown_timeout: Duration,
@@ -46,11 +46,11 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    fn comer(&self, address: IpAddr) -> Comer {
+    fn incoming(&self, address: IpAddr) -> IncomingConnection {
         let address = address.to_canonical();
         let is_proxy = self.proxies.iter().any(|network| network.contains(address));
         let is_stranger = self.is_for_proxies_alone && !is_proxy && !address.is_loopback();
-        Comer { address, is_proxy, refusal: is_stranger.then_some(Refusal::NotAProxy) }
+        IncomingConnection { address, is_proxy, refusal: is_stranger.then_some(Refusal::NotAProxy) }
     }
 }
 
@@ -67,10 +67,10 @@ impl Acceptor {
         let Self { listener, connections, limits, admission, shutdown_timeout, response_memory } = self;
         let listener = TcpListener::from_std(listener)?;
         let connections = Arc::new(connections);
-        let crowd = Crowd::new(limits, Arc::clone(&connections.transport));
+        let limiter = ConnectionLimiter::new(limits, Arc::clone(&connections.transport));
         if let Some(memory) = response_memory {
-            let crowd: Arc<dyn ClosesSlowest> = Arc::<Crowd>::clone(&crowd);
-            memory.set_closes_slowest(Arc::downgrade(&crowd));
+            let limiter: Arc<dyn ClosesSlowest> = Arc::<ConnectionLimiter>::clone(&limiter);
+            memory.set_closes_slowest(Arc::downgrade(&limiter));
         }
         let mut told = Told::default();
         loop {
@@ -81,7 +81,7 @@ impl Acceptor {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    take(stream, peer, &admission, &crowd, &connections, (phase.clone(), &mut told));
+                    take(stream, peer, &admission, &limiter, &connections, (phase.clone(), &mut told));
                 }
                 // The client was gone before it was served.
                 Err(error) if is_of_client(&error) => {}
@@ -93,10 +93,10 @@ impl Acceptor {
         }
         // Whoever comes from now on is refused by the system.
         drop(listener);
-        if tokio::time::timeout(shutdown_timeout, crowd.emptied()).await.is_err() {
+        if tokio::time::timeout(shutdown_timeout, limiter.emptied()).await.is_err() {
             tracing::warn!("requests that were under way when the server was stopped are broken off");
             end.send_replace(Phase::Ended);
-            if tokio::time::timeout(END_TIMEOUT, crowd.emptied()).await.is_err() {
+            if tokio::time::timeout(END_TIMEOUT, limiter.emptied()).await.is_err() {
                 tracing::warn!("connections are left behind");
             }
         }
@@ -108,16 +108,16 @@ fn take(
     stream: TcpStream,
     peer: SocketAddr,
     admission: &Admission,
-    crowd: &Arc<Crowd>,
+    limiter: &Arc<ConnectionLimiter>,
     connections: &Arc<Connections>,
     (phase, told): (watch::Receiver<Phase>, &mut Told),
 ) {
-    let comer = admission.comer(peer.ip());
-    let Some(seat) = crowd.admit(comer) else {
+    let incoming = admission.incoming(peer.ip());
+    let Some(slot) = limiter.admit(incoming) else {
         told.say(|| tracing::warn!("connections are closed unanswered: all places are taken by requests under way"));
         return;
     };
-    match seat.refusal {
+    match slot.refusal {
         None => {}
         Some(Refusal::Full | Refusal::AddressFull) => {
             told.say(|| {
@@ -132,7 +132,7 @@ fn take(
         }),
     }
     let connections = Arc::clone(connections);
-    tokio::spawn(async move { connections.serve(stream, comer.address, seat, phase).await });
+    tokio::spawn(async move { connections.serve(stream, incoming.address, slot, phase).await });
 }
 
 /// Whether it is the doing of whoever wanted to connect.
@@ -199,10 +199,10 @@ mod tests {
             ("10.2.0.1", false, true),
             ("2001:db8::1", false, true),
         ] {
-            let comer = admission.comer(address.parse().unwrap());
-            assert_eq!((comer.is_proxy, comer.refusal.is_some()), (is_proxy, is_refused), "{address}");
+            let incoming = admission.incoming(address.parse().unwrap());
+            assert_eq!((incoming.is_proxy, incoming.refusal.is_some()), (is_proxy, is_refused), "{address}");
         }
         let open = Admission { proxies, is_for_proxies_alone: false };
-        assert!(open.comer("10.2.0.1".parse().unwrap()).refusal.is_none());
+        assert!(open.incoming("10.2.0.1".parse().unwrap()).refusal.is_none());
     }
 }

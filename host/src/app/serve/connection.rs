@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 use super::activity::{Activity, Due};
-use super::crowd::Seat;
+use super::connection_limiter::ConnectionSlot;
 use super::service::Answerer;
 use daftar_domain::config::ConnectionsConfig;
 use daftar_http::api::middleware::entrance::Peer;
@@ -103,10 +103,10 @@ impl Connections {
         &self,
         stream: TcpStream,
         address: IpAddr,
-        seat: Seat,
+        slot: ConnectionSlot,
         mut phase: watch::Receiver<Phase>,
     ) {
-        let socket = match Socket::new(stream, Arc::clone(&seat.activity)) {
+        let socket = match Socket::new(stream, Arc::clone(&slot.activity)) {
             Ok(socket) => socket,
             Err(error) => {
                 tracing::debug!(error = %error, "a connection was gone before it was served");
@@ -114,20 +114,20 @@ impl Connections {
             }
         };
         let Some(tls) = &self.tls else {
-            return self.converse(socket, address, false, &seat, phase).await;
+            return self.converse(socket, address, false, &slot, phase).await;
         };
-        let (tls, handshake_timeout) = match seat.refusal {
+        let (tls, handshake_timeout) = match slot.refusal {
             None => (&tls.served, self.handshake_timeout),
             Some(_) => (&tls.refused, self.handshake_timeout.min(REFUSED_TIMEOUT)),
         };
         let handshake = tokio::time::timeout(handshake_timeout, tls.accept(socket));
         let shaken = tokio::select! {
             shaken = handshake => shaken,
-            () = seat.leave.notified() => return,
+            () = slot.leave.notified() => return,
             _ = phase.wait_for(|phase| *phase != Phase::Serving) => return,
         };
         match shaken {
-            Ok(Ok(stream)) => self.converse(stream, address, true, &seat, phase).await,
+            Ok(Ok(stream)) => self.converse(stream, address, true, &slot, phase).await,
             Ok(Err(error)) => {
                 self.transport.count_cut(Cut::HandshakeFailed);
                 tracing::debug!(error = %error, "a TLS handshake failed");
@@ -141,14 +141,14 @@ impl Connections {
         stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
         address: IpAddr,
         is_tls: bool,
-        seat: &Seat,
+        slot: &ConnectionSlot,
         mut phase: watch::Receiver<Phase>,
     ) {
-        let activity = &seat.activity;
+        let activity = &slot.activity;
         activity.is_ready();
-        let peer = Peer { address, is_tls, refusal: seat.refusal };
+        let peer = Peer { address, is_tls, refusal: slot.refusal };
         let answerer = Answerer { router: self.router.clone(), peer, activity: Arc::clone(activity) };
-        let (protocol, limits) = match seat.refusal {
+        let (protocol, limits) = match slot.refusal {
             None => (&self.protocol, &self.limits),
             Some(_) => (&self.refusing, &self.refusing_limits),
         };
@@ -164,7 +164,7 @@ impl Connections {
                     }
                     return;
                 }
-                () = seat.leave.notified() => {
+                () = slot.leave.notified() => {
                     if activity.waiting().is_some() || activity.reading_rate().is_some() {
                         return;
                     }

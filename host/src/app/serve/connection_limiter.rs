@@ -32,7 +32,7 @@ const FAST_BYTES_PER_S: u64 = 16 << 10;
 
 /// How many connections there may be.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CrowdLimits {
+pub(super) struct ConnectionLimits {
     /// In all.
     pub(super) max: usize,
     /// From one address.
@@ -43,8 +43,8 @@ pub(super) struct CrowdLimits {
 
 /// The connections of a listener.
 #[derive(Debug)]
-pub(super) struct Crowd {
-    limits: CrowdLimits,
+pub(super) struct ConnectionLimiter {
+    limits: ConnectionLimits,
     transport: Arc<Transport>,
     places: Mutex<Places>,
     is_empty: Notify,
@@ -85,7 +85,7 @@ impl Kind {
 
 /// Where somebody who comes is counted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Comer {
+pub(super) struct IncomingConnection {
     /// Their address.
     pub(super) address: IpAddr,
     /// Whether they stand for many clients.
@@ -96,8 +96,8 @@ pub(super) struct Comer {
 
 /// The place of a connection; given back when it is dropped.
 #[derive(Debug)]
-pub(super) struct Seat {
-    crowd: Arc<Crowd>,
+pub(super) struct ConnectionSlot {
+    limiter: Arc<ConnectionLimiter>,
     id: u64,
     /// What the connection is doing.
     pub(super) activity: Arc<Activity>,
@@ -107,17 +107,17 @@ pub(super) struct Seat {
     pub(super) refusal: Option<Refusal>,
 }
 
-impl Crowd {
+impl ConnectionLimiter {
     /// Nobody yet.
-    pub(super) fn new(limits: CrowdLimits, transport: Arc<Transport>) -> Arc<Self> {
+    pub(super) fn new(limits: ConnectionLimits, transport: Arc<Transport>) -> Arc<Self> {
         Arc::new(Self { limits, transport, places: Mutex::default(), is_empty: Notify::new() })
     }
 
     /// A place for a connection: to be served, or to be told why it is not. None where there is not even one for that.
-    pub(super) fn admit(self: &Arc<Self>, comer: Comer) -> Option<Seat> {
-        let address = (!comer.is_proxy).then(|| kept_address(comer.address));
+    pub(super) fn admit(self: &Arc<Self>, incoming: IncomingConnection) -> Option<ConnectionSlot> {
+        let address = (!incoming.is_proxy).then(|| kept_address(incoming.address));
         let mut places = self.places();
-        let refusal = comer.refusal.or_else(|| {
+        let refusal = incoming.refusal.or_else(|| {
             let from_there = address.and_then(|address| places.by_address.get(&address)).copied().unwrap_or_default();
             if from_there >= self.limits.per_address_max {
                 return Some(Refusal::AddressFull);
@@ -155,7 +155,7 @@ impl Crowd {
         places.next = id.wrapping_add(1);
         places.members.insert(id, Member { activity: Arc::clone(&activity), leave: Arc::clone(&leave), kind });
         self.transport.connection_opened();
-        Some(Seat { crowd: Arc::clone(self), id, activity, leave, refusal })
+        Some(ConnectionSlot { limiter: Arc::clone(self), id, activity, leave, refusal })
     }
 
     /// Evicts an idle connection of that kind, if there is one.
@@ -208,7 +208,7 @@ impl Crowd {
     }
 }
 
-impl ClosesSlowest for Crowd {
+impl ClosesSlowest for ConnectionLimiter {
     fn close_slowest(&self, bytes: u64) -> bool {
         let mut places = self.places();
         let leaving = places.members.values().filter(|member| member.kind == Kind::Leaving);
@@ -239,15 +239,15 @@ impl Places {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut places = self.crowd.places();
+        let mut places = self.limiter.places();
         if let Some(member) = places.members.remove(&self.id) {
             places.count(member.kind, -1);
-            self.crowd.transport.connection_closed();
+            self.limiter.transport.connection_closed();
         }
         if places.members.is_empty() {
-            self.crowd.is_empty.notify_waiters();
+            self.limiter.is_empty.notify_waiters();
         }
     }
 }
@@ -259,138 +259,138 @@ mod tests {
     use super::*;
     use daftar_domain::config::ConnectionsConfig;
 
-    fn crowd(max: usize, per_address_max: usize) -> Arc<Crowd> {
+    fn limiter(max: usize, per_address_max: usize) -> Arc<ConnectionLimiter> {
         let transport = Arc::new(Transport::new(&ConnectionsConfig::default()));
         let slow_after = Duration::from_secs(1);
-        Crowd::new(CrowdLimits { max, per_address_max, slow_after }, transport)
+        ConnectionLimiter::new(ConnectionLimits { max, per_address_max, slow_after }, transport)
     }
 
-    fn comer(address: &str) -> Comer {
-        Comer { address: address.parse().unwrap(), is_proxy: false, refusal: None }
+    fn incoming(address: &str) -> IncomingConnection {
+        IncomingConnection { address: address.parse().unwrap(), is_proxy: false, refusal: None }
     }
 
-    fn is_told_to_leave(seat: &Seat) -> bool {
+    fn is_told_to_leave(slot: &ConnectionSlot) -> bool {
         use futures_util::FutureExt;
-        seat.leave.notified().now_or_never().is_some()
+        slot.leave.notified().now_or_never().is_some()
     }
 
     #[test]
     fn one_address_has_its_number_of_places_and_a_network_of_ipv6_is_one() {
-        let crowd = crowd(100, 3);
+        let limiter = limiter(100, 3);
         for addresses in [
             ["192.0.2.1", "::ffff:192.0.2.1", "192.0.2.1", "192.0.2.1"],
             ["2001:db8::1", "2001:db8::2", "2001:db8:0:0:ffff::", "2001:db8::3"],
         ] {
-            let mut seats: Vec<Seat> = addresses.iter().map(|one| crowd.admit(comer(one)).unwrap()).collect();
-            let refusals: Vec<_> = seats.iter().map(|seat| seat.refusal).collect();
+            let mut seats: Vec<ConnectionSlot> = addresses.iter().map(|one| limiter.admit(incoming(one)).unwrap()).collect();
+            let refusals: Vec<_> = seats.iter().map(|seat| slot.refusal).collect();
             assert_eq!(refusals, [None, None, None, Some(Refusal::AddressFull)]);
             seats.remove(0);
-            assert_eq!(crowd.admit(comer(addresses[0])).unwrap().refusal, None, "a place that was given back");
+            assert_eq!(limiter.admit(incoming(addresses[0])).unwrap().refusal, None, "a place that was given back");
         }
-        let proxies: Vec<Seat> =
-            (0..10).map(|_| crowd.admit(Comer { is_proxy: true, ..comer("192.0.2.1") }).unwrap()).collect();
-        assert!(proxies.iter().all(|seat| seat.refusal.is_none()), "a proxy stands for many");
+        let proxies: Vec<ConnectionSlot> =
+            (0..10).map(|_| limiter.admit(IncomingConnection { is_proxy: true, ..incoming("192.0.2.1") }).unwrap()).collect();
+        assert!(proxies.iter().all(|seat| slot.refusal.is_none()), "a proxy stands for many");
         drop(proxies);
-        let places = crowd.places();
+        let places = limiter.places();
         assert!(places.by_address.is_empty() && places.served == 0 && places.refused == 0, "{places:?}");
     }
 
     #[test]
     fn who_does_nothing_makes_room_strangers_first() {
-        let crowd = crowd(3, 100);
-        let seats: Vec<Seat> =
-            (1..=3).map(|number| crowd.admit(comer(&format!("192.0.2.{number}"))).unwrap()).collect();
+        let limiter = limiter(3, 100);
+        let seats: Vec<ConnectionSlot> =
+            (1..=3).map(|number| limiter.admit(incoming(&format!("192.0.2.{number}"))).unwrap()).collect();
         let [known, stranger, busy] = &seats[..] else { panic!("three came") };
         drop(known.activity.begin(Version::HTTP_11));
         let request = busy.activity.begin(Version::HTTP_11);
-        seats.iter().for_each(|seat| seat.activity.pass_ms(1_000));
-        let fourth = crowd.admit(comer("192.0.2.4")).unwrap();
+        seats.iter().for_each(|seat| slot.activity.pass_ms(1_000));
+        let fourth = limiter.admit(incoming("192.0.2.4")).unwrap();
         assert_eq!(fourth.refusal, None);
         assert!(is_told_to_leave(stranger) && !is_told_to_leave(known));
         drop(fourth.activity.begin(Version::HTTP_11));
-        let fifth = crowd.admit(comer("192.0.2.5")).unwrap();
+        let fifth = limiter.admit(incoming("192.0.2.5")).unwrap();
         assert!(fifth.refusal.is_none() && is_told_to_leave(known), "it waits longer than the fourth");
         let (_fourth, _fifth) = (fourth.activity.begin(Version::HTTP_11), fifth.activity.begin(Version::HTTP_11));
-        let sixth = crowd.admit(comer("192.0.2.6")).unwrap();
+        let sixth = limiter.admit(incoming("192.0.2.6")).unwrap();
         assert_eq!(sixth.refusal, Some(Refusal::Full), "nobody with a request under way is cut");
         assert!(!is_told_to_leave(busy));
         drop(request);
-        assert_eq!(crowd.admit(comer("192.0.2.7")).unwrap().refusal, None);
+        assert_eq!(limiter.admit(incoming("192.0.2.7")).unwrap().refusal, None);
     }
 
     #[tokio::test]
     async fn so_many_are_told_that_there_is_no_place_and_no_more_at_once() {
-        let crowd = crowd(1, 100);
-        let served = crowd.admit(comer("192.0.2.1")).unwrap();
+        let limiter = limiter(1, 100);
+        let served = limiter.admit(incoming("192.0.2.1")).unwrap();
         let _request = served.activity.begin(Version::HTTP_11);
-        let from = |number: usize| comer(&format!("192.0.2.{}", 2 + number / REFUSED_PER_ADDRESS_MAX));
-        let refused: Vec<Seat> = (0..REFUSED_MAX).map(|number| crowd.admit(from(number)).unwrap()).collect();
-        assert!(refused.iter().all(|seat| seat.refusal == Some(Refusal::Full)));
-        let requests: Vec<_> = refused.iter().map(|seat| seat.activity.begin(Version::HTTP_11)).collect();
-        assert!(crowd.admit(comer("192.0.2.99")).is_none());
+        let from = |number: usize| incoming(&format!("192.0.2.{}", 2 + number / REFUSED_PER_ADDRESS_MAX));
+        let refused: Vec<ConnectionSlot> = (0..REFUSED_MAX).map(|number| limiter.admit(from(number)).unwrap()).collect();
+        assert!(refused.iter().all(|seat| slot.refusal == Some(Refusal::Full)));
+        let requests: Vec<_> = refused.iter().map(|seat| slot.activity.begin(Version::HTTP_11)).collect();
+        assert!(limiter.admit(incoming("192.0.2.99")).is_none());
         drop(requests);
-        assert!(crowd.admit(comer("192.0.2.99")).is_some(), "one of them that does nothing makes room");
+        assert!(limiter.admit(incoming("192.0.2.99")).is_some(), "one of them that does nothing makes room");
         drop((refused, served));
-        crowd.emptied().await;
+        limiter.emptied().await;
     }
 
     #[test]
     fn one_address_is_told_on_so_many_connections_at_once_that_there_is_no_place() {
-        let crowd = crowd(1, 100);
-        let served = crowd.admit(comer("192.0.2.1")).unwrap();
+        let limiter = limiter(1, 100);
+        let served = limiter.admit(incoming("192.0.2.1")).unwrap();
         let _request = served.activity.begin(Version::HTTP_11);
-        let refused: Vec<Seat> =
-            (0..REFUSED_PER_ADDRESS_MAX).map(|_| crowd.admit(comer("192.0.2.2")).unwrap()).collect();
-        refused.iter().for_each(|seat| seat.activity.pass_ms(1_000));
-        let other = crowd.admit(comer("192.0.2.3")).unwrap();
-        assert!(crowd.admit(comer("192.0.2.2")).is_some(), "it takes the place of one from there");
-        assert_eq!(refused.iter().filter(|seat| is_told_to_leave(seat)).count(), 1);
+        let refused: Vec<ConnectionSlot> =
+            (0..REFUSED_PER_ADDRESS_MAX).map(|_| limiter.admit(incoming("192.0.2.2")).unwrap()).collect();
+        refused.iter().for_each(|seat| slot.activity.pass_ms(1_000));
+        let other = limiter.admit(incoming("192.0.2.3")).unwrap();
+        assert!(limiter.admit(incoming("192.0.2.2")).is_some(), "it takes the place of one from there");
+        assert_eq!(refused.iter().filter(|seat| is_told_to_leave(slot)).count(), 1);
         assert!(!is_told_to_leave(&other));
-        let busy = crowd.admit(comer("192.0.2.4")).unwrap();
-        let more: Vec<Seat> = (1..REFUSED_PER_ADDRESS_MAX).map(|_| crowd.admit(comer("192.0.2.4")).unwrap()).collect();
-        let _requests: Vec<_> = more.iter().chain([&busy]).map(|seat| seat.activity.begin(Version::HTTP_11)).collect();
-        assert!(crowd.admit(comer("192.0.2.4")).is_none(), "none of its own does nothing");
+        let busy = limiter.admit(incoming("192.0.2.4")).unwrap();
+        let more: Vec<ConnectionSlot> = (1..REFUSED_PER_ADDRESS_MAX).map(|_| limiter.admit(incoming("192.0.2.4")).unwrap()).collect();
+        let _requests: Vec<_> = more.iter().chain([&busy]).map(|seat| slot.activity.begin(Version::HTTP_11)).collect();
+        assert!(limiter.admit(incoming("192.0.2.4")).is_none(), "none of its own does nothing");
     }
 
     #[test]
     fn the_client_that_takes_its_response_most_slowly_makes_room() {
-        let crowd = crowd(4, 100);
-        let seats: Vec<Seat> =
-            (1..=4).map(|number| crowd.admit(comer(&format!("192.0.2.{number}"))).unwrap()).collect();
+        let limiter = limiter(4, 100);
+        let seats: Vec<ConnectionSlot> =
+            (1..=4).map(|number| limiter.admit(incoming(&format!("192.0.2.{number}"))).unwrap()).collect();
         let [fast, slow, stalled, made] = &seats[..] else { panic!("four came") };
-        let requests: Vec<_> = seats.iter().map(|seat| seat.activity.begin(Version::HTTP_2)).collect();
+        let requests: Vec<_> = seats.iter().map(|seat| slot.activity.begin(Version::HTTP_2)).collect();
         let [to_fast, to_slow, to_stalled, _in_the_making] = &requests[..] else { panic!("four came") };
         [to_fast, to_slow, to_stalled].iter().for_each(|request| request.finished(1 << 20));
-        assert_eq!(crowd.admit(comer("192.0.2.9")).unwrap().refusal, Some(Refusal::Full), "none waited for long");
-        seats.iter().for_each(|seat| seat.activity.pass_ms(2_000));
+        assert_eq!(limiter.admit(incoming("192.0.2.9")).unwrap().refusal, Some(Refusal::Full), "none waited for long");
+        seats.iter().for_each(|seat| slot.activity.pass_ms(2_000));
         to_fast.taken(40_000);
         to_slow.taken(8_000);
-        let fifth = crowd.admit(comer("192.0.2.5")).unwrap();
+        let fifth = limiter.admit(incoming("192.0.2.5")).unwrap();
         let _busy = fifth.activity.begin(Version::HTTP_11);
         assert!(fifth.refusal.is_none() && is_told_to_leave(stalled));
-        let sixth = crowd.admit(comer("192.0.2.6")).unwrap();
+        let sixth = limiter.admit(incoming("192.0.2.6")).unwrap();
         let _busy_too = sixth.activity.begin(Version::HTTP_11);
         assert!(sixth.refusal.is_none() && is_told_to_leave(slow));
-        let seventh = crowd.admit(comer("192.0.2.7")).unwrap();
+        let seventh = limiter.admit(incoming("192.0.2.7")).unwrap();
         assert_eq!(seventh.refusal, Some(Refusal::Full));
         assert!(!is_told_to_leave(fast) && !is_told_to_leave(made));
     }
 
     #[test]
     fn slow_connections_are_closed_until_there_is_memory() {
-        let crowd = crowd(4, 100);
-        let seats: Vec<Seat> =
-            (1..=4).map(|number| crowd.admit(comer(&format!("192.0.2.{number}"))).unwrap()).collect();
-        let requests: Vec<_> = seats.iter().map(|seat| seat.activity.begin(Version::HTTP_2)).collect();
+        let limiter = limiter(4, 100);
+        let seats: Vec<ConnectionSlot> =
+            (1..=4).map(|number| limiter.admit(incoming(&format!("192.0.2.{number}"))).unwrap()).collect();
+        let requests: Vec<_> = seats.iter().map(|seat| slot.activity.begin(Version::HTTP_2)).collect();
         requests.iter().for_each(|request| request.finished(100_000));
-        seats.iter().for_each(|seat| seat.activity.pass_ms(2_000));
+        seats.iter().for_each(|seat| slot.activity.pass_ms(2_000));
         requests.iter().zip([9_000, 0, 50_000, 3_000]).for_each(|(request, taken)| request.taken(taken));
-        assert!(crowd.close_slowest(150_000));
+        assert!(limiter.close_slowest(150_000));
         let left: Vec<bool> = seats.iter().map(is_told_to_leave).collect();
         assert_eq!(left, [false, true, false, true]);
-        assert!(crowd.close_slowest(190_000), "what is being closed counts");
+        assert!(limiter.close_slowest(190_000), "what is being closed counts");
         assert!(!is_told_to_leave(&seats[0]));
-        assert!(!crowd.close_slowest(1_000_000));
+        assert!(!limiter.close_slowest(1_000_000));
         assert!(is_told_to_leave(&seats[0]) && is_told_to_leave(&seats[2]));
     }
 }
