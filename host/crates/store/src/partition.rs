@@ -57,7 +57,7 @@ impl Partition {
 
 /// The keys of what a rule may read about the subjects of a partition, each list in ascending order, each key once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Surroundings {
+pub struct PartitionDependencies {
     /// The subjects, where they are people, and everybody in the groups below.
     pub individuals: Vec<RecordId>,
     /// The subjects, where they are groups; else the groups that name them as members.
@@ -98,7 +98,7 @@ pub trait ReadSnapshot: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the store fails.
-    async fn surroundings(&self, partition: Partition) -> Result<Surroundings, StoreError>;
+    async fn dependencies(&self, partition: Partition) -> Result<PartitionDependencies, StoreError>;
 
     /// The records of those keys, all of one kind, in the order asked; one that does not exist is left out.
     ///

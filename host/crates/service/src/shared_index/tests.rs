@@ -6,7 +6,7 @@ use super::*;
 use daftar_domain::individual::IndividualDetails;
 use daftar_domain::record::{Record, RecordMeta, VersionId};
 use daftar_domain::search::SubjectQuery;
-use daftar_store::partition::{Partition, Surroundings};
+use daftar_store::partition::{Partition, PartitionDependencies};
 
 /// A database in which each write makes or changes people.
 #[derive(Default)]
@@ -104,8 +104,8 @@ impl ReadSnapshot for FakeSnapshot {
         Ok(Vec::new())
     }
 
-    async fn surroundings(&self, _: Partition) -> Result<Surroundings, StoreError> {
-        Ok(Surroundings::default())
+    async fn dependencies(&self, _: Partition) -> Result<PartitionDependencies, StoreError> {
+        Ok(PartitionDependencies::default())
     }
 
     async fn records(&self, _: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {

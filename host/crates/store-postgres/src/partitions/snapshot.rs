@@ -17,7 +17,7 @@ use daftar_domain::record::{RecordId, RecordKind};
 use daftar_domain::search::SubjectQuery;
 use daftar_domain::subject::Subject;
 use daftar_store::index::Sees;
-use daftar_store::partition::{ReadSnapshot, Partition, Surroundings};
+use daftar_store::partition::{ReadSnapshot, Partition, PartitionDependencies};
 use daftar_store::shared::History;
 use daftar_store::{StoreError, record};
 
@@ -194,7 +194,7 @@ impl ReadSnapshot for PostgresReadSnapshot {
         self.answered(index::matching(self.as_ref(), query, sees)).await
     }
 
-    async fn surroundings(&self, partition: Partition) -> Result<Surroundings, StoreError> {
+    async fn dependencies(&self, partition: Partition) -> Result<PartitionDependencies, StoreError> {
         let (first, last) = (*partition.keys().start(), *partition.keys().end());
         let (from, to) = (signed(first.0), signed(last.0));
         let numbers = |ids: &[RecordId]| ids.iter().map(|id| signed(id.0)).collect::<Vec<i64>>();
@@ -216,7 +216,7 @@ impl ReadSnapshot for PostgresReadSnapshot {
         } else {
             Vec::new()
         };
-        Ok(Surroundings { individuals, groups, memberships, consents })
+        Ok(PartitionDependencies { individuals, groups, memberships, consents })
     }
 
     async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {

@@ -46,8 +46,8 @@ impl ReadSnapshot for FakeSnapshot {
         Ok(Vec::new())
     }
 
-    async fn surroundings(&self, _: Partition) -> Result<Surroundings, StoreError> {
-        Ok(Surroundings { individuals: (1..=self.people).map(RecordId).collect(), ..Surroundings::default() })
+    async fn dependencies(&self, _: Partition) -> Result<PartitionDependencies, StoreError> {
+        Ok(PartitionDependencies { individuals: (1..=self.people).map(RecordId).collect(), ..PartitionDependencies::default() })
     }
 
     async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
