@@ -38,7 +38,7 @@ fn with_a_member_that_is_nobody(data_dir: &std::path::Path) {
         source: None,
         operations: vec![Operation::create(details)],
         audit: Vec::new(),
-        rests_on: Vec::new(),
+        read_set: Vec::new(),
     };
     runtime.block_on(store.commit(write)).unwrap();
 }

@@ -148,7 +148,7 @@ impl Person {
             source: None,
             operations,
             audit: vec![self.line.clone()],
-            rests_on: Vec::new(),
+            read_set: Vec::new(),
         }
     }
 

@@ -97,7 +97,7 @@ impl AuditLog {
             // Too many wait. What may have gone with a change is written by itself: the change is not undone any more.
             Err(StoreError::Overloaded) if !again.is_empty() => {
                 let at = again.first().map_or(Timestamp::UNIX_EPOCH, |line| line.at);
-                let write = Write { at, source: None, operations: Vec::new(), audit: again, rests_on: Vec::new() };
+                let write = Write { at, source: None, operations: Vec::new(), audit: again, read_set: Vec::new() };
                 self.store.commit(write).await?;
                 Ok(())
             }
@@ -505,7 +505,7 @@ mod keeper_tests {
         for _ in 0..500 {
             // A write of its own: each line is a stored value, and removed by itself.
             let (at, audit) = (clock.now(), vec![line(clock.now())]);
-            let write = Write { at, source: None, operations: Vec::new(), audit, rests_on: Vec::new() };
+            let write = Write { at, source: None, operations: Vec::new(), audit, read_set: Vec::new() };
             store.commit(write).await.unwrap();
             clock.advance(SignedDuration::from_hours(1));
         }

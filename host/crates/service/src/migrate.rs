@@ -403,7 +403,7 @@ mod tests {
             let details = IndividualDetails::default().with(ACTIVE, *active);
             let operations = vec![Operation::create(details)];
             let at = Timestamp::UNIX_EPOCH;
-            let write = Write { at, source: None, operations, audit: Vec::new(), rests_on: Vec::new() };
+            let write = Write { at, source: None, operations, audit: Vec::new(), read_set: Vec::new() };
             store.commit(write).await.unwrap();
         }
         store.raise_counter("a", people.len() as u64).await.unwrap();

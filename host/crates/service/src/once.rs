@@ -319,7 +319,7 @@ mod tests {
 
     async fn do_it(ctx: &OpContext, store: &SledStore, once: &Once) {
         let write =
-            Write { at: ctx.now, source: None, operations: Vec::new(), audit: Vec::new(), rests_on: Vec::new() };
+            Write { at: ctx.now, source: None, operations: Vec::new(), audit: Vec::new(), read_set: Vec::new() };
         store.commit_once(write, once.answered(ctx, 0, Vec::new())).await.unwrap();
         once.note();
     }

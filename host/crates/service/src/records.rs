@@ -85,7 +85,7 @@ pub async fn changed<T, F: Future<Output = Result<T, AppError>>>(
 /// What is changed for the caller now, with its entry of the audit log.
 #[must_use]
 pub fn write(ctx: &OpContext, operations: Vec<Operation>, entry: AuditEntry) -> Write {
-    Write { at: ctx.now, source: ctx.client().cloned(), operations, audit: vec![entry], rests_on: Vec::new() }
+    Write { at: ctx.now, source: ctx.client().cloned(), operations, audit: vec![entry], read_set: Vec::new() }
 }
 
 /// Commits a write, and returns the record that its first operation made.

@@ -110,7 +110,7 @@ struct Kept {
 #[derive(Clone)]
 struct Entry {
     body: SentBody,
-    rests_on: Arc<[Seen]>,
+    read_set: Arc<[Seen]>,
 }
 
 #[derive(Clone)]
@@ -165,7 +165,7 @@ impl ResponseCache {
     #[must_use]
     pub fn find(&self, key: &BodyKey) -> Option<SentBody> {
         let kept = self.kept.as_ref()?;
-        let entry = kept.bodies.get(key).filter(|entry| kept.stamps.are_unchanged(&entry.rests_on));
+        let entry = kept.bodies.get(key).filter(|entry| kept.stamps.are_unchanged(&entry.read_set));
         let count = if entry.is_some() { &kept.hits } else { &kept.misses };
         count.fetch_add(1, Ordering::Relaxed);
         Some(entry?.body)
@@ -185,14 +185,14 @@ impl ResponseCache {
             return;
         }
         let stamps = &kept.stamps;
-        let mut rests_on =
+        let mut read_set =
             vec![stamps.of_identifier(&key.person), stamps.of_record(RecordKind::Individual, view.individual.id)];
         let places = view.beside.places.iter().flatten();
-        rests_on.extend(places.map(|place| stamps.of_record(RecordKind::Group, place.group.record.id)));
-        rests_on.extend(view.beside.related.keys().map(|id| stamps.of_record(RecordKind::Individual, *id)));
+        read_set.extend(places.map(|place| stamps.of_record(RecordKind::Group, place.group.record.id)));
+        read_set.extend(view.beside.related.keys().map(|id| stamps.of_record(RecordKind::Individual, *id)));
         // After the stamps: whoever changes counts first and stamps then.
         if stamps.changes() == changes_before {
-            kept.bodies.insert(key, Entry { body: body.clone(), rests_on: rests_on.into() });
+            kept.bodies.insert(key, Entry { body: body.clone(), read_set: read_set.into() });
         }
     }
 

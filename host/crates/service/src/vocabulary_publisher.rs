@@ -253,7 +253,7 @@ impl VocabularyPublisher {
         let operations = settings.into_iter().map(Operation::PutSetting).collect();
         self.registry
             .store
-            .commit(Write { at: now, source: None, operations, audit: Vec::new(), rests_on: Vec::new() })
+            .commit(Write { at: now, source: None, operations, audit: Vec::new(), read_set: Vec::new() })
             .await?;
         self.published().deployment = deployment;
         Ok(())

@@ -176,7 +176,7 @@ impl Writer {
             match job {
                 Job::Commit(write, request, _) => {
                     asked.add(&write.operations, request.as_deref());
-                    since = write.rests_on.iter().map(|rests_on| rests_on.since).chain(since).min();
+                    since = write.read_set.iter().map(|read_set| read_set.since).chain(since).min();
                 }
                 Job::RemoveAudit(removal, _) => {
                     audit_asked.extend(removal.0.iter().map(|number| signed(*number)));

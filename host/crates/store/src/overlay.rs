@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use super::plan::{Last, Planner};
 use super::records::Records;
 use super::{
-    Committed, IDENTIFIER_OWNERS_MAX, IdentifierOwner, NewCodes, Operation, RecordDetails, RestsOn, Store, StoreError,
+    Committed, IDENTIFIER_OWNERS_MAX, IdentifierOwner, NewCodes, Operation, RecordDetails, ReadSet, Store, StoreError,
     Write, changes_records,
 };
 use daftar_domain::audit::AuditEntry;
@@ -62,7 +62,7 @@ struct State {
     /// What gets numbers with the whole.
     new_codes: Vec<NewCodes>,
     audit: Vec<AuditEntry>,
-    rests_on: Vec<RestsOn>,
+    read_set: Vec<ReadSet>,
     part: usize,
     written: Vec<(usize, ChangedRecord)>,
     collision: Option<usize>,
@@ -108,7 +108,7 @@ impl Overlay {
             operations: Vec::new(),
             new_codes: Vec::new(),
             audit: Vec::new(),
-            rests_on: Vec::new(),
+            read_set: Vec::new(),
             part: 0,
             written: Vec::new(),
             collision: None,
@@ -177,7 +177,7 @@ impl Overlay {
         let mut state = self.state();
         let (mut operations, audit) = (std::mem::take(&mut state.operations), std::mem::take(&mut state.audit));
         operations.extend(std::mem::take(&mut state.new_codes).into_iter().map(Operation::NumberCodes));
-        Write { at, source, operations, audit, rests_on: std::mem::take(&mut state.rests_on) }
+        Write { at, source, operations, audit, read_set: std::mem::take(&mut state.read_set) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -309,7 +309,7 @@ impl Overlay {
         state.operations.extend(write.operations);
         state.new_codes.extend(new_codes);
         state.audit.extend(write.audit);
-        state.rests_on.extend(write.rests_on);
+        state.read_set.extend(write.read_set);
         Ok(planned.committed)
     }
 }

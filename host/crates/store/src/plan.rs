@@ -155,7 +155,7 @@ impl<'p, P: Present> Planner<'p, P> {
     /// The first conflict; nothing has changed then.
     pub fn plan(&self, write: Write, request: Option<RememberedRequest>) -> Result<Planned, StoreError> {
         if let Some(recent) = self.recent.as_deref() {
-            recent.check(&write.rests_on)?;
+            recent.check(&write.read_set)?;
         }
         let mut draft = Draft::new(self, as_stored(write.at), write.source, write.operations.len());
         let mut written = Vec::with_capacity(write.operations.len());

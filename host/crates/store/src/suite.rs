@@ -121,7 +121,7 @@ pub fn write(operations: Vec<Operation>) -> Write {
         source: None,
         operations,
         audit: Vec::new(),
-        rests_on: Vec::new(),
+        read_set: Vec::new(),
     }
 }
 

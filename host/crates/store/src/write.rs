@@ -133,7 +133,7 @@ impl Operation {
 /// A record counts as touched when it is written, and besides: somebody when a membership in a program of theirs is, or a group of
 /// which they are or were a member.
 #[derive(Debug, Clone)]
-pub struct RestsOn {
+pub struct ReadSet {
     /// The last write before they were looked at.
     pub since: Sequence,
     /// The records. One that the same write creates is left out: nobody else can touch it.
@@ -152,7 +152,7 @@ pub struct Write {
     /// The lines of the audit log that go with it.
     pub audit: Vec<AuditEntry>,
     /// What must not have been touched since it was looked at; else nothing is written.
-    pub rests_on: Vec<RestsOn>,
+    pub read_set: Vec<ReadSet>,
 }
 
 impl Write {

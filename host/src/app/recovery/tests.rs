@@ -219,7 +219,7 @@ impl World {
         }
         let at = "2026-01-02T03:04:05.678Z".parse().unwrap();
         let _may_conflict =
-            self.store.commit(Write { at, source: None, operations, audit: Vec::new(), rests_on: Vec::new() }).await;
+            self.store.commit(Write { at, source: None, operations, audit: Vec::new(), read_set: Vec::new() }).await;
         for (at, kind) in [
             (0, RecordKind::Individual),
             (1, RecordKind::Group),
@@ -280,7 +280,7 @@ proptest! {
             let program = RecordDetails::Program(samples::full_program().details);
             let at = jiff::Timestamp::UNIX_EPOCH;
             let operations = vec![Operation::Create(program)];
-            world.store.commit(Write { at, source: None, operations, audit: Vec::new(), rests_on: Vec::new() }).await.unwrap();
+            world.store.commit(Write { at, source: None, operations, audit: Vec::new(), read_set: Vec::new() }).await.unwrap();
             for steps in &before {
                 world.write(steps).await;
             }
@@ -346,7 +346,7 @@ fn where_most_is_new_everything_is_read() {
             let operations = vec![Operation::create(IndividualDetails::default()); 1_000];
             world
                 .store
-                .commit(Write { at, source: None, operations, audit: Vec::new(), rests_on: Vec::new() })
+                .commit(Write { at, source: None, operations, audit: Vec::new(), read_set: Vec::new() })
                 .await
                 .unwrap();
         }

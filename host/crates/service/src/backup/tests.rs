@@ -38,7 +38,7 @@ async fn store() -> SledStore {
         vec![Operation::PutPhoto(photo), Operation::update(RecordId(1), VersionId(1), pictured)],
         vec![Operation::create(IndividualDetails::default())],
     ] {
-        store.commit(Write { at, source: None, operations, audit: audit.clone(), rests_on: Vec::new() }).await.unwrap();
+        store.commit(Write { at, source: None, operations, audit: audit.clone(), read_set: Vec::new() }).await.unwrap();
     }
     store
 }

@@ -32,7 +32,7 @@ use daftar_domain::scope::Resource;
 use daftar_domain::subject::{Subject, SubjectReference};
 use daftar_domain::value::{Key, Reference};
 use daftar_sandbox::EligibilityEngine;
-use daftar_store::{Operation, RestsOn, StoreError, Write};
+use daftar_store::{Operation, ReadSet, StoreError, Write};
 
 /// Enrols a beneficiary, or writes down that it applied, left, or was refused.
 ///
@@ -153,14 +153,14 @@ pub(super) async fn write(
     check_dates(&mut details, present.as_ref(), today, &mut problems);
     AppError::check(&mut problems)?;
     let mut note = format!("status {}", status.name());
-    let mut rests_on = Vec::new();
+    let mut read_set = Vec::new();
     if check_transition(present.as_ref(), status)? == Entry::Enrolled {
         check_open(&program, today)?;
         // A reason that was given for something else, and that the client may not see, is none.
         let is_overridden = details.has(OVERRIDE) && kept("override").is_none();
         let word = ask(ctx, registry, engine, &program, (&details, is_overridden)).await?;
         let decides = word.is_some() && !is_overridden;
-        rests_on.push(of_entry(registry, since, program.id, decides.then_some(beneficiary)).await?);
+        read_set.push(of_entry(registry, since, program.id, decides.then_some(beneficiary)).await?);
         if let Some(word) = word {
             note = format!("{note}; the program's expression says {word}");
             if word != Verdict::Eligible.name() {
@@ -179,7 +179,7 @@ pub(super) async fn write(
         None => entry.with_fields(fields),
         Some(_) => audit::with_changes(ctx, entry, fields),
     };
-    let write = Write { rests_on, ..records::write(ctx, vec![operation], entry) };
+    let write = Write { read_set, ..records::write(ctx, vec![operation], entry) };
     match registry.store.commit(write).await {
         Ok(committed) => records::written(committed),
         Err(error @ StoreError::MembershipOpen) => {
@@ -266,7 +266,7 @@ pub(super) async fn of_entry(
     since: Sequence,
     program: RecordId,
     asked_about: Option<SubjectReference>,
-) -> Result<RestsOn, AppError> {
+) -> Result<ReadSet, AppError> {
     let mut records = vec![(RecordKind::Program, program)];
     if let Some(beneficiary) = asked_about {
         records.push((beneficiary.kind.record_kind(), beneficiary.id));
@@ -283,7 +283,7 @@ pub(super) async fn of_entry(
     }
     // What the same transaction creates nobody else can touch.
     records.retain(|(_, id)| id.pending_number().is_none());
-    Ok(RestsOn { since, records })
+    Ok(ReadSet { since, records })
 }
 
 /// Says what a membership is to be, given what it is and which fields are written.

@@ -11,7 +11,7 @@ use daftar_store::record::samples;
 use daftar_store::suite::{
     Listener, audit_entry, commit, create, everybody, futures_join, individual_of, key, person, write,
 };
-use daftar_store::{Operation, RestsOn};
+use daftar_store::{Operation, ReadSet};
 
 async fn two() -> (Arc<Server>, PostgresStore, PostgresStore) {
     let server = Server::shared();
@@ -73,7 +73,7 @@ async fn a_write_of_one_process_is_in_the_way_of_another_as_one_of_its_own() {
     assert_eq!(next.id, RecordId(2));
 
     let rests = |since, id| Write {
-        rests_on: vec![RestsOn { since: Sequence(since), records: vec![(RecordKind::Individual, RecordId(id))] }],
+        read_set: vec![ReadSet { since: Sequence(since), records: vec![(RecordKind::Individual, RecordId(id))] }],
         ..write(vec![Operation::create(person(&[]))])
     };
     assert!(matches!(one.commit(rests(1, 1)).await, Err(StoreError::Overtaken)), "the other one wrote it");
@@ -91,7 +91,7 @@ async fn a_look_that_many_writes_of_another_process_followed_still_counts() {
     let (_server, one, two) = two().await;
     let looked_at = create(&one, person(&[])).await.id;
     let rests = |since: u64, id: RecordId| Write {
-        rests_on: vec![RestsOn { since: Sequence(since), records: vec![(RecordKind::Individual, id)] }],
+        read_set: vec![ReadSet { since: Sequence(since), records: vec![(RecordKind::Individual, id)] }],
         ..write(vec![Operation::create(person(&[]))])
     };
     // As an import of another process does while a rule is asked here.

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::Planned;
-use crate::{RestsOn, StoreError};
+use crate::{ReadSet, StoreError};
 use daftar_domain::change::{ChangedRecord, Sequence};
 use daftar_domain::record::{RecordId, RecordKind};
 
@@ -41,12 +41,12 @@ impl Recent {
     ///
     /// # Errors
     /// [`StoreError::Overtaken`].
-    pub fn check(&self, rests_on: &[RestsOn]) -> Result<(), StoreError> {
-        let is_touched = |rests_on: &RestsOn| {
-            let since = rests_on.since;
-            since < self.forgotten || rests_on.records.iter().any(|place| self.touched.get(place) > Some(&since))
+    pub fn check(&self, read_set: &[ReadSet]) -> Result<(), StoreError> {
+        let is_touched = |read_set: &ReadSet| {
+            let since = read_set.since;
+            since < self.forgotten || read_set.records.iter().any(|place| self.touched.get(place) > Some(&since))
         };
-        if rests_on.iter().any(is_touched) { Err(StoreError::Overtaken) } else { Ok(()) }
+        if read_set.iter().any(is_touched) { Err(StoreError::Overtaken) } else { Ok(()) }
     }
 
     /// Takes up what a write touches.

@@ -1,6 +1,6 @@
 //! Writes that rest on records which they do not change.
 
-use crate::{Operation, RestsOn, StoreError};
+use crate::{Operation, ReadSet, StoreError};
 use daftar_domain::change::Sequence;
 use daftar_domain::group::{MEMBER, Member};
 use daftar_domain::record::{RecordId, RecordKind, VersionId};
@@ -31,8 +31,8 @@ async fn resting(
     records: &[Place],
     what: Operation,
 ) -> Result<Sequence, StoreError> {
-    let rests_on = vec![RestsOn { since, records: records.to_vec() }];
-    store.commit(Write { rests_on, ..write(vec![what]) }).await.map(|committed| committed.sequence)
+    let read_set = vec![ReadSet { since, records: records.to_vec() }];
+    store.commit(Write { read_set, ..write(vec![what]) }).await.map(|committed| committed.sequence)
 }
 
 /// Two people and a group of the first, and the last write.
