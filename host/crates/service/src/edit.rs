@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::codes::{self, Held, resolve_at, with_undeclared};
 use crate::registry::Registry;
 use crate::visibility::{self, Seen};
-use crate::written::{self, Spoken};
+use crate::written::{self, UpdateMode};
 use crate::{audit, identifiers, open, records, subjects};
 use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::calendar::{Period, utc_day};
@@ -185,7 +185,7 @@ pub async fn change<T: Editable>(
     registry: &Registry,
     languages: LanguagePreference,
     (key, condition): (&IdentifierKey, &VersionCondition),
-    spoken: &Spoken,
+    spoken: &UpdateMode,
     make: &Make<'_, T>,
 ) -> Result<T::View, AppError>
 where
@@ -202,7 +202,7 @@ async fn change_once<T: Editable>(
     registry: &Registry,
     languages: LanguagePreference,
     (key, condition): (&IdentifierKey, &VersionCondition),
-    spoken: &Spoken,
+    spoken: &UpdateMode,
     make: &Make<'_, T>,
 ) -> Result<T::View, AppError>
 where

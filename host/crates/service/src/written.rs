@@ -20,11 +20,11 @@ use daftar_domain::value;
 
 /// What the body of a change speaks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Spoken {
+pub enum UpdateMode {
     /// The whole record, as far as the client may write it; what is not among these fields is taken out.
-    Whole(FieldSet),
+    Replace(FieldSet),
     /// These fields alone.
-    Named(FieldSet),
+    Merge(FieldSet),
 }
 
 /// The fields of a resource among the members of a body; what is no field is refused where the body is read. What the server computes
@@ -63,11 +63,11 @@ pub fn check_new(ctx: &OpContext, resource: Resource, named: &FieldSet) -> Resul
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`].
-pub fn of_change(ctx: &OpContext, resource: Resource, seen: &FieldSet, spoken: &Spoken) -> Result<FieldSet, AppError> {
+pub fn of_change(ctx: &OpContext, resource: Resource, seen: &FieldSet, spoken: &UpdateMode) -> Result<FieldSet, AppError> {
     let writable = visibility::changeable(ctx, resource, seen);
     match spoken {
-        Spoken::Whole(named) => check(&writable, resource, named).map(|()| writable),
-        Spoken::Named(named) => check(&writable, resource, named).map(|()| named.clone()),
+        UpdateMode::Replace(named) => check(&writable, resource, named).map(|()| writable),
+        UpdateMode::Merge(named) => check(&writable, resource, named).map(|()| named.clone()),
     }
 }
 

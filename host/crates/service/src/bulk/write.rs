@@ -11,7 +11,7 @@ use crate::group::members::{MemberChange, change_member};
 use crate::group::{GroupDraft, GroupView};
 use crate::individual::IndividualView;
 use crate::program_membership::{self, MembershipAddress, MembershipDraft, MembershipView};
-use crate::written::Spoken;
+use crate::written::UpdateMode;
 use crate::{edit, identifiers, program, records};
 use daftar_domain::calendar::utc_day;
 use daftar_domain::consent::ConsentDetails;
@@ -199,7 +199,7 @@ impl Importer {
     ) -> LineResult {
         let (registry, languages) = (&*self.registry, LanguagePreference::none());
         // The administrator may write every field; what is left out is taken out, as by PUT.
-        let spoken = Spoken::Whole(FieldSet::none());
+        let spoken = UpdateMode::Replace(FieldSet::none());
         match record {
             BulkRecord::Individual(draft) => {
                 let key = self.address(RecordKind::Individual, existing, &draft.details.identifiers).await?;

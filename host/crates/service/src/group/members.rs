@@ -7,7 +7,7 @@ use crate::codes::{Held, resolve};
 use crate::edit::{self, Editable, Hidden};
 use crate::registry::Registry;
 use crate::visibility::{self, Seen};
-use crate::written::{self, Spoken};
+use crate::written::{self, UpdateMode};
 use crate::{audit, records, subjects};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::calendar::{Period, utc_day};
@@ -103,7 +103,7 @@ async fn change_member_once(
     }
     let seen = visibility::find_record::<GroupDetails>(ctx, registry, key).await?;
     let Seen { record: before, fields } = seen.clone();
-    let spoken = Spoken::Named(written::named(Resource::Group, ["member"]));
+    let spoken = UpdateMode::Merge(written::named(Resource::Group, ["member"]));
     written::of_change(ctx, Resource::Group, &fields, &spoken)?;
     records::check_version(condition, before.meta.version)?;
     let present = match change {

@@ -10,7 +10,7 @@ use crate::edit::To;
 use crate::eligibility::evaluate::ask_program;
 use crate::eligibility::schema::may_be_told;
 use crate::registry::Registry;
-use crate::written::{self, Spoken};
+use crate::written::{self, UpdateMode};
 use crate::{audit, identifiers, records, subjects, visibility};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::calendar::utc_day;
@@ -300,7 +300,7 @@ pub async fn replace(
     registry: &Registry,
     engine: &Arc<dyn EligibilityEngine>,
     address: &MembershipAddress,
-    (condition, spoken): (&VersionCondition, &Spoken),
+    (condition, spoken): (&VersionCondition, &UpdateMode),
     make: &MakeMembership<'_>,
 ) -> Result<MembershipView, AppError> {
     let targets = vec![records::reference(RecordKind::ProgramMembership, &address.key)];
@@ -314,7 +314,7 @@ async fn replace_once(
     registry: &Registry,
     engine: &Arc<dyn EligibilityEngine>,
     address: &MembershipAddress,
-    (condition, spoken): (&VersionCondition, &Spoken),
+    (condition, spoken): (&VersionCondition, &UpdateMode),
     make: &MakeMembership<'_>,
 ) -> Result<Arc<ProgramMembership>, AppError> {
     let before = find(ctx, registry, address).await?;
@@ -333,11 +333,11 @@ async fn replace_once(
 
 /// Which days go with a membership depends on its status: who may not write the status writes only what it names, and not how and
 /// when somebody left; it would learn the status from what is filled in and refused.
-fn without_status(written: FieldSet, spoken: &Spoken) -> Result<FieldSet, AppError> {
+fn without_status(written: FieldSet, spoken: &UpdateMode) -> Result<FieldSet, AppError> {
     if written.allows("status") {
         return Ok(written);
     }
-    let (Spoken::Whole(named) | Spoken::Named(named)) = spoken;
+    let (UpdateMode::Replace(named) | UpdateMode::Merge(named)) = spoken;
     if [EXIT_DATE.tag(), EXIT_REASON.tag()].into_iter().any(|field| named.names(name_of(field))) {
         let (resource, field) = (Resource::ProgramMembership, "status".to_owned());
         return Err(AppError::FieldNotGranted { resource, field, usage: FieldUse::Write });

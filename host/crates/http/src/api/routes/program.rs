@@ -26,7 +26,7 @@ use daftar_domain::scope::Resource;
 use daftar_domain::subject::Subject;
 use daftar_service::program::{self, ProgramQuery};
 use daftar_service::program_membership::{self, MembershipAddress, MembershipDraft, MembershipQuery, MembershipView};
-use daftar_service::written::Spoken;
+use daftar_service::written::UpdateMode;
 use daftar_service::{consent, records};
 
 const PHASES: &[(&str, ProgramPhase)] =
@@ -117,7 +117,7 @@ pub async fn replace_membership(
     JsonObject(members): JsonObject,
 ) -> ApiResult {
     let address = address(key, &parameters)?;
-    let spoken = Spoken::Whole(named(Resource::ProgramMembership, &members));
+    let spoken = UpdateMode::Replace(named(Resource::ProgramMembership, &members));
     let make = |present: &MembershipView, written: &FieldSet| {
         let members = body::with_kept(present, written, &members)?;
         Problems::of(|problems| body::read_membership(members, Purpose::Replace, problems))

@@ -31,7 +31,7 @@ use daftar_service::response_cache::SentBody;
 use daftar_service::group::{self, GroupView};
 use daftar_service::individual::{self, IndividualView};
 use daftar_service::records;
-use daftar_service::written::Spoken;
+use daftar_service::written::UpdateMode;
 
 /// Reads one individual by identifier.
 pub async fn read_individual(
@@ -100,7 +100,7 @@ pub async fn replace_individual(
     Conditions { condition, languages }: Conditions,
     JsonObject(members): JsonObject<RECORD_BYTES_MAX>,
 ) -> ApiResult {
-    let spoken = Spoken::Whole(named(Resource::Individual, &members));
+    let spoken = UpdateMode::Replace(named(Resource::Individual, &members));
     let generation = call.app.registry.vocabularies.current();
     let draft = Problems::of(|problems| body::read_individual(members, generation.extension_fields(), problems))?;
     let make = |_: &IndividualView| Ok(draft.clone());
@@ -115,7 +115,7 @@ pub async fn patch_individual(
     Conditions { condition, languages }: Conditions,
     JsonObject(patch): JsonObject<RECORD_BYTES_MAX>,
 ) -> ApiResult {
-    let spoken = Spoken::Named(named(Resource::Individual, &patch));
+    let spoken = UpdateMode::Merge(named(Resource::Individual, &patch));
     let make = |present: &IndividualView| {
         body::check_unseen(
             &patch,
@@ -219,7 +219,7 @@ pub async fn replace_group(
     Conditions { condition, languages }: Conditions,
     JsonObject(members): JsonObject,
 ) -> ApiResult {
-    let spoken = Spoken::Whole(named(Resource::Group, &members));
+    let spoken = UpdateMode::Replace(named(Resource::Group, &members));
     let generation = call.app.registry.vocabularies.current();
     let draft = Problems::of(|problems| body::read_group(members, generation.extension_fields(), problems))?;
     let make = |_: &GroupView| Ok(draft.clone());
@@ -234,7 +234,7 @@ pub async fn patch_group(
     Conditions { condition, languages }: Conditions,
     JsonObject(patch): JsonObject,
 ) -> ApiResult {
-    let spoken = Spoken::Named(named(Resource::Group, &patch));
+    let spoken = UpdateMode::Merge(named(Resource::Group, &patch));
     let make = |present: &GroupView| {
         let members = patched(body::group(present), patch.clone())?;
         Problems::of(|problems| body::read_group(members, present.codes.extension_fields(), problems))
