@@ -26,7 +26,7 @@ pub struct Transaction {
 
 /// Why use cases came to nothing that had succeeded by themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Undone {
+pub enum RollbackReason {
     /// Another one was refused.
     OtherRefused,
     /// Others changed again and again what they rest on.
@@ -35,7 +35,7 @@ pub enum Undone {
     Failed,
 }
 
-impl Undone {
+impl RollbackReason {
     fn reason(self) -> &'static str {
         match self {
             Self::OtherRefused => "nothing was written: another entry of the transaction was refused",
@@ -54,7 +54,7 @@ impl Undone {
 
 /// Why a transaction was not written.
 #[derive(Debug)]
-pub enum NotWritten {
+pub enum CommitError {
     /// Others changed meanwhile what it rests on: made again, it may succeed, or one of its use cases says why not.
     Overtaken,
     /// Anything else.
@@ -112,8 +112,8 @@ impl Transaction {
     /// Writes everything.
     ///
     /// # Errors
-    /// [`NotWritten`]; nothing of it is written then.
-    pub async fn commit(&self, ctx: &OpContext) -> Result<(), NotWritten> {
+    /// [`CommitError`]; nothing of it is written then.
+    pub async fn commit(&self, ctx: &OpContext) -> Result<(), CommitError> {
         let write = self.staged.take(ctx.now, ctx.client().cloned());
         if write.operations.is_empty() && write.audit.is_empty() {
             return Ok(());
@@ -126,8 +126,8 @@ impl Transaction {
     /// Writes everything, and how the request was answered that asked for it.
     ///
     /// # Errors
-    /// [`NotWritten`]; nothing of it is written then.
-    pub async fn commit_once(&self, ctx: &OpContext, request: RememberedRequest) -> Result<(), NotWritten> {
+    /// [`CommitError`]; nothing of it is written then.
+    pub async fn commit_once(&self, ctx: &OpContext, request: RememberedRequest) -> Result<(), CommitError> {
         let write = self.staged.take(ctx.now, ctx.client().cloned());
         let audit = write.audit.clone();
         let _numbering = self.numbering(&write).await;
@@ -142,7 +142,7 @@ impl Transaction {
         }
     }
 
-    fn told(&self, committed: Result<Committed, StoreError>, audit: Vec<AuditEntry>) -> Result<(), NotWritten> {
+    fn told(&self, committed: Result<Committed, StoreError>, audit: Vec<AuditEntry>) -> Result<(), CommitError> {
         let error = match committed {
             Ok(_) => return Ok(()),
             Err(error) => error,
@@ -155,8 +155,8 @@ impl Transaction {
             | StoreError::MembershipOpen
             | StoreError::Overtaken
             | StoreError::AlreadyDone
-            | StoreError::NotFound(_) => Err(NotWritten::Overtaken),
-            other => Err(NotWritten::Failed(other.into())),
+            | StoreError::NotFound(_) => Err(CommitError::Overtaken),
+            other => Err(CommitError::Failed(other.into())),
         }
     }
 
@@ -172,7 +172,7 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Self::tell`].
-    pub async fn abandon(&self, ctx: &OpContext, undone: Undone) -> Result<(), AppError> {
+    pub async fn abandon(&self, ctx: &OpContext, undone: RollbackReason) -> Result<(), AppError> {
         let (lines, told) = self.undone(ctx, undone);
         self.registry.audit.record_ended(told).await?;
         for line in lines {
@@ -185,14 +185,14 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Self::tell`].
-    pub async fn abandon_entry(&self, ctx: &OpContext, undone: Undone, status: u16) -> Result<(), AppError> {
+    pub async fn abandon_entry(&self, ctx: &OpContext, undone: RollbackReason, status: u16) -> Result<(), AppError> {
         let (lines, mut told) = self.undone(ctx, undone);
         told.extend(lines.into_iter().map(|line| AuditEntry { status: Some(status), ..line }));
         self.registry.audit.record_ended(told).await
     }
 
     /// The lines of what came to nothing, and those that stay as they are. What would have been shown was not.
-    fn undone(&self, ctx: &OpContext, undone: Undone) -> (Vec<AuditEntry>, Vec<AuditEntry>) {
+    fn undone(&self, ctx: &OpContext, undone: RollbackReason) -> (Vec<AuditEntry>, Vec<AuditEntry>) {
         let write = self.staged.take(ctx.now, ctx.client().cloned());
         let (done, told): (Vec<_>, Vec<_>) =
             self.lines.take().into_iter().partition(|line| line.outcome == AuditOutcome::Allowed);

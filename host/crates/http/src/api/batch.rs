@@ -32,7 +32,7 @@ use crate::state::AppState;
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
 use daftar_service::once::{NamedRequest, Once};
-use daftar_service::transaction::{NotWritten, Transaction, Undone};
+use daftar_service::transaction::{CommitError, Transaction, RollbackReason};
 
 /// The most bytes of bodies in one answer, beside the last one: a batch that asks for more is told which entries to ask for again.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
@@ -189,20 +189,20 @@ async fn written_once(
                 transaction.tell().await?;
                 return Ok(answered);
             }
-            Err(NotWritten::Overtaken) => {
+            Err(CommitError::Overtaken) => {
                 once.is_done_meanwhile(ctx, &*app.registry.store, part).await?;
                 overtaken_by_others = Some(transaction);
             }
-            Err(NotWritten::Failed(error)) => {
+            Err(CommitError::Failed(error)) => {
                 let failed = failed(caller, error);
-                transaction.abandon_entry(ctx, Undone::Failed, failed.status.as_u16()).await?;
+                transaction.abandon_entry(ctx, RollbackReason::Failed, failed.status.as_u16()).await?;
                 return Ok(failed);
             }
         }
     }
     let failed = failed(caller, AppError::Overtaken);
     if let Some(transaction) = overtaken_by_others {
-        transaction.abandon_entry(ctx, Undone::Overtaken, failed.status.as_u16()).await?;
+        transaction.abandon_entry(ctx, RollbackReason::Overtaken, failed.status.as_u16()).await?;
     }
     Ok(failed)
 }

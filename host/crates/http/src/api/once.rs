@@ -33,7 +33,7 @@ use daftar_domain::idempotency::{IdempotencyKey, KeyError, RememberedAnswer};
 use daftar_domain::scope::Action;
 use daftar_service::once::NamedRequest;
 use daftar_service::once::{ShownAgain, shown_again};
-use daftar_service::transaction::{NotWritten, Transaction, Undone};
+use daftar_service::transaction::{CommitError, Transaction, RollbackReason};
 use daftar_service::{audit, records};
 
 /// Names a request.
@@ -91,7 +91,7 @@ async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) 
             if once.is_done_meanwhile(&ctx, &*app.registry.store, 0).await? {
                 continue;
             }
-            transaction.abandon(&ctx, Undone::OtherRefused).await?;
+            transaction.abandon(&ctx, RollbackReason::OtherRefused).await?;
             return Ok(response);
         }
         let answer = answer_of(&transaction, 0, response.status().as_u16());
@@ -100,12 +100,12 @@ async fn run(app: &AppState, endpoint: &Endpoint, request: Request, next: Next) 
                 once.note();
                 return Ok(response);
             }
-            Err(NotWritten::Overtaken) => {
-                transaction.abandon(&ctx, Undone::Overtaken).await?;
+            Err(CommitError::Overtaken) => {
+                transaction.abandon(&ctx, RollbackReason::Overtaken).await?;
                 once.is_done_meanwhile(&ctx, &*app.registry.store, 0).await?;
             }
-            Err(NotWritten::Failed(error)) => {
-                transaction.abandon(&ctx, Undone::Failed).await?;
+            Err(CommitError::Failed(error)) => {
+                transaction.abandon(&ctx, RollbackReason::Failed).await?;
                 return Err(error.into());
             }
         }

@@ -22,7 +22,7 @@ use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::idempotency::RememberedRequest;
 use daftar_service::once::Once;
-use daftar_service::transaction::{NotWritten, Transaction, Undone};
+use daftar_service::transaction::{CommitError, Transaction, RollbackReason};
 
 pub(super) async fn run(
     app: &AppState,
@@ -44,7 +44,7 @@ pub(super) async fn run(
                 if is_done_meanwhile(app, caller, &mut once).await? {
                     continue;
                 }
-                transaction.abandon(&caller.context, Undone::OtherRefused).await?;
+                transaction.abandon(&caller.context, RollbackReason::OtherRefused).await?;
                 return Err(refusal);
             }
         };
@@ -64,12 +64,12 @@ pub(super) async fn run(
                 transaction.tell().await?;
                 return written(app, &entries, &answers);
             }
-            Err(NotWritten::Overtaken) => {
-                transaction.abandon(&caller.context, Undone::Overtaken).await?;
+            Err(CommitError::Overtaken) => {
+                transaction.abandon(&caller.context, RollbackReason::Overtaken).await?;
                 is_done_meanwhile(app, caller, &mut once).await?;
             }
-            Err(NotWritten::Failed(error)) => {
-                transaction.abandon(&caller.context, Undone::Failed).await?;
+            Err(CommitError::Failed(error)) => {
+                transaction.abandon(&caller.context, RollbackReason::Failed).await?;
                 return Err(error.into());
             }
         }
