@@ -245,7 +245,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// A record as it was written.
-pub enum ShownAgain {
+pub enum IdempotentReplay {
     /// A person.
     Individual(IndividualView),
     /// A group.
@@ -266,7 +266,7 @@ pub async fn shown_again(
     registry: &Registry,
     languages: LanguagePreference,
     (kind, id, version): (RecordKind, RecordId, VersionId),
-) -> Result<ShownAgain, AppError> {
+) -> Result<IdempotentReplay, AppError> {
     let gone = || AppError::internal("a request is remembered to have written what is not there");
     let fields = match visibility::of(ctx, registry, kind, id).await? {
         Some(fields) => fields,
@@ -281,18 +281,18 @@ pub async fn shown_again(
         RecordKind::Individual => {
             let record = registry.store.find_version(id, version).await?.ok_or_else(gone)?;
             let seen = Seen { record, fields };
-            ShownAgain::Individual(individual::view(ctx, registry, languages, seen, individual::Includes::ALL).await?)
+            IdempotentReplay::Individual(individual::view(ctx, registry, languages, seen, individual::Includes::ALL).await?)
         }
         RecordKind::Group => {
             let record = registry.store.find_version(id, version).await?.ok_or_else(gone)?;
             let seen = Seen { record, fields };
-            ShownAgain::Group(group::answer(ctx, registry, languages, seen, group::Includes::ALL).await?)
+            IdempotentReplay::Group(group::answer(ctx, registry, languages, seen, group::Includes::ALL).await?)
         }
         RecordKind::ProgramMembership => {
             let membership = registry.store.find_version(id, version).await?.ok_or_else(gone)?;
-            ShownAgain::ProgramMembership(program_membership::view(registry, membership, fields).await?)
+            IdempotentReplay::ProgramMembership(program_membership::view(registry, membership, fields).await?)
         }
-        RecordKind::Program | RecordKind::Consent => ShownAgain::Nothing,
+        RecordKind::Program | RecordKind::Consent => IdempotentReplay::Nothing,
     })
 }
 

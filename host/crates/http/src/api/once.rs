@@ -32,7 +32,7 @@ use daftar_domain::error::AppError;
 use daftar_domain::idempotency::{IdempotencyKey, KeyError, RememberedAnswer};
 use daftar_domain::scope::Action;
 use daftar_service::once::NamedRequest;
-use daftar_service::once::{ShownAgain, shown_again};
+use daftar_service::once::{IdempotentReplay, shown_again};
 use daftar_service::transaction::{CommitError, Transaction, RollbackReason};
 use daftar_service::{audit, records};
 
@@ -208,18 +208,18 @@ pub async fn response(
     entry.note = Some("the answer to a request that was done before".to_owned());
     app.registry.audit.record(ctx, entry).await?;
     Ok(match &shown {
-        ShownAgain::Individual(view) => record::individual_answer(app, status, view).await?,
-        ShownAgain::Group(view) => record::group_answer(app, status, view).await?,
-        ShownAgain::ProgramMembership(view) => program::membership_answer(app, status, view, None),
-        ShownAgain::Nothing => status.into_response(),
+        IdempotentReplay::Individual(view) => record::individual_answer(app, status, view).await?,
+        IdempotentReplay::Group(view) => record::group_answer(app, status, view).await?,
+        IdempotentReplay::ProgramMembership(view) => program::membership_answer(app, status, view, None),
+        IdempotentReplay::Nothing => status.into_response(),
     })
 }
 
-fn identifiers_of(shown: &ShownAgain) -> &[daftar_domain::identifier::Identifier] {
+fn identifiers_of(shown: &IdempotentReplay) -> &[daftar_domain::identifier::Identifier] {
     match shown {
-        ShownAgain::Individual(view) => &view.individual.details.identifiers,
-        ShownAgain::Group(view) => &view.group.details.identifiers,
-        ShownAgain::ProgramMembership(view) => &view.membership.details.identifiers,
-        ShownAgain::Nothing => &[],
+        IdempotentReplay::Individual(view) => &view.individual.details.identifiers,
+        IdempotentReplay::Group(view) => &view.group.details.identifiers,
+        IdempotentReplay::ProgramMembership(view) => &view.membership.details.identifiers,
+        IdempotentReplay::Nothing => &[],
     }
 }
