@@ -9,7 +9,7 @@ use super::blobs::Blobs;
 use super::checkpoint::stored_fields;
 use super::column::Column;
 use super::field_columns::FieldColumns;
-use super::image::Teller;
+use super::image::Visitor;
 use super::subjects::version_cell;
 use super::terms::{Prepared as PreparedTerms, TermIndex};
 use daftar_domain::change::ChangedRecord;
@@ -119,7 +119,7 @@ stored_fields!(Terms { memberships, consents });
 
 impl About {
     /// Tells what it holds, so that two can be compared.
-    pub(super) fn tell(&self, teller: &mut Teller) {
+    pub(super) fn tell(&self, teller: &mut Visitor) {
         let programs = self.programs.values().map(|program| (program.id, program.meta.version.0));
         teller.values("programs", programs);
         self.memberships.tell(teller, "memberships", "terms of memberships");

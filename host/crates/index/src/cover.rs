@@ -20,7 +20,7 @@ use std::sync::Arc;
 use super::bitmaps::Posting;
 use super::checkpoint::{CheckpointWriter, Loading, Stored, stored_fields};
 use super::codes::{Edit, Edits, apply_edits, count_entries, note_edits, sorted_once};
-use super::image::Teller;
+use super::image::Visitor;
 use super::rows::Rows;
 use super::stored::{Unsound, bytes_of};
 use super::terms::TermIndex;
@@ -320,7 +320,7 @@ impl Stored for Names {
 
 impl CoverIndex {
     /// Tells what it holds, so that two can be compared. Numbers of names do not count, nor do names that nothing uses any more.
-    pub(crate) fn tell(&self, teller: &mut Teller) {
+    pub(crate) fn tell(&self, teller: &mut Visitor) {
         let texts = self.names.texts();
         teller.values(
             "consents given",

@@ -67,7 +67,7 @@ impl Image {
     /// [`super::Columns::sibling`]: the same records give the same fingerprint, in whatever order they were written.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        let mut teller = Teller::default();
+        let mut teller = Visitor::default();
         let Snapshot { hasher: _, extensions: _, individuals, groups, members, places, about, covers } = &self.snapshot;
         individuals.tell(&mut teller, "individuals");
         teller.of_rows("terms of individuals", &individuals.rows, |row| self.terms.individuals.get(row).to_vec());
@@ -139,11 +139,11 @@ impl Fingerprint {
 
 /// Takes down what the parts of a register hold.
 #[derive(Default)]
-pub(super) struct Teller {
+pub(super) struct Visitor {
     parts: Vec<(String, u128)>,
 }
 
-impl Teller {
+impl Visitor {
     /// Which record stands where.
     pub(super) fn rows(&mut self, part: &str, rows: &Rows) {
         self.of_rows(part, rows, |row| rows.id(row));

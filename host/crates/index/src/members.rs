@@ -7,7 +7,7 @@
 use super::blobs::Blobs;
 use super::checkpoint::stored_fields;
 use super::codes::{difference, sorted_once};
-use super::image::Teller;
+use super::image::Visitor;
 use super::places::{Place, Places};
 use super::rows::Rows;
 use super::stored;
@@ -96,7 +96,7 @@ impl Members {
     }
 
     /// Tells what it holds of those groups, so that two can be compared.
-    pub(super) fn tell(&self, teller: &mut Teller, groups: &Rows) {
+    pub(super) fn tell(&self, teller: &mut Visitor, groups: &Rows) {
         teller.values("members of groups", self.named.iter().map(|(entry, ())| *entry));
         teller.of_rows("seats of groups", groups, |row| self.seats.get(row).to_vec());
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::bitmaps::Posting;
 use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::column::Column;
-use super::image::Teller;
+use super::image::Visitor;
 use super::rows::Rows;
 use super::stored::{Unsound, bytes_of};
 use super::tree::SharedTree;
@@ -146,7 +146,7 @@ impl Places {
     }
 
     /// Tells what it holds of those people, so that two can be compared. Which place of several comes first does not count.
-    pub(super) fn tell(&self, teller: &mut Teller, people: &Rows) {
+    pub(super) fn tell(&self, teller: &mut Visitor, people: &Rows) {
         teller.of_rows("places of individuals", people, |row| {
             let mut places: Vec<Vec<u8>> = self.of(row).map(|place| bytes_of(&place)).collect();
             places.sort_unstable();

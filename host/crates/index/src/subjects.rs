@@ -16,7 +16,7 @@ use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, ExtensionNumbers, apply_ed
 use super::column::{Column, TextColumn};
 use super::field_columns::FieldColumns;
 use super::identifiers::{IdentifierHash, IdentifierHasher, IdentifierIndex};
-use super::image::Teller;
+use super::image::Visitor;
 use super::rows::Rows;
 use super::stored::{self, Unsound};
 use super::terms;
@@ -220,7 +220,7 @@ impl<R: RecordType> Subjects<R> {
     }
 
     /// Tells what it holds of these records, so that two can be compared.
-    pub(super) fn tell(&self, teller: &mut Teller, records: &str) {
+    pub(super) fn tell(&self, teller: &mut Visitor, records: &str) {
         let Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, columns } = self;
         teller.rows(records, rows);
         teller.postings(format!("codes of {records}"), codes.iter());

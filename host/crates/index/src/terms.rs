@@ -9,7 +9,7 @@ use super::bitmaps::{Posting, RowSet};
 use super::blobs::Blobs;
 use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::codes::{Edits, apply_edits, note_edits, sorted_once};
-use super::image::Teller;
+use super::image::Visitor;
 use super::rows::Rows;
 use super::search;
 use super::search::filter::{Condition, Filter, Rows as MatchingRows, Test};
@@ -81,7 +81,7 @@ impl<K: Ord + Clone + Serialize + DeserializeOwned> TermIndex<K> {
     }
 
     /// Tells what it holds, so that two can be compared.
-    pub(super) fn tell(&self, teller: &mut Teller, rows: &'static str, terms: &'static str) {
+    pub(super) fn tell(&self, teller: &mut Visitor, rows: &'static str, terms: &'static str) {
         teller.rows(rows, &self.rows);
         teller.postings(terms, self.postings.iter());
     }
