@@ -18,7 +18,7 @@ pub mod checkpoint;
 mod chunk;
 mod codes;
 mod column;
-mod cover;
+mod consent_index;
 mod field_columns;
 mod gather;
 mod identifiers;
@@ -104,7 +104,7 @@ impl Columns {
             members: Members::default(),
             places: Places::default(),
             about: about::About::default(),
-            covers: cover::CoverIndex::default(),
+            covers: consent_index::ConsentIndex::default(),
         };
         Self::from_image(Image { snapshot, terms: image::Terms::default(), sequence: Sequence::default() })
     }
@@ -210,7 +210,7 @@ impl Columns {
         let rows = (&next.individuals.rows, &next.groups.rows);
         next.members.write(&mut terms.members, rows, &mut next.places, prepared.members);
         next.about.write(&mut terms.about, prepared.about);
-        let places = cover::Places {
+        let places = consent_index::Places {
             individuals: &next.individuals.rows,
             groups: &next.groups.rows,
             memberships: &next.about.memberships,

@@ -39,7 +39,7 @@ pub(super) struct Prepared {
     pub(super) groups: Vec<subjects::Prepared>,
     pub(super) members: Vec<members::Prepared>,
     pub(super) about: about::Prepared,
-    pub(super) covers: cover::Prepared,
+    pub(super) covers: consent_index::Prepared,
     /// The last of the writes that they are of; none, where they are read from the store.
     pub(super) sequence: Sequence,
 }

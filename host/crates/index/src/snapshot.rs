@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use super::about::About;
 use super::bitmaps::RowSet;
 use super::codes::{ExtensionNumbers, postings_of};
-use super::cover::CoverIndex;
+use super::consent_index::ConsentIndex;
 use super::gather::{self, Gathered};
 use super::identifiers::IdentifierHasher;
 use super::limits::RowLimits;
@@ -37,7 +37,7 @@ pub struct Snapshot {
     pub(super) members: Members,
     pub(super) places: Places,
     pub(super) about: About,
-    pub(super) covers: CoverIndex,
+    pub(super) covers: ConsentIndex,
 }
 
 impl fmt::Debug for Snapshot {

@@ -1,9 +1,9 @@
 //! Holds the register in memory against the records that it is made of.
 //!
-//! A stretch of rows at a time: everything that leads to a row is counted, then each record is taken apart as when it is written, and
+//! A range of rows at a time: everything that leads to a row is counted, then each record is taken apart as when it is written, and
 //! what it gives must be there, and as much of it as was counted. So nothing is missing and nothing is left over.
 //!
-//! **Invariant:** a check takes memory for one stretch of rows, however large the register is.
+//! **Invariant:** a check takes memory for one range of rows, however large the register is.
 
 use std::borrow::Borrow;
 use std::ops::Range;

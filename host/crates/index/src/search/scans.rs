@@ -72,8 +72,8 @@ impl Scan for DayScan<'_> {
     }
 }
 
-/// Within which bounds a value lies that meets a condition on a stretch, by what lies before and after it and by all values; none, where it
-/// is left out of the stretch.
+/// Within which bounds a value lies that meets a condition on a range, by what lies before and after it and by all values; none, where it
+/// is left out of the range.
 fn bounds<T>(
     operator: DateOperator,
     (first, last): (T, T),

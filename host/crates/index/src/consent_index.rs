@@ -1,7 +1,7 @@
 //! Whom consents cover: for an organization on a day, which people, groups and memberships, and which of their fields.
 //!
-//! Rows are kept by class (to whom, what for, which fields) and by stretch of days, so that a search adds up one set of rows for each
-//! class of the organization and each of the twenty stretches around the day, however many consents there are.
+//! Rows are kept by class (to whom, what for, which fields) and by range of days, so that a search adds up one set of rows for each
+//! class of the organization and each of the twenty ranges around the day, however many consents there are.
 //!
 //! **Invariant:** a consent opens what is about its own subject: `individual` the person's record, `group` the group's record,
 //! `program_membership` the memberships of the person or group. What it names beside that opens nothing.
@@ -33,7 +33,7 @@ use daftar_domain::scope::Resource;
 use daftar_domain::search::terms::MembershipTerm;
 use daftar_domain::subject::{Subject, SubjectReference};
 use jiff::civil::Date;
-use names::{ANY_PURPOSE, Day, Names, Stretch};
+use names::{ANY_PURPOSE, Day, Names, DayRange};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What consents of one kind have in common: to whom, what for, which fields; by number.
@@ -45,10 +45,10 @@ struct Class {
 }
 
 /// Something that a row is covered by.
-type Cover = (Class, Stretch);
+type ConsentTerm = (Class, DayRange);
 
 /// Rows by what they are covered by.
-type Covers = SharedTree<Cover, Posting>;
+type ConsentRows = SharedTree<ConsentTerm, Posting>;
 
 /// A consent that was given and not withdrawn.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -73,9 +73,9 @@ impl Given {
         [class(ANY_PURPOSE)].into_iter().chain(own)
     }
 
-    fn covers(&self) -> Vec<Cover> {
-        let stretches = Stretch::of_period(self.first.0, self.last.map(|last| last.0));
-        self.classes().flat_map(|class| stretches.iter().map(move |stretch| (class, *stretch))).collect()
+    fn covers(&self) -> Vec<ConsentTerm> {
+        let ranges = DayRange::of_period(self.first.0, self.last.map(|last| last.0));
+        self.classes().flat_map(|class| ranges.iter().map(move |range| (class, *range))).collect()
     }
 
     fn holds_on(&self, day: Date) -> bool {
@@ -84,22 +84,22 @@ impl Given {
 }
 
 /// What covers a subject's own record and its memberships. Sorted, each once.
-struct SubjectCovers {
-    own: Vec<Cover>,
-    memberships: Vec<Cover>,
+struct SubjectConsents {
+    own: Vec<ConsentTerm>,
+    memberships: Vec<ConsentTerm>,
 }
 
 /// Consents by whom they cover, cheap to copy.
 #[derive(Debug, Clone, Default)]
-pub(super) struct CoverIndex {
+pub(super) struct ConsentIndex {
     names: Names,
     /// By subject.
     given: SharedTree<(SubjectReference, RecordId), Given>,
     /// Every class that was ever met.
     classes: SharedTree<Class, ()>,
-    individuals: Covers,
-    groups: Covers,
-    memberships: Covers,
+    individuals: ConsentRows,
+    groups: ConsentRows,
+    memberships: ConsentRows,
     /// Whose each membership is.
     beneficiaries: SharedTree<RecordId, SubjectReference>,
     /// What was asked since the last change.
@@ -145,13 +145,13 @@ impl Places<'_> {
 /// What changes in the three indexes.
 #[derive(Default)]
 struct AllEdits {
-    individuals: Edits<Cover>,
-    groups: Edits<Cover>,
-    memberships: Edits<Cover>,
+    individuals: Edits<ConsentTerm>,
+    groups: Edits<ConsentTerm>,
+    memberships: Edits<ConsentTerm>,
 }
 
 impl AllEdits {
-    fn of(&mut self, kind: Subject) -> &mut Edits<Cover> {
+    fn of(&mut self, kind: Subject) -> &mut Edits<ConsentTerm> {
         match kind {
             Subject::Individual => &mut self.individuals,
             Subject::Group => &mut self.groups,
@@ -163,7 +163,7 @@ impl AllEdits {
     }
 }
 
-impl CoverIndex {
+impl ConsentIndex {
     /// Writes consents and memberships whose subjects have their rows already, as have the memberships.
     pub(super) fn write(&mut self, places: &Places<'_>, records: Prepared) {
         let mut edits = AllEdits::default();
@@ -231,15 +231,15 @@ impl CoverIndex {
         from.take_while(move |((of, _), _)| *of == subject).map(|(_, given)| given)
     }
 
-    fn covers_of(&self, subject: SubjectReference) -> SubjectCovers {
+    fn covers_of(&self, subject: SubjectReference) -> SubjectConsents {
         let covers = |opens: fn(&Given) -> bool| {
             sorted_once(self.given_of(subject).filter(|given| opens(given)).flat_map(Given::covers))
         };
-        SubjectCovers { own: covers(|given| given.opens_subject), memberships: covers(|given| given.opens_memberships) }
+        SubjectConsents { own: covers(|given| given.opens_subject), memberships: covers(|given| given.opens_memberships) }
     }
 
     /// Rows of that kind by what they are covered by.
-    fn covers(&self, kind: RecordKind) -> Option<&Covers> {
+    fn covers(&self, kind: RecordKind) -> Option<&ConsentRows> {
         match kind {
             RecordKind::Individual => Some(&self.individuals),
             RecordKind::Group => Some(&self.groups),
@@ -306,7 +306,7 @@ fn take_id<'de, D: Deserializer<'de>>(from: D) -> Result<ConsentId, D::Error> {
     <[u8; 16]>::deserialize(from).map(ConsentId::from_bytes)
 }
 
-stored_fields!(CoverIndex { names, given, classes, individuals, groups, memberships, beneficiaries; answers });
+stored_fields!(ConsentIndex { names, given, classes, individuals, groups, memberships, beneficiaries; answers });
 
 impl Stored for Names {
     fn store(&self, checkpoint: &mut CheckpointWriter<'_>) -> io::Result<()> {
@@ -318,7 +318,7 @@ impl Stored for Names {
     }
 }
 
-impl CoverIndex {
+impl ConsentIndex {
     /// Tells what it holds, so that two can be compared. Numbers of names do not count, nor do names that nothing uses any more.
     pub(crate) fn tell(&self, teller: &mut Visitor) {
         let texts = self.names.texts();
@@ -342,8 +342,8 @@ impl CoverIndex {
 }
 
 /// Rows by what they are covered by, told in words.
-fn by_name<'c>(texts: &Texts, covers: &'c Covers) -> BTreeMap<(Vec<u8>, Stretch), &'c Posting> {
-    covers.iter().map(|((class, stretch), rows)| ((texts.bytes_of_class(*class), *stretch), rows)).collect()
+fn by_name<'c>(texts: &Texts, covers: &'c ConsentRows) -> BTreeMap<(Vec<u8>, DayRange), &'c Posting> {
+    covers.iter().map(|((class, range), rows)| ((texts.bytes_of_class(*class), *range), rows)).collect()
 }
 
 /// What the numbers of names stand for.

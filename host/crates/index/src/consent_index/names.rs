@@ -1,10 +1,10 @@
-//! Numbers for what consents repeat: organizations, purposes and lists of fields; and periods of days, cut into few stretches that are the
+//! Numbers for what consents repeat: organizations, purposes and lists of fields; and periods of days, cut into few ranges that are the
 //! same for all periods.
 //!
 //! **Invariant:** a number never changes its meaning and is never given twice; 0 stands for no purpose in particular.
 //!
-//! **Invariant:** the stretches of a period do not overlap and hold exactly its days; so a day lies in a period if and only if one of
-//! the stretches around the day is one of the period's.
+//! **Invariant:** the ranges of a period do not overlap and hold exactly its days; so a day lies in a period if and only if one of
+//! the ranges around the day is one of the period's.
 
 use std::sync::Arc;
 
@@ -128,7 +128,7 @@ fn next(last: &mut u32) -> u32 {
     *last
 }
 
-/// The stretches are halved this often from the whole calendar to single days. Its 2^19 days hold every date that a consent can name,
+/// The ranges are halved this often from the whole calendar to single days. Its 2^19 days hold every date that a consent can name,
 /// 1800 to 2999, and some before and after, which stand for all days further out.
 const HALVINGS: u32 = 19;
 /// What is added to a day since 1970-01-01 to count from the first day of the calendar.
@@ -137,7 +137,7 @@ const OFFSET_DAYS: i32 = 70_000;
 /// 2^n days that begin at a multiple of 2^n, numbered as the nodes of a heap: 1 is the whole calendar, and the halves of `k` are
 /// `2k` and `2k + 1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Stretch(u32);
+pub(super) struct DayRange(u32);
 
 /// A day that a consent names. A checkpoint counts it from 1970-01-01.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,34 +158,34 @@ impl From<Day> for i32 {
     }
 }
 
-impl Stretch {
-    /// The stretch of one day.
+impl DayRange {
+    /// The range of one day.
     fn of_day(day: Date) -> u32 {
         let place = days_since_epoch(day).saturating_add(OFFSET_DAYS).clamp(0, (1 << HALVINGS) - 1);
         (1 << HALVINGS) | place.unsigned_abs()
     }
 
-    /// The stretches of a period, both days included; without a last day, up to the end of the calendar.
+    /// The ranges of a period, both days included; without a last day, up to the end of the calendar.
     pub(super) fn of_period(first: Date, last: Option<Date>) -> Vec<Self> {
-        let mut stretches = Vec::new();
+        let mut ranges = Vec::new();
         let mut from = Self::of_day(first);
         let mut until = last.map_or(2 << HALVINGS, |last| Self::of_day(last) + 1);
         while from < until {
             if from % 2 == 1 {
-                stretches.push(Self(from));
+                ranges.push(Self(from));
                 from += 1;
             }
             if until % 2 == 1 {
                 until -= 1;
-                stretches.push(Self(until));
+                ranges.push(Self(until));
             }
             from /= 2;
             until /= 2;
         }
-        stretches
+        ranges
     }
 
-    /// Every stretch that a day lies in, the shortest first.
+    /// Every range that a day lies in, the shortest first.
     pub(super) fn around(day: Date) -> impl Iterator<Item = Self> {
         let day = Self::of_day(day);
         (0..=HALVINGS).map(move |halvings| Self(day >> halvings))
@@ -239,8 +239,8 @@ mod days_tests {
     }
 
     fn meets(first: Date, last: Option<Date>, asked: Date) -> usize {
-        let period = Stretch::of_period(first, last);
-        Stretch::around(asked).filter(|stretch| period.contains(stretch)).count()
+        let period = DayRange::of_period(first, last);
+        DayRange::around(asked).filter(|range| period.contains(range)).count()
     }
 
     proptest! {
@@ -277,8 +277,8 @@ mod days_tests {
 
     #[test]
     fn a_period_has_few_stretches() {
-        assert!(Stretch::of_period(day(1), Some(day(365))).len() <= 17);
-        assert!(Stretch::of_period(day(1), None).len() <= 19);
-        assert_eq!(Stretch::around(day(1)).count(), 20);
+        assert!(DayRange::of_period(day(1), Some(day(365))).len() <= 17);
+        assert!(DayRange::of_period(day(1), None).len() <= 19);
+        assert_eq!(DayRange::around(day(1)).count(), 20);
     }
 }

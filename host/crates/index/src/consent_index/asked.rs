@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::civil::Date;
 
-use super::names::{ANY_PURPOSE, Stretch};
-use super::{Class, CoverIndex, own_resource};
+use super::names::{ANY_PURPOSE, DayRange};
+use super::{Class, ConsentIndex, own_resource};
 use crate::bitmaps::{Posting, RowSet};
 use crate::limits::RowLimits;
 use daftar_domain::consent_filter::{ConsentFilter, Opened};
@@ -42,7 +42,7 @@ impl Answers {
     }
 }
 
-impl CoverIndex {
+impl ConsentIndex {
     /// What opens the record of a subject, or its memberships, on a day; nothing where no consent does. Takes no longer where a
     /// consent does not hold than where there is none, but for reading it.
     pub(crate) fn opened(
@@ -98,7 +98,7 @@ impl CoverIndex {
         let classes =
             classes.take_while(|class| (class.organization, class.purpose) == (wanted.organization, wanted.purpose));
         let parts = classes.map(|class| {
-            let rows = RowSet::union(Stretch::around(day).filter_map(|stretch| covers.get(&(class, stretch))));
+            let rows = RowSet::union(DayRange::around(day).filter_map(|range| covers.get(&(class, range))));
             (self.names.fields(class.fields, resource), rows)
         });
         parts.filter(|(_, rows)| !rows.is_empty()).collect()
