@@ -51,7 +51,7 @@ pub use gather::Gathered;
 pub use image::{Fingerprint, Image};
 pub use limits::{RowLimits, SearchLimits};
 pub use matches::{RegionCount, RowMarks};
-pub use members::Seat;
+pub use members::ActiveMember;
 pub use snapshot::Snapshot;
 pub use stored::Unsound;
 

@@ -10,7 +10,7 @@ use super::chunk;
 use super::column::Column;
 use super::gather::{self, Gathered};
 use super::limits::{RowLimits, SearchLimits};
-use super::members::Seat;
+use super::members::ActiveMember;
 use super::places::Place;
 use super::search;
 use super::search::filter::Filter;
@@ -165,7 +165,7 @@ impl Snapshot {
     }
 
     /// Who belongs to the group of a row on a day, in the order of its record.
-    pub fn seats_of(&self, group: u32, day: i32) -> impl Iterator<Item = Seat> + '_ {
+    pub fn seats_of(&self, group: u32, day: i32) -> impl Iterator<Item = ActiveMember> + '_ {
         self.members.on_day(group, day)
     }
 

@@ -27,7 +27,7 @@ pub(super) struct Members {
 
 /// A person's place in a group, seen from the group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seat {
+pub struct ActiveMember {
     /// The person's row.
     pub person: u32,
     /// The number of the code that says as what.
@@ -64,11 +64,11 @@ impl Members {
     }
 
     /// The seats of a group's row that count on a day.
-    pub(super) fn on_day(&self, group: u32, day: i32) -> impl Iterator<Item = Seat> + '_ {
+    pub(super) fn on_day(&self, group: u32, day: i32) -> impl Iterator<Item = ActiveMember> + '_ {
         let mut bytes = self.seats.get(group);
         // What is here was written by `write`, or read from a checkpoint whose checksums were right.
         let places = std::iter::from_fn(move || stored::take::<Place>(&mut bytes).ok());
-        places.filter(move |place| place.holds_on(day)).map(|place| Seat { person: place.group, role: place.role })
+        places.filter(move |place| place.holds_on(day)).map(|place| ActiveMember { person: place.group, role: place.role })
     }
 
     /// Writes the members of groups that have their rows, and the places that they have now. `all_named` has whom each row names.

@@ -23,7 +23,7 @@ use daftar_domain::error::AppError;
 use daftar_domain::field::field_of_path;
 use daftar_domain::record::RecordKind;
 use daftar_domain::subject::SubjectReference;
-use daftar_index::{RowLimits, Seat, Snapshot};
+use daftar_index::{RowLimits, ActiveMember, Snapshot};
 
 /// The most subjects of one batch.
 pub const BATCH_ROWS_MAX: usize = 4_096;
@@ -257,7 +257,7 @@ struct Households {
     offsets: Vec<usize>,
     /// Whether it can be said who lives with each.
     known: Vec<bool>,
-    seats: Vec<Seat>,
+    seats: Vec<ActiveMember>,
     /// As what each subject lives in its household.
     roles: Vec<Option<u32>>,
     /// The groups that were looked at as households.
