@@ -44,7 +44,7 @@ use daftar_domain::code::Namespace;
 use daftar_domain::manifest::{PluginName, PluginVersion};
 use draft::DraftPack;
 use input::Input;
-use tally::Tally;
+use tally::Counts;
 
 /// A file of RDF, in bytes after unpacking. AGROVOC has 1 GB. It is streamed, so only time grows with it.
 const RDF_BYTES_MAX: u64 = 16 << 30;
@@ -175,7 +175,7 @@ pub fn read(
 ) -> Result<Import, ImportError> {
     options.check()?;
     let input = Input::open(file, format.bytes_max(), progress)?;
-    let mut tally = Tally::of(&input, options.leave_out_refused);
+    let mut tally = Counts::of(&input, options.leave_out_refused);
     // What was refused before is reported together with what ended the reading.
     let draft = format.read(&input, options, &mut tally).map_err(|error| tally.with(error))?;
     let draft = draft.finish(options, &mut tally)?;
@@ -193,7 +193,7 @@ impl ImportFormat {
         }
     }
 
-    fn read(self, input: &Input<'_>, options: &ImportOptions, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+    fn read(self, input: &Input<'_>, options: &ImportOptions, tally: &mut Counts) -> Result<DraftPack, ImportError> {
         match self {
             Self::WhoTabulation => who::read(input, options, tally),
             Self::IscoCsv => isco::read(input, tally),

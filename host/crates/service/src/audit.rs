@@ -2,7 +2,7 @@
 //!
 //! Changes are audited in the same write as the change. What changes nothing is collected until the request's answer is known
 //! (`context/trail.rs`) and then handed to the store, which packs such lines together and brings them to disk shortly after,
-//! without making the reader wait for it. Refusals of unknown callers are counted together (`Tally`), so that
+//! without making the reader wait for it. Refusals of unknown callers are counted together (`Counts`), so that
 //! such callers cannot fill the disk.
 //!
 //! **Invariant:** whatever comes from outside, these refusals make at most `2 * (KEYS_MAX + 1)` lines a minute: the first of
@@ -31,7 +31,7 @@ const TARGETS_MAX: usize = 1_000;
 #[derive(Clone)]
 pub struct AuditLog {
     store: Arc<dyn Store>,
-    refusals: Arc<Tally>,
+    refusals: Arc<Counts>,
 }
 
 impl AuditLog {
@@ -286,7 +286,7 @@ struct Kind {
 
 /// Refusals of the present minute.
 #[derive(Debug, Default)]
-struct Tally(Mutex<Minute>);
+struct Counts(Mutex<Minute>);
 
 #[derive(Debug, Default)]
 struct Minute {
@@ -297,7 +297,7 @@ struct Minute {
     others: Option<(AuditEntry, u64)>,
 }
 
-impl Tally {
+impl Counts {
     /// Takes a refusal; gives the lines to write now.
     fn add(&self, entry: AuditEntry) -> Vec<AuditEntry> {
         let mut minute = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -406,7 +406,7 @@ mod tally_tests {
 
     #[test]
     fn the_first_is_told_at_once_and_the_rest_with_their_count() {
-        let tally = Tally::default();
+        let tally = Counts::default();
         assert_eq!(tally.add(refusal(1, 0)), [refusal(1, 0)]);
         for second in 1..60 {
             assert_eq!(tally.add(refusal(1, second)), []);
@@ -422,7 +422,7 @@ mod tally_tests {
 
     #[test]
     fn more_kinds_than_are_told_apart_are_one_line() {
-        let tally = Tally::default();
+        let tally = Counts::default();
         let told = (0..=255).map(|address| tally.add(refusal(address, 0)).len()).sum::<usize>();
         assert_eq!(told, KEYS_MAX);
         let lines = tally.all();
@@ -436,7 +436,7 @@ mod tally_tests {
 
     #[test]
     fn what_is_not_told_apart_is_nobodys() {
-        let tally = Tally::default();
+        let tally = Counts::default();
         let of_client = |number: usize| AuditEntry {
             actor: Actor::Client(ClientId::parse(&format!("client-{number}")).unwrap()),
             action: AuditAction::Search,
@@ -455,7 +455,7 @@ mod tally_tests {
 
     #[test]
     fn a_clock_that_is_set_back_begins_anew() {
-        let tally = Tally::default();
+        let tally = Counts::default();
         tally.add(refusal(1, 100));
         tally.add(refusal(1, 100));
         assert_eq!(counts(&tally.add(refusal(1, 0))), [1, 1], "the repetition, and a first one");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::owner_files::input::Input;
 use crate::owner_files::problem::{ImportError, excerpt};
-use crate::owner_files::tally::Tally;
+use crate::owner_files::tally::Counts;
 
 /// The most columns of a table.
 const COLUMNS_MAX: usize = 1_000;
@@ -162,8 +162,8 @@ impl<'i> Table<'i> {
     /// The file cannot be read on, or too many rows are refused.
     pub fn read(
         mut self,
-        tally: &mut Tally,
-        mut each: impl FnMut(Option<&Row<'_>>, &mut Tally),
+        tally: &mut Counts,
+        mut each: impl FnMut(Option<&Row<'_>>, &mut Counts),
     ) -> Result<(), ImportError> {
         while let Some((line, cells)) = (self.next)()? {
             tally.rows += 1;

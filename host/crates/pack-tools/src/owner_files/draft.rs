@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::owner_files::problem::{ImportError, excerpt};
-use crate::owner_files::tally::Tally;
+use crate::owner_files::tally::Counts;
 use crate::owner_files::{About, ImportOptions};
 use crate::source_rules::{
     CODES_MAX, DEFINITION_BYTES_MAX, HierarchyRule, LABEL_BYTES_MAX, LIST_ITEMS_MAX, cycles, is_text,
@@ -143,7 +143,7 @@ impl DraftPack {
     ///
     /// # Errors
     /// Everything that is wrong.
-    pub fn finish(mut self, options: &ImportOptions, tally: &mut Tally) -> Result<Self, ImportError> {
+    pub fn finish(mut self, options: &ImportOptions, tally: &mut Counts) -> Result<Self, ImportError> {
         self.take_only(&options.only)?;
         self.apply(&options.about)?;
         if self.version.is_none() {
@@ -237,7 +237,7 @@ impl DraftVocabulary {
     }
 
     /// Checks the codes, whatever their format; those that cannot be taken are refused and taken out.
-    fn check(&mut self, tally: &mut Tally) {
+    fn check(&mut self, tally: &mut Counts) {
         let codes = &mut self.codes;
         let default_language = self.languages.first().map_or("en", String::as_str);
         retain(codes, tally, |code| own_fault(code, default_language));
@@ -276,7 +276,7 @@ impl DraftVocabulary {
 }
 
 /// Takes out the codes that have a fault.
-fn retain(codes: &mut Vec<DraftCode>, tally: &mut Tally, mut fault: impl FnMut(&DraftCode) -> Option<String>) {
+fn retain(codes: &mut Vec<DraftCode>, tally: &mut Counts, mut fault: impl FnMut(&DraftCode) -> Option<String>) {
     codes.retain(|code| match fault(code) {
         Some(reason) => {
             tally.refuse(code.line, Some(&code.code), reason);

@@ -13,7 +13,7 @@ use crate::owner_files::draft::{DraftCode, DraftLabel, DraftPack};
 use crate::owner_files::input::Input;
 use crate::owner_files::problem::{ImportError, excerpt};
 use crate::owner_files::publications::Publication;
-use crate::owner_files::tally::Tally;
+use crate::owner_files::tally::Counts;
 use crate::owner_files::{ImportOptions, json_items, plain_tsv};
 use crate::source_rules::{LANGUAGES_MAX, is_language_tag, is_text};
 use daftar_domain::manifest::PluginVersion;
@@ -29,7 +29,7 @@ const ENDED: [&str; 6] = ["retired", "deprecated", "inactive", "withdrawn", "obs
 ///
 /// # Errors
 /// It is none, is broken, or does not hold codes.
-pub fn read(input: &Input<'_>, options: &ImportOptions, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+pub fn read(input: &Input<'_>, options: &ImportOptions, tally: &mut Counts) -> Result<DraftPack, ImportError> {
     let text = input.read_text()?;
     let head: Head<'_> = json_items::document(input, &text)?;
     let completeness = head.completeness().map_err(|reason| input.unusable(None, reason))?;
@@ -87,7 +87,7 @@ fn draft(
     head: &Head<'_>,
     input: &Input<'_>,
     options: &ImportOptions,
-    tally: &mut Tally,
+    tally: &mut Counts,
     codes: Vec<DraftCode>,
 ) -> Result<DraftPack, ImportError> {
     let about = &options.about;
@@ -142,7 +142,7 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// A concept and what is nested in it, which stands on the lines of the outermost one. The parser bounds the depth.
-    fn add(&mut self, mut concept: Concept, parent: Option<&str>, line: u64, tally: &mut Tally) {
+    fn add(&mut self, mut concept: Concept, parent: Option<&str>, line: u64, tally: &mut Counts) {
         let nested = std::mem::take(&mut concept.concept);
         let code = concept.code.clone();
         if parent.is_some() {
@@ -158,7 +158,7 @@ impl Reading<'_> {
         }
     }
 
-    fn code(&mut self, concept: Concept, parent: Option<&str>, line: u64, tally: &mut Tally) -> Option<DraftCode> {
+    fn code(&mut self, concept: Concept, parent: Option<&str>, line: u64, tally: &mut Counts) -> Option<DraftCode> {
         let mut draft = DraftCode::new(concept.code.clone(), Some(line));
         draft.parents = parent.map(str::to_owned).into_iter().collect();
         if concept.display.is_none() {
@@ -194,7 +194,7 @@ impl Reading<'_> {
         Some(draft)
     }
 
-    fn label(&mut self, draft: &mut DraftCode, language: String, text: &str, tally: &mut Tally) -> Option<()> {
+    fn label(&mut self, draft: &mut DraftCode, language: String, text: &str, tally: &mut Counts) -> Option<()> {
         if !self.wanted.is_empty() && !self.wanted.contains(&language) {
             return Some(());
         }
@@ -218,7 +218,7 @@ impl Reading<'_> {
         None
     }
 
-    fn property(&mut self, draft: &mut DraftCode, property: Property, line: u64, tally: &mut Tally) {
+    fn property(&mut self, draft: &mut DraftCode, property: Property, line: u64, tally: &mut Counts) {
         let Some(value) = property.value() else {
             let reason = format!("its property `{}` has no value of a known type", excerpt(&property.code));
             return tally.refuse(Some(line), Some(&draft.code), reason);
@@ -251,7 +251,7 @@ impl Reading<'_> {
     }
 
     /// The codes, with the parents that others claim to be.
-    fn into_codes(self, tally: &mut Tally) -> (Vec<String>, Vec<DraftCode>) {
+    fn into_codes(self, tally: &mut Counts) -> (Vec<String>, Vec<DraftCode>) {
         let mut codes = self.codes;
         let index: HashMap<String, usize> =
             codes.iter().enumerate().map(|(index, code)| (code.code.clone(), index)).collect();

@@ -11,7 +11,7 @@ use crate::owner_files::draft::{DraftCode, DraftPack};
 use crate::owner_files::input::{Input, without_mark};
 use crate::owner_files::problem::{ImportError, excerpt};
 use crate::owner_files::publications::ISCO_08;
-use crate::owner_files::tally::Tally;
+use crate::owner_files::tally::Counts;
 use crate::source_rules::HierarchyRule;
 use daftar_domain::vocabulary::Completeness;
 
@@ -33,7 +33,7 @@ const GROUP_COLUMNS: [&str; 3] = ["Level", "ISCO 08 Code|ISCO-08 Code", "Title E
 ///
 /// # Errors
 /// It is neither, or cannot be read on.
-pub fn read(input: &Input<'_>, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+pub fn read(input: &Input<'_>, tally: &mut Counts) -> Result<DraftPack, ImportError> {
     let table = Table::open_csv(input, decode(input)?.into_bytes())?;
     let has_groups = GROUP_COLUMNS.iter().all(|names| table.has_column(names));
     if !has_groups && !UNIT_COLUMNS.iter().all(|(code, title)| table.has_column(code) && table.has_column(title)) {
@@ -72,7 +72,7 @@ struct Groups(BTreeMap<String, DraftCode>);
 
 impl Groups {
     /// A group of a level. The groups above a unit group occur in many rows, always with the same title.
-    fn add(&mut self, level: usize, code: &str, title: &str, line: Option<u64>, tally: &mut Tally) {
+    fn add(&mut self, level: usize, code: &str, title: &str, line: Option<u64>, tally: &mut Counts) {
         let is_number = !code.is_empty() && code.len() <= level && code.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number {
             let reason = format!("`{}` is not a number of at most {level} digits, as its level has", excerpt(code));
@@ -97,7 +97,7 @@ impl Groups {
         }
     }
 
-    fn draft(self, tally: &mut Tally) -> DraftPack {
+    fn draft(self, tally: &mut Counts) -> DraftPack {
         let mut counts = [0; 4];
         for code in self.0.keys() {
             if let Some(count) = counts.get_mut(code.len() - 1) {

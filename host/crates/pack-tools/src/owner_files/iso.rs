@@ -11,7 +11,7 @@ use crate::owner_files::input::Input;
 use crate::owner_files::json_items;
 use crate::owner_files::problem::{ImportError, excerpt};
 use crate::owner_files::publications::{self, Publication};
-use crate::owner_files::tally::Tally;
+use crate::owner_files::tally::Counts;
 
 /// Codes that ISO 639-1 has withdrawn but that records may hold.
 const WITHDRAWN: [&str; 2] = ["bh", "sh"];
@@ -53,7 +53,7 @@ const LISTS: [(&str, Kind, &Publication<'_>); 4] = [
 ///
 /// # Errors
 /// It is none of them, or is broken.
-pub fn read_iso_codes(input: &Input<'_>, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+pub fn read_iso_codes(input: &Input<'_>, tally: &mut Counts) -> Result<DraftPack, ImportError> {
     let text = input.read_text()?;
     let document: BTreeMap<String, &RawValue> = json_items::document(input, &text)?;
     for (member, kind, publication) in LISTS {
@@ -73,7 +73,7 @@ pub fn read_iso_codes(input: &Input<'_>, tally: &mut Tally) -> Result<DraftPack,
 ///
 /// # Errors
 /// It is not this table, or cannot be read on.
-pub fn read_sil(input: &Input<'_>, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+pub fn read_sil(input: &Input<'_>, tally: &mut Counts) -> Result<DraftPack, ImportError> {
     let table = Table::open(input, Quotes::Plain)?;
     table.require(&["Id", "Part1", "Scope", "Language_Type", "Ref_Name"])?;
     let mut codes = Vec::new();
@@ -105,7 +105,7 @@ fn sorted(
 }
 
 impl Kind {
-    fn code(self, member: &str, entry: &Entry, line: u64, tally: &mut Tally) -> Option<DraftCode> {
+    fn code(self, member: &str, entry: &Entry, line: u64, tally: &mut Counts) -> Option<DraftCode> {
         fn text(text: &Option<String>) -> &str {
             text.as_deref().unwrap_or_default()
         }
@@ -140,7 +140,7 @@ impl Kind {
 }
 
 /// A code with its name and other spellings; none where the name cannot be used, which is refused.
-fn named(code: &str, line: Option<u64>, name: &str, aliases: [&str; 2], tally: &mut Tally) -> Option<DraftCode> {
+fn named(code: &str, line: Option<u64>, name: &str, aliases: [&str; 2], tally: &mut Counts) -> Option<DraftCode> {
     let mut draft = DraftCode::new(code, line).labelled("en", tally.name(line, code, name)?);
     draft.aliases = aliases.into_iter().filter(|alias| !alias.is_empty()).map(str::to_owned).collect();
     draft.aliases.dedup();

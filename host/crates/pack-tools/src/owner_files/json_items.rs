@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::owner_files::input::{Input, LineCounter};
 use crate::owner_files::problem::{ImportError, excerpt};
-use crate::owner_files::tally::Tally;
+use crate::owner_files::tally::Counts;
 
 /// A document that is one object. A member with many items is declared as [`RawValue`], for [`read`].
 ///
@@ -36,8 +36,8 @@ pub fn read<T: DeserializeOwned>(
     input: &Input<'_>,
     text: &str,
     array: &RawValue,
-    tally: &mut Tally,
-    mut each: impl FnMut(T, u64, &mut Tally),
+    tally: &mut Counts,
+    mut each: impl FnMut(T, u64, &mut Counts),
 ) -> Result<(), ImportError> {
     let lines = LineCounter::of(text);
     let first_line = lines.line(offset(text, array.get()));

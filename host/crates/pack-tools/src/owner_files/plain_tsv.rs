@@ -11,7 +11,7 @@ use crate::owner_files::draft::{DraftCode, DraftLabel, DraftPack};
 use crate::owner_files::input::{Input, without_mark};
 use crate::owner_files::problem::{ImportError, excerpt};
 use crate::owner_files::publications::Publication;
-use crate::owner_files::tally::Tally;
+use crate::owner_files::tally::Counts;
 use crate::source_rules::{LANGUAGES_MAX, is_key, is_language_tag};
 
 /// The pack of a list whose publisher is not known here, by what the options say about it.
@@ -90,7 +90,7 @@ pub fn read(
     input: &Input<'_>,
     separated: Separated,
     options: &ImportOptions,
-    tally: &mut Tally,
+    tally: &mut Counts,
 ) -> Result<DraftPack, ImportError> {
     let edition = input.edition(options.about.edition.clone())?;
     let mut pack = unknown_list(options, "a table", edition, Vec::new())?;
@@ -184,7 +184,7 @@ impl Columns {
         Ok(())
     }
 
-    fn code(&self, row: &Row<'_>, tally: &mut Tally) -> Option<DraftCode> {
+    fn code(&self, row: &Row<'_>, tally: &mut Counts) -> Option<DraftCode> {
         let line = Some(row.line);
         let code = row.cell("code");
         let list = |column| {

@@ -11,7 +11,7 @@ use oxttl::{NTriplesParser, TurtleParseError, TurtleParser, TurtleSyntaxError};
 
 use crate::owner_files::input::Input;
 use crate::owner_files::problem::{ImportError, excerpt};
-use crate::owner_files::tally::Tally;
+use crate::owner_files::tally::Counts;
 
 /// Anonymous nodes of one thesaurus.
 const BLANK_NODES_MAX: usize = 4_000_000;
@@ -63,7 +63,7 @@ pub struct Statement<'a> {
 pub fn read(
     input: &Input<'_>,
     syntax: Syntax,
-    tally: &mut Tally,
+    tally: &mut Counts,
     mut each: impl FnMut(Statement<'_>) -> Result<(), ImportError>,
 ) -> Result<(), ImportError> {
     let mut blanks = Blanks { input, numbers: HashMap::new() };
@@ -106,7 +106,7 @@ pub fn read(
     Ok(())
 }
 
-fn refuse(tally: &mut Tally, line: u64, error: &TurtleSyntaxError) -> Result<(), ImportError> {
+fn refuse(tally: &mut Counts, line: u64, error: &TurtleSyntaxError) -> Result<(), ImportError> {
     let column = error.location().start.column + 1;
     tally.refuse(Some(line), None, format_args!("column {column}: {}", excerpt(error.message())));
     tally.check_on()

@@ -14,7 +14,7 @@ use crate::owner_files::draft::{DraftCode, DraftPack};
 use crate::owner_files::input::{Input, LineCounter};
 use crate::owner_files::problem::{ImportError, excerpt};
 use crate::owner_files::publications::SIX_CURRENCIES;
-use crate::owner_files::tally::Tally;
+use crate::owner_files::tally::Counts;
 
 /// How deep elements may be. The list has four levels.
 const DEPTH_MAX: usize = 16;
@@ -37,7 +37,7 @@ struct Entry {
 ///
 /// # Errors
 /// It is not this list, or is broken.
-pub fn read(input: &Input<'_>, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+pub fn read(input: &Input<'_>, tally: &mut Counts) -> Result<DraftPack, ImportError> {
     let text = input.read_text()?;
     let lines = LineCounter::of(&text);
     let mut document = Document { input, lines, published: None, currencies: Currencies::default() };
@@ -58,7 +58,7 @@ struct Document<'a, 'b> {
 }
 
 impl Document<'_, '_> {
-    fn read(&mut self, text: &str, tally: &mut Tally) -> Result<(), ImportError> {
+    fn read(&mut self, text: &str, tally: &mut Counts) -> Result<(), ImportError> {
         let mut reader = Reader::from_str(text);
         let mut open: Vec<String> = Vec::new();
         let mut entry: Option<Entry> = None;
@@ -181,7 +181,7 @@ impl Entry {
 struct Currencies(BTreeMap<String, Entry>);
 
 impl Currencies {
-    fn add(&mut self, mut entry: Entry, tally: &mut Tally) {
+    fn add(&mut self, mut entry: Entry, tally: &mut Counts) {
         let line = Some(entry.line);
         if entry.code.is_empty() {
             return tally.leave_out("an entry without a currency of its own");

@@ -18,7 +18,7 @@ use crate::owner_files::plain_tsv;
 use crate::owner_files::problem::{ImportError, excerpt};
 use crate::owner_files::publications;
 use crate::owner_files::rdf::{self, Node, Object, Statement, Syntax};
-use crate::owner_files::tally::Tally;
+use crate::owner_files::tally::Counts;
 use crate::source_rules::{CODES_MAX, is_text};
 
 const TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
@@ -61,7 +61,7 @@ pub fn read(
     input: &Input<'_>,
     syntax: Syntax,
     options: &ImportOptions,
-    tally: &mut Tally,
+    tally: &mut Counts,
 ) -> Result<DraftPack, ImportError> {
     let mut graph = Graph::read(input, syntax, tally)?;
     let scope = Scope::of(&graph, &options.roots, input)?;
@@ -97,7 +97,7 @@ fn code_of(iri: &str) -> &str {
 }
 
 /// The codes of the scope that have a label in the default language, the lowest first.
-fn codes(graph: &Graph, scope: &Scope, mut labels: Labels, languages: &[String], tally: &mut Tally) -> Vec<DraftCode> {
+fn codes(graph: &Graph, scope: &Scope, mut labels: Labels, languages: &[String], tally: &mut Counts) -> Vec<DraftCode> {
     let default_language = languages.first().map_or("en", String::as_str);
     let is_labelled =
         |concept: &Concept| labels.get(concept).is_some_and(|labels| labels.contains_key(default_language));
@@ -170,7 +170,7 @@ impl Graph {
     ///
     /// # Errors
     /// It cannot be read on, or holds more than is kept.
-    fn read(input: &Input<'_>, syntax: Syntax, tally: &mut Tally) -> Result<Self, ImportError> {
+    fn read(input: &Input<'_>, syntax: Syntax, tally: &mut Counts) -> Result<Self, ImportError> {
         let mut graph = Self::default();
         rdf::read(input, syntax, tally, |statement| {
             graph.add(statement);
@@ -392,14 +392,14 @@ fn read_labels(
     graph: &mut Graph,
     scope: &Scope,
     languages: &[String],
-    tally: &mut Tally,
+    tally: &mut Counts,
 ) -> Result<Labels, ImportError> {
     let label_nodes = graph.take_label_nodes(|concept| scope.holds(concept));
     let graph = &*graph;
     let mut labels = Labels::new();
     let (mut bytes, mut given) = (0usize, 0usize);
     // What cannot be read was refused in the first pass, and the triples were counted there.
-    let mut again = Tally::of(input, true);
+    let mut again = Counts::of(input, true);
     rdf::read(input, syntax, &mut again, |statement| {
         let Object::Text(text, Some(language)) = statement.object else { return Ok(()) };
         let Some(language) = languages.iter().find(|wanted| wanted.eq_ignore_ascii_case(language)) else {

@@ -71,7 +71,7 @@ pub struct LeftOut {
 
 /// Counts rows and keeps what is wrong, within bounds.
 #[derive(Debug)]
-pub struct Tally {
+pub struct Counts {
     file: PathBuf,
     leave_out_refused: bool,
     /// Rows, triples or entries that were looked at.
@@ -86,7 +86,7 @@ pub struct Tally {
     refused: u64,
 }
 
-impl Tally {
+impl Counts {
     /// Nothing counted yet.
     pub fn of(input: &Input<'_>, leave_out_refused: bool) -> Self {
         Self {

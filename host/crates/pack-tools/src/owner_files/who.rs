@@ -10,7 +10,7 @@ use crate::owner_files::draft::{DraftCode, DraftPack, DraftVocabulary};
 use crate::owner_files::input::Input;
 use crate::owner_files::problem::{ImportError, excerpt};
 use crate::owner_files::publications::{ICD_11, ICF_ACTIVITIES, ICF_BODY_FUNCTIONS};
-use crate::owner_files::tally::Tally;
+use crate::owner_files::tally::Counts;
 use crate::source_rules::{HierarchyRule, is_text};
 use daftar_domain::vocabulary::Completeness;
 
@@ -62,7 +62,7 @@ struct Release {
 ///
 /// # Errors
 /// It is no such table, or cannot be read on.
-pub fn read(input: &Input<'_>, options: &ImportOptions, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+pub fn read(input: &Input<'_>, options: &ImportOptions, tally: &mut Counts) -> Result<DraftPack, ImportError> {
     let language = language(input, options)?;
     let table = Table::open(input, Quotes::Enclose)?;
     let release = Release { edition: edition(table.columns()), language };
@@ -81,7 +81,7 @@ pub fn read(input: &Input<'_>, options: &ImportOptions, tally: &mut Tally) -> Re
 
 impl Line {
     /// The row with its depth, unless it is left out or refused.
-    fn of(row: &Row<'_>, tally: &mut Tally) -> Self {
+    fn of(row: &Row<'_>, tally: &mut Counts) -> Self {
         let code = row.cell("Code").to_owned();
         let (depth, title) = without_hyphens(row.raw("Title"));
         if row.raw("PrimaryLocation").eq_ignore_ascii_case("false") {
@@ -179,7 +179,7 @@ fn language(input: &Input<'_>, options: &ImportOptions) -> Result<String, Import
 }
 
 /// The draft of a table of ICD-11.
-fn icd_11(lines: Vec<Line>, release: Release, options: &ImportOptions, tally: &mut Tally) -> DraftPack {
+fn icd_11(lines: Vec<Line>, release: Release, options: &ImportOptions, tally: &mut Counts) -> DraftPack {
     let mut codes = Vec::with_capacity(lines.len());
     let mut above = Above::default();
     for line in lines {
@@ -242,7 +242,7 @@ impl Above {
 }
 
 /// What the row goes by: its code; a heading has none and goes by its block, chapter or URI.
-fn key(row: &WhoRow, tally: &mut Tally) -> Option<String> {
+fn key(row: &WhoRow, tally: &mut Counts) -> Option<String> {
     if row.code == NO_CODE {
         tally.leave_out("a category that WHO has given no code yet");
         return None;
@@ -278,7 +278,7 @@ fn icd_code(
     above: &Above,
     language: &str,
     options: &ImportOptions,
-    tally: &mut Tally,
+    tally: &mut Counts,
 ) -> Option<DraftCode> {
     if options.without_extension_codes && row.chapter == EXTENSION_CHAPTER {
         tally.leave_out("an extension code, or a heading of them");
@@ -312,7 +312,7 @@ fn is_icd_code(text: &str) -> bool {
 }
 
 /// The draft of a table of ICF.
-fn icf(lines: &[Line], release: &Release, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+fn icf(lines: &[Line], release: &Release, tally: &mut Counts) -> Result<DraftPack, ImportError> {
     // The components that the register has fields for.
     let mut components = [('b', ICF_BODY_FUNCTIONS, Vec::new()), ('d', ICF_ACTIVITIES, Vec::new())];
     // Codes hang by their digits, so a row that is not taken takes none with it that the check would not find.
