@@ -5,11 +5,11 @@ use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    tell_what_builds();
+    report_builder();
 }
 
 /// The target, the compiler, and the version of the sandbox by the lock file. What cannot be told is said to be unknown.
-fn tell_what_builds() {
+fn report_builder() {
     let unknown = || "unknown".to_owned();
     let target = std::env::var_os("TARGET").and_then(|target| target.into_string().ok());
     println!("cargo::rustc-env=DAFTAR_TARGET={}", target.unwrap_or_else(unknown));

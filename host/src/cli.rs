@@ -35,7 +35,7 @@ pub use self::error::CliError;
 pub use self::version::Build;
 use crate::app::{AppOptions, CompileIn, PinnedDigests};
 use daftar_domain::config::Config;
-use daftar_domain::error::tell_panics_shortly;
+use daftar_domain::error::shorten_panic_messages;
 
 /// daftar: a registry server for social protection.
 #[derive(Debug, Parser)]
@@ -155,12 +155,12 @@ enum Command {
 /// Runs the command that the arguments name. `pinned` has the digests of the plugins that the program was built with.
 #[must_use]
 pub fn main(pinned: &str, build: Build) -> ExitCode {
-    tell_panics_shortly();
+    shorten_panic_messages();
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
     let parsed = command(&build).try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let mut cli = match parsed {
         Ok(cli) => cli,
-        Err(told) => return ExitCode::from(output::tell_usage(&told, wants_json)),
+        Err(told) => return ExitCode::from(output::print_usage(&told, wants_json)),
     };
     cli.global.pinned = PinnedDigests::parse(pinned);
     cli.global.build = build;

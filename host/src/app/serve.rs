@@ -141,7 +141,7 @@ pub async fn serve(
         result = result.and(flatten(ended));
     }
     drop(announcement);
-    if let Err(error) = app.registry.audit.tell_all_counts().await {
+    if let Err(error) = app.registry.audit.record_all_counts().await {
         tracing::warn!(error = %error, "the last counts of refusals could not be audited");
     }
     app.checkpoint().await;

@@ -113,7 +113,7 @@ async fn forget_requests(mut ticks: Ticks) {
 async fn keep_audit(mut ticks: Ticks) {
     for turn in 0_u64.. {
         let Some(app) = ticks.next().await else { return };
-        if let Err(error) = app.registry.audit.tell_counts(app.clock.now()).await {
+        if let Err(error) = app.registry.audit.record_counts(app.clock.now()).await {
             tracing::warn!(error = %error, "counts of refusals cannot be audited");
         }
         if turn.is_multiple_of(REMOVAL_INTERVALS) {

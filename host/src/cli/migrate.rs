@@ -102,9 +102,9 @@ pub fn run(global: &GlobalArgs, MigrateArgs { command }: &MigrateArgs) -> Result
     let migrated = migrated.map_err(|error| CliError::of(ErrorKind::from(&error), error))?;
     drop((copying, catching_up, comparing));
     if global.json {
-        tell_json(&migrated);
+        print_json(&migrated);
     } else {
-        tell_text(is_from_backup, &migrated);
+        print_text(is_from_backup, &migrated);
     }
     let differences = migrated.comparison.differences;
     if differences == 0 {
@@ -157,7 +157,7 @@ impl Backend {
     }
 }
 
-fn tell_json(migrated: &Migrated) {
+fn print_json(migrated: &Migrated) {
     let named = |counts: &Counts| -> serde_json::Map<String, Value> {
         counts.iter().map(|(kept, count)| (kept.name().to_owned(), json!(count))).collect()
     };
@@ -181,7 +181,7 @@ fn tell_json(migrated: &Migrated) {
     output::json(&told);
 }
 
-fn tell_text(is_from_backup: bool, migrated: &Migrated) {
+fn print_text(is_from_backup: bool, migrated: &Migrated) {
     let listed = |counts: &Counts| {
         for (kept, count) in counts {
             output::line(format_args!("  {count} {}", kept.name()));

@@ -136,7 +136,7 @@ pub fn complain(error: &CliError, as_json: bool) {
 
 /// Prints what the command line's own reader has to say, and gives the exit code: help and version are answers, the rest is wrong
 /// usage.
-pub fn tell_usage(told: &clap::Error, as_json: bool) -> u8 {
+pub fn print_usage(told: &clap::Error, as_json: bool) -> u8 {
     let is_wrong = told.use_stderr();
     if is_wrong && as_json {
         let text = told.render().to_string();

@@ -355,7 +355,7 @@ pub fn contain<T>(run: impl FnOnce() -> T) -> Result<T, Panicked> {
 }
 
 /// Tells panics of this process in one line each, and those that are contained not at all.
-pub fn tell_panics_shortly() {
+pub fn shorten_panic_messages() {
     std::panic::set_hook(Box::new(tell));
 }
 

@@ -178,7 +178,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// As [`Self::record`].
-    pub async fn tell_counts(&self, now: Timestamp) -> Result<(), AppError> {
+    pub async fn record_counts(&self, now: Timestamp) -> Result<(), AppError> {
         self.record_now(self.refusals.over(now)).await
     }
 
@@ -186,7 +186,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// As [`Self::record`].
-    pub async fn tell_all_counts(&self) -> Result<(), AppError> {
+    pub async fn record_all_counts(&self) -> Result<(), AppError> {
         self.record_now(self.refusals.all()).await
     }
 }

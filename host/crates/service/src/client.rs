@@ -126,7 +126,7 @@ impl ClientAdministration {
             let stored = this.write(&ctx, Operation::CreateClient(client.clone()), client, "created").await?;
             Ok((stored, secret))
         };
-        to_the_end(create).await
+        spawn_uncancellable(create).await
     }
 
     /// Every client, by id.
@@ -254,7 +254,7 @@ impl ClientAdministration {
             }
             Err(StoreError::ClientChanged(id).into())
         };
-        to_the_end(changing).await
+        spawn_uncancellable(changing).await
     }
 
     /// Makes a change from the client as it is known here; what the store says of it, or what refused it.
@@ -350,7 +350,7 @@ fn check_consent(client: &Client) -> Result<(), AppError> {
 
 /// Runs an administrative change in a task of its own and waits for it. A request whose client left is dropped in the middle;
 /// its change is not.
-pub(super) async fn to_the_end<T: Send + 'static>(
+pub(super) async fn spawn_uncancellable<T: Send + 'static>(
     change: impl Future<Output = Result<T, AppError>> + Send + 'static,
 ) -> Result<T, AppError> {
     tokio::spawn(change.in_current_span()).await.map_err(|error| AppError::Internal(error.into()))?

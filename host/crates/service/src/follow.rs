@@ -178,7 +178,7 @@ impl Follower {
             was_listening = is_listening;
             self.note(self.compare_clients().await, Part::Clients);
             self.heard.notify_one();
-            self.take_up_keys().await;
+            self.apply_keys().await;
         }
     }
 
@@ -212,7 +212,7 @@ impl Follower {
             if !taken_up.is_none_or(is_due) {
                 continue;
             }
-            let outcome = self.plugins.take_up_plugins(self.clock.now()).await;
+            let outcome = self.plugins.apply_plugins(self.clock.now()).await;
             if outcome.is_ok() {
                 taken_up = Some((deployment, Instant::now()));
             }
@@ -351,7 +351,7 @@ impl Follower {
     pub async fn look_for_key(&self) {
         let Some(mut looked) = next_look(&self.looked_for_key).await else { return };
         *looked = Some(Instant::now());
-        self.take_up_keys().await;
+        self.apply_keys().await;
     }
 
     /// Refreshes clients for requests with a valid token whose client is unknown here, or seems to be disabled. As with [`Self::look_for_key`]
@@ -367,7 +367,7 @@ impl Follower {
         Ok(())
     }
 
-    async fn take_up_keys(&self) {
+    async fn apply_keys(&self) {
         let rings = self.rings.clone();
         let taken_up = match tokio::task::spawn_blocking(move || rings.take_up()).await {
             Ok(taken_up) => taken_up.map_err(|error| error.to_string()),

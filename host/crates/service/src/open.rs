@@ -68,7 +68,7 @@ impl Consulted {
     /// [`AppError::Invalid`] when too many codes of the vocabulary are kept already, by all clients or by this one; when the store fails.
     async fn keep(self, ctx: &OpContext, registry: &Registry) -> Result<Kept, AppError> {
         // A transaction finds out when it is written whether another write has given its numbers.
-        let turn = match registry.store.kept_back() {
+        let turn = match registry.store.pending_writes() {
             Some(_) => None,
             None => Some(registry.vocabularies.changing().lock_owned().await),
         };

@@ -22,7 +22,7 @@ pub use self::report::{
     CodeChange, Gone, RECORDS_TOLD_MAX, TouchedCode, TouchedRecord, UpgradeReport, VocabularyChange,
 };
 use crate::audit;
-use crate::client::to_the_end;
+use crate::client::spawn_uncancellable;
 use crate::registry::Registry;
 use crate::vocabulary_publisher::{
     PROBLEMS_SHOWN_MAX, Packs, Reasons, VocabularyPublisher, blocking, gather, in_one_line,
@@ -159,7 +159,7 @@ impl PluginAdministration {
             }
             installed
         };
-        to_the_end(installing.instrument(span)).await
+        spawn_uncancellable(installing.instrument(span)).await
     }
 
     async fn install_audited(&self, ctx: &OpContext, offer: PluginOffer) -> Result<InstalledPlugin, AppError> {
@@ -239,13 +239,13 @@ impl PluginAdministration {
         // Before it is on disk: no plugin runs of which the audit log knows nothing. That the disk failed is a line of its own.
         let note = format!("installs it; {}", vouched_for(&prepared, unsigned_allowed_by));
         self.audit(ctx, AuditOutcome::Allowed, prepared.reference(), note).await?;
-        self.tell_installed(&prepared, now).await?;
+        self.log_installed(&prepared, now).await?;
         let (library, name) = (self.library.clone(), prepared.manifest().name.clone());
         let installed = match blocking(move || library.commit(prepared, now)).await? {
             Ok(installed) => installed,
             Err(error) => {
                 // The others have heard of it: this process must not be the one that never has it.
-                self.note_out_of_line(&name, error.to_string());
+                self.record_divergence(&name, error.to_string());
                 return Ok(Err((error, None)));
             }
         };

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::audit::{self, AuditLog};
-use crate::client::to_the_end;
+use crate::client::spawn_uncancellable;
 use daftar_auth::key_ring::SigningKeyRing;
 use daftar_auth::keys::{KeyError, KeyMaterial};
 use daftar_auth::{RotationError, SigningKeyRings};
@@ -134,7 +134,7 @@ impl SigningKeyAdministration {
             }
             Ok(this.list_of(usage))
         };
-        to_the_end(rotating).await
+        spawn_uncancellable(rotating).await
     }
 
     async fn rotate_ring<M: KeyMaterial>(

@@ -89,7 +89,7 @@ pub async fn called(store: &dyn Store, other: impl Into<Reference>) -> Result<St
 /// When the store fails.
 pub async fn groups_of(registry: &Registry, individual: RecordId) -> Result<Vec<RecordId>, AppError> {
     let mut groups = registry.index.groups_of(individual).await?;
-    if let Some(staged) = registry.store.kept_back() {
+    if let Some(staged) = registry.store.pending_writes() {
         add(&mut groups, staged.groups_of(individual));
     }
     Ok(groups)
@@ -107,7 +107,7 @@ pub async fn memberships_of(
     let of_subject = [vec![MembershipTerm::Beneficiary(subject)]];
     let found = registry.index.memberships(&of_subject, Page { offset: 0, count }).await?;
     let (mut total, mut ids) = (found.total, found.ids);
-    if let Some(staged) = registry.store.kept_back() {
+    if let Some(staged) = registry.store.pending_writes() {
         // A membership never changes its beneficiary: those that the indexes know are counted already.
         let new: Vec<RecordId> =
             staged.memberships_of(subject).into_iter().filter(|id| id.pending_number().is_some()).collect();

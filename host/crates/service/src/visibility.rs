@@ -370,7 +370,7 @@ async fn opened_of_each(
         RecordKind::Group => ids.iter().map(about(Subject::Group)).collect(),
         RecordKind::ProgramMembership => {
             let known = registry.index.beneficiaries(ids).await?;
-            let staged = |id: &RecordId| registry.store.kept_back()?.beneficiary_of(*id);
+            let staged = |id: &RecordId| registry.store.pending_writes()?.beneficiary_of(*id);
             known.into_iter().zip(ids).map(|(known, id)| known.or_else(|| staged(id))).collect()
         }
         // About nobody, or told by its organization who sees it.

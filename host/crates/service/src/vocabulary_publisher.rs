@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard};
 
-use crate::client::to_the_end;
+use crate::client::spawn_uncancellable;
 use crate::labels::PublishedLabels;
 use crate::registry::Registry;
 use crate::{audit, open, records};
@@ -159,7 +159,7 @@ impl VocabularyPublisher {
             }
             result
         };
-        to_the_end(change).await
+        spawn_uncancellable(change).await
     }
 
     async fn decide_alone(

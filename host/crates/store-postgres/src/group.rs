@@ -181,7 +181,7 @@ impl<'g> Group<'g> {
         let parts = parts.and_then(|parts| rows.add(&planned, self.names).map(|()| parts));
         let parts = parts.inspect_err(|_| self.names.truncate(named))?;
         rows.counters.extend(new_codes.into_iter().flat_map(|new| new.counters));
-        self.take_up_numbers(parts, added);
+        self.apply_numbers(parts, added);
         self.rows.audit.extend(planned.audit.iter().cloned());
         self.rows.take_up(rows);
         self.locked.clients_generation += u64::from(!planned.outcome.clients.is_empty());
@@ -200,11 +200,11 @@ impl<'g> Group<'g> {
         let numbered = self.numbering.number(codes, editions)?;
         let first = self.locked.code_table_parts;
         let parts = self.rows.codes.add_parts(first, self.names, &numbered.added)?;
-        self.take_up_numbers(parts, numbered.added);
+        self.apply_numbers(parts, numbered.added);
         Ok((numbered.codes, numbered.editions))
     }
 
-    fn take_up_numbers(&mut self, parts: u64, added: StoredCodeTable) {
+    fn apply_numbers(&mut self, parts: u64, added: StoredCodeTable) {
         self.locked.deployment_generation += u64::from(parts > 0);
         self.locked.code_table_parts += parts;
         self.numbering.take_up(added);

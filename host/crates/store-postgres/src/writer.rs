@@ -74,7 +74,7 @@ impl Job {
     }
 
     /// Tells of the numbers that codes got with it.
-    fn tell_numbers(&self, outcome: &Outcome) {
+    fn report_numbers(&self, outcome: &Outcome) {
         if let (Self::Commit(write, ..), Outcome::Committed(Ok(_))) = (self, outcome) {
             write.new_codes().for_each(|new| (new.given)());
         }
@@ -195,7 +195,7 @@ impl Writer {
                 }
                 // Before the sink, which shows the records to searches.
                 for (job, outcome) in jobs.iter().zip(&finished.outcomes) {
-                    job.tell_numbers(outcome);
+                    job.report_numbers(outcome);
                 }
                 self.tell(&finished.changes, finished.locked.last.sequence.0);
                 for (job, outcome) in jobs.into_iter().zip(finished.outcomes) {

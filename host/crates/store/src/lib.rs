@@ -131,7 +131,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// The writes that are kept back on top of a store, where this is the store of a transaction: no index knows them.
-    fn kept_back(&self) -> Option<&overlay::Overlay> {
+    fn pending_writes(&self) -> Option<&overlay::Overlay> {
         None
     }
 

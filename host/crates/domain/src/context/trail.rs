@@ -229,7 +229,7 @@ impl Trail {
         if status >= FAILED_FROM {
             inner.fail(&mut lines, caller, about, now, status, reason);
         } else {
-            inner.tell_what_was_shown(&mut lines, caller, now, (shown, changed), named);
+            inner.report_shown(&mut lines, caller, now, (shown, changed), named);
         }
         let relied_on: Vec<ConsentId> = relied_on.into_iter().collect();
         for line in lines.iter_mut().filter(|line| line.status.is_none()) {
@@ -281,7 +281,7 @@ impl Inner {
 
     /// Adds which fields the answer shows, and whom besides. An answer to a change that shows others, or more of the record than
     /// what was changed, has a line of its own for that, as the line of the change is written already.
-    fn tell_what_was_shown(
+    fn report_shown(
         &self,
         lines: &mut Vec<AuditEntry>,
         caller: Option<(Actor, AuditAction)>,

@@ -129,7 +129,7 @@ impl PluginLibrary {
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn take_up_removed(&self, common: &PluginList) -> io::Result<()> {
+    pub fn apply_removed(&self, common: &PluginList) -> io::Result<()> {
         let mut records = self.lock();
         if records.removed == common.removed {
             return Ok(());

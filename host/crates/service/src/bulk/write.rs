@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::run::LineResult;
 use super::{BulkLine, BulkRecord, Done, Importer, OnExisting, STATUS_CREATED, STATUS_OK, Work};
-use crate::client::to_the_end;
+use crate::client::spawn_uncancellable;
 use crate::consent::{self, ConsentDraft};
 use crate::group::members::{MemberChange, change_member};
 use crate::group::{GroupDraft, GroupView};
@@ -66,7 +66,7 @@ impl Importer {
             Work::Line(read) if self.must_ask(&read.record) => {
                 // Its codes get numbers, and no other use case gives any meanwhile: it must not stand still with its reader.
                 let this = self.clone();
-                to_the_end(async move { this.write_line(line, *read).await }).await
+                spawn_uncancellable(async move { this.write_line(line, *read).await }).await
             }
             Work::Line(read) => self.write_line(line, *read).await,
         }

@@ -64,7 +64,7 @@ impl PluginAdministration {
     ///
     /// # Errors
     /// When the store fails; what was in force stays so.
-    pub async fn take_up_plugins(&self, now: Timestamp) -> Result<(), AppError> {
+    pub async fn apply_plugins(&self, now: Timestamp) -> Result<(), AppError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         let ahead = self.prepared_ahead(&**shared).await?;
         let _changing = self.publisher.exclusive().await;
@@ -77,14 +77,14 @@ impl PluginAdministration {
         self.common().failed.len()
     }
 
-    /// Whether plugins changed here that are not in force yet, because the store failed in between: [`Self::take_up_plugins`] goes on.
+    /// Whether plugins changed here that are not in force yet, because the store failed in between: [`Self::apply_plugins`] goes on.
     #[must_use]
     pub fn must_load(&self) -> bool {
         self.common().must_load
     }
 
     /// Notes that a plugin is not here as the list says that this process has just written: it is tried again as one of another process.
-    pub(super) fn note_out_of_line(&self, name: &PluginName, reason: String) {
+    pub(super) fn record_divergence(&self, name: &PluginName, reason: String) {
         if self.shared.is_none() {
             return;
         }
@@ -146,7 +146,7 @@ impl PluginAdministration {
         for wanted in self.library.wanted(&plugins) {
             let name = wanted.0.clone();
             let prepared = ahead.remove(&wanted.1.digest);
-            match self.take_up_plugin(shared, wanted, prepared, now).await? {
+            match self.apply_plugin(shared, wanted, prepared, now).await? {
                 Ok(()) => {
                     self.common().must_load = true;
                     tracing::info!(plugin.name = %name, "a plugin that another process installed is here");
@@ -162,7 +162,7 @@ impl PluginAdministration {
             }
         }
         let (library, list) = (self.library.clone(), plugins.clone());
-        let removed = blocking(move || library.take_up_removed(&list)).await?;
+        let removed = blocking(move || library.apply_removed(&list)).await?;
         removed.map_err(|error| AppError::Unavailable(error.into()))?;
         {
             let mut published = self.publisher.published();
@@ -178,7 +178,7 @@ impl PluginAdministration {
     }
 
     /// Fetches a plugin and takes it through the steps of an install; the reason where one of them refuses it.
-    async fn take_up_plugin(
+    async fn apply_plugin(
         &self,
         shared: &dyn Shared,
         wanted: (PluginName, RecordedPlugin),
@@ -259,7 +259,7 @@ impl PluginAdministration {
     }
 
     /// Tells all processes of a plugin that is about to be installed here.
-    pub(super) async fn tell_installed(&self, prepared: &Prepared, now: Timestamp) -> Result<(), AppError> {
+    pub(super) async fn log_installed(&self, prepared: &Prepared, now: Timestamp) -> Result<(), AppError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         shared.put_plugin_file(*prepared.digest().as_bytes(), prepared.bytes().to_vec()).await?;
         let Common { stored, plugins, .. } = self.common().clone();
@@ -267,7 +267,7 @@ impl PluginAdministration {
     }
 
     /// Tells all processes that a plugin is about to be removed here.
-    pub(super) async fn tell_removed(&self, name: &PluginName) -> Result<(), AppError> {
+    pub(super) async fn log_removed(&self, name: &PluginName) -> Result<(), AppError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         let Common { stored, plugins, .. } = self.common().clone();
         self.replace_list(&**shared, stored.revision, plugins.without(name)).await

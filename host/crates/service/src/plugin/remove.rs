@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::report::Carriers;
 use super::{PluginAdministration, blocking};
-use crate::client::to_the_end;
+use crate::client::spawn_uncancellable;
 use crate::vocabulary_publisher::{Packs, Publishable, publishable};
 use daftar_domain::audit::AuditOutcome;
 use daftar_domain::code::{Code, CodeNumber, Namespace};
@@ -42,7 +42,7 @@ impl PluginAdministration {
             }
             removed
         };
-        to_the_end(removing).await
+        spawn_uncancellable(removing).await
     }
 
     async fn remove_alone(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {
@@ -126,13 +126,13 @@ impl PluginAdministration {
         }
         // Before it is gone, as with an install.
         self.audit(ctx, AuditOutcome::Allowed, name.to_string(), note).await?;
-        self.tell_removed(name).await?;
+        self.log_removed(name).await?;
         let (library, removed) = (self.library.clone(), name.clone());
         blocking(move || library.remove(&removed)).await?.map_err(|error| match error {
             LibraryError::NotInstalled(name) => AppError::UnknownPlugin(name.to_string()),
             LibraryError::Folder(_) | LibraryError::InUse(_) => {
                 // The others have heard of it and remove theirs.
-                self.note_out_of_line(name, error.to_string());
+                self.record_divergence(name, error.to_string());
                 AppError::Unavailable(error.into())
             }
         })

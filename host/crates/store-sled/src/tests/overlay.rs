@@ -143,7 +143,7 @@ async fn whom_groups_and_memberships_name_that_were_written_here_is_found() {
     assert_eq!(staged.memberships_of(SubjectReference { kind: Subject::Group, id: made.id }), []);
     assert_eq!(staged.beneficiary_of(created.id), Some(subject(made.id)));
     assert_eq!(staged.beneficiary_of(RecordId(1)), None);
-    assert!(base.kept_back().is_none());
+    assert!(base.pending_writes().is_none());
 }
 
 async fn dry_run() -> (Arc<dyn Store>, Overlay) {
@@ -175,7 +175,7 @@ async fn a_dry_run_takes_identifiers_and_writes_nothing() {
     assert!(matches!(commit(&dry_run, add("urn:x:b|0")).await, Err(StoreError::IdentifierInUse(_))));
     assert_eq!(base.find::<IndividualDetails>(RecordId(1)).await.unwrap().unwrap().meta.version, VersionId(1));
     assert_eq!(everybody(&*base).await, [1]);
-    assert!(dry_run.kept_back().is_none() && dry_run.take(write(Vec::new()).at, None).operations.is_empty());
+    assert!(dry_run.pending_writes().is_none() && dry_run.take(write(Vec::new()).at, None).operations.is_empty());
 }
 
 #[tokio::test]

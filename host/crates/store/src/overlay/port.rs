@@ -43,7 +43,7 @@ impl Store for Overlay {
         self.base.writes_at_once()
     }
 
-    fn kept_back(&self) -> Option<&Overlay> {
+    fn pending_writes(&self) -> Option<&Overlay> {
         (!self.is_dry_run).then_some(self)
     }
 

@@ -50,11 +50,11 @@ impl CodeNumbers {
     pub(super) fn knows(&self, values: &dyn RawValues, code: CodedValue) -> bool {
         let is_known =
             || u64::from(code.number.0) < self.codes.get() && u64::from(code.edition.0) < self.editions.get();
-        is_known() || (self.take_up_new(values) && is_known())
+        is_known() || (self.apply_new(values) && is_known())
     }
 
     /// Takes up what was numbered since; says whether there was anything.
-    fn take_up_new(&self, values: &dyn RawValues) -> bool {
+    fn apply_new(&self, values: &dyn RawValues) -> bool {
         let mut has_grown = false;
         while let Ok(Some(value)) = values.numbered(Table::Codes, self.parts.get()) {
             let Ok(part) = record::code_table::decode(&value) else { return has_grown };

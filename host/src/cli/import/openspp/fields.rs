@@ -163,7 +163,7 @@ impl<'l> Fields<'l> {
     /// The body; what was not taken is told.
     pub fn finish(self) -> Map<String, Value> {
         for (name, value) in self.left {
-            tell_leaves(&format!("{}{name}", self.path), value, self.lost);
+            report_leaves(&format!("{}{name}", self.path), value, self.lost);
         }
         self.made
     }
@@ -181,11 +181,11 @@ fn part(
 }
 
 /// Tells a value member by member, so that each has its name.
-fn tell_leaves(path: &str, value: Value, lost: &mut Vec<Lost>) {
+fn report_leaves(path: &str, value: Value, lost: &mut Vec<Lost>) {
     match value {
         Value::Object(object) if !object.is_empty() => {
             for (name, value) in object {
-                tell_leaves(&format!("{path}.{name}"), value, lost);
+                report_leaves(&format!("{path}.{name}"), value, lost);
             }
         }
         value if is_nothing(&value) => {}

@@ -241,11 +241,11 @@ mod tests {
 
     #[tokio::test]
     async fn an_entry_that_runs_out_of_time_says_whether_it_may_have_changed_something() {
-        let (kept_back, shortest) = (|| Some(HeldLines::default()), Duration::from_nanos(1));
+        let (pending_writes, shortest) = (|| Some(HeldLines::default()), Duration::from_nanos(1));
         for (method, lines, left, expected) in [
             (Method::POST, None, Duration::ZERO, "which was not begun"),
-            (Method::POST, kept_back(), Duration::ZERO, "which was not begun"),
-            (Method::POST, kept_back(), shortest, "it changed nothing"),
+            (Method::POST, pending_writes(), Duration::ZERO, "which was not begun"),
+            (Method::POST, pending_writes(), shortest, "it changed nothing"),
             (Method::GET, None, shortest, "it changed nothing"),
             (Method::POST, None, shortest, "whether it still will be is not known"),
         ] {

@@ -89,7 +89,7 @@ async fn slow_down(app: &AppState, trail: &Trail, claimed: &str, known: Option<&
     let held = app.failed_sign_ins.hold();
     if failure.is_first_slow {
         let (app, trail, known) = (app.clone(), trail.clone(), known.cloned());
-        let told = async move { tell_slowed(&app, &trail, known.as_ref(), failure.failures).await };
+        let told = async move { log_throttled(&app, &trail, known.as_ref(), failure.failures).await };
         if held.is_some() {
             told.await;
         } else {
@@ -114,7 +114,7 @@ fn unavailable(error: AppError, event: &'static str) -> Response {
 }
 
 /// Tells the operator that somebody guesses at the secret of a client, or that a client was not told of its new one.
-async fn tell_slowed(app: &AppState, trail: &Trail, known: Option<&ClientId>, failures: u16) {
+async fn log_throttled(app: &AppState, trail: &Trail, known: Option<&ClientId>, failures: u16) {
     if let Some(client) = known {
         tracing::warn!(client.id = %client, client.failures = failures, "requests for tokens of a client keep failing and are answered slowly from now on");
     }

@@ -69,14 +69,14 @@ async fn what_one_process_installs_replaces_and_removes_the_other_takes_up() {
     let (one, other) = (Process::start(&store).await, Process::start(&store).await);
     for version in ["1.0.0", "1.1.0"] {
         one.plugins.install(&administrator(), pack(version)).await.unwrap();
-        other.plugins.take_up_plugins(now()).await.unwrap();
+        other.plugins.apply_plugins(now()).await.unwrap();
         assert_eq!((other.versions(), other.published()), (vec![version.to_owned()], 1));
         assert_eq!(other.plugins.unloaded(), []);
     }
     let digest = one.test.library.current().iter().next().unwrap().loaded().digest();
     assert_eq!(other.test.library.current().iter().next().unwrap().loaded().digest(), digest);
     other.plugins.remove(&administrator(), &name(), false).await.unwrap();
-    one.plugins.take_up_plugins(now()).await.unwrap();
+    one.plugins.apply_plugins(now()).await.unwrap();
     assert_eq!((one.versions(), one.published()), (vec![], 0));
     assert_eq!(one.test.library.removed(), [name()], "nor is it installed again at the next start");
 }
@@ -109,7 +109,7 @@ async fn what_cannot_be_taken_up_is_told_and_leaves_what_runs() {
     let store = shared_store();
     let (one, other) = (Process::start(&store).await, Process::start(&store).await);
     one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
-    other.plugins.take_up_plugins(now()).await.unwrap();
+    other.plugins.apply_plugins(now()).await.unwrap();
 
     // A list that names a file which is another one, and one which fails its steps.
     let sound = PackGuest { version: "2.0.0", ..PackGuest::default() }.build();
@@ -136,7 +136,7 @@ async fn what_cannot_be_taken_up_is_told_and_leaves_what_runs() {
             store.put_plugin_file(digest, kept).await.unwrap();
         }
         store.replace_plugin_list(2, &list, &[digest]).await.unwrap();
-        process.plugins.take_up_plugins(now()).await.unwrap();
+        process.plugins.apply_plugins(now()).await.unwrap();
         assert_eq!((process.versions(), process.published()), (vec!["1.0.0".to_owned()], 1), "{told}");
         let unloaded = process.plugins.unloaded();
         assert!(unloaded[0].reason.contains(told), "{unloaded:?}");
@@ -151,11 +151,11 @@ async fn what_could_not_be_loaded_for_want_of_the_store_is_loaded_once_it_answer
     one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
     // The plugin comes here, and then settings cannot be read.
     store.set_away(true);
-    other.plugins.take_up_plugins(now()).await.unwrap_err();
+    other.plugins.apply_plugins(now()).await.unwrap_err();
     assert_eq!((other.versions(), other.published()), (vec!["1.0.0".to_owned()], 0));
     assert!(other.plugins.must_load());
     store.set_away(false);
-    other.plugins.take_up_plugins(now()).await.unwrap();
+    other.plugins.apply_plugins(now()).await.unwrap();
     assert_eq!(other.published(), 1);
     assert!(!other.plugins.must_load());
 
@@ -164,10 +164,10 @@ async fn what_could_not_be_loaded_for_want_of_the_store_is_loaded_once_it_answer
     store.set_away(false);
     one.plugins.remove(&administrator(), &name(), false).await.unwrap();
     store.set_away(true);
-    other.plugins.take_up_plugins(now()).await.unwrap_err();
+    other.plugins.apply_plugins(now()).await.unwrap_err();
     assert_eq!((other.versions(), other.published()), (vec![], 1));
     store.set_away(false);
-    other.plugins.take_up_plugins(now()).await.unwrap();
+    other.plugins.apply_plugins(now()).await.unwrap();
     assert_eq!(other.published(), 0);
 }
 
@@ -178,7 +178,7 @@ async fn another_list_with_the_same_revision_is_taken_up() {
     one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
     other.plugins.install(&administrator(), pack("2.0.0")).await.unwrap();
     store.answer_as(&elsewhere);
-    one.plugins.take_up_plugins(now()).await.unwrap();
+    one.plugins.apply_plugins(now()).await.unwrap();
     assert_eq!((one.versions(), one.published()), (vec!["2.0.0".to_owned()], 1));
 }
 
@@ -194,10 +194,10 @@ async fn who_installs_a_plugin_and_cannot_write_it_tries_again_like_the_others()
     one.plugins.install(&administrator(), package).await.unwrap_err();
     assert_eq!((one.versions(), one.plugins.not_taken_up()), (vec![], 1));
     assert_eq!(one.plugins.unloaded()[0].name, name());
-    other.plugins.take_up_plugins(now()).await.unwrap();
+    other.plugins.apply_plugins(now()).await.unwrap();
     assert_eq!(other.published(), 1, "it counts for all");
     std::fs::remove_dir(&in_place).unwrap();
-    one.plugins.take_up_plugins(now()).await.unwrap();
+    one.plugins.apply_plugins(now()).await.unwrap();
     assert_eq!((one.versions(), one.published()), (other.versions(), 1));
     assert_eq!((one.plugins.not_taken_up(), one.plugins.unloaded()), (0, vec![]));
 }
@@ -214,7 +214,7 @@ async fn two_that_install_at_the_same_time_come_one_after_the_other() {
     first.unwrap();
     second.unwrap();
     for process in [&one, &other] {
-        process.plugins.take_up_plugins(now()).await.unwrap();
+        process.plugins.apply_plugins(now()).await.unwrap();
         assert_eq!((process.versions().len(), process.published()), (2, 1));
     }
 }
@@ -236,7 +236,7 @@ async fn each_process_judges_what_another_installed_by_its_own_policy() {
     };
     store.replace_plugin_list(2, &list, &[named]).await.unwrap();
     for _ in 0..2 {
-        other.plugins.take_up_plugins(now()).await.unwrap();
+        other.plugins.apply_plugins(now()).await.unwrap();
     }
     assert_eq!((other.versions(), other.published(), other.plugins.not_taken_up()), (vec![], 0, 1));
     let unloaded = other.plugins.unloaded();
@@ -245,11 +245,11 @@ async fn each_process_judges_what_another_installed_by_its_own_policy() {
     assert_eq!(audited.len(), 1, "{audited:?}");
     assert!(audited[0].0 == AuditOutcome::Refused && audited[0].1.contains("not signed"), "{audited:?}");
 
-    one.plugins.take_up_plugins(now()).await.unwrap();
+    one.plugins.apply_plugins(now()).await.unwrap();
     let file = PackGuest { version: "1.1.0", ..PackGuest::default() }.build();
     let signed = PluginOffer { signature: Some(key.sign(&file).to_string()), ..file.into() };
     one.plugins.install(&administrator(), signed).await.unwrap();
-    other.plugins.take_up_plugins(now()).await.unwrap();
+    other.plugins.apply_plugins(now()).await.unwrap();
     assert_eq!((other.versions(), other.published()), (vec!["1.1.0".to_owned()], 1));
     assert_eq!(other.test.library.list()[0].signer, Signer::Key(key.public_key().id()));
     assert_eq!(one.test.library.list()[0].signer, Signer::Unsigned, "the key is unknown there");
@@ -271,8 +271,8 @@ async fn what_a_process_took_over_is_judged_again_at_its_next_start_and_what_it_
     let signed = PluginOffer { signature: Some(key.sign(&file).to_string()), ..file.into() };
     one.plugins.install(&administrator(), signed).await.unwrap();
     one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
-    lax.plugins.take_up_plugins(now()).await.unwrap();
-    other.plugins.take_up_plugins(now()).await.unwrap();
+    lax.plugins.apply_plugins(now()).await.unwrap();
+    other.plugins.apply_plugins(now()).await.unwrap();
     assert_eq!((lax.versions().len(), other.versions().len()), (2, 1));
     // The administrator of this one says that it may be unsigned.
     let excused = PluginOffer { unsigned: UnsignedPlugins::Allowed, ..pack("1.0.0") };
