@@ -153,7 +153,7 @@ fn a_checkpoint_that_is_damaged_or_of_another_register_is_set_aside() {
     let strange = fs::read(stranger.checkpoints().pop().unwrap()).unwrap();
     let cases: [(&[u8], &str); 4] = [
         (&flipped, "a checksum of it is wrong"),
-        (&sound[..valid.len() - 9], "it breaks off"),
+        (&sound[..sound.len() - 9], "it breaks off"),
         (&strange, "it is from the future"),
         (b"", "it is too short"),
     ];
@@ -240,7 +240,7 @@ fn a_look_at_a_stopped_register_holds_each_checkpoint_against_the_records() {
     flipped[sound.len() / 2] ^= 4;
     for (bytes, reason) in [
         (flipped.as_slice(), "a checksum of it is wrong"),
-        (&sound[..valid.len() - 9], "it breaks off"),
+        (&sound[..sound.len() - 9], "it breaks off"),
         (b"".as_slice(), "it is too short"),
     ] {
         fs::write(&path, bytes).unwrap();

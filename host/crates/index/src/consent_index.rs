@@ -260,7 +260,7 @@ impl ConsentIndex {
         let of_subject = self.covers_of(subject);
         let expected = if kind == RecordKind::ProgramMembership { of_subject.memberships } else { of_subject.own };
         let covers = self.covers(kind)?;
-        let is_covered = |cover: &Cover| covers.get(cover).is_some_and(|posting| posting.contains(row));
+        let is_covered = |cover: &ConsentTerm| covers.get(cover).is_some_and(|posting| posting.contains(row));
         expected.iter().all(is_covered).then_some(expected.len())
     }
 

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use super::Shown;
 use super::facts::{BATCH_ROWS_MAX, Facts};
 use super::records::PART_ROWS;
-use super::tally::{Counted, Counts, OfRegion, Counts};
+use super::tally::{Counted, Counts, OfRegion, SubjectCounter};
 use crate::eligibility::check;
 use crate::eligibility::failure::{Failure, refused};
 use crate::eligibility::layout::codes_with_texts;
@@ -70,7 +70,7 @@ type OfRow = (u32, RowOutcome);
 /// What a time slice brought.
 #[derive(Default)]
 struct Slice {
-    tally: Counts,
+    tally: SubjectCounter,
     sample: Vec<OfRow>,
     shown: Vec<OfRow>,
     consents: BTreeSet<ConsentId>,
@@ -118,7 +118,7 @@ impl Counting {
         let slices = slices.map(|rows| Spawned(tokio::spawn(self.clone().decide(rows))));
         // In the order of registration, however many run at once.
         let mut slices = std::pin::pin!(slices.buffered(at_once));
-        let (mut tally, mut sample) = (Counts::default(), Vec::new());
+        let (mut tally, mut sample) = (SubjectCounter::default(), Vec::new());
         while let Some(slice) = slices.next().await {
             let slice = slice.map_err(|error| Failure::App(AppError::Internal(error.into())))??;
             let decided = slice.tally.counted.counts.total;
@@ -134,7 +134,7 @@ impl Counting {
         Ok(Counted { by_region: by_region.into_iter().collect(), sample, ..tally.counted })
     }
 
-    fn by_region(&self, tally: &Counts) -> Vec<(Option<String>, OfRegion)> {
+    fn by_region(&self, tally: &SubjectCounter) -> Vec<(Option<String>, OfRegion)> {
         let (facts, snapshot) = (&self.facts, &self.facts.view.snapshot);
         let kind = facts.kind();
         let marks = [&tally.eligible, &tally.undetermined, &tally.errors];

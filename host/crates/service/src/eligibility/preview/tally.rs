@@ -57,7 +57,7 @@ pub(super) struct OfRegion {
 
 /// What was counted so far, and which rows they are: regions are counted at the end, by sets of rows.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct SubjectCounter {
     pub counted: Counted,
     pub eligible: RowMarks,
     pub undetermined: RowMarks,
@@ -138,7 +138,7 @@ impl OfKind {
     }
 }
 
-impl Counts {
+impl SubjectCounter {
     /// Counts the outcomes of some subjects.
     pub fn add(&mut self, facts: &Facts, rows: &[u32], outcomes: &Outcomes) {
         let asked = facts.inquiry.question.breakdowns;
