@@ -89,7 +89,7 @@ impl ClientDirectory {
 
     /// Takes up clients as they are on disk, where another process may have changed them. One that is here and was not changed since stays
     /// as it is: it may be about to change.
-    pub fn take_up(&self, stored: impl IntoIterator<Item = Client>) {
+    pub fn synchronize(&self, stored: impl IntoIterator<Item = Client>) {
         let stored: Vec<_> = stored.into_iter().map(Arc::new).collect();
         self.clients.rcu(|clients| {
             let is_news = |client: &&Arc<Client>| {
@@ -171,11 +171,11 @@ mod tests {
         let directory = ClientDirectory::new([client("a"), client("b")]);
         let changed = |id: &str, at_s| Client { status: ClientStatus::Disabled, updated_at: at(at_s), ..client(id) };
         directory.put(Arc::new(Client { updated_at: at(3), ..client("b") }));
-        directory.take_up([changed("a", 1), changed("b", 2), changed("c", 1)]);
+        directory.synchronize([changed("a", 1), changed("b", 2), changed("c", 1)]);
         let is_active = |id: &str| directory.find(&ClientId::parse(id).unwrap()).unwrap().is_active();
         assert!(!is_active("a") && is_active("b") && !is_active("c"));
         directory.put(Arc::new(Client { updated_at: at(1), ..client("a") }));
-        directory.take_up([changed("a", 1)]);
+        directory.synchronize([changed("a", 1)]);
         assert!(is_active("a"), "a change that is under way here is not undone by what it began with");
     }
 

@@ -105,12 +105,12 @@ pub struct SigningKeyRings {
 }
 
 impl SigningKeyRings {
-    /// As [`SigningKeyRing::take_up`], of every use.
+    /// As [`SigningKeyRing::reload`], of every use.
     ///
     /// # Errors
-    /// As [`SigningKeyRing::take_up`].
-    pub fn take_up(&self) -> Result<bool, KeyError> {
-        let (tokens, decisions) = (self.tokens.take_up(), self.decisions.take_up());
+    /// As [`SigningKeyRing::reload`].
+    pub fn reload(&self) -> Result<bool, KeyError> {
+        let (tokens, decisions) = (self.tokens.reload(), self.decisions.reload());
         Ok(tokens? | decisions?)
     }
 }
@@ -181,7 +181,7 @@ impl<M: KeyMaterial> SigningKeyRing<M> {
     ///
     /// # Errors
     /// When it cannot be read, or its keys are refused: those in force stay so.
-    pub fn take_up(&self) -> Result<bool, KeyError> {
+    pub fn reload(&self) -> Result<bool, KeyError> {
         let mut seen = self.changing();
         let stamp = FileStamp::of(&self.path);
         if stamp.is_some() && *seen == stamp {

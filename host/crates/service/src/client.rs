@@ -248,7 +248,7 @@ impl ClientAdministration {
                 match this.change_once(&ctx, &id, &note, (tokens, change.clone())).await? {
                     Ok(stored) => return Ok(stored),
                     // Another process changed it: from what that left.
-                    Err(StoreError::ClientChanged(_)) => this.directory.take_up(this.store.clients().await?),
+                    Err(StoreError::ClientChanged(_)) => this.directory.synchronize(this.store.clients().await?),
                     Err(error) => return Err(error.into()),
                 }
             }

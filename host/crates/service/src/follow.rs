@@ -286,7 +286,7 @@ impl Follower {
         if clients != before {
             let stored = self.store.clients().await?;
             if now.history == before.0 {
-                self.directory.take_up(stored);
+                self.directory.synchronize(stored);
             } else {
                 tracing::warn!(
                     "another database answers, or the same one was started again; what is known of it is read anew"
@@ -369,7 +369,7 @@ impl Follower {
 
     async fn apply_keys(&self) {
         let rings = self.rings.clone();
-        let taken_up = match tokio::task::spawn_blocking(move || rings.take_up()).await {
+        let taken_up = match tokio::task::spawn_blocking(move || rings.reload()).await {
             Ok(taken_up) => taken_up.map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };

@@ -89,7 +89,7 @@ impl SigningKeyAdministration {
         let Some(shared) = &self.shared else { return Ok(None) };
         let turn = shared.turn().await?;
         let rings = self.rings.clone();
-        blocking(move || rings.take_up()).await?.map_err(unusable)?;
+        blocking(move || rings.reload()).await?.map_err(unusable)?;
         Ok(Some(turn))
     }
 

@@ -199,20 +199,20 @@ fn two_rotations_at_once_do_not_lose_a_key() {
 fn a_rotation_by_another_process_is_taken_up_and_a_damaged_file_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let [one, other] = [ring(&folder, 0), ring(&folder, 0)];
-    assert!(!other.take_up().unwrap(), "nothing is new");
+    assert!(!other.reload().unwrap(), "nothing is new");
     rotate(&one, 10);
     let token = signed(&one, 20);
     assert_eq!(fault(&other, &token, 20), Some(TokenFault::Malformed(TokenDefect::UnknownKey)));
-    assert!(other.take_up().unwrap());
+    assert!(other.reload().unwrap());
     assert_eq!(fault(&other, &token, 20), None);
     assert_eq!(ids(&one), ids(&other));
-    assert!(!other.take_up().unwrap() && !one.take_up().unwrap());
+    assert!(!other.reload().unwrap() && !one.reload().unwrap());
     rotate(&other, 30);
-    assert!(one.take_up().unwrap(), "whoever it is that rotates");
+    assert!(one.reload().unwrap(), "whoever it is that rotates");
     let known = ids(&one);
     fs::write(file(&folder), "{").unwrap();
-    assert!(one.take_up().is_err());
+    assert!(one.reload().is_err());
     fs::remove_file(file(&folder)).unwrap();
-    assert!(one.take_up().unwrap_err().to_string().contains("is gone"));
+    assert!(one.reload().unwrap_err().to_string().contains("is gone"));
     assert_eq!(ids(&one), known);
 }
