@@ -134,7 +134,7 @@ pub async fn build<S: Store>(store: &Arc<S>, columns: &Columns) -> Result<(), St
         let mut next = page(kind, RecordId(0)).await?;
         while let Some((last, records)) = next {
             let reading = tokio::spawn(page(kind, last));
-            columns.take_up(records);
+            columns.add_prepared(records);
             next = reading.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))?;
         }
     }

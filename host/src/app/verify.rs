@@ -91,7 +91,7 @@ async fn verify_checkpoint(
         Ok(columns) => Arc::new(columns),
         Err(reason) => return tell(&events, name, &reason.to_string(), Remedy::RemoveFile).await,
     };
-    match take_up(store, &columns, sequence).await {
+    match apply_changes(store, &columns, sequence).await {
         Ok(()) => {}
         Err(StoreError::Corrupt { .. }) => {
             let problem = "what was written after it cannot be told, as the order of writes is damaged";
@@ -104,7 +104,7 @@ async fn verify_checkpoint(
 }
 
 /// Takes up what was written after a checkpoint, as far as it can be read.
-async fn take_up(store: &StoppedStore, columns: &Arc<Columns>, checkpoint: Sequence) -> Result<(), StoreError> {
+async fn apply_changes(store: &StoppedStore, columns: &Arc<Columns>, checkpoint: Sequence) -> Result<(), StoreError> {
     let values = store.raw_values();
     let mut after = RecordId(0);
     while let (programs, Some(last)) = readable_records(&values, RecordKind::Program, after, SCAN_RECORDS).await? {

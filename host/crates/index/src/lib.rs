@@ -159,7 +159,7 @@ impl Columns {
 
     /// Takes up records of one kind as they are stored, in the order of their keys.
     pub fn load(&self, page: &[ChangedRecord]) {
-        self.take_up(self.preparer().prepare(page));
+        self.add_prepared(self.preparer().prepare(page));
     }
 
     /// What takes records apart for this register, be it on another thread.
@@ -169,7 +169,7 @@ impl Columns {
     }
 
     /// Takes up records as they are stored, in the order of their keys.
-    pub fn take_up(&self, records: PreparedRecords) {
+    pub fn add_prepared(&self, records: PreparedRecords) {
         self.write(records.0);
     }
 

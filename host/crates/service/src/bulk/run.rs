@@ -76,8 +76,8 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Run<S
             }
             let (lines, bytes) = self.window.size();
             let has_room = lines < WINDOW_LINES_MAX && bytes < WINDOW_BYTES_MAX;
-            let takes_up = !self.is_source_over && self.stopped.is_none() && has_room;
-            if self.running.is_empty() && !takes_up {
+            let is_accepting = !self.is_source_over && self.stopped.is_none() && has_room;
+            if self.running.is_empty() && !is_accepting {
                 if lines == 0 && self.stopped.is_none() {
                     return Ok(Vec::new());
                 }
@@ -94,12 +94,12 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Run<S
                         self.finish(place, result);
                     }
                 }
-                read = self.source.next(), if takes_up => self.take_up(read),
+                read = self.source.next(), if is_accepting => self.accept(read),
             }
         }
     }
 
-    fn take_up(&mut self, read: Option<Result<Vec<PreparedLine>, AppError>>) {
+    fn accept(&mut self, read: Option<Result<Vec<PreparedLine>, AppError>>) {
         match read {
             None => self.is_source_over = true,
             Some(Err(error)) => self.stopped = Some(error),
