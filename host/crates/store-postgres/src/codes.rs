@@ -68,7 +68,7 @@ impl CodeRows {
         for value in encode_parts(added)? {
             let part = daftar_store::record::code_table::decode(&value)?;
             self.add(first.saturating_add(parts), names.counts(), &part);
-            names.take_up(&part);
+            names.apply(&part);
             parts += 1;
         }
         Ok(parts)

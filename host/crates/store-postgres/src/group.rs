@@ -183,7 +183,7 @@ impl<'g> Group<'g> {
         rows.counters.extend(new_codes.into_iter().flat_map(|new| new.counters));
         self.apply_numbers(parts, added);
         self.rows.audit.extend(planned.audit.iter().cloned());
-        self.rows.take_up(rows);
+        self.rows.merge(rows);
         self.locked.clients_generation += u64::from(!planned.outcome.clients.is_empty());
         self.locked.deployment_generation += u64::from(!planned.outcome.settings.is_empty());
         self.planner.accept(&planned);
@@ -207,7 +207,7 @@ impl<'g> Group<'g> {
     fn apply_numbers(&mut self, parts: u64, added: StoredCodeTable) {
         self.locked.deployment_generation += u64::from(parts > 0);
         self.locked.code_table_parts += parts;
-        self.numbering.take_up(added);
+        self.numbering.apply(added);
     }
 
     /// Removes old values of the audit log, those that are there still, and tells of it: under `free` where nothing did before.
@@ -282,7 +282,7 @@ impl Rows {
     }
 
     /// Takes up the rows of a later write.
-    fn take_up(&mut self, later: Self) {
+    fn merge(&mut self, later: Self) {
         self.records.extend(later.records);
         self.behind.extend(later.behind);
         self.codes.codes.extend(later.codes.codes);

@@ -190,8 +190,8 @@ async fn numbered(
         if number != *known {
             break;
         }
-        names.take_up(&part);
-        numbering.take_up(part);
+        names.apply(&part);
+        numbering.apply(part);
         *known += 1;
     }
     if *known != parts {

@@ -161,7 +161,7 @@ impl<'g> Group<'g> {
             values.push((keys::by_number(keys::CODE_TABLE, self.state.code_table_parts), value));
             self.state.code_table_parts = self.state.code_table_parts.saturating_add(1);
         }
-        self.state.numbering.take_up(StoredCodeTable { codes, editions: Vec::new() });
+        self.state.numbering.apply(StoredCodeTable { codes, editions: Vec::new() });
         // Nothing but the end of all writes keeps them from being given any more, and nobody can read them yet.
         new_codes.iter().for_each(|new| (new.given)());
         self.batches.add_and_remove(values, removed);
@@ -182,7 +182,7 @@ impl<'g> Group<'g> {
             self.batches.add(vec![(key, value)]);
             self.state.code_table_parts = self.state.code_table_parts.saturating_add(1);
         }
-        self.state.numbering.take_up(numbered.added);
+        self.state.numbering.apply(numbered.added);
         Ok((numbered.codes, numbered.editions))
     }
 

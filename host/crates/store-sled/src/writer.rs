@@ -125,7 +125,7 @@ impl State {
     pub(super) fn read(reader: &Reader) -> Result<Self, StoreError> {
         let mut numbering = Numbering::default();
         let (table, code_table_parts) = reader.code_table()?;
-        numbering.take_up(table);
+        numbering.apply(table);
         let last_audit = reader.last_number(&[keys::AUDIT])?;
         let audit_segment = reader.open_segment(last_audit)?;
         Ok(Self { last: reader.last()?, numbering, code_table_parts, last_audit, audit_segment })

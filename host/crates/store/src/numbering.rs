@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** append-only: a code keeps the number it once got, and no number is given twice.
 //!
-//! **Invariant:** working numbers out changes nothing; only [`Numbering::take_up`] does, with what is stored or about to be.
+//! **Invariant:** working numbers out changes nothing; only [`Numbering::apply`] does, with what is stored or about to be.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ pub struct Numbered {
 
 impl Numbering {
     /// Takes up what has numbers, in the order of the numbers: what is stored, or [`Numbered::added`].
-    pub fn take_up(&mut self, numbered: StoredCodeTable) {
+    pub fn apply(&mut self, numbered: StoredCodeTable) {
         for uri in numbered.codes {
             self.codes.entry(uri.namespace).or_default().insert(uri.code, self.code_count);
             self.code_count = self.code_count.saturating_add(1);
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(kept.codes, [CodeNumber(0), CodeNumber(0)]);
         assert_eq!(kept.editions, [EditionNumber(0), EditionNumber(0)]);
         assert_eq!((kept.added.codes.len(), kept.added.editions.len()), (1, 1));
-        numbering.take_up(kept.added);
+        numbering.apply(kept.added);
         let next = numbering.number(codes(&["urn:x#a", "urn:x#b"]), vec![edition("1"), edition("2")]).unwrap();
         assert_eq!(next.codes, [CodeNumber(1), CodeNumber(0)]);
         assert_eq!(next.editions, [EditionNumber(1), EditionNumber(0)]);

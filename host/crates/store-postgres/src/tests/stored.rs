@@ -82,7 +82,7 @@ fn numbered() -> (Vec<CodeUri>, Vec<(Namespace, String)>) {
 fn names() -> CodeNames {
     let (codes, editions) = numbered();
     let mut names = CodeNames::new();
-    names.take_up(&StoredCodeTable { codes, editions });
+    names.apply(&StoredCodeTable { codes, editions });
     names
 }
 

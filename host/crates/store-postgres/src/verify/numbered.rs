@@ -50,7 +50,7 @@ impl PostgresValues {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         if names.is_none() && !found.is_empty() {
             let mut all = CodeNames::new();
-            read()?.values().for_each(|part| all.take_up(part));
+            read()?.values().for_each(|part| all.apply(part));
             *names = Some(all);
         }
         let uri = |number: u32| names.as_ref().and_then(|names| names.uri(CodeNumber(number)));

@@ -69,7 +69,7 @@ impl CodeNames {
     }
 
     /// Takes up what has numbers, in the order of the numbers.
-    pub fn take_up(&mut self, numbered: &StoredCodeTable) {
+    pub fn apply(&mut self, numbered: &StoredCodeTable) {
         self.codes.extend(numbered.codes.iter().map(|uri| uri.to_string().into()));
         self.editions.extend(numbered.editions.iter().map(|(_, edition)| edition.as_str().into()));
     }

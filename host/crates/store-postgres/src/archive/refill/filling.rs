@@ -275,7 +275,7 @@ impl Filling {
                 self.locked.code_table_parts = number.saturating_add(1);
                 let mut rows = CodeRows::default();
                 rows.add(number, self.names.counts(), &part);
-                self.names.take_up(&part);
+                self.names.apply(&part);
                 for (table, rows) in [(&mut self.tables.codes, rows.codes), (&mut self.tables.editions, rows.editions)]
                 {
                     for CodeRow { number, system, text, part } in rows {

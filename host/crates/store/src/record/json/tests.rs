@@ -26,7 +26,7 @@ fn names() -> CodeNames {
     let mut names = CodeNames::default();
     let codes = (0..16).map(|number| CodeUri::parse(&format!("urn:x:codes#{number}")).unwrap()).collect();
     let edition = |number| (Namespace::parse("urn:x:codes").unwrap(), format!("20{number}"));
-    names.take_up(&StoredCodeTable { codes, editions: (20..24).map(edition).collect() });
+    names.apply(&StoredCodeTable { codes, editions: (20..24).map(edition).collect() });
     names
 }
 
