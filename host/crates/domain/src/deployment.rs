@@ -22,7 +22,7 @@ pub enum Setting {
     /// A concept group as the deployment wants it, in place of any pack's.
     ConceptGroup(ConceptGroup),
     /// A part of the codes that an earlier version of a vocabulary had and records may hold.
-    KeptConcepts(KeptConcepts),
+    RetainedConcepts(RetainedConcepts),
     /// A part of the version that a vocabulary had before the installed one.
     EarlierVersion(Arc<EarlierVersion>),
     /// A system that identifiers may be of.
@@ -37,7 +37,7 @@ pub enum SettingKey {
     /// The concept group of that name.
     ConceptGroup(String),
     /// That part of the kept codes of a vocabulary, counted from 0.
-    KeptConcepts(Namespace, u32),
+    RetainedConcepts(Namespace, u32),
     /// That part of the version before, counted from 0.
     EarlierVersion(Namespace, u32),
     /// The system of that URI.
@@ -46,7 +46,7 @@ pub enum SettingKey {
 
 /// Codes of earlier versions of a vocabulary that the installed one does not have any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptConcepts {
+pub struct RetainedConcepts {
     /// The vocabulary.
     pub namespace: Namespace,
     /// Which part of the codes, counted from 0.
@@ -76,7 +76,7 @@ impl Setting {
         match self {
             Self::LocalCode(code) => SettingKey::LocalCode(code.uri.clone()),
             Self::ConceptGroup(group) => SettingKey::ConceptGroup(group.name.clone()),
-            Self::KeptConcepts(kept) => SettingKey::KeptConcepts(kept.namespace.clone(), kept.part),
+            Self::RetainedConcepts(kept) => SettingKey::RetainedConcepts(kept.namespace.clone(), kept.part),
             Self::EarlierVersion(earlier) => {
                 SettingKey::EarlierVersion(earlier.description.namespace.clone(), earlier.part)
             }
@@ -109,7 +109,7 @@ impl Deployment {
         match setting {
             Setting::LocalCode(code) => drop(self.local_codes.insert(code.uri.clone(), code)),
             Setting::ConceptGroup(group) => drop(self.concept_groups.insert(group.name.clone(), group)),
-            Setting::KeptConcepts(kept) => drop(self.kept.insert((kept.namespace, kept.part), kept.concepts)),
+            Setting::RetainedConcepts(kept) => drop(self.kept.insert((kept.namespace, kept.part), kept.concepts)),
             Setting::EarlierVersion(earlier) => {
                 drop(self.earlier.insert((earlier.description.namespace.clone(), earlier.part), earlier));
             }
@@ -124,7 +124,7 @@ impl Deployment {
         match key {
             SettingKey::LocalCode(uri) => drop(self.local_codes.remove(uri)),
             SettingKey::ConceptGroup(name) => drop(self.concept_groups.remove(name)),
-            SettingKey::KeptConcepts(namespace, part) => drop(self.kept.remove(&(namespace.clone(), *part))),
+            SettingKey::RetainedConcepts(namespace, part) => drop(self.kept.remove(&(namespace.clone(), *part))),
             SettingKey::EarlierVersion(namespace, part) => drop(self.earlier.remove(&(namespace.clone(), *part))),
             SettingKey::IdentifierSystem(uri) => drop(self.identifier_systems.remove(uri)),
         }
@@ -187,7 +187,7 @@ impl Deployment {
     /// The parts in which the kept codes of a vocabulary lie.
     pub fn kept_parts_of<'a>(&'a self, namespace: &'a Namespace) -> impl Iterator<Item = SettingKey> + 'a {
         let parts = self.kept.keys().filter(move |(of, _)| of == namespace);
-        parts.map(|(of, part)| SettingKey::KeptConcepts(of.clone(), *part))
+        parts.map(|(of, part)| SettingKey::RetainedConcepts(of.clone(), *part))
     }
 }
 

@@ -210,7 +210,7 @@ mod tests {
             ("client", super::client(&client)),
             ("setting", setting(&SettingKey::LocalCode(uri))),
             ("setting", setting(&SettingKey::ConceptGroup("head".to_owned()))),
-            ("setting", setting(&SettingKey::KeptConcepts(namespace.clone(), 1))),
+            ("setting", setting(&SettingKey::RetainedConcepts(namespace.clone(), 1))),
             ("setting", setting(&SettingKey::EarlierVersion(namespace, 1))),
             ("setting", setting(&SettingKey::IdentifierSystem(SystemUri::parse("urn:x:a").unwrap()))),
             ("request", super::request(&request)),

@@ -16,7 +16,7 @@ use crate::vocabulary_publisher::{Packs, Publishable, publishable};
 use daftar_domain::audit::AuditOutcome;
 use daftar_domain::code::{Code, CodeNumber, Namespace};
 use daftar_domain::context::OpContext;
-use daftar_domain::deployment::{Deployment, EarlierVersion, KeptConcepts, Setting, SettingKey};
+use daftar_domain::deployment::{Deployment, EarlierVersion, RetainedConcepts, Setting, SettingKey};
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::local_code::LocalCode;
@@ -344,12 +344,12 @@ fn needed(
 /// Codes in parts, numbered after those that are kept already.
 fn parts(namespace: &Namespace, concepts: Vec<Concept>, deployment: &Deployment) -> Vec<Setting> {
     let numbers = deployment.kept_parts_of(namespace).filter_map(|key| match key {
-        SettingKey::KeptConcepts(_, part) => Some(part.saturating_add(1)),
+        SettingKey::RetainedConcepts(_, part) => Some(part.saturating_add(1)),
         _ => None,
     });
     let numbered = (numbers.max().unwrap_or(0)..).zip(bounded(concepts));
     numbered
-        .map(|(part, concepts)| Setting::KeptConcepts(KeptConcepts { namespace: namespace.clone(), part, concepts }))
+        .map(|(part, concepts)| Setting::RetainedConcepts(RetainedConcepts { namespace: namespace.clone(), part, concepts }))
         .collect()
 }
 
@@ -431,7 +431,7 @@ mod tests {
             settings
                 .iter()
                 .map(|setting| match setting {
-                    Setting::KeptConcepts(kept) => (kept.part, kept.concepts.len()),
+                    Setting::RetainedConcepts(kept) => (kept.part, kept.concepts.len()),
                     other => panic!("{other:?}"),
                 })
                 .collect()
@@ -450,7 +450,7 @@ mod tests {
             all[0].definitions =
                 vec![daftar_domain::vocabulary::LocalizedText { language: "en".into(), value: "x".repeat(length) }];
             let settings = parts(&namespace, all.clone(), &Deployment::default());
-            let [Setting::KeptConcepts(kept)] = settings.as_slice() else { panic!("{settings:?}") };
+            let [Setting::RetainedConcepts(kept)] = settings.as_slice() else { panic!("{settings:?}") };
             assert_eq!(!kept.concepts[0].definitions.is_empty(), is_kept, "{length}");
         }
     }
@@ -464,7 +464,7 @@ mod tests {
         assert_eq!(earlier.concepts.len(), 2);
         let (_, mut concepts) = VocabularyBuilder::new("urn:x").concepts([("gone", "Gone")]).contents();
         concepts[0].properties.push(("last_version".into(), "1".into()));
-        let gone = Setting::KeptConcepts(KeptConcepts { namespace: vocabulary.namespace().clone(), part: 0, concepts });
+        let gone = Setting::RetainedConcepts(RetainedConcepts { namespace: vocabulary.namespace().clone(), part: 0, concepts });
         let contents = VocabularyBuilder::new("urn:x").version("2").concepts([("a", "A"), ("b", "B")]).pack();
         let pack = daftar_vocabulary::check(contents).unwrap().with_kept(&Deployment::of([gone]));
         let [longer] = pack.vocabularies() else { panic!("one vocabulary") };
@@ -487,7 +487,7 @@ mod tests {
             let older = Arc::new(pack("1", &["a", "b"], is_open));
             let packs = Packs::from([(PluginName::parse("x").unwrap(), (origin("x"), older))]);
             let (settings, _) = of_replaced(&packs, &pack("2", &["a"], is_open), &Deployment::default());
-            let kept = settings.iter().filter(|setting| matches!(setting, Setting::KeptConcepts(_)));
+            let kept = settings.iter().filter(|setting| matches!(setting, Setting::RetainedConcepts(_)));
             assert_eq!(kept.count(), expected, "open: {is_open}");
         }
     }

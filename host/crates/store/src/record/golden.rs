@@ -20,7 +20,7 @@ use super::open_membership::StoredOpenMembershipV1;
 use super::register::StoredRegisterV1;
 use super::remembered::StoredRequestV1;
 use super::setting::{
-    SettingKind, StoredConceptGroupV1, StoredEarlierVersionV1, StoredIdentifierSystemV1, StoredKeptConceptsV1,
+    SettingKind, StoredConceptGroupV1, StoredEarlierVersionV1, StoredIdentifierSystemV1, StoredRetainedConceptsV1,
     StoredLocalCodeV1,
 };
 use super::*;
@@ -184,8 +184,8 @@ fn old_settings_are_read() {
     check_setting::<StoredConceptGroupV1>("concept-group-v1", SettingKind::ConceptGroup, &sample);
     let sample = Setting::IdentifierSystem(samples::identifier_system());
     check_setting::<StoredIdentifierSystemV1>("identifier-system-v1", SettingKind::IdentifierSystem, &sample);
-    let sample = Setting::KeptConcepts(samples::kept_concepts());
-    check_setting::<StoredKeptConceptsV1>("kept-concepts-v1", SettingKind::KeptConcepts, &sample);
+    let sample = Setting::RetainedConcepts(samples::retained_concepts());
+    check_setting::<StoredRetainedConceptsV1>("kept-concepts-v1", SettingKind::RetainedConcepts, &sample);
     let sample = Setting::EarlierVersion(samples::earlier_version().into());
     check_setting::<StoredEarlierVersionV1>("earlier-version-v1", SettingKind::EarlierVersion, &sample);
 }

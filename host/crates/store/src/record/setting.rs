@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
 use daftar_domain::code::{Code, CodeUri, Namespace};
-use daftar_domain::deployment::{EarlierVersion, KeptConcepts, Setting, SettingKey};
+use daftar_domain::deployment::{EarlierVersion, RetainedConcepts, Setting, SettingKey};
 use daftar_domain::identifier::{IdentifierSystem, SystemUri};
 use daftar_domain::local_code::{IdTarget, IdTypeRule, LocalCode, LocalOrigin, LocalStanding, ValuePattern};
 use daftar_domain::vocabulary::{
@@ -24,7 +24,7 @@ pub enum SettingKind {
     /// Concept groups.
     ConceptGroup = 2,
     /// ItemKind codes.
-    KeptConcepts = 3,
+    RetainedConcepts = 3,
     /// Earlier versions.
     EarlierVersion = 4,
     /// Identifier systems.
@@ -34,7 +34,7 @@ pub enum SettingKind {
 impl SettingKind {
     /// Every kind, by number.
     pub const ALL: [Self; 5] =
-        [Self::LocalCode, Self::ConceptGroup, Self::KeptConcepts, Self::EarlierVersion, Self::IdentifierSystem];
+        [Self::LocalCode, Self::ConceptGroup, Self::RetainedConcepts, Self::EarlierVersion, Self::IdentifierSystem];
 
     /// The kind of a key.
     #[must_use]
@@ -42,7 +42,7 @@ impl SettingKind {
         match key {
             SettingKey::LocalCode(_) => Self::LocalCode,
             SettingKey::ConceptGroup(_) => Self::ConceptGroup,
-            SettingKey::KeptConcepts(..) => Self::KeptConcepts,
+            SettingKey::RetainedConcepts(..) => Self::RetainedConcepts,
             SettingKey::EarlierVersion(..) => Self::EarlierVersion,
             SettingKey::IdentifierSystem(_) => Self::IdentifierSystem,
         }
@@ -54,7 +54,7 @@ impl SettingKind {
         match self {
             Self::LocalCode => "local code",
             Self::ConceptGroup => "concept group",
-            Self::KeptConcepts => "kept codes",
+            Self::RetainedConcepts => "kept codes",
             Self::EarlierVersion => "earlier version",
             Self::IdentifierSystem => "identifier system",
         }
@@ -74,7 +74,7 @@ pub fn key_bytes(key: &SettingKey) -> Vec<u8> {
         }
         SettingKey::ConceptGroup(name) => bytes.extend_from_slice(name.as_bytes()),
         SettingKey::IdentifierSystem(uri) => bytes.extend_from_slice(uri.as_str().as_bytes()),
-        SettingKey::KeptConcepts(namespace, part) | SettingKey::EarlierVersion(namespace, part) => {
+        SettingKey::RetainedConcepts(namespace, part) | SettingKey::EarlierVersion(namespace, part) => {
             bytes.extend_from_slice(namespace.as_str().as_bytes());
             bytes.push(0);
             bytes.extend_from_slice(&part.to_be_bytes());
@@ -95,7 +95,7 @@ pub fn setting_as_stored(setting: Setting) -> Setting {
         Setting::IdentifierSystem(system) => {
             Setting::IdentifierSystem(IdentifierSystem { created_at: as_stored(system.created_at), ..system })
         }
-        Setting::ConceptGroup(_) | Setting::KeptConcepts(_) | Setting::EarlierVersion(_) => setting,
+        Setting::ConceptGroup(_) | Setting::RetainedConcepts(_) | Setting::EarlierVersion(_) => setting,
     }
 }
 
@@ -107,7 +107,7 @@ pub fn encode(setting: &Setting) -> Result<Vec<u8>, StoreError> {
     match setting {
         Setting::LocalCode(code) => super::encode(&StoredLocalCodeV1::from(code)),
         Setting::ConceptGroup(group) => super::encode(&StoredConceptGroupV1::from(group)),
-        Setting::KeptConcepts(kept) => super::encode(&StoredKeptConceptsV1::from(kept)),
+        Setting::RetainedConcepts(kept) => super::encode(&StoredRetainedConceptsV1::from(kept)),
         Setting::EarlierVersion(earlier) => super::encode(&StoredEarlierVersionV1::from(&**earlier)),
         Setting::IdentifierSystem(system) => super::encode(&StoredIdentifierSystemV1::from(system)),
     }
@@ -123,8 +123,8 @@ pub fn decode(kind: SettingKind, bytes: &[u8]) -> Result<Setting, StoreError> {
         SettingKind::ConceptGroup => {
             Setting::ConceptGroup(decode_as(bytes, |stored: StoredConceptGroupV1| stored.try_into())?)
         }
-        SettingKind::KeptConcepts => {
-            Setting::KeptConcepts(decode_as(bytes, |stored: StoredKeptConceptsV1| stored.try_into())?)
+        SettingKind::RetainedConcepts => {
+            Setting::RetainedConcepts(decode_as(bytes, |stored: StoredRetainedConceptsV1| stored.try_into())?)
         }
         SettingKind::EarlierVersion => {
             let earlier = decode_as(bytes, |stored: StoredEarlierVersionV1| stored.try_into())?;
@@ -369,7 +369,7 @@ impl TryFrom<StoredSelectionV1> for Selection {
 
 /// Some kept codes of a vocabulary, version 1. All of them are inactive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredKeptConceptsV1 {
+pub struct StoredRetainedConceptsV1 {
     namespace: String,
     part: u32,
     concepts: Vec<StoredConceptV1>,
@@ -389,8 +389,8 @@ pub struct StoredConceptV1 {
     properties: Vec<(String, String)>,
 }
 
-impl From<&KeptConcepts> for StoredKeptConceptsV1 {
-    fn from(kept: &KeptConcepts) -> Self {
+impl From<&RetainedConcepts> for StoredRetainedConceptsV1 {
+    fn from(kept: &RetainedConcepts) -> Self {
         Self {
             namespace: kept.namespace.as_str().to_owned(),
             part: kept.part,
@@ -399,10 +399,10 @@ impl From<&KeptConcepts> for StoredKeptConceptsV1 {
     }
 }
 
-impl TryFrom<StoredKeptConceptsV1> for KeptConcepts {
+impl TryFrom<StoredRetainedConceptsV1> for RetainedConcepts {
     type Error = Unreadable;
 
-    fn try_from(stored: StoredKeptConceptsV1) -> Result<Self, Unreadable> {
+    fn try_from(stored: StoredRetainedConceptsV1) -> Result<Self, Unreadable> {
         let namespace = Namespace::parse(&stored.namespace).map_err(unreadable("namespace"))?;
         Ok(Self { namespace, part: stored.part, concepts: each(stored.concepts)? })
     }

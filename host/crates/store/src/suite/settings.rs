@@ -1,7 +1,7 @@
 use crate::Operation;
 use crate::record::samples;
 use daftar_domain::code::{Code, CodeUri, Namespace};
-use daftar_domain::deployment::{KeptConcepts, Setting, SettingKey};
+use daftar_domain::deployment::{RetainedConcepts, Setting, SettingKey};
 use daftar_domain::local_code::{LocalCode, LocalStanding};
 
 use super::*;
@@ -28,14 +28,14 @@ pub async fn settings_read_back_and_survive<B: Backend>() {
     put(backend.store(), Setting::LocalCode(code.clone())).await;
     put(backend.store(), group("b")).await;
     put(backend.store(), group("a")).await;
-    put(backend.store(), Setting::KeptConcepts(samples::kept_concepts())).await;
+    put(backend.store(), Setting::RetainedConcepts(samples::retained_concepts())).await;
     let earlier = Setting::EarlierVersion(std::sync::Arc::new(samples::earlier_version()));
     put(backend.store(), earlier.clone()).await;
     let system = Setting::IdentifierSystem(samples::identifier_system());
     put(backend.store(), system.clone()).await;
     code.updated_at = "2026-01-02T00:00:00Z".parse().unwrap();
-    let kept_concepts = Setting::KeptConcepts(samples::kept_concepts());
-    let expected = [Setting::LocalCode(code), group("a"), group("b"), kept_concepts, earlier, system];
+    let retained_concepts = Setting::RetainedConcepts(samples::retained_concepts());
+    let expected = [Setting::LocalCode(code), group("a"), group("b"), retained_concepts, earlier, system];
     for _ in 0..2 {
         assert_eq!(kept(backend.store()).await, expected);
         reopened(&mut backend).await;
@@ -67,8 +67,8 @@ pub async fn a_setting_is_replaced_and_taken_out_by_its_key<B: Backend>() {
 pub async fn settings_of_one_write_are_all_kept_or_none<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     put(backend.store(), group("old")).await;
-    let part = |part| KeptConcepts { part, ..samples::kept_concepts() };
-    let parts = (0..100).map(|number| Operation::PutSetting(Setting::KeptConcepts(part(number))));
+    let part = |part| RetainedConcepts { part, ..samples::retained_concepts() };
+    let parts = (0..100).map(|number| Operation::PutSetting(Setting::RetainedConcepts(part(number))));
     let remove = Operation::RemoveSetting(SettingKey::ConceptGroup("old".into()));
     commit(backend.store(), parts.chain([remove]).collect()).await.unwrap();
     reopened(&mut backend).await;
@@ -76,7 +76,7 @@ pub async fn settings_of_one_write_are_all_kept_or_none<B: Backend>() {
         .await
         .iter()
         .map(|setting| match setting.key() {
-            SettingKey::KeptConcepts(_, part) => part,
+            SettingKey::RetainedConcepts(_, part) => part,
             other => panic!("not taken out: {other:?}"),
         })
         .collect();
@@ -92,13 +92,13 @@ pub async fn settings_of_like_names_stay_apart<B: Backend>() {
     let namespaces = ["urn:a", "urn:a:b", "urn:ab"];
     for namespace in namespaces {
         let namespace = Namespace::parse(namespace).unwrap();
-        put(backend.store(), Setting::KeptConcepts(KeptConcepts { namespace, ..samples::kept_concepts() })).await;
+        put(backend.store(), Setting::RetainedConcepts(RetainedConcepts { namespace, ..samples::retained_concepts() })).await;
     }
     let found: Vec<String> = kept(backend.store())
         .await
         .into_iter()
         .map(|setting| match setting {
-            Setting::KeptConcepts(kept) => kept.namespace.to_string(),
+            Setting::RetainedConcepts(kept) => kept.namespace.to_string(),
             other => panic!("not kept codes: {other:?}"),
         })
         .collect();

@@ -1,7 +1,7 @@
 //! What a deployment decides.
 
 use daftar_domain::code::{Code, CodeUri, Namespace};
-use daftar_domain::deployment::{EarlierVersion, KeptConcepts};
+use daftar_domain::deployment::{EarlierVersion, RetainedConcepts};
 use daftar_domain::identifier::IdentifierSystem;
 use daftar_domain::identifier::SystemUri;
 use daftar_domain::local_code::{IdTarget, IdTypeRule, LocalCode, LocalOrigin, LocalStanding, ValuePattern};
@@ -58,7 +58,7 @@ pub fn concept_group() -> ConceptGroup {
 }
 
 /// ItemKind codes, one with everything and one with nothing.
-pub fn kept_concepts() -> KeptConcepts {
+pub fn retained_concepts() -> RetainedConcepts {
     let code = |text| Code::parse(text).unwrap();
     let text = |language: &str, value: &str| LocalizedText { language: language.into(), value: value.into() };
     let bare = Concept {
@@ -85,13 +85,13 @@ pub fn kept_concepts() -> KeptConcepts {
         properties: vec![("last_version".into(), "2008".into())],
         ..bare.clone()
     };
-    KeptConcepts { namespace: Namespace::parse("urn:ilo:isco-08").unwrap(), part: 3, concepts: vec![bare, full] }
+    RetainedConcepts { namespace: Namespace::parse("urn:ilo:isco-08").unwrap(), part: 3, concepts: vec![bare, full] }
 }
 
 /// A part of an earlier version, with codes of both standings.
 pub fn earlier_version() -> EarlierVersion {
     let text = |text: &str| text.to_owned();
-    let KeptConcepts { namespace, concepts, .. } = kept_concepts();
+    let RetainedConcepts { namespace, concepts, .. } = retained_concepts();
     let description = VocabularyDescription {
         namespace,
         name: text("Occupations"),
