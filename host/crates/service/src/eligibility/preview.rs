@@ -27,12 +27,12 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 pub use self::partition::{PartedRegister, PartitionUsage};
-pub use self::records::KeptUsage;
+pub use self::records::PreviewCacheUsage;
 pub use self::run::{Preview, PreviewEvent, Ready, Shown};
 pub use self::tally::{AGE_BANDS, Counts};
 
 use self::facts::BATCH_ROWS_MAX;
-use self::records::{Asking, KeptColumns};
+use self::records::{Asking, PreviewCache};
 use self::tally::Breakdowns;
 use super::check::{self, codes_of};
 use super::decision::{Decision, expression_digest};
@@ -94,7 +94,7 @@ pub struct PreviewRequest {
 pub struct Previews {
     admitted: Arc<FairSemaphore<Actor>>,
     slices: Arc<FairSemaphore<Actor>>,
-    kept: KeptColumns,
+    kept: PreviewCache,
 }
 
 /// Figures of previews for the metrics page.
@@ -107,7 +107,7 @@ pub struct PreviewUsage {
     /// Time slices that are waited for.
     pub waiting: usize,
     /// Fields that were read of records.
-    pub kept: KeptUsage,
+    pub kept: PreviewCacheUsage,
 }
 
 impl Previews {
@@ -115,7 +115,7 @@ impl Previews {
     #[must_use]
     pub fn new(slices_max: usize, kept_bytes_max: u64) -> Self {
         let admitted = FairSemaphore::new(PREVIEWS_MAX, PREVIEWS_OF_CLIENT_MAX);
-        Self { admitted, slices: FairSemaphore::new(slices_max, slices_max), kept: KeptColumns::new(kept_bytes_max) }
+        Self { admitted, slices: FairSemaphore::new(slices_max, slices_max), kept: PreviewCache::new(kept_bytes_max) }
     }
 
     /// How many previews there are, how many time slices are held, how many are waited for, and what is cached.

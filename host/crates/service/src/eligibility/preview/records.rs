@@ -235,7 +235,7 @@ pub(super) const PART_ROWS: u32 = 1_024;
 
 /// What is kept.
 #[derive(Debug)]
-pub(super) struct KeptColumns {
+pub(super) struct PreviewCache {
     bytes_max: u64,
     state: Mutex<State>,
 }
@@ -245,12 +245,12 @@ struct State {
     fields: BTreeMap<FieldKey, Kept>,
     /// How many previews have begun.
     begun: u64,
-    usage: KeptUsage,
+    usage: PreviewCacheUsage,
 }
 
 /// What the metrics page tells.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct KeptUsage {
+pub struct PreviewCacheUsage {
     /// How much memory the parts take, in bytes.
     pub bytes: u64,
     /// How many parts that were asked for were there.
@@ -301,14 +301,14 @@ impl FieldKey {
     }
 }
 
-impl KeptColumns {
+impl PreviewCache {
     /// Nothing yet, and never more than so many bytes.
     pub fn new(bytes_max: u64) -> Self {
         Self { bytes_max, state: Mutex::default() }
     }
 
     /// How much is kept now, and what was done with it.
-    pub fn usage(&self) -> KeptUsage {
+    pub fn usage(&self) -> PreviewCacheUsage {
         self.lock().usage
     }
 

@@ -21,34 +21,34 @@ fn part_bytes() -> u64 {
 }
 
 /// Keeps a part of a field, if there is room; whether there was.
-fn keep(kept: &KeptColumns, asking: Asking, path: &str, first: u32) -> bool {
+fn keep(kept: &PreviewCache, asking: Asking, path: &str, first: u32) -> bool {
     let versions: Arc<[u32]> = [1].into();
     drop(kept.keep(asking, &key(path), first, &versions, column()));
     kept.find(asking, &key(path), first, &versions).is_some()
 }
 
-fn has(kept: &KeptColumns, path: &str, first: u32) -> bool {
+fn has(kept: &PreviewCache, path: &str, first: u32) -> bool {
     kept.lock().fields.get(&key(path)).is_some_and(|field| field.parts.contains_key(&first))
 }
 
 #[test]
 fn memory_is_full_at_its_bound_and_not_before() {
     for (room, is_kept) in [(part_bytes() * 2 - 1, false), (part_bytes() * 2, true), (part_bytes() * 2 + 1, true)] {
-        let kept = KeptColumns::new(room);
+        let kept = PreviewCache::new(room);
         let asking = kept.begin();
         assert!(keep(&kept, asking, "a", 0));
         assert_eq!(keep(&kept, asking, "a", 1_024), is_kept, "{room}");
         assert!(kept.usage().bytes <= room);
         assert!(has(&kept, "a", 0), "a field that is asked for does not drive itself out");
     }
-    let none = KeptColumns::new(0);
+    let none = PreviewCache::new(0);
     assert!(!keep(&none, none.begin(), "a", 0));
-    assert_eq!(none.usage(), KeptUsage { bytes: 0, found: 0, read: 1, dropped: 0 });
+    assert_eq!(none.usage(), PreviewCacheUsage { bytes: 0, found: 0, read: 1, dropped: 0 });
 }
 
 #[test]
 fn the_field_that_was_asked_for_longest_ago_goes_as_a_whole() {
-    let kept = KeptColumns::new(part_bytes() * 4);
+    let kept = PreviewCache::new(part_bytes() * 4);
     let [one, two, three, four] = [(); 4].map(|()| kept.begin());
     assert!(keep(&kept, one, "a", 0) && keep(&kept, one, "a", 1_024));
     assert!(keep(&kept, two, "b", 0) && keep(&kept, two, "b", 1_024));
@@ -63,7 +63,7 @@ fn the_field_that_was_asked_for_longest_ago_goes_as_a_whole() {
 
 #[test]
 fn a_preview_drives_out_nothing_that_it_or_a_later_one_asks_for() {
-    let kept = KeptColumns::new(part_bytes() * 2);
+    let kept = PreviewCache::new(part_bytes() * 2);
     let (early, late) = (kept.begin(), kept.begin());
     assert!(keep(&kept, late, "a", 0) && keep(&kept, early, "b", 0));
     assert!(!keep(&kept, early, "b", 1_024), "the later one keeps its field");
@@ -75,7 +75,7 @@ fn a_preview_drives_out_nothing_that_it_or_a_later_one_asks_for() {
 
 #[test]
 fn a_part_fits_the_versions_that_it_was_read_of_and_no_others() {
-    let kept = KeptColumns::new(1 << 20);
+    let kept = PreviewCache::new(1 << 20);
     let asking = kept.begin();
     let versions: Arc<[u32]> = [1, 1, 4].into();
     drop(kept.keep(asking, &key("a"), 0, &versions, column()));
