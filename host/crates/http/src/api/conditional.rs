@@ -92,8 +92,8 @@ impl Reading {
     }
 
     /// The answer, or 304 where the client has it; `body` also says which languages it is in.
-    pub fn answer<B: Serialize>(&self, body: impl FnOnce(&mut LanguagesTold) -> B) -> Response {
-        let mut told = LanguagesTold::default();
+    pub fn answer<B: Serialize>(&self, body: impl FnOnce(&mut ReportedLanguages) -> B) -> Response {
+        let mut told = ReportedLanguages::default();
         let mut response =
             if self.has_it { StatusCode::NOT_MODIFIED.into_response() } else { Json(body(&mut told)).into_response() };
         let headers = response.headers_mut();
@@ -148,9 +148,9 @@ pub async fn elsewhere(make: impl FnOnce() -> Response + Send + 'static) -> Resu
 
 /// The languages that an answer is in, in the order in which they were met.
 #[derive(Debug, Default)]
-pub struct LanguagesTold(Vec<String>);
+pub struct ReportedLanguages(Vec<String>);
 
-impl LanguagesTold {
+impl ReportedLanguages {
     /// A text in that language is in the answer.
     pub fn add(&mut self, language: &str) {
         if !language.is_empty() && self.0.len() < LANGUAGES_TOLD_MAX && !self.0.iter().any(|told| told == language) {
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn names_each_language_once_in_order() {
-        let mut told = LanguagesTold::default();
+        let mut told = ReportedLanguages::default();
         ["fr", "", "en", "fr"].into_iter().for_each(|language| told.add(language));
         assert_eq!(told.0, ["fr", "en"]);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::api::conditional::LanguagesTold;
+use crate::api::conditional::ReportedLanguages;
 use crate::api::dto::reader::{ObjectReader, Problems};
 use daftar_api_types::public::vocabulary::{BATCH_CODES_MAX, BareCode};
 use daftar_api_types::public::{concept_group as groups, vocabulary as body};
@@ -59,7 +59,7 @@ pub fn vocabulary<'a>(generation: &'a Generation, vocabulary: &'a Vocabulary) ->
 pub fn labelled<'a>(
     concept: ConceptRef<'a>,
     languages: &LanguagePreference,
-    told: &mut LanguagesTold,
+    told: &mut ReportedLanguages,
 ) -> body::LabelledCode<'a> {
     let label = concept.label(languages);
     told.add(label.language);
@@ -87,7 +87,7 @@ pub fn concept<'a>(
     concept: ConceptRef<'a>,
     languages: &LanguagePreference,
     requested_code: Option<&'a str>,
-    told: &mut LanguagesTold,
+    told: &mut ReportedLanguages,
 ) -> body::Concept<'a> {
     let text = |language: &'a str, value: &'a str| body::Text {
         language: Cow::Borrowed(language),
@@ -112,7 +112,7 @@ pub fn concept<'a>(
 }
 
 /// A code that a search found, with the text that matched.
-pub fn found<'a>(found: Found<'a>, languages: &LanguagePreference, told: &mut LanguagesTold) -> body::FoundCode<'a> {
+pub fn found<'a>(found: Found<'a>, languages: &LanguagePreference, told: &mut ReportedLanguages) -> body::FoundCode<'a> {
     let kind = match found.grade {
         Grade::Code => body::MatchKind::Code,
         Grade::Prefix => body::MatchKind::Prefix,
@@ -237,7 +237,7 @@ pub fn looked_up<'a>(
     answers: Vec<Answer<LookedUp<'a>>>,
     asked: &'a [Asked],
     languages: &LanguagePreference,
-    told: &mut LanguagesTold,
+    told: &mut ReportedLanguages,
 ) -> body::LookedUp<'a> {
     let mut results = Vec::with_capacity(answers.len());
     for (answer, asked) in answers.into_iter().zip(asked) {
@@ -264,7 +264,7 @@ pub fn group_code<'a>(
     generation: &'a Generation,
     uri: &CodeUri,
     languages: &LanguagePreference,
-    told: &mut LanguagesTold,
+    told: &mut ReportedLanguages,
 ) -> groups::GroupCode<'a> {
     match known(generation, uri) {
         Some(concept) => groups::GroupCode::Known(labelled(concept, languages, told)),
@@ -282,7 +282,7 @@ pub fn group<'a>(
     generation: &'a Generation,
     group: &'a PublishedGroup,
     languages: &LanguagePreference,
-    told: &mut LanguagesTold,
+    told: &mut ReportedLanguages,
 ) -> groups::ConceptGroup<'a> {
     let definition = group.definition();
     let (defined_by, module) = match group.defined_by() {
