@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::api::openapi::document::Kept;
+use crate::api::openapi::document::TaggedBytes;
 use crate::api::routes::record_search::languages;
 use crate::state::AppState;
 use daftar_domain::code::CodeUri;
@@ -127,7 +127,7 @@ pub fn holds(headers: &HeaderMap, tag: &str) -> bool {
 
 /// An answer that everybody may have, or 304 where the client has it.
 #[must_use]
-pub fn unless_kept(headers: &HeaderMap, kept: &Kept, media_type: &'static str) -> Response {
+pub fn unless_kept(headers: &HeaderMap, kept: &TaggedBytes, media_type: &'static str) -> Response {
     let mut response = if holds(headers, &kept.tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {

@@ -207,14 +207,14 @@ fn requirements(access: Access) -> Vec<Value> {
 
 /// Bytes with their entity tag.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct TaggedBytes {
     /// The bytes.
     pub bytes: Bytes,
     /// The tag, in quotation marks.
     pub tag: String,
 }
 
-impl Kept {
+impl TaggedBytes {
     /// Those bytes.
     #[must_use]
     pub fn new(bytes: impl Into<Bytes>) -> Self {
@@ -227,9 +227,9 @@ impl Kept {
 #[derive(Debug)]
 pub struct Description {
     /// The document.
-    pub document: Kept,
+    pub document: TaggedBytes,
     /// The page that shows it.
-    pub page: Kept,
+    pub page: TaggedBytes,
     fields: ExtensionFields,
 }
 
@@ -256,8 +256,8 @@ impl ServedDescription {
         }
         let document = document(endpoints, &self.public_url, fields);
         let description = Arc::new(Description {
-            page: Kept::new(page::page(&document).into_bytes()),
-            document: Kept::new(serde_json::to_vec(&document).unwrap_or_default()),
+            page: TaggedBytes::new(page::page(&document).into_bytes()),
+            document: TaggedBytes::new(serde_json::to_vec(&document).unwrap_or_default()),
             fields: fields.clone(),
         });
         *made = Some(Arc::clone(&description));

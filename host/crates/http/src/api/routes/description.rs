@@ -23,7 +23,7 @@ use crate::api::extract::body::{BODY_BYTES_MAX, RECORD_BYTES_MAX};
 use crate::api::extract::path::NamePath;
 use crate::api::extract::query::NoParameters;
 use crate::api::middleware::answer::API_VERSION;
-use crate::api::openapi::document::Kept;
+use crate::api::openapi::document::TaggedBytes;
 use crate::api::openapi::page::{self, CONTENT_SECURITY_POLICY};
 use crate::api::openapi::parameter::Parameter;
 use crate::state::AppState;
@@ -48,7 +48,7 @@ pub async fn docs(_: Public, State(app): State<AppState>, _: NoParameters, heade
 
 /// The page that lists the error codes.
 pub async fn error_list(_: DocumentationCall, _: NoParameters, headers: HeaderMap) -> ApiResult {
-    page(&headers, &Kept::new(page::error_list().into_bytes()))
+    page(&headers, &TaggedBytes::new(page::error_list().into_bytes()))
 }
 
 /// The page about one error code.
@@ -60,11 +60,11 @@ pub async fn error_page(
 ) -> ApiResult {
     let unknown = || Problem::new(ErrorCode::NotFound, "there is no such error code; `/docs/errors` lists all");
     let code = ErrorCode::parse(&name).ok_or_else(unknown)?;
-    page(&headers, &Kept::new(page::error_page(code).into_bytes()))
+    page(&headers, &TaggedBytes::new(page::error_page(code).into_bytes()))
 }
 
 /// Sends a page with the policy of what it may load.
-fn page(headers: &HeaderMap, kept: &Kept) -> ApiResult {
+fn page(headers: &HeaderMap, kept: &TaggedBytes) -> ApiResult {
     let mut response = unless_kept(headers, kept, "text/html; charset=utf-8");
     let policy = HeaderValue::from_str(&CONTENT_SECURITY_POLICY);
     let policy = policy.map_err(|_| AppError::internal("the policy of the pages cannot be a header"))?;
@@ -77,7 +77,7 @@ fn page(headers: &HeaderMap, kept: &Kept) -> ApiResult {
 /// What the server offers.
 pub async fn metadata(_: Public, State(app): State<AppState>, _: NoParameters, headers: HeaderMap) -> ApiResult {
     let body = write(&app);
-    Ok(unless_kept(&headers, &Kept::new(serde_json::to_vec(&body).unwrap_or_default()), "application/json"))
+    Ok(unless_kept(&headers, &TaggedBytes::new(serde_json::to_vec(&body).unwrap_or_default()), "application/json"))
 }
 
 /// The process answers.

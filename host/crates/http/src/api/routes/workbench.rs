@@ -14,7 +14,7 @@ use crate::api::conditional::unless_kept;
 use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::path::NamePath;
 use crate::api::extract::query::NoParameters;
-use crate::api::openapi::document::Kept;
+use crate::api::openapi::document::TaggedBytes;
 use daftar_domain::error_code::ErrorCode;
 
 /// What never changes may be kept for a year, which is as long as caches go.
@@ -121,9 +121,9 @@ pub struct Served {
     /// Whether its name holds a digest of what it says, so that it never changes.
     pub is_fixed: bool,
     /// It as it is.
-    pub plain: Kept,
+    pub plain: TaggedBytes,
     /// It compressed with gzip: the two are told apart by their tags.
-    pub gzip: Kept,
+    pub gzip: TaggedBytes,
 }
 
 /// A file by its name.
@@ -134,8 +134,8 @@ pub fn find(name: &str) -> Option<&'static Served> {
             let served = Served {
                 media_type: media_type(file.name)?,
                 is_fixed: is_fixed(file.name),
-                plain: Kept::new(file.bytes),
-                gzip: Kept::new(file.compressed),
+                plain: TaggedBytes::new(file.bytes),
+                gzip: TaggedBytes::new(file.compressed),
             };
             Some((file.name, served))
         });
