@@ -25,10 +25,10 @@ const SET_IT: &str = "set the machine's clock and let it be kept right: `timedat
 
 /// What the system says of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kept {
-    Right,
-    ByNobody,
-    NotTold,
+enum ClockSync {
+    Synchronized,
+    Unsynchronized,
+    Unknown,
 }
 
 /// Looks at the clock.
@@ -36,7 +36,7 @@ pub(super) fn clock(patient: &Patient) -> Vec<Check> {
     let mut checks: Vec<Check> =
         patient.built_from.map(|built| against_build(patient.now, built)).into_iter().collect();
     checks.extend(last_write(&patient.store()).map(|at| against_store(patient.now, at)));
-    checks.push(kept_told(kept(patient)));
+    checks.push(clock_check(kept(patient)));
     checks
 }
 
@@ -71,27 +71,27 @@ fn against_store(now: Timestamp, at: Timestamp) -> Check {
     Check::ok(CLOCK, "store", format_args!("the register was last written {}", age(now, at)))
 }
 
-fn kept_told(kept: Kept) -> Check {
+fn clock_check(kept: ClockSync) -> Check {
     match kept {
-        Kept::Right => Check::ok(CLOCK, "ntp", "the system keeps the clock right"),
-        Kept::ByNobody => {
+        ClockSync::Synchronized => Check::ok(CLOCK, "ntp", "the system keeps the clock right"),
+        ClockSync::Unsynchronized => {
             let message = "nothing keeps the clock right: tokens, consents and limits go by it";
             Check::warning(CLOCK, "ntp", message, "`timedatectl set-ntp true`, or install chrony")
         }
-        Kept::NotTold => {
+        ClockSync::Unknown => {
             let message = "whether something keeps the clock right cannot be told here, as in a container, whose clock is the machine's";
             Check::not_known(CLOCK, "ntp", message)
         }
     }
 }
 
-fn kept(patient: &Patient) -> Kept {
+fn kept(patient: &Patient) -> ClockSync {
     if Path::new("/run/systemd/timesync/synchronized").exists() {
-        return Kept::Right;
+        return ClockSync::Synchronized;
     }
     // A server starts no programs for this; a command does, where systemd answers.
     if patient.is_server() || !Path::new("/run/systemd/system").is_dir() {
-        return Kept::NotTold;
+        return ClockSync::Unknown;
     }
     let asked = Command::new("timedatectl")
         .args(["show", "--property=NTPSynchronized", "--value"])
@@ -99,9 +99,9 @@ fn kept(patient: &Patient) -> Kept {
         .stderr(Stdio::null())
         .output();
     match asked.as_ref().map(|output| output.stdout.trim_ascii()) {
-        Ok(b"yes") => Kept::Right,
-        Ok(b"no") => Kept::ByNobody,
-        Ok(_) | Err(_) => Kept::NotTold,
+        Ok(b"yes") => ClockSync::Synchronized,
+        Ok(b"no") => ClockSync::Unsynchronized,
+        Ok(_) | Err(_) => ClockSync::Unknown,
     }
 }
 
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_nobody_keeps_is_warned_of_and_one_of_a_container_is_not() {
-        let states = [Kept::Right, Kept::ByNobody, Kept::NotTold].map(|kept| kept_told(kept).state);
+        let states = [ClockSync::Synchronized, ClockSync::Unsynchronized, ClockSync::Unknown].map(|kept| clock_check(kept).state);
         assert_eq!(states, [CheckState::Ok, CheckState::Warning, CheckState::NotKnown]);
     }
 
