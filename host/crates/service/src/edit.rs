@@ -138,7 +138,7 @@ pub(crate) struct Prepared {
     /// What is to be written.
     pub write: Write,
     /// Numbers of codes that are given with the write; no other use case gives any while it is there.
-    pub kept: Option<open::Kept>,
+    pub kept: Option<open::NumberedCodes>,
 }
 
 /// Checks a new record, and says what is to be written. Looks at no records but those that it refers to: whether an identifier is free is
@@ -169,7 +169,7 @@ where
     let targets = records::references(T::KIND, &details.identifiers);
     let operations = std::iter::once(Operation::create(details))
         .chain(photo.map(Operation::PutPhoto))
-        .chain(kept.as_ref().and_then(open::Kept::operation));
+        .chain(kept.as_ref().and_then(open::NumberedCodes::operation));
     let entry = audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets);
     let write = records::write(ctx, operations.collect(), entry.with_fields(written::names_of_new(&named)));
     Ok(Prepared { write, kept })
@@ -259,7 +259,7 @@ pub(crate) async fn write<T: Editable>(
     registry: &Registry,
     languages: LanguagePreference,
     (before, details, fields): (&Record<Fields<T>>, Fields<T>, FieldSet),
-    (photo, kept): (Option<Photo>, Option<open::Kept>),
+    (photo, kept): (Option<Photo>, Option<open::NumberedCodes>),
     entry: AuditEntry,
 ) -> Result<T::View, AppError>
 where
@@ -268,7 +268,7 @@ where
     let entry = audit::with_changes(ctx, entry, written::changed_fields(Some(&before.details), &details));
     let operations = std::iter::once(Operation::update(before.id, before.meta.version, details))
         .chain(photo.map(Operation::PutPhoto))
-        .chain(kept.as_ref().and_then(open::Kept::operation));
+        .chain(kept.as_ref().and_then(open::NumberedCodes::operation));
     let record = records::commit(registry, records::write(ctx, operations.collect(), entry)).await?;
     drop(kept);
     T::answer(ctx, registry, languages, Seen { record, fields }).await

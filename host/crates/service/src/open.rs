@@ -53,7 +53,7 @@ impl Consulted {
         ctx: &OpContext,
         registry: &Registry,
         details: Fields<T>,
-    ) -> Result<(Fields<T>, Option<Kept>), AppError> {
+    ) -> Result<(Fields<T>, Option<NumberedCodes>), AppError> {
         if self.asked.is_empty() {
             return Ok((details, None));
         }
@@ -66,7 +66,7 @@ impl Consulted {
     ///
     /// # Errors
     /// [`AppError::Invalid`] when too many codes of the vocabulary are kept already, by all clients or by this one; when the store fails.
-    async fn keep(self, ctx: &OpContext, registry: &Registry) -> Result<Kept, AppError> {
+    async fn keep(self, ctx: &OpContext, registry: &Registry) -> Result<NumberedCodes, AppError> {
         // A transaction finds out when it is written whether another write has given its numbers.
         let turn = match registry.store.pending_writes() {
             Some(_) => None,
@@ -96,25 +96,25 @@ impl Consulted {
         if codes.is_empty() {
             // Others gave them meanwhile, and this process may not know yet.
             let generation = vocabularies.publish(known);
-            return Ok(Kept { generation, before: self.generation, new_codes: None, _turn: turn });
+            return Ok(NumberedCodes { generation, before: self.generation, new_codes: None, _turn: turn });
         }
         let generation = if turn.is_none() { vocabularies.publish(known) } else { Arc::new(known) };
         let built = (current, Arc::clone(&generation));
         let publishing = Publishing { vocabularies, built, asked: self.asked, table };
         let new_codes = Some(NewCodes { first, codes, counters, given: Arc::new(move || publishing.publish()) });
-        Ok(Kept { generation, before: self.generation, new_codes, _turn: turn })
+        Ok(NumberedCodes { generation, before: self.generation, new_codes, _turn: turn })
     }
 }
 
 /// Puts the lasting values in the places of codes that were good for a request only.
-struct Lasting<'k>(&'k Kept);
+struct Lasting<'k>(&'k NumberedCodes);
 
 impl<I> Translate<CodedValue, I> for Lasting<'_> {
     type Code = CodedValue;
     type Id = I;
 
     fn code(&mut self, _: CodePlace<'_>, _: &str, code: CodedValue) -> CodedValue {
-        self.0.lasting(code)
+        self.0.persisted(code)
     }
 
     fn reference(&mut self, _: &str, reference: Reference<I>) -> Reference<I> {
@@ -180,7 +180,7 @@ async fn shares(
 }
 
 /// The codes of a request with the numbers that they have, or get with the write.
-pub struct Kept {
+pub struct NumberedCodes {
     /// The vocabularies with these numbers; in force for others once the write is made.
     pub generation: Arc<Generation>,
     before: Arc<Generation>,
@@ -188,10 +188,10 @@ pub struct Kept {
     _turn: Option<OwnedMutexGuard<()>>,
 }
 
-impl Kept {
+impl NumberedCodes {
     /// The value that a record keeps for one that was good for the request only.
     #[must_use]
-    fn lasting(&self, value: CodedValue) -> CodedValue {
+    fn persisted(&self, value: CodedValue) -> CodedValue {
         let lasting = self.before.table().uri(value.number).and_then(|uri| self.generation.number_of(&uri));
         CodedValue { number: lasting.unwrap_or(value.number), ..value }
     }
