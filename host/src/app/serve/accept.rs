@@ -72,7 +72,7 @@ impl Acceptor {
             let limiter: Arc<dyn ClosesSlowest> = Arc::<ConnectionLimiter>::clone(&limiter);
             memory.set_closes_slowest(Arc::downgrade(&limiter));
         }
-        let mut told = Told::default();
+        let mut told = LogThrottle::default();
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -110,7 +110,7 @@ fn take(
     admission: &Admission,
     limiter: &Arc<ConnectionLimiter>,
     connections: &Arc<Connections>,
-    (phase, told): (watch::Receiver<Phase>, &mut Told),
+    (phase, told): (watch::Receiver<Phase>, &mut LogThrottle),
 ) {
     let incoming = admission.incoming(peer.ip());
     let Some(slot) = limiter.admit(incoming) else {
@@ -145,7 +145,7 @@ fn is_of_client(error: &io::Error) -> bool {
 
 /// Says what may happen a thousand times a second once in a while.
 #[derive(Default)]
-struct Told(Option<tokio::time::Instant>);
+struct LogThrottle(Option<tokio::time::Instant>);
 
 impl Told {
     fn say(&mut self, say: impl FnOnce()) {

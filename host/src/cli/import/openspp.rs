@@ -86,7 +86,7 @@ pub fn translate(file: &Path, more_codes: &[String]) -> Result<Translated, CliEr
             Ok(())
         })?;
     }
-    let mut told = Told::new(file)?;
+    let mut told = OutputFiles::new(file)?;
     for kind in ["Individual", "Group"] {
         input.each(&mut |place, piece| match piece {
             Piece::Record(Value::Object(record)) if record.get("type").and_then(Value::as_str) == Some(kind) => {
@@ -118,7 +118,7 @@ pub fn translate(file: &Path, more_codes: &[String]) -> Result<Translated, CliEr
 }
 
 /// The files that are written, under other names until they are whole.
-struct Told {
+struct OutputFiles {
     lines: BufWriter<NamedTempFile>,
     unmapped: BufWriter<NamedTempFile>,
     lines_path: PathBuf,

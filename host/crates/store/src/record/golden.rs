@@ -185,7 +185,7 @@ fn old_settings_are_read() {
     let sample = Setting::IdentifierSystem(samples::identifier_system());
     check_setting::<StoredIdentifierSystemV1>("identifier-system-v1", SettingKind::IdentifierSystem, &sample);
     let sample = Setting::RetainedConcepts(samples::retained_concepts());
-    check_setting::<StoredRetainedConceptsV1>("kept-concepts-v1", SettingKind::RetainedConcepts, &sample);
+    check_setting::<StoredRetainedConceptsV1>("retained-concepts-v1", SettingKind::RetainedConcepts, &sample);
     let sample = Setting::EarlierVersion(samples::earlier_version().into());
     check_setting::<StoredEarlierVersionV1>("earlier-version-v1", SettingKind::EarlierVersion, &sample);
 }

@@ -129,7 +129,7 @@ pub fn header_references<'n>(names: impl Iterator<Item = &'n str>) -> Value {
 type DescribedHeader = (&'static str, &'static str, fn() -> Shape);
 
 /// Every header that the document names.
-const HEADERS: \&[DescribedHeader] = &[
+const HEADERS: &[DescribedHeader] = &[
     ("X-API-Version", "The version of the API.", shape::text),
     ("X-Request-Id", "Names the request in the server's log and audit log.", shape::text),
     ("X-RateLimit-Limit", "How many calls the bucket nearest its end holds.", || shape::whole(1)),

@@ -242,7 +242,7 @@ pub(super) struct PreviewCache {
 
 #[derive(Debug, Default)]
 struct State {
-    fields: BTreeMap<FieldKey, Kept>,
+    fields: BTreeMap<FieldKey, CachedField>,
     /// How many previews have begun.
     begun: u64,
     usage: PreviewCacheUsage,
