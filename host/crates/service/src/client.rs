@@ -310,7 +310,7 @@ impl ClientAdministration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tokens {
     /// They stay good.
-    NumberedCodes,
+    Valid,
     /// They are refused from then on.
     Ended,
 }
@@ -414,7 +414,7 @@ impl ClientAdministration {
             0 => "got another secret; the older ones and its tokens are refused from now on".to_owned(),
             seconds => format!("got another secret; the older ones are good for {seconds} s more"),
         };
-        let tokens = if overlap_s == 0 { Tokens::Ended } else { Tokens::Kept };
+        let tokens = if overlap_s == 0 { Tokens::Ended } else { Tokens::Valid };
         let client = self.change(ctx, id, note, (tokens, rotate)).await?;
         let older_expire_at = client.secrets.iter().filter_map(|old| old.expires_at).max();
         Ok(RotatedSecret { client, secret, older_expire_at })

@@ -97,10 +97,10 @@ impl BodyKey {
 /// Bodies that are kept, up to a bound; those that nobody asks for make room first.
 #[derive(Default)]
 pub struct ResponseCache {
-    kept: Option<Cache>,
+    kept: Option<BodyCache>,
 }
 
-struct Kept {
+struct BodyCache {
     bodies: Cache<BodyKey, Entry, Weights, RandomState>,
     stamps: Stamps,
     hits: AtomicU64,
@@ -146,7 +146,7 @@ impl ResponseCache {
         /// What a usual body takes, with what lies beside it.
         const USUAL_BYTES: u64 = 1_536;
         let estimated = usize::try_from(bytes / USUAL_BYTES).unwrap_or(usize::MAX).max(1);
-        let make = || Cache {
+        let make = || BodyCache {
             bodies: Cache::with(estimated, bytes, Weights, RandomState::new(), DefaultLifecycle::default()),
             stamps: Stamps::new(),
             hits: AtomicU64::new(0),
@@ -206,7 +206,7 @@ impl ResponseCache {
     /// What was found, and what is kept.
     #[must_use]
     pub fn usage(&self) -> ResponseCacheUsage {
-        self.kept.as_ref().map_or_else(ResponseCacheUsage::default, |Cache { bodies, hits, misses, .. }| ResponseCacheUsage {
+        self.kept.as_ref().map_or_else(ResponseCacheUsage::default, |BodyCache { bodies, hits, misses, .. }| ResponseCacheUsage {
             hits: hits.load(Ordering::Relaxed),
             misses: misses.load(Ordering::Relaxed),
             entries: bodies.len(),

@@ -147,7 +147,7 @@ fn is_of_client(error: &io::Error) -> bool {
 #[derive(Default)]
 struct LogThrottle(Option<tokio::time::Instant>);
 
-impl Told {
+impl LogThrottle {
     fn say(&mut self, say: impl FnOnce()) {
         let now = tokio::time::Instant::now();
         if self.0.is_none_or(|last| now.duration_since(last) >= TOLD_EVERY) {

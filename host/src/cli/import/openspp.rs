@@ -126,7 +126,7 @@ struct OutputFiles {
     counts: BTreeMap<String, u64>,
 }
 
-impl Told {
+impl OutputFiles {
     fn new(file: &Path) -> Result<Self, CliError> {
         let folder = folder_of(file);
         // Both are for nobody else to read, as such files are made.

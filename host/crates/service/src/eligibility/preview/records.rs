@@ -273,7 +273,7 @@ pub(super) struct FieldKey {
 
 /// The parts of one field.
 #[derive(Debug, Default)]
-struct Kept {
+struct CachedField {
     /// The last preview that asked for it.
     asked_by: Asking,
     bytes: u64,
