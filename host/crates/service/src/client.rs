@@ -169,7 +169,7 @@ impl ClientAdministration {
             client.status = ClientStatus::Active;
             Ok(())
         };
-        self.change(ctx, id, "enabled".to_owned(), (Tokens::NumberedCodes, enable)).await
+        self.change(ctx, id, "enabled".to_owned(), (Tokens::Valid, enable)).await
     }
 
     /// Changes settings of a client; its next call goes by them.
@@ -182,7 +182,7 @@ impl ClientAdministration {
             changes.apply(client);
             check_consent(client)
         };
-        self.change(ctx, id, note, (Tokens::NumberedCodes, set)).await
+        self.change(ctx, id, note, (Tokens::Valid, set)).await
     }
 
     /// Grants a scope on some fields; a scope that is held gets these fields instead of its own.
@@ -210,7 +210,7 @@ impl ClientAdministration {
             client.grants.insert(scope, fields);
             Ok(())
         };
-        self.change(ctx, id, note, (Tokens::NumberedCodes, grant)).await
+        self.change(ctx, id, note, (Tokens::Valid, grant)).await
     }
 
     /// Revokes a scope; a scope that the client does not hold is a conflict, since something else was meant.
@@ -227,7 +227,7 @@ impl ClientAdministration {
             client.grants.remove(scope);
             Ok(())
         };
-        self.change(ctx, id, format!("revoked {scope}"), (Tokens::NumberedCodes, revoke)).await
+        self.change(ctx, id, format!("revoked {scope}"), (Tokens::Valid, revoke)).await
     }
 
     /// Makes one change, which is told the instant from which on it holds.
