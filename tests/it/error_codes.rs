@@ -47,7 +47,7 @@ const ELSEWHERE: [(ErrorCode, &str, &str); 40] = [
     (TransitionNotAllowed, "tests/it/program_membership.rs", "statuses_follow_on_each_other_as_the_table_says"),
     (
         RequestInProgress,
-        "host/crates/service/src/once.rs",
+        "host/crates/service/src/idempotency.rs",
         "a_name_stands_for_one_request_at_a_time_and_for_one_at_all",
     ),
     (IdempotencyKeysExhausted, "tests/it/once/bound.rs", "assert_refused"),

@@ -14,7 +14,7 @@ pub mod error;
 pub mod extract;
 pub mod lines;
 pub mod middleware;
-mod once;
+mod idempotency;
 pub mod openapi;
 pub mod router;
 pub mod routes;

@@ -34,7 +34,7 @@ use daftar_service::bulk::ImportScheduler;
 use daftar_service::client::ClientAdministration;
 use daftar_service::eligibility::preview::Previews;
 use daftar_service::follow::{ClockDifference, Follower};
-use daftar_service::once::Requests;
+use daftar_service::idempotency::Requests;
 use daftar_service::plugin::PluginAdministration;
 use daftar_service::registry::Registry;
 use daftar_service::signing_key::SigningKeyAdministration;

@@ -19,7 +19,7 @@ pub mod individual;
 mod labels;
 pub mod memory_index;
 pub mod migrate;
-pub mod once;
+pub mod idempotency;
 pub mod open;
 pub mod photo;
 pub mod plugin;

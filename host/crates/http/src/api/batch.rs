@@ -27,11 +27,11 @@ use super::error::{ApiResult, Problem};
 use crate::api::access::AnyClient;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
 use crate::api::extract::query::NoParameters;
-use crate::api::once::{DoneBefore, answer_of, digest, key_of};
+use crate::api::idempotency::{DoneBefore, answer_of, digest, key_of};
 use crate::state::AppState;
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
-use daftar_service::once::{NamedRequest, Once};
+use daftar_service::idempotency::{NamedRequest, Once};
 use daftar_service::transaction::{CommitError, Transaction, RollbackReason};
 
 /// The most bytes of bodies in one answer, beside the last one: a batch that asks for more is told which entries to ask for again.

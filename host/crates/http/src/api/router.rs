@@ -108,7 +108,7 @@ pub fn router(state: AppState) -> Router {
     routes(state.routes.endpoints())
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
-        .layer(axum::middleware::from_fn_with_state(state.clone(), once::once))
+        .layer(axum::middleware::from_fn_with_state(state.clone(), idempotency::once))
         .layer(axum::middleware::from_fn_with_state(state.clone(), middleware::answer::answer_public))
         .with_state(state)
 }

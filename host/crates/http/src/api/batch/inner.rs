@@ -17,7 +17,7 @@ use super::envelope::Entry;
 use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::auth::WithinRequest;
 use crate::api::middleware::answer::{self, RequestInfo};
-use crate::api::once::{DoneBefore, answered_before};
+use crate::api::idempotency::{DoneBefore, answered_before};
 use crate::state::AppState;
 use daftar_auth::limits::response_memory::ReservedMemory;
 use daftar_domain::context::trail::HeldLines;

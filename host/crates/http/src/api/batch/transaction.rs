@@ -14,14 +14,14 @@ use super::inner::{Answered, Caller, Deadline, InnerRouter};
 use super::{ATTEMPTS_MAX, AnswerWriter};
 use crate::api::dto::reader::Problems;
 use crate::api::error::{ApiError, ApiResult, Problem};
-use crate::api::once::{DoneBefore, REPLAYED, answer_of};
+use crate::api::idempotency::{DoneBefore, REPLAYED, answer_of};
 use crate::state::AppState;
 use daftar_domain::audit::AuditOutcome;
 use daftar_domain::context::trail::HeldLines;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::idempotency::RememberedRequest;
-use daftar_service::once::Once;
+use daftar_service::idempotency::Once;
 use daftar_service::transaction::{CommitError, Transaction, RollbackReason};
 
 pub(super) async fn run(

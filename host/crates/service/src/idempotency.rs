@@ -261,7 +261,7 @@ pub enum IdempotentReplay {
 /// # Errors
 /// [`AppError::NotFound`] for one that was changed, not made, and is not there any more for the client. When the store fails; a
 /// version that is not there is a defect.
-pub async fn shown_again(
+pub async fn replay(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,

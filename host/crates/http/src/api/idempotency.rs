@@ -31,8 +31,8 @@ use daftar_domain::context::OpContext;
 use daftar_domain::error::AppError;
 use daftar_domain::idempotency::{IdempotencyKey, KeyError, RememberedAnswer};
 use daftar_domain::scope::Action;
-use daftar_service::once::NamedRequest;
-use daftar_service::once::{IdempotentReplay, shown_again};
+use daftar_service::idempotency::NamedRequest;
+use daftar_service::idempotency::{IdempotentReplay, replay};
 use daftar_service::transaction::{CommitError, Transaction, RollbackReason};
 use daftar_service::{audit, records};
 
@@ -202,7 +202,7 @@ pub async fn response(
     let answer = answer.ok_or_else(|| AppError::internal("a request is remembered without its answer"))?;
     let status = StatusCode::from_u16(answer.status).map_err(|error| AppError::Internal(error.into()))?;
     let Some(record) = answer.record else { return Ok(status.into_response()) };
-    let shown = shown_again(ctx, &app.registry, languages(app, headers), record).await?;
+    let shown = replay(ctx, &app.registry, languages(app, headers), record).await?;
     let (kind, identifiers) = (record.0, identifiers_of(&shown));
     let mut entry = audit::entry(ctx, AuditAction::Read, AuditOutcome::Allowed, records::references(kind, identifiers));
     entry.note = Some("the answer to a request that was done before".to_owned());
