@@ -138,7 +138,7 @@ pub(crate) struct Prepared {
     /// What is to be written.
     pub write: Write,
     /// Numbers of codes that are given with the write; no other use case gives any while it is there.
-    pub kept: Option<open::NumberedCodes>,
+    pub kept: Option<open_vocabulary::NumberedCodes>,
 }
 
 /// Checks a new record, and says what is to be written. Looks at no records but those that it refers to: whether an identifier is free is
@@ -157,7 +157,7 @@ where
     ctx.trail.about(records::references(T::KIND, &draft.identifiers));
     let named = written::present(&draft);
     written::check_new(ctx, T::KIND.resource(), &named)?;
-    let consulted = open::consult(registry, registry.vocabularies.current(), || codes::of_draft(&draft)).await?;
+    let consulted = open_vocabulary::consult(registry, registry.vocabularies.current(), || codes::of_draft(&draft)).await?;
     let generation = Arc::clone(&consulted.generation);
     let mut problems = Vec::new();
     identifiers::check((&generation, utc_day(ctx.now)), T::KIND, &[], &draft.identifiers, &mut problems);
@@ -169,7 +169,7 @@ where
     let targets = records::references(T::KIND, &details.identifiers);
     let operations = std::iter::once(Operation::create(details))
         .chain(photo.map(Operation::PutPhoto))
-        .chain(kept.as_ref().and_then(open::NumberedCodes::operation));
+        .chain(kept.as_ref().and_then(open_vocabulary::NumberedCodes::operation));
     let entry = audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets);
     let write = records::write(ctx, operations.collect(), entry.with_fields(written::names_of_new(&named)));
     Ok(Prepared { write, kept })
@@ -216,7 +216,7 @@ where
     let present = T::present(ctx, registry, languages.clone(), present, &written).await?;
     let Draft { details: draft, photo } = make(&present)?;
     let draft = written::only(draft, &written);
-    let consulted = open::consult(registry, registry.vocabularies.current(), || codes::of_draft(&draft)).await?;
+    let consulted = open_vocabulary::consult(registry, registry.vocabularies.current(), || codes::of_draft(&draft)).await?;
     let generation = Arc::clone(&consulted.generation);
     let mut problems = Vec::new();
     check_identifiers(ctx, &generation, &before.details, &draft, &mut problems)?;
@@ -259,7 +259,7 @@ pub(crate) async fn write<T: Editable>(
     registry: &Registry,
     languages: LanguagePreference,
     (before, details, fields): (&Record<Fields<T>>, Fields<T>, FieldSet),
-    (photo, kept): (Option<Photo>, Option<open::NumberedCodes>),
+    (photo, kept): (Option<Photo>, Option<open_vocabulary::NumberedCodes>),
     entry: AuditEntry,
 ) -> Result<T::View, AppError>
 where
@@ -268,7 +268,7 @@ where
     let entry = audit::with_changes(ctx, entry, written::changed_fields(Some(&before.details), &details));
     let operations = std::iter::once(Operation::update(before.id, before.meta.version, details))
         .chain(photo.map(Operation::PutPhoto))
-        .chain(kept.as_ref().and_then(open::NumberedCodes::operation));
+        .chain(kept.as_ref().and_then(open_vocabulary::NumberedCodes::operation));
     let record = records::commit(registry, records::write(ctx, operations.collect(), entry)).await?;
     drop(kept);
     T::answer(ctx, registry, languages, Seen { record, fields }).await

@@ -20,7 +20,7 @@ mod labels;
 pub mod memory_index;
 pub mod migrate;
 pub mod idempotency;
-pub mod open;
+pub mod open_vocabulary;
 pub mod photo;
 pub mod plugin;
 pub mod program;
