@@ -373,7 +373,7 @@ async fn resolve(
     request: GroupSearchRequest,
 ) -> Result<(GroupQuery, Arc<Generation>), AppError> {
     let codes = || request.codes.iter().map(|filter| filter.code.clone()).collect();
-    let generation = open_vocabulary::consult(registry, registry.vocabularies.current(), codes).await?.generation;
+    let generation = open_vocabulary::resolve(registry, registry.vocabularies.current(), codes).await?.generation;
     let codes: Result<Vec<_>, _> = request.codes.iter().map(|filter| filter.resolve(&generation)).collect();
     visibility::check_systems(ctx, registry, ("identifier", RecordKind::Group), &request.identifiers).await?;
     let mut members = Vec::with_capacity(request.members.len());

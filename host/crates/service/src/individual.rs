@@ -388,7 +388,7 @@ async fn resolve(
 ) -> Result<(IndividualQuery, Arc<Generation>), AppError> {
     let roles = request.roles.iter().map(|(code, _)| code);
     let codes = || request.codes.iter().map(|filter| &filter.code).chain(roles).cloned().collect();
-    let generation = open_vocabulary::consult(registry, registry.vocabularies.current(), codes).await?.generation;
+    let generation = open_vocabulary::resolve(registry, registry.vocabularies.current(), codes).await?.generation;
     visibility::check_systems(ctx, registry, ("identifier", RecordKind::Individual), &request.identifiers).await?;
     let groups = request.groups.iter().filter_map(GroupFilter::identifier);
     visibility::check_systems(ctx, registry, ("group", RecordKind::Group), groups).await?;

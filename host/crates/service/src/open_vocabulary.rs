@@ -234,7 +234,7 @@ pub async fn consult(
 ///
 /// # Errors
 /// As [`consult`].
-pub(super) fn consult_here(
+pub(super) fn resolve_local(
     registry: &Registry,
     generation: Arc<Generation>,
     codes: &[CodeUri],
@@ -248,7 +248,7 @@ pub(super) fn consult_here(
 
 /// The generation with everything that records hold of open vocabularies, as their packs tell it now. What a pack no longer knows, or
 /// does not answer to, is shown as the bare code, as of a pack that is gone. Waits for packs: not for async code.
-pub(super) fn with_kept(registry: &Registry, generation: Generation) -> Generation {
+pub(super) fn with_persisted(registry: &Registry, generation: Generation) -> Generation {
     let open = generation.vocabularies().filter(|vocabulary| vocabulary.description().is_open);
     let namespaces: Vec<_> = open.map(|vocabulary| vocabulary.namespace().clone()).collect();
     let mut asked = Vec::new();

@@ -289,7 +289,7 @@ impl VocabularyPublisher {
     pub(crate) async fn publish(&self, packs: Packs, generation: Generation) -> Result<(), AppError> {
         let registry = self.registry.clone();
         let generation = generation.among(Arc::new(self.known_modules(&packs)));
-        let generation = blocking(move || open_vocabulary::with_kept(&registry, generation)).await?;
+        let generation = blocking(move || open_vocabulary::with_persisted(&registry, generation)).await?;
         self.published().packs = packs;
         self.labels.publish(&self.registry.vocabularies, generation).await;
         Ok(())

@@ -63,7 +63,7 @@ impl Reading {
     /// # Errors
     /// A pack does not answer.
     pub async fn consulting(self, app: &AppState, codes: impl FnOnce() -> Vec<CodeUri>) -> Result<Self, AppError> {
-        let generation = open_vocabulary::consult(&app.registry, self.generation, codes).await?.generation;
+        let generation = open_vocabulary::resolve(&app.registry, self.generation, codes).await?.generation;
         Ok(Self { generation, ..self })
     }
 

@@ -196,7 +196,7 @@ pub fn consent_of<'a>(
 ///
 /// # Errors
 /// As `members_of`.
-pub fn with_kept(
+pub fn with_persisted(
     present: &MembershipView,
     written: &FieldSet,
     members: &Map<String, Json>,

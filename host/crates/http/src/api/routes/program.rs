@@ -119,7 +119,7 @@ pub async fn replace_membership(
     let address = address(key, &parameters)?;
     let spoken = UpdateMode::Replace(named(Resource::ProgramMembership, &members));
     let make = |present: &MembershipView, written: &FieldSet| {
-        let members = body::with_kept(present, written, &members)?;
+        let members = body::with_persisted(present, written, &members)?;
         Problems::of(|problems| body::read_membership(members, Purpose::Replace, problems))
     };
     let conditions = (&condition, &spoken);
