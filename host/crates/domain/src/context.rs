@@ -21,7 +21,7 @@ use crate::scope::{Action, Resource, Scope, ScopeSet};
 
 #[cfg(any(test, feature = "testing"))]
 pub use self::testing::FakeClock;
-use self::trail::Trail;
+use self::audit_context::AuditContext;
 
 /// Tells the time. Tests set it.
 pub trait Clock: Send + Sync + 'static {
@@ -117,13 +117,13 @@ pub struct OpContext {
     /// The one instant that the whole operation takes for now.
     pub now: Timestamp,
     /// What the request leaves in the audit log.
-    pub trail: Trail,
+    pub trail: AuditContext,
 }
 
 impl OpContext {
     /// The context of somebody who is no client, and whom neither scopes nor grants nor consents bind.
     #[must_use]
-    pub fn unbound(actor: Actor, request_id: Arc<str>, now: Timestamp, trail: Trail) -> Self {
+    pub fn unbound(actor: Actor, request_id: Arc<str>, now: Timestamp, trail: AuditContext) -> Self {
         let (scopes, grants) = (ScopeSet::default(), Grants::default());
         Self { actor, organization: None, consent: None, scopes, grants, request_id, now, trail }
     }

@@ -24,7 +24,7 @@ use daftar_auth::{AuthFault, Authenticated, DecisionKeyRing, Authenticator, Fail
 use daftar_domain::audit::Actor;
 use daftar_domain::checkup::Check;
 use daftar_domain::config::{Config, StoreBackend};
-use daftar_domain::context::trail::Trail;
+use daftar_domain::context::audit_context::AuditContext;
 use daftar_domain::context::{Clock, IdSource, OpContext};
 use daftar_domain::error::AppError;
 use daftar_sandbox::EligibilityEngine;
@@ -197,7 +197,7 @@ impl StateParts {
     /// The context of what the server does by itself.
     #[must_use]
     pub fn system_context(&self) -> OpContext {
-        OpContext::unbound(Actor::System, self.ids.next_id().into(), self.clock.now(), Trail::default())
+        OpContext::unbound(Actor::System, self.ids.next_id().into(), self.clock.now(), AuditContext::default())
     }
 
     /// Whether requests can be served now; a phrase for each part of the service that is degraded. A plugin that fails, or is missing, never

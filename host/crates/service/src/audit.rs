@@ -1,7 +1,7 @@
 //! Writes down who read what and who was refused.
 //!
 //! Changes are audited in the same write as the change. What changes nothing is collected until the request's answer is known
-//! (`context/trail.rs`) and then handed to the store, which packs such lines together and brings them to disk shortly after,
+//! (`context/audit_context.rs`) and then handed to the store, which packs such lines together and brings them to disk shortly after,
 //! without making the reader wait for it. Refusals of unknown callers are counted together (`Counts`), so that
 //! such callers cannot fill the disk.
 //!
@@ -19,7 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 use daftar_domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
 use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome, REMOVAL_NOTE};
 use daftar_domain::context::OpContext;
-use daftar_domain::context::trail::Trail;
+use daftar_domain::context::audit_context::AuditContext;
 use daftar_domain::error::AppError;
 use daftar_store::audit_log::AuditRemoval;
 use daftar_store::{Store, StoreError, Write};
@@ -160,7 +160,7 @@ impl AuditLog {
     pub async fn remove_old(&self, now: Timestamp, retention_days: u32, request_id: &str) -> Result<u64, AppError> {
         let kept = SignedDuration::from_hours(24_i64.saturating_mul(i64::from(retention_days)));
         let Ok(before) = now.checked_sub(kept) else { return Ok(0) };
-        let ctx = OpContext::unbound(Actor::System, request_id.into(), now, Trail::default());
+        let ctx = OpContext::unbound(Actor::System, request_id.into(), now, AuditContext::default());
         let line = entry(&ctx, AuditAction::Audit, AuditOutcome::Allowed, Vec::new());
         let note = format!("{REMOVAL_NOTE} {before}, as `[audit] retention_days` is {retention_days}");
         let line = AuditEntry { count: 0, ..line.with_note(note) };

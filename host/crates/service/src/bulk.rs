@@ -28,7 +28,7 @@ use crate::program_membership::MembershipDraft;
 use crate::registry::Registry;
 use daftar_domain::audit::query::{AuditPosition, AuditQuery};
 use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
-use daftar_domain::context::trail::{Trail, TrailOf};
+use daftar_domain::context::audit_context::{AuditContext, AuditedRequest};
 use daftar_domain::context::{Clock, OpContext};
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
@@ -193,7 +193,7 @@ impl Importer {
     /// The context of one line: its lines of the audit log name the import and the line.
     fn context(&self, line: u64, success_status: u16) -> OpContext {
         let operation = self.ctx.trail.operation();
-        let trail = Trail::new(TrailOf {
+        let trail = AuditContext::new(AuditedRequest {
             request_id: Arc::clone(&self.id.0),
             operation: format!("{}{LINE_MARK}{line}", operation.as_deref().unwrap_or("import")).into(),
             address: self.ctx.trail.address(),

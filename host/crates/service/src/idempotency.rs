@@ -300,13 +300,13 @@ pub async fn replay(
 mod tests {
     use super::*;
     use daftar_domain::audit::Actor;
-    use daftar_domain::context::trail::Trail;
+    use daftar_domain::context::audit_context::AuditContext;
     use daftar_store::Write;
     use daftar_store_sled::SledStore;
 
     fn context() -> OpContext {
         let (client, now) = (ClientId::parse("c").unwrap(), "2026-03-01T12:00:00Z".parse().unwrap());
-        OpContext::unbound(Actor::Client(client), "r".into(), now, Trail::default())
+        OpContext::unbound(Actor::Client(client), "r".into(), now, AuditContext::default())
     }
 
     fn named(key: &str, digest: [u8; 32]) -> NamedRequest {

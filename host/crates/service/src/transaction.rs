@@ -11,7 +11,7 @@ use crate::registry::Registry;
 use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::change::ChangedRecord;
 use daftar_domain::context::OpContext;
-use daftar_domain::context::trail::HeldLines;
+use daftar_domain::context::audit_context::HeldLines;
 use daftar_domain::error::AppError;
 use daftar_domain::idempotency::RememberedRequest;
 use daftar_store::overlay::Overlay;

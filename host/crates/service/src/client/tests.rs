@@ -2,7 +2,7 @@ use std::task::{Context, Waker};
 
 use super::*;
 use daftar_domain::audit::Actor;
-use daftar_domain::context::trail::Trail;
+use daftar_domain::context::audit_context::AuditContext;
 use daftar_domain::context::{FakeClock, RandomIds};
 use daftar_store_sled::SledStore;
 
@@ -19,7 +19,7 @@ fn administration(folder: &std::path::Path) -> ClientAdministration {
 
 fn context() -> OpContext {
     let now = "2026-03-01T12:00:00Z".parse().unwrap();
-    OpContext::unbound(Actor::Administrator, "test".into(), now, Trail::default())
+    OpContext::unbound(Actor::Administrator, "test".into(), now, AuditContext::default())
 }
 
 async fn registered(clients: &ClientAdministration) -> (Arc<Client>, SecretString) {

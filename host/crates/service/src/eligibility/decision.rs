@@ -394,7 +394,7 @@ mod seal_tests {
 
     use super::*;
     use daftar_domain::client::ClientId;
-    use daftar_domain::context::trail::Trail;
+    use daftar_domain::context::audit_context::AuditContext;
     use daftar_domain::organization::Organization;
     use daftar_domain::record::VersionId;
 
@@ -404,7 +404,7 @@ mod seal_tests {
     }
 
     fn sealer(keys: &Arc<DecisionKeyRing>, actor: Actor, organization: Option<&str>) -> Sealer {
-        let mut ctx = OpContext::unbound(actor, "r".into(), Timestamp::UNIX_EPOCH, Trail::default());
+        let mut ctx = OpContext::unbound(actor, "r".into(), Timestamp::UNIX_EPOCH, AuditContext::default());
         ctx.organization = organization.map(|name| Organization::parse(name).unwrap());
         Sealer::new(&ctx, keys)
     }

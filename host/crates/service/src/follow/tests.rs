@@ -10,7 +10,7 @@ use daftar_auth::{DecisionKeyRing, KeyRing, SecretHasher};
 use daftar_domain::audit::Actor;
 use daftar_domain::client::{Client, ClientId, ClientName};
 use daftar_domain::code::CodeUri;
-use daftar_domain::context::trail::Trail;
+use daftar_domain::context::audit_context::AuditContext;
 use daftar_domain::context::{FakeClock, OpContext, RandomIds};
 use daftar_domain::field::FieldSet;
 use daftar_domain::grant::Grants;
@@ -33,7 +33,7 @@ struct Process {
 
 fn context() -> OpContext {
     let now = "2026-03-01T12:00:00Z".parse().unwrap();
-    OpContext::unbound(Actor::Administrator, "test".into(), now, Trail::default())
+    OpContext::unbound(Actor::Administrator, "test".into(), now, AuditContext::default())
 }
 
 impl Process {

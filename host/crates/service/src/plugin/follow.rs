@@ -22,7 +22,7 @@ use super::{PluginAdministration, blocking, load_packs, vouched_for};
 use crate::vocabulary_publisher::{PackFollower, Reasons};
 use daftar_domain::audit::{Actor, AuditOutcome};
 use daftar_domain::context::OpContext;
-use daftar_domain::context::trail::Trail;
+use daftar_domain::context::audit_context::AuditContext;
 use daftar_domain::deployment::Deployment;
 use daftar_domain::error::AppError;
 use daftar_domain::manifest::PluginName;
@@ -47,7 +47,7 @@ pub(super) type Ahead = BTreeMap<Digest, Prepared>;
 
 /// This server, acting by itself.
 fn system(now: Timestamp) -> OpContext {
-    OpContext::unbound(Actor::System, "follow".into(), now, Trail::default())
+    OpContext::unbound(Actor::System, "follow".into(), now, AuditContext::default())
 }
 
 #[async_trait]
@@ -341,7 +341,7 @@ impl PluginAdministration {
     /// Installs what is absent or newer in a folder. What is refused for what it brings is tried once more after the others:
     /// its concept groups may select codes of one of them.
     async fn sync(&self, folder: &Path, now: Timestamp) -> Result<SyncReport, AppError> {
-        let ctx = OpContext::unbound(Actor::System, "start".into(), now, Trail::default());
+        let ctx = OpContext::unbound(Actor::System, "start".into(), now, AuditContext::default());
         let folder = folder.to_owned();
         let paths = blocking(move || PluginLibrary::files_of(&folder)).await?;
         let mut report = SyncReport::new();

@@ -10,7 +10,7 @@ use std::task::{Context, Waker};
 use daftar_domain::audit::{Actor, AuditOutcome};
 use daftar_domain::code::CodeUri;
 use daftar_domain::context::OpContext;
-use daftar_domain::context::trail::Trail;
+use daftar_domain::context::audit_context::AuditContext;
 use daftar_domain::error::AppError;
 use daftar_domain::manifest::PluginName;
 use daftar_sandbox::testing::guest::{TestLibrary, now};
@@ -77,7 +77,7 @@ fn of_store(test: &TestLibrary, store: &Arc<ProxyStore>) -> (PluginAdministratio
 }
 
 fn administrator() -> OpContext {
-    OpContext::unbound(Actor::Administrator, "test".into(), now(), Trail::default())
+    OpContext::unbound(Actor::Administrator, "test".into(), now(), AuditContext::default())
 }
 
 #[tokio::test]

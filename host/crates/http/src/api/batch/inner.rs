@@ -20,7 +20,7 @@ use crate::api::middleware::answer::{self, RequestInfo};
 use crate::api::idempotency::{DoneBefore, answered_before};
 use crate::state::AppState;
 use daftar_auth::limits::response_memory::ReservedMemory;
-use daftar_domain::context::trail::HeldLines;
+use daftar_domain::context::audit_context::HeldLines;
 use daftar_domain::context::{Clock, OpContext};
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
@@ -183,9 +183,9 @@ impl Answered {
 impl Caller {
     /// A caller of no particular client.
     pub(super) fn of_nobody() -> Self {
-        use daftar_domain::{audit::Actor, context::trail::Trail};
+        use daftar_domain::{audit::Actor, context::audit_context::AuditContext};
         let now = "2026-03-01T12:00:00Z".parse().unwrap();
-        let context = OpContext::unbound(Actor::System, "r".into(), now, Trail::default());
+        let context = OpContext::unbound(Actor::System, "r".into(), now, AuditContext::default());
         Self::new(context, &HeaderMap::new(), String::new())
     }
 }

@@ -17,7 +17,7 @@ use crate::api::error::{ApiError, ApiResult, Problem};
 use crate::api::idempotency::{DoneBefore, REPLAYED, answer_of};
 use crate::state::AppState;
 use daftar_domain::audit::AuditOutcome;
-use daftar_domain::context::trail::HeldLines;
+use daftar_domain::context::audit_context::HeldLines;
 use daftar_domain::error::{AppError, FieldProblem};
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::idempotency::RememberedRequest;

@@ -23,7 +23,7 @@ use daftar_auth::oauth_error::{OAuthError, OAuthErrorCode};
 use daftar_domain::audit::{Actor, AuditAction};
 use daftar_domain::client::Client;
 use daftar_domain::context::OpContext;
-use daftar_domain::context::trail::{HeldLines, Trail};
+use daftar_domain::context::audit_context::{HeldLines, AuditContext};
 use daftar_domain::error::AppError;
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::scope::{Action, Resource, Scope};
@@ -318,5 +318,5 @@ fn address(info: &RequestInfo) -> Result<IpAddr, ApiError> {
 
 fn request_info(parts: &Parts, app: &AppState) -> RequestInfo {
     let info = parts.extensions.get::<RequestInfo>().cloned();
-    info.unwrap_or_else(|| RequestInfo::new(app.ids.next_id().into(), Trail::default(), app.clock.elapsed()))
+    info.unwrap_or_else(|| RequestInfo::new(app.ids.next_id().into(), AuditContext::default(), app.clock.elapsed()))
 }

@@ -18,7 +18,7 @@ use tracing::{Instrument, Span};
 
 use super::entrance::{self, Caller, Entrance, too_much_unread};
 use super::shown::fields_shown;
-use super::trail::{self, TrailEnd};
+use super::audit::{self, AuditContextEnd};
 use crate::api::error::Problem;
 use crate::api::extract::auth::{WithinRequest, token_unavailable};
 use crate::spans::{self, known_method, milliseconds};
@@ -26,7 +26,7 @@ use crate::state::AppState;
 use daftar_auth::limits::RateHeaders;
 use daftar_auth::limits::response_memory::{Reader, ReservedMemory};
 use daftar_domain::audit::{Actor, AuditAction};
-use daftar_domain::context::trail::Trail;
+use daftar_domain::context::audit_context::AuditContext;
 use daftar_domain::error_code::ErrorCode;
 use daftar_domain::trace_parent::TraceParent;
 
@@ -51,7 +51,7 @@ pub struct RequestInfo {
     /// Names this request in answers, logs and the audit log.
     pub id: Arc<str>,
     /// What it leaves in the audit log.
-    pub trail: Trail,
+    pub trail: AuditContext,
     /// When it came, by [`daftar_domain::context::Clock::elapsed`]: the time that it may take counts from here.
     pub begun: Duration,
     /// Who sent it; nobody, where it came over no connection.
@@ -64,7 +64,7 @@ pub struct RequestInfo {
 impl RequestInfo {
     /// A request of that id and trail, come at that time.
     #[must_use]
-    pub fn new(id: Arc<str>, trail: Trail, begun: Duration) -> Self {
+    pub fn new(id: Arc<str>, trail: AuditContext, begun: Duration) -> Self {
         Self { id, trail, begun, caller: None, body_times: BodyTimes::default(), rate: Arc::default() }
     }
 
@@ -144,11 +144,11 @@ async fn answer_in_span(
     }
     let caller = Caller::of(app, &request, entrance);
     let trail = match &within {
-        Some(within) => trail::begin_part(&request, &within.context.trail),
-        None => trail::begin(&request, &id, caller.map(|caller| caller.address)),
+        Some(within) => audit::begin_part(&request, &within.context.trail),
+        None => audit::begin(&request, &id, caller.map(|caller| caller.address)),
     };
     let lines = within.as_ref().and_then(|within| within.lines.clone());
-    let trail_end = TrailEnd::new(app.clone(), trail.clone(), lines);
+    let trail_end = AuditContextEnd::new(app.clone(), trail.clone(), lines);
     let connections = &app.config.server.connections;
     let body_times = BodyTimes { whole: connections.body_timeout(), stall: connections.body_stall_timeout() };
     let info = RequestInfo { caller, body_times, ..RequestInfo::new(id, trail, begun) };

@@ -22,7 +22,7 @@ use daftar_auth::token_request::{TOKEN_REQUEST_BYTES_MAX, TokenRequest, TokenReq
 use daftar_domain::audit::{Actor, AuditAction, AuditOutcome};
 use daftar_domain::client::ClientId;
 use daftar_domain::context::OpContext;
-use daftar_domain::context::trail::Trail;
+use daftar_domain::context::audit_context::AuditContext;
 use daftar_domain::error::AppError;
 use daftar_service::audit;
 
@@ -80,7 +80,7 @@ pub async fn issue(_: TokenCall, State(app): State<AppState>, request: Request) 
 /// Delays a failing response for as long as the failures of the claimed client require; one that cannot be delayed is rejected. Neither
 /// takes longer for a known client than for an unknown one: a delay begins before the audit log is written, and a rejection does not wait
 /// for it.
-async fn slow_down(app: &AppState, trail: &Trail, claimed: &str, known: Option<&ClientId>) -> Option<Response> {
+async fn slow_down(app: &AppState, trail: &AuditContext, claimed: &str, known: Option<&ClientId>) -> Option<Response> {
     let failure = app.failed_sign_ins.count(claimed, app.clock.elapsed());
     if failure.delay.is_zero() {
         return None;
@@ -114,7 +114,7 @@ fn unavailable(error: AppError, event: &'static str) -> Response {
 }
 
 /// Tells the operator that somebody guesses at the secret of a client, or that a client was not told of its new one.
-async fn log_throttled(app: &AppState, trail: &Trail, known: Option<&ClientId>, failures: u16) {
+async fn log_throttled(app: &AppState, trail: &AuditContext, known: Option<&ClientId>, failures: u16) {
     if let Some(client) = known {
         tracing::warn!(client.id = %client, client.failures = failures, "requests for tokens of a client keep failing and are answered slowly from now on");
     }
@@ -153,7 +153,7 @@ fn turn_away(delay: Duration) -> Response {
 }
 
 /// Writes down who got which token: its name, never the token.
-async fn audit_grant(app: &AppState, trail: &Trail, issued: &IssuedAnswer) -> Result<(), AppError> {
+async fn audit_grant(app: &AppState, trail: &AuditContext, issued: &IssuedAnswer) -> Result<(), AppError> {
     let ctx = OpContext {
         actor: Actor::Client(issued.client.id.clone()),
         trail: trail.clone(),

@@ -11,8 +11,8 @@ fn client() -> Actor {
     Actor::Client(ClientId::parse("client-1").unwrap())
 }
 
-fn trail() -> Trail {
-    let trail = Trail::new(TrailOf {
+fn trail() -> AuditContext {
+    let trail = AuditContext::new(AuditedRequest {
         request_id: "r".into(),
         operation: "GET /api/v2/Individual/{identifier}".into(),
         address: None,
@@ -23,7 +23,7 @@ fn trail() -> Trail {
 }
 
 fn read(outcome: AuditOutcome) -> AuditEntry {
-    let Trail(Some(inner)) = trail() else { unreachable!("it is of a request") };
+    let AuditContext(Some(inner)) = trail() else { unreachable!("it is of a request") };
     let line = inner.line((client(), AuditAction::Read), vec![REFERENCE.to_owned()], now());
     AuditEntry { outcome, ..line }
 }
@@ -66,7 +66,7 @@ fn a_failure_that_nobody_told_has_a_line_with_what_it_was_about() {
     }
     assert!(trail().end(now(), 399, None).is_empty());
     let unknown =
-        Trail::new(TrailOf { request_id: "r".into(), operation: "GET /".into(), address: None, success_status: 200 });
+        AuditContext::new(AuditedRequest { request_id: "r".into(), operation: "GET /".into(), address: None, success_status: 200 });
     assert!(unknown.end(now(), 404, None).is_empty(), "nobody is known to have called");
 }
 
@@ -107,8 +107,8 @@ fn nothing_is_collected_once_it_has_ended_or_without_a_request() {
     assert_eq!(trail.end(now(), 404, None).len(), 1);
     assert!(trail.end(now(), 404, None).is_empty());
     assert!(trail.collect(read(AuditOutcome::Allowed)).is_err());
-    assert!(Trail::default().collect(read(AuditOutcome::Allowed)).is_err());
-    assert!(Trail::default().end(now(), 404, None).is_empty());
+    assert!(AuditContext::default().collect(read(AuditOutcome::Allowed)).is_err());
+    assert!(AuditContext::default().end(now(), 404, None).is_empty());
 }
 
 #[test]

@@ -29,7 +29,7 @@ const REFUSED_BELOW: u16 = 499;
 /// **Invariant:** once it has ended, nothing is collected any more: what a task hands in that outlives its request is given
 /// back, and written down by itself.
 #[derive(Debug, Clone, Default)]
-pub struct Trail(Option<Arc<Inner>>);
+pub struct AuditContext(Option<Arc<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
@@ -63,7 +63,7 @@ struct Changed {
 
 /// What a trail is of.
 #[derive(Debug, Clone)]
-pub struct TrailOf {
+pub struct AuditedRequest {
     /// The request.
     pub request_id: Arc<str>,
     /// Method and matched route.
@@ -74,11 +74,11 @@ pub struct TrailOf {
     pub success_status: u16,
 }
 
-impl Trail {
+impl AuditContext {
     /// The trail of a request.
     #[must_use]
-    pub fn new(of: TrailOf) -> Self {
-        let TrailOf { request_id, operation, address, success_status } = of;
+    pub fn new(of: AuditedRequest) -> Self {
+        let AuditedRequest { request_id, operation, address, success_status } = of;
         Self(Some(Arc::new(Inner { request_id, operation, address, success_status, state: Mutex::default() })))
     }
 
@@ -86,7 +86,7 @@ impl Trail {
     #[must_use]
     pub fn of_part(&self, operation: &str, success_status: u16) -> Self {
         let Some(inner) = &self.0 else { return Self::default() };
-        let part = Self::new(TrailOf {
+        let part = Self::new(AuditedRequest {
             request_id: Arc::clone(&inner.request_id),
             operation: operation.into(),
             address: inner.address,

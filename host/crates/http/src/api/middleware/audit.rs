@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 use crate::api::error::Problem;
 use crate::state::AppState;
 use daftar_domain::audit::{AuditEntry, kept_address};
-use daftar_domain::context::trail::{HeldLines, Trail, TrailOf};
+use daftar_domain::context::audit_context::{HeldLines, AuditContext, AuditedRequest};
 use daftar_domain::error::{AppError, FieldProblem};
 
 /// How many problems of fields the reason of a refusal names.
@@ -30,10 +30,10 @@ const ACTIONS: [&str; 8] =
 const EMPTIED: [&str; 3] = ["/Consent/", "/consents/{", "/plugins/{"];
 
 /// The trail of a request that has just arrived from that address.
-pub(super) fn begin(request: &Request, id: &Arc<str>, address: Option<IpAddr>) -> Trail {
+pub(super) fn begin(request: &Request, id: &Arc<str>, address: Option<IpAddr>) -> AuditContext {
     let matched = request.extensions().get::<MatchedPath>();
     let route = matched.map_or("unknown path", MatchedPath::as_str);
-    Trail::new(TrailOf {
+    AuditContext::new(AuditedRequest {
         request_id: Arc::clone(id),
         operation: format!("{} {route}", request.method()).into(),
         address: address.map(kept_address),
@@ -42,7 +42,7 @@ pub(super) fn begin(request: &Request, id: &Arc<str>, address: Option<IpAddr>) -
 }
 
 /// The trail of a request that is made within another one.
-pub(super) fn begin_part(request: &Request, whole: &Trail) -> Trail {
+pub(super) fn begin_part(request: &Request, whole: &AuditContext) -> AuditContext {
     let route = request.extensions().get::<MatchedPath>().map_or("unknown path", MatchedPath::as_str);
     whole.of_part(&format!("{} {route}", request.method()), success_status(request.method(), route))
 }
@@ -87,15 +87,15 @@ fn fault(problem: &FieldProblem) -> String {
 }
 
 /// Ends the trail of a request.
-pub(super) struct TrailEnd {
+pub(super) struct AuditContextEnd {
     app: AppState,
-    trail: Trail,
+    trail: AuditContext,
     held: Option<HeldLines>,
 }
 
-impl TrailEnd {
+impl AuditContextEnd {
     /// The end of that trail; its lines are kept back where the request is part of another that says what becomes of them.
-    pub(super) fn new(app: AppState, trail: Trail, held: Option<HeldLines>) -> Self {
+    pub(super) fn new(app: AppState, trail: AuditContext, held: Option<HeldLines>) -> Self {
         Self { app, trail, held }
     }
 
@@ -117,7 +117,7 @@ impl TrailEnd {
     }
 }
 
-impl Drop for TrailEnd {
+impl Drop for AuditContextEnd {
     /// The caller left before it was answered. Whether the call was done is not known here: a change that was has its line.
     fn drop(&mut self) {
         // What access logs call it; no answer was sent.
