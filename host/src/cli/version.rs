@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{CliError, GlobalArgs, command, output};
-use daftar_http::api::middleware::answer::API_VERSION;
+use daftar_http::api::middleware::response::API_VERSION;
 use daftar_service::backup::FORMAT as BACKUP_FORMAT;
 use daftar_store_sled::FORMAT_VERSION;
 

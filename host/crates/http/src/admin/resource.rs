@@ -20,7 +20,7 @@ use crate::api::dto::reader::Problems;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::query::NoParameters;
-use crate::api::middleware::answer::RequestInfo;
+use crate::api::middleware::response::RequestInfo;
 use crate::state::AppState;
 use daftar_api_types::admin::ListBody;
 use daftar_domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};

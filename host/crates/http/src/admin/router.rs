@@ -14,7 +14,7 @@ use crate::api::error::{ApiError, ApiResult, Problem};
 use crate::api::extract::accept::{LINES, check_offered};
 use crate::api::extract::path::NamePath;
 use crate::api::extract::query::NoParameters;
-use crate::api::middleware::answer::{RequestInfo, answer, answer_administrator};
+use crate::api::middleware::response::{RequestInfo, answer, answer_administrator};
 use crate::api::routes::description;
 use crate::api::routes::workbench::{serve_file, serve_page};
 use crate::state::AppState;

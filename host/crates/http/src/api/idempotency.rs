@@ -22,7 +22,7 @@ use super::error::{ApiResult, Problem};
 use super::extract::accept::check_accept;
 use super::extract::auth::WithinRequest;
 use super::extract::body::{RECORD_BYTES_MAX, parse_object, read_bounded};
-use super::middleware::answer::RequestInfo;
+use super::middleware::response::RequestInfo;
 use crate::api::routes::record_search::languages;
 use crate::api::routes::{program, record};
 use crate::state::AppState;

@@ -109,7 +109,7 @@ pub fn router(state: AppState) -> Router {
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .layer(axum::middleware::from_fn_with_state(state.clone(), idempotency::once))
-        .layer(axum::middleware::from_fn_with_state(state.clone(), middleware::answer::answer_public))
+        .layer(axum::middleware::from_fn_with_state(state.clone(), middleware::response::answer_public))
         .with_state(state)
 }
 

@@ -16,7 +16,7 @@ use tower::ServiceExt;
 use super::envelope::Entry;
 use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::auth::WithinRequest;
-use crate::api::middleware::answer::{self, RequestInfo};
+use crate::api::middleware::response::{self, RequestInfo};
 use crate::api::idempotency::{DoneBefore, answered_before};
 use crate::state::AppState;
 use daftar_auth::limits::response_memory::ReservedMemory;

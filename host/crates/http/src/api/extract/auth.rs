@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use super::accept::check_accept;
 use crate::api::access::ScopeRule;
 use crate::api::error::{ApiError, Problem, RETRY_AFTER_S};
-use crate::api::middleware::answer::RequestInfo;
+use crate::api::middleware::response::RequestInfo;
 use crate::api::middleware::entrance::check_unread;
 use crate::api::routes::token::refusal;
 use crate::state::AppState;

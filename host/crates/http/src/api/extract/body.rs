@@ -10,7 +10,7 @@ use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visit
 use serde_json::{Map, Number, Value};
 
 use crate::api::error::{ApiError, Problem};
-use crate::api::middleware::answer::{BodyTimes, RequestInfo};
+use crate::api::middleware::response::{BodyTimes, RequestInfo};
 use daftar_domain::error_code::ErrorCode;
 
 /// The biggest body of most calls.

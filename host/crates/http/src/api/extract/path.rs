@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::api::endpoint::resource_in;
 use crate::api::error::{ApiError, Problem};
-use crate::api::middleware::answer::RequestInfo;
+use crate::api::middleware::response::RequestInfo;
 use daftar_domain::code::Namespace;
 use daftar_domain::consent::ConsentId;
 use daftar_domain::identifier::IdentifierKey;

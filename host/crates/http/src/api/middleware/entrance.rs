@@ -16,7 +16,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::answer::RequestInfo;
+use super::response::RequestInfo;
 use crate::api::endpoint::{HEALTH_PATHS, TOKEN_PATH};
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::auth::{charge_address, token_unavailable};

@@ -16,7 +16,7 @@ use super::{batch, eligibility, group, individual, page, program, record, refusa
 use crate::api::access::Access;
 use crate::api::conditional::tag_of;
 use crate::api::endpoint::{BASE_PATH, Endpoint, scopes_on_offer};
-use crate::api::middleware::answer::API_VERSION;
+use crate::api::middleware::response::API_VERSION;
 use daftar_domain::extension::ExtensionFields;
 use daftar_domain::scope::{Action, Scope};
 

@@ -22,7 +22,7 @@ use crate::api::error::{ApiResult, Problem};
 use crate::api::extract::body::{BODY_BYTES_MAX, RECORD_BYTES_MAX};
 use crate::api::extract::path::NamePath;
 use crate::api::extract::query::NoParameters;
-use crate::api::middleware::answer::API_VERSION;
+use crate::api::middleware::response::API_VERSION;
 use crate::api::openapi::document::TaggedBytes;
 use crate::api::openapi::page::{self, CONTENT_SECURITY_POLICY};
 use crate::api::openapi::parameter::Parameter;

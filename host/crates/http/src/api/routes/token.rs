@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 use crate::api::access::TokenCall;
 use crate::api::error::{ApiError, RETRY_AFTER_S};
 use crate::api::extract::body::read_bounded;
-use crate::api::middleware::answer::RequestInfo;
+use crate::api::middleware::response::RequestInfo;
 use crate::state::AppState;
 use daftar_auth::issue::IssuedAnswer;
 use daftar_auth::oauth_error::{OAuthError, OAuthErrorCode};
