@@ -10,7 +10,7 @@ pub mod packs;
 pub mod plugin_files;
 mod recovery;
 pub mod restore;
-mod room;
+mod disk_space;
 pub mod serve;
 mod upkeep;
 pub mod verify;

@@ -16,7 +16,7 @@ use super::backend::postgres_options;
 use super::open::{MIB, trust as trust_in_plugins};
 use super::verify::verify_stopped;
 use super::{PLUGINS_FOLDER, StartError};
-use crate::app::room::{bytes_in, free};
+use crate::app::disk_space::{bytes_in, free};
 use daftar_auth::key_folder;
 use daftar_auth::keys::KEY_FOLDER;
 use daftar_auth::secret_file::SecretFileError;

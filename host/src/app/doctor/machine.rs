@@ -11,7 +11,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::{Patient, age};
 use crate::app::recovery::CHECKPOINTS_FOLDER;
-use crate::app::room::bytes_in;
+use crate::app::disk_space::bytes_in;
 use crate::app::serve::accept::OTHERS;
 use daftar_domain::checkup::{Check, CheckArea};
 use daftar_domain::config::{PostgresIndexPlace, StoreBackend};
