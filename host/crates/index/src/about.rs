@@ -9,7 +9,7 @@ use super::blobs::Blobs;
 use super::checkpoint::stored_fields;
 use super::column::Column;
 use super::field_columns::FieldColumns;
-use super::image::Visitor;
+use super::fingerprint::Visitor;
 use super::subjects::version_cell;
 use super::terms::{Prepared as PreparedTerms, TermIndex};
 use daftar_domain::change::ChangedRecord;

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use super::bitmaps::Posting;
 use super::checkpoint::{CheckpointWriter, Loading, Stored, stored_fields};
 use super::codes::{Edit, Edits, apply_edits, count_entries, note_edits, sorted_once};
-use super::image::Visitor;
+use super::fingerprint::Visitor;
 use super::rows::Rows;
 use super::stored::{Unsound, bytes_of};
 use super::terms::TermIndex;

@@ -22,7 +22,7 @@ mod consent_index;
 mod field_columns;
 mod gather;
 mod identifiers;
-mod image;
+mod fingerprint;
 mod limits;
 mod matches;
 mod members;
@@ -48,7 +48,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwap;
 
 pub use gather::Gathered;
-pub use image::{Fingerprint, Image};
+pub use fingerprint::{Fingerprint, Image};
 pub use limits::{RowLimits, SearchLimits};
 pub use matches::{RegionCount, RowMarks};
 pub use members::ActiveMember;
@@ -77,7 +77,7 @@ pub struct Columns {
 /// What the next snapshot will be made of, and what is needed to change it.
 struct Writer {
     next: Snapshot,
-    terms: image::Terms,
+    terms: fingerprint::Terms,
     /// The last write that was taken up.
     sequence: Sequence,
 }
@@ -106,7 +106,7 @@ impl Columns {
             about: about::About::default(),
             covers: consent_index::ConsentIndex::default(),
         };
-        Self::from_image(Image { snapshot, terms: image::Terms::default(), sequence: Sequence::default() })
+        Self::from_image(Image { snapshot, terms: fingerprint::Terms::default(), sequence: Sequence::default() })
     }
 
     /// The register as an image shows it, to go on from there.

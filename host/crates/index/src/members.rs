@@ -7,7 +7,7 @@
 use super::blobs::Blobs;
 use super::checkpoint::stored_fields;
 use super::codes::{difference, sorted_once};
-use super::image::Visitor;
+use super::fingerprint::Visitor;
 use super::places::{Place, Places};
 use super::rows::Rows;
 use super::stored;

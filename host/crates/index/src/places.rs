@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::bitmaps::Posting;
 use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::column::Column;
-use super::image::Visitor;
+use super::fingerprint::Visitor;
 use super::rows::Rows;
 use super::stored::{Unsound, bytes_of};
 use super::tree::SharedTree;

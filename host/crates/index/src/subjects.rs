@@ -16,7 +16,7 @@ use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, ExtensionNumbers, apply_ed
 use super::column::{Column, TextColumn};
 use super::field_columns::FieldColumns;
 use super::identifiers::{IdentifierHash, IdentifierHasher, IdentifierIndex};
-use super::image::Visitor;
+use super::fingerprint::Visitor;
 use super::rows::Rows;
 use super::stored::{self, Unsound};
 use super::terms;

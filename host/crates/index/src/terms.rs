@@ -9,7 +9,7 @@ use super::bitmaps::{Posting, RowSet};
 use super::blobs::Blobs;
 use super::checkpoint::{CheckpointWriter, Loading, Stored};
 use super::codes::{Edits, apply_edits, note_edits, sorted_once};
-use super::image::Visitor;
+use super::fingerprint::Visitor;
 use super::rows::Rows;
 use super::search;
 use super::search::filter::{Condition, Filter, Rows as MatchingRows, Test};

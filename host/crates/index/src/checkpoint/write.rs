@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{END, FORMAT, Frame, FrameTable, HEADER_BYTES, Head, MAGIC};
-use crate::image::Image;
+use crate::fingerprint::Image;
 use crate::stored::{self, bytes_of};
 
 /// How many bytes of a part are written at once, or one thing of it where that is larger.
