@@ -2,7 +2,7 @@
 
 #[cfg(any(test, feature = "testing"))]
 mod testing;
-pub mod trail;
+pub mod audit_context;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};

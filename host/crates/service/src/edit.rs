@@ -14,7 +14,7 @@ use crate::codes::{self, Held, resolve_at, with_undeclared};
 use crate::registry::Registry;
 use crate::visibility::{self, Seen};
 use crate::written::{self, UpdateMode};
-use crate::{audit, identifiers, open, records, subjects};
+use crate::{audit, identifiers, open_vocabulary, records, subjects};
 use daftar_domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use daftar_domain::calendar::{Period, utc_day};
 use daftar_domain::change::Details;

@@ -12,7 +12,7 @@ pub use crate::edit::{change, create};
 use crate::registry::Registry;
 use crate::search::{self, CodeFilter, FoundPage, Paging};
 use crate::visibility::{self, Seen};
-use crate::{identifiers, open, records};
+use crate::{identifiers, open_vocabulary, records};
 use daftar_domain::calendar::{Period, days_since_epoch, utc_day};
 use daftar_domain::code::CodedValue;
 use daftar_domain::context::OpContext;

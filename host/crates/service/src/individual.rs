@@ -11,7 +11,7 @@ use crate::group::members::{GroupPlace, Until, places_in_groups};
 use crate::registry::Registry;
 use crate::search::{self, CodeFilter, FoundPage, Paging, Reach};
 use crate::visibility::{self, Seen};
-use crate::{audit, identifiers, open, photo, records};
+use crate::{audit, identifiers, open_vocabulary, photo, records};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::calendar::{days_since_epoch, utc_day};
 use daftar_domain::code::CodeUri;

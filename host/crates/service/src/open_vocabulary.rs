@@ -206,7 +206,7 @@ impl NumberedCodes {
 ///
 /// # Errors
 /// [`AppError::VocabularyUnavailable`] when a pack does not answer.
-pub async fn consult(
+pub async fn resolve(
     registry: &Registry,
     generation: Arc<Generation>,
     codes: impl FnOnce() -> Vec<CodeUri>,

@@ -17,7 +17,7 @@ use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard};
 use crate::client::spawn_uncancellable;
 use crate::labels::PublishedLabels;
 use crate::registry::Registry;
-use crate::{audit, open, records};
+use crate::{audit, open_vocabulary, records};
 use daftar_domain::audit::{AuditAction, AuditOutcome};
 use daftar_domain::code::{CodeUri, Namespace};
 use daftar_domain::context::OpContext;

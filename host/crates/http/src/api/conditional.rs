@@ -16,7 +16,7 @@ use crate::api::routes::record_search::languages;
 use crate::state::AppState;
 use daftar_domain::code::CodeUri;
 use daftar_domain::error::AppError;
-use daftar_service::open;
+use daftar_service::open_vocabulary;
 use daftar_service::vocabulary::{Edition, Fingerprint, Generation, LanguagePreference};
 
 /// A client may keep the answer and asks each time whether it still holds: a changed code is in force at once.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::decision::expression_digest;
 use super::failure::{Asked, Failure, refused, unless_exhausted};
 use super::schema::{gaps, schema};
-use crate::open;
+use crate::open_vocabulary;
 use crate::registry::Registry;
 use daftar_domain::code::{CodeNumber, CodeUri};
 use daftar_domain::context::OpContext;

@@ -74,7 +74,7 @@ impl InnerRouter {
     #[must_use]
     pub fn on(app: &AppState) -> Self {
         let again = axum::middleware::from_fn_with_state(app.clone(), answered_before);
-        let layer = axum::middleware::from_fn_with_state(app.clone(), answer::answer);
+        let layer = axum::middleware::from_fn_with_state(app.clone(), response::answer);
         Self(app.routes.inner().layer(again).layer(layer).with_state(app.clone()))
     }
 
