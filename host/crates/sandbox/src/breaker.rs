@@ -1,9 +1,10 @@
-//! Sets a plugin aside that keeps failing by itself, and takes it back by itself.
+//! The circuit breaker of a plugin: suspends a plugin that keeps failing without a caller's part, and resumes it
+//! automatically.
 //!
-//! **Invariant:** only what no caller can cause is reported here: an instance that does not start, and calls with the host's own
-//! input. Whatever happens under a caller's expression is charged to that caller, or one client could switch a plugin off
-//! for all.
-//! **Invariant:** however it failed before, a plugin is tried again within [`BACK_OFF_MAX`].
+//! **Invariant:** only faults that no caller can cause count: an instance that does not start, and calls with the
+//! host's own input. A fault under a caller's expression is charged to that caller, or one client could suspend a
+//! plugin for all.
+//! **Invariant:** a suspended plugin is retried within [`BACK_OFF_MAX`].
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,38 +13,39 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::HostClock;
 
-/// How many faults within [`WINDOW`] set a plugin aside.
+/// The number of faults within [`WINDOW`] that suspend a plugin.
 const FAULTS_MAX: usize = 5;
 
 /// See [`FAULTS_MAX`].
 const WINDOW: SignedDuration = SignedDuration::from_secs(60);
 
-/// How long a plugin is set aside at first; twice as long each time that it fails its test.
+/// The first suspension; doubled by each failed trial.
 const BACK_OFF_MIN: SignedDuration = SignedDuration::from_secs(1);
 
-/// The longest that it is set aside. One that served so long begins again with [`BACK_OFF_MIN`].
+/// The longest suspension. A plugin that was active for this long starts again with [`BACK_OFF_MIN`].
 const BACK_OFF_MAX: SignedDuration = SignedDuration::from_secs(300);
 
-/// The least time between two checks of a plugin after faults under callers' input: these are cheap for a caller.
+/// The least interval between two checks of a plugin after faults under callers' input, which a caller causes at little
+/// cost.
 const CHECK_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 
-/// Whether a plugin is used.
+/// The state of a circuit breaker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BreakerState {
-    /// It is.
+    /// The plugin is active.
     #[default]
     Closed,
-    /// It is set aside.
+    /// The plugin is suspended.
     Open {
-        /// Seconds until it is tried again, rounded up.
+        /// Seconds until the next trial, rounded up.
         retry_after_s: u64,
     },
-    /// It is being tried.
+    /// A trial is running.
     HalfOpen,
 }
 
 impl BreakerState {
-    /// Its stable name.
+    /// The stable name of the state.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,14 +56,14 @@ impl BreakerState {
     }
 }
 
-/// A plugin is set aside.
+/// The plugin is suspended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SetAside {
-    /// Seconds until it is worth asking again.
+    /// Seconds until a retry makes sense.
     pub retry_after_s: u64,
 }
 
-/// The breaker of one plugin.
+/// The circuit breaker of one plugin.
 pub(super) struct Breaker {
     clock: HostClock,
     state: Mutex<State>,
@@ -71,7 +73,7 @@ struct State {
     phase: Phase,
     /// The latest faults, at most [`FAULTS_MAX`].
     faults: VecDeque<Timestamp>,
-    /// How often it was set aside without having served well since.
+    /// The number of suspensions since the plugin was last stable.
     openings: u32,
     opened_in_all: u64,
     closed_at: Timestamp,
@@ -99,17 +101,17 @@ impl Breaker {
         Self { clock, state: Mutex::new(state) }
     }
 
-    /// Whether a call may be made; by a test of the plugin first, whose end is reported, where there is a trial.
+    /// Admits a call. If it returns a trial, the caller first tests the plugin and reports the result to it.
     ///
     /// # Errors
-    /// The plugin is set aside, or somebody else is trying it.
+    /// The plugin is suspended, or another caller runs the trial.
     pub fn admit(self: &Arc<Self>) -> Result<Option<Trial>, SetAside> {
         let now = self.clock.now();
         let mut state = self.lock();
         match state.phase {
             Phase::Closed => Ok(None),
             Phase::HalfOpen => Err(SetAside { retry_after_s: 1 }),
-            // A clock that was set back must not keep it aside for longer than it is.
+            // A clock that was set back must not extend the suspension.
             Phase::Open { since, until } if now < until && now >= since => {
                 Err(SetAside { retry_after_s: whole_seconds(until.duration_since(now)) })
             }
@@ -120,7 +122,7 @@ impl Breaker {
         }
     }
 
-    /// Reports a fault that no caller can have caused. Whether that set the plugin aside.
+    /// Records a fault that no caller can have caused. Returns true if it suspended the plugin.
     pub fn record_fault(&self) -> bool {
         let now = self.clock.now();
         let mut state = self.lock();
@@ -139,7 +141,7 @@ impl Breaker {
         true
     }
 
-    /// Whether the plugin should be checked with the host's own input, after a fault under a caller's.
+    /// Returns true if the plugin should be checked with the host's own input after a fault under a caller's.
     pub fn should_check(&self) -> bool {
         let now = self.clock.now();
         let mut state = self.lock();
@@ -151,7 +153,7 @@ impl Breaker {
         true
     }
 
-    /// How it stands.
+    /// Returns the current state.
     pub fn state(&self) -> BreakerState {
         let now = self.clock.now();
         match self.lock().phase {
@@ -161,13 +163,13 @@ impl Breaker {
         }
     }
 
-    /// How often the plugin was set aside since it was loaded.
+    /// The number of suspensions since the plugin was loaded.
     pub fn opened_in_all(&self) -> u64 {
         self.lock().opened_in_all
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is sound between any two statements.
+        // The state is consistent between any two statements.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -183,14 +185,14 @@ impl State {
     }
 }
 
-/// The one call that tries a plugin again. Dropped without a result, it leaves the trial to the next call.
+/// The one call that tests a suspended plugin. If dropped without a result, the next call becomes the trial.
 pub(super) struct Trial {
     breaker: Arc<Breaker>,
     is_decided: bool,
 }
 
 impl Trial {
-    /// The plugin answers again.
+    /// The plugin works again: it is active.
     pub fn succeeded(mut self) {
         self.is_decided = true;
         let now = self.breaker.clock.now();
@@ -198,7 +200,7 @@ impl Trial {
         (state.phase, state.closed_at) = (Phase::Closed, now);
     }
 
-    /// It does not: it is set aside for twice as long.
+    /// The plugin still fails: it is suspended for twice as long.
     pub fn failed(mut self) -> SetAside {
         self.is_decided = true;
         let now = self.breaker.clock.now();
@@ -244,7 +246,7 @@ mod tests {
     fn trial(breaker: &Arc<Breaker>) -> Trial {
         match breaker.admit() {
             Ok(Some(trial)) => trial,
-            Ok(None) => panic!("it is used as always"),
+            Ok(None) => panic!("the breaker is closed"),
             Err(aside) => panic!("{aside:?}"),
         }
     }
@@ -305,7 +307,7 @@ mod tests {
         for _ in 0..FAULTS_MAX {
             breaker.record_fault();
         }
-        assert_eq!(retry_after(&breaker), 2, "it failed again at once");
+        assert_eq!(retry_after(&breaker), 2, "it failed again immediately");
         clock.advance(BACK_OFF_MIN * 2);
         trial(&breaker).succeeded();
         clock.advance(BACK_OFF_MAX);

@@ -1,9 +1,10 @@
-//! From a component to machine code, and back from kept code.
+//! Compilation of components to machine code, and the cache of compiled code.
 //!
-//! **Invariant:** machine code is loaded only if our own compiler made it just now, or if the cache vouches for it.
-//! **Invariant:** what is kept is code of installed plugins only: a plugin that is refused leaves nothing behind.
+//! **Invariant:** machine code is loaded only if this program's compiler has just produced it, or if the cache has
+//! authenticated it.
+//! **Invariant:** only the code of installed plugins is cached: a rejected plugin leaves no files behind.
 //! **Invariant:** at most one component is compiled at a time, so that a burst of installs cannot exhaust memory.
-//! **Invariant:** what a server compiles it compiles in a child process under bounds; only tests compile in their own.
+//! **Invariant:** a server compiles in a child process with resource limits; only tests compile in their own process.
 
 mod cache;
 mod child;
@@ -24,26 +25,26 @@ use super::fault::excerpt;
 use super::install::{InstallError, InstallStep};
 use super::package::{Digest, Package};
 
-/// Where components are compiled.
+/// The process that compiles components.
 #[derive(Debug, Clone, Default)]
 pub enum CompileIn {
-    /// In a child process that runs this program, under those bounds. What servers do.
+    /// A child process that runs this program with resource limits, as servers do.
     Child {
         /// The program `daftar`.
         program: PathBuf,
-        /// What a compilation may take.
+        /// The limits of a compilation.
         bounds: CompileBounds,
     },
-    /// In this process, without any bound. For tests without the program at hand, and guests that they made themselves.
+    /// This process, without limits. For tests that lack the program, with guests that they built themselves.
     #[default]
     ThisProcess,
 }
 
 impl CompileIn {
-    /// In a child that runs the very program that runs now, under the usual bounds.
+    /// A child process that runs the current program with the default limits.
     #[must_use]
     pub fn this_program() -> Self {
-        // On Linux this names the program that runs, also after an upgrade has replaced its file.
+        // On Linux this names the running program, even after an upgrade has replaced its file.
         let own = PathBuf::from("/proc/self/exe");
         let program = if own.exists() { own } else { std::env::current_exe().unwrap_or(own) };
         Self::Child { program, bounds: CompileBounds::default() }
@@ -61,26 +62,26 @@ impl fmt::Debug for MachineCode {
     }
 }
 
-/// A component that can be linked.
+/// A component ready for linking.
 pub(super) struct Compiled {
     pub component: Component,
     /// The size of its machine code.
     pub code_bytes: usize,
 }
 
-/// Why there is no machine code.
+/// The reason why a compilation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CompileError {
-    /// The component asks for more than a compilation may take, or than the compiler can do.
+    /// The component exceeds the limits of a compilation, or those of the compiler.
     #[error("{0}")]
     Budget(String),
-    /// It cannot be compiled on this machine now, whatever the component.
+    /// This machine cannot compile now, regardless of the component.
     #[error("{0}")]
     Failed(String),
 }
 
 impl CompileError {
-    /// The refusal of that plugin.
+    /// The install error of that plugin.
     fn refusal(&self, package: &Package) -> InstallError {
         let step = match self {
             Self::Budget(_) => InstallStep::CompileBudget,
@@ -90,9 +91,9 @@ impl CompileError {
     }
 }
 
-/// Compiles, and keeps what it compiled.
+/// Compiles components, and caches their code.
 pub(super) struct Compiler {
-    /// Compiles in a child process; in this one where there is none.
+    /// The compiler in a child process; without one, this process compiles.
     child: Option<ChildCompiler>,
     cache: Option<CodeCache>,
     /// Held while a component is compiled.
@@ -100,7 +101,7 @@ pub(super) struct Compiler {
 }
 
 impl Compiler {
-    /// Compiles there, and keeps code in the cache if there is one.
+    /// Creates a compiler, with a cache if there is one.
     pub fn new(place: CompileIn, cache: Option<CodeCache>) -> Self {
         let child = match place {
             CompileIn::Child { program, bounds } => Some(ChildCompiler::new(program, bounds)),
@@ -109,26 +110,26 @@ impl Compiler {
         Self { child, cache, compiling: Mutex::new(()) }
     }
 
-    /// What the cache keeps of the plugin with that digest, if it is sound and fits this engine. That it is there says that
-    /// this version of the program checked the plugin's file before it compiled it.
+    /// Returns the cached code of the plugin with that digest, if it is authentic and fits this engine. Its presence
+    /// shows that this version of the program validated the plugin's file before it compiled it.
     pub fn kept(&self, engine: &Engine, digest: Digest) -> Option<Compiled> {
         let cache = self.cache.as_ref()?;
         let code = MachineCode(cache.get(engine, digest)?);
         match load(engine, &code) {
             Ok(compiled) => Some(compiled),
             Err(error) => {
-                tracing::warn!(plugin.digest = %digest, error = %error, "kept code of a plugin does not fit this engine, it is compiled again");
+                tracing::warn!(plugin.digest = %digest, error = %error, "cached plugin code does not fit this engine, recompiling");
                 cache.forget(digest);
                 None
             }
         }
     }
 
-    /// The package compiled for that engine, from the cache where it has it, else compiled now; and its machine code where it is to be
-    /// kept and is not yet.
+    /// Returns the package compiled for that engine, from the cache or compiled now; and its machine code if it is to
+    /// be cached.
     ///
     /// # Errors
-    /// A refusal at `compile_budget` or `compile`.
+    /// An error at step `compile_budget` or `compile`.
     pub fn compiled(
         &self,
         engine: &Engine,
@@ -142,36 +143,37 @@ impl Compiler {
         Ok((compiled, self.cache.is_some().then_some(code)))
     }
 
-    /// Keeps the code of an installed plugin, if it is not kept yet.
+    /// Caches the code of an installed plugin, if it is not cached yet.
     pub fn keep(&self, engine: &Engine, digest: Digest, code: Option<&MachineCode>) {
         if let (Some(cache), Some(code)) = (&self.cache, code) {
             cache.put(engine, digest, &code.0);
         }
     }
 
-    /// Forgets the code of all plugins but those with these digests, and what writes that never finished left behind.
+    /// Removes the cached code of all plugins except those with these digests, and files that an interrupted write
+    /// left.
     pub fn keep_only(&self, digests: &BTreeSet<Digest>) {
         if let Some(cache) = &self.cache {
             cache.keep_only(digests);
         }
     }
 
-    /// How large the machine code of a package is; nothing is kept or loaded.
+    /// Returns the size of the machine code of a package; nothing is cached or loaded.
     ///
     /// # Errors
-    /// A refusal at `compile_budget` or `compile`.
+    /// An error at step `compile_budget` or `compile`.
     pub fn measure(&self, engine: &Engine, package: &Package) -> Result<usize, InstallError> {
         self.compile(engine, package).map(|code| code.0.len())
     }
 
-    /// Forgets the code of the plugin with that digest.
+    /// Removes the cached code of the plugin with that digest.
     pub fn forget(&self, digest: Digest) {
         if let Some(cache) = &self.cache {
             cache.forget(digest);
         }
     }
 
-    /// Ends a compilation that is going on, and lets none begin.
+    /// Aborts a running compilation and starts no other.
     pub fn stop(&self) {
         if let Some(child) = &self.child {
             child.stop();
@@ -190,13 +192,13 @@ impl Compiler {
 
 /// Compiles in this process.
 fn compile_here(engine: &Engine, component: &[u8]) -> Result<Vec<u8>, CompileError> {
-    // What reaches the compiler is valid; what it refuses all the same is beyond what it can do.
+    // The component is valid here; an error means that it exceeds what the compiler supports.
     engine
         .precompile_component(component)
-        .map_err(|error| CompileError::Budget(format!("the compiler cannot do it: {}", excerpt(&format!("{error:#}")))))
+        .map_err(|error| CompileError::Budget(format!("the compiler failed: {}", excerpt(&format!("{error:#}")))))
 }
 
-/// Makes a component of machine code.
+/// Loads a component from machine code.
 fn load(engine: &Engine, code: &MachineCode) -> Result<Compiled, CompileError> {
     #[expect(
         unsafe_code,
@@ -208,7 +210,7 @@ fn load(engine: &Engine, code: &MachineCode) -> Result<Compiled, CompileError> {
     let component = unsafe { Component::deserialize(engine, &code.0) };
     let failed = |error: wasmtime::Error| {
         let reason = excerpt(&error.root_cause().to_string());
-        CompileError::Failed(format!("its machine code does not fit this program: {reason}; was the program replaced?"))
+        CompileError::Failed(format!("its machine code does not fit this program: {reason}; restart the server if the program was replaced"))
     };
     component.map(|component| Compiled { component, code_bytes: code.0.len() }).map_err(failed)
 }

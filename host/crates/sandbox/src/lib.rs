@@ -1,12 +1,12 @@
-//! The sandbox: everything that knows WebAssembly.
+//! The plugin sandbox: the part of the server that depends on WebAssembly.
 //!
-//! A plugin is a WebAssembly component in one file. [`PluginHost`] turns files into loaded plugins and runs them on threads
-//! of their own; [`PluginLibrary`] keeps the set that is installed. `host/docs/PLUGINS.md` tells the whole way.
+//! A plugin is a WebAssembly component in one file. [`PluginHost`] loads the files and runs the plugins on dedicated
+//! threads; [`PluginLibrary`] manages the set of installed plugins. `host/docs/PLUGINS.md` describes the whole path.
 //!
-//! **Invariant:** beside `daftar-pack-tools`, this is the only crate that names wasmtime; everyone else sees domain types.
-//! **Invariant:** a plugin can call what is linked for its kind and nothing else, and that is `log`.
+//! **Invariant:** only this crate and `daftar-pack-tools` depend on wasmtime; the other crates see domain types.
+//! **Invariant:** a plugin can call only the functions that are linked for its kind: `log`.
 
-/// Makes an enumeration whose cases have stable names: they appear in scripts, metrics and messages.
+/// Defines an enum whose cases have stable names, which appear in scripts, metrics and messages.
 macro_rules! named {
     ($(#[$of:meta])* pub enum $kind:ident { $($(#[$about:meta])* $case:ident = $name:literal),+ $(,)? }) => {
         $(#[$of])*
@@ -14,10 +14,10 @@ macro_rules! named {
         pub enum $kind { $($(#[$about])* $case),+ }
 
         impl $kind {
-            /// Every case, in order.
+            /// All cases, in order.
             pub const ALL: &'static [Self] = &[$(Self::$case),+];
 
-            /// Its stable name.
+            /// The stable name of the case.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$case => $name),+ }
@@ -96,44 +96,44 @@ use package::{Candidate, Package, check_size, manifest_of};
 use pool::{CallPool, Owner, PoolSize, THREADS_MIN};
 use wit::Linked;
 
-/// How plugins are run.
+/// The configuration of a plugin host.
 #[derive(Clone, Default)]
 pub struct PluginHostSettings {
-    /// How many threads guests run on; two more than the machine has cores where absent, so that work in the background may use every
-    /// core, and one client as many and one more. At least three, at most 32.
+    /// The number of guest threads: at least 3, at most 32. Default: the number of cores plus two, so that background
+    /// work can use every core, and one client one thread more.
     pub threads: Option<usize>,
-    /// Limits of single plugins that differ from those of their kind.
+    /// The plugins whose limits differ from the defaults of their kind.
     pub limits: BTreeMap<PluginName, PluginLimitsConfig>,
-    /// Where compiled code is kept between starts; it is compiled at each start where absent.
+    /// The folder that caches compiled code. Without one, plugins are compiled at each start.
     pub code_folder: Option<PathBuf>,
-    /// Where components are compiled.
+    /// The process that compiles components.
     pub compile_in: CompileIn,
-    /// Whose plugins are installed; nobody's where nothing is said.
+    /// The trust policy of installs. The default trusts no signer.
     pub trust: TrustPolicy,
-    /// Tells the time to logs and breakers; the machine's clock where absent.
+    /// The clock of logs and circuit breakers; the system clock by default.
     pub clock: Option<HostClock>,
-    /// Takes figures for the metrics page; they go nowhere where absent.
+    /// The recorder of call durations for the metrics; none by default.
     pub recorder: Option<CallRecorder>,
 }
 
-/// How many requests may wait for a thread: more would be answered after their clients left.
+/// The most requests that may wait for a thread. With more, responses would come after the clients have disconnected.
 const WAITING_MAX: usize = 256;
 
-/// How much background work may wait: each is a whole install or preview.
+/// The most background jobs that may wait: each is a whole install or preview.
 const BACKGROUND_WAITING_MAX: usize = 32;
 
-/// Why plugins cannot be run at all.
+/// The reason why plugins cannot be run at all.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginHostError {
-    /// No engine.
+    /// The WebAssembly engine cannot be created.
     #[error(transparent)]
     Engine(#[from] engine::EngineError),
-    /// No threads.
-    #[error("no threads for plugins: {0}")]
+    /// The threads cannot be started.
+    #[error("cannot start plugin threads: {0}")]
     Threads(#[from] std::io::Error),
 }
 
-/// Loads plugins and runs them.
+/// Loads and runs plugins.
 pub struct PluginHost {
     settings: PluginHostSettings,
     engine: Arc<SandboxEngine>,
@@ -149,7 +149,7 @@ impl PluginHost {
     pub fn start(settings: PluginHostSettings) -> Result<Self, PluginHostError> {
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         let size = PoolSize {
-            // Each thread holds one instance at a time, so there is always a place for it in the pool of instances.
+            // Each thread has one instance at a time, so the pool of instances always has a free slot for it.
             threads: settings.threads.unwrap_or(cores.saturating_add(2)).clamp(THREADS_MIN, engine::INSTANCES_MAX),
             interactive_waiting: WAITING_MAX,
             background_waiting: BACKGROUND_WAITING_MAX,
@@ -157,7 +157,7 @@ impl PluginHost {
         let cache = settings.code_folder.as_deref().and_then(|folder| match CodeCache::open(folder) {
             Ok(cache) => Some(cache),
             Err(error) => {
-                tracing::warn!(error = %error, "compiled code of plugins is not kept, they are compiled at each start");
+                tracing::warn!(error = %error, "plugin code cache is disabled, plugins are compiled at each start");
                 None
             }
         });
@@ -165,17 +165,17 @@ impl PluginHost {
         Ok(Self { engine: Arc::new(SandboxEngine::new()?), pool: CallPool::start(size)?, compiler, settings })
     }
 
-    /// Reads everything that an installed pack brings, as the pack says it. Waits for a plugin thread: not for async code.
+    /// Reads the contents of an installed pack, unvalidated. Blocks until a plugin thread is free: not for async code.
     ///
     /// # Errors
-    /// A refusal at `content`: it is no pack, all threads are taken, or reading it failed.
+    /// An error at step `content`: it is not a pack, all threads are busy, or reading it failed.
     pub fn load_pack(&self, installed: &InstalledPlugin) -> Result<PackContents, InstallError> {
         let plugin = installed.loaded().clone();
         let name = plugin.manifest().name.clone();
         let engine = self.engine.clone();
         let read = move || match &plugin.linked {
             Linked::Pack(pack) => contents::read(&plugin, pack, &engine).map_err(|fault| {
-                // Nothing of this comes from a caller.
+                // The call has no input of a caller.
                 rule::report_own_fault(&plugin, &fault);
                 InstallError::from_fault(InstallStep::Content, fault)
             }),
@@ -185,34 +185,34 @@ impl PluginHost {
         answer.unwrap_or_else(|busy| Err(InstallError::of(&name, InstallStep::Content, busy)))
     }
 
-    /// Refuses a file that was changed after a trusted key signed it, before anything in it is read: a changed file may have no
-    /// manifest any more, and is to be called what it is.
+    /// Rejects a file that was changed after a trusted key signed it, before anything of it is parsed: a changed file
+    /// may have no manifest, and the error should name the cause.
     fn check_signature(&self, bytes: &[u8], signature: &str) -> Result<(), InstallError> {
         check_size(bytes.len())?;
         let digest = Digest::of(bytes);
-        // Whether it is needed, and trusted, is asked once the plugin's name is known.
+        // Whether a signature is required and its key trusted is checked once the plugin's name is known.
         self.settings.trust.check_match(bytes, digest, signature).map_err(|problem| {
             let plugin = manifest_of(bytes).ok().map(|manifest| manifest.name);
             InstallError { plugin, ..InstallError::new(InstallStep::Signature, problem) }
         })
     }
 
-    /// Reads everything that a pack brings without installing it: the operator wants to make another pack of it. Waits for a
-    /// plugin thread: not for async code.
+    /// Reads the contents of a pack without installing it, for an operator that derives another pack from it. Blocks
+    /// until a plugin thread is free: not for async code.
     ///
     /// # Errors
-    /// A refusal at any step of an install before `store`.
+    /// An error at any step of an install before `store`.
     pub fn read_pack(&self, bytes: Vec<u8>) -> Result<(PluginManifest, PackContents), InstallError> {
         let (plugin, contents) = self.tried(bytes)?;
         let manifest = plugin.manifest().clone();
         contents.map(|contents| (manifest, contents)).ok_or_else(|| no_codes(&plugin))
     }
 
-    /// Takes a plugin through every step of an install but the last: nothing is kept. A pack also gives its contents, not yet checked
-    /// against anything. Waits for a compiler and a plugin thread: not for async code.
+    /// Runs every step of an install except the last, and stores nothing. For a pack, also returns its contents, which
+    /// are not validated. Blocks until the compiler and a plugin thread are free: not for async code.
     ///
     /// # Errors
-    /// The refusal that an install would end with.
+    /// The error that an install would end with.
     pub fn rehearse(&self, bytes: Vec<u8>) -> Result<Option<PackContents>, InstallError> {
         Ok(self.tried(bytes)?.1)
     }
@@ -223,7 +223,7 @@ impl PluginHost {
         Ok((plugin, contents))
     }
 
-    /// Who vouches for a file.
+    /// Determines the signer of a file.
     fn judge(
         &self,
         candidate: &Candidate,
@@ -236,14 +236,15 @@ impl PluginHost {
         judged.map_err(|problem| InstallError::of(&manifest.name, InstallStep::Signature, problem))
     }
 
-    /// Compiles and links a package that is not installed yet, with the code to be kept once it is.
+    /// Compiles and links a package that is not installed yet. Also returns its machine code, to be cached once it is
+    /// installed.
     fn load_new(&self, package: &Package) -> Result<(LoadedPlugin, Option<MachineCode>), InstallError> {
         let (compiled, code) = self.compiler.compiled(self.engine.wasmtime(), package)?;
         Ok((install::link(package, &self.engine, &compiled, &self.settings)?, code))
     }
 
-    /// Loads a plugin that is installed. Where its machine code is kept, its file is not checked all over again: the code was
-    /// made after the same bytes had passed every check.
+    /// Loads an installed plugin. If its machine code is cached, its file is not validated again: the code was compiled
+    /// after the same bytes had passed every check.
     fn load_installed(&self, candidate: Candidate) -> Result<LoadedPlugin, InstallError> {
         if let Some(compiled) = self.compiler.kept(self.engine.wasmtime(), candidate.digest) {
             return install::link(&candidate.checked_before()?, &self.engine, &compiled, &self.settings);
@@ -267,7 +268,7 @@ impl PluginHost {
         answer.unwrap_or_else(|busy| Err(InstallError::of(&plugin.manifest().name, InstallStep::Smoke, busy)))
     }
 
-    /// Runs `task` with a rule of that engine, on a plugin thread.
+    /// Runs `task` with a rule of that engine on a plugin thread.
     fn submit_rule(
         &self,
         priority: Priority,
@@ -315,7 +316,7 @@ impl PluginHost {
         })
     }
 
-    /// What the plugin threads have to do now.
+    /// Returns the current load of the plugin threads.
     #[must_use]
     pub fn pool_usage(&self) -> PoolUsage {
         self.pool.usage()
@@ -323,7 +324,7 @@ impl PluginHost {
 }
 
 fn no_codes(engine: &LoadedPlugin) -> InstallError {
-    let reason = "it is an eligibility engine and brings no codes";
+    let reason = "it is an eligibility engine and provides no codes";
     InstallError::of(&engine.manifest().name, InstallStep::Content, reason)
 }
 

@@ -1,12 +1,12 @@
-//! The set of installed plugins, on disk and in memory, and how a plugin gets into it.
+//! The set of installed plugins, on disk and in memory, and the steps of an install.
 //!
-//! The folder holds a file `<digest>.wasm` for each plugin, and `installed.json`, which says which of them count.
+//! The folder contains a file `<digest>.wasm` for each plugin, and `installed.json`, the list of the active ones.
 //!
-//! **Invariant:** a crash at any point leaves the old set or the new one: a plugin's file is on disk before the list names it,
-//! and the list is replaced whole.
-//! **Invariant:** whoever took the current set keeps it: a plugin that is replaced or removed ends with the last call in it.
-//! **Invariant:** a plugin that fails an install leaves the installed one in place.
-//! **Invariant:** a set never changes; whoever took it keeps the plugins that it had.
+//! **Invariant:** a crash at any point leaves the old set or the new one: a plugin's file is on disk before the list
+//! names it, and the list is replaced atomically.
+//! **Invariant:** a replaced or removed plugin is unloaded after the last call in it.
+//! **Invariant:** a failed install leaves the installed version active.
+//! **Invariant:** a [`PluginSet`] is immutable: a caller keeps the plugins that it contained when it was returned.
 
 mod archive;
 mod records;
@@ -40,16 +40,16 @@ use daftar_domain::manifest::{PluginKind, PluginManifest, PluginName};
 
 const LIST_FILE: &str = "installed.json";
 
-/// Why the folder of installed plugins cannot be used.
+/// The reason why the folder of installed plugins cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
-    /// The folder cannot be made or read.
+    /// The folder cannot be created or read.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// Another process uses it.
+    /// Another process uses the folder.
     #[error("the plugin folder {} is in use by another process", .0.display())]
     InUse(PathBuf),
-    /// Nothing of that name is installed.
+    /// No plugin of that name is installed.
     #[error("no plugin `{0}` is installed")]
     NotInstalled(PluginName),
 }
@@ -59,20 +59,20 @@ pub struct PluginLibrary {
     host: Arc<PluginHost>,
     folder: PathBuf,
     records: Mutex<PluginList>,
-    /// What could not be loaded when the library was opened.
+    /// The plugins that could not be loaded when the library was opened.
     refused: Vec<InstallError>,
     current: ArcSwap<PluginSet>,
-    /// Held open: the lock ends with it.
+    /// Holds the file lock as long as the library exists.
     _lock: File,
 }
 
 impl PluginLibrary {
-    /// Opens the library in `folder` and loads what is installed. `engine` names the eligibility engine to use, where several
-    /// may be installed. Takes as long as compiling does: not for async code.
+    /// Opens the library in `folder` and loads the installed plugins. `engine` names the eligibility engine to use if
+    /// several are installed. May compile: not for async code.
     ///
     /// # Errors
-    /// The folder cannot be used, or its list is damaged. A plugin that cannot be loaded is no error: it stays installed, is among
-    /// [`Self::unloaded`], and is tried again at the next start.
+    /// The folder cannot be used, or its list is corrupt. A plugin that cannot be loaded is not an error: it stays
+    /// installed, is listed by [`Self::unloaded`], and is retried at the next start.
     pub fn open(host: Arc<PluginHost>, folder: &Path, engine: Option<PluginName>) -> Result<Self, LibraryError> {
         private_folder(folder)?;
         let lock = locked(folder)?;
@@ -94,13 +94,13 @@ impl PluginLibrary {
         Ok(library)
     }
 
-    /// Removes the compiled code of plugins that are not installed. Done once those of a folder are: their code may be there already, as after
-    /// a restore.
+    /// Removes the cached code of plugins that are not installed. Called after the plugins of a folder are installed:
+    /// their code may already be in the cache, for example after a restore.
     pub fn forget_unused_code(&self) {
         self.host.compiler.keep_only(&self.lock().installed.values().map(|record| record.digest).collect());
     }
 
-    /// The plugins installed now. The set never changes; ask again to see changes.
+    /// The plugins installed now. The set is immutable; call again to see changes.
     #[must_use]
     pub fn current(&self) -> Arc<PluginSet> {
         self.current.load_full()
@@ -112,7 +112,7 @@ impl PluginLibrary {
         self.current().iter().cloned().collect()
     }
 
-    /// What is installed and could not be loaded, with the reason.
+    /// The installed plugins that could not be loaded, with the reason.
     #[must_use]
     pub fn unloaded(&self) -> Vec<InstallError> {
         let (records, current) = (self.lock(), self.current());
@@ -120,22 +120,21 @@ impl PluginLibrary {
         self.refused.iter().filter(|refused| refused.plugin.as_ref().is_some_and(is_unloaded)).cloned().collect()
     }
 
-    /// What the list says of an installed plugin, also of one that could not be loaded.
+    /// The list entry of an installed plugin, even if it could not be loaded.
     #[must_use]
     pub fn recorded(&self, name: &PluginName) -> Option<RecordedPlugin> {
         self.lock().installed.get(name).cloned()
     }
 
-    /// Ends a compilation that is going on, and lets none begin: the server stops.
+    /// Aborts a running compilation and starts no other: the server stops.
     pub fn stop_compiling(&self) {
         self.host.compiler.stop();
     }
 
-    /// Takes a plugin through every step of an install but the last, which is [`Self::commit`]. Takes as long as compiling
-    /// does: not for async code.
+    /// Runs every step of an install except the last, which is [`Self::commit`]. May compile: not for async code.
     ///
     /// # Errors
-    /// The step that refused it.
+    /// The step that failed.
     pub fn prepare(&self, offer: impl Into<PluginOffer>) -> Result<Prepared, InstallError> {
         let PluginOffer { bytes, signature, unsigned, downgrade, .. } = offer.into();
         if let Some(signature) = &signature {
@@ -151,7 +150,7 @@ impl PluginLibrary {
         }
         if let Some(serving) = self.current().engine_put_aside_by(&candidate.manifest) {
             let reason = format!(
-                "the eligibility engine `{serving}` is installed, and of two neither would serve; name the one that is to serve with `engine` in `[plugins]`, or remove `{serving}` first"
+                "the eligibility engine `{serving}` is already installed, and with two engines none is active; set `engine` in `[plugins]` to the one to use, or remove `{serving}` first"
             );
             return Err(InstallError::of(&candidate.manifest.name, InstallStep::Content, reason));
         }
@@ -162,23 +161,23 @@ impl PluginLibrary {
         Ok(Prepared { loaded, signer, signature, is_excused, contents, bytes: package.candidate.bytes, code })
     }
 
-    /// Why a plugin would be a downgrade: a newer version of it is installed, loaded or not.
+    /// The reason why installing a plugin would be a downgrade: a newer version of it is installed, loaded or not.
     #[must_use]
     pub fn newer_than(&self, manifest: &PluginManifest) -> Option<String> {
         let installed = self.recorded(&manifest.name)?.version;
         (installed > manifest.version).then(|| {
             format!(
-                "version {installed} is installed, and {} is older: install it with `--allow-downgrade` where that is meant",
+                "version {installed} is installed, and {} is older: use `--allow-downgrade` to install it anyway",
                 manifest.version
             )
         })
     }
 
-    /// Installs what was prepared: on disk first, then for all calls that begin from now on; its machine code is kept last, as
-    /// nothing depends on it.
+    /// Installs a prepared plugin: on disk first, then for all calls that begin from now on. Its machine code is cached
+    /// last, because nothing depends on it.
     ///
     /// # Errors
-    /// A refusal at `store`: the disk failed, and what was installed is as before.
+    /// An error at step `store`: the disk failed, and the installed set is unchanged.
     pub fn commit(&self, mut prepared: Prepared, now: Timestamp) -> Result<InstalledPlugin, InstallError> {
         let code = prepared.code.take();
         let installed = self.record(prepared, now)?;
@@ -202,16 +201,16 @@ impl PluginLibrary {
         Ok(installed)
     }
 
-    /// Puts another list in place of the one that counts.
+    /// Replaces the active list.
     fn replace_list(&self, records: &mut PluginList, changed: PluginList) -> io::Result<()> {
         changed.write(&self.folder.join(LIST_FILE))?;
         *records = changed;
         Ok(())
     }
 
-    /// Unloads what this server's policy does not accept now, and says why of each: the list of installed plugins is not its own alone. It
-    /// stays recorded. What this program was built with when it was installed, and what was installed here although it is unsigned, stays.
-    /// Reads files: not for async code.
+    /// Unloads the plugins that this server's policy no longer accepts, and returns the reason for each: other servers
+    /// write the shared list too. They stay recorded. Plugins that were pinned at their install, and plugins that were
+    /// installed here with `--allow-unsigned`, stay loaded. Reads files: not for async code.
     #[must_use]
     pub fn unload_refused(&self) -> Vec<InstallError> {
         let records = self.lock();
@@ -228,10 +227,10 @@ impl PluginLibrary {
         refused
     }
 
-    /// Installs a plugin, if `accept` has nothing against what it brings.
+    /// Installs a plugin if `accept` approves its contents.
     ///
     /// # Errors
-    /// The step that refused it; what was installed is as before.
+    /// The step that failed; the installed set is unchanged.
     pub fn install(
         &self,
         offer: impl Into<PluginOffer>,
@@ -243,10 +242,10 @@ impl PluginLibrary {
         self.commit(prepared, now)
     }
 
-    /// Removes a plugin and remembers that it was removed by hand. Calls in flight end on it.
+    /// Removes a plugin and records that it was removed by hand. Running calls complete on it.
     ///
     /// # Errors
-    /// Nothing of that name is installed, or the disk failed and it still is.
+    /// No plugin of that name is installed, or the disk failed and it is still installed.
     pub fn remove(&self, name: &PluginName) -> Result<(), LibraryError> {
         let mut records = self.lock();
         let Some(removed) = records.installed.get(name).cloned() else {
@@ -266,7 +265,8 @@ impl PluginLibrary {
         self.current.store(Arc::new(set));
     }
 
-    /// Removes files that the list does not name: of the plugin that has just gone, and of installs that a crash ended.
+    /// Removes files that the list does not name: that of the plugin just removed, and those of installs that a crash
+    /// interrupted.
     fn sweep(&self, records: &PluginList, gone: Option<RecordedPlugin>) {
         let kept: Vec<_> = records.installed.values().map(|record| self.path_of(record.digest)).collect();
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
@@ -287,7 +287,7 @@ impl PluginLibrary {
     }
 
     fn lock(&self) -> MutexGuard<'_, PluginList> {
-        // The records are replaced whole, so a panic leaves them sound.
+        // The records are replaced as a whole, so they are valid after a panic.
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -324,31 +324,31 @@ impl std::fmt::Debug for PluginLibrary {
 #[derive(Debug, Clone)]
 pub struct InstalledPlugin {
     loaded: Arc<LoadedPlugin>,
-    /// Who vouched for it when it was installed.
+    /// The signer at its install.
     pub signer: Signer,
-    /// When it was installed.
+    /// The time of its install.
     pub installed_at: Timestamp,
 }
 
 impl InstalledPlugin {
-    /// The plugin, ready to be called.
+    /// The loaded plugin.
     #[must_use]
     pub fn loaded(&self) -> &Arc<LoadedPlugin> {
         &self.loaded
     }
 
-    /// What it says about itself.
+    /// Its manifest.
     #[must_use]
     pub fn manifest(&self) -> &PluginManifest {
         self.loaded.manifest()
     }
 }
 
-/// The plugins installed at one moment.
+/// An immutable snapshot of the installed plugins.
 #[derive(Debug, Clone, Default)]
 pub struct PluginSet {
     plugins: BTreeMap<PluginName, InstalledPlugin>,
-    /// The engine that the configuration names, if it names one.
+    /// The engine that the configuration names, if any.
     wanted_engine: Option<PluginName>,
 }
 
@@ -369,7 +369,7 @@ impl PluginSet {
         self.iter().filter(|plugin| plugin.manifest().kind == PluginKind::VocabularyPack)
     }
 
-    /// The engine that serves as the only one, and would not beside a plugin of that manifest.
+    /// The engine that is active because it is the only one, and would not be beside a plugin of that manifest.
     fn engine_put_aside_by(&self, manifest: &PluginManifest) -> Option<&PluginName> {
         let is_unnamed_engine = manifest.kind == PluginKind::EligibilityEngine && self.wanted_engine.is_none();
         let serving = &self.engine()?.manifest().name;
@@ -388,38 +388,39 @@ impl PluginSet {
     }
 }
 
-/// Whether an older version than the installed one is installed.
+/// Policy for a version that is older than the installed one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Downgrade {
-    /// It is refused.
+    /// It is rejected.
     #[default]
     Refused,
     /// It is installed.
     Allowed,
 }
 
-/// Whether a version is installed that lacks fields or concept groups of the installed one. Judged by the one who publishes them.
+/// Policy for a version that lacks fields or concept groups of the installed one; decided by the server that publishes
+/// it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Loss {
-    /// It is refused.
+    /// It is rejected.
     #[default]
     Refused,
     /// It is installed.
     Accepted,
 }
 
-/// A plugin's file as it is handed in.
+/// A plugin file submitted for installation.
 #[derive(Debug, Clone)]
 pub struct PluginOffer {
     /// The file.
     pub bytes: Vec<u8>,
     /// The line of its `.sig` file, if there is one.
     pub signature: Option<String>,
-    /// Whether it is installed when nobody vouches for it, whatever the configuration says.
+    /// Whether an unsigned plugin is accepted, regardless of the configuration.
     pub unsigned: UnsignedPlugins,
-    /// Whether it is installed when it is older than the installed version.
+    /// Whether a version older than the installed one is accepted.
     pub downgrade: Downgrade,
-    /// Whether it is installed when it lacks fields or concept groups of the installed version.
+    /// Whether a version that lacks fields or concept groups of the installed one is accepted.
     pub loss: Loss,
 }
 
@@ -431,22 +432,22 @@ impl From<Vec<u8>> for PluginOffer {
     }
 }
 
-/// A plugin that passed every step and is not installed yet.
+/// A plugin that passed every step before the commit.
 #[derive(Debug)]
 pub struct Prepared {
     loaded: Arc<LoadedPlugin>,
     signer: Signer,
     signature: Option<String>,
-    /// Whether it is unsigned, and was handed in with the permission for that.
+    /// Whether it is unsigned and was submitted with `--allow-unsigned`.
     is_excused: bool,
     contents: Option<PackContents>,
     bytes: Vec<u8>,
-    /// Its machine code, where it is to be kept once the plugin is installed.
+    /// Its machine code, if it is to be cached after the install.
     code: Option<MachineCode>,
 }
 
 impl Prepared {
-    /// What it says about itself.
+    /// Its manifest.
     #[must_use]
     pub fn manifest(&self) -> &PluginManifest {
         self.loaded.manifest()
@@ -458,19 +459,19 @@ impl Prepared {
         self.loaded.digest()
     }
 
-    /// Its name, version and digest, as the audit log names it.
+    /// Its name, version and digest, as in the audit log.
     #[must_use]
     pub fn reference(&self) -> String {
         self.loaded.reference()
     }
 
-    /// Who vouches for it.
+    /// Its signer.
     #[must_use]
     pub fn signer(&self) -> Signer {
         self.signer
     }
 
-    /// What the list of installed plugins records of it.
+    /// Its entry in the list of installed plugins.
     fn record(&self, now: Timestamp) -> RecordedPlugin {
         let manifest = self.manifest();
         RecordedPlugin {
@@ -490,24 +491,24 @@ impl Prepared {
         &self.bytes
     }
 
-    /// What it brings, if it is a pack: read from it, not yet checked against anything.
+    /// The contents of a pack: read, not validated.
     #[must_use]
     pub fn contents(&self) -> Option<&PackContents> {
         self.contents.as_ref()
     }
 
-    /// Refuses it for being older than what is installed.
+    /// An error at step `downgrade`: a newer version is installed.
     #[must_use]
     pub fn refuse_downgrade(&self, reason: impl std::fmt::Display) -> InstallError {
         InstallError::of(&self.manifest().name, InstallStep::Downgrade, reason)
     }
 
-    /// Refuses it for what it brings.
+    /// An error at step `content`.
     #[must_use]
     pub fn refuse(&self, reason: impl std::fmt::Display) -> InstallError {
         InstallError::of(&self.manifest().name, InstallStep::Content, reason)
     }
 }
 
-/// Has its say on what a plugin brings before it is installed; the error is the reason for a refusal.
+/// Approves the contents of a plugin before it is installed; the error is the reason for a rejection.
 pub type Accept<'a> = dyn Fn(&Prepared) -> Result<(), String> + 'a;

@@ -1,8 +1,8 @@
-//! What a plugin may use, and the limiter that holds it to that.
+//! The resource limits of a plugin, and the limiter that enforces them.
 //!
-//! **Invariant:** every call runs under a [`PluginLimits`]; there is no way to switch one off.
-//! **Invariant:** a refusal is an error that stops the guest at once and is remembered here, so that running out of memory
-//! is never mistaken for a panic.
+//! **Invariant:** every call runs under a [`PluginLimits`]; no limit can be disabled.
+//! **Invariant:** an exceeded limit is an error that stops the guest immediately and is recorded here, so that running
+//! out of memory is never mistaken for a panic.
 
 pub use daftar_domain::config::plugin_limits::{
     CORE_INSTANCES_CEILING as CORE_INSTANCES_MAX, MEMORY_BYTES_CEILING, TABLE_ELEMENTS_CEILING,
@@ -12,36 +12,36 @@ use super::fault::{FaultKind, Stopped};
 use daftar_domain::config::plugin_limits::PluginLimitsConfig;
 use daftar_domain::manifest::PluginKind;
 
-/// The stack of a guest, in bytes. One size for all plugins: wasmtime sets it per engine. Twice its own default, because the
-/// eligibility engine's parser recurses once per nesting level of an expression.
+/// The stack of a guest, in bytes. The same for all plugins: wasmtime sets it per engine. Twice the default of
+/// wasmtime, because the eligibility engine's parser recurses once per nesting level of an expression.
 pub const STACK_BYTES: usize = 1 << 20;
 
-/// What a plugin may use while it answers.
+/// The resource limits of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginLimits {
-    /// Linear memory of one instance, in bytes, all its memories together.
+    /// Linear memory of one instance, in bytes, summed over its memories.
     pub memory_bytes: usize,
     /// Elements of all tables of one instance.
     pub table_elements: usize,
     /// Core instances, tables and memories of one instance, each.
     pub core_instances: usize,
-    /// Fuel of a call before any rows are counted; of a request that evaluates a rule, of all its calls together. One unit is about one
-    /// WebAssembly instruction.
+    /// Fuel of a call before rows are counted; for a request that evaluates a rule, of all its calls together. One unit
+    /// is about one WebAssembly instruction.
     pub fuel_base: u64,
     /// Fuel that each row of a batch, or each concept of a page, adds to its call.
     pub fuel_per_row: u64,
-    /// How long one call may take, in milliseconds, and all calls of a request that evaluates a rule: the back-stop behind the fuel,
-    /// about five times what the fuel is worth on a slow machine.
+    /// The time limit of one call, in milliseconds, or of all calls of a request that evaluates a rule: the backstop
+    /// behind the fuel, about five times the time that the fuel takes on a slow machine.
     pub call_ms: u64,
-    /// How many bytes one call may give to the plugin.
+    /// The most input bytes of one call.
     pub input_bytes: usize,
-    /// How many bytes of host memory the answer to one call may take.
+    /// The most bytes of host memory for the response to one call.
     pub output_bytes: usize,
-    /// How many times one call may call the host.
+    /// The most calls to the host within one call.
     pub host_calls: u64,
-    /// How many bytes one call may give to the host that way.
+    /// The most bytes passed to the host within one call.
     pub host_call_bytes: usize,
-    /// How many requests may wait for the plugin or run in it.
+    /// The most requests that wait for the plugin or run in it.
     pub concurrent_requests: usize,
 }
 
@@ -55,7 +55,8 @@ macro_rules! configured {
         }
 
         impl PluginLimits {
-            /// These limits with what the configuration says otherwise. What a manifest wants is shown, never granted by itself.
+            /// Returns these limits with the settings of the configuration. The limits that a manifest requests are
+            /// shown, never granted automatically.
             #[must_use]
             pub fn with(self, config: &PluginLimitsConfig) -> Self {
                 Self { $($limit: config.$limit.unwrap_or(self.$limit)),+ }
@@ -79,7 +80,7 @@ configured![
 ];
 
 impl PluginLimits {
-    /// The limits of a plugin of that kind, unless the configuration says otherwise.
+    /// The default limits of a plugin of that kind.
     #[must_use]
     pub fn for_kind(kind: PluginKind) -> Self {
         match kind {
@@ -88,9 +89,10 @@ impl PluginLimits {
         }
     }
 
-    /// Packs run at install, one call after the other; those of open vocabularies also when a code is looked up that they do not list.
+    /// Packs run sequentially at install; those of open vocabularies also when a code is looked up that they do not
+    /// list.
     const VOCABULARY_PACK: Self = Self {
-        // The codes lie in the memory: the largest list that we know takes 40 MB with all its languages.
+        // The codes are in memory: the largest known list takes 40 MB with all its languages.
         memory_bytes: 96 << 20,
         table_elements: 4_000,
         core_instances: CORE_INSTANCES_MAX,
@@ -104,14 +106,14 @@ impl PluginLimits {
         input_bytes: 4 << 10,
         // A thousand concepts of eight kilobytes.
         output_bytes: 8 << 20,
-        // Log lines; more is noise.
+        // Log lines.
         host_calls: 1_000,
         host_call_bytes: 256 << 10,
-        // The installer and a look-up in an open vocabulary or two.
+        // The installer and a few look-ups in open vocabularies.
         concurrent_requests: 16,
     };
 
-    /// Engines run for every request that evaluates a rule, on whatever expression a client sends.
+    /// Engines run for every request that evaluates a rule, with any expression that a client sends.
     const ELIGIBILITY_ENGINE: Self = Self {
         // A parsed expression, the truth tables, and a batch of a few thousand rows with its members.
         memory_bytes: 64 << 20,
@@ -124,14 +126,14 @@ impl PluginLimits {
         fuel_per_row: 200_000,
         // A batch of 4,096 rows may burn 1,300 M: a second or two on a slow machine.
         call_ms: 8_000,
-        // 4,096 households with the columns of a rule that reads everything.
+        // 4,096 households with all columns.
         input_bytes: 32 << 20,
         // One verdict and a few missing facts a row.
         output_bytes: 8 << 20,
-        // Log lines; more is noise.
+        // Log lines.
         host_calls: 1_000,
         host_call_bytes: 256 << 10,
-        // What the machine can work off while its clients still wait.
+        // As many as the machine can process before their clients time out.
         concurrent_requests: 256,
     };
 
@@ -141,19 +143,19 @@ impl PluginLimits {
         self.fuel_base.saturating_add(self.fuel_of_rows(rows))
     }
 
-    /// What that many rows add to the fuel of a call, or of a request.
+    /// The fuel that this many rows add to a call or a request.
     #[must_use]
     pub fn fuel_of_rows(&self, rows: u32) -> u64 {
         self.fuel_per_row.saturating_mul(u64::from(rows))
     }
 }
 
-/// What may not grow beyond a limit: the fault of a plugin that wants more, and what it is counted in.
+/// A limited resource: the fault when it is exceeded, and its unit.
 type Resource = (FaultKind, &'static str);
 const MEMORY: Resource = (FaultKind::Memory, "bytes of memory");
 const TABLE: Resource = (FaultKind::Table, "table elements");
 
-/// Holds one instance to its limits and remembers what it took.
+/// Enforces the limits of one instance and records its use.
 #[derive(Debug)]
 pub(super) struct Limiter {
     memory_bytes_max: usize,
@@ -174,13 +176,13 @@ impl Limiter {
         }
     }
 
-    /// The memory of the instance, in bytes. It never shrinks, so this is also the most it had.
+    /// The memory of the instance, in bytes. It never shrinks, so this is also its peak.
     pub fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
 }
 
-/// The new total after one memory or table grew, if the limit and its own maximum allow it.
+/// Returns the new total after one memory or table grew, if the limit and its own maximum allow it.
 fn grown(
     (kind, unit): Resource,
     total: usize,
@@ -194,10 +196,10 @@ fn grown(
         Some(maximum) if desired > maximum => (desired, maximum),
         _ => return Ok(new_total),
     };
-    Err(Stopped { kind, detail: format!("it asked for {wanted} {unit}; it may have {allowed}") })
+    Err(Stopped { kind, detail: format!("it asked for {wanted} {unit}; the limit is {allowed}") })
 }
 
-/// A growth that the limits allow and the machine could not give.
+/// The error of a growth that the limits allow and the machine could not provide.
 fn not_provided(error: &wasmtime::Error) -> wasmtime::Result<()> {
     let detail = format!("the host could not provide memory: {error}");
     Err(Stopped { kind: FaultKind::Unavailable, detail }.into())
@@ -252,7 +254,7 @@ mod tests {
         assert!(limiter().memory_growing(0, 999, None).is_ok());
         assert!(limiter().memory_growing(0, 1_000, None).is_ok());
         let stopped = limiter().memory_growing(0, 1_001, None).unwrap_err().downcast::<Stopped>().unwrap();
-        let detail = "it asked for 1001 bytes of memory; it may have 1000".to_owned();
+        let detail = "it asked for 1001 bytes of memory; the limit is 1000".to_owned();
         assert_eq!(stopped, Stopped { kind: FaultKind::Memory, detail });
     }
 
@@ -268,7 +270,7 @@ mod tests {
     #[test]
     fn a_guests_own_maximum_is_a_refusal_too() {
         let stopped = limiter().memory_growing(0, 500, Some(400)).unwrap_err().downcast::<Stopped>().unwrap();
-        assert!(stopped.detail.ends_with("may have 400"), "{stopped}");
+        assert!(stopped.detail.ends_with("limit is 400"), "{stopped}");
     }
 
     #[test]
@@ -276,7 +278,7 @@ mod tests {
         assert!(limiter().table_growing(0, 9, None).is_ok());
         assert!(limiter().table_growing(0, 10, None).is_ok());
         let stopped = limiter().table_growing(0, 11, None).unwrap_err().downcast::<Stopped>().unwrap();
-        let detail = "it asked for 11 table elements; it may have 10".to_owned();
+        let detail = "it asked for 11 table elements; the limit is 10".to_owned();
         assert_eq!(stopped, Stopped { kind: FaultKind::Table, detail });
     }
 

@@ -1,10 +1,10 @@
-//! A plugin's file, checked without running anything of it.
+//! Static checks of a plugin's file: no code of the plugin runs.
 //!
-//! The order is: size, WebAssembly at all, a component, manifest; then, when somebody vouches for it, valid as a whole,
+//! In this order: size, WebAssembly, component, manifest; then, if its signer is trusted, validity of the whole file,
 //! interface version, imports, exports, amount of code.
 //!
-//! **Invariant:** a package that exists is a valid component with a manifest, speaks a version of the interface that this
-//! host speaks, imports nothing that is not granted, and exports what its kind must.
+//! **Invariant:** a [`Package`] is a valid component with a manifest, for a version of the interface that this host
+//! supports; it imports only what is granted, and exports what its kind requires.
 
 use std::fmt;
 use std::ops::Deref;
@@ -22,21 +22,22 @@ use super::wit::InterfaceVersion;
 use crate::inspect::spoken_versions;
 use daftar_domain::manifest::{PluginManifest, PluginName};
 
-/// The largest file that is read, in bytes. The largest list that we know makes a pack of 40 MB.
+/// The largest file that is read, in bytes. The largest known list makes a pack of 40 MB.
 pub const PACKAGE_BYTES_MAX: usize = 64 << 20;
 
-/// The most code of all functions, in bytes: compiling takes time and memory in proportion. The eligibility engine has 3 MB.
+/// The most code of all functions, in bytes: compiling takes time and memory in proportion. The eligibility engine has
+/// 3 MB.
 const CODE_BYTES_MAX: usize = 12 << 20;
 
 /// The most functions, for the same reason.
 const FUNCTIONS_MAX: usize = 60_000;
 
-/// A plugin's file whose manifest could be read; nothing else of it was looked at.
+/// A plugin's file with a valid manifest; the rest is not checked yet.
 #[derive(Debug)]
 pub(super) struct Candidate {
     /// The file.
     pub bytes: Vec<u8>,
-    /// What it says about itself.
+    /// Its manifest.
     pub manifest: PluginManifest,
     /// The digest of the file.
     pub digest: Digest,
@@ -46,31 +47,31 @@ impl Candidate {
     /// Reads the manifest of a file.
     ///
     /// # Errors
-    /// A refusal at `unreadable`, `too_large`, `not_a_component` or `manifest`.
+    /// An error at step `unreadable`, `too_large`, `not_a_component` or `manifest`.
     pub fn read(bytes: Vec<u8>) -> Result<Self, InstallError> {
         check_size(bytes.len())?;
         let manifest = manifest_of(&bytes)?;
         Ok(Self { digest: Digest::of(&bytes), bytes, manifest })
     }
 
-    /// The names that it imports and exports, as it says itself; none where its frames cannot be read.
+    /// The names that it imports and exports; none if its sections cannot be parsed.
     pub fn surface(&self) -> Option<Surface> {
         let surface = Surface::of(&self.bytes).ok()?;
         let shown = |names: &[String]| names.iter().map(|name| excerpt(name)).collect();
         Some(Surface { imports: shown(&surface.imports), exports: shown(&surface.exports), ..surface })
     }
 
-    /// Checks everything that needs no running.
+    /// Runs the static checks.
     ///
     /// # Errors
-    /// A refusal at `unreadable`, `interface_version`, `imports` or `too_large`.
+    /// An error at step `unreadable`, `interface_version`, `imports` or `too_large`.
     pub fn check(self) -> Result<Package, InstallError> {
         let Self { bytes, manifest, .. } = &self;
         let refuse = |step, reason: &dyn fmt::Display| InstallError::of(&manifest.name, step, reason);
         let types = Validator::new_with_features(FEATURES).validate_all(bytes).map_err(|error| {
             refuse(
                 InstallStep::Unreadable,
-                &format_args!("it is damaged or uses what is not allowed: {}", excerpt(&error.to_string())),
+                &format_args!("it is corrupt or uses a disabled feature: {}", excerpt(&error.to_string())),
             )
         })?;
         let version = spoken(manifest)?;
@@ -81,23 +82,23 @@ impl Candidate {
         Ok(Package { candidate: self, version })
     }
 
-    /// Takes the file as checked, because this version of the program has checked the very same bytes before. Whoever calls
-    /// this holds something authenticated that says so.
+    /// Accepts the file without the checks, because this version of the program has checked the same bytes before. The
+    /// caller must have authenticated evidence of that.
     ///
     /// # Errors
-    /// A refusal at `interface_version`.
+    /// An error at step `interface_version`.
     pub fn checked_before(self) -> Result<Package, InstallError> {
         let version = spoken(&self.manifest)?;
         Ok(Package { candidate: self, version })
     }
 }
 
-/// A plugin's file that passed every check that needs no running.
+/// A plugin's file that passed the static checks.
 #[derive(Debug)]
 pub(super) struct Package {
     /// The file.
     pub candidate: Candidate,
-    /// The version of the interface that it speaks.
+    /// The interface version that it implements.
     pub version: &'static InterfaceVersion,
 }
 
@@ -110,35 +111,35 @@ impl Deref for Package {
     }
 }
 
-/// What the frames of a component show: the names at its surface, and how much code it holds.
+/// The imports, exports and code size of a component, read from its sections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Surface {
     /// The names that it imports.
     pub imports: Vec<String>,
     /// The names that it exports.
     pub exports: Vec<String>,
-    /// How many functions there are in it.
+    /// The number of its functions.
     pub functions: usize,
-    /// How large their code is together, in bytes.
+    /// The size of their code, in bytes.
     pub code_bytes: usize,
 }
 
-/// Refuses a file by its size alone.
+/// Rejects a file by its size.
 ///
 /// # Errors
-/// A refusal at `too_large`, or at `unreadable` where there is nothing.
+/// An error at step `too_large`, or `unreadable` if the file is empty.
 pub(super) fn check_size(bytes: usize) -> Result<(), InstallError> {
     match bytes {
         0 => Err(InstallError::new(InstallStep::Unreadable, "the file is empty")),
         1..=PACKAGE_BYTES_MAX => Ok(()),
         _ => {
-            let reason = format_args!("the file has {bytes} bytes; at most {PACKAGE_BYTES_MAX} are read");
+            let reason = format_args!("the file has {bytes} bytes; the limit is {PACKAGE_BYTES_MAX}");
             Err(InstallError::new(InstallStep::TooLarge, reason))
         }
     }
 }
 
-/// Reads the manifest, and says at which step its absence is a refusal.
+/// Reads the manifest; the step of the error depends on the cause.
 pub(super) fn manifest_of(bytes: &[u8]) -> Result<PluginManifest, InstallError> {
     read_manifest(bytes).map_err(|error| {
         let step = match error {
@@ -156,7 +157,7 @@ pub(super) fn manifest_of(bytes: &[u8]) -> Result<PluginManifest, InstallError> 
 fn spoken(manifest: &PluginManifest) -> Result<&'static InterfaceVersion, InstallError> {
     InterfaceVersion::of(manifest.interface).ok_or_else(|| {
         let spoken = spoken_versions().join(", ");
-        let reason = format!("it is made for plugin interface {}; this host speaks {spoken}", manifest.interface);
+        let reason = format!("it requires plugin interface {}; this server supports {spoken}", manifest.interface);
         InstallError::of(&manifest.name, InstallStep::InterfaceVersion, reason)
     })
 }
@@ -184,7 +185,7 @@ impl Surface {
                     surface.functions = surface.functions.saturating_add(usize::try_from(count).unwrap_or(usize::MAX));
                     surface.code_bytes = surface.code_bytes.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
                 }
-                // The validator has looked at everything else.
+                // The validator has checked everything else.
                 _ => {}
             }
         }
@@ -192,10 +193,10 @@ impl Surface {
     }
 }
 
-/// The most names of a file that one message tells.
+/// The most names that one message lists.
 const NAMES_TOLD_MAX: usize = 20;
 
-/// Lists every import that gives a plugin something to call and is not granted to its kind.
+/// Rejects imports that are callable and not granted to the kind of the plugin.
 fn check_imports(
     surface: &Surface,
     types: &Types,
@@ -214,7 +215,7 @@ fn check_imports(
     Err(InstallError::of(&manifest.name, InstallStep::Imports, reason))
 }
 
-/// Names that a file holds, as many as a message takes.
+/// Formats a list of names, limited to the length of a message.
 fn named(names: Vec<&str>) -> String {
     let untold = names.len().saturating_sub(NAMES_TOLD_MAX);
     let mut told: Vec<String> =
@@ -225,7 +226,7 @@ fn named(names: Vec<&str>) -> String {
     told.join(", ")
 }
 
-/// Whether an import is an interface that holds nothing but types.
+/// Returns true if an import is an interface that contains only types.
 fn holds_types_only(types: &Types, import: &str) -> bool {
     let types = types.as_ref();
     let Some(item) = types.component_item_for_import(import) else { return false };
@@ -255,11 +256,11 @@ fn check_export(
 fn check_code(surface: &Surface, plugin: &PluginName) -> Result<(), InstallError> {
     let Surface { functions, code_bytes, .. } = surface;
     if *code_bytes > CODE_BYTES_MAX {
-        let reason = format!("it holds {code_bytes} bytes of code; at most {CODE_BYTES_MAX} are compiled");
+        let reason = format!("it has {code_bytes} bytes of code; the limit is {CODE_BYTES_MAX}");
         return Err(InstallError::of(plugin, InstallStep::TooLarge, reason));
     }
     if *functions > FUNCTIONS_MAX {
-        let reason = format!("it holds {functions} functions; at most {FUNCTIONS_MAX} are compiled");
+        let reason = format!("it has {functions} functions; the limit is {FUNCTIONS_MAX}");
         return Err(InstallError::of(plugin, InstallStep::TooLarge, reason));
     }
     Ok(())
@@ -270,13 +271,13 @@ fn check_code(surface: &Surface, plugin: &PluginName) -> Result<(), InstallError
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of these bytes.
+    /// Hashes these bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The digest that these 32 bytes are.
+    /// Wraps an existing digest.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
@@ -294,7 +295,7 @@ impl Digest {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Reads 64 lower-case hexadecimal digits.
+    /// Parses 64 lower-case hexadecimal digits.
     #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {
         let mut bytes = [0u8; 32];

@@ -1,21 +1,21 @@
-//! The threads that guests run on.
+//! The threads that run guests.
 //!
 //! Guest calls are synchronous and may take seconds, so they never run on a worker of the async runtime. The queue is
-//! bounded: what does not fit is rejected immediately, not kept waiting. Plugins are scheduled fairly, and within a plugin the clients
-//! (`fair`), so that none fills the queue for another.
+//! bounded: a job that exceeds it is rejected immediately. Scheduling is fair between plugins, and within a plugin
+//! between clients (`fair`), so that none of them fills the queue for another.
 //!
-//! **Invariant:** the work of one client, in all plugins and of both priorities, never occupies the last thread: whatever a client
-//! sends, the first request of another one finds a thread.
-//! **Invariant:** work that waits for a request that was given up is not begun.
-//! **Invariant:** background work never occupies the last two threads, so a request waits for requests only, also where background work
-//! is its own client's.
-//! **Invariant:** where threads are scarce, those that serve requests without a guest go first.
+//! **Invariant:** the jobs of one client, in all plugins and of both priorities, never occupy the last thread: the
+//! first request of another client always finds one.
+//! **Invariant:** a job whose request was cancelled is not started.
+//! **Invariant:** background jobs never occupy the last two threads, so a request waits for requests only, even if the
+//! background jobs are those of its own client.
+//! **Invariant:** guest threads have a lower scheduling priority than the threads that serve requests without a guest.
 //! **Invariant:** a panic in a job ends that job, not its thread.
-//! **Invariant:** one plugin holds at most half of the places, and of these one client at most half.
-//! **Invariant:** plugins are served by turns, and within a plugin its clients (`fair`): a slow plugin delays its own callers, and a client
-//! with many requests its own.
-//! **Invariant:** where the places of a plugin are all taken, a client with fewer jobs than another takes the place of that one's newest:
-//! clients that fill the queue keep no other out of it.
+//! **Invariant:** one plugin has at most half of the queue, and one client at most half of that.
+//! **Invariant:** plugins are served round-robin, and within a plugin its clients: a slow plugin delays its own callers
+//! only, and a client with many requests only itself.
+//! **Invariant:** if the share of a plugin is exhausted, a client with fewer jobs than another replaces the newest job
+//! of that other: clients that fill the queue do not block others.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,26 +28,26 @@ use daftar_domain::context::Cancellation;
 use daftar_domain::fair::FairQueue;
 use daftar_domain::manifest::PluginName;
 
-/// Room on a thread's stack beside the guest's own, in bytes: our frames, and those that lift and lower values.
+/// Stack space beside the guest's own, in bytes: for the frames of the host, and for lifting and lowering values.
 const HOST_STACK_BYTES: usize = 2 << 20;
 
-/// The fewest threads.
+/// The minimum number of threads.
 pub(super) const THREADS_MIN: usize = 3;
 
-/// How far the plugin threads stand back behind the others, as `nice` counts it: on a machine with few cores a guest that
-/// computes must not make requests wait that need none.
+/// The `nice` value of plugin threads: on a machine with few cores a busy guest must not delay requests that run no
+/// guest.
 const NICENESS: i32 = 10;
 
-/// Who waits for a job.
+/// The class of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Priority {
     /// A request.
     Interactive,
-    /// Nobody in particular: installs, previews.
+    /// An install, or a batch of a preview.
     Background,
 }
 
-/// How many threads, and how many jobs may wait.
+/// The numbers of threads and of queued jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PoolSize {
     pub threads: usize,
@@ -55,20 +55,20 @@ pub(super) struct PoolSize {
     pub background_waiting: usize,
 }
 
-/// What plugin threads have to do now.
+/// The current load of the plugin threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolUsage {
-    /// How many there are.
+    /// The number of threads.
     pub threads: usize,
-    /// Requests that wait for one.
+    /// Requests that wait for a thread.
     pub interactive_waiting: usize,
-    /// Background work that waits for one.
+    /// Background jobs that wait for a thread.
     pub background_waiting: usize,
-    /// How many requests may wait.
+    /// The most requests that may wait.
     pub interactive_waiting_max: usize,
-    /// How much background work may.
+    /// The most background jobs that may wait.
     pub background_waiting_max: usize,
-    /// How many threads background work occupies at most.
+    /// The most threads that background jobs may occupy.
     pub background_threads_max: usize,
 }
 
@@ -77,7 +77,7 @@ pub struct PoolUsage {
 #[error("too much plugin work is waiting")]
 pub(super) struct Busy;
 
-/// Who has work done, and by which plugin.
+/// The client and the plugin of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Owner {
     pub plugin: PluginName,
@@ -85,13 +85,13 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// Work of the server itself.
+    /// A job of the server itself.
     pub fn system(plugin: &PluginName) -> Self {
         Self { plugin: plugin.clone(), actor: Actor::System }
     }
 }
 
-/// Work that waits for a thread.
+/// A job that waits for a thread.
 struct Job {
     work: Box<dyn FnOnce() + Send>,
     cancellation: Cancellation,
@@ -112,16 +112,17 @@ struct Shared {
 struct Queue {
     interactive: Lanes,
     background: Lanes,
-    /// The owners of the work that runs, of each priority.
+    /// The owners of the running jobs, by priority.
     running: Vec<(Priority, Owner)>,
     is_stopping: bool,
 }
 
 impl CallPool {
-    /// Starts the threads: three at least, one for background work, one for a client with background work, and one for others.
+    /// Starts the threads: at least three, one for background work, one for a client with background work, and one for
+    /// other clients.
     ///
     /// # Errors
-    /// The machine gives no thread.
+    /// A thread cannot be started.
     pub fn start(size: PoolSize) -> std::io::Result<Self> {
         let size = PoolSize { threads: size.threads.max(THREADS_MIN), ..size };
         let queue = Queue {
@@ -142,10 +143,11 @@ impl CallPool {
         Ok(pool)
     }
 
-    /// Puts a job into the queue. It is dropped without having run when its request is given up before.
+    /// Enqueues a job. It is dropped without having run if its request is cancelled first.
     ///
     /// # Errors
-    /// [`Busy`] when the queue is full, or the plugin or the client has its share of it; the job is dropped without having run.
+    /// [`Busy`] if the queue is full, or the plugin or the client has exhausted its share; the job is dropped without
+    /// having run.
     pub fn submit(
         &self,
         priority: Priority,
@@ -153,7 +155,7 @@ impl CallPool {
         cancellation: Cancellation,
         job: impl FnOnce() + Send + 'static,
     ) -> Result<(), Busy> {
-        // From here to its end, the time in the queue included.
+        // The span includes the time in the queue.
         let span = tracing::info_span!("plugin.run", plugin.name = %owner.plugin);
         let job = Job { work: Box::new(move || span.in_scope(job)), cancellation };
         let mut queue = self.shared.lock();
@@ -164,7 +166,7 @@ impl CallPool {
         Ok(())
     }
 
-    /// What there is to do now.
+    /// Returns the current load.
     pub fn usage(&self) -> PoolUsage {
         let queue = self.shared.lock();
         PoolUsage {
@@ -177,10 +179,10 @@ impl CallPool {
         }
     }
 
-    /// Runs a job and waits for its value. Never from one of the pool's own threads, which would wait for itself.
+    /// Runs a job and waits for its value. Never call it from a thread of the pool, which would wait for itself.
     ///
     /// # Errors
-    /// [`Busy`] when the queue is full or the job panicked.
+    /// [`Busy`] if the queue is full or the job panicked.
     pub fn run<R: Send + 'static>(
         &self,
         priority: Priority,
@@ -194,7 +196,7 @@ impl CallPool {
 }
 
 impl Drop for CallPool {
-    /// Drops what waits, and lets what runs end: its limits see to it that it does.
+    /// Drops the waiting jobs and waits for the running ones, which end by their limits.
     fn drop(&mut self) {
         let mut queue = self.shared.lock();
         queue.is_stopping = true;
@@ -204,7 +206,7 @@ impl Drop for CallPool {
         self.shared.changed.notify_all();
         let this_thread: ThreadId = std::thread::current().id();
         for thread in self.threads.drain(..) {
-            // The last owner may be a job of this pool; a thread cannot wait for its own end.
+            // The last owner of the pool may be one of its jobs; a thread cannot join itself.
             if thread.thread().id() != this_thread {
                 let _ = thread.join();
             }
@@ -214,17 +216,17 @@ impl Drop for CallPool {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // Nothing panics while it is held, and the queue is sound between any two statements.
+        // Nothing panics while the lock is held, and the queue is consistent between any two statements.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn work(&self) {
         if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
-            tracing::debug!(error = %error, "a plugin thread keeps its priority");
+            tracing::debug!(error = %error, "cannot lower the priority of a plugin thread");
         }
         while let Some((priority, owner, job)) = self.next() {
             if !job.cancellation.is_cancelled() && catch_unwind(AssertUnwindSafe(job.work)).is_err() {
-                tracing::error!("a job on a plugin thread panicked");
+                tracing::error!("plugin thread job panicked");
             }
             let mut queue = self.lock();
             queue.lanes(priority).ended(&owner);
@@ -232,12 +234,12 @@ impl Shared {
                 queue.running.swap_remove(at);
             }
             drop(queue);
-            // Another thread may have passed over work that waits.
+            // Another thread may have skipped a waiting job.
             self.changed.notify_one();
         }
     }
 
-    /// The next job, or none when the pool stops.
+    /// Waits for the next job. Returns none when the pool stops.
     fn next(&self) -> Option<(Priority, Owner, Job)> {
         let mut queue = self.lock();
         loop {
@@ -254,12 +256,12 @@ impl Shared {
 }
 
 impl PoolSize {
-    /// How many threads one client may occupy.
+    /// The most threads that one client may occupy.
     fn threads_of_client(self) -> usize {
         self.threads.saturating_sub(1)
     }
 
-    /// How many threads background work may occupy.
+    /// The most threads that background jobs may occupy.
     fn background_threads(self) -> usize {
         self.threads.saturating_sub(2)
     }
@@ -273,7 +275,7 @@ impl Queue {
         }
     }
 
-    /// The next job that may occupy a thread.
+    /// Takes the next job that may run.
     fn next(&mut self, size: PoolSize) -> Option<(Priority, (Owner, Job))> {
         let Self { interactive, background, running, .. } = self;
         let of_actor = |actor: &Actor| running.iter().filter(|(_, owner)| owner.actor == *actor).count();
@@ -289,35 +291,35 @@ impl Queue {
     }
 }
 
-/// The jobs that wait for one plugin, by client.
+/// The waiting jobs of one plugin, by client.
 type OfPlugin = FairQueue<Actor, VecDeque<Job>>;
 
-/// Waiting jobs of one priority.
+/// The waiting jobs of one priority.
 struct Lanes {
     places: usize,
     plugins: FairQueue<PluginName, OfPlugin>,
 }
 
-/// How many jobs wait, of one plugin or one client.
+/// Counts the waiting jobs of one plugin or one client.
 fn waiting<'j>(jobs: impl Iterator<Item = (&'j Actor, &'j VecDeque<Job>)>) -> usize {
     jobs.map(|(_, jobs)| jobs.len()).sum()
 }
 
 impl Lanes {
-    /// Room for so many jobs.
+    /// Creates a queue of that capacity.
     pub fn new(places: usize) -> Self {
         Self { places, plugins: FairQueue::default() }
     }
 
-    /// How many jobs wait.
+    /// Counts all waiting jobs.
     pub fn waiting(&self) -> usize {
         self.plugins.iter().map(|(_, clients)| waiting(clients.iter())).sum()
     }
 
-    /// Puts a job behind the others of its client. Gives the jobs that were dropped for it, which are to be dropped elsewhere.
+    /// Appends a job to the queue of its client. Returns the jobs that it displaced, to be dropped without the lock.
     ///
     /// # Errors
-    /// There is no place, or the plugin or the client holds its share already.
+    /// The queue is full, or the plugin or the client has exhausted its share.
     pub fn push(&mut self, owner: &Owner, job: Job) -> Result<Vec<Job>, Busy> {
         let mut dropped = Vec::new();
         if !self.has_place(owner) {
@@ -330,7 +332,7 @@ impl Lanes {
         Ok(dropped)
     }
 
-    /// Takes the next job, of the clients that `may_run`. Its end is told by [`Self::ended`].
+    /// Takes the next job of a client that `may_run`. The caller reports its end to [`Self::ended`].
     pub fn pop(&mut self, may_run: impl Fn(&Actor) -> bool) -> Option<(Owner, Job)> {
         let (plugin, (actor, job)) = self.plugins.next(
             |_, clients, _| clients.has_next(|actor, _, _| may_run(actor)),
@@ -339,22 +341,22 @@ impl Lanes {
         Some((Owner { plugin, actor }, job))
     }
 
-    /// A job of that owner has ended.
+    /// Records the end of a job of that owner.
     pub fn ended(&mut self, owner: &Owner) {
         self.plugins.ended(&owner.plugin, |clients| clients.ended(&owner.actor, |_| ()));
     }
 
-    /// Takes everything that waits.
+    /// Takes all waiting jobs.
     pub fn drain(&mut self) -> Vec<Job> {
         self.take(|_| true)
     }
 
-    /// How many jobs one plugin may have waiting.
+    /// The most waiting jobs of one plugin.
     fn share_of_plugin(&self) -> usize {
         self.places.div_ceil(2)
     }
 
-    /// How many jobs one client may have waiting for one plugin.
+    /// The most waiting jobs of one client for one plugin.
     fn share_of_client(&self) -> usize {
         self.share_of_plugin().div_ceil(2)
     }
@@ -375,7 +377,8 @@ impl Lanes {
         self.take(|job| job.cancellation.is_cancelled())
     }
 
-    /// Takes the newest job of the client of that plugin that has the most of them, if these are at least two more than the owner has.
+    /// Takes the newest job of the client with the most jobs of that plugin, if it has at least two more than the
+    /// owner.
     fn take_newest_of_greediest(&mut self, owner: &Owner) -> Option<Job> {
         let own = self.waiting_of(owner);
         let (_, clients) = self.plugins.iter_mut().find(|(plugin, _)| **plugin == owner.plugin)?;
@@ -417,7 +420,7 @@ mod lanes_tests {
         lanes.push(owner, job()).is_ok()
     }
 
-    /// The order in which everything is served by one thread.
+    /// The order in which one thread serves all jobs.
     fn served(lanes: &mut Lanes) -> Vec<Owner> {
         let next = || {
             let (owner, _) = lanes.pop(|_| true)?;
@@ -467,10 +470,10 @@ mod lanes_tests {
             assert!(lanes.push(owner, job()).unwrap().is_empty());
         }
         for _ in 0..2 {
-            assert_eq!(lanes.push(&late, job()).unwrap().len(), 1, "another one gives its place");
+            assert_eq!(lanes.push(&late, job()).unwrap().len(), 1, "another job is displaced");
         }
         assert_eq!(lanes.waiting(), 8);
-        assert!(!is_taken(&mut lanes, &late), "it would have as many as they have now");
+        assert!(!is_taken(&mut lanes, &late), "it would have as many jobs as they have");
         assert!(!is_taken(&mut lanes, &one));
     }
 
@@ -533,7 +536,7 @@ mod tests {
         CallPool::start(PoolSize { threads: 3, interactive_waiting, background_waiting }).unwrap()
     }
 
-    /// Work of that client in one plugin.
+    /// A job of that client in one plugin.
     fn of(client: &str) -> Owner {
         Owner { plugin: PluginName::parse("test").unwrap(), actor: Actor::Client(ClientId::parse(client).unwrap()) }
     }
@@ -555,7 +558,7 @@ mod tests {
         release
     }
 
-    /// Occupies all threads, as one client cannot.
+    /// Occupies all threads, which one client cannot.
     fn occupy_all(pool: &CallPool) -> [SyncSender<()>; 3] {
         ["client_one", "client_two", "client_three"].map(|client| occupy(pool, Priority::Interactive, client))
     }
@@ -602,15 +605,15 @@ mod tests {
     #[test]
     fn one_client_never_occupies_the_last_thread() {
         let pool = pool(16, 4);
-        // In the background and for a request.
+        // One in the background and one for a request.
         let held =
             [Priority::Background, Priority::Interactive].map(|priority| occupy(&pool, priority, "client_greedy"));
         let (sender, receiver) = sync_channel(1);
         let job = move || sender.send("greedy").unwrap();
         pool.submit(Priority::Interactive, &of("client_greedy"), Cancellation::default(), job).unwrap();
-        // It was sent later, and a thread that serves in order would come to the other first.
+        // It was submitted later; a FIFO queue would run the other job first.
         assert_eq!(pool.run(Priority::Interactive, &of("client_modest"), || "modest"), Ok("modest"));
-        assert!(receiver.try_recv().is_err(), "the last thread is for others");
+        assert!(receiver.try_recv().is_err(), "the last thread is reserved for other clients");
         drop(held);
         assert_eq!(receiver.recv(), Ok("greedy"));
     }
@@ -626,7 +629,7 @@ mod tests {
             pool.submit(Priority::Interactive, &of(client), Cancellation::default(), job).unwrap();
         }
         let [first, second, third] = held;
-        // One thread works everything off: the others stay occupied.
+        // One thread drains the queue: the others stay occupied.
         drop(first);
         let order: Vec<&str> = receiver.iter().take(6).collect();
         let (one, late) = ("client_one", "client_late");

@@ -1,9 +1,9 @@
-//! How the rest of the host evaluates rules, over domain types, and a rule in its sandbox.
+//! Rule evaluation over domain types: the interface for the rest of the host, and a compiled rule in its sandbox.
 //!
-//! **Invariant:** everything that a request does with its rule, from compilation to the last explanation, is charged to one budget of fuel
-//! and one of time: what one call leaves of it is what the next one has.
-//! **Invariant:** a budget that an expression exhausts is its own [`EngineError::Exhausted`], charged to whoever sent the
-//! expression; it is never a fault of the engine, or one client could switch eligibility off for all.
+//! **Invariant:** all calls of a request, from compilation to the last explanation, share one budget of fuel and one of
+//! time: each call has what the calls before it left.
+//! **Invariant:** a budget that an expression exhausts is [`EngineError::Exhausted`], charged to the client that sent
+//! the expression; it is never a fault of the engine, or one client could disable eligibility for all.
 
 use std::sync::Arc;
 
@@ -26,20 +26,21 @@ use daftar_domain::eligibility::{
 use daftar_domain::explanation::{ExplainedPart, Explanation, RuleSummary};
 use daftar_domain::manifest::PluginName;
 
-/// A sandbox whose calls are charged to a budget: all calls of a request together, so that it is as cheap as one call, however many it
-/// makes; each call of background work by itself, such as the batches of a preview, of which there may be any number.
+/// A sandbox whose calls are charged to a budget. The calls of a request share one, so that many calls cost no more
+/// than one. Each call of background work, such as a batch of a preview, has its own, because the number of batches is
+/// unbounded.
 struct Metered {
     sandbox: Sandbox<Rules>,
     priority: Priority,
     cancellation: Cancellation,
-    /// The fuel granted so far: the base, and something for each row.
+    /// The fuel granted so far: the base, and an amount for each row.
     granted: u64,
-    /// What is left of it.
+    /// The fuel that is left.
     left: u64,
 }
 
 impl Metered {
-    /// Makes a call about so many rows.
+    /// Makes a call over that many rows.
     fn call<R>(
         &mut self,
         rows: u32,
@@ -67,7 +68,7 @@ impl Metered {
     }
 }
 
-/// A compiled rule in its sandbox, for one request, with everything that it said about itself.
+/// A compiled rule in its sandbox, for one request, with the results of its inspection.
 pub struct RuleSession {
     metered: Metered,
     engine_name: String,
@@ -83,7 +84,7 @@ impl RuleSession {
     /// Compiles an expression in a fresh instance.
     ///
     /// # Errors
-    /// The expression is wrong or exhausts a budget, or the engine failed.
+    /// The expression is invalid or exhausts a budget, or the engine failed.
     pub(super) fn compile(
         plugin: &LoadedPlugin,
         linked: &LinkedEngine,
@@ -109,31 +110,31 @@ impl RuleSession {
         Ok(Self { metered, engine_name, expression, rule, references, questions, warnings, summary })
     }
 
-    /// The fields that it reads, all of them fields of the schema.
+    /// The fields that the rule reads, all of them fields of the schema.
     #[must_use]
     pub fn references(&self) -> &[Reference] {
         &self.references
     }
 
-    /// What it asks about codes.
+    /// The questions about codes that the rule asks.
     #[must_use]
     pub fn questions(&self) -> &[PlacedQuestion] {
         &self.questions
     }
 
-    /// What is doubtful about it; it runs all the same.
+    /// The warnings of the compilation.
     #[must_use]
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
 
-    /// The type of its value and what it costs.
+    /// The type of the rule's value and its cost.
     #[must_use]
     pub fn summary(&self) -> &RuleSummary {
         &self.summary
     }
 
-    /// Answers its questions. Once, before the first `evaluate`, also when it asks nothing.
+    /// Answers the rule's questions. Called once before the first `evaluate`, even if there are no questions.
     ///
     /// # Errors
     /// A budget was exhausted, or a fault ended the session.
@@ -153,8 +154,8 @@ impl RuleSession {
         Ok(outcomes)
     }
 
-    /// How the outcome of one row of a batch comes about. The first part is the whole expression, and its value is the outcome that
-    /// [`RuleSession::evaluate`] gives.
+    /// Explains the outcome of one row of a batch. The first part is the whole expression, and its value is the outcome
+    /// that [`RuleSession::evaluate`] returns.
     ///
     /// # Errors
     /// A budget was exhausted, or a fault ended the session.
@@ -167,7 +168,7 @@ impl RuleSession {
         Ok(explanation)
     }
 
-    /// The engine that compiled it, as the decision block names it: another may be active by now.
+    /// The engine that compiled the rule, as the decision block names it: another engine may be active by now.
     #[must_use]
     pub fn engine_name(&self) -> &str {
         &self.engine_name
@@ -179,26 +180,28 @@ impl RuleSession {
         self.metered.sandbox.usage()
     }
 
-    /// Whether the request was given up: then every further call is [`EngineError::Abandoned`], and what is done between calls is to end.
+    /// The cancellation of the request. Once it is cancelled, every call fails with [`EngineError::Abandoned`], and
+    /// work between calls should end.
     #[must_use]
     pub fn cancellation(&self) -> &Cancellation {
         &self.metered.cancellation
     }
 
-    /// Whether a fault ended it that may be the engine's own failing as well as the expression's doing.
+    /// Returns true if a fault ended the session that the engine may have caused itself.
     pub(super) fn has_suspicious_fault(&self) -> bool {
         self.metered.sandbox.fault().is_some_and(|fault| is_suspicious(fault.kind))
     }
 }
 
-/// Whether a fault under a caller's expression may be the engine's own failing. A budget that the expression exhausts is not.
+/// Returns true if the engine itself may be the cause of a fault under a caller's expression. It is not if the
+/// expression exhausted a budget.
 #[must_use]
 pub fn is_suspicious(kind: FaultKind) -> bool {
     use FaultKind::{Instances, InvalidAnswer, Table, Timeout, Trap};
     matches!(kind, Timeout | Table | Instances | Trap | InvalidAnswer)
 }
 
-/// An instance of an engine. No caller has a part in whether it starts, so a fault counts against the engine.
+/// Starts an instance of an engine. The start has no input of a caller, so a fault counts against the engine.
 fn started(
     plugin: &LoadedPlugin,
     linked: &LinkedEngine,
@@ -220,15 +223,15 @@ pub(super) fn report_own_fault(plugin: &LoadedPlugin, fault: &PluginFault) {
     if plugin.breaker.record_fault() {
         tracing::error!(
             plugin.name = %fault.plugin, plugin.fault = fault.kind.name(),
-            "a plugin keeps failing by itself, it is set aside for a while"
+            "plugin suspended after repeated faults"
         );
     }
 }
 
-/// Tries a plugin that was set aside with `try_out`, which gives it the host's own input.
+/// Tests a suspended plugin with `try_out`, which calls it with the host's own input.
 ///
 /// # Errors
-/// It fails still, and is set aside for longer.
+/// It still fails, and is suspended for longer.
 pub(super) fn tried_again(
     trial: Trial,
     plugin: &LoadedPlugin,
@@ -237,21 +240,21 @@ pub(super) fn tried_again(
     match try_out() {
         Ok(()) => {
             trial.succeeded();
-            tracing::info!(plugin.name = %plugin.manifest().name, "a plugin that was set aside answers again");
+            tracing::info!(plugin.name = %plugin.manifest().name, "plugin works again, suspension lifted");
             Ok(())
         }
         Err(fault) => {
             tracing::warn!(
                 plugin.name = %plugin.manifest().name, plugin.fault = fault.kind.name(),
-                "a plugin that was set aside still fails"
+                "plugin still fails, suspension extended"
             );
             Err(trial.failed())
         }
     }
 }
 
-/// Asks a plugin that failed under a caller's input something of the host's own: only if it fails at that, too, it is the plugin
-/// that is broken and not the input.
+/// Checks a plugin that failed under a caller's input with the host's own input: if this call fails too, the plugin is
+/// the cause and not the input.
 pub(super) fn check(plugin: &LoadedPlugin, try_out: impl FnOnce() -> Result<(), PluginFault>) {
     if plugin.breaker.should_check()
         && let Err(fault) = try_out()
@@ -261,14 +264,14 @@ pub(super) fn check(plugin: &LoadedPlugin, try_out: impl FnOnce() -> Result<(), 
     }
 }
 
-/// What outcomes take, about as the host counts it.
+/// The approximate size of outcomes, as the host counts it.
 fn outcomes_bytes(outcomes: &Outcomes) -> usize {
     let names: usize = outcomes.missing_names.iter().map(String::len).sum();
     let numbers = outcomes.missing_offsets.len().saturating_add(outcomes.missing.len());
     outcomes.verdicts.len().saturating_add(names).saturating_add(numbers.saturating_mul(size_of::<u32>()))
 }
 
-/// What an explanation takes, about as the host counts it.
+/// The approximate size of an explanation, as the host counts it.
 fn explanation_bytes(explanation: &Explanation) -> usize {
     let names = |part: &ExplainedPart| -> usize {
         let missing: usize = part.missing.iter().map(String::len).sum();
@@ -277,11 +280,11 @@ fn explanation_bytes(explanation: &Explanation) -> usize {
     explanation.parts.iter().map(|part| names(part).saturating_add(size_of::<ExplainedPart>())).sum()
 }
 
-/// The first call into an engine. Which language it speaks is not for us to know: any answer that keeps to the interface is
-/// good, a rule as well as diagnostics.
+/// Calls an engine for the first time. Its expression language is unknown here, so any valid response is accepted, a
+/// rule as well as diagnostics.
 ///
 /// # Errors
-/// It did not answer.
+/// The call ended with a fault.
 pub(super) fn try_out(plugin: &LoadedPlugin, linked: &LinkedEngine, engine: &SandboxEngine) -> Result<(), PluginFault> {
     let schema = Schema { version: "smoke".to_owned(), subject: Subject::Individual, fields: Vec::new() };
     let mut sandbox = Sandbox::start(plugin.sandbox_of(engine), |store| linked.instantiate(store))?;
@@ -296,9 +299,9 @@ pub(super) fn try_out(plugin: &LoadedPlugin, linked: &LinkedEngine, engine: &San
     Ok(())
 }
 
-/// Whether a fault is charged to the expression or to the engine. Fuel, memory, stack and output are what an expression can
-/// exhaust; they are counted deterministically, so the verdict is the same wherever it is asked. The wall clock is not, so
-/// running into it is a fault.
+/// Decides whether a fault is charged to the expression or to the engine. An expression can exhaust fuel, memory, stack
+/// and output; these are counted deterministically, so the result is the same on every machine. The wall clock is not,
+/// so a timeout is a fault.
 fn charged(fault: PluginFault, limits: &PluginLimits, fuel: u64) -> EngineError {
     let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
     let (budget, allowed) = match fault.kind {
@@ -312,79 +315,79 @@ fn charged(fault: PluginFault, limits: &PluginLimits, fuel: u64) -> EngineError 
     EngineError::Exhausted { budget, allowed }
 }
 
-/// A rule that is to be run, and for whom.
+/// A rule to run, and its client.
 #[derive(Debug, Clone)]
 pub struct RuleRequest {
-    /// Its thread is scheduled fairly among those that ask.
+    /// The client, for fair scheduling.
     pub actor: Actor,
     /// The rule.
     pub expression: String,
-    /// What it may read.
+    /// The fields that the rule may read.
     pub schema: Arc<Schema>,
 }
 
-/// Why a rule gave no outcomes.
+/// The reason why a rule returned no outcomes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    /// The expression is wrong; at least one of these is an error.
+    /// The expression is invalid; at least one of these diagnostics is an error.
     #[error("{}", first_error(.0))]
     Diagnostics(Vec<Diagnostic>),
-    /// The expression needs more than one request may use.
+    /// The expression exhausts a budget of the request.
     #[error("the expression exhausts the budget `{budget}` of {allowed}")]
     Exhausted {
         /// `fuel`, `memory`, `stack`, `output` or `host_calls`.
         budget: &'static str,
-        /// How large the budget is: fuel, or bytes.
+        /// The size of the budget: fuel, or bytes.
         allowed: u64,
     },
-    /// The expression needs more room than the engine allows itself.
+    /// The expression exhausts a budget of the engine.
     #[error("the expression exhausts the engine's own budget `{budget}` of {allowed}")]
     EngineBudget {
         /// The engine's name for it.
         budget: String,
-        /// How large it is.
+        /// The size of the budget.
         allowed: u64,
     },
-    /// The engine did not answer as it should.
+    /// The engine's call ended with a fault.
     #[error(transparent)]
     Fault(#[from] PluginFault),
-    /// The engine fails by itself and is left alone for a while.
-    #[error("plugin `{plugin}` keeps failing and is set aside, retry in {retry_after_s} s")]
+    /// The engine is suspended after repeated faults.
+    #[error("plugin `{plugin}` is suspended after repeated faults, retry in {retry_after_s} s")]
     SetAside {
         /// Its name.
         plugin: PluginName,
-        /// Seconds until it is worth asking again.
+        /// Seconds until a retry makes sense.
         retry_after_s: u64,
     },
-    /// Too much is waiting already.
+    /// The queue of the plugin threads is full.
     #[error("too many rules are being evaluated, retry later")]
     Busy,
     /// No engine is active.
     #[error("no eligibility engine is active: install one, or name one of several as `engine` in `[plugins]`")]
     NoEngine,
-    /// The work was dropped before it was done: the server is stopping, or the task panicked.
-    #[error("the evaluation was given up before it was done")]
+    /// The job was dropped before it completed: the server is stopping, or the task panicked.
+    #[error("the evaluation was aborted before it completed")]
     Abandoned,
 }
 
 impl EngineError {
-    /// That plugin is set aside.
+    /// The error of a suspended plugin.
     pub(super) fn set_aside(plugin: &PluginName, SetAside { retry_after_s }: SetAside) -> Self {
         Self::SetAside { plugin: plugin.clone(), retry_after_s }
     }
 }
 
-/// What is done with a rule, on a plugin thread.
+/// A task with a compiled rule, run on a plugin thread.
 pub type RuleTask = Box<dyn FnOnce(Result<&mut RuleSession, EngineError>) + Send>;
 
 /// Compiles and evaluates rules.
 pub trait EligibilityEngine: Send + Sync {
-    /// Runs `task` on a plugin thread with the compiled rule in its sandbox, or with the reason why there is none. The task is dropped
-    /// without having run when the request is cancelled before.
+    /// Runs `task` on a plugin thread with the compiled rule in its sandbox, or with the reason why there is none. If
+    /// the request is cancelled first, the task is dropped without having run.
     ///
-    /// For a request, one budget of fuel and one of time are for everything that the task does with the rule, its compilation included.
-    /// Background work waits while requests do, and never takes the last thread from them; each of its calls has budgets of its own,
-    /// since the number of batches has no bound.
+    /// For a request, one budget of fuel and one of time cover the whole task, its compilation included. Background
+    /// work yields to requests and never occupies the last thread; each of its calls has its own budgets, because the
+    /// number of batches is unbounded.
     ///
     /// # Errors
     /// [`EngineError::Busy`], [`EngineError::SetAside`] or [`EngineError::NoEngine`]; the task is then dropped without having run.
@@ -396,18 +399,18 @@ pub trait EligibilityEngine: Send + Sync {
         task: RuleTask,
     ) -> Result<(), EngineError>;
 
-    /// How many rules can be evaluated in the background at once.
+    /// The most rules that can be evaluated concurrently in the background.
     fn background_threads(&self) -> usize;
 
-    /// The active engine as the decision block names it: `name@version sha256:…`.
+    /// The active engine, as the decision block names it: `name@version sha256:…`.
     fn engine_name(&self) -> Option<String>;
 }
 
-/// Runs `task` on a plugin thread with the compiled rule, and waits for its value. When this is dropped, a task that has not begun never
-/// does, and one that has ends at its next call of the rule.
+/// Runs `task` on a plugin thread with the compiled rule, and waits for its value. If the future is dropped, a task
+/// that has not started never runs, and a running one ends at its next call of the rule.
 ///
 /// # Errors
-/// There is no rule: see [`EngineError`]. What goes wrong inside `task` is for its value to say.
+/// There is no rule: see [`EngineError`]. Errors inside `task` are part of its value.
 pub async fn run_rule<R: Send + 'static>(
     engine: &dyn EligibilityEngine,
     priority: Priority,

@@ -1,12 +1,13 @@
-//! Who vouches for a plugin's file: a detached Ed25519 signature by a key of the operator's, or this program itself, which knows
-//! the digests of what was built with it.
+//! The trust in a plugin's file: a detached Ed25519 signature by a key that the operator trusts, or a digest that was
+//! pinned when this program was built.
 //!
-//! A signature is over the exact bytes of the file, so that any Ed25519 tool can check it. It lies beside the plugin in
-//! `FILE.sig`, one line: `daftar-plugin-signature 1 <key id> <base64 of 64 bytes>`.
+//! A signature is over the exact bytes of the file, so that any Ed25519 tool can verify it. It is stored beside the
+//! plugin in `FILE.sig`, as one line: `daftar-plugin-signature 1 <key id> <base64 of 64 bytes>`.
 //!
-//! **Invariant:** a signature that does not fit is a refusal whatever else is allowed; being allowed to install what is unsigned
-//! excuses the absence of a signature, never a wrong one.
-//! **Invariant:** who vouches for a plugin gives it no right: a pinned, a signed and an unsigned plugin run alike.
+//! **Invariant:** an invalid signature is always rejected; the permission to install unsigned plugins covers a missing
+//! signature, never an invalid one.
+//! **Invariant:** the signer of a plugin has no effect on its rights: pinned, signed and unsigned plugins run with the
+//! same ones.
 
 mod policy;
 mod private_key;
@@ -25,16 +26,16 @@ pub use private_key::{PrivateKey, PrivateKeyError};
 
 use daftar_domain::plugin_key::{PluginKey, PluginKeyId};
 
-/// What is put behind a plugin's file name to name its signature.
+/// The suffix of signature files.
 pub const SIGNATURE_SUFFIX: &str = ".sig";
 
-/// The largest signature that is read, in bytes; a sound one has less than 150.
+/// The largest signature that is read, in bytes; a valid one has less than 150.
 pub const SIGNATURE_BYTES_MAX: usize = 1_024;
 
-/// The signature that lies beside a plugin's file, if there is one.
+/// Reads the signature file of a plugin, if there is one.
 ///
 /// # Errors
-/// It cannot be read, is far too long, or is no text.
+/// It cannot be read, is too large, or is not text.
 pub fn read_signature_of(plugin: &Path) -> io::Result<Option<String>> {
     let mut path = plugin.as_os_str().to_owned();
     path.push(SIGNATURE_SUFFIX);
@@ -45,17 +46,17 @@ pub fn read_signature_of(plugin: &Path) -> io::Result<Option<String>> {
         Err(error) => return Err(named(error)),
     };
     let mut text = String::new();
-    // One byte more than is sound: what reads it refuses it then.
+    // One byte more than the limit, so that parsing rejects it.
     file.take(SIGNATURE_BYTES_MAX as u64 + 1).read_to_string(&mut text).map_err(named)?;
     Ok(Some(text))
 }
 
-/// Says what the line is, before the version of its form.
+/// The first word of the line.
 const MAGIC: &str = "daftar-plugin-signature";
-/// The version of the form.
+/// The version of the format.
 const FORMAT: &str = "1";
 
-/// A signature of a plugin's file, with the id of the key that made it.
+/// A signature of a plugin's file, with the id of its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginSignature {
     key: PluginKeyId,
@@ -63,54 +64,54 @@ pub struct PluginSignature {
 }
 
 impl PluginSignature {
-    /// Reads the line of a `.sig` file.
+    /// Parses the line of a `.sig` file.
     ///
     /// # Errors
-    /// What is wrong with it, in one sentence.
+    /// The reason, in one sentence.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         Self::parse_as(MAGIC, text)
     }
 
-    /// Reads a line of the same form that begins with another word.
+    /// Parses a line of the same format with another first word.
     ///
     /// # Errors
-    /// What is wrong with it, in one sentence.
+    /// The reason, in one sentence.
     pub fn parse_as(magic: &str, text: &str) -> Result<Self, &'static str> {
         if text.len() > SIGNATURE_BYTES_MAX {
-            return Err("it is far longer than a signature");
+            return Err("it is longer than a signature");
         }
         let parts: Vec<&str> = text.trim_end_matches(['\n', '\r']).split(' ').collect();
         let [found, format, key, signature] = parts.as_slice() else {
-            return Err("it is not one line of four words, as `daftar plugin sign` writes it");
+            return Err("it is not one line of four words as written by `daftar plugin sign`");
         };
         if *found != magic {
-            return Err("it does not begin with the name of its form, `daftar-plugin-signature` for a plugin");
+            return Err("it does not begin with the name of its format (`daftar-plugin-signature` for a plugin)");
         }
         if *format != FORMAT {
-            return Err("its form is not version 1, the only one that this program knows");
+            return Err("its format version is not 1, the only one supported");
         }
-        let key = key.parse().map_err(|_| "its key id does not have 16 hexadecimal digits")?;
+        let key = key.parse().map_err(|_| "its key id is not 16 hexadecimal digits")?;
         let bytes: [u8; SIGNATURE_LENGTH] = STANDARD
             .decode(signature)
             .ok()
             .and_then(|bytes| bytes.try_into().ok())
-            .ok_or("its last word is not the base64 of 64 bytes")?;
+            .ok_or("its last word is not base64 of 64 bytes")?;
         Ok(Self { key, signature: Signature::from_bytes(&bytes) })
     }
 
-    /// The key that made it, as it says itself.
+    /// The id of the key that the signature claims.
     #[must_use]
     pub fn key(&self) -> PluginKeyId {
         self.key
     }
 
-    /// Whether that key made it over these bytes.
+    /// Returns true if that key signed these bytes.
     #[must_use]
     pub fn fits(&self, key: &PluginKey, bytes: &[u8]) -> bool {
         self.key == key.id() && key.key().verify_strict(bytes, &self.signature).is_ok()
     }
 
-    /// Writes the line with that word at its beginning.
+    /// Writes the line with that first word.
     ///
     /// # Errors
     /// Those of the formatter.
@@ -146,7 +147,7 @@ mod tests {
         assert!(!signature.fits(&PrivateKey::from_bytes([8; 32]).public_key(), b"plugin"));
     }
 
-    /// RFC 8032 §7.1, test 3: what is signed is the bytes, with nothing before them.
+    /// RFC 8032 §7.1, test 3: the signature is over the bytes alone, without a prefix.
     #[test]
     fn the_signature_is_plain_ed25519_over_the_bytes() {
         let secret = "c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7";

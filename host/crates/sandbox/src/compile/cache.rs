@@ -1,11 +1,12 @@
-//! Machine code kept between starts.
+//! A cache of machine code on disk.
 //!
-//! A forged file here would run with this process's rights, so each file begins with a code (HMAC-SHA-256) over the engine,
-//! the plugin's digest and the machine code, made with a key of this data folder. The file is read into memory, checked, and
-//! loaded from there: what is checked is what runs.
+//! A forged file would run with this process's rights, so each file begins with a message authentication code
+//! (HMAC-SHA-256) of the engine, the plugin's digest and the machine code, with a key of this data folder. A file is
+//! read into memory, verified, and loaded from there, so that the verified bytes are the ones that run.
 //!
-//! **Invariant:** the folder and the key belong to the account of the server alone; where they do not, nothing is kept.
-//! **Invariant:** whatever is wrong with a file (absent, cut, forged, of another engine), the answer is to compile again.
+//! **Invariant:** the folder and the key belong to the account of the server alone; otherwise nothing is cached.
+//! **Invariant:** an invalid file (absent, truncated, forged, of another engine) leads to a compilation, never to an
+//! error.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -24,26 +25,26 @@ use crate::package::Digest;
 type Authenticator = Hmac<Sha256>;
 
 const MAC_BYTES: usize = 32;
-/// One block of SHA-256, which HMAC takes as it is.
+/// One block of SHA-256, so that HMAC uses the key unchanged.
 const KEY_BYTES: usize = 64;
 
-/// What the names of files of code end in.
+/// The suffix of code files.
 const SUFFIX: &str = ".code";
 
-/// The largest file that is read, in bytes. Machine code takes two to four times the space of the component's code.
+/// The largest file that is read, in bytes. Machine code is two to four times the size of the component's code.
 const FILE_BYTES_MAX: usize = 256 << 20;
 
-/// A folder of machine code.
+/// A folder of cached machine code.
 pub(crate) struct CodeCache {
     folder: PathBuf,
     key: [u8; KEY_BYTES],
 }
 
 impl CodeCache {
-    /// Opens the cache in `folder`, which is made with a new key if need be.
+    /// Opens the cache in `folder`; creates the folder and a key if they are missing.
     ///
     /// # Errors
-    /// The folder or the key cannot be made, or they are not this account's own.
+    /// The folder or the key cannot be created, or they do not belong to this account.
     pub fn open(folder: &Path) -> Result<Self, FolderError> {
         private_folder(folder)?;
         let path = folder.join("key");
@@ -51,7 +52,7 @@ impl CodeCache {
         Ok(Self { folder: folder.to_owned(), key })
     }
 
-    /// The code of the plugin with that digest, if it is kept and sound.
+    /// Returns the code of the plugin with that digest, if it is cached and authentic.
     pub fn get(&self, engine: &Engine, digest: Digest) -> Option<Vec<u8>> {
         let path = self.path(engine, digest);
         let mut file = match read_bounded(&path) {
@@ -60,35 +61,35 @@ impl CodeCache {
             Err(error) => return self.discard(&path, &error.to_string()),
         };
         if file.len() < MAC_BYTES {
-            return self.discard(&path, "it is cut");
+            return self.discard(&path, "it is truncated");
         }
         let code = file.split_off(MAC_BYTES);
         match self.authenticator(engine, digest, &code).verify_slice(&file) {
             Ok(()) => Some(code),
-            Err(_) => self.discard(&path, "it is damaged or forged"),
+            Err(_) => self.discard(&path, "its authentication code is wrong"),
         }
     }
 
-    /// Whether code of the plugin with that digest is kept there for that engine. It is not looked at.
+    /// Returns true if there is a file for that plugin and engine. Its content is not verified.
     #[must_use]
     pub fn is_kept(folder: &Path, engine: &Engine, digest: Digest) -> bool {
         folder.join(file_name(engine, digest)).is_file()
     }
 
-    /// Keeps the code of the plugin with that digest, in place of what other engines made of it. Failing to is no error: it is
-    /// compiled again next time.
+    /// Caches the code of the plugin with that digest, and replaces the code that other engines compiled of it. A
+    /// failure is not an error: the plugin is compiled again at the next start.
     pub fn put(&self, engine: &Engine, digest: Digest, code: &[u8]) {
         self.forget(digest);
         let mut file = self.authenticator(engine, digest, code).finalize().into_bytes().to_vec();
         file.extend_from_slice(code);
         let path = self.path(engine, digest);
         if let Err(error) = write_whole(&path, &file) {
-            tracing::warn!(path = %path.display(), error = %error, "cannot keep the compiled code of a plugin");
+            tracing::warn!(path = %path.display(), error = %error, "failed to cache plugin code");
         }
     }
 
-    /// Removes the code of all plugins but those with these digests, and what writes that never finished left behind. Only for
-    /// whoever holds the folder alone.
+    /// Removes the code of all plugins except those with these digests, and files that an interrupted write left.
+    /// Requires exclusive use of the folder.
     pub fn keep_only(&self, digests: &BTreeSet<Digest>) {
         remove_unfinished(&self.folder);
         remove_files(&self.folder, |name| {
@@ -99,14 +100,14 @@ impl CodeCache {
         });
     }
 
-    /// Removes the code of the plugin with that digest, whatever engine it is for.
+    /// Removes the code of the plugin with that digest, for any engine.
     pub fn forget(&self, digest: Digest) {
         let prefix = format!("{}-", digest.to_hex());
         remove_files(&self.folder, |name| name.starts_with(&prefix));
     }
 
     fn discard(&self, path: &Path, reason: &str) -> Option<Vec<u8>> {
-        tracing::warn!(path = %path.display(), reason, "kept code of a plugin is discarded and compiled again");
+        tracing::warn!(path = %path.display(), reason, "cached plugin code discarded, recompiling");
         let _ = fs::remove_file(path);
         None
     }
@@ -128,12 +129,12 @@ fn file_name(engine: &Engine, digest: Digest) -> String {
     format!("{}-{:016x}{SUFFIX}", digest.to_hex(), fingerprint(engine))
 }
 
-/// A number that differs between engines whose code does not fit each other: version, settings, processor. It differs between
-/// versions of this program too: code that is kept says that the plugin passed the checks of that version.
+/// A number that differs between engines with incompatible code: version, settings, processor. It also differs between
+/// versions of this program: cached code implies that the plugin passed the checks of that version.
 fn fingerprint(engine: &Engine) -> u64 {
     #[expect(
         deprecated,
-        reason = "the same number must come out in the next run; `RandomState` draws a new seed each time"
+        reason = "the number must be the same in the next run; `RandomState` has a new seed each time"
     )]
     let mut hasher = std::hash::SipHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
@@ -141,7 +142,7 @@ fn fingerprint(engine: &Engine) -> u64 {
     hasher.finish()
 }
 
-/// Reads the key, or makes it. A key that others can read protects nothing and is made anew.
+/// Reads the key, or creates it. A key that others can read is replaced.
 fn read_key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
     match File::open(path) {
         Ok(mut file) => {
@@ -152,7 +153,7 @@ fn read_key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
             if is_private && metadata.len() == KEY_BYTES as u64 && file.read_exact(&mut key).is_ok() {
                 return Ok(key);
             }
-            tracing::warn!(path = %path.display(), "the key of the code cache is unsound, a new one is made");
+            tracing::warn!(path = %path.display(), "code cache key is exposed or corrupt, generating a new one");
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
@@ -294,7 +295,7 @@ mod tests {
         assert_eq!(
             setup.cache.get(&setup.engine, setup.digest),
             None,
-            "what was made for the engine before is replaced"
+            "the code of the previous engine is replaced"
         );
     }
 }

@@ -1,12 +1,12 @@
-//! Compiles in a child process, `daftar compile-plugin`, so that a component made to blow up the compiler costs the server nothing.
-//! Both sides are here: what the server starts and waits for, and what the child does.
+//! Compilation in a child process, `daftar compile-plugin`, so that a component that exhausts the compiler does not
+//! harm the server. This module has both sides: the parent in the server and the child.
 //!
-//! **Invariant:** the child gets the component and nothing else: of the environment a word to its allocator, no folder, no descriptor but its three (the
-//! program opens everything close-on-exec).
-//! **Invariant:** a child ends: by itself, by its bounds of memory and processor time, or by the clock here; and with the server,
-//! however the server ends.
-//! **Invariant:** the child bounds itself before it reads anything, reads the component from standard input, writes machine code to
-//! standard output, and touches nothing else: no file, no network, no environment.
+//! **Invariant:** the child gets the component and nothing else: one environment variable for its allocator, no folder,
+//! no file descriptors except its three (the program opens all others close-on-exec).
+//! **Invariant:** a child always ends: by itself, by its limits of memory and processor time, by the parent's timeout,
+//! or with the server, even if the server is killed.
+//! **Invariant:** the child sets its limits before it reads input, reads the component from standard input, writes
+//! machine code to standard output, and accesses nothing else: no file, no network, no environment.
 
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -24,42 +24,42 @@ use crate::fault::excerpt;
 use crate::files::read_at_most;
 use crate::package::PACKAGE_BYTES_MAX;
 
-/// What a compilation may take.
+/// The limits of a compilation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompileBounds {
-    /// What the compiling process may take.
+    /// The limits of the compiling process.
     pub worker: WorkerBounds,
-    /// How long it may take by the clock.
+    /// The most wall-clock time.
     pub wall: Duration,
     /// The largest machine code, in bytes.
     pub code_bytes: usize,
 }
 
 impl Default for CompileBounds {
-    /// Several times what the largest plugin that we know takes: the eligibility engine needs 2 s and 250 MiB.
+    /// Several times the needs of the largest known plugin: the eligibility engine needs 2 s and 250 MiB.
     fn default() -> Self {
         Self {
             worker: WorkerBounds { memory_bytes: 1 << 30, processor_s: 20 },
-            // A busy machine gives a process less than all its time.
+            // On a busy machine a process gets less processor time than wall-clock time.
             wall: Duration::from_secs(60),
             code_bytes: 192 << 20,
         }
     }
 }
 
-/// What the child's allocator is told, the one thing that stands in its environment: to ask the system for memory as it is needed. Else
-/// it takes a gibibyte of address space before the child can bound itself: a smaller bound bounds nothing then, and one of that size
-/// leaves nothing for the stack to grow into.
+/// The only environment variable of the child. It makes the allocator request memory from the system as needed. By
+/// default it reserves 1 GiB of address space before the child can set its limits: a lower limit would then have no
+/// effect, and one of that size would leave nothing for the stack to grow into.
 const ALLOCATOR_RESERVES_NOTHING: (&str, &str) = ("MIMALLOC_ARENA_RESERVE", "0");
 
-/// Compiles in children, one at a time.
+/// Compiles in child processes, one at a time.
 pub(super) struct ChildCompiler {
     program: PathBuf,
     bounds: CompileBounds,
     running: Mutex<Running>,
 }
 
-/// The child that compiles now, which may be killed while another thread waits for it.
+/// The running child, which may be killed while another thread waits for it.
 #[derive(Default)]
 struct Running {
     child: Option<Child>,
@@ -69,27 +69,27 @@ struct Running {
 impl Running {
     fn kill(&mut self) {
         if let Some(child) = &mut self.child {
-            // It may have ended by itself; its id is not given to another process before it was waited for.
+            // It may have ended already; its process id is not reused before it was waited for.
             let _is_killed = child.kill().is_ok();
         }
     }
 }
 
 impl ChildCompiler {
-    /// Runs that program.
+    /// Creates a compiler that runs that program.
     pub fn new(program: PathBuf, bounds: CompileBounds) -> Self {
         Self { program, bounds, running: Mutex::default() }
     }
 
-    /// The machine code of a component.
+    /// Returns the machine code of a component.
     ///
     /// # Errors
-    /// The component took more than its bounds, or there could be no child.
+    /// The component exceeded the limits, or the child could not be started.
     pub fn compile(&self, component: &[u8]) -> Result<Vec<u8>, CompileError> {
         let CompileBounds { wall, code_bytes, .. } = self.bounds;
         let started = Instant::now();
         let pipes = self.start()?;
-        // A thread of its own: a child that neither reads nor ends keeps the thread that writes to it waiting.
+        // A separate thread: a child that neither reads nor ends blocks the thread that writes to it.
         let exchanged = std::thread::scope(|scope| {
             let (sender, exchanged) = channel();
             let exchange = move || sender.send(exchange(component, pipes, code_bytes)).is_ok();
@@ -111,7 +111,7 @@ impl ChildCompiler {
         }
         if has_run_out {
             let seconds = wall.as_secs();
-            return Err(CompileError::Budget(format!("compiling it takes more than {seconds} s")));
+            return Err(CompileError::Budget(format!("compiling it took more than {seconds} s")));
         }
         let (is_read, answer) = exchanged.map_err(failed)?;
         if answer.len() > code_bytes {
@@ -120,7 +120,7 @@ impl ChildCompiler {
         self.judge(status.map_err(failed)?, is_read, answer)
     }
 
-    /// Kills the child that runs, and lets none start.
+    /// Kills the running child and starts no other.
     pub fn stop(&self) {
         let mut running = self.lock();
         running.is_stopped = true;
@@ -128,7 +128,7 @@ impl ChildCompiler {
     }
 
     fn lock(&self) -> MutexGuard<'_, Running> {
-        // What is inside is sound after a panic.
+        // The content is valid even after a panic.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -144,7 +144,7 @@ impl ChildCompiler {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        // Held over the start: a stop that comes meanwhile finds the child.
+        // Locked until the child is registered, so that a concurrent stop finds it.
         let mut running = self.lock();
         if running.is_stopped {
             return Err(stopped());
@@ -158,13 +158,13 @@ impl ChildCompiler {
         Ok(pipes)
     }
 
-    /// Waits for the end of the child without keeping others from killing it. It is killed when its time is over.
+    /// Waits for the child to end without blocking a concurrent kill. Kills it when its time is up.
     fn wait(&self, started: Instant) -> io::Result<ExitStatus> {
-        /// A child closes its output an instant before it ends.
+        /// A child closes its output shortly before it exits.
         const PAUSE: Duration = Duration::from_millis(1);
         loop {
             let mut running = self.lock();
-            let child = running.child.as_mut().ok_or_else(|| io::Error::other("there is none"))?;
+            let child = running.child.as_mut().ok_or_else(|| io::Error::other("no child is running"))?;
             if let Some(status) = child.try_wait()? {
                 running.child = None;
                 return Ok(status);
@@ -177,22 +177,22 @@ impl ChildCompiler {
         }
     }
 
-    /// What a child that ended by itself means.
+    /// Interprets the exit status of a child.
     fn judge(&self, status: ExitStatus, is_read: bool, answer: Vec<u8>) -> Result<Vec<u8>, CompileError> {
         let WorkerBounds { memory_bytes, processor_s } = self.bounds.worker;
         let memory_mib = memory_bytes >> 20;
         if let Some(signal) = status.signal() {
             let is = |known: Signal| signal == known.as_raw();
             let reason = if is(Signal::XCPU) {
-                format!("compiling it takes more than {processor_s} s of processor time")
+                format!("compiling it took more than {processor_s} s of processor time")
             } else if is(Signal::KILL) {
-                "the system ended its compilation, which it does where memory runs out".to_owned()
+                "the system killed its compilation, probably for lack of memory".to_owned()
             } else if is(Signal::ABORT) {
-                format!("compiling it takes more than {memory_mib} MiB of memory")
+                format!("compiling it took more than {memory_mib} MiB of memory")
             } else if is(Signal::SEGV) || is(Signal::BUS) {
-                "compiling it takes more stack than there is".to_owned()
+                "compiling it overflowed the stack".to_owned()
             } else {
-                return Err(CompileError::Failed(format!("the compiling process was ended by signal {signal}")));
+                return Err(CompileError::Failed(format!("the compiling process was killed by signal {signal}")));
             };
             return Err(CompileError::Budget(reason));
         }
@@ -202,41 +202,42 @@ impl ChildCompiler {
             Some(0) if is_read => Ok(answer),
             Some(EXIT_REFUSED) => Err(CompileError::Budget(told())),
             Some(EXIT_FAILED) => Err(failed(told())),
-            // A panic of the compiler.
-            Some(101) => Err(CompileError::Budget("the compiler gave up on it".to_owned())),
-            Some(_) | None => Err(CompileError::Failed(format!("the compiling process ended with {status}"))),
+            // The compiler panicked.
+            Some(101) => Err(CompileError::Budget("the compiler panicked".to_owned())),
+            Some(_) | None => Err(CompileError::Failed(format!("the compiling process exited with {status}"))),
         }
     }
 }
 
 fn stopped() -> CompileError {
-    CompileError::Failed("the server is being stopped".to_owned())
+    CompileError::Failed("the server is stopping".to_owned())
 }
 
 fn failed(reason: impl std::fmt::Display) -> CompileError {
     CompileError::Failed(format!("the compiling process: {reason}"))
 }
 
-/// Gives the component to the child: whether it took all of it, and what it answered, at most one byte more than `most`.
+/// Sends the component to the child. Returns whether the child read all of it, and its output, at most one byte more
+/// than `most`.
 fn exchange(component: &[u8], pipes: Option<(ChildStdin, ChildStdout)>, most: usize) -> io::Result<(bool, Vec<u8>)> {
     let (mut input, output) = pipes.ok_or_else(|| io::Error::other("no pipes"))?;
-    // A child that ends before it has read everything says why by how it ends.
+    // The exit status of a child that ends before it has read everything gives the reason.
     let is_read = input.write_all(component).is_ok();
     drop(input);
     Ok((is_read, read_at_most(output, most)?))
 }
 
-/// What the worker does with a component that it cannot compile: standard output holds the reason.
+/// Exit code of the worker for a component that cannot be compiled; standard output contains the reason.
 pub(super) const EXIT_REFUSED: u8 = 3;
-/// What it does where it could not begin: standard output holds the reason.
+/// Exit code of the worker if it could not begin; standard output contains the reason.
 pub(super) const EXIT_FAILED: u8 = 4;
 
-/// How many files it may have open: its three, and what the system opens for its memory.
+/// The most open files: its three, and those that the system opens to map memory.
 const FILES_MAX: u64 = 16;
-/// How much it gives way to what serves requests.
+/// The `nice` value of the worker: threads that serve requests run first.
 const NICENESS: i32 = 10;
 
-/// What the worker may take.
+/// The limits of the worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerBounds {
     /// Address space, in bytes.
@@ -245,7 +246,7 @@ pub struct WorkerBounds {
     pub processor_s: u64,
 }
 
-/// Compiles what comes on standard input.
+/// Compiles the component on standard input.
 #[must_use]
 pub fn run_worker(bounds: WorkerBounds) -> ExitCode {
     let (code, answer) = match bound(bounds).and_then(|()| read()) {
@@ -268,9 +269,9 @@ fn compile(component: &[u8]) -> Result<Vec<u8>, CompileError> {
     compile_here(&engine, component)
 }
 
-/// Bounds this process for good.
+/// Sets the limits of this process, which it cannot raise again.
 fn bound(bounds: WorkerBounds) -> io::Result<()> {
-    // Whoever waits for the answer may be killed: then nobody would end this process.
+    // The parent may be killed; then no other process would end this one.
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     rustix::process::nice(NICENESS)?;
@@ -279,7 +280,7 @@ fn bound(bounds: WorkerBounds) -> io::Result<()> {
         (Resource::Fsize, 0, 0),
         (Resource::Nofile, FILES_MAX, 0),
         (Resource::As, bounds.memory_bytes, 0),
-        // At the first bound a signal that says so, at the second one an end that nothing withstands.
+        // SIGXCPU at the soft limit, SIGKILL at the hard limit.
         (Resource::Cpu, bounds.processor_s, 2),
     ] {
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most.saturating_add(grace)) })?;
@@ -290,7 +291,7 @@ fn bound(bounds: WorkerBounds) -> io::Result<()> {
 fn read() -> io::Result<Vec<u8>> {
     let bytes = read_at_most(io::stdin().lock(), PACKAGE_BYTES_MAX)?;
     if bytes.len() > PACKAGE_BYTES_MAX {
-        return Err(io::Error::other("more came than a plugin may have"));
+        return Err(io::Error::other("the input exceeds the size limit of a plugin"));
     }
     Ok(bytes)
 }
@@ -303,7 +304,7 @@ mod tests {
 
     use super::*;
 
-    /// A compiler whose child is a script instead of the program.
+    /// A compiler whose child is a script.
     fn scripted(script: &str, bounds: CompileBounds) -> (tempfile::TempDir, ChildCompiler) {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("program");
@@ -333,7 +334,7 @@ mod tests {
     fn each_way_to_end_has_its_reason() {
         assert_eq!(outcome("/bin/cat > /dev/null; printf code"), Ok(b"code".to_vec()));
         assert_eq!(outcome("/bin/cat > /dev/null; printf why; exit 3"), budget("why"));
-        assert_eq!(outcome("exit 101"), Err(CompileError::Budget("the compiler gave up on it".to_owned())));
+        assert_eq!(outcome("exit 101"), Err(CompileError::Budget("the compiler panicked".to_owned())));
         for (signal, word) in [("XCPU", "20 s of processor time"), ("ABRT", "1024 MiB"), ("SEGV", "stack")] {
             let error = outcome(&format!("kill -{signal} $$")).unwrap_err();
             assert!(matches!(&error, CompileError::Budget(reason) if reason.contains(word)), "{signal}: {error}");
@@ -348,9 +349,9 @@ mod tests {
     fn a_child_that_reads_nothing_and_never_ends_is_killed_by_the_clock() {
         let bounds = CompileBounds { wall: Duration::from_millis(50), ..CompileBounds::default() };
         let (_folder, compiler) = scripted("exec /bin/sleep 1000", bounds);
-        // More than a pipe holds, so that writing waits too.
+        // More than the pipe buffer, so that writing blocks too.
         let error = compiler.compile(&vec![0; 1 << 20]).unwrap_err();
-        assert!(matches!(&error, CompileError::Budget(reason) if reason.contains("takes more than 0 s")), "{error}");
+        assert!(matches!(&error, CompileError::Budget(reason) if reason.contains("took more than 0 s")), "{error}");
     }
 
     #[test]
@@ -358,12 +359,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let id = folder.path().join("id");
         let script = format!("echo $$ > {}; exec /bin/sleep 1000", id.display());
-        // Long enough for a shell to say its number; the clock of the machine decides nothing else here.
+        // Long enough for a shell to print its process id; nothing else depends on the time.
         let bounds = CompileBounds { wall: Duration::from_millis(500), ..CompileBounds::default() };
         let (_program, compiler) = scripted(&script, bounds);
         assert!(matches!(compiler.compile(b"component"), Err(CompileError::Budget(_))));
         let id: i32 = fs::read_to_string(&id).unwrap().trim().parse().unwrap();
-        // Not even waiting to be buried: its number is free.
+        // Not even a zombie: its process id is free.
         let gone = rustix::process::test_kill_process(rustix::process::Pid::from_raw(id).unwrap());
         assert_eq!(gone, Err(rustix::io::Errno::SRCH));
     }
@@ -381,7 +382,7 @@ mod tests {
             }
         }
         let (_folder, compiler) = scripted("exec /usr/bin/yes", CompileBounds::default());
-        assert!(matches!(compiler.compile(b"component"), Err(CompileError::Budget(_))), "an endless answer ends");
+        assert!(matches!(compiler.compile(b"component"), Err(CompileError::Budget(_))), "endless output is cut off");
     }
 
     #[test]
@@ -403,7 +404,7 @@ mod tests {
             let compiler = compiler.clone();
             move || compiler.compile(b"component")
         });
-        // The child opens the other end when it runs.
+        // The child opens the other end of the pipe.
         fs::read(&started).unwrap();
         compiler.stop();
         assert_eq!(compiling.join().unwrap(), Err(stopped()));

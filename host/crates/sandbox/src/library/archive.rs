@@ -1,4 +1,4 @@
-//! The installed plugins as files, as a backup takes them and a restore puts them back.
+//! The installed plugins as files, for backup and restore.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,21 +12,21 @@ use crate::package::{Digest, manifest_of};
 use crate::signature::{Signer, TrustPolicy, UnsignedPlugins};
 use daftar_domain::manifest::{PluginName, PluginVersion};
 
-/// What is installed: the list, and the files that it names. The files are open: what is installed or removed meanwhile does not
-/// change them.
+/// The installed plugins: the list, and open handles of the files that it names, so that concurrent installs and
+/// removals have no effect on them.
 #[derive(Debug)]
 pub struct ArchivedPlugins {
-    /// The list, as its file holds it.
+    /// The content of the list file.
     pub list: Vec<u8>,
     /// The files, with their digests.
     pub files: Vec<(Digest, File)>,
 }
 
 impl PluginLibrary {
-    /// What is installed now. A plugin whose file is gone is left out: it could not be loaded either.
+    /// Opens the currently installed plugins. A plugin whose file is missing is omitted: it could not be loaded either.
     ///
     /// # Errors
-    /// When the list cannot be written.
+    /// The list cannot be serialized.
     pub fn archived(&self) -> io::Result<ArchivedPlugins> {
         let mut records = self.lock().clone();
         let mut files = Vec::new();
@@ -36,7 +36,7 @@ impl PluginLibrary {
                 true
             }
             Err(error) => {
-                tracing::warn!(plugin.name = %name, error = %error, "the file of an installed plugin is left out of a backup");
+                tracing::warn!(plugin.name = %name, error = %error, "plugin file missing, omitted from backup");
                 false
             }
         });
@@ -44,7 +44,7 @@ impl PluginLibrary {
     }
 }
 
-/// A plugin of a backup that the policy of the restoring deployment does not accept.
+/// A plugin of a backup that the policy of the restoring server does not accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedPlugin {
     /// Its name.
@@ -53,11 +53,11 @@ pub struct RefusedPlugin {
     pub version: PluginVersion,
     /// Its file.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// A folder of plugins that is being filled. It has no list before the end, so that nothing of it counts.
+/// A folder of plugins that is being restored. Its list is written last, so that a partial restore has no effect.
 #[derive(Debug)]
 pub struct LibraryRefill {
     folder: PathBuf,
@@ -66,24 +66,24 @@ pub struct LibraryRefill {
 }
 
 impl LibraryRefill {
-    /// Makes the folder.
+    /// Creates the folder.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// It cannot be created.
     pub fn new(folder: &Path) -> io::Result<Self> {
         private_folder(folder).map_err(io::Error::other)?;
         Ok(Self { folder: folder.to_owned(), open: None, list: None })
     }
 
-    /// Keeps the list for the end.
+    /// Stores the list until [`Self::finish`].
     pub fn put_list(&mut self, list: Vec<u8>) {
         self.list = Some(list);
     }
 
-    /// Adds bytes to the file of that digest, whose parts follow one another.
+    /// Appends bytes to the file of that digest.
     ///
     /// # Errors
-    /// When the disk does not take them.
+    /// The disk failed.
     pub fn put(&mut self, digest: Digest, bytes: &[u8]) -> io::Result<()> {
         let file = match self.open.take() {
             Some((of, file)) if of == digest => file,
@@ -98,12 +98,12 @@ impl LibraryRefill {
         Ok(())
     }
 
-    /// Judges every plugin by `trust` and writes the list: from now on the files count. One that the policy does not accept is recorded
-    /// as not judged, and not loaded before it is accepted; these are returned. That one may be unsigned counts only if the list
-    /// `is_authentic`.
+    /// Verifies every plugin by `trust` and writes the list, which makes the files active. A plugin that the policy
+    /// does not accept is recorded as unverified, and is loaded only once it is accepted; these are returned. The
+    /// permission for an unsigned plugin is restored only if the list `is_authentic`.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// The disk failed.
     pub fn finish(mut self, trust: &TrustPolicy, is_authentic: bool) -> io::Result<Vec<RefusedPlugin>> {
         sync(self.open.take())?;
         let mut refused = Vec::new();
@@ -115,7 +115,7 @@ impl LibraryRefill {
                 let bytes = read_file(&path).map_err(|error| io::Error::other(error.to_string()))?;
                 let unsigned = if record.is_excused { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused };
                 let signature = record.signature.as_deref();
-                // By what the file says of itself: the list may say anything.
+                // The name and kind of the file's own manifest: the list may be forged.
                 let judged = manifest_of(&bytes).map_err(|error| error.to_string()).and_then(|manifest| {
                     let judged =
                         trust.judge((&manifest.name, manifest.kind), &bytes, record.digest, signature, unsigned);

@@ -1,6 +1,6 @@
-//! The folder of installed plugins: which process uses it, its list `installed.json`, and the files that the list names.
+//! The folder of installed plugins: its lock, its list `installed.json`, and the files that the list names.
 //!
-//! **Invariant:** the file is written whole or not at all, and only after the plugin's own file is on disk.
+//! **Invariant:** the list is replaced atomically, and only after the plugin's own file is on disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, TryLockError};
@@ -19,34 +19,34 @@ use crate::package::{Candidate, Digest, PACKAGE_BYTES_MAX, check_size};
 use crate::signature::{Signer, UnsignedPlugins};
 use daftar_domain::manifest::{PluginKind, PluginName, PluginVersion};
 
-/// The version of the file's shape. A released shape stays readable; another one gets another number.
+/// The version of the list format. Released formats stay readable; a changed format gets the next number.
 const FORMAT: u32 = 1;
 
-/// What is installed, with the signatures that came with the files, and what was removed on purpose: in one folder, or in the store for all
-/// processes.
+/// The installed plugins with their signatures, and the plugins removed by hand: of one folder, or in the store for all
+/// servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PluginList {
     pub(super) installed: BTreeMap<PluginName, RecordedPlugin>,
-    /// Removed by hand: not to be installed again from a folder of plugins.
+    /// Removed by hand: not to be reinstalled from a folder of plugins.
     pub(crate) removed: BTreeSet<PluginName>,
 }
 
-/// What the list of installed plugins says of one.
+/// An entry of the list of installed plugins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedPlugin {
     /// Its version.
     pub version: PluginVersion,
-    /// What it is for.
+    /// Its kind.
     pub kind: PluginKind,
     /// Digest of its file.
     pub digest: Digest,
-    /// The signer when it was installed.
+    /// Its signer at its install.
     pub signer: Signer,
-    /// The line of the `.sig` file that came with it, so that it can be judged again.
+    /// The line of its `.sig` file, so that it can be verified again.
     pub signature: Option<String>,
-    /// Whether an administrator installed it here as unsigned, by `--allow-unsigned`.
+    /// Whether an administrator installed it here with `--allow-unsigned`.
     pub is_excused: bool,
-    /// When it was installed.
+    /// The time of its install.
     pub installed_at: Timestamp,
 }
 
@@ -71,7 +71,7 @@ struct StoredRecord {
     /// The line of the `.sig` file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
-    /// Whether it was installed by `--allow-unsigned`.
+    /// Whether it was installed with `--allow-unsigned`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     unsigned_allowed: bool,
     /// RFC 3339.
@@ -79,10 +79,10 @@ struct StoredRecord {
 }
 
 impl PluginList {
-    /// Reads the file; nothing is installed where there is none.
+    /// Reads the list file; empty if there is none.
     ///
     /// # Errors
-    /// It cannot be read, or is not what this module writes.
+    /// It cannot be read, or is not a list of this format.
     pub(super) fn read(path: &Path) -> io::Result<Self> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
@@ -92,21 +92,21 @@ impl PluginList {
         Self::parse(&bytes)
     }
 
-    /// Reads what a file holds.
+    /// Parses the content of a list file.
     ///
     /// # Errors
-    /// It is not what this module writes.
+    /// It is not a list of this format.
     pub fn parse(bytes: &[u8]) -> io::Result<Self> {
         let stored: StoredRecords = serde_json::from_slice(bytes).map_err(io::Error::other)?;
         if stored.format != FORMAT {
-            let reason = format!("its format is {}; this version reads {FORMAT}", stored.format);
+            let reason = format!("its format is {}; this version of daftar reads {FORMAT}", stored.format);
             return Err(io::Error::other(reason));
         }
         let mut records = Self { installed: BTreeMap::new(), removed: stored.removed.into_iter().collect() };
         for from in stored.installed {
             let name = from.name.clone();
             if records.installed.insert(from.name.clone(), RecordedPlugin::try_from(from)?).is_some() {
-                return Err(io::Error::other(format!("`{name}` occurs twice")));
+                return Err(io::Error::other(format!("duplicate plugin `{name}`")));
             }
         }
         Ok(records)
@@ -120,10 +120,10 @@ impl PluginList {
         write_whole(path, &self.to_bytes()?)
     }
 
-    /// What the file holds.
+    /// The content of the list file.
     ///
     /// # Errors
-    /// Never in practice: it can be written as JSON.
+    /// It cannot be serialized, which does not happen in practice.
     pub fn to_bytes(&self) -> io::Result<Vec<u8>> {
         let installed = self.installed.iter().map(|(name, record)| StoredRecord {
             name: name.clone(),
@@ -149,7 +149,7 @@ impl PluginList {
         self.installed.values().map(|record| record.digest).collect()
     }
 
-    /// The list with a plugin that is about to be installed.
+    /// Returns the list with a plugin that is about to be installed.
     #[must_use]
     pub fn with(mut self, prepared: &Prepared, now: Timestamp) -> Self {
         let name = prepared.manifest().name.clone();
@@ -158,7 +158,7 @@ impl PluginList {
         self
     }
 
-    /// The list without a plugin, which was removed by hand.
+    /// Returns the list without a plugin that was removed by hand.
     #[must_use]
     pub fn without(mut self, name: &PluginName) -> Self {
         self.installed.remove(name);
@@ -185,7 +185,7 @@ impl TryFrom<StoredRecord> for RecordedPlugin {
     }
 }
 
-/// Reads what [`Signer`] displays.
+/// Parses the `Display` form of [`Signer`].
 fn signer(text: &str) -> Option<Signer> {
     match text {
         "pinned" => Some(Signer::Pinned),
@@ -197,19 +197,19 @@ fn signer(text: &str) -> Option<Signer> {
 
 const LOCK_FILE: &str = "lock";
 
-/// Where the file of that digest is kept.
+/// The path of the file with that digest.
 pub(super) fn file_of(folder: &Path, digest: Digest) -> PathBuf {
     folder.join(format!("{}.wasm", digest.to_hex()))
 }
 
-/// Whether a process uses the plugin folder now.
+/// Returns true if a process uses the plugin folder now.
 #[must_use]
 pub fn is_in_use(folder: &Path) -> bool {
     let lock = File::open(folder.join(LOCK_FILE));
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// A plugin that the list names, with its file as it is now.
+/// A listed plugin with the current content of its file.
 pub(crate) struct InstalledFile {
     pub name: PluginName,
     pub record: RecordedPlugin,
@@ -217,7 +217,7 @@ pub(crate) struct InstalledFile {
     pub bytes: Result<Vec<u8>, String>,
 }
 
-/// Reads the list and the files that it names, whoever uses the folder; nothing is installed where there is no list.
+/// Reads the list and the files that it names, without taking the lock; empty if there is no list.
 ///
 /// # Errors
 /// The list cannot be read.
@@ -231,7 +231,7 @@ pub(crate) fn installed_files(folder: &Path) -> io::Result<Vec<InstalledFile>> {
     Ok(records.installed.into_iter().map(read).collect())
 }
 
-/// Takes the folder for this process.
+/// Locks the folder for this process.
 pub(super) fn locked(folder: &Path) -> Result<File, LibraryError> {
     let path = folder.join(LOCK_FILE);
     let file = File::create(&path).map_err(|error| FolderError::new(&path, error))?;
@@ -242,7 +242,7 @@ pub(super) fn locked(folder: &Path) -> Result<File, LibraryError> {
     }
 }
 
-/// Loads a plugin that the list names, if its file is the one that was installed.
+/// Loads a listed plugin if its file has the recorded digest.
 pub(super) fn load_recorded(
     host: &PluginHost,
     folder: &Path,
@@ -257,7 +257,7 @@ pub(super) fn load_recorded(
     Ok(InstalledPlugin { loaded, signer, installed_at: record.installed_at })
 }
 
-/// The file of a plugin that the list names, with who vouches for it by the policy of now.
+/// Reads the file of a listed plugin and determines its signer by the current policy.
 pub(super) fn judged(
     host: &PluginHost,
     folder: &Path,
@@ -270,18 +270,18 @@ pub(super) fn judged(
     Ok((candidate, signer))
 }
 
-/// The file of a plugin that the list names, if it is the one that was installed.
+/// Reads the file of a listed plugin if it has the recorded digest.
 fn read_recorded(folder: &Path, name: &PluginName, record: &RecordedPlugin) -> Result<Candidate, InstallError> {
     let bytes = read_file(&file_of(folder, record.digest)).map_err(|error| error.named(name))?;
     let digest = Digest::of(&bytes);
     if digest != record.digest {
-        let reason = format!("its file has the digest {digest}; {} was installed", record.digest);
+        let reason = format!("its file has the digest {digest}; the installed file had {}", record.digest);
         return Err(InstallError::of(name, InstallStep::Unreadable, reason));
     }
     let candidate = Candidate::read(bytes).map_err(|error| error.named(name))?;
     let found = &candidate.manifest.name;
     if found != name {
-        let reason = format!("its file is of the plugin `{found}`");
+        let reason = format!("its file contains the plugin `{found}`");
         return Err(InstallError::of(name, InstallStep::Unreadable, reason));
     }
     Ok(candidate)
@@ -292,7 +292,7 @@ pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, InstallError> {
     let unreadable =
         |error: io::Error| InstallError::new(InstallStep::Unreadable, format_args!("{}: {error}", path.display()));
     if !fs::metadata(path).map_err(unreadable)?.is_file() {
-        return Err(unreadable(io::Error::other("it is not a file")));
+        return Err(unreadable(io::Error::other("not a file")));
     }
     let bytes = File::open(path).and_then(|file| read_at_most(file, PACKAGE_BYTES_MAX)).map_err(unreadable)?;
     check_size(bytes.len())?;

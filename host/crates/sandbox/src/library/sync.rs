@@ -1,8 +1,8 @@
-//! What is to be installed here from elsewhere: from a folder of plugins, such as the one beside the binary, and from the list of
-//! installed plugins that several processes share.
+//! Synchronisation with other sources: a folder of plugins, such as the one beside the binary, and the list of
+//! installed plugins that several servers share.
 //!
-//! **Invariant:** what is taken up was judged here, by this server's policy alone: a list says which plugins count, not that they may run
-//! nor who vouches for them. Whoever can write to the database can write it.
+//! **Invariant:** a plugin is applied only if this server's own policy accepts it: the shared list says which plugins
+//! are active, not that they are trusted. Every client of the database with write access can change it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,24 +16,24 @@ use crate::package::{Digest, manifest_of};
 use crate::signature::read_signature_of;
 use daftar_domain::manifest::{PluginManifest, PluginName};
 
-/// What became of one file of a folder of plugins.
+/// The outcome of one file of a folder of plugins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SyncedFile {
-    /// It was absent or newer, and is installed now.
+    /// It was absent or newer, and is now installed.
     Installed(PluginName),
     /// The same or a newer version is installed already.
     Kept(PluginName),
     /// It was removed by hand and stays removed.
     RemainsRemoved(PluginName),
-    /// It was refused.
+    /// It was rejected.
     Refused(InstallError),
 }
 
-/// What became of the files of a folder of plugins, by path.
+/// The outcomes of the files of a folder of plugins, by path.
 pub type SyncReport = BTreeMap<PathBuf, SyncedFile>;
 
 impl PluginLibrary {
-    /// The files of a folder that may be plugins, in the order of their names.
+    /// Lists the `.wasm` files of a folder, sorted by name.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -50,7 +50,7 @@ impl PluginLibrary {
         Ok(paths)
     }
 
-    /// The manifests of the files of a folder, as far as they can be read, but of files that are called as plugins that are loaded.
+    /// The readable manifests of the files of a folder, without files named like a loaded plugin.
     #[must_use]
     pub fn offered(&self, folder: &Path) -> Vec<PluginManifest> {
         let loaded = self.current();
@@ -62,11 +62,11 @@ impl PluginLibrary {
         paths.filter_map(|path| manifest_of(&read_file(&path).ok()?).ok()).collect()
     }
 
-    /// A file with the signature beside it, if its plugin is absent or newer than the installed one. One that was removed by
-    /// hand stays removed.
+    /// Reads a file and its signature if its plugin is absent or newer than the installed one. A plugin that was
+    /// removed by hand stays removed.
     ///
     /// # Errors
-    /// What became of the file instead.
+    /// The outcome of the file, if it is not to be installed.
     pub fn read_newer(&self, path: &Path) -> Result<PluginOffer, SyncedFile> {
         let bytes = read_file(path).map_err(SyncedFile::Refused)?;
         let manifest = manifest_of(&bytes).map_err(SyncedFile::Refused)?;
@@ -81,8 +81,8 @@ impl PluginLibrary {
         Ok(PluginOffer { signature, ..PluginOffer::from(bytes) })
     }
 
-    /// Whether a plugin is absent or newer than the installed one. What is installed and could not be loaded is replaced by the same
-    /// version too, and never by an older one.
+    /// Returns true if a plugin is absent or newer than the installed one. An installed plugin that could not be loaded
+    /// is also replaced by the same version, and never by an older one.
     #[must_use]
     pub fn is_newer(&self, manifest: &PluginManifest) -> bool {
         let is_loaded = self.current().get(&manifest.name).is_some();
@@ -93,7 +93,7 @@ impl PluginLibrary {
 }
 
 impl PluginLibrary {
-    /// What is installed here, for all processes.
+    /// The installed plugins of this server, to be shared.
     #[must_use]
     pub fn for_all(&self) -> PluginList {
         self.lock().clone()
@@ -102,12 +102,12 @@ impl PluginLibrary {
     /// The file of a plugin that is installed here.
     ///
     /// # Errors
-    /// When it cannot be read, or is too large.
+    /// It cannot be read, or is too large.
     pub fn file_of(&self, digest: Digest) -> Result<Vec<u8>, String> {
         read_file(&self.path_of(digest)).map_err(|error| error.to_string())
     }
 
-    /// What is installed for all and not loaded here.
+    /// The plugins of the shared list that are not loaded here.
     #[must_use]
     pub fn wanted(&self, common: &PluginList) -> Vec<(PluginName, RecordedPlugin)> {
         let current = self.current();
@@ -118,17 +118,17 @@ impl PluginLibrary {
         installed.filter(|(name, record)| !is_here(name, record)).collect()
     }
 
-    /// What is installed here and not for all.
+    /// The plugins installed here that the shared list does not contain.
     #[must_use]
     pub fn unwanted(&self, common: &PluginList) -> Vec<PluginName> {
         let here = self.lock().installed.keys().cloned().collect::<Vec<_>>();
         here.into_iter().filter(|name| !common.installed.contains_key(name)).collect()
     }
 
-    /// Remembers which plugins were removed by hand, whichever process it was.
+    /// Records the plugins that were removed by hand on any server.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// The disk failed.
     pub fn apply_removed(&self, common: &PluginList) -> io::Result<()> {
         let mut records = self.lock();
         if records.removed == common.removed {

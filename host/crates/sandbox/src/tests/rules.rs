@@ -299,7 +299,7 @@ fn no_engine_and_several_engines_are_no_engine_unless_one_is_named() {
     assert_eq!(refused.step, InstallStep::Content);
     assert_eq!(
         refused.reason,
-        "the eligibility engine `one` is installed, and of two neither would serve; name the one that is to serve with `engine` in `[plugins]`, or remove `one` first"
+        "the eligibility engine `one` is already installed, and with two engines none is active; set `engine` in `[plugins]` to the one to use, or remove `one` first"
     );
     assert_eq!(verdicts(&test, "all", 1), Ok(vec![Verdict::Eligible]));
 
