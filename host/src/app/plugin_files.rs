@@ -41,7 +41,7 @@ pub fn read(file: &Path) -> Result<PluginFile, String> {
     if metadata.len() > PACKAGE_BYTES_MAX as u64 {
         let bytes = metadata.len();
         return Err(format!(
-            "`{shown}` was refused at step `too_large`: the file has {bytes} bytes; at most {PACKAGE_BYTES_MAX} are read"
+            "`{shown}` was rejected at step `too_large`: the file has {bytes} bytes; the limit is {PACKAGE_BYTES_MAX}"
         ));
     }
     let bytes = std::fs::read(file).map_err(unreadable)?;

@@ -60,7 +60,7 @@ fn the_lines_of_a_plugin_are_in_the_log_of_the_server() {
         let shown = admin.get("/plugins/chatty").expect(200).json();
         let log = server.stop().stderr;
         let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect();
-        let of_plugin = lines.iter().filter(|line| line["fields"]["message"] == "a plugin wrote a line");
+        let of_plugin = lines.iter().filter(|line| line["fields"]["message"] == "plugin log");
         let texts: Vec<&str> = of_plugin.filter_map(|line| line["fields"]["plugin.line"].as_str()).collect();
         assert_eq!(shown["log_lines"]["written"], json!(texts.len()), "{level}: {shown}");
         assert_eq!(!texts.is_empty(), is_written, "{level}: {log}");

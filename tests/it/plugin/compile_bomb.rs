@@ -190,7 +190,7 @@ fn a_bomb_is_refused_by_a_server_that_answers_meanwhile_and_afterwards() {
     }
     let refused = installing.join().unwrap();
     assert_eq!(refused.code, 1, "{refused:?}");
-    assert!(refused.stderr.contains("was refused at step `compile_budget`"), "{refused:?}");
+    assert!(refused.stderr.contains("was rejected at step `compile_budget`"), "{refused:?}");
     assert!(answered > 0);
     assert_eq!(server.connection().request("GET", "/health/ready").send().status, 200);
     let list = run(&data_dir, &["plugin", "list", "--json"]).expect_success().json();

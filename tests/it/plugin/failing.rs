@@ -72,7 +72,7 @@ fn an_engine_that_cannot_start_is_set_aside_by_name_and_comes_back_by_itself_or_
     let mut waits = Vec::new();
     for _ in 0..8 {
         let refused = client.post(PATH, &asking("all")).expect(503);
-        assert!(refused.detail().contains("plugin `misbehaving-engine` keeps failing"), "{}", refused.detail());
+        assert!(refused.detail().contains("plugin `misbehaving-engine` is suspended"), "{}", refused.detail());
         assert_eq!(refused.code(), "plugin_suspended");
         let wait = refused.number("retry-after");
         waits.push(wait);

@@ -43,7 +43,7 @@ fn what_is_no_plugin_is_refused_at_its_step_and_the_server_serves_on() {
     ];
     for (number, (what, file, step)) in cases.into_iter().enumerate() {
         let refused = admin.install(&file).expect(422);
-        let told = format!("was refused at step `{step}`: ");
+        let told = format!("was rejected at step `{step}`: ");
         assert!(refused.detail().contains(&told) && refused.detail().len() < 1_000, "{what}: {}", refused.detail());
         drop(client.create_individual(&person(&number.to_string(), json!({"gender": FEMALE}))));
     }

@@ -7,13 +7,13 @@ use serde_json::json;
 /// Each misbehaving pack with the step that refuses it and a word of the reason.
 const LIARS: [(&str, &str, &str); 19] = [
     ("changing-answers", "content", "differently"),
-    ("count-lie", "content", "promised 100"),
+    ("count-lie", "content", "declared 100"),
     ("cycle", "content", "above itself"),
     ("deep-recursion", "smoke", "stack"),
     ("duplicate-code", "content", "occurs 2 times"),
     ("future-interface", "interface_version", "9.9.9"),
     ("huge-string", "content", "output_too_large"),
-    ("infinite-paging", "content", "promised"),
+    ("infinite-paging", "content", "declared"),
     ("log-loop", "smoke", "host_calls"),
     ("loop-in-concepts", "content", "fuel"),
     ("loop-in-describe", "smoke", "fuel"),
@@ -46,7 +46,7 @@ fn each_liar_is_refused_at_its_step_with_its_name() {
         let refused = admin.install(&std::fs::read(artifacts::fixture(name)).unwrap());
         assert_eq!(refused.status, 422, "{name}: {}", refused.text());
         let detail = refused.detail();
-        let told = format!("plugin `{name}` was refused at step `{step}`: ");
+        let told = format!("plugin `{name}` was rejected at step `{step}`: ");
         if !(detail.starts_with(&told) && detail.contains(reason) && detail.len() < 4_000) {
             problems.push(format!("{told}..{reason}.. is expected: {detail}"));
         }
@@ -83,7 +83,7 @@ fn a_server_starts_with_the_rest_and_names_every_liar() {
     assert!(all.len() > 10 && all.iter().any(|name| name == "eligibility-cel"), "{all:?}");
     assert_eq!(listed, all);
     for (name, step, _) in LIARS {
-        let told = format!("plugin `{name}` was refused at step `{step}`");
+        let told = format!("plugin `{name}` was rejected at step `{step}`");
         assert!(finished.stderr.contains(&told), "{told}\n{}", finished.stderr);
     }
     assert!(finished.stderr.contains("broken.wasm"), "{}", finished.stderr);

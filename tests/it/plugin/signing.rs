@@ -42,7 +42,7 @@ fn a_signed_pack_is_installed_and_one_changed_byte_is_refused_naming_digest_and_
     fs::copy(format!("{}.sig", pack.display()), format!("{}.sig", broken_file.display())).unwrap();
     let refused = install(&data_dir, &broken_file, &[]);
     let digest = daftar::plugin::Digest::of(&broken).to_string();
-    for named in ["the plugin was refused at step `signature`", id, &digest] {
+    for named in ["the plugin was rejected at step `signature`", id, &digest] {
         assert!(refused.code == 1 && refused.stderr.contains(named), "{named}: {refused:?}");
     }
     let digest = inspect(folder.path(), &tampered, &["--json"]).expect_success().json();
@@ -50,7 +50,7 @@ fn a_signed_pack_is_installed_and_one_changed_byte_is_refused_naming_digest_and_
     for more in [&[][..], &["--allow-unsigned"]] {
         let refused = install(&data_dir, &tampered, more);
         assert_eq!(refused.code, 1, "{refused:?}");
-        for named in ["plugin `small` was refused at step `signature`", id, digest] {
+        for named in ["plugin `small` was rejected at step `signature`", id, digest] {
             assert!(refused.stderr.contains(named), "{named}: {refused:?}");
         }
     }
@@ -99,7 +99,7 @@ fn a_key_that_is_limited_in_the_settings_vouches_for_nothing_else() {
         fs::copy(format!("{}.sig", pack.display()), plugins.join("small.wasm.sig")).unwrap();
         let server = Server::serve_plugins(&folder.path().join("served"), &plugins, &["--config", &config]);
         let log = server.stop().expect_success().stderr;
-        assert!(log.contains("plugin `small` was refused at step `signature`"), "{log}");
+        assert!(log.contains("plugin `small` was rejected at step `signature`"), "{log}");
     }
     let config = config("names = [\"small\"], kinds = [\"vocabulary-pack\"]");
     let installed = install(&data_dir, &pack, &["--json", "--config", &config]).expect_success().json();
@@ -160,7 +160,7 @@ fn what_nobody_vouches_for_needs_a_word_and_what_the_program_was_built_with_need
     let small = list["data"].as_array().unwrap().iter().find(|plugin| plugin["name"] == "small").unwrap();
     assert_eq!(small["version"], "1.0.0");
     let log = server.stop().expect_success().stderr;
-    assert!(log.contains("plugin `small` was refused at step `signature`"), "{log}");
+    assert!(log.contains("plugin `small` was rejected at step `signature`"), "{log}");
 }
 
 #[test]

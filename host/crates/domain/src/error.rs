@@ -175,7 +175,7 @@ pub enum AppError {
     )]
     VocabularyUnavailable(Namespace),
     /// A plugin fails by itself and is left alone for a while.
-    #[error("plugin `{plugin}` keeps failing and is set aside; retry in {retry_after_s} s")]
+    #[error("plugin `{plugin}` is suspended after repeated faults; retry in {retry_after_s} s")]
     PluginSetAside {
         /// Its name.
         plugin: PluginName,

@@ -1,6 +1,6 @@
 //! The types and calls of the newest plugin interface, generated from `wit/`.
 //!
-//! **Invariant:** these are the only `bindgen!` calls, and nothing outside `plugin::wit` names what they generate.
+//! **Invariant:** these are the only `bindgen!` calls, and only `crate::wit` uses the generated types.
 
 pub(super) use self::eligibility_engine::generated as engine;
 pub(super) use self::vocabulary_pack::generated as pack;
@@ -10,7 +10,7 @@ mod vocabulary_pack {
         wasmtime::component::bindgen!({
             path: "../../../wit/daftar-plugin/0.1.0",
             world: "vocabulary-pack",
-            // More than a call may hand over stops it.
+            // A call that exceeds its budget traps.
             imports: { default: trappable },
         });
     }

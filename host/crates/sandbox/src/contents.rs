@@ -1,12 +1,12 @@
-//! Reads what a pack brings, page by page, and puts codes of open vocabularies to the pack that brings them.
+//! Reads the contents of packs page by page, and resolves codes of open vocabularies.
 //!
-//! **Invariant:** reading ends: a page that is not the last holds something and has a greater cursor, no vocabulary goes past the
-//! number of concepts that it promised, and all calls together have one budget of fuel.
-//! **Invariant:** what is kept has a bound in concepts and in bytes.
-//! **Invariant:** every question is asked of a fresh instance under the pack's limits, on a plugin thread; a question that ends in
-//! a fault spoils no other.
-//! **Invariant:** all codes of one question share one budget of fuel, which grows with their number: a batch of some hundreds costs a
-//! plugin thread a tenth of a second, whatever the pack does with them.
+//! **Invariant:** reading always ends: a page that is not the last has concepts and a greater cursor, no vocabulary
+//! exceeds the number of concepts that it declared, and all calls together share one budget of fuel.
+//! **Invariant:** the contents in memory are limited in concepts and in bytes.
+//! **Invariant:** every resolution runs in a fresh instance under the pack's limits, on a plugin thread; a fault has no
+//! effect on another one.
+//! **Invariant:** all codes of one resolution share one budget of fuel, which grows with their number: a batch of some
+//! hundreds costs a plugin thread at most a tenth of a second.
 
 use super::breaker::{SetAside, Trial};
 use super::engine::SandboxEngine;
@@ -20,25 +20,25 @@ use super::{InstalledPlugin, PluginHost, rule};
 use daftar_domain::code::{Code, Namespace};
 use daftar_domain::vocabulary::{Concept, LocalizedText, PackContents, VocabularyDescription};
 
-/// How many concepts are asked for at a time: a call costs little beside a thousand concepts, and they take few megabytes.
+/// The concepts of one page: the cost of a call is small compared with a thousand concepts, which take a few megabytes.
 const PAGE_CONCEPTS: u32 = 1_000;
 
-/// The most concepts of a pack. The largest list that we know has 42,000.
+/// The most concepts of a pack. The largest known list has 42,000.
 const CONCEPTS_MAX: u64 = 200_000;
 
-/// The most that the host keeps of a pack, in bytes. The largest list that we know takes 60 MB with all its languages.
+/// The most memory for the contents of a pack, in bytes. The largest known list takes 60 MB with all its languages.
 const CONTENTS_BYTES_MAX: usize = 256 << 20;
 
-/// Fuel for reading a whole pack: some ten seconds, where the largest list that we know takes less than one.
+/// Fuel for reading a whole pack: about ten seconds; the largest known list takes less than one.
 const READING_FUEL: u64 = 10_000_000_000;
 
-/// What a concept or a text takes beside its letters, in bytes.
+/// The overhead of a concept or a text, in bytes.
 const OVERHEAD_BYTES: usize = 48;
 
-/// The vocabularies of a pack, asked of a fresh instance.
+/// Reads the descriptions of a pack's vocabularies in a fresh instance.
 ///
 /// # Errors
-/// The fault of the start or the call.
+/// The fault of the start or of the call.
 pub(super) fn describe(
     plugin: &LoadedPlugin,
     pack: &LinkedPack,
@@ -47,7 +47,7 @@ pub(super) fn describe(
     Reading::start(plugin, pack, engine)?.describe()
 }
 
-/// Everything that a pack brings, asked of a fresh instance. It must describe itself in the same way before and after.
+/// Reads the contents of a pack in a fresh instance. Its descriptions must be the same before and after.
 ///
 /// # Errors
 /// The fault that ended the reading.
@@ -65,12 +65,12 @@ pub(super) fn read(
     let fuel = reading.fuel(0);
     let concept_groups = reading.sandbox.call(fuel, |store, pack| pack.concept_groups(store))?;
     if reading.describe()? != descriptions {
-        return Err(reading.sandbox.distrust("it described itself differently when it was asked again"));
+        return Err(reading.sandbox.distrust("its second description differs from the first"));
     }
     Ok(PackContents { vocabularies, concept_groups })
 }
 
-/// An instance of a pack that is being read.
+/// A pack instance while its contents are read.
 struct Reading {
     sandbox: Sandbox<Pack>,
     kept_bytes: usize,
@@ -82,7 +82,7 @@ impl Reading {
         Ok(Self { sandbox, kept_bytes: 0 })
     }
 
-    /// The fuel of a call for that many concepts, within what is left for the whole reading.
+    /// The fuel of a call for that many concepts, limited to the rest of the budget.
     fn fuel(&self, concepts: u32) -> u64 {
         let left = READING_FUEL.saturating_sub(self.sandbox.usage().fuel);
         self.sandbox.limits().fuel_for(concepts).min(left)
@@ -98,7 +98,7 @@ impl Reading {
         if promised > CONCEPTS_MAX {
             return Err(self
                 .sandbox
-                .overflow(format!("it promises {promised} concepts; at most {CONCEPTS_MAX} are read")));
+                .overflow(format!("it declares {promised} concepts; the limit is {CONCEPTS_MAX}")));
         }
         Ok(descriptions)
     }
@@ -116,18 +116,18 @@ impl Reading {
             self.keep(&page.concepts)?;
             concepts.extend(page.concepts);
             if concepts.len() > promised {
-                let reason = format!("`{namespace}` has more than the {promised} concepts that it promised");
+                let reason = format!("`{namespace}` has more than the {promised} concepts that it declared");
                 return Err(self.sandbox.distrust(reason));
             }
             let Some(next) = page.next else { break };
             if is_empty || next <= cursor {
-                let reason = format!("the pages of `{namespace}` do not end: after cursor {cursor} comes {next}");
+                let reason = format!("the pages of `{namespace}` do not end: cursor {cursor} is followed by {next}");
                 return Err(self.sandbox.distrust(reason));
             }
             cursor = next;
         }
         if concepts.len() < promised {
-            let reason = format!("`{namespace}` has {} concepts; it promised {promised}", concepts.len());
+            let reason = format!("`{namespace}` has {} concepts; it declared {promised}", concepts.len());
             return Err(self.sandbox.distrust(reason));
         }
         Ok(concepts)
@@ -138,14 +138,14 @@ impl Reading {
         self.sandbox.note_output(bytes);
         self.kept_bytes = self.kept_bytes.saturating_add(bytes);
         if self.kept_bytes > CONTENTS_BYTES_MAX {
-            let reason = format!("its concepts take more than the {CONTENTS_BYTES_MAX} bytes that are kept of a pack");
+            let reason = format!("its concepts exceed the limit of {CONTENTS_BYTES_MAX} bytes");
             return Err(self.sandbox.overflow(reason));
         }
         Ok(())
     }
 }
 
-/// About what a concept takes on the host.
+/// The approximate memory of a concept, in bytes.
 fn concept_bytes(concept: &Concept) -> usize {
     let texts = |texts: &[LocalizedText]| -> usize {
         texts.iter().map(|text| text.language.len() + text.value.len() + 2 * OVERHEAD_BYTES).sum()
@@ -159,35 +159,35 @@ fn concept_bytes(concept: &Concept) -> usize {
         + strings.map(|length| length + OVERHEAD_BYTES).chain(properties).sum::<usize>()
 }
 
-/// What a pack says of a code: its concept in its normal spelling, or the sentence that says what is wrong with it.
+/// The result for one code: its concept in normalized spelling, or a sentence why the code is invalid.
 pub type CodeAnswer = Result<Concept, String>;
 
-/// Why there is no answer at all.
+/// The reason why a resolution has no results.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
-    /// Too much is waiting already.
+    /// The queue of the plugin threads is full.
     #[error("too much plugin work is waiting")]
     Busy,
-    /// The plugin is no vocabulary pack.
-    #[error("it is no vocabulary pack")]
+    /// The plugin is not a vocabulary pack.
+    #[error("it is not a vocabulary pack")]
     NoPack,
-    /// The pack fails by itself and is left alone for a while.
-    #[error("it keeps failing and is set aside for {retry_after_s} s")]
+    /// The pack is suspended after repeated faults.
+    #[error("it is suspended after repeated faults, retry in {retry_after_s} s")]
     SetAside {
-        /// Seconds until it is worth asking again.
+        /// Seconds until a retry makes sense.
         retry_after_s: u64,
     },
-    /// The pack did not answer as it should.
+    /// The call ended with a fault.
     #[error(transparent)]
     Fault(#[from] PluginFault),
 }
 
 impl PluginHost {
-    /// Asks a pack about codes of a vocabulary that it declared open, one answer a code, in order. Waits for a plugin thread: not
-    /// for async code, and not for a plugin thread itself.
+    /// Resolves codes of an open vocabulary by its pack, with one result per code, in order. Blocks until a plugin
+    /// thread is free: not for async code, and not for a plugin thread itself.
     ///
     /// # Errors
-    /// [`ResolveError`]; then there is no answer to any of the codes.
+    /// [`ResolveError`]; then none of the codes has a result.
     pub fn resolve_codes(
         &self,
         installed: &InstalledPlugin,
@@ -202,7 +202,7 @@ impl PluginHost {
         self.pool.run(Priority::Interactive, &Owner::system(&name), ask).unwrap_or(Err(ResolveError::Busy))
     }
 
-    /// The same from a plugin thread, which must not wait for another one: the pack is called here.
+    /// Resolves codes on the current plugin thread, which must not wait for another one.
     ///
     /// # Errors
     /// As [`Self::resolve_codes`].
@@ -217,7 +217,7 @@ impl PluginHost {
     }
 }
 
-/// A question that may be put to a pack.
+/// The admission of one resolution.
 struct Admitted {
     trial: Option<Trial>,
     _counted: Counted,
@@ -234,7 +234,8 @@ impl Admitted {
     }
 }
 
-/// Puts the question. What fails without a part of whoever asked counts against the pack, which is set aside when it goes on so.
+/// Resolves codes in a fresh instance. A fault that no caller can have caused counts against the pack, which repeated
+/// faults suspend.
 fn ask(
     admitted: Admitted,
     plugin: &LoadedPlugin,

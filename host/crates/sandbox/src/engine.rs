@@ -1,7 +1,8 @@
-//! The wasmtime engine that all plugins share, set up to trust nothing.
+//! The wasmtime engine that all plugins share, configured for untrusted code.
 //!
-//! **Invariant:** only the WebAssembly features listed in [`FEATURES`] are on, whatever a new wasmtime enables by default.
-//! **Invariant:** while an engine lives, exactly one thread moves its epoch on; it ends with the engine.
+//! **Invariant:** only the WebAssembly features listed in [`FEATURES`] are enabled, regardless of the defaults of a new
+//! wasmtime.
+//! **Invariant:** exactly one thread increments the epoch of an engine, and it ends with the engine.
 
 use std::time::Duration;
 
@@ -11,14 +12,14 @@ use wasmtime::{
 
 use super::limits::{CORE_INSTANCES_MAX, MEMORY_BYTES_CEILING, STACK_BYTES, TABLE_ELEMENTS_CEILING};
 
-/// How often the epoch moves on. A call is stopped at most one tick after its time is over.
+/// The interval of the epoch. A call is stopped at most one tick after its time limit.
 pub(super) const TICK: Duration = Duration::from_millis(5);
 
-/// The most instances at a time, whatever the number of threads. Each takes address space, not memory.
+/// The most concurrent instances, independent of the number of threads. Each reserves address space, not memory.
 pub(super) const INSTANCES_MAX: usize = 32;
 
-/// What guests made by current compilers use, and no more: no threads, no 64-bit memories, no garbage collection, no
-/// exceptions, and no relaxed SIMD, whose results differ between machines.
+/// The features that current compilers emit: no threads, no 64-bit memories, no garbage collection, no exceptions, and
+/// no relaxed SIMD, whose results differ between machines.
 pub(super) const FEATURES: WasmFeatures = WasmFeatures::MUTABLE_GLOBAL
     .union(WasmFeatures::SATURATING_FLOAT_TO_INT)
     .union(WasmFeatures::SIGN_EXTENSION)
@@ -31,21 +32,21 @@ pub(super) const FEATURES: WasmFeatures = WasmFeatures::MUTABLE_GLOBAL
     .union(WasmFeatures::EXTENDED_CONST)
     .union(WasmFeatures::COMPONENT_MODEL);
 
-/// An engine, with the thread that moves its epoch on.
+/// An engine, with the thread that increments its epoch.
 pub(super) struct SandboxEngine {
     engine: Engine,
 }
 
 impl SandboxEngine {
-    /// Makes an engine, with a pool of instances where the machine has the address space for one.
+    /// Creates an engine, with a pool of instances if the machine has the address space for one.
     ///
     /// # Errors
-    /// This machine cannot run or compile WebAssembly, or gives no thread.
+    /// This machine cannot run or compile WebAssembly, or the thread cannot be started.
     pub fn new() -> Result<Self, EngineError> {
         let engine = match Engine::new(&config(Allocation::Pooled)) {
             Ok(engine) => engine,
             Err(error) => {
-                tracing::warn!(error = %error, "no pool of plugin instances on this machine, each is allocated when needed");
+                tracing::warn!(error = %error, "cannot reserve a pool of plugin instances, allocating each on demand");
                 Engine::new(&config(Allocation::OnDemand)).map_err(|error| EngineError(error.to_string()))?
             }
         };
@@ -53,7 +54,7 @@ impl SandboxEngine {
         Ok(Self { engine })
     }
 
-    /// An engine whose epoch moves only when a test moves it.
+    /// An engine whose epoch only a test increments.
     #[cfg(test)]
     pub fn with_stopped_clock() -> Self {
         Self { engine: Engine::new(&config(Allocation::OnDemand)).unwrap() }
@@ -65,8 +66,8 @@ impl SandboxEngine {
     }
 }
 
-/// An engine that compiles for [`SandboxEngine`] and runs nothing: without a pool, whose address space a process under a bound of
-/// memory does not have, and without a ticker.
+/// An engine that compiles for [`SandboxEngine`] and runs no code: without a pool, whose address space a process with a
+/// memory limit does not have, and without a ticker.
 ///
 /// # Errors
 /// This machine cannot compile WebAssembly.
@@ -74,12 +75,12 @@ pub(super) fn compiling_engine() -> Result<Engine, EngineError> {
     Engine::new(&config(Allocation::OnDemand)).map_err(|error| EngineError(error.to_string()))
 }
 
-/// Why there is no engine.
+/// The reason why there is no engine.
 #[derive(Debug, thiserror::Error)]
 #[error("this machine cannot run plugins: {0}")]
 pub struct EngineError(String);
 
-/// How instances get their memory.
+/// The memory allocation of instances.
 #[derive(Debug, Clone, Copy)]
 enum Allocation {
     Pooled,
@@ -95,7 +96,7 @@ fn config(allocation: Allocation) -> Config {
         .consume_fuel(true)
         .epoch_interruption(true)
         .max_wasm_stack(STACK_BYTES)
-        // Nobody reads a guest's frames; collecting them takes time at each trap.
+        // Guest backtraces are not used; collecting them takes time at each trap.
         .wasm_backtrace_max_frames(None);
     if let Allocation::Pooled = allocation {
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool()));
@@ -103,7 +104,7 @@ fn config(allocation: Allocation) -> Config {
     config
 }
 
-/// All totals are set together: one that stays behind would become the limit.
+/// All totals are set together: one that is too low would become the limit.
 fn pool() -> PoolingAllocationConfig {
     let instances = saturated(INSTANCES_MAX);
     let per_component = saturated(CORE_INSTANCES_MAX);
@@ -112,7 +113,7 @@ fn pool() -> PoolingAllocationConfig {
     pool.total_component_instances(instances)
         .total_core_instances(parts)
         .total_tables(parts)
-        // A guest has one memory; those with more find the pool's other slots.
+        // A guest has one memory; guests with more use the free slots of the pool.
         .total_memories(instances.saturating_mul(2))
         .max_core_instances_per_component(per_component)
         .max_tables_per_component(per_component)
@@ -127,7 +128,7 @@ fn saturated(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// A thread of its own: a runtime's task could be kept from running by the very guest that it should stop.
+/// A dedicated thread: the guest that it should stop could block a task of the runtime.
 fn start_ticker(engine: EngineWeak) -> std::io::Result<()> {
     let tick = move || {
         while let Some(engine) = engine.upgrade() {

@@ -1,7 +1,7 @@
-//! What can go wrong while a plugin runs, each with a name.
+//! The faults of a running plugin.
 //!
-//! **Invariant:** a fault says which limit tripped and how high it was; text that came out of the sandbox is shortened and
-//! stripped of control characters before it is repeated.
+//! **Invariant:** a fault names the exceeded limit and its value; text from the sandbox is truncated, and stripped of
+//! control characters, before it is shown.
 
 use wasmtime::{PoolConcurrencyLimitError, Trap};
 
@@ -11,27 +11,27 @@ use daftar_domain::manifest::PluginName;
 named! {
     /// The kinds of fault. The names are stable: they appear in `plugin list` and in metrics.
     pub enum FaultKind {
-        /// It ran past the wall clock's back-stop.
+        /// It exceeded the time limit.
         Timeout = "timeout",
-        /// It burnt its fuel.
+        /// It consumed its fuel.
         Fuel = "fuel",
-        /// It wanted more memory than it may have.
+        /// It exceeded its memory limit.
         Memory = "memory",
-        /// It wanted larger tables than it may have.
+        /// It exceeded its limit of table elements.
         Table = "table",
-        /// It wanted more core instances, tables or memories than it may have.
+        /// It exceeded its limit of core instances, tables or memories.
         Instances = "instances",
-        /// It called itself too deeply.
+        /// It overflowed its stack.
         Stack = "stack",
-        /// It stopped itself: a panic, or an illegal operation.
+        /// It trapped: a panic, or an illegal operation.
         Trap = "trap",
-        /// Its answer is larger than the host takes.
+        /// Its response exceeds the limit of the host.
         OutputTooLarge = "output_too_large",
-        /// It called the host more often, or gave it more, than one call may.
+        /// It exceeded its limit of calls or bytes to the host.
         HostCalls = "host_calls",
-        /// Its answer breaks the interface: wrong types, lengths, texts or promises.
+        /// Its response breaks the interface: wrong types, lengths, texts or declarations.
         InvalidAnswer = "invalid_answer",
-        /// It refused what the host gave it.
+        /// It rejected the host's input.
         RefusedInput = "refused_input",
         /// The host could not run it.
         Unavailable = "unavailable",
@@ -39,23 +39,23 @@ named! {
 }
 
 impl FaultKind {
-    /// Whose doing it is.
+    /// The side that caused it.
     #[must_use]
     pub const fn blame(self) -> Blame {
         if matches!(self, Self::RefusedInput | Self::Unavailable) { Blame::Host } else { Blame::Guest }
     }
 }
 
-/// Whose doing a fault is.
+/// The side that caused a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Blame {
-    /// The plugin's.
+    /// The plugin.
     Guest,
-    /// Ours.
+    /// The host.
     Host,
 }
 
-/// Why the host stopped a call.
+/// The reason why the host stopped a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub(super) struct Stopped {
@@ -63,15 +63,15 @@ pub(super) struct Stopped {
     pub detail: String,
 }
 
-/// A call that a plugin did not answer.
+/// A call of a plugin that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("plugin `{plugin}`: {kind}: {detail}")]
 pub struct PluginFault {
-    /// Which plugin.
+    /// The plugin.
     pub plugin: PluginName,
-    /// What kind of fault.
+    /// The kind of the fault.
     pub kind: FaultKind,
-    /// One sentence: what happened and which limit applied.
+    /// One sentence: the event and the limit that applied.
     pub detail: String,
 }
 
@@ -81,24 +81,24 @@ impl PluginFault {
         Self { plugin: plugin.clone(), kind, detail: detail.into() }
     }
 
-    /// The sentence without what it quotes of the plugin: a plugin that was given facts about people may have put them there.
+    /// The sentence without text of the plugin: a plugin that received facts about people may have quoted them.
     #[must_use]
     pub fn without_quotes(&self) -> String {
         let is_quote = |character: char| matches!(character, '`' | '"');
         let Some((before, quoted)) = self.detail.split_once(is_quote) else { return self.detail.clone() };
-        // An excerpt may have lost the quote at its end.
+        // The closing quote of an excerpt may be truncated.
         let after = quoted.rsplit_once(is_quote).map_or("", |(_, after)| after);
         format!("{before}`…`{after}")
     }
 
-    /// What an error of wasmtime means.
+    /// Converts an error of wasmtime.
     pub(super) fn classify(plugin: &PluginName, error: &wasmtime::Error, limits: &PluginLimits) -> Self {
         let (kind, detail) = classified(error, limits);
         Self::new(plugin, kind, detail)
     }
 }
 
-/// The kind of an error, and a sentence about it.
+/// Returns the kind of an error, and a sentence about it.
 fn classified(error: &wasmtime::Error, limits: &PluginLimits) -> (FaultKind, String) {
     if let Some(Stopped { kind, detail }) = error.downcast_ref() {
         return (*kind, detail.clone());
@@ -107,34 +107,34 @@ fn classified(error: &wasmtime::Error, limits: &PluginLimits) -> (FaultKind, Str
         return trapped(*trap, limits);
     }
     if error.downcast_ref::<PoolConcurrencyLimitError>().is_some() {
-        return (FaultKind::Unavailable, "all places for instances are taken".to_owned());
+        return (FaultKind::Unavailable, "all instance slots are in use".to_owned());
     }
     let reason = error.root_cause().to_string();
-    // These two have no type of their own in wasmtime; tests with real guests hold the texts in place.
+    // These two have no type in wasmtime; tests with real guests verify the texts.
     if reason.contains("fuel allocated for hostcalls has been exhausted") {
         let allowed = limits.output_bytes;
         return (
             FaultKind::OutputTooLarge,
-            format!("what it hands over takes more than the {allowed} bytes that one call may return"),
+            format!("its response exceeds the limit of {allowed} bytes per call"),
         );
     }
     if reason.starts_with("resource limit exceeded") {
         let allowed = limits.core_instances;
-        return (FaultKind::Instances, format!("{}; it may have {allowed} of each", excerpt(&reason)));
+        return (FaultKind::Instances, format!("{}; the limit is {allowed} of each", excerpt(&reason)));
     }
-    // The whole of it: the cause alone does not say what it is about.
+    // The whole chain: the root cause alone lacks the context.
     (FaultKind::InvalidAnswer, excerpt(&format!("{error:#}")))
 }
 
 fn trapped(trap: Trap, limits: &PluginLimits) -> (FaultKind, String) {
     match trap {
         Trap::Interrupt => (FaultKind::Timeout, format!("it was stopped after {} ms", limits.call_ms)),
-        Trap::OutOfFuel => (FaultKind::Fuel, "it was stopped when its fuel was burnt".to_owned()),
+        Trap::OutOfFuel => (FaultKind::Fuel, "it was stopped when its fuel was consumed".to_owned()),
         Trap::StackOverflow => {
-            (FaultKind::Stack, format!("it called itself too deeply for its {STACK_BYTES} bytes of stack"))
+            (FaultKind::Stack, format!("it overflowed its stack of {STACK_BYTES} bytes"))
         }
         Trap::UnreachableCodeReached => {
-            (FaultKind::Trap, "it stopped itself (a panic, or an `unreachable`)".to_owned())
+            (FaultKind::Trap, "it trapped (a panic, or an `unreachable`)".to_owned())
         }
         Trap::StringOutOfBounds
         | Trap::ListOutOfBounds
@@ -146,7 +146,7 @@ fn trapped(trap: Trap, limits: &PluginLimits) -> (FaultKind, String) {
     }
 }
 
-/// The beginning of a text that came out of the sandbox, fit to be shown.
+/// Truncates a text from the sandbox and removes its control characters.
 pub(super) fn excerpt(text: &str) -> String {
     const CHARACTERS_MAX: usize = 300;
     let mut shown: String = text

@@ -1,14 +1,14 @@
-//! Files that survive a crash at any point: there is the old content or the new, never half of either.
+//! Atomic file writes: a crash at any point leaves the old content or the new.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// What a file that is still being written is called, whatever it will be called.
+/// The prefix of files that are still being written.
 const UNFINISHED_PREFIX: &str = ".unfinished-";
 
-/// A folder or file that plugins need and that is not as it should be.
+/// An error of a folder or file of the plugin storage.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {error}", .path.display())]
 pub struct FolderError {
@@ -22,10 +22,10 @@ impl FolderError {
     }
 }
 
-/// Makes a folder that only this account can enter, or makes sure that it is one.
+/// Creates a folder that only this account can access, or restricts an existing one.
 ///
 /// # Errors
-/// It cannot be made, or it belongs to another account.
+/// It cannot be created, or it belongs to another account.
 pub(super) fn private_folder(path: &Path) -> Result<(), FolderError> {
     let failed = |error| FolderError::new(path, error);
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
@@ -39,13 +39,13 @@ pub(super) fn private_folder(path: &Path) -> Result<(), FolderError> {
     Ok(())
 }
 
-/// A point at which a crash would leave the disk as it is now. Tests look at it there.
+/// A point at which a crash would leave the disk in its current state; tests inspect it there.
 pub(super) fn crash_point() {
     #[cfg(test)]
     crash::seen();
 }
 
-/// What the disk looks like at each point of a change.
+/// The state of the disk at each point of a change.
 #[cfg(test)]
 pub(super) mod crash {
     use std::cell::RefCell;
@@ -56,7 +56,7 @@ pub(super) mod crash {
         static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
     }
 
-    /// Does some work of this thread while `observer` is called at each crash point.
+    /// Runs `work` on this thread and calls `observer` at each crash point.
     pub fn observed<R>(observer: impl FnMut() + 'static, work: impl FnOnce() -> R) -> R {
         OBSERVER.set(Some(Box::new(observer)));
         let done = work();
@@ -69,7 +69,7 @@ pub(super) mod crash {
     }
 }
 
-/// Writes a file that only this account can read, at once: when this returns it is on disk, and before that the old one was.
+/// Atomically writes a file that only this account can read. It is durable when this returns.
 ///
 /// # Errors
 /// The disk failed; the old file is still there.
@@ -86,11 +86,11 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     crash_point();
     unfinished.persist(path).map_err(|error| error.error)?;
     crash_point();
-    // The new name must be on disk too, not only the content.
+    // The directory entry must be durable too.
     File::open(folder)?.sync_all()
 }
 
-/// Reads at most one byte more than `most`, so that what is too large can be told from what is not.
+/// Reads at most one byte more than `most`, so that the caller can detect larger input.
 ///
 /// # Errors
 /// It cannot be read.
@@ -100,7 +100,7 @@ pub fn read_at_most(from: impl Read, most: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Removes the files of a folder whose names are as said. Those that cannot be removed stay.
+/// Removes the files of a folder whose names match. Files that cannot be removed are skipped.
 pub(super) fn remove_files(folder: &Path, is_removed: impl Fn(&str) -> bool) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.filter_map(Result::ok) {

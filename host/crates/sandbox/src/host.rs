@@ -1,9 +1,10 @@
-//! What a plugin can call of the host, and how much of it: `log`, whose lines go to the server's log.
+//! The functions that a plugin can import, and their budgets: `log`, which writes to the server's log.
 //!
-//! **Invariant:** every call from a guest is charged to the budget of the call that it belongs to, before anything is done.
-//! **Invariant:** a line of a plugin is one line of the log, of bounded length, without characters that act on a terminal.
-//! **Invariant:** a plugin that was given rules or facts about people writes nothing: its lines could hold them.
-//! **Invariant:** however chatty a plugin is, a bounded number of its lines a second is written; the others are counted.
+//! **Invariant:** every call from a guest is charged to the budget of the enclosing call before it is executed.
+//! **Invariant:** a line of a plugin is one line of the log, of limited length, without characters that control a
+//! terminal.
+//! **Invariant:** a plugin that has received rules or facts about people logs nothing: its lines could contain them.
+//! **Invariant:** the log lines of a plugin are rate limited; lines beyond the limit are counted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +17,7 @@ use super::limits::PluginLimits;
 use crate::HostClock;
 use daftar_domain::manifest::{PluginManifest, PluginName, PluginVersion};
 
-/// What one call into a plugin has called of the host.
+/// The calls to the host within one call of a plugin.
 #[derive(Debug)]
 pub(super) struct HostCalls {
     calls_max: u64,
@@ -30,22 +31,22 @@ impl HostCalls {
         Self { calls_max: limits.host_calls, bytes_max: limits.host_call_bytes, calls: 0, bytes: 0 }
     }
 
-    /// Begins a call into the plugin.
+    /// Starts a call of the plugin.
     pub fn begin(&mut self) {
         (self.calls, self.bytes) = (0, 0);
     }
 
-    /// Charges one call to the host that hands over so many bytes.
+    /// Charges one call to the host with that many bytes.
     ///
     /// # Errors
-    /// The budget that it does not fit into.
+    /// The exceeded budget.
     pub fn charge(&mut self, bytes: usize) -> Result<(), Stopped> {
         self.calls = self.calls.saturating_add(1);
         self.bytes = self.bytes.saturating_add(bytes);
         let detail = if self.calls > self.calls_max {
-            format!("it called the host more than the {} times that one call may", self.calls_max)
+            format!("it called the host more often than the limit of {} times per call", self.calls_max)
         } else if self.bytes > self.bytes_max {
-            format!("it gave the host more than the {} bytes that one call may", self.bytes_max)
+            format!("it passed more than the limit of {} bytes per call to the host", self.bytes_max)
         } else {
             return Ok(());
         };
@@ -53,16 +54,16 @@ impl HostCalls {
     }
 }
 
-/// How many lines may be written at once.
+/// The burst of the rate limit, in lines.
 const BURST: i64 = 20;
 
-/// How many lines a second may be written in the long run.
+/// The sustained rate limit, in lines per second.
 const LINES_PER_S: i64 = 2;
 
-/// The longest message that is written, in bytes.
+/// The longest message, in bytes; longer ones are truncated.
 const MESSAGE_BYTES_MAX: usize = 1_000;
 
-/// Writes the lines of one plugin.
+/// The log of one plugin.
 pub(crate) struct PluginLog {
     name: PluginName,
     version: PluginVersion,
@@ -73,14 +74,14 @@ pub(crate) struct PluginLog {
 }
 
 impl PluginLog {
-    /// The log of that plugin.
+    /// Creates the log of that plugin.
     pub fn new(manifest: &PluginManifest, clock: HostClock) -> Self {
         let allowance = Mutex::new(Allowance::new(clock.now()));
         let (written, suppressed) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { name: manifest.name.clone(), version: manifest.version, clock, allowance, written, suppressed }
     }
 
-    /// Writes a line, or counts it.
+    /// Writes a line if the rate limit permits, and counts it otherwise.
     pub fn write(&self, level: Level, message: &str) {
         if !is_wanted(level) {
             return;
@@ -94,14 +95,14 @@ impl PluginLog {
         if suppressed > 0 {
             tracing::warn!(
                 plugin.name = %self.name, plugin.version = %self.version, plugin.suppressed = suppressed,
-                "a plugin wrote more lines than it may, those before the next were dropped"
+                "plugin log rate limit exceeded, lines dropped"
             );
         }
         let line = fit_to_log(message);
         macro_rules! written_as {
             ($event:ident) => {
                 tracing::$event!(
-                    plugin.name = %self.name, plugin.version = %self.version, plugin.line = %line, "a plugin wrote a line"
+                    plugin.name = %self.name, plugin.version = %self.version, plugin.line = %line, "plugin log"
                 )
             };
         }
@@ -114,19 +115,20 @@ impl PluginLog {
         }
     }
 
-    /// Counts a line that may hold what a caller sent.
+    /// Counts a suppressed line that may contain data of a caller.
     pub fn withhold(&self) {
         self.suppressed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Lines written, and lines dropped because they came too fast or could hold what a caller sent.
+    /// The number of lines written, and of lines suppressed by the rate limit or because they could contain data of a
+    /// caller.
     pub fn counts(&self) -> (u64, u64) {
         (self.written.load(Ordering::Relaxed), self.suppressed.load(Ordering::Relaxed))
     }
 }
 
-/// Whether the log takes lines of that level. The question is about an event: a filter that takes events alone refuses the hint by which
-/// `tracing::enabled!` asks.
+/// Returns true if the log records lines of that level. Checks for an event: a filter that accepts events alone rejects
+/// the hint of `tracing::enabled!`.
 fn is_wanted(level: Level) -> bool {
     match level {
         Level::TRACE => tracing::event_enabled!(Level::TRACE),
@@ -137,12 +139,12 @@ fn is_wanted(level: Level) -> bool {
     }
 }
 
-/// How many lines may still be written, in thousandths.
+/// The token bucket of the rate limit, in thousandths of a line.
 #[derive(Debug)]
 struct Allowance {
     thousandths: i64,
     since: Timestamp,
-    /// Dropped since the last line that was written.
+    /// Lines dropped since the last written line.
     suppressed: u64,
 }
 
@@ -151,9 +153,9 @@ impl Allowance {
         Self { thousandths: BURST * 1_000, since: now, suppressed: 0 }
     }
 
-    /// Takes one line. What comes back is how many were dropped before it; none when this one is to be dropped too.
+    /// Takes one line. Returns the number of lines dropped before it; none if this line is dropped too.
     fn take(&mut self, now: Timestamp) -> Option<u64> {
-        // A clock that was set back gives nothing, and takes nothing away.
+        // A clock that was set back changes nothing.
         let passed_ms = now.as_millisecond().saturating_sub(self.since.as_millisecond()).max(0);
         self.since = now;
         let refilled = self.thousandths.saturating_add(passed_ms.saturating_mul(LINES_PER_S));
@@ -167,7 +169,7 @@ impl Allowance {
     }
 }
 
-/// A message as it is written: on one line, shortened, without characters that control a terminal or turn text around.
+/// Formats a message for the log: one line, truncated, without control characters and bidirectional overrides.
 fn fit_to_log(message: &str) -> String {
     let mut line = String::with_capacity(message.len().min(MESSAGE_BYTES_MAX));
     for character in message.chars() {
@@ -204,14 +206,14 @@ mod tests {
             assert!((0..3).all(|_| calls.charge(1).is_ok()));
             assert_eq!(
                 refused(calls.charge(1)).as_deref(),
-                Some("it called the host more than the 3 times that one call may")
+                Some("it called the host more often than the limit of 3 times per call")
             );
         }
     }
 
     #[test]
     fn bytes_are_allowed_up_to_their_sum() {
-        let too_much = Some("it gave the host more than the 100 bytes that one call may");
+        let too_much = Some("it passed more than the limit of 100 bytes per call to the host");
         for (last, expected) in [(39, None), (40, None), (41, too_much), (usize::MAX, too_much)] {
             let mut calls = calls();
             assert_eq!(calls.charge(60), Ok(()));
@@ -263,7 +265,7 @@ mod log_tests {
         for (length, written) in [(999, 999), (1_000, 1_000), (1_001, 1_000 + '…'.len_utf8())] {
             assert_eq!(fit_to_log(&"x".repeat(length)).len(), written);
         }
-        // A character that does not fit is left out whole.
+        // A character that does not fit is omitted as a whole.
         assert_eq!(fit_to_log(&format!("{}é", "x".repeat(999))), format!("{}…", "x".repeat(999)));
     }
 }

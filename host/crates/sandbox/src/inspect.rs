@@ -1,7 +1,8 @@
-//! Inspects plugins without running anything of them: a file, and the installed ones of a folder that stays unchanged.
+//! Inspection of plugins without running their code: of a file, and of the installed plugins of a folder, which is not
+//! changed.
 //!
-//! **Invariant:** nothing of the plugin runs: its manifest and its frames are read, and it is compiled to see how large its machine
-//! code is, which is thrown away.
+//! **Invariant:** no code of the plugin runs: its manifest and its sections are read, and it is compiled to determine
+//! the size of its machine code, which is discarded.
 
 use std::path::Path;
 
@@ -15,39 +16,39 @@ use super::wit::InterfaceVersion;
 use daftar_domain::manifest::{PluginKind, PluginManifest, PluginName};
 use daftar_domain::plugin_key::PluginKeyId;
 
-/// What is told of a file whose manifest can be read.
+/// The properties of a file with a valid manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
-    /// What it says about itself.
+    /// Its manifest.
     pub manifest: PluginManifest,
     /// The digest of the file.
     pub digest: Digest,
     /// The size of the file, in bytes.
     pub size_bytes: usize,
-    /// The size of its machine code on this machine, in bytes; none where it is refused.
+    /// The size of its machine code on this machine, in bytes; none if it is rejected.
     pub compiled_bytes: Option<usize>,
-    /// What it imports and exports; none where that cannot be read.
+    /// Its imports and exports; none if they cannot be read.
     pub surface: Option<Surface>,
-    /// Who vouches for it.
+    /// The state of its signature.
     pub signature: SignatureState,
-    /// The step before its first call that refuses it, whoever vouches for it.
+    /// The error of an install before the first call, signatures aside.
     pub refusal: Option<InstallError>,
 }
 
-/// Who vouches for a file.
+/// The state of the signature of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignatureState {
     /// A trusted key signed it.
     Signed(PluginKeyId),
-    /// This program was built with it.
+    /// Its digest was pinned when this program was built.
     Pinned,
     /// It has no signature.
     Unsigned,
-    /// A key signed it that is not among the trusted ones, so that it cannot be said whether the signature fits.
+    /// Its key is not trusted, so the signature cannot be verified.
     UnknownKey(PluginKeyId),
-    /// A trusted key signed it that is limited to other plugins, and to which ones.
+    /// Its key is trusted for other plugins only, with those plugins.
     OutsideLimits(PluginKeyId, String),
-    /// It has a signature that cannot be read, or that does not fit; and why.
+    /// The signature is malformed or does not match, with the reason.
     Bad(String),
 }
 
@@ -65,7 +66,7 @@ impl SignatureState {
         }
     }
 
-    /// The key that signed it, as the signature says.
+    /// The id of the key that the signature claims.
     #[must_use]
     pub fn key(&self) -> Option<PluginKeyId> {
         match self {
@@ -81,7 +82,7 @@ impl SignatureState {
         match judged {
             Ok(Signer::Key(key)) => Self::Signed(key),
             Ok(Signer::Pinned) => Self::Pinned,
-            // The configuration may allow what is unsigned, or signed by somebody unknown.
+            // The configuration may allow unsigned plugins and unknown keys.
             Ok(Signer::Unsigned | Signer::Unrecorded) => {
                 let key = signature.and_then(|text| PluginSignature::parse(text).ok()).map(|signature| signature.key());
                 key.map_or(Self::Unsigned, Self::UnknownKey)
@@ -97,10 +98,10 @@ impl SignatureState {
 }
 
 impl Inspection {
-    /// Looks at a file and the line of its `.sig` file, if there is one.
+    /// Inspects a file and the line of its `.sig` file, if there is one.
     ///
     /// # Errors
-    /// A refusal at one of the steps up to `manifest`: then there is nothing to tell.
+    /// An error at one of the steps up to `manifest`: then there are no properties.
     pub fn of(
         bytes: Vec<u8>,
         signature: Option<&str>,
@@ -127,37 +128,37 @@ fn compiled_size(candidate: Candidate, compile_in: &CompileIn) -> Result<usize, 
     Compiler::new(compile_in.clone(), None).measure(&engine, &package)
 }
 
-/// An installed plugin, by its file.
+/// An installed plugin and the state of its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginLook {
     /// Its name.
     pub name: PluginName,
-    /// What it is for.
+    /// Its kind.
     pub kind: PluginKind,
-    /// The digest of what was installed.
+    /// The digest recorded at its install.
     pub digest: Digest,
-    /// Its file.
+    /// The state of its file.
     pub file: FileState,
-    /// Why nobody vouches for it by the settings of now; nothing where somebody does.
+    /// The reason why the current policy does not trust it, if it does not.
     pub not_vouched_for: Option<String>,
-    /// Whether its machine code is kept for this program; else it is made at the next start.
+    /// Whether its machine code is cached for this program; otherwise it is compiled at the next start.
     pub is_code_kept: bool,
 }
 
-/// The file of an installed plugin.
+/// The state of the file of an installed plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileState {
-    /// It is the one that was installed, and this program speaks its interface.
+    /// It has the recorded digest, and this program supports its interface.
     AsInstalled,
     /// It cannot be read.
     Missing(String),
-    /// It is another one, with that digest.
+    /// It has another digest, which is this one.
     Changed(Digest),
-    /// It is the one that was installed, and this program cannot run it.
+    /// It has the recorded digest, and this program cannot run it.
     NotSpoken(String),
 }
 
-/// Looks at the plugins that the list in `folder` names, and at the code kept in `code_folder`.
+/// Inspects the plugins that the list in `folder` names, and the code cached in `code_folder`.
 ///
 /// # Errors
 /// The list cannot be read.
@@ -198,7 +199,7 @@ fn file_state(digest: Digest, bytes: Result<Vec<u8>, String>) -> FileState {
             match InterfaceVersion::of(wanted) {
                 Some(_) => FileState::AsInstalled,
                 None => FileState::NotSpoken(format!(
-                    "it speaks version {wanted} of the interface, and this program {}",
+                    "it uses version {wanted} of the plugin interface; this program supports {}",
                     spoken_versions().join(" and ")
                 )),
             }
@@ -206,17 +207,17 @@ fn file_state(digest: Digest, bytes: Result<Vec<u8>, String>) -> FileState {
     }
 }
 
-/// The versions of the plugin interface that this program speaks, the newest first.
+/// The supported versions of the plugin interface, newest first.
 #[must_use]
 pub fn spoken_versions() -> Vec<String> {
     InterfaceVersion::SPOKEN.iter().map(|version| version.number.to_string()).collect()
 }
 
-/// Why the policy of now does not accept a plugin that was installed; one that another release of this program brought, or that an
-/// administrator installed as unsigned, is named too.
+/// Returns the reason why the current policy does not accept an installed plugin; including plugins that another
+/// release of this program provided, and plugins that an administrator installed as unsigned.
 fn not_vouched_for(installed: &InstalledFile, trust: &TrustPolicy) -> Option<String> {
     let InstalledFile { name, record: RecordedPlugin { kind, digest, signer, signature, .. }, bytes } = installed;
-    // A signature is of a file: where that is another one or is not there, only what is said without it can be told.
+    // A signature can be verified only if the file is present and unchanged.
     let is_there = bytes.as_ref().is_ok_and(|bytes| Digest::of(bytes) == *digest);
     let (bytes, signature) = match bytes {
         Ok(bytes) if is_there => (bytes.as_slice(), signature.as_deref()),

@@ -1,7 +1,7 @@
-//! From bytes to a plugin that is ready to be called: the steps, and why a plugin was refused at one of them.
+//! The steps of an install, from a file to a loaded plugin, and the errors of each step.
 //!
-//! **Invariant:** nothing of a plugin runs before its package was checked whole; and whatever step refuses it, what ran before
-//! is untouched, because this module only makes a new value.
+//! **Invariant:** no code of a plugin runs before its package passed all static checks; and an error at any step leaves
+//! the active plugins untouched, because this module only returns a new value.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,64 +24,64 @@ use daftar_domain::manifest::{PluginManifest, PluginName};
 use daftar_domain::vocabulary::PackContents;
 
 named! {
-    /// A step of an install. The names are stable: scripts and tests match on them.
+    /// A step of an install. The names are stable: scripts and tests match them.
     pub enum InstallStep {
-        /// Reading the bytes: a missing, cut or damaged file.
+        /// Reading the bytes: a missing, truncated or corrupt file.
         Unreadable = "unreadable",
-        /// Telling a component from other WebAssembly.
+        /// Distinguishing a component from other WebAssembly.
         NotAComponent = "not_a_component",
         /// Reading the manifest.
         Manifest = "manifest",
-        /// Finding somebody trusted who vouches for the file.
+        /// Verifying that the file has a trusted signer.
         Signature = "signature",
-        /// Comparing the version with that of the installed one.
+        /// Comparing the version with the installed one.
         Downgrade = "downgrade",
-        /// Matching the interface version, and the exports that it asks for.
+        /// Matching the interface version and its exports.
         InterfaceVersion = "interface_version",
-        /// Matching the imports with what is granted.
+        /// Comparing the imports with the granted ones.
         Imports = "imports",
-        /// Bounding the size of the file, its code, its memories and tables.
+        /// Limiting the size of the file, its code, its memories and tables.
         TooLarge = "too_large",
-        /// Compiling within bounds of time, memory and size.
+        /// Compiling within limits of time, memory and size.
         CompileBudget = "compile_budget",
-        /// Compiling at all: this machine could not, whatever the plugin.
+        /// Compiling on this machine; the error is independent of the plugin.
         Compile = "compile",
         /// The first call.
         Smoke = "smoke",
-        /// Reading and checking what a pack brings.
+        /// Reading and validating the contents of a pack.
         Content = "content",
-        /// Keeping the file and the list of what is installed.
+        /// Storing the file and the list of installed plugins.
         Store = "store",
     }
 }
 
-/// Why a plugin was not installed.
+/// The reason why a plugin was not installed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{} was refused at step `{step}`: {reason}",
+    "{} was rejected at step `{step}`: {reason}",
     .plugin.as_ref().map_or_else(|| "the plugin".to_owned(), |name| format!("plugin `{name}`"))
 )]
 pub struct InstallError {
-    /// Its name, where the manifest could be read.
+    /// The plugin's name, if its manifest could be read.
     pub plugin: Option<PluginName>,
-    /// The step that refused it.
+    /// The step that failed.
     pub step: InstallStep,
-    /// What is wrong and, where there is something to do about it, what.
+    /// The cause and, if possible, the remedy.
     pub reason: String,
 }
 
 impl InstallError {
-    /// A refusal at that step, before the plugin's name is known.
+    /// An error at that step before the plugin's name is known.
     pub(super) fn new(step: InstallStep, reason: impl fmt::Display) -> Self {
         Self { plugin: None, step, reason: reason.to_string() }
     }
 
-    /// A refusal of that plugin.
+    /// An error of that plugin.
     pub(super) fn of(plugin: &PluginName, step: InstallStep, reason: impl fmt::Display) -> Self {
         Self { plugin: Some(plugin.clone()), step, reason: reason.to_string() }
     }
 
-    /// The refusal, of the plugin of that name whatever its file says.
+    /// Attributes the error to the plugin of that name, regardless of its file.
     pub(super) fn named(self, name: &PluginName) -> Self {
         Self { plugin: Some(name.clone()), ..self }
     }
@@ -91,7 +91,7 @@ impl InstallError {
     }
 }
 
-/// A plugin that is compiled, linked and ready to be called.
+/// A compiled and linked plugin.
 pub struct LoadedPlugin {
     manifest: PluginManifest,
     digest: Digest,
@@ -102,13 +102,13 @@ pub struct LoadedPlugin {
     limits: PluginLimits,
     pub(super) stats: Arc<PluginStats>,
     log: Arc<PluginLog>,
-    /// Sets it aside when it keeps failing by itself.
+    /// The circuit breaker, which suspends it after repeated faults of its own.
     pub(super) breaker: Arc<Breaker>,
     pub(super) linked: Linked,
 }
 
 impl LoadedPlugin {
-    /// What it says about itself.
+    /// Its manifest.
     #[must_use]
     pub fn manifest(&self) -> &PluginManifest {
         &self.manifest
@@ -120,25 +120,25 @@ impl LoadedPlugin {
         self.digest
     }
 
-    /// What it may use.
+    /// Its resource limits.
     #[must_use]
     pub fn limits(&self) -> &PluginLimits {
         &self.limits
     }
 
-    /// What it has used since it was loaded.
+    /// The resources used since it was loaded.
     #[must_use]
     pub fn usage(&self) -> PluginUsage {
         self.stats.snapshot(self.log.counts(), &self.breaker)
     }
 
-    /// The name, version and digest that a decision block repeats.
+    /// Its name, version and digest, as in a decision block.
     #[must_use]
     pub fn reference(&self) -> String {
         format!("{}@{} {}", self.manifest.name, self.manifest.version, self.digest)
     }
 
-    /// What its instances are made from.
+    /// The parts of its instances.
     pub(super) fn sandbox_of<'p>(&'p self, engine: &'p SandboxEngine) -> SandboxOf<'p> {
         SandboxOf {
             engine: engine.wasmtime(),
@@ -156,10 +156,10 @@ impl fmt::Debug for LoadedPlugin {
     }
 }
 
-/// Links a package whose checks are done with the machine code that was made of it.
+/// Links a checked package with its machine code.
 ///
 /// # Errors
-/// A refusal at `too_large`, or at `interface_version` where linking sees more than the package's checks did.
+/// An error at step `too_large`, or at `interface_version` if linking finds more than the static checks.
 pub(super) fn link(
     package: &Package,
     engine: &SandboxEngine,
@@ -193,10 +193,11 @@ pub(super) fn link(
     })
 }
 
-/// Calls a plugin for the first time and, if it is a pack, reads what it brings. Runs guest code: only on a plugin thread.
+/// Calls a plugin for the first time and, if it is a pack, reads its contents. Runs guest code: only on a plugin
+/// thread.
 ///
 /// # Errors
-/// A refusal at `smoke` or at `content`.
+/// An error at step `smoke` or `content`.
 pub(super) fn try_out(plugin: &LoadedPlugin, engine: &SandboxEngine) -> Result<Option<PackContents>, InstallError> {
     match &plugin.linked {
         Linked::Pack(pack) => {
@@ -212,24 +213,24 @@ pub(super) fn try_out(plugin: &LoadedPlugin, engine: &SandboxEngine) -> Result<O
     }
 }
 
-/// Refuses a component that could never be instantiated within its limits, before it is tried.
+/// Rejects a component that exceeds its limits already at its start.
 fn check_resources(component: &wasmtime::component::Component, limits: &PluginLimits) -> Result<(), String> {
     let Some(required) = component.resources_required() else { return Ok(()) };
-    // Wasmtime counts this one in WebAssembly's pages; another page size is a feature that is switched off.
+    // Wasmtime reports it in pages of 64 KiB; other page sizes are a disabled feature.
     let memory_bytes = required.max_initial_memory_size.unwrap_or(0).saturating_mul(65_536);
     if memory_bytes > u64::try_from(limits.memory_bytes).unwrap_or(u64::MAX) {
         let allowed = limits.memory_bytes;
-        return Err(format!("it starts with {memory_bytes} bytes of memory; it may have {allowed}"));
+        return Err(format!("it starts with {memory_bytes} bytes of memory; the limit is {allowed}"));
     }
     let table_elements = required.max_initial_table_size.unwrap_or(0);
     if table_elements > u64::try_from(limits.table_elements).unwrap_or(u64::MAX) {
         let allowed = limits.table_elements;
-        return Err(format!("it starts with a table of {table_elements} elements; it may have {allowed}"));
+        return Err(format!("it starts with a table of {table_elements} elements; the limit is {allowed}"));
     }
     for (count, what) in [(required.num_memories, "memories"), (required.num_tables, "tables")] {
         if usize::try_from(count).unwrap_or(usize::MAX) > limits.core_instances {
             let allowed = limits.core_instances;
-            return Err(format!("it has {count} {what}; it may have {allowed}"));
+            return Err(format!("it has {count} {what}; the limit is {allowed}"));
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! One instance of a plugin, for one request.
 //!
 //! **Invariant:** every call sets its fuel and its deadline before the guest runs.
-//! **Invariant:** after a fault the instance is never entered again: each later call answers with the same fault.
+//! **Invariant:** after a fault the instance is never entered again: each later call returns the same fault.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,37 +18,37 @@ use super::limits::{Limiter, PluginLimits};
 use super::stats::{Counted, PluginStats, Usage};
 use daftar_domain::manifest::PluginName;
 
-/// What the host keeps beside an instance. A guest reaches nothing of it but what its import `log` counts.
+/// The host's state of an instance. The guest can affect only the counters of its import `log`.
 pub(super) struct HostState {
     limiter: Limiter,
     input_bytes_max: usize,
     host_calls: HostCalls,
     log: Arc<PluginLog>,
-    /// Whether it has seen what a caller sent, which no line of the log may hold.
+    /// Whether it has received data of a caller, which must not appear in the log.
     is_silent: bool,
     stats: Arc<PluginStats>,
     _counted: Counted,
 }
 
 impl HostState {
-    /// Notes that a call gives so many bytes to the plugin.
+    /// Records the size of the input of a call.
     ///
     /// # Errors
-    /// That is more than one call may give.
+    /// The size exceeds the limit.
     pub fn give(&self, what: &str, bytes: usize) -> Result<(), CallError> {
         let allowed = self.input_bytes_max;
         if bytes > allowed {
-            let reason = format!("{what} would take {bytes} bytes; one call may give {allowed}");
+            let reason = format!("{what} takes {bytes} bytes; the limit of a call is {allowed}");
             return Err(CallError::RefusedInput(reason));
         }
         self.stats.record_input(bytes);
         Ok(())
     }
 
-    /// Writes a line of the plugin, or only counts it once the plugin was silenced.
+    /// Writes a line of the plugin, or only counts it once the plugin is silenced.
     ///
     /// # Errors
-    /// The call has written more than it may, and is stopped.
+    /// The call exceeded its budget of calls to the host.
     pub fn write_log(&mut self, level: Level, message: &str) -> wasmtime::Result<()> {
         self.host_calls.charge(message.len())?;
         if self.is_silent {
@@ -60,7 +60,7 @@ impl HostState {
     }
 }
 
-/// What an instance is made from, apart from its code.
+/// The parts of a new instance besides its code.
 pub(super) struct SandboxOf<'p> {
     pub engine: &'p Engine,
     pub plugin: &'p PluginName,
@@ -69,16 +69,16 @@ pub(super) struct SandboxOf<'p> {
     pub log: &'p Arc<PluginLog>,
 }
 
-/// Why a call gave no value.
+/// The reason why a call returned no value.
 #[derive(Debug)]
 pub(super) enum CallError {
-    /// Wasmtime stopped it.
+    /// Wasmtime stopped the call.
     Stopped(wasmtime::Error),
-    /// It answered, and the answer breaks the interface; says how.
+    /// The response breaks the interface, with the reason.
     InvalidAnswer(String),
-    /// Its answers together are more than the host takes; says how much that is.
+    /// The responses exceed a limit of the host, with the amount.
     TooLarge(String),
-    /// It refused what the host gave it, which is the host's mistake; says why.
+    /// The plugin rejected the host's input, with the reason; a defect of the host.
     RefusedInput(String),
 }
 
@@ -88,7 +88,7 @@ impl From<wasmtime::Error> for CallError {
     }
 }
 
-/// A store with one instance of a plugin, and the exports `G` of that instance.
+/// A wasmtime store with one instance of a plugin, and the exports `G` of that instance.
 pub(super) struct Sandbox<G> {
     store: Store<HostState>,
     exports: G,
@@ -96,16 +96,16 @@ pub(super) struct Sandbox<G> {
     limits: PluginLimits,
     stats: Arc<PluginStats>,
     usage: Usage,
-    /// Whether all calls share the time of one.
+    /// Whether all calls share the time limit of one.
     shares_time: bool,
     ended: Option<PluginFault>,
 }
 
 impl<G> Sandbox<G> {
-    /// Makes an instance with `instantiate`, under limits like any other call: a guest's start function is guest code.
+    /// Creates an instance with `instantiate`, under the limits of a call: a guest's start function is guest code.
     ///
     /// # Errors
-    /// The fault that kept it from starting.
+    /// The fault that prevented the start.
     pub fn start(
         of: SandboxOf<'_>,
         instantiate: impl FnOnce(&mut Store<HostState>) -> wasmtime::Result<G>,
@@ -169,18 +169,18 @@ impl<G> Sandbox<G> {
         })
     }
 
-    /// From now on all calls together have the time of one.
+    /// Makes all further calls share the time limit of one.
     pub fn share_time(&mut self) {
         self.shares_time = true;
     }
 
-    /// How long the next call may take.
+    /// The time limit of the next call.
     fn time_left(&self) -> Duration {
         let time = Duration::from_millis(self.limits.call_ms);
         if self.shares_time { time.saturating_sub(self.usage.time) } else { time }
     }
 
-    /// Writes no more lines of the plugin: from now on it is given rules and facts about people.
+    /// Stops logging the plugin's lines, before it receives rules and facts about people.
     pub fn silence(&mut self) {
         self.store.data_mut().is_silent = true;
     }
@@ -190,12 +190,12 @@ impl<G> Sandbox<G> {
         &self.limits
     }
 
-    /// What the instance has used so far.
+    /// The resources that the instance has used so far.
     pub fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// Notes about how many bytes an answer took.
+    /// Records the approximate size of a response.
     pub fn note_output(&self, bytes: usize) {
         self.stats.record_output(bytes);
     }
@@ -205,12 +205,12 @@ impl<G> Sandbox<G> {
         self.ended.as_ref()
     }
 
-    /// Ends the instance because an answer cannot be believed.
+    /// Ends the instance because of an invalid response.
     pub fn distrust(&mut self, reason: impl Into<String>) -> PluginFault {
         self.end(&CallError::InvalidAnswer(reason.into()))
     }
 
-    /// Ends the instance because its answers together are more than the host takes.
+    /// Ends the instance because its responses exceed a limit of the host.
     pub fn overflow(&mut self, reason: impl Into<String>) -> PluginFault {
         self.end(&CallError::TooLarge(reason.into()))
     }
@@ -237,7 +237,7 @@ impl<G> Sandbox<G> {
     }
 }
 
-/// How many ticks cover that time. One more than fit: the first tick may come at once.
+/// The number of ticks that cover that time, plus one, because the first tick may come immediately.
 fn ticks_of(time: Duration) -> u64 {
     let ticks = time.as_nanos().div_ceil(TICK.as_nanos()).saturating_add(1);
     u64::try_from(ticks).unwrap_or(u64::MAX)

@@ -1,6 +1,6 @@
-//! The manifest inside a component: a custom section of the outermost component, holding JSON.
+//! The manifest of a plugin: a custom section of the outermost component, with JSON.
 //!
-//! **Invariant:** reading needs no engine and runs nothing; it looks at the frames of the outermost sections only.
+//! **Invariant:** reading needs no engine and runs no code; it parses the headers of the outermost sections only.
 
 use wasmparser::{Encoding, Parser, Payload};
 
@@ -9,16 +9,16 @@ use daftar_domain::manifest::PluginManifest;
 /// The name of the custom section.
 pub const MANIFEST_SECTION: &str = "daftar:manifest";
 
-/// The greatest size of a manifest, in bytes: generous for names, reasons and extension fields.
+/// The largest manifest, in bytes: generous for names, reasons and extension fields.
 pub const MANIFEST_BYTES_MAX: usize = 64 * 1024;
 
-/// Why no manifest could be read from, or written into, some bytes.
+/// The reason why a manifest could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// The bytes are not WebAssembly, or are damaged.
+    /// The bytes are not WebAssembly, or are corrupt.
     #[error("this is not a WebAssembly component: {reason}")]
     NotWasm {
-        /// What the parser met.
+        /// The error of the parser.
         reason: String,
     },
     /// The bytes are a core module.
@@ -26,24 +26,24 @@ pub enum ManifestError {
         "this is a core WebAssembly module; a plugin is a component (wrap it, for example with `daftar pack build`)"
     )]
     CoreModule,
-    /// There is no manifest.
+    /// The manifest is missing.
     #[error("the component has no manifest: it lacks the custom section `{MANIFEST_SECTION}`")]
     Missing,
-    /// There is more than one manifest, so it would depend on the reader which one counts.
-    #[error("the component has more than one manifest: the custom section `{MANIFEST_SECTION}` occurs again")]
+    /// There are several manifests, which would be ambiguous.
+    #[error("the component has more than one manifest: the custom section `{MANIFEST_SECTION}` is duplicated")]
     Repeated,
-    /// The manifest is larger than any sound one.
-    #[error("the manifest has {bytes} bytes; at most {MANIFEST_BYTES_MAX} are read")]
+    /// The manifest exceeds the size limit.
+    #[error("the manifest has {bytes} bytes; the limit is {MANIFEST_BYTES_MAX}")]
     TooLarge {
         /// Its size.
         bytes: usize,
     },
-    /// The manifest is not JSON of the right shape.
+    /// The manifest is not JSON of the expected form.
     #[error("the manifest is not valid at `{field}`: {reason}")]
     Malformed {
-        /// The field concerned, `.` for the whole.
+        /// The invalid field, `.` for the whole.
         field: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }
@@ -54,7 +54,7 @@ pub enum ManifestError {
 /// See [`ManifestError`].
 pub fn read_manifest(component: &[u8]) -> Result<PluginManifest, ManifestError> {
     if !component.starts_with(b"\0asm") {
-        let reason = "it does not begin as one; name a file as `daftar pack build` and `daftar plugin build` make them";
+        let reason = "its header is missing; use a file built by `daftar pack build` or `daftar plugin build`";
         return Err(ManifestError::NotWasm { reason: reason.to_owned() });
     }
     let mut found: Option<&[u8]> = None;
@@ -69,14 +69,14 @@ pub fn read_manifest(component: &[u8]) -> Result<PluginManifest, ManifestError> 
             {
                 return Err(ManifestError::Repeated);
             }
-            // Other sections say nothing about the manifest.
+            // Other sections do not concern the manifest.
             _ => {}
         }
     }
     parse_manifest(found.ok_or(ManifestError::Missing)?)
 }
 
-/// Reads a manifest's JSON.
+/// Parses the JSON of a manifest.
 fn parse_manifest(json: &[u8]) -> Result<PluginManifest, ManifestError> {
     if json.len() > MANIFEST_BYTES_MAX {
         return Err(ManifestError::TooLarge { bytes: json.len() });
@@ -89,10 +89,10 @@ fn parse_manifest(json: &[u8]) -> Result<PluginManifest, ManifestError> {
     Ok(manifest)
 }
 
-/// The component with the manifest put behind it.
+/// Appends the manifest to a component.
 ///
 /// # Errors
-/// The bytes are no component, they have a manifest already, or the manifest is too large.
+/// The bytes are not a component, they have a manifest already, or the manifest is too large.
 pub fn append_manifest(component: &[u8], manifest: &PluginManifest) -> Result<Vec<u8>, ManifestError> {
     match read_manifest(component) {
         Err(ManifestError::Missing) => {}
@@ -120,7 +120,7 @@ mod tests {
         serde_json::from_str(json).unwrap()
     }
 
-    /// A component that has one core module inside, with `inner` as a custom section of that module.
+    /// A component with one core module, which has `inner` as a custom section.
     fn component_around(inner: Option<&str>) -> Vec<u8> {
         let mut module = wasm_encoder::Module::new();
         if let Some(json) = inner {

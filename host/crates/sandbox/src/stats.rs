@@ -1,4 +1,4 @@
-//! What a plugin has used, for `plugin list` and the metrics page, and the clock and histogram that it is measured with.
+//! The resource use of plugins, for `plugin list` and the metrics, and the clock and histogram that measure it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,90 +10,90 @@ use super::fault::FaultKind;
 use daftar_domain::context::Clock;
 use daftar_domain::manifest::PluginName;
 
-/// What one session in the sandbox has used so far.
+/// The resources that one session in the sandbox has used so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Fuel burnt, over all calls.
+    /// Fuel consumed, over all calls.
     pub fuel: u64,
-    /// The most memory that the instance had, in bytes.
+    /// The peak memory of the instance, in bytes.
     pub peak_memory_bytes: u64,
     /// Time spent inside the sandbox.
     pub time: Duration,
 }
 
-/// The last thing that went wrong with a plugin: which kind and when, never what it was about.
+/// The last fault of a plugin: its kind and time, without its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastFault {
-    /// Which kind.
+    /// Its kind.
     pub kind: FaultKind,
-    /// When.
+    /// Its time.
     pub at: Timestamp,
 }
 
-/// What a plugin has used since it was loaded.
+/// The resources that a plugin has used since it was loaded.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PluginUsage {
-    /// Calls into the plugin, those with a fault included.
+    /// Calls into the plugin, including those that ended with a fault.
     pub calls: u64,
-    /// Faults by kind, in order; kinds that never occurred are left out.
+    /// Faults by kind, in order; kinds that never occurred are omitted.
     pub faults: Vec<(FaultKind, u64)>,
     /// The last of them.
     pub last_fault: Option<LastFault>,
-    /// Instances that are alive now.
+    /// Instances that exist now.
     pub instances: u64,
     /// Requests that wait for the plugin or run in it now.
     pub requests: u64,
-    /// The most requests that waited or ran at a time.
+    /// The most requests that waited or ran concurrently.
     pub peak_requests: u64,
-    /// Requests that were refused because too much was waiting, or because the plugin is set aside.
+    /// Requests that were rejected because the queue was full or the plugin is suspended.
     pub rejected: u64,
-    /// The most bytes that one call was given.
+    /// The largest input of one call, in bytes.
     pub peak_input_bytes: u64,
-    /// About the most bytes that one answer took.
+    /// The approximate size of the largest response, in bytes.
     pub peak_output_bytes: u64,
-    /// The most memory that an instance had, in bytes.
+    /// The peak memory of an instance, in bytes.
     pub peak_memory_bytes: u64,
-    /// Fuel burnt, over all calls.
+    /// Fuel consumed, over all calls.
     pub fuel: u64,
-    /// The most fuel that one call burnt.
+    /// The most fuel that one call consumed.
     pub peak_fuel: u64,
-    /// The most that a call burnt of the fuel it was given: 1 is all of it.
+    /// The largest share of its fuel that one call consumed; 1 is all of it.
     pub peak_fuel_share: f64,
-    /// Time spent inside, over all calls.
+    /// Time spent in the plugin, over all calls.
     pub time: Duration,
-    /// The longest time that one call took.
+    /// The longest time of one call.
     pub peak_time: Duration,
     /// Log lines written.
     pub log_lines: u64,
-    /// Log lines dropped because they came too fast.
+    /// Log lines suppressed by the rate limit.
     pub log_lines_suppressed: u64,
-    /// Whether it is used or set aside.
+    /// The state of its circuit breaker.
     pub breaker: BreakerState,
-    /// How often it was set aside.
+    /// The number of suspensions.
     pub suspensions: u64,
 }
 
 /// The counters of one plugin, shared by all its sessions.
 pub(super) struct PluginStats {
     clock: HostClock,
-    /// How long calls take, for the metrics page.
+    /// The durations of calls, for the metrics.
     durations: metrics::Histogram,
-    /// What is counted here; the log and the breaker count the rest.
+    /// The values counted here; the log and the breaker count the rest.
     usage: Mutex<PluginUsage>,
 }
 
 impl PluginStats {
-    /// Nothing used yet.
+    /// Counters at zero.
     pub fn new(clock: HostClock, durations: metrics::Histogram) -> Self {
         Self { clock, durations, usage: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, PluginUsage> {
-        // Nothing panics while it is held.
+        // Nothing panics while the lock is held.
         self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a call that burnt so much of the fuel it was given.
+    /// Counts a call and the fuel it consumed.
     pub fn record_call(&self, fuel: u64, allowed: u64, time: Duration, memory_bytes: u64) {
         self.durations.record(time.as_secs_f64());
         let mut usage = self.lock();
@@ -118,18 +118,18 @@ impl PluginStats {
         }
     }
 
-    /// Counts a request that was refused.
+    /// Counts a rejected request.
     pub fn record_rejected(&self) {
         self.lock().rejected += 1;
     }
 
-    /// Notes how many bytes a call was given.
+    /// Records the size of the input of a call.
     pub fn record_input(&self, bytes: usize) {
         let mut usage = self.lock();
         usage.peak_input_bytes = usage.peak_input_bytes.max(u64::try_from(bytes).unwrap_or(u64::MAX));
     }
 
-    /// Notes about how many bytes an answer took.
+    /// Records the approximate size of a response.
     pub fn record_output(&self, bytes: usize) {
         let mut usage = self.lock();
         usage.peak_output_bytes = usage.peak_output_bytes.max(u64::try_from(bytes).unwrap_or(u64::MAX));
@@ -141,7 +141,7 @@ impl PluginStats {
         Counted { stats: self.clone(), counter: |usage| &mut usage.instances }
     }
 
-    /// Counts a request for as long as the guard lives, unless there are `most` already.
+    /// Counts a request for as long as the guard lives, unless the limit of `most` is reached.
     pub fn admit_request(self: &Arc<Self>, most: usize) -> Option<Counted> {
         let mut usage = self.lock();
         if usage.requests >= u64::try_from(most).unwrap_or(u64::MAX) {
@@ -153,14 +153,14 @@ impl PluginStats {
         Some(Counted { stats: self.clone(), counter: |usage| &mut usage.requests })
     }
 
-    /// The figures as they are now.
+    /// Returns the current values.
     pub fn snapshot(&self, (log_lines, log_lines_suppressed): (u64, u64), breaker: &Breaker) -> PluginUsage {
         let (state, suspensions) = (breaker.state(), breaker.opened_in_all());
         PluginUsage { log_lines, log_lines_suppressed, breaker: state, suspensions, ..self.lock().clone() }
     }
 }
 
-/// Something counted that is taken off the count when it ends.
+/// A guard that decrements a counter when it is dropped.
 pub(super) struct Counted {
     stats: Arc<PluginStats>,
     counter: fn(&mut PluginUsage) -> &mut u64,
@@ -174,10 +174,10 @@ impl Drop for Counted {
     }
 }
 
-/// Tells the time to breakers and logs; the machine's clock unless a test sets another.
+/// The clock of breakers and logs; the system clock unless a test sets another.
 pub type HostClock = Arc<dyn Clock>;
 
-/// Gives each plugin something to record how long its calls take, in seconds.
+/// Returns the histogram of a plugin's call durations, in seconds.
 pub type CallRecorder = Arc<dyn Fn(&PluginName) -> metrics::Histogram + Send + Sync>;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Small plugins and a library of them, for the tests of this crate and of those above it.
+//! Small plugins and plugin libraries for the tests of this crate and of its dependents.
 //!
-//! **Invariant:** nothing outside tests uses this; a fixture that is wrong panics with its reason.
+//! **Invariant:** only tests use this; an invalid fixture panics with its reason.
 #![expect(
     clippy::new_without_default,
     clippy::unwrap_used,
     missing_docs,
-    reason = "for tests alone: a fixture that is wrong should fail its test at once, and names are sentences"
+    reason = "for tests only: an invalid fixture should fail its test immediately, and the names are self-explanatory"
 )]
 
 pub mod guest;

@@ -1,4 +1,4 @@
-//! Plugins that misbehave, and that the host is not harmed.
+//! Tests with plugins that misbehave: the host is unaffected.
 
 mod breaker;
 mod crash;
@@ -15,7 +15,7 @@ use crate::InstallError;
 use crate::package::{Candidate, Package};
 
 impl Package {
-    /// Checks a file without judging its signature.
+    /// Checks a file without verifying its signature.
     fn read(bytes: Vec<u8>) -> Result<Self, InstallError> {
         Candidate::read(bytes)?.check()
     }

@@ -1,11 +1,13 @@
-//! The versions of the plugin interface that this host speaks.
+//! The supported versions of the plugin interface.
 //!
-//! The rest of the host speaks domain types only. A version has a module that translates between those and the types generated for
-//! it. There is one version. An older one gets a module beside it that delegates to the newest, and a row in [`InterfaceVersion::SPOKEN`].
+//! The rest of the host uses domain types only. Each version has a module that converts between those and its generated
+//! types. There is one version so far. An older one gets a module that delegates to the newest, and a row in
+//! [`InterfaceVersion::SPOKEN`].
 //!
-//! **Invariant:** what comes out of a guest passes through one of these modules, where it is bounded and becomes domain types.
-//! **Invariant:** every text and every list has a bound, and a complaint names the field and shows only the beginning of what
-//! was there.
+//! **Invariant:** every value from a guest passes through one of these modules, where its size is limited and it is
+//! converted to domain types.
+//! **Invariant:** every text and every list has a limit, and an error names the field and shows only the start of its
+//! value.
 
 mod v0_1;
 
@@ -23,20 +25,20 @@ use crate::sandbox::CallError;
 use daftar_domain::manifest::{PluginKind, PluginVersion};
 use daftar_domain::vocabulary::Concept;
 
-/// A version of the plugin interface: what a plugin that speaks it exports, and what it may import.
+/// A version of the plugin interface: the exports that it requires, and the imports that it permits.
 #[derive(Debug)]
 pub(super) struct InterfaceVersion {
     pub number: PluginVersion,
     vocabulary: &'static str,
     eligibility: &'static str,
-    /// The imports that hold types only, which every plugin may name: they give it nothing to call.
+    /// The imports that contain only types, which every plugin may name: they are not callable.
     pub type_imports: &'static [&'static str],
-    /// The imports with functions that the host links: a plugin's rights.
+    /// The imports with functions that the host links: the rights of a plugin.
     pub granted_imports: &'static [&'static str],
 }
 
 impl InterfaceVersion {
-    /// Every version that this host speaks, the newest first.
+    /// Every supported version, newest first.
     pub const SPOKEN: &'static [Self] = &[Self {
         number: PluginVersion::new(0, 1, 0),
         vocabulary: "daftar:plugin/vocabulary@0.1.0",
@@ -50,7 +52,7 @@ impl InterfaceVersion {
         granted_imports: &["daftar:plugin/log@0.1.0"],
     }];
 
-    /// The version of that number, if this host speaks it.
+    /// The version of that number, if it is supported.
     pub fn of(number: PluginVersion) -> Option<&'static Self> {
         Self::SPOKEN.iter().find(|version| version.number == number)
     }
@@ -64,13 +66,13 @@ impl InterfaceVersion {
     }
 }
 
-/// A pack, ready to be instantiated.
+/// A pack ready to be instantiated.
 pub(super) type LinkedPack = VocabularyPackPre<HostState>;
 
-/// An engine, ready to be instantiated.
+/// An engine ready to be instantiated.
 pub(super) type LinkedEngine = EligibilityEnginePre<HostState>;
 
-/// A compiled plugin with its imports linked, ready to be instantiated.
+/// A compiled and linked plugin, ready to be instantiated.
 #[derive(Clone)]
 pub(super) enum Linked {
     Pack(LinkedPack),
@@ -80,7 +82,7 @@ pub(super) enum Linked {
 /// Links a component as a plugin of that kind.
 ///
 /// # Errors
-/// It imports what is not linked, or lacks an export.
+/// It has an import that is not linked, or lacks an export.
 pub(super) fn link(
     version: &InterfaceVersion,
     kind: PluginKind,
@@ -99,7 +101,7 @@ pub(super) fn link(
     })
 }
 
-/// Some concepts and where to go on.
+/// Some concepts, and the cursor of the next page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ConceptPage {
     pub concepts: Vec<Concept>,
@@ -109,7 +111,7 @@ pub(super) struct ConceptPage {
 /// A rule inside an instance.
 pub(super) type RuleHandle = wasmtime::component::ResourceAny;
 
-/// The case of one enumeration that has the same name in another.
+/// Converts between enums with the same case names.
 macro_rules! same {
     ($value:expr, $from:ty => $to:ident { $($case:ident),+ }) => {
         match $value { $(<$from>::$case => $to::$case),+ }
@@ -117,21 +119,21 @@ macro_rules! same {
 }
 use same;
 
-/// Where in an answer a value stands, such as `concept "BR": labels`. Written only when something is wrong.
+/// The position of a value in a response, such as `concept "BR": labels`. Formatted only for errors.
 type Place<'a> = &'a dyn std::fmt::Display;
 
-/// An answer that breaks the interface.
+/// The error of a response that breaks the interface.
 fn invalid(place: Place<'_>, reason: impl std::fmt::Display) -> CallError {
     CallError::InvalidAnswer(format!("{}: {reason}", excerpt(&place.to_string())))
 }
 
-/// A text of at most that many bytes, without control characters.
+/// Checks that a text has at most that many bytes and no control characters.
 fn text(value: String, bytes_max: usize, place: Place<'_>) -> Result<String, CallError> {
     if value.len() > bytes_max {
         let (length, shown) = (value.len(), excerpt(value.get(..40).unwrap_or_default()));
-        return Err(invalid(place, format_args!("a text of {length} bytes, at most {bytes_max} are read: `{shown}`")));
+        return Err(invalid(place, format_args!("a text of {length} bytes exceeds the limit of {bytes_max}: `{shown}`")));
     }
-    // Line breaks and tabs occur in definitions; nothing else below a blank has a meaning in a label or a message.
+    // Line breaks and tabs occur in definitions; other control characters have no meaning in a label or a message.
     let is_foreign = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
     if value.contains(is_foreign) {
         return Err(invalid(place, format_args!("a control character in the text `{}`", excerpt(&value))));
@@ -139,7 +141,7 @@ fn text(value: String, bytes_max: usize, place: Place<'_>) -> Result<String, Cal
     Ok(value)
 }
 
-/// A text as above that says something.
+/// Checks a text as above, and that it is not empty.
 fn filled(value: String, bytes_max: usize, place: Place<'_>) -> Result<String, CallError> {
     if value.trim().is_empty() {
         return Err(invalid(place, "the text is empty"));
@@ -147,7 +149,7 @@ fn filled(value: String, bytes_max: usize, place: Place<'_>) -> Result<String, C
     text(value, bytes_max, place)
 }
 
-/// A list of at most that many items, each read by `read`.
+/// Converts a list of at most that many items with `read`.
 fn list<T, U>(
     items: Vec<T>,
     count_max: usize,
@@ -155,7 +157,7 @@ fn list<T, U>(
     mut read: impl FnMut(T) -> Result<U, CallError>,
 ) -> Result<Vec<U>, CallError> {
     if items.len() > count_max {
-        return Err(invalid(place, format_args!("a list of {} items, at most {count_max} are read", items.len())));
+        return Err(invalid(place, format_args!("a list of {} items exceeds the limit of {count_max}", items.len())));
     }
     let mut read_items = Vec::with_capacity(items.len());
     for item in items {
@@ -164,7 +166,7 @@ fn list<T, U>(
     Ok(read_items)
 }
 
-/// A name, code or URI, parsed into its type.
+/// Parses a name, code or URI into its type.
 fn parsed<T, E: std::fmt::Display>(
     value: &str,
     place: Place<'_>,

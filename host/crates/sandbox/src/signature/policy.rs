@@ -1,5 +1,5 @@
-//! What is installed: what a trusted key signed, what this program knows by its digest, and the rest only when that is said
-//! explicitly.
+//! The trust policy of plugin installs: accepts plugins that a trusted key signed or whose digest was pinned at build
+//! time, and unsigned plugins only if that is configured explicitly.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,16 +10,17 @@ use daftar_domain::manifest::{PluginKind, PluginName};
 use daftar_domain::plugin_key::PluginKeyId;
 use daftar_domain::plugin_key::TrustedKey;
 
-/// Who vouched for a plugin when it was installed.
+/// The signer of a plugin at its install.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signer {
     /// A trusted key signed it.
     Key(PluginKeyId),
-    /// This program was built with it and knows its digest.
+    /// Its digest was pinned when this program was built.
     Pinned,
-    /// Nobody; its installation without a signature was allowed explicitly.
+    /// None; its installation without a signature was allowed explicitly.
     Unsigned,
-    /// Not known: it was restored from a backup, and the policy did not accept it then. It is judged again whenever it is loaded.
+    /// Unknown: it was restored from a backup, and the policy did not accept it then. It is verified again at each
+    /// load.
     Unrecorded,
 }
 
@@ -34,43 +35,43 @@ impl fmt::Display for Signer {
     }
 }
 
-/// Whether a plugin that nobody vouches for is installed.
+/// Policy for unsigned plugins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UnsignedPlugins {
-    /// It is refused.
+    /// They are rejected.
     #[default]
     Refused,
-    /// It is installed, and the audit log says that nobody vouches for it.
+    /// They are installed, which the audit log records.
     Allowed,
 }
 
-/// The digests of the plugins that were built together with this program.
+/// The digests of the plugins that were built with this program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PinnedDigests(BTreeSet<Digest>);
 
 impl PinnedDigests {
-    /// Reads digests of 64 hexadecimal digits, with commas or white space between them. What is none is left out: it could pin
-    /// nothing.
+    /// Parses digests of 64 hexadecimal digits, separated by commas or white space. Invalid ones are ignored: they
+    /// match no file.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let words = text.split(|character: char| character == ',' || character.is_whitespace());
         Self(words.filter_map(Digest::from_hex).collect())
     }
 
-    /// These digests.
+    /// The set of these digests.
     #[must_use]
     pub fn of(digests: impl IntoIterator<Item = Digest>) -> Self {
         Self(digests.into_iter().collect())
     }
 
-    /// How many there are.
+    /// The number of digests.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()
     }
 }
 
-/// Whom the operator trusts.
+/// The keys and digests that the operator trusts.
 #[derive(Debug, Clone, Default)]
 pub struct TrustPolicy {
     keys: BTreeMap<PluginKeyId, TrustedKey>,
@@ -78,38 +79,38 @@ pub struct TrustPolicy {
     unsigned: UnsignedPlugins,
 }
 
-/// Why nobody that is trusted vouches for a file.
+/// The reason why a file has no trusted signer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureProblem {
     /// There is no signature.
     #[error(
-        "it is not signed, and its digest {digest} is not one that this program was built with; install it with the `.sig` file of a key in `[plugins] trusted_keys`, or say `--allow-unsigned`"
+        "it is not signed, and its digest {digest} is not one that this program was built with; install it with the `.sig` file of a key in `[plugins] trusted_keys`, or use `--allow-unsigned`"
     )]
     Unsigned {
         /// The file's digest.
         digest: Digest,
     },
-    /// What should be the signature is none.
+    /// The signature is malformed.
     #[error("its signature cannot be read: {reason}; the file has the digest {digest}")]
     Malformed {
         /// The file's digest.
         digest: Digest,
-        /// What is wrong.
+        /// The reason.
         reason: &'static str,
     },
-    /// A key signed it that is not trusted.
+    /// The signing key is not trusted.
     #[error(
-        "it is signed by the key {key}, which is not in `[plugins] trusted_keys` ({trusted}); its digest is {digest}; add the key if you trust its owner"
+        "it is signed by the key {key}, which is not in `[plugins] trusted_keys` ({trusted}); its digest is {digest}; add the key if you trust its publisher"
     )]
     UnknownKey {
         /// The file's digest.
         digest: Digest,
-        /// The key, as the signature names it.
+        /// The key that the signature claims.
         key: PluginKeyId,
-        /// The ids of those that are.
+        /// The ids of the trusted keys.
         trusted: String,
     },
-    /// A trusted key signed it that is limited to other plugins.
+    /// The signing key is trusted for other plugins only.
     #[error(
         "it is signed by the key {key}, which `[plugins] trusted_keys` limits to {limits}, and it is the {kind} `{plugin}`; its digest is {digest}"
     )]
@@ -118,27 +119,27 @@ pub enum SignatureProblem {
         digest: Digest,
         /// The key.
         key: PluginKeyId,
-        /// What it is limited to.
+        /// The plugins that the key is limited to.
         limits: String,
         /// The plugin's name.
         plugin: PluginName,
         /// The plugin's kind.
         kind: &'static str,
     },
-    /// The signature is of another file.
+    /// The signature belongs to another file.
     #[error(
-        "the signature by the key {key} does not fit this file, whose digest is {digest}: the file or the signature was changed after signing; get both again"
+        "the signature by the key {key} does not match this file, whose digest is {digest}: the file or the signature was changed after signing; get both again"
     )]
     Mismatch {
         /// The file's digest.
         digest: Digest,
-        /// The trusted key whose signature it claims to be.
+        /// The trusted key that the signature claims.
         key: PluginKeyId,
     },
 }
 
 impl TrustPolicy {
-    /// Trusts those keys, those digests, and unsigned plugins as said.
+    /// Creates a policy with these keys, digests and rule for unsigned plugins.
     #[must_use]
     pub fn new<K: Into<TrustedKey>>(
         keys: impl IntoIterator<Item = K>,
@@ -148,13 +149,13 @@ impl TrustPolicy {
         Self { keys: keys.into_iter().map(Into::into).map(|key| (key.id(), key)).collect(), pinned, unsigned }
     }
 
-    /// What the operator calls a key.
+    /// The operator's name for a key.
     #[must_use]
     pub fn name_of(&self, key: PluginKeyId) -> Option<&str> {
         self.keys.get(&key).and_then(|trusted| trusted.key().name())
     }
 
-    /// Checks that a signature which claims to be by a trusted key is by it, whatever the file is.
+    /// Verifies a signature that claims to be by a trusted key, for any plugin.
     ///
     /// # Errors
     /// [`SignatureProblem::Mismatch`].
@@ -170,11 +171,11 @@ impl TrustPolicy {
         }
     }
 
-    /// Who vouches for the plugin of that name and kind, whose file has that digest and that `.sig` text. `unsigned` is what this
-    /// installation allows beyond the configuration.
+    /// Determines the signer of the plugin of that name and kind, whose file has that digest and `.sig` text.
+    /// `unsigned` is what this installation allows in addition to the configuration.
     ///
     /// # Errors
-    /// Nobody who is trusted does, and why.
+    /// The reason why it has no trusted signer.
     pub fn judge(
         &self,
         (name, kind): (&PluginName, PluginKind),
@@ -183,7 +184,7 @@ impl TrustPolicy {
         signature: Option<&str>,
         unsigned: UnsignedPlugins,
     ) -> Result<Signer, SignatureProblem> {
-        // The digest is of the whole file: a signature beside it could add nothing.
+        // The digest covers the whole file: a signature would add nothing.
         if self.pinned.0.contains(&digest) {
             return Ok(Signer::Pinned);
         }
@@ -212,7 +213,7 @@ impl TrustPolicy {
 
     fn shown_keys(&self) -> String {
         let ids: Vec<String> = self.keys.keys().map(ToString::to_string).collect();
-        if ids.is_empty() { "no key is".to_owned() } else { ids.join(", ") }
+        if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
     }
 }
 
@@ -317,7 +318,7 @@ mod tests {
             let error = judge(FILE, Some(text), UnsignedPlugins::Allowed).unwrap_err();
             assert!(matches!(error, SignatureProblem::Malformed { .. }), "{error}");
         }
-        // A signature by one key that says it is by another.
+        // A signature that claims another key.
         let claimed = key(2).sign(FILE).to_string();
         let claimed = claimed.replace(&key(2).public_key().id().to_string(), &key(1).public_key().id().to_string());
         let error = judge(FILE, Some(&claimed), UnsignedPlugins::Allowed).unwrap_err();

@@ -1,6 +1,6 @@
-//! The key that a publisher of plugins signs with. It never comes near a server.
+//! The key with which a publisher signs plugins. It is never stored on a server.
 //!
-//! **Invariant:** the file is PKCS#8 in PEM, readable by its owner alone, and an existing file is never written over.
+//! **Invariant:** the file is PKCS#8 in PEM, readable by its owner alone, and an existing file is never overwritten.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -14,42 +14,42 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use super::PluginSignature;
 use daftar_domain::plugin_key::PluginKey;
 
-/// The largest key file that is read, in bytes; a sound one has less than 200.
+/// The largest key file that is read, in bytes; a valid one has less than 200.
 const FILE_BYTES_MAX: u64 = 16 << 10;
 
-/// A private key. Its bytes are wiped when it goes.
+/// A private key. Its bytes are zeroed on drop.
 pub struct PrivateKey(SigningKey);
 
-/// Why a key cannot be used or written.
+/// The reason why a key cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateKeyError {
     /// The file cannot be read or written.
-    #[error("the private key `{path}` cannot be used: {error}; `daftar plugin keygen -o FILE` makes one")]
+    #[error("the private key `{path}` cannot be used: {error}; `daftar plugin keygen -o FILE` generates one")]
     File {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
-    /// There is a file where the key should be written.
-    #[error("`{0}` is there already and is not written over: name another file, or move that one away")]
+    /// The file already exists.
+    #[error("`{0}` already exists: choose another file name, or move that file away")]
     Exists(String),
-    /// Others can read the file.
-    #[error("others may read the private key `{0}`: run `chmod 600 {0}`")]
+    /// The file is readable by others.
+    #[error("the private key `{0}` is readable by others: run `chmod 600 {0}`")]
     Exposed(String),
-    /// The file holds no key.
-    #[error("`{0}` is no Ed25519 private key in PKCS#8 PEM, as `daftar plugin keygen` writes it")]
+    /// The file does not contain a key.
+    #[error("`{0}` is not an Ed25519 private key in PKCS#8 PEM, as written by `daftar plugin keygen`")]
     Malformed(String),
-    /// The system gives no random bytes.
-    #[error("the system gives no random bytes for a key")]
+    /// The system provides no random bytes.
+    #[error("the system provides no random bytes for a key")]
     NoRandomness,
 }
 
 impl PrivateKey {
-    /// A new key of random bytes.
+    /// Generates a key.
     ///
     /// # Errors
-    /// The system gives no random bytes.
+    /// The system provides no random bytes.
     pub fn generate() -> Result<Self, PrivateKeyError> {
         use rand::TryRng as _;
         let mut bytes = [0; 32];
@@ -57,16 +57,16 @@ impl PrivateKey {
         Ok(Self::from_bytes(bytes))
     }
 
-    /// The key of these bytes.
+    /// Creates a key of these bytes.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(SigningKey::from_bytes(&bytes))
     }
 
-    /// Reads a key's file.
+    /// Reads a key file.
     ///
     /// # Errors
-    /// It cannot be read, others can read it, or it holds no key.
+    /// It cannot be read, is readable by others, or does not contain a key.
     pub fn read(path: &Path) -> Result<Self, PrivateKeyError> {
         let shown = path.display().to_string();
         let failed = |error| PrivateKeyError::File { path: shown.clone(), error };
@@ -82,13 +82,13 @@ impl PrivateKey {
         SigningKey::from_pkcs8_pem(&pem).map(Self).map_err(|_| PrivateKeyError::Malformed(shown))
     }
 
-    /// Writes the key into a new file that its owner alone can read.
+    /// Writes the key to a new file that only its owner can read.
     ///
     /// # Errors
-    /// There is a file already, or it cannot be written.
+    /// The file exists, or it cannot be written.
     pub fn write_new(&self, path: &Path) -> Result<(), PrivateKeyError> {
         let failed = |error| PrivateKeyError::File { path: path.display().to_string(), error };
-        // Without the public half: some tools still read no other form of PKCS#8 than the first.
+        // Without the public key: some tools read only the first version of PKCS#8.
         let pair = KeypairBytes { secret_key: self.0.to_bytes(), public_key: None };
         let pem = pair.to_pkcs8_pem(LineEnding::LF);
         let pem = pem.map_err(|error| failed(io::Error::other(error.to_string())))?;
@@ -99,19 +99,19 @@ impl PrivateKey {
         })?;
         let written = file.write_all(pem.as_bytes()).and_then(|()| file.sync_all());
         written.map_err(|error| {
-            // Half a key is of no use, and would be in the way of the next try.
+            // A partial key is useless, and would block the next attempt.
             let _is_removed = fs::remove_file(path);
             failed(error)
         })
     }
 
-    /// The public half.
+    /// The public key.
     #[must_use]
     pub fn public_key(&self) -> PluginKey {
         PluginKey::new(self.0.verifying_key())
     }
 
-    /// The public half as PEM, for other tools.
+    /// The public key as PEM, for other tools.
     #[must_use]
     pub fn public_pem(&self) -> String {
         self.0.verifying_key().to_public_key_pem(LineEnding::LF).unwrap_or_default()
@@ -124,7 +124,7 @@ impl PrivateKey {
     }
 }
 
-/// Says nothing of the key.
+/// Does not print the key.
 impl std::fmt::Debug for PrivateKey {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "PrivateKey({})", self.public_key().id())

@@ -1,4 +1,4 @@
-//! Small guests, written as text and wrapped as components with a manifest.
+//! Small guests, written in WebAssembly text and encoded as components with a manifest.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub fn manifest(name: &str, version: &str, kind: PluginKind) -> PluginManifest {
     serde_json::from_str(&json).unwrap()
 }
 
-/// Wraps a core module, given as text, as a component of a world of the real interface.
+/// Encodes a core module, given as text, as a component for a world of the plugin interface.
 pub fn component(text: &str, world: &str) -> Vec<u8> {
     let mut resolve = Resolve::default();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../wit/daftar-plugin/0.1.0");
@@ -28,7 +28,7 @@ pub fn component(text: &str, world: &str) -> Vec<u8> {
     wrapped(text, &resolve, package, world)
 }
 
-/// Wraps a core module, given as text, as a component of a world of another interface, given as text too.
+/// Encodes a core module, given as text, as a component for a world of another interface, given as WIT text.
 pub fn foreign_component(text: &str, wit: &str, world: &str) -> Vec<u8> {
     let mut resolve = Resolve::default();
     let package = resolve.push_str("foreign.wit", wit).unwrap();
@@ -42,18 +42,18 @@ fn wrapped(text: &str, resolve: &Resolve, package: wit_parser::PackageId, world:
     ComponentEncoder::default().module(&module).unwrap().validate(true).encode().unwrap()
 }
 
-/// A component with a manifest: what is installed.
+/// A component with a manifest.
 pub fn plugin(component: &[u8], manifest: &PluginManifest) -> Vec<u8> {
     append_manifest(component, manifest).unwrap()
 }
 
-/// A host with two threads, limits as given for the plugin `test`, and no kept code.
+/// A host with two threads, limits as given for the plugin `test`, and no code cache.
 pub fn host_with(limits: Option<PluginLimits>) -> Arc<PluginHost> {
-    // Nobody signs the guests of tests; who vouches for a plugin is tested by itself.
+    // Guests of tests are unsigned; signers have their own tests.
     host_trusting(limits, lax())
 }
 
-/// Accepts what is unsigned.
+/// A policy that accepts unsigned plugins.
 pub fn lax() -> TrustPolicy {
     TrustPolicy::new::<PluginKey>([], PinnedDigests::default(), UnsignedPlugins::Allowed)
 }
@@ -85,7 +85,7 @@ impl TestLibrary {
         Self::on(tempfile::tempdir().unwrap(), host_with(limits))
     }
 
-    /// One that accepts plugins by that policy.
+    /// A library with that trust policy.
     pub fn trusting(trust: TrustPolicy) -> Self {
         Self::on(tempfile::tempdir().unwrap(), host_trusting(None, trust))
     }
@@ -96,7 +96,7 @@ impl TestLibrary {
         Self { folder, host, library }
     }
 
-    /// Closes the library and opens the same folder again, with a host of its own.
+    /// Closes the library and opens the same folder again with a new host.
     pub fn reopened(self) -> (Self, Vec<crate::InstallError>) {
         self.reopened_trusting(lax())
     }
@@ -135,7 +135,7 @@ impl Image {
         Self { base, bytes: Vec::new() }
     }
 
-    /// Puts bytes at an address divisible by four, and gives it.
+    /// Puts bytes at an address divisible by four, and returns it.
     pub fn put(&mut self, bytes: &[u8]) -> u32 {
         while !self.bytes.len().is_multiple_of(4) {
             self.bytes.push(0);
@@ -145,7 +145,7 @@ impl Image {
         address
     }
 
-    /// Puts bytes at an address divisible by eight, and gives it.
+    /// Puts bytes at an address divisible by eight, and returns it.
     pub fn put_wide(&mut self, bytes: &[u8]) -> u32 {
         while !(self.base as usize + self.bytes.len()).is_multiple_of(8) {
             self.bytes.push(0);
@@ -153,13 +153,13 @@ impl Image {
         self.put(bytes)
     }
 
-    /// Puts a text and gives its address and length as a record's field.
+    /// Puts a text, and returns its address and length as a record's field.
     pub fn text(&mut self, text: &str) -> [u8; 8] {
         let address = self.put(text.as_bytes());
         pair(address, text.len())
     }
 
-    /// The data segment that makes the image.
+    /// The data segment of the image.
     pub fn data(&self) -> String {
         let escaped: String = self.bytes.iter().map(|byte| format!("\\{byte:02x}")).collect();
         format!("(data (i32.const {}) \"{escaped}\")", self.base)

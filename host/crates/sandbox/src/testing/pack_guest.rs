@@ -1,4 +1,4 @@
-//! A vocabulary pack in WebAssembly text, sound unless told otherwise.
+//! A vocabulary pack in WebAssembly text, valid by default.
 
 use crate::testing::guest::{Image, component, manifest, pair, plugin};
 use daftar_domain::manifest::PluginKind;
@@ -9,17 +9,17 @@ pub struct PackGuest {
     pub version: &'static str,
     /// Pages of memory at the start.
     pub memory: &'static str,
-    /// What the module imports.
+    /// The imports of the module.
     pub imports: &'static str,
-    /// Anything else at the module's top level.
+    /// Other definitions at the module's top level.
     pub top: &'static str,
-    /// Leaves the address of a list of descriptions.
+    /// Pushes the address of a list of descriptions.
     pub describe: &'static str,
-    /// Leaves the address of a page. `$cursor` is at hand.
+    /// Pushes the address of a page. `$cursor` is a parameter.
     pub concepts: &'static str,
-    /// Leaves the address of a list of concept groups.
+    /// Pushes the address of a list of concept groups.
     pub groups: &'static str,
-    /// How many concepts the description promises.
+    /// The number of concepts that the description declares.
     pub promised: u32,
     /// The vocabulary's name.
     pub vocabulary_name: &'static [u8],
@@ -59,7 +59,7 @@ impl PackGuest {
         let concepts = [concept(&mut image, "a"), concept(&mut image, "b")].concat();
         let all = image.put(&concepts);
         let page = page(&mut image, all, 2, None);
-        // A page of one concept, and one of none, whose next cursor is written when they are asked for.
+        // A page of one concept, and one of none, whose next cursor the guest writes.
         let short_page = page_to_go_on(&mut image, all, 1);
         let empty_page = page_to_go_on(&mut image, all, 0);
         format!(
@@ -132,26 +132,26 @@ fn page(image: &mut Image, concepts: u32, count: usize, next: Option<u32>) -> u3
     image.put(&record)
 }
 
-/// A page whose next cursor, at offset 16, is for the guest to write.
+/// A page whose next cursor, at offset 16, the guest writes.
 fn page_to_go_on(image: &mut Image, concepts: u32, count: usize) -> u32 {
     page(image, concepts, count, Some(0))
 }
 
 /// The import `log`, as `$log`.
 pub const LOG: &str = r#"(import "daftar:plugin/log@0.1.0" "write" (func $log (param i32 i32 i32)))"#;
-/// Never ends.
+/// An endless loop.
 pub const LOOP: &str = "(loop $again (br $again)) (unreachable)";
-/// Asks for a megabyte of memory after the other.
+/// Allocates megabytes of memory without end.
 pub const MEMORY_BOMB: &str = "(loop $again (drop (memory.grow (i32.const 16))) (br $again)) (unreachable)";
-/// Asks for a thousand table elements after the other, from a table `$table`.
+/// Adds a thousand elements at a time to a table `$table` without end.
 pub const TABLE_BOMB: &str =
     "(loop $again (drop (table.grow $table (ref.null func) (i32.const 1000))) (br $again)) (unreachable)";
-/// A page of one concept that goes on with the next cursor.
+/// A page of one concept that continues at the next cursor.
 pub const ENDLESS_PAGES: &str =
     "(i32.store offset=16 (global.get $short_page) (i32.add (local.get $cursor) (i32.const 1)))
     (global.get $short_page)";
-/// A page of nothing that goes on with the next cursor.
+/// An empty page that continues at the next cursor.
 pub const ENDLESS_EMPTY_PAGES: &str = "(i32.store offset=16 (global.get $empty_page) (i32.add (local.get $cursor) (i32.const 1))) (global.get $empty_page)";
-/// A page of one concept that goes on with its own cursor.
+/// A page of one concept that continues at its own cursor.
 pub const STANDING_PAGES: &str =
     "(i32.store offset=16 (global.get $short_page) (local.get $cursor)) (global.get $short_page)";

@@ -1,25 +1,25 @@
-//! An eligibility engine in WebAssembly text whose language is one letter: what it does wrong.
+//! An eligibility engine in WebAssembly text whose expressions are one letter: the fault to commit.
 
 use crate::testing::guest::{Image, component, manifest, pair, plugin};
 use daftar_domain::manifest::PluginKind;
 
 /// The plugin's file. Expressions, by their first letter:
 ///
-/// | letter | what happens |
+/// | letter | effect |
 /// |---|---|
-/// | `!` | is refused with a diagnostic |
-/// | `?` | is refused without any |
+/// | `!` | rejected with a diagnostic |
+/// | `?` | rejected without one |
 /// | `l` | compiling never ends |
 /// | `f` | reads a field that does not exist |
 /// | `e` | evaluating never ends |
-/// | `m` | evaluating asks for memory without end |
+/// | `m` | evaluating allocates memory without end |
 /// | `s` | evaluating recurses without end |
 /// | `t` | evaluating traps |
-/// | `o` | the outcomes are larger than the host takes |
+/// | `o` | the outcomes exceed the output limit |
 /// | `v` | one verdict too many |
 /// | `x` | the engine's own budget `width` is exhausted |
 /// | `c` | the batch lacks a column |
-/// | any other | everybody is eligible |
+/// | any other | all individuals are eligible |
 pub fn letters(name: &str, version: &str) -> Vec<u8> {
     plugin(&component(&text(), "eligibility-engine"), &manifest(name, version, PluginKind::EligibilityEngine))
 }
@@ -53,7 +53,7 @@ fn text() -> String {
     let bound = image.put(&[0; 8]);
     let exhausted = {
         let budget = image.text("width");
-        // A budget holds a number of 64 bits, so what a result or a variant holds begins at a multiple of eight.
+        // A budget contains a 64-bit number, so the payload of a result or a variant is aligned to eight bytes.
         image
             .put_wide(&[&[1, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0][..], &budget, &80_u64.to_le_bytes()].concat())
     };
@@ -61,7 +61,7 @@ fn text() -> String {
         let path = image.text("me.gender");
         image.put_wide(&[&[1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0][..], &path, &[0; 8]].concat())
     };
-    // Verdicts of ones, offsets of zeros: room for 4,096 rows.
+    // Verdicts of ones, offsets of zeros: capacity for 4,096 rows.
     let verdicts = image.put(&[1; 4_097]);
     let offsets = image.put(&[0; 4 * 4_097]);
     let summary = {

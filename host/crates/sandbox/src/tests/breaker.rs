@@ -1,4 +1,4 @@
-//! Whose faults set a plugin aside, and how it comes back.
+//! Faults that suspend a plugin, and its recovery.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use daftar_domain::context::FakeClock;
 use daftar_domain::eligibility::Verdict;
 use daftar_domain::manifest::PluginName;
 
-/// A library with an engine, and the clock that its breaker reads.
+/// A library with an engine, and the clock of its breaker.
 fn with_engine() -> (TestLibrary, FakeClock) {
     with(letters("test", "1.0.0"))
 }
@@ -61,9 +61,9 @@ fn an_engine_that_fails_by_itself_is_set_aside_tried_again_and_taken_back() {
     }
     let aside = EngineError::SetAside { plugin: PluginName::parse("test").unwrap(), retry_after_s: 1 };
     assert_eq!(verdicts(&test, "all", 1), Err(aside.clone()));
-    assert_eq!(aside.to_string(), "plugin `test` keeps failing and is set aside, retry in 1 s");
+    assert_eq!(aside.to_string(), "plugin `test` is suspended after repeated faults, retry in 1 s");
     clock.advance(SignedDuration::from_secs(1));
-    // The call that comes now tries the engine with the host's own input before it is served itself.
+    // The next call is the trial: it tests the engine with the host's own input first.
     let calls_before = test.library.list()[0].loaded().usage().calls;
     assert_eq!(verdicts(&test, "all", 1), Ok(vec![Verdict::Eligible]));
     let usage = test.library.list()[0].loaded().usage();
@@ -82,14 +82,14 @@ fn a_trial_is_not_spoilt_by_the_expression_of_whoever_asked() {
     assert_eq!(state(&test), BreakerState::Closed);
 }
 
-/// Asks the pack about a code, on which it traps.
+/// Resolves a code with the pack, which traps.
 fn asked(test: &TestLibrary) -> ResolveError {
     let [pack] = test.library.list().try_into().unwrap();
     let (namespace, code) = (Namespace::parse("urn:test").unwrap(), Code::parse("c").unwrap());
     test.host.resolve_codes(&pack, &namespace, &[code]).unwrap_err()
 }
 
-/// The fault that it ends in.
+/// The kind of the resulting fault.
 fn trapped(test: &TestLibrary) -> Option<FaultKind> {
     match asked(test) {
         ResolveError::Fault(fault) => Some(fault.kind),
@@ -118,7 +118,7 @@ fn a_pack_that_is_set_aside_is_asked_about_no_code_until_it_answers_again() {
     assert_eq!(asked(&test), ResolveError::SetAside { retry_after_s: 1 });
     assert_eq!(test.library.list()[0].loaded().usage().calls, calls, "it is not entered");
     clock.advance(SignedDuration::from_secs(1));
-    // It describes itself, and is asked.
+    // The trial describes the pack, then the code is resolved.
     assert_eq!(trapped(&test), Some(FaultKind::Trap));
     let usage = test.library.list()[0].loaded().usage();
     assert_eq!((usage.breaker, usage.rejected, usage.suspensions), (BreakerState::Closed, 1, 1));

@@ -1,4 +1,4 @@
-//! The disk as a crash would leave it at every point of a change: what is opened then is the old set or the new one.
+//! The disk state after a crash at every point of a change: opening it gives the old set or the new one.
 
 use std::cell::RefCell;
 use std::fs;
@@ -66,8 +66,8 @@ fn version(library: &PluginLibrary) -> Option<String> {
     library.list().first().map(|plugin| plugin.manifest().version.to_string())
 }
 
-/// Makes a change, then opens what a crash at each of its points would have left: first the old version, from some point on the
-/// new one, and never anything beside it.
+/// Makes a change, then opens the state that a crash at each of its points would have left: the old version up to some
+/// point, the new one from there on, and no other files.
 fn crashed_everywhere(before: Option<&'static str>, after: Option<&'static str>) {
     let root = tempfile::tempdir().unwrap();
     let folders = Rc::new(Folders(root.path().join("register")));

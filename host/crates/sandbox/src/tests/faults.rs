@@ -1,4 +1,4 @@
-//! Each kind of fault, with a guest that commits it.
+//! Each kind of fault, with a guest that causes it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ fn tried(host: &PluginHost, guest: &PackGuest) -> (Arc<LoadedPlugin>, Result<(),
     (plugin, outcome)
 }
 
-/// The step and the reason of a refusal, after checking that it was counted as that fault.
+/// Returns the step and the reason of an error, after checking that it was counted as that fault.
 fn fault(guest: &PackGuest, limits: Option<PluginLimits>, kind: FaultKind) -> (InstallStep, String) {
     let (plugin, outcome) = tried(&host_with(limits), guest);
     let error = outcome.unwrap_err();
@@ -95,12 +95,12 @@ fn memory_is_given_up_to_the_limit_to_the_byte() {
         let limits = PluginLimits { memory_bytes: allowed, ..limits() };
         let guest = PackGuest {
             describe: "(drop (memory.grow (i32.const 1))) (global.get $descriptions)",
-            // The second call of `describe` would ask for more again.
+            // The second call of `describe` would allocate again.
             memory: "2 3",
             ..PackGuest::default()
         };
         let (_, outcome) = tried(&host_with(Some(limits)), &guest);
-        // With enough memory the smoke call passes; the module's own maximum then stops the second growth.
+        // With enough memory the smoke call succeeds; the module's own maximum then stops the second growth.
         let step = outcome.unwrap_err().step;
         assert_eq!(step == InstallStep::Content, is_enough, "{allowed} bytes: {step}");
     }
@@ -258,7 +258,7 @@ fn paging_as_long_as_the_promise_goes_burns_the_fuel_of_the_whole_reading() {
 
 #[test]
 fn a_promise_that_is_not_kept_is_an_invalid_answer() {
-    for (promised, said) in [(1, "more than the 1 concepts"), (3, "has 2 concepts; it promised 3")] {
+    for (promised, said) in [(1, "more than the 1 concepts"), (3, "has 2 concepts; it declared 3")] {
         let guest = PackGuest { promised, ..PackGuest::default() };
         let (_, reason) = fault(&guest, None, FaultKind::InvalidAnswer);
         assert!(reason.contains(said), "{reason}");
@@ -276,7 +276,7 @@ fn a_pack_that_changes_its_mind_is_an_invalid_answer() {
     assert!(fault(&guest, None, FaultKind::InvalidAnswer).1.contains("differently"));
 }
 
-/// An instance of nothing but this many core instances.
+/// An instance that consists of this many core instances.
 fn started(engine: &SandboxEngine, core_instances: usize, limits: &PluginLimits) -> Result<Sandbox<()>, PluginFault> {
     let parts = "(core instance (instantiate $module))".repeat(core_instances);
     let bytes = wat::parse_str(format!("(component (core module $module) {parts})")).unwrap();
@@ -316,7 +316,7 @@ fn a_pool_without_a_free_place_is_the_hosts_doing() {
     assert!(started(&engine, 1, &limits()).is_ok());
 }
 
-/// Set in the process that commits the faults, so that no other test's memory is measured with theirs.
+/// Set in the child process that causes the faults, so that memory of other tests is not measured.
 const ALONE: &str = "DAFTAR_TEST_ALONE";
 
 /// Resident memory of this process in KiB.
@@ -367,7 +367,7 @@ fn commit_ten_thousand_faults() {
     for plugin in &loaded {
         assert_eq!(plugin.usage().faults.iter().map(|(_, count)| count).sum::<u64>(), ROUNDS);
     }
-    // A leak of four kilobytes a fault would be seen.
+    // A leak of 4 KiB per fault would be detected.
     let (before, after) = (resident_after_warming_up, resident_kib());
     assert!(before > 0 && after < before + 32 * 1_024, "resident memory grew from {before} KiB to {after} KiB");
     if let Some(metrics) = host.engine.wasmtime().pooling_allocator_metrics() {

@@ -1,4 +1,4 @@
-//! Machine code kept between starts: used while it is sound, made again when it is not, never run then.
+//! The cache of machine code: valid code is reused at the next start; invalid code is recompiled and never run.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::testing::pack_guest::{LOOP, PackGuest};
 use crate::testing::rule_guest::letters;
 use crate::{Digest, EligibilityEngine, PluginHost, PluginHostSettings, PluginLibrary, PluginName};
 
-/// A folder of plugins with their code; opening it is a start.
+/// A folder of plugins with their code; opening it corresponds to a server start.
 struct Folders {
     folder: tempfile::TempDir,
 }
@@ -91,7 +91,7 @@ fn forged_cut_and_changed_code_is_made_again_and_never_run() {
         let library = folders.open();
         assert!(library.engine_name().is_some());
         drop(library);
-        assert_eq!(fs::read(&code).unwrap(), sound, "the same code is made of the same plugin");
+        assert_eq!(fs::read(&code).unwrap(), sound, "compilation is deterministic");
     }
 }
 
@@ -114,7 +114,7 @@ fn code_of_another_plugin_under_this_ones_name_is_made_again() {
 fn code_that_is_authentic_and_stale_is_made_again() {
     let (folders, digest, code) = Folders::with_engine();
     let sound = fs::read(&code).unwrap();
-    // What an engine with other settings made, kept as if it were of ours.
+    // The output of an engine with other settings, cached as if it were ours.
     let stale = wasmtime::Engine::default().precompile_component(b"\0asm\x0d\0\x01\0").unwrap();
     let ours = crate::engine::compiling_engine().unwrap();
     let cache = CodeCache::open(&folders.code_folder()).unwrap();

@@ -32,7 +32,7 @@ fn versions(test: &TestLibrary) -> Vec<String> {
     test.library.current().iter().map(of).collect()
 }
 
-/// Installs what is absent or newer in a folder, and says what became of its files.
+/// Installs the absent or newer plugins of a folder, and returns the outcome of each file.
 fn sync(test: &TestLibrary, folder: &Path) -> Vec<SyncedFile> {
     let installed = |path: &Path| {
         let bytes = test.library.read_newer(path)?;
@@ -87,7 +87,7 @@ fn content_that_is_not_accepted_is_not_installed() {
         Err("code `a` occurs twice".to_owned())
     };
     let error = test.library.install(pack("1.0.0"), now(), &refuse).unwrap_err();
-    assert_eq!(error.to_string(), "plugin `test` was refused at step `content`: code `a` occurs twice");
+    assert_eq!(error.to_string(), "plugin `test` was rejected at step `content`: code `a` occurs twice");
     assert_eq!(versions(&test), [""; 0]);
     assert_eq!(wasm_files(test.folder.path()), 0);
 }
@@ -149,7 +149,7 @@ fn a_call_in_flight_ends_on_the_version_it_began_with() {
     install(&test, letters("engine", "2.0.0"));
     test.library.remove(&name("engine")).unwrap();
     assert_eq!(test.library.engine_name(), None);
-    assert!(old.engine().is_some(), "a set that was taken stays as it was");
+    assert!(old.engine().is_some(), "a returned set is immutable");
     drop(release);
     assert_eq!(receiver.recv(), Ok(0));
 }
@@ -212,7 +212,7 @@ fn a_crash_before_the_list_was_written_leaves_the_old_set() {
     let test = TestLibrary::new();
     install(&test, pack("1.0.0"));
     let before = fs::read(test.folder.path().join("installed.json")).unwrap();
-    // What an install leaves that was ended at each of its points: half a file, a whole one, half a list.
+    // The files of an install that was interrupted at each of its points: partial file, whole file, partial list.
     fs::write(test.folder.path().join(".unfinished-plugin"), &pack("2.0.0")[..100]).unwrap();
     let whole = pack("2.0.0");
     let digest = crate::Digest::of(&whole).to_hex();
@@ -259,7 +259,7 @@ fn a_plugin_whose_file_was_changed_or_lost_is_reported_and_the_rest_is_served() 
     let refused: Vec<_> = refused.into_iter().map(|error| (error.plugin.unwrap(), error.step)).collect();
     assert_eq!(refused, [(name("lost"), InstallStep::Unreadable), (name("test"), InstallStep::Unreadable)]);
 
-    // A folder of plugins mends it.
+    // A folder of plugins repairs it.
     let source = tempfile::tempdir().unwrap();
     fs::write(source.path().join("test.wasm"), pack("1.0.0")).unwrap();
     sync(&test, source.path());

@@ -1,5 +1,5 @@
-//! Limits with guests that use exactly so much: just below, at, and above. Those of memory, core instances, input and requests
-//! are in `faults.rs` and `rules.rs`, beside the faults that they cause.
+//! Limits with guests that use exactly that much: just below, at, and above. Those of memory, core instances, input and
+//! requests are in `faults.rs` and `rules.rs`.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn defaults() -> PluginLimits {
     PluginLimits::for_kind(PluginKind::VocabularyPack)
 }
 
-/// The fault that a guest has under these limits, if it has one.
+/// The fault of a guest under these limits, if any.
 fn outcome(guest: &PackGuest, limits: PluginLimits) -> Option<FaultKind> {
     let host = host_with(Some(limits));
     let plugin = Arc::new(host.load(&Package::read(guest.build()).unwrap()).unwrap());
@@ -30,7 +30,7 @@ fn outcome(guest: &PackGuest, limits: PluginLimits) -> Option<FaultKind> {
     fault
 }
 
-/// The least number, from a range, that is enough.
+/// The least sufficient number of a range.
 fn least(range: std::ops::Range<u64>, is_enough: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (range.start, range.end);
     assert!(is_enough(high));
@@ -45,7 +45,7 @@ fn leaked(text: String) -> &'static str {
     text.leak()
 }
 
-/// Writes so many lines of so many bytes in each `describe`.
+/// A guest that writes that many lines of that many bytes in each `describe`.
 fn logging(lines: u32, bytes: u32) -> PackGuest {
     let describe = leaked(format!(
         "(local $left i32) (local.set $left (i32.const {lines}))
@@ -95,7 +95,7 @@ fn fuel_to_the_unit() {
     assert_eq!([enough - 1, enough, enough + 1].map(fault), [Some(FaultKind::Fuel), None, None]);
 }
 
-/// Calls a guest that lets so many ticks of the clock pass and then goes round a loop once more.
+/// Calls a guest that lets that many clock ticks pass and then runs one more loop.
 fn after_ticks(ticks: u32, limits: &PluginLimits) -> Option<FaultKind> {
     let engine = SandboxEngine::with_stopped_clock();
     let bytes = wat::parse_str(
@@ -135,7 +135,7 @@ fn after_ticks(ticks: u32, limits: &PluginLimits) -> Option<FaultKind> {
 
 #[test]
 fn time_to_the_tick() {
-    // 20 ms are four ticks; the first may come at once, so the fifth is the first that is too late.
+    // 20 ms are four ticks; the first may come immediately, so the fifth is the first that is too late.
     let limits = PluginLimits { call_ms: 20, ..defaults() };
     assert_eq!([3, 4, 5].map(|ticks| after_ticks(ticks, &limits)), [None, None, Some(FaultKind::Timeout)]);
 }

@@ -1,4 +1,4 @@
-//! What plugins write, as it is in the server's log.
+//! The log lines of plugins in the server's log.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ impl Write for Captured {
     }
 }
 
-/// Runs a guest on this thread, and gives the lines that were logged meanwhile.
+/// Runs a guest on this thread, and returns the lines that were logged during the run.
 fn logged(guest: &PackGuest) -> (Vec<serde_json::Value>, PluginUsage) {
     let host = host_with(None);
     let plugin = host.load(&Package::read(guest.build()).unwrap()).unwrap();
@@ -42,14 +42,14 @@ fn logged(guest: &PackGuest) -> (Vec<serde_json::Value>, PluginUsage) {
 
 #[test]
 fn a_line_names_the_plugin_its_version_and_its_level() {
-    // The instance of the smoke call, and two calls in that which reads the contents: three lines.
+    // One line by the instance of the smoke call, and two by the calls that read the contents.
     let describe = r#"(call $log (i32.const 3) (i32.const 70000) (i32.const 12)) (global.get $descriptions)"#;
     let top = r#"(data (i32.const 70000) "odd\0a\1b[2J code")"#;
     let (lines, usage) = logged(&PackGuest { imports: LOG, top, describe, ..PackGuest::default() });
     assert_eq!((lines.len(), usage.log_lines, usage.log_lines_suppressed), (3, 3, 0));
     assert_eq!(lines[0]["level"], "WARN");
     let fields = &lines[0]["fields"];
-    assert_eq!(fields["message"], "a plugin wrote a line");
+    assert_eq!(fields["message"], "plugin log");
     assert_eq!((&fields["plugin.name"], &fields["plugin.version"]), (&"test".into(), &"1.0.0".into()));
     assert_eq!(fields["plugin.line"], "odd  [2J cod");
 }

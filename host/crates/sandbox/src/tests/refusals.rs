@@ -1,4 +1,4 @@
-//! Files that are refused before anything of them runs, each at its step.
+//! Files that are rejected before any of their code runs, each at its step.
 
 use crate::package::Package;
 use crate::testing::guest::{component, foreign_component, host_with, manifest, plugin};
@@ -90,13 +90,13 @@ fn a_component_without_a_manifest_is_refused() {
 fn an_unknown_interface_version_is_refused_saying_which_are_spoken() {
     let component = component(&PackGuest::default().text(), "vocabulary-pack");
     let mut manifest = pack_manifest();
-    // A newer one, and one as old plugins have it of which the host no longer speaks.
+    // A newer version, and an old one that the host no longer supports.
     for number in [PluginVersion::new(9, 9, 0), PluginVersion::new(0, 0, 9)] {
         manifest.interface = number;
         let error = refusal(plugin(&component, &manifest));
         assert_eq!(error.step, InstallStep::InterfaceVersion);
         let says = |text: &str| error.reason.contains(text);
-        assert!(says(&number.to_string()) && says("this host speaks 0.1.0"), "{error}");
+        assert!(says(&number.to_string()) && says("this server supports 0.1.0"), "{error}");
         assert_eq!(error.plugin.map(|name| name.to_string()).as_deref(), Some("test"));
     }
 }

@@ -1,4 +1,4 @@
-//! Rules in the sandbox: what is charged to the expression, and what to the engine.
+//! Rules in the sandbox: faults of the expression, and of the engine.
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -26,7 +26,7 @@ fn schema() -> Arc<Schema> {
     Arc::new(Schema { version: "1".to_owned(), subject: Subject::Individual, fields: Vec::new() })
 }
 
-/// A rule of the administrator.
+/// A rule that the administrator evaluates.
 pub fn request(expression: &str) -> RuleRequest {
     RuleRequest { actor: Actor::Administrator, expression: expression.to_owned(), schema: schema() }
 }
@@ -49,7 +49,7 @@ pub fn verdicts(test: &TestLibrary, expression: &str, rows: u32) -> Result<Vec<V
     receiver.recv().unwrap()
 }
 
-/// What a rule says of itself, and how it explains one row of a batch of one.
+/// The summary of a rule, and its explanation of one row of a batch of one.
 pub fn told(test: &TestLibrary, expression: &str, row: u32) -> (RuleSummary, Result<Explanation, EngineError>) {
     let (sender, receiver) = sync_channel(1);
     let task = move |session: Result<&mut crate::RuleSession, EngineError>| {
@@ -99,7 +99,7 @@ fn budgets_are_charged_to_the_expression() {
     assert_eq!(verdicts(&test, "all", 1).unwrap(), [Verdict::Eligible]);
 }
 
-/// How often a rule can be evaluated over a thousand rows before it is stopped, and by what; up to a hundred times.
+/// How often a rule can be evaluated over a thousand rows before it is stopped, up to a hundred times, and the error.
 fn evaluations(rule: &mut RuleSession) -> (u32, Option<EngineError>) {
     if let Err(error) = rule.bind(&Bindings::default()) {
         return (0, Some(error));
@@ -122,7 +122,7 @@ async fn one_budget_of_fuel_is_for_everything_that_a_request_does_with_its_rule(
         (before, rule.usage().fuel - before)
     });
     let (before, of_one) = used.await.unwrap();
-    // Enough for compiling and binding it, and for a few evaluations.
+    // Enough for compiling and binding, and for a few evaluations.
     let fuel_base = before + 3 * of_one;
     let limits = PluginLimits { fuel_base, fuel_per_row: 0, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
     let test = with_engine(Some(limits));
@@ -193,7 +193,7 @@ fn a_rule_tells_its_type_and_cost_and_must_explain_what_there_is() {
     let (summary, explanation) = told(&test, "all", 0);
     let cost = Cost { steps_min: 1, steps_max: 1, list_items: 100 };
     assert_eq!(summary, RuleSummary { result_type: "bool".to_owned(), cost });
-    // This engine explains nothing, which breaks the interface.
+    // This engine never explains, which breaks the interface.
     let error = explanation.unwrap_err();
     assert!(matches!(&error, EngineError::Fault(fault) if fault.kind == FaultKind::InvalidAnswer), "{error:?}");
     let error = told(&test, "all", 1).1.unwrap_err();
@@ -280,7 +280,7 @@ fn too_many_requests_of_one_engine_are_refused_at_once() {
     has_started.recv().unwrap();
     assert_eq!(verdicts(&test, "all", 1), Err(EngineError::Busy));
     drop(release);
-    // The place is free once the job has ended.
+    // The slot is free once the job has ended.
     while test.library.list()[0].loaded().usage().requests > 0 {
         std::thread::yield_now();
     }

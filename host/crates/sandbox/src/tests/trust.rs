@@ -1,4 +1,4 @@
-//! Who vouches for a plugin, asked before it is looked at, and worth nothing beyond that.
+//! Signers of plugins: verified before anything else, and without effect on the rights of a plugin.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn refusal(library: &PluginLibrary, file: &[u8]) -> InstallError {
     library.install(file.to_vec(), now(), &|_| Ok(())).map(|_| ()).unwrap_err()
 }
 
-/// A pack that imports what nobody is granted.
+/// A pack with an import that is not granted.
 fn importing() -> Vec<u8> {
     let wit = "
         package foreign:guest@1.0.0;
@@ -132,7 +132,7 @@ fn a_key_that_is_limited_installs_what_it_is_limited_to_and_nothing_else() {
         let error = library.install(signed(file.clone()), now(), &|_| Ok(())).unwrap_err();
         assert_eq!(error.step, InstallStep::Signature, "{error}");
         assert!(error.reason.contains("limits to the names `gear` and the kinds vocabulary-pack"), "{error}");
-        // A folder of plugins is no way round it.
+        // A folder of plugins does not bypass the limit.
         let plugins = tempfile::tempdir().unwrap();
         let path = plugins.path().join("plugin.wasm");
         fs::write(&path, &file).unwrap();

@@ -1,4 +1,4 @@
-//! Interface version 0.1.0 in domain types.
+//! Interface version 0.1.0: conversion to domain types.
 
 pub(crate) mod eligibility;
 mod eligibility_input;
@@ -10,7 +10,7 @@ use wasmtime::component::{HasSelf, Linker};
 use crate::bindings::pack::daftar::plugin::log as wire;
 use crate::sandbox::HostState;
 
-/// Links the import `log`: a plugin's lines go to the server's log.
+/// Links the import `log`, which writes to the server's log.
 ///
 /// # Errors
 /// It is linked already.

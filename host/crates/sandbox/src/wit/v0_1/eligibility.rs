@@ -1,9 +1,9 @@
 //! Eligibility engines of interface version 0.1.0: rules, outcomes and explanations.
 //!
-//! **Invariant:** outcomes that leave this module have one verdict for each row of their batch, and every index in them
-//! points to something.
-//! **Invariant:** an explanation that leaves this module is a tree: its first part alone has no parent, each other part stands
-//! after its parent, and each text is a part of the expression.
+//! **Invariant:** outcomes from this module have one verdict for each row of their batch, and every index in them is
+//! valid.
+//! **Invariant:** an explanation from this module is a tree: only its first part has no parent, each other part follows
+//! its parent, and each text range is within the expression.
 
 #[cfg(test)]
 mod tests;
@@ -24,7 +24,7 @@ use daftar_domain::eligibility::{
 };
 use daftar_domain::explanation::{Cost, ExplainedPart, ExplainedValue, Explanation, RuleSummary, SeenFact};
 
-/// The longest expression that is given to an engine, in bytes. Engines have tighter bounds of their own.
+/// The longest expression that is passed to an engine, in bytes. Engines have lower limits of their own.
 const EXPRESSION_BYTES_MAX: usize = 64 << 10;
 /// The most diagnostics of one expression.
 const DIAGNOSTICS_MAX: usize = 1_000;
@@ -51,7 +51,7 @@ impl Rules {
         if expression.len() > EXPRESSION_BYTES_MAX {
             let bytes = expression.len();
             return Err(CallError::RefusedInput(format!(
-                "the expression has {bytes} bytes; at most {EXPRESSION_BYTES_MAX} are given"
+                "the expression has {bytes} bytes; the limit is {EXPRESSION_BYTES_MAX}"
             )));
         }
         let refused = match with_schema(schema, |schema| self.exports().call_compile(store, expression, schema))? {
@@ -61,7 +61,7 @@ impl Rules {
         let place = "compile";
         let diagnostics = list(refused, DIAGNOSTICS_MAX, &place, diagnostic)?;
         if !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
-            return Err(invalid(&place, "the expression was refused without an error"));
+            return Err(invalid(&place, "the expression was rejected without an error"));
         }
         Ok(Err(diagnostics))
     }
@@ -78,8 +78,8 @@ impl Rules {
             let wire::Reference { space: rows, path, needs_texts, line, column, length } = from;
             let space = same!(rows, wire_schema::RowSpace => RowSpace { Me, Members, Programs });
             let reference = Reference { space, path, needs_texts, line, column, length };
-            // What is not in the schema may be something that the client must not see. An empty path reads no field, only
-            // which members or memberships there are.
+            // A field outside the schema may be one that the client must not see. An empty path reads no field, only
+            // which members or memberships exist.
             let is_empty = reference.path.is_empty() && reference.space != RowSpace::Me;
             let mut fields = schema.fields.iter().filter(|field| field.space == reference.space);
             let is_known = fields.any(|field| is_empty || field.path == reference.path);
@@ -91,7 +91,7 @@ impl Rules {
         })
     }
 
-    /// What a rule asks about codes.
+    /// The questions about codes that a rule asks.
     pub(crate) fn questions(
         &self,
         store: &mut Store<HostState>,
@@ -109,7 +109,7 @@ impl Rules {
         })
     }
 
-    /// What is doubtful about a rule.
+    /// The warnings of a rule.
     pub(crate) fn warnings(
         &self,
         store: &mut Store<HostState>,
@@ -124,7 +124,7 @@ impl Rules {
         Ok(warnings)
     }
 
-    /// The type of a rule's value and what it costs.
+    /// The type of a rule's value and its cost.
     pub(crate) fn summary(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<RuleSummary, CallError> {
         rule_summary(self.exports().rule().call_summary(store, rule)?)
     }
@@ -140,15 +140,15 @@ impl Rules {
         let bound = with_bindings(bindings, |bindings| Ok(self.exports().rule().call_bind(store, rule, bindings)?))?;
         bound.map_err(|error| {
             CallError::RefusedInput(match error {
-                wire::BindError::WrongAnswerCount => "bind: not one answer for each question".to_owned(),
+                wire::BindError::WrongAnswerCount => "bind: the number of answers differs from the number of questions".to_owned(),
                 wire::BindError::WrongAnswerKind(index) => {
-                    format!("bind: the answer at {index} is not of the kind that its question asks for")
+                    format!("bind: the answer at {index} does not match the kind of its question")
                 }
             })
         })
     }
 
-    /// Evaluates a batch. What comes back has one outcome for each row.
+    /// Evaluates a batch. Returns one outcome for each row.
     pub(crate) fn evaluate(
         &self,
         store: &mut Store<HostState>,
@@ -162,7 +162,7 @@ impl Rules {
         }
     }
 
-    /// How the outcome of one row comes about.
+    /// Explains the outcome of one row.
     pub(crate) fn explain(
         &self,
         store: &mut Store<HostState>,
@@ -177,7 +177,7 @@ impl Rules {
         store.data().give("the batch", batch_bytes(batch))?;
         match with_batch(batch, |batch| Ok(self.exports().rule().call_explain(store, rule, batch, row)?))? {
             Ok(Some(answered)) => explanation(answered, expression).map(Ok),
-            Ok(None) => Err(invalid(&"explain", format_args!("no explanation of row {row}, which there is"))),
+            Ok(None) => Err(invalid(&"explain", format_args!("no explanation of the existing row {row}"))),
             Err(refusal) => refused("explain", refusal).map(Err),
         }
     }
@@ -187,7 +187,7 @@ impl Rules {
     }
 }
 
-/// A budget that the rule exhausted is an answer; every other refusal is a mistake of the host's.
+/// A budget that the rule exhausted is an error of the rule; every other refusal is a defect of the host.
 fn refused(call: &str, refusal: wire::EvaluationError) -> Result<EngineError, CallError> {
     Err(CallError::RefusedInput(match refusal {
         wire::EvaluationError::Exhausted(wire::Budget { name, size }) => {
@@ -212,7 +212,7 @@ fn diagnostic(from: wire::Diagnostic) -> Result<Diagnostic, CallError> {
     })
 }
 
-/// Outcomes for that many rows, with every length and index checked.
+/// Converts the outcomes of that many rows, with every length and index checked.
 fn outcomes(from: wire::Outcomes, rows: u32) -> Result<Outcomes, CallError> {
     let place = "outcomes";
     let row_count = usize::try_from(rows).unwrap_or(usize::MAX);
@@ -235,7 +235,8 @@ fn outcomes(from: wire::Outcomes, rows: u32) -> Result<Outcomes, CallError> {
     Ok(Outcomes { verdicts, missing_names, missing_offsets: from.missing_offsets, missing: from.missing, errors })
 }
 
-/// Checks that the missing facts are cut into rows, that only undetermined rows have any, and that those of a row are sorted.
+/// Checks that the missing facts are divided into rows, that only undetermined rows have any, and that those of a row
+/// are sorted.
 fn check_missing(offsets: &[u32], missing: &[u32], names: &[String], verdicts: &[Verdict]) -> Result<(), CallError> {
     let place = "outcomes: missing facts";
     let ends_match = offsets.first() == Some(&0)
@@ -253,7 +254,7 @@ fn check_missing(offsets: &[u32], missing: &[u32], names: &[String], verdicts: &
             return Err(invalid(&place, "the offsets go backwards"));
         };
         if *verdict != Verdict::Undetermined {
-            return Err(invalid(&place, "a row that is decided has missing facts"));
+            return Err(invalid(&place, "a determined row has missing facts"));
         }
         let mut previous: Option<&str> = None;
         for index in indices {
@@ -269,7 +270,7 @@ fn check_missing(offsets: &[u32], missing: &[u32], names: &[String], verdicts: &
     Ok(())
 }
 
-/// Reads the errors of a batch: at most one a row, and only for rows that are undetermined.
+/// Converts the errors of a batch: at most one per row, and only for undetermined rows.
 fn row_errors(from: Vec<wire::RowError>, verdicts: &[Verdict]) -> Result<Vec<RowError>, CallError> {
     let place = "outcomes: errors";
     let mut seen = vec![false; verdicts.len()];
@@ -279,7 +280,7 @@ fn row_errors(from: Vec<wire::RowError>, verdicts: &[Verdict]) -> Result<Vec<Row
             return Err(invalid(&place, format_args!("there is no row {row}")));
         };
         if *verdict != Verdict::Undetermined {
-            return Err(invalid(&place, format_args!("row {row} is decided and has an error")));
+            return Err(invalid(&place, format_args!("row {row} is determined and has an error")));
         }
         if std::mem::replace(seen, true) {
             return Err(invalid(&place, format_args!("row {row} has two errors")));
@@ -291,12 +292,12 @@ fn row_errors(from: Vec<wire::RowError>, verdicts: &[Verdict]) -> Result<Vec<Row
 
 /// The most parts of one explanation.
 const PARTS_MAX: usize = 4_000;
-/// The most fields that one part looks at.
+/// The most fields that one part reads.
 const SEEN_MAX: usize = 1_000;
-/// The most facts that are missing to one part.
+/// The most missing facts of one part.
 const MISSING_MAX: usize = 1_000;
 
-/// What a rule answered to `summary`.
+/// Converts the response to `summary`.
 pub(super) fn rule_summary(from: wire::Summary) -> Result<RuleSummary, CallError> {
     let place = "summary";
     let wire::Cost { steps_min, steps_max, list_items } = from.cost;
@@ -307,7 +308,7 @@ pub(super) fn rule_summary(from: wire::Summary) -> Result<RuleSummary, CallError
     Ok(RuleSummary { result_type, cost: Cost { steps_min, steps_max, list_items } })
 }
 
-/// What a rule answered to `explain`.
+/// Converts the response to `explain`.
 pub(super) fn explanation(from: wire::Explanation, expression: &str) -> Result<Explanation, CallError> {
     let place = "explain";
     let mut count = 0;
@@ -328,14 +329,14 @@ fn explained(from: wire::Explained, number: usize, expression: &str) -> Result<E
     match parent {
         None if number == 0 && from.parent.is_none() => {}
         Some(parent) if parent < number => {}
-        _ => return Err(invalid(&place, "it does not stand after the part that it belongs to")),
+        _ => return Err(invalid(&place, "it does not follow its parent")),
     }
     let bound = |byte: u32| usize::try_from(byte).unwrap_or(usize::MAX);
     let text = bound(from.start)..bound(from.end);
     if expression.get(text.clone()).is_none() {
         return Err(invalid(
             &place,
-            format_args!("bytes {} to {} are no text of the expression", text.start, text.end),
+            format_args!("bytes {} to {} are not a text range of the expression", text.start, text.end),
         ));
     }
     let missing = list(from.missing, MISSING_MAX, &place, |name| filled(name, LINE_BYTES_MAX, &place))?;
@@ -345,7 +346,7 @@ fn explained(from: wire::Explained, number: usize, expression: &str) -> Result<E
     let error = from.error.map(|error| filled(error, NAME_BYTES_MAX, &place)).transpose()?;
     let value = value(from.value, &place)?;
     if value != ExplainedValue::Unknown && (error.is_some() || !missing.is_empty()) {
-        return Err(invalid(&place, "its value is known and it lacks something"));
+        return Err(invalid(&place, "its value is known and facts are missing"));
     }
     let seen = list(from.seen, SEEN_MAX, &place, |fact| {
         Ok(SeenFact { name: filled(fact.name, LINE_BYTES_MAX, &place)?, value: self::value(fact.value, &place)? })
@@ -371,10 +372,10 @@ fn value(from: wire::ExplainedValue, place: Place<'_>) -> Result<ExplainedValue,
     })
 }
 
-/// A text that a record may hold, so any character may be in it; those that no reader sees become `U+FFFD`.
+/// Converts a text of a record, which may contain any character; invisible ones become `U+FFFD`.
 fn shown(text: String, place: Place<'_>) -> Result<String, CallError> {
     if text.len() > LINE_BYTES_MAX {
-        return Err(invalid(place, format_args!("a text of {} bytes, at most {LINE_BYTES_MAX} are read", text.len())));
+        return Err(invalid(place, format_args!("a text of {} bytes exceeds the limit of {LINE_BYTES_MAX}", text.len())));
     }
     let is_foreign = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
     if !text.contains(is_foreign) {
@@ -426,7 +427,7 @@ mod explanation_tests {
     #[test]
     fn a_known_value_lacks_nothing_and_hidden_characters_are_shown() {
         let lacking = wire::Explained { missing: vec!["me.a".to_owned()], ..part(None, 0, 7) };
-        assert!(read(vec![lacking]).unwrap_err().contains("lacks something"));
+        assert!(read(vec![lacking]).unwrap_err().contains("facts are missing"));
         let text = wire::ExplainedValue::Text("a\u{1b}[2J\n".to_owned());
         let shown = read(vec![wire::Explained { value: text, ..part(None, 0, 7) }]).unwrap();
         assert_eq!(shown.parts[0].value, ExplainedValue::Text("a\u{fffd}[2J\n".to_owned()));

@@ -1,6 +1,6 @@
-//! What the host gives to an eligibility engine of interface version 0.1.0: schemas, bindings and batches.
+//! The input of an eligibility engine of interface version 0.1.0: schemas, bindings and batches.
 //!
-//! Columns are lent, not copied: what is built here is lists of slices.
+//! Columns are borrowed, not copied: this module builds lists of slices.
 
 use crate::bindings::engine::daftar::plugin::columns as wire_columns;
 use crate::bindings::engine::daftar::plugin::schema as wire_schema;
@@ -14,7 +14,7 @@ use daftar_domain::eligibility::{
     Answer, Batch, Bindings, Children, Column, ColumnValues, Field, FieldType, RowSpace, Schema, Subject, Truth,
 };
 
-/// Runs `call` with the schema as the engine takes it.
+/// Runs `call` with the schema in wire types.
 pub(super) fn with_schema<R>(schema: &Schema, call: impl FnOnce(wire_schema::RegistrySchema<'_>) -> R) -> R {
     let vocabularies: Vec<Vec<&str>> =
         schema.fields.iter().map(|field| field.vocabularies.iter().map(String::as_str).collect()).collect();
@@ -27,7 +27,7 @@ pub(super) fn with_schema<R>(schema: &Schema, call: impl FnOnce(wire_schema::Reg
     })
 }
 
-/// How many bytes bindings take.
+/// The size of bindings, in bytes.
 pub(super) fn bindings_bytes(bindings: &Bindings) -> usize {
     let answers_bytes = bindings.answers.iter().map(|answer| match answer {
         Answer::Truths { truths, missing } => truths.len() + missing.as_ref().map_or(0, String::len),
@@ -37,7 +37,7 @@ pub(super) fn bindings_bytes(bindings: &Bindings) -> usize {
     answers_bytes.chain(texts_bytes).sum()
 }
 
-/// Runs `call` with the bindings as the engine takes them.
+/// Runs `call` with the bindings in wire types.
 pub(super) fn with_bindings<R>(
     bindings: &Bindings,
     call: impl FnOnce(wire::Bindings<'_>) -> Result<R, CallError>,
@@ -67,7 +67,7 @@ pub(super) fn with_bindings<R>(
     call(wire::Bindings { answers: &answers, texts: &texts })
 }
 
-/// How many bytes a batch takes.
+/// The size of a batch, in bytes.
 pub(super) fn batch_bytes(batch: &Batch) -> usize {
     let children = [&batch.members, &batch.programs].into_iter().flatten();
     let children_bytes = children.map(|children| size_of_val(&*children.offsets) + children.known.len());
@@ -75,7 +75,7 @@ pub(super) fn batch_bytes(batch: &Batch) -> usize {
     children_bytes.chain(columns_bytes).sum()
 }
 
-/// Runs `call` with the batch as the engine takes it.
+/// Runs `call` with the batch in wire types.
 pub(super) fn with_batch<R>(
     batch: &Batch,
     call: impl FnOnce(wire_columns::Batch<'_>) -> Result<R, CallError>,

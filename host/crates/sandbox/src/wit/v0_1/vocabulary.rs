@@ -1,7 +1,7 @@
 //! Vocabulary packs of interface version 0.1.0.
 //!
-//! Only what the interface itself promises is checked here: bounds, and texts that must be codes or URIs. Whether the codes
-//! make a vocabulary (duplicates, parents, cycles) is for `vocab` to say.
+//! This module checks only the guarantees of the interface: limits, and texts that must be codes or URIs. The
+//! `vocabulary` crate validates the codes as a vocabulary (duplicates, parents, cycles).
 
 use wasmtime::Store;
 
@@ -34,7 +34,7 @@ const LINE_BYTES_MAX: usize = 4_000;
 /// The longest definition or value of a property, in bytes.
 const PARAGRAPH_BYTES_MAX: usize = 64_000;
 
-const UNKNOWN_NAMESPACE: &str = "the pack does not know the namespace that it described";
+const UNKNOWN_NAMESPACE: &str = "the pack does not recognise the namespace that it described";
 
 impl Pack {
     /// Its vocabularies.
@@ -49,7 +49,7 @@ impl Pack {
         list(answer, CONCEPT_GROUPS_MAX, &"concept-groups", concept_group)
     }
 
-    /// A page of a vocabulary that it described.
+    /// A page of a vocabulary of the pack.
     pub(crate) fn concepts(
         &self,
         store: &mut Store<HostState>,
@@ -64,7 +64,7 @@ impl Pack {
         let page = pack.call_concepts(store, namespace.as_str(), cursor, limit)?.map_err(|error| {
             let reason = match error {
                 wire::PageError::UnknownNamespace => UNKNOWN_NAMESPACE,
-                wire::PageError::InvalidCursor => "the pack does not know the cursor that it gave",
+                wire::PageError::InvalidCursor => "the pack does not recognise the cursor that it returned",
             };
             invalid(&place, reason)
         })?;
@@ -73,7 +73,7 @@ impl Pack {
         Ok(ConceptPage { concepts, next: page.next })
     }
 
-    /// The concept of a code of an open vocabulary, or what is wrong with the code.
+    /// The concept of a code of an open vocabulary, or the reason why the code is invalid.
     pub(crate) fn resolve(
         &self,
         store: &mut Store<HostState>,
@@ -86,7 +86,7 @@ impl Pack {
             Ok(from) => concept(from, namespace).map(Ok),
             Err(wire::ResolveError::Malformed(sentence)) => filled(sentence, LINE_BYTES_MAX, &place).map(Err),
             Err(wire::ResolveError::UnknownNamespace) => Err(invalid(&place, UNKNOWN_NAMESPACE)),
-            Err(wire::ResolveError::NotOpen) => Err(invalid(&place, "the pack says that the vocabulary is not open")),
+            Err(wire::ResolveError::NotOpen) => Err(invalid(&place, "the pack reports that the vocabulary is not open")),
         }
     }
 }
@@ -162,7 +162,7 @@ fn concept_group(from: wire::ConceptGroup) -> Result<ConceptGroup, CallError> {
     let is_made_right = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
     let place = format_args!("concept group `{name}`");
     if !is_made_right {
-        return Err(invalid(&place, "its name may hold lower-case letters, digits and underscores only"));
+        return Err(invalid(&place, "its name may contain lower-case letters, digits and underscores only"));
     }
     Ok(ConceptGroup {
         description: text(from.description, LINE_BYTES_MAX, &place)?,

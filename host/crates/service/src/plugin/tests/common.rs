@@ -126,7 +126,7 @@ async fn what_cannot_be_taken_up_is_told_and_leaves_what_runs() {
     for (file, kept, told) in [
         (&sound, None, "is not in the store"),
         (&sound, Some(b"another file".to_vec()), "its file in the store has the digest"),
-        (&looping, Some(looping.clone()), "was refused at step"),
+        (&looping, Some(looping.clone()), "was rejected at step"),
     ] {
         let store = shared_store();
         let process = Process::start(&store).await;

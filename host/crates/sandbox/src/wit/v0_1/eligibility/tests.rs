@@ -1,4 +1,4 @@
-//! Answers of an engine that fit their batch, and those that do not.
+//! Responses of an engine that match their batch, and others.
 
 use super::*;
 
@@ -53,6 +53,6 @@ fn outcomes_that_do_not_fit_their_batch_are_refused() {
     assert!(complaint(|answer| answer.missing.swap(0, 1)).contains("not sorted"));
     assert!(complaint(|answer| answer.verdicts[1] = 1).contains("decided"));
     assert!(complaint(|answer| answer.errors[0].row = 3).contains("no row 3"));
-    assert!(complaint(|answer| answer.errors[0].row = 0).contains("row 0 is decided"));
+    assert!(complaint(|answer| answer.errors[0].row = 0).contains("row 0 is determined"));
     assert!(complaint(|answer| answer.errors.push(answer.errors[0].clone())).contains("two errors"));
 }
