@@ -205,7 +205,7 @@ fn plugin_checks(plugin: &InstalledPlugin, data_dir: &str) -> Vec<Check> {
         BreakerState::Closed => {}
         BreakerState::Open { retry_after_s } => {
             let message =
-                format!("the plugin `{name}` keeps failing and is set aside; it is tried again in {retry_after_s} s");
+                format!("the plugin `{name}` is suspended after repeated faults; it is tried again in {retry_after_s} s");
             checks.push(Check::problem(CheckArea::Plugins, "breaker", message, &show));
         }
         BreakerState::HalfOpen => {
