@@ -65,7 +65,7 @@ fn text_of(value: &Value) -> String {
 
 /// The member of the JSON object, the label and the value of each fact about the program.
 fn facts(build: &Build, pinned: usize) -> [(&'static str, &'static str, Value); 11] {
-    let interfaces = daftar_sandbox::spoken_versions();
+    let interfaces = daftar_sandbox::supported_versions();
     let interfaces = interfaces.iter().map(|version| format!("daftar:plugin@{version}"));
     [
         ("version", "version", json!(env!("CARGO_PKG_VERSION"))),

@@ -176,7 +176,7 @@ pub enum AppError {
     VocabularyUnavailable(Namespace),
     /// A plugin fails by itself and is left alone for a while.
     #[error("plugin `{plugin}` is suspended after repeated faults; retry in {retry_after_s} s")]
-    PluginSetAside {
+    PluginSuspended {
         /// Its name.
         plugin: PluginName,
         /// Seconds until it is worth asking again.
@@ -248,7 +248,7 @@ impl AppError {
             Self::Expression(_) => ErrorCode::InvalidExpression,
             Self::NoEngine => ErrorCode::NoEligibilityEngine,
             Self::VocabularyUnavailable(_) => ErrorCode::VocabularyUnavailable,
-            Self::PluginSetAside { .. } => ErrorCode::PluginSuspended,
+            Self::PluginSuspended { .. } => ErrorCode::PluginSuspended,
             Self::Busy => ErrorCode::Overloaded,
             Self::Unavailable(_) => ErrorCode::StorageUnavailable,
             Self::DryRun | Self::Internal(_) => ErrorCode::InternalError,

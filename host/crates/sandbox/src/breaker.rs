@@ -58,7 +58,7 @@ impl BreakerState {
 
 /// The plugin is suspended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SetAside {
+pub(super) struct Suspended {
     /// Seconds until a retry makes sense.
     pub retry_after_s: u64,
 }
@@ -105,15 +105,15 @@ impl Breaker {
     ///
     /// # Errors
     /// The plugin is suspended, or another caller runs the trial.
-    pub fn admit(self: &Arc<Self>) -> Result<Option<Trial>, SetAside> {
+    pub fn admit(self: &Arc<Self>) -> Result<Option<Trial>, Suspended> {
         let now = self.clock.now();
         let mut state = self.lock();
         match state.phase {
             Phase::Closed => Ok(None),
-            Phase::HalfOpen => Err(SetAside { retry_after_s: 1 }),
+            Phase::HalfOpen => Err(Suspended { retry_after_s: 1 }),
             // A clock that was set back must not extend the suspension.
             Phase::Open { since, until } if now < until && now >= since => {
-                Err(SetAside { retry_after_s: whole_seconds(until.duration_since(now)) })
+                Err(Suspended { retry_after_s: whole_seconds(until.duration_since(now)) })
             }
             Phase::Open { .. } => {
                 state.phase = Phase::HalfOpen;
@@ -201,13 +201,13 @@ impl Trial {
     }
 
     /// The plugin still fails: it is suspended for twice as long.
-    pub fn failed(mut self) -> SetAside {
+    pub fn failed(mut self) -> Suspended {
         self.is_decided = true;
         let now = self.breaker.clock.now();
         self.breaker.lock().open(now);
         match self.breaker.state() {
-            BreakerState::Open { retry_after_s } => SetAside { retry_after_s },
-            BreakerState::Closed | BreakerState::HalfOpen => SetAside { retry_after_s: 1 },
+            BreakerState::Open { retry_after_s } => Suspended { retry_after_s },
+            BreakerState::Closed | BreakerState::HalfOpen => Suspended { retry_after_s: 1 },
         }
     }
 }

@@ -8,7 +8,7 @@
 //! **Invariant:** all codes of one resolution share one budget of fuel, which grows with their number: a batch of some
 //! hundreds costs a plugin thread at most a tenth of a second.
 
-use super::breaker::{SetAside, Trial};
+use super::breaker::{Suspended, Trial};
 use super::engine::SandboxEngine;
 use super::fault::{Blame, PluginFault};
 use super::install::LoadedPlugin;
@@ -160,7 +160,7 @@ fn concept_bytes(concept: &Concept) -> usize {
 }
 
 /// The result for one code: its concept in normalized spelling, or a sentence why the code is invalid.
-pub type CodeAnswer = Result<Concept, String>;
+pub type CodeResolution = Result<Concept, String>;
 
 /// The reason why a resolution has no results.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -173,7 +173,7 @@ pub enum ResolveError {
     NoPack,
     /// The pack is suspended after repeated faults.
     #[error("it is suspended after repeated faults, retry in {retry_after_s} s")]
-    SetAside {
+    Suspended {
         /// Seconds until a retry makes sense.
         retry_after_s: u64,
     },
@@ -193,7 +193,7 @@ impl PluginHost {
         installed: &InstalledPlugin,
         namespace: &Namespace,
         codes: &[Code],
-    ) -> Result<Vec<CodeAnswer>, ResolveError> {
+    ) -> Result<Vec<CodeResolution>, ResolveError> {
         let (plugin, engine) = (installed.loaded().clone(), self.engine.clone());
         let name = plugin.manifest().name.clone();
         let (namespace, codes) = (namespace.clone(), codes.to_vec());
@@ -211,7 +211,7 @@ impl PluginHost {
         installed: &InstalledPlugin,
         namespace: &Namespace,
         codes: &[Code],
-    ) -> Result<Vec<CodeAnswer>, ResolveError> {
+    ) -> Result<Vec<CodeResolution>, ResolveError> {
         let plugin = installed.loaded();
         ask(Admitted::to(plugin)?, plugin, &self.engine, namespace, codes)
     }
@@ -227,7 +227,7 @@ impl Admitted {
     fn to(plugin: &LoadedPlugin) -> Result<Self, ResolveError> {
         let trial = plugin.breaker.admit().map_err(|aside| {
             plugin.stats.record_rejected();
-            ResolveError::set_aside(aside)
+            ResolveError::suspended(aside)
         })?;
         let counted = plugin.stats.admit_request(plugin.limits().concurrent_requests).ok_or(ResolveError::Busy)?;
         Ok(Self { trial, _counted: counted })
@@ -242,11 +242,11 @@ fn ask(
     engine: &SandboxEngine,
     namespace: &Namespace,
     codes: &[Code],
-) -> Result<Vec<CodeAnswer>, ResolveError> {
+) -> Result<Vec<CodeResolution>, ResolveError> {
     let Linked::Pack(pack) = &plugin.linked else { return Err(ResolveError::NoPack) };
     let try_out = || describe(plugin, pack, engine).map(drop);
     if let Some(trial) = admitted.trial {
-        rule::tried_again(trial, plugin, try_out).map_err(ResolveError::set_aside)?;
+        rule::tried_again(trial, plugin, try_out).map_err(ResolveError::suspended)?;
     }
     let mut sandbox =
         Sandbox::start(plugin.sandbox_of(engine), |store| pack.instantiate(store)).inspect_err(|fault| {
@@ -270,7 +270,7 @@ fn ask(
 }
 
 impl ResolveError {
-    fn set_aside(SetAside { retry_after_s }: SetAside) -> Self {
-        Self::SetAside { retry_after_s }
+    fn suspended(Suspended { retry_after_s }: Suspended) -> Self {
+        Self::Suspended { retry_after_s }
     }
 }

@@ -130,7 +130,7 @@ fn compiled_size(candidate: Candidate, compile_in: &CompileIn) -> Result<usize, 
 
 /// An installed plugin and the state of its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PluginLook {
+pub struct InspectedPlugin {
     /// Its name.
     pub name: PluginName,
     /// Its kind.
@@ -140,9 +140,9 @@ pub struct PluginLook {
     /// The state of its file.
     pub file: FileState,
     /// The reason why the current policy does not trust it, if it does not.
-    pub not_vouched_for: Option<String>,
+    pub untrusted: Option<String>,
     /// Whether its machine code is cached for this program; otherwise it is compiled at the next start.
-    pub is_code_kept: bool,
+    pub is_code_cached: bool,
 }
 
 /// The state of the file of an installed plugin.
@@ -155,26 +155,26 @@ pub enum FileState {
     /// It has another digest, which is this one.
     Changed(Digest),
     /// It has the recorded digest, and this program cannot run it.
-    NotSpoken(String),
+    Unsupported(String),
 }
 
 /// Inspects the plugins that the list in `folder` names, and the code cached in `code_folder`.
 ///
 /// # Errors
 /// The list cannot be read.
-pub fn look_at_installed(
+pub fn inspect_installed(
     folder: &Path,
     code_folder: &Path,
     trust: &TrustPolicy,
-) -> Result<Vec<PluginLook>, std::io::Error> {
+) -> Result<Vec<InspectedPlugin>, std::io::Error> {
     let engine = compiling_engine().ok();
     let look = |installed: InstalledFile| {
-        let not_vouched_for = not_vouched_for(&installed, trust);
+        let untrusted = untrusted(&installed, trust);
         let InstalledFile { name, record: RecordedPlugin { kind, digest, .. }, bytes } = installed;
-        PluginLook {
-            is_code_kept: engine.as_ref().is_some_and(|engine| CodeCache::is_kept(code_folder, engine, digest)),
+        InspectedPlugin {
+            is_code_cached: engine.as_ref().is_some_and(|engine| CodeCache::is_kept(code_folder, engine, digest)),
             file: file_state(digest, bytes),
-            not_vouched_for,
+            untrusted,
             name,
             kind,
             digest,
@@ -193,14 +193,14 @@ fn file_state(digest: Digest, bytes: Result<Vec<u8>, String>) -> FileState {
         return FileState::Changed(found);
     }
     match Candidate::read(bytes) {
-        Err(error) => FileState::NotSpoken(error.to_string()),
+        Err(error) => FileState::Unsupported(error.to_string()),
         Ok(candidate) => {
             let wanted = candidate.manifest.interface;
             match InterfaceVersion::of(wanted) {
                 Some(_) => FileState::AsInstalled,
-                None => FileState::NotSpoken(format!(
+                None => FileState::Unsupported(format!(
                     "it uses version {wanted} of the plugin interface; this program supports {}",
-                    spoken_versions().join(" and ")
+                    supported_versions().join(" and ")
                 )),
             }
         }
@@ -209,13 +209,13 @@ fn file_state(digest: Digest, bytes: Result<Vec<u8>, String>) -> FileState {
 
 /// The supported versions of the plugin interface, newest first.
 #[must_use]
-pub fn spoken_versions() -> Vec<String> {
+pub fn supported_versions() -> Vec<String> {
     InterfaceVersion::SPOKEN.iter().map(|version| version.number.to_string()).collect()
 }
 
 /// Returns the reason why the current policy does not accept an installed plugin; including plugins that another
 /// release of this program provided, and plugins that an administrator installed as unsigned.
-fn not_vouched_for(installed: &InstalledFile, trust: &TrustPolicy) -> Option<String> {
+fn untrusted(installed: &InstalledFile, trust: &TrustPolicy) -> Option<String> {
     let InstalledFile { name, record: RecordedPlugin { kind, digest, signer, signature, .. }, bytes } = installed;
     // A signature can be verified only if the file is present and unchanged.
     let is_there = bytes.as_ref().is_ok_and(|bytes| Digest::of(bytes) == *digest);

@@ -64,10 +64,10 @@ use std::sync::Arc;
 
 pub use breaker::BreakerState;
 pub use compile::{CompileBounds, CompileIn, WorkerBounds, run_worker};
-pub use contents::{CodeAnswer, ResolveError};
+pub use contents::{CodeResolution, ResolveError};
 pub use fault::{Blame, FaultKind, PluginFault};
 pub use files::{FolderError, read_at_most};
-pub use inspect::{FileState, PluginLook, look_at_installed, spoken_versions};
+pub use inspect::{FileState, InspectedPlugin, inspect_installed, supported_versions};
 pub use inspect::{Inspection, SignatureState};
 pub use install::{InstallError, InstallStep, LoadedPlugin};
 pub use library::{
@@ -280,7 +280,7 @@ impl PluginHost {
         let (stats, name) = (plugin.stats.clone(), plugin.manifest().name.clone());
         let trial = plugin.breaker.admit().map_err(|aside| {
             stats.record_rejected();
-            EngineError::set_aside(&name, aside)
+            EngineError::suspended(&name, aside)
         })?;
         let admitted = stats.admit_request(plugin.limits().concurrent_requests).ok_or(EngineError::Busy)?;
         let (plugin, engine) = (plugin.clone(), self.engine.clone());
@@ -292,7 +292,7 @@ impl PluginHost {
             if let Some(trial) = trial
                 && let Err(aside) = rule::tried_again(trial, &plugin, || rule::try_out(&plugin, linked, &engine))
             {
-                return task(Err(EngineError::set_aside(&plugin.manifest().name, aside)));
+                return task(Err(EngineError::suspended(&plugin.manifest().name, aside)));
             }
             let is_suspicious = match RuleSession::compile(&plugin, linked, &engine, terms, &expression, &schema) {
                 Ok(mut rule) => {

@@ -148,7 +148,7 @@ impl PluginLibrary {
         {
             return Err(InstallError::of(&candidate.manifest.name, InstallStep::Downgrade, reason));
         }
-        if let Some(serving) = self.current().engine_put_aside_by(&candidate.manifest) {
+        if let Some(serving) = self.current().engine_displaced_by(&candidate.manifest) {
             let reason = format!(
                 "the eligibility engine `{serving}` is already installed, and with two engines none is active; set `engine` in `[plugins]` to the one to use, or remove `{serving}` first"
             );
@@ -370,7 +370,7 @@ impl PluginSet {
     }
 
     /// The engine that is active because it is the only one, and would not be beside a plugin of that manifest.
-    fn engine_put_aside_by(&self, manifest: &PluginManifest) -> Option<&PluginName> {
+    fn engine_displaced_by(&self, manifest: &PluginManifest) -> Option<&PluginName> {
         let is_unnamed_engine = manifest.kind == PluginKind::EligibilityEngine && self.wanted_engine.is_none();
         let serving = &self.engine()?.manifest().name;
         (is_unnamed_engine && *serving != manifest.name).then_some(serving)

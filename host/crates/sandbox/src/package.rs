@@ -19,7 +19,7 @@ use super::fault::excerpt;
 use super::install::{InstallError, InstallStep};
 use super::section::{ManifestError, read_manifest};
 use super::wit::InterfaceVersion;
-use crate::inspect::spoken_versions;
+use crate::inspect::supported_versions;
 use daftar_domain::manifest::{PluginManifest, PluginName};
 
 /// The largest file that is read, in bytes. The largest known list makes a pack of 40 MB.
@@ -156,7 +156,7 @@ pub(super) fn manifest_of(bytes: &[u8]) -> Result<PluginManifest, InstallError> 
 
 fn spoken(manifest: &PluginManifest) -> Result<&'static InterfaceVersion, InstallError> {
     InterfaceVersion::of(manifest.interface).ok_or_else(|| {
-        let spoken = spoken_versions().join(", ");
+        let spoken = supported_versions().join(", ");
         let reason = format!("it requires plugin interface {}; this server supports {spoken}", manifest.interface);
         InstallError::of(&manifest.name, InstallStep::InterfaceVersion, reason)
     })

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use wasmtime::Store;
 
-use super::breaker::{SetAside, Trial};
+use super::breaker::{Suspended, Trial};
 use super::engine::SandboxEngine;
 use super::fault::{Blame, FaultKind, PluginFault};
 use super::install::LoadedPlugin;
@@ -211,7 +211,7 @@ fn started(
         match fault.kind.blame() {
             Blame::Guest => {
                 report_own_fault(plugin, &fault);
-                EngineError::set_aside(&fault.plugin, SetAside { retry_after_s: 1 })
+                EngineError::suspended(&fault.plugin, Suspended { retry_after_s: 1 })
             }
             Blame::Host => EngineError::Fault(fault),
         }
@@ -236,7 +236,7 @@ pub(super) fn tried_again(
     trial: Trial,
     plugin: &LoadedPlugin,
     try_out: impl FnOnce() -> Result<(), PluginFault>,
-) -> Result<(), SetAside> {
+) -> Result<(), Suspended> {
     match try_out() {
         Ok(()) => {
             trial.succeeded();
@@ -353,7 +353,7 @@ pub enum EngineError {
     Fault(#[from] PluginFault),
     /// The engine is suspended after repeated faults.
     #[error("plugin `{plugin}` is suspended after repeated faults, retry in {retry_after_s} s")]
-    SetAside {
+    Suspended {
         /// Its name.
         plugin: PluginName,
         /// Seconds until a retry makes sense.
@@ -372,8 +372,8 @@ pub enum EngineError {
 
 impl EngineError {
     /// The error of a suspended plugin.
-    pub(super) fn set_aside(plugin: &PluginName, SetAside { retry_after_s }: SetAside) -> Self {
-        Self::SetAside { plugin: plugin.clone(), retry_after_s }
+    pub(super) fn suspended(plugin: &PluginName, Suspended { retry_after_s }: Suspended) -> Self {
+        Self::Suspended { plugin: plugin.clone(), retry_after_s }
     }
 }
 
@@ -390,7 +390,7 @@ pub trait EligibilityEngine: Send + Sync {
     /// number of batches is unbounded.
     ///
     /// # Errors
-    /// [`EngineError::Busy`], [`EngineError::SetAside`] or [`EngineError::NoEngine`]; the task is then dropped without having run.
+    /// [`EngineError::Busy`], [`EngineError::Suspended`] or [`EngineError::NoEngine`]; the task is then dropped without having run.
     fn submit(
         &self,
         priority: Priority,

@@ -534,7 +534,7 @@ mod tests {
             AppError::internal("a defect"),
             AppError::NoEngine,
             AppError::VocabularyUnavailable(namespace),
-            AppError::PluginSetAside {
+            AppError::PluginSuspended {
                 plugin: daftar_domain::manifest::PluginName::parse("cel").unwrap(),
                 retry_after_s: 1,
             },

@@ -18,7 +18,7 @@ use daftar_domain::checkup::{Check, CheckArea};
 use daftar_domain::config::StoreBackend;
 use daftar_domain::manifest::PluginKind;
 use daftar_index::checkpoint::{CheckpointFolder, is_of_another_version};
-use daftar_sandbox::{FileState, PluginLook, look_at_installed};
+use daftar_sandbox::{FileState, InspectedPlugin, inspect_installed};
 
 const FOLDER: CheckArea = CheckArea::DataFolder;
 /// What group and others may do in the folder of a register: nothing.
@@ -271,7 +271,7 @@ pub(super) fn plugins(patient: &Patient) -> Vec<Check> {
         return Vec::new();
     }
     let trust = trust(&patient.config.plugins, patient.pinned.clone());
-    let found = match look_at_installed(&folder, &patient.data_dir.join("compiled"), &trust) {
+    let found = match inspect_installed(&folder, &patient.data_dir.join("compiled"), &trust) {
         Ok(found) => found,
         Err(reason) => {
             let message =
@@ -295,7 +295,7 @@ pub(super) fn plugins(patient: &Patient) -> Vec<Check> {
 }
 
 /// What is wrong with one plugin; nothing where nothing is.
-fn plugin_checks(patient: &Patient, plugin: &PluginLook) -> Vec<Check> {
+fn plugin_checks(patient: &Patient, plugin: &InspectedPlugin) -> Vec<Check> {
     let (name, data_dir) = (&plugin.name, patient.data_dir.display());
     let again = format!("install it again: `daftar plugin install FILE --data-dir {data_dir}`");
     let mut checks = Vec::new();
@@ -313,13 +313,13 @@ fn plugin_checks(patient: &Patient, plugin: &PluginLook) -> Vec<Check> {
             let remedy = format!("find out who changed it; then {again}");
             checks.push(Check::problem(PLUGINS, "files", message, remedy));
         }
-        FileState::NotSpoken(reason) => {
+        FileState::Unsupported(reason) => {
             let message = format!("the plugin `{name}` cannot be run by this program: {reason}");
             let remedy = format!("get a version of it for this program, and {again}");
             checks.push(Check::problem(PLUGINS, "interface", message, remedy));
         }
     }
-    if let Some(reason) = &plugin.not_vouched_for {
+    if let Some(reason) = &plugin.untrusted {
         let message = format!("nobody vouches for the plugin `{name}` now: {reason}");
         let remedy = format!(
             "get its `.sig` file and add the key to `[plugins] trusted_keys`, then install it again; or take it out: `daftar plugin remove {name} --data-dir {data_dir}`"
@@ -327,7 +327,7 @@ fn plugin_checks(patient: &Patient, plugin: &PluginLook) -> Vec<Check> {
         checks.push(Check::warning(PLUGINS, "signature", message, remedy));
     }
     // A server has its code in memory, whatever is kept.
-    if !plugin.is_code_kept && !patient.is_server() && plugin.file == FileState::AsInstalled {
+    if !plugin.is_code_cached && !patient.is_server() && plugin.file == FileState::AsInstalled {
         let message = format!(
             "no compiled code of the plugin `{name}` is kept for this program: the next start compiles it, some seconds each"
         );
@@ -336,8 +336,8 @@ fn plugin_checks(patient: &Patient, plugin: &PluginLook) -> Vec<Check> {
     checks
 }
 
-fn engine(patient: &Patient, found: &[PluginLook]) -> Option<Check> {
-    let engines: Vec<&PluginLook> =
+fn engine(patient: &Patient, found: &[InspectedPlugin]) -> Option<Check> {
+    let engines: Vec<&InspectedPlugin> =
         found.iter().filter(|plugin| plugin.kind == PluginKind::EligibilityEngine).collect();
     let wanted = patient.config.plugins.engine.as_ref();
     let install = format!("`daftar plugin install FILE --data-dir {}`", patient.data_dir.display());

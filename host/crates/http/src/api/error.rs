@@ -144,7 +144,7 @@ impl From<AppError> for Problem {
                 let message = problem.detail.clone();
                 Self { errors: vec![FieldProblem { field, code: "field_not_granted", message }], ..problem }
             }
-            AppError::PluginSetAside { retry_after_s, .. } => {
+            AppError::PluginSuspended { retry_after_s, .. } => {
                 problem.with_header(header::RETRY_AFTER, &retry_after_s.to_string())
             }
             AppError::Unavailable(cause) => {
@@ -208,7 +208,7 @@ mod tests {
             Problem::from(AppError::NoEngine),
             Problem::from(AppError::VocabularyUnavailable(Namespace::parse("urn:x:y").unwrap())),
             Problem::from(AppError::Unavailable("the disk is full".into())),
-            Problem::from(AppError::PluginSetAside { plugin: PluginName::parse("cel").unwrap(), retry_after_s: 7 }),
+            Problem::from(AppError::PluginSuspended { plugin: PluginName::parse("cel").unwrap(), retry_after_s: 7 }),
         ];
         for problem in unavailable {
             assert_eq!(problem.status(), StatusCode::SERVICE_UNAVAILABLE, "{problem:?}");

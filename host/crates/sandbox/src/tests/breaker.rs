@@ -59,7 +59,7 @@ fn an_engine_that_fails_by_itself_is_set_aside_tried_again_and_taken_back() {
     for _ in 0..5 {
         test.library.list()[0].loaded().breaker.record_fault();
     }
-    let aside = EngineError::SetAside { plugin: PluginName::parse("test").unwrap(), retry_after_s: 1 };
+    let aside = EngineError::Suspended { plugin: PluginName::parse("test").unwrap(), retry_after_s: 1 };
     assert_eq!(verdicts(&test, "all", 1), Err(aside.clone()));
     assert_eq!(aside.to_string(), "plugin `test` is suspended after repeated faults, retry in 1 s");
     clock.advance(SignedDuration::from_secs(1));
@@ -115,7 +115,7 @@ fn a_pack_that_is_set_aside_is_asked_about_no_code_until_it_answers_again() {
         test.library.list()[0].loaded().breaker.record_fault();
     }
     let calls = test.library.list()[0].loaded().usage().calls;
-    assert_eq!(asked(&test), ResolveError::SetAside { retry_after_s: 1 });
+    assert_eq!(asked(&test), ResolveError::Suspended { retry_after_s: 1 });
     assert_eq!(test.library.list()[0].loaded().usage().calls, calls, "it is not entered");
     clock.advance(SignedDuration::from_secs(1));
     // The trial describes the pack, then the code is resolved.

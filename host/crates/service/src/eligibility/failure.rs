@@ -85,7 +85,7 @@ fn exhaustion(error: &EngineError) -> Option<String> {
         }
         EngineError::Diagnostics(_)
         | EngineError::Fault(_)
-        | EngineError::SetAside { .. }
+        | EngineError::Suspended { .. }
         | EngineError::Busy
         | EngineError::NoEngine
         | EngineError::Abandoned => None,
@@ -105,7 +105,7 @@ pub(super) fn engine_error(error: EngineError) -> AppError {
         EngineError::Exhausted { .. } | EngineError::EngineBudget { .. } => {
             budget_problem(exhaustion(&error).unwrap_or_default())
         }
-        EngineError::SetAside { plugin, retry_after_s } => AppError::PluginSetAside { plugin, retry_after_s },
+        EngineError::Suspended { plugin, retry_after_s } => AppError::PluginSuspended { plugin, retry_after_s },
         EngineError::Busy | EngineError::Abandoned => AppError::Busy,
         EngineError::NoEngine => AppError::NoEngine,
         EngineError::Fault(fault) => {
