@@ -112,7 +112,7 @@ impl Compiler {
 
     /// Returns the cached code of the plugin with that digest, if it is authentic and fits this engine. Its presence
     /// shows that this version of the program validated the plugin's file before it compiled it.
-    pub fn kept(&self, engine: &Engine, digest: Digest) -> Option<Compiled> {
+    pub fn cached(&self, engine: &Engine, digest: Digest) -> Option<Compiled> {
         let cache = self.cache.as_ref()?;
         let code = MachineCode(cache.get(engine, digest)?);
         match load(engine, &code) {
@@ -135,7 +135,7 @@ impl Compiler {
         engine: &Engine,
         package: &Package,
     ) -> Result<(Compiled, Option<MachineCode>), InstallError> {
-        if let Some(compiled) = self.kept(engine, package.digest) {
+        if let Some(compiled) = self.cached(engine, package.digest) {
             return Ok((compiled, None));
         }
         let code = self.compile(engine, package)?;
@@ -144,7 +144,7 @@ impl Compiler {
     }
 
     /// Caches the code of an installed plugin, if it is not cached yet.
-    pub fn keep(&self, engine: &Engine, digest: Digest, code: Option<&MachineCode>) {
+    pub fn cache(&self, engine: &Engine, digest: Digest, code: Option<&MachineCode>) {
         if let (Some(cache), Some(code)) = (&self.cache, code) {
             cache.put(engine, digest, &code.0);
         }
@@ -152,9 +152,9 @@ impl Compiler {
 
     /// Removes the cached code of all plugins except those with these digests, and files that an interrupted write
     /// left.
-    pub fn keep_only(&self, digests: &BTreeSet<Digest>) {
+    pub fn retain(&self, digests: &BTreeSet<Digest>) {
         if let Some(cache) = &self.cache {
-            cache.keep_only(digests);
+            cache.retain(digests);
         }
     }
 

@@ -113,7 +113,7 @@ impl Reading {
             let page =
                 self.sandbox.call(fuel, |store, pack| pack.concepts(store, vocabulary, cursor, PAGE_CONCEPTS))?;
             let is_empty = page.concepts.is_empty();
-            self.keep(&page.concepts)?;
+            self.add(&page.concepts)?;
             concepts.extend(page.concepts);
             if concepts.len() > promised {
                 let reason = format!("`{namespace}` has more than the {promised} concepts that it declared");
@@ -133,7 +133,7 @@ impl Reading {
         Ok(concepts)
     }
 
-    fn keep(&mut self, concepts: &[Concept]) -> Result<(), PluginFault> {
+    fn add(&mut self, concepts: &[Concept]) -> Result<(), PluginFault> {
         let bytes: usize = concepts.iter().map(concept_bytes).sum();
         self.sandbox.note_output(bytes);
         self.kept_bytes = self.kept_bytes.saturating_add(bytes);

@@ -172,7 +172,7 @@ pub fn inspect_installed(
         let untrusted = untrusted(&installed, trust);
         let InstalledFile { name, record: RecordedPlugin { kind, digest, .. }, bytes } = installed;
         InspectedPlugin {
-            is_code_cached: engine.as_ref().is_some_and(|engine| CodeCache::is_kept(code_folder, engine, digest)),
+            is_code_cached: engine.as_ref().is_some_and(|engine| CodeCache::is_cached(code_folder, engine, digest)),
             file: file_state(digest, bytes),
             untrusted,
             name,
@@ -210,7 +210,7 @@ fn file_state(digest: Digest, bytes: Result<Vec<u8>, String>) -> FileState {
 /// The supported versions of the plugin interface, newest first.
 #[must_use]
 pub fn supported_versions() -> Vec<String> {
-    InterfaceVersion::SPOKEN.iter().map(|version| version.number.to_string()).collect()
+    InterfaceVersion::SUPPORTED.iter().map(|version| version.number.to_string()).collect()
 }
 
 /// Returns the reason why the current policy does not accept an installed plugin; including plugins that another

@@ -213,7 +213,7 @@ impl PluginHost {
     ///
     /// # Errors
     /// The error that an install would end with.
-    pub fn rehearse(&self, bytes: Vec<u8>) -> Result<Option<PackContents>, InstallError> {
+    pub fn dry_run(&self, bytes: Vec<u8>) -> Result<Option<PackContents>, InstallError> {
         Ok(self.tried(bytes)?.1)
     }
 
@@ -246,7 +246,7 @@ impl PluginHost {
     /// Loads an installed plugin. If its machine code is cached, its file is not validated again: the code was compiled
     /// after the same bytes had passed every check.
     fn load_installed(&self, candidate: Candidate) -> Result<LoadedPlugin, InstallError> {
-        if let Some(compiled) = self.compiler.kept(self.engine.wasmtime(), candidate.digest) {
+        if let Some(compiled) = self.compiler.cached(self.engine.wasmtime(), candidate.digest) {
             return install::link(&candidate.checked_before()?, &self.engine, &compiled, &self.settings);
         }
         self.load(&candidate.check()?)
@@ -255,7 +255,7 @@ impl PluginHost {
     /// Compiles and links a package that is installed.
     fn load(&self, package: &Package) -> Result<LoadedPlugin, InstallError> {
         let (loaded, code) = self.load_new(package)?;
-        self.compiler.keep(self.engine.wasmtime(), package.digest, code.as_ref());
+        self.compiler.cache(self.engine.wasmtime(), package.digest, code.as_ref());
         Ok(loaded)
     }
 

@@ -97,7 +97,7 @@ impl PluginLibrary {
     /// Removes the cached code of plugins that are not installed. Called after the plugins of a folder are installed:
     /// their code may already be in the cache, for example after a restore.
     pub fn forget_unused_code(&self) {
-        self.host.compiler.keep_only(&self.lock().installed.values().map(|record| record.digest).collect());
+        self.host.compiler.retain(&self.lock().installed.values().map(|record| record.digest).collect());
     }
 
     /// The plugins installed now. The set is immutable; call again to see changes.
@@ -142,7 +142,7 @@ impl PluginLibrary {
         }
         let candidate = Candidate::read(bytes)?;
         let signer = self.host.judge(&candidate, signature.as_deref(), unsigned)?;
-        let is_excused = signer == Signer::Unsigned && unsigned == UnsignedPlugins::Allowed;
+        let is_unsigned_allowed = signer == Signer::Unsigned && unsigned == UnsignedPlugins::Allowed;
         if downgrade == Downgrade::Refused
             && let Some(reason) = self.newer_than(&candidate.manifest)
         {
@@ -158,7 +158,7 @@ impl PluginLibrary {
         let (loaded, code) = self.host.load_new(&package)?;
         let loaded = Arc::new(loaded);
         let contents = self.host.try_out(&loaded)?;
-        Ok(Prepared { loaded, signer, signature, is_excused, contents, bytes: package.candidate.bytes, code })
+        Ok(Prepared { loaded, signer, signature, is_unsigned_allowed, contents, bytes: package.candidate.bytes, code })
     }
 
     /// The reason why installing a plugin would be a downgrade: a newer version of it is installed, loaded or not.
@@ -181,7 +181,7 @@ impl PluginLibrary {
     pub fn commit(&self, mut prepared: Prepared, now: Timestamp) -> Result<InstalledPlugin, InstallError> {
         let code = prepared.code.take();
         let installed = self.record(prepared, now)?;
-        self.host.compiler.keep(self.host.engine.wasmtime(), installed.loaded().digest(), code.as_ref());
+        self.host.compiler.cache(self.host.engine.wasmtime(), installed.loaded().digest(), code.as_ref());
         Ok(installed)
     }
 
@@ -439,7 +439,7 @@ pub struct Prepared {
     signer: Signer,
     signature: Option<String>,
     /// Whether it is unsigned and was submitted with `--allow-unsigned`.
-    is_excused: bool,
+    is_unsigned_allowed: bool,
     contents: Option<PackContents>,
     bytes: Vec<u8>,
     /// Its machine code, if it is to be cached after the install.
@@ -480,7 +480,7 @@ impl Prepared {
             digest: self.digest(),
             signer: self.signer,
             signature: self.signature.clone(),
-            is_excused: self.is_excused,
+            is_unsigned_allowed: self.is_unsigned_allowed,
             installed_at: now,
         }
     }

@@ -74,7 +74,7 @@ impl Candidate {
                 &format_args!("it is corrupt or uses a disabled feature: {}", excerpt(&error.to_string())),
             )
         })?;
-        let version = spoken(manifest)?;
+        let version = supported(manifest)?;
         let surface = Surface::of(bytes).map_err(|reason| refuse(InstallStep::Unreadable, &reason))?;
         check_imports(&surface, &types, manifest, version)?;
         check_export(&surface, &types, manifest, version)?;
@@ -88,7 +88,7 @@ impl Candidate {
     /// # Errors
     /// An error at step `interface_version`.
     pub fn checked_before(self) -> Result<Package, InstallError> {
-        let version = spoken(&self.manifest)?;
+        let version = supported(&self.manifest)?;
         Ok(Package { candidate: self, version })
     }
 }
@@ -154,10 +154,10 @@ pub(super) fn manifest_of(bytes: &[u8]) -> Result<PluginManifest, InstallError> 
     })
 }
 
-fn spoken(manifest: &PluginManifest) -> Result<&'static InterfaceVersion, InstallError> {
+fn supported(manifest: &PluginManifest) -> Result<&'static InterfaceVersion, InstallError> {
     InterfaceVersion::of(manifest.interface).ok_or_else(|| {
-        let spoken = supported_versions().join(", ");
-        let reason = format!("it requires plugin interface {}; this server supports {spoken}", manifest.interface);
+        let supported = supported_versions().join(", ");
+        let reason = format!("it requires plugin interface {}; this server supports {supported}", manifest.interface);
         InstallError::of(&manifest.name, InstallStep::InterfaceVersion, reason)
     })
 }
@@ -194,7 +194,7 @@ impl Surface {
 }
 
 /// The most names that one message lists.
-const NAMES_TOLD_MAX: usize = 20;
+const NAMES_LISTED_MAX: usize = 20;
 
 /// Rejects imports that are callable and not granted to the kind of the plugin.
 fn check_imports(
@@ -217,9 +217,9 @@ fn check_imports(
 
 /// Formats a list of names, limited to the length of a message.
 fn named(names: Vec<&str>) -> String {
-    let untold = names.len().saturating_sub(NAMES_TOLD_MAX);
+    let untold = names.len().saturating_sub(NAMES_LISTED_MAX);
     let mut told: Vec<String> =
-        names.into_iter().take(NAMES_TOLD_MAX).map(|name| format!("`{}`", excerpt(name))).collect();
+        names.into_iter().take(NAMES_LISTED_MAX).map(|name| format!("`{}`", excerpt(name))).collect();
     if untold > 0 {
         told.push(format!("{untold} more"));
     }

@@ -326,7 +326,7 @@ impl Lanes {
             dropped = self.take_cancelled();
         }
         if !self.has_place(owner) {
-            dropped.push(self.take_newest_of_greediest(owner).ok_or(Busy)?);
+            dropped.push(self.take_newest_of_largest(owner).ok_or(Busy)?);
         }
         self.plugins.update(&owner.plugin, |clients| clients.update(&owner.actor, |jobs| jobs.push_back(job)));
         Ok(dropped)
@@ -379,7 +379,7 @@ impl Lanes {
 
     /// Takes the newest job of the client with the most jobs of that plugin, if it has at least two more than the
     /// owner.
-    fn take_newest_of_greediest(&mut self, owner: &Owner) -> Option<Job> {
+    fn take_newest_of_largest(&mut self, owner: &Owner) -> Option<Job> {
         let own = self.waiting_of(owner);
         let (_, clients) = self.plugins.iter_mut().find(|(plugin, _)| **plugin == owner.plugin)?;
         let (_, jobs) = clients.iter_mut().max_by_key(|(_, jobs)| jobs.len())?;

@@ -3,7 +3,7 @@
 mod breaker;
 mod crash;
 mod faults;
-mod kept_code;
+mod code_cache;
 mod library;
 mod limits;
 mod logs;

@@ -2,7 +2,7 @@
 //!
 //! The rest of the host uses domain types only. Each version has a module that converts between those and its generated
 //! types. There is one version so far. An older one gets a module that delegates to the newest, and a row in
-//! [`InterfaceVersion::SPOKEN`].
+//! [`InterfaceVersion::SUPPORTED`].
 //!
 //! **Invariant:** every value from a guest passes through one of these modules, where its size is limited and it is
 //! converted to domain types.
@@ -39,7 +39,7 @@ pub(super) struct InterfaceVersion {
 
 impl InterfaceVersion {
     /// Every supported version, newest first.
-    pub const SPOKEN: &'static [Self] = &[Self {
+    pub const SUPPORTED: &'static [Self] = &[Self {
         number: PluginVersion::new(0, 1, 0),
         vocabulary: "daftar:plugin/vocabulary@0.1.0",
         eligibility: "daftar:plugin/eligibility@0.1.0",
@@ -54,7 +54,7 @@ impl InterfaceVersion {
 
     /// The version of that number, if it is supported.
     pub fn of(number: PluginVersion) -> Option<&'static Self> {
-        Self::SPOKEN.iter().find(|version| version.number == number)
+        Self::SUPPORTED.iter().find(|version| version.number == number)
     }
 
     /// The interface that a plugin of that kind must export.

@@ -72,7 +72,7 @@ impl CodeCache {
 
     /// Returns true if there is a file for that plugin and engine. Its content is not verified.
     #[must_use]
-    pub fn is_kept(folder: &Path, engine: &Engine, digest: Digest) -> bool {
+    pub fn is_cached(folder: &Path, engine: &Engine, digest: Digest) -> bool {
         folder.join(file_name(engine, digest)).is_file()
     }
 
@@ -90,7 +90,7 @@ impl CodeCache {
 
     /// Removes the code of all plugins except those with these digests, and files that an interrupted write left.
     /// Requires exclusive use of the folder.
-    pub fn keep_only(&self, digests: &BTreeSet<Digest>) {
+    pub fn retain(&self, digests: &BTreeSet<Digest>) {
         remove_unfinished(&self.folder);
         remove_files(&self.folder, |name| {
             name.strip_suffix(SUFFIX).is_some_and(|stem| {
@@ -276,7 +276,7 @@ mod tests {
         for left in [".unfinished-abc", "nonsense.code"] {
             fs::write(folder.join(left), b"half").unwrap();
         }
-        setup.cache.keep_only(&BTreeSet::from([setup.digest]));
+        setup.cache.retain(&BTreeSet::from([setup.digest]));
         let mut left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         left.sort();
         let mut expected = [setup.file(), folder.join("key")];

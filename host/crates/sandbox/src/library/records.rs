@@ -45,7 +45,7 @@ pub struct RecordedPlugin {
     /// The line of its `.sig` file, so that it can be verified again.
     pub signature: Option<String>,
     /// Whether an administrator installed it here with `--allow-unsigned`.
-    pub is_excused: bool,
+    pub is_unsigned_allowed: bool,
     /// The time of its install.
     pub installed_at: Timestamp,
 }
@@ -132,7 +132,7 @@ impl PluginList {
             digest: record.digest.to_hex(),
             signer: record.signer.to_string(),
             signature: record.signature.clone(),
-            unsigned_allowed: record.is_excused,
+            unsigned_allowed: record.is_unsigned_allowed,
             installed_at: record.installed_at.to_string(),
         });
         let stored = StoredRecords {
@@ -179,7 +179,7 @@ impl TryFrom<StoredRecord> for RecordedPlugin {
             digest: Digest::from_hex(&from.digest).ok_or_else(|| wrong("digest"))?,
             signer: signer(&from.signer).ok_or_else(|| wrong("signer"))?,
             signature: from.signature,
-            is_excused: from.unsigned_allowed,
+            is_unsigned_allowed: from.unsigned_allowed,
             installed_at: from.installed_at.parse().map_err(|_| wrong("installed_at"))?,
         })
     }
@@ -265,7 +265,7 @@ pub(super) fn judged(
     record: &RecordedPlugin,
 ) -> Result<(Candidate, Signer), InstallError> {
     let candidate = read_recorded(folder, name, record)?;
-    let unsigned = if record.is_excused { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused };
+    let unsigned = if record.is_unsigned_allowed { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused };
     let signer = host.judge(&candidate, record.signature.as_deref(), unsigned)?;
     Ok((candidate, signer))
 }
@@ -310,7 +310,7 @@ mod tests {
             digest: Digest::of(b"gender"),
             signer,
             signature: None,
-            is_excused: false,
+            is_unsigned_allowed: false,
             installed_at: "2026-03-01T12:00:00Z".parse().unwrap(),
         };
         PluginList {
@@ -331,7 +331,7 @@ mod tests {
         }
         let mut signed = records(key);
         for record in signed.installed.values_mut() {
-            (record.signature, record.is_excused) = (Some("daftar-plugin-signature 1 …".to_owned()), true);
+            (record.signature, record.is_unsigned_allowed) = (Some("daftar-plugin-signature 1 …".to_owned()), true);
         }
         signed.write(&path).unwrap();
         assert_eq!(PluginList::read(&path).unwrap(), signed);
