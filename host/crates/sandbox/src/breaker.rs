@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn one_fault_less_than_the_limit_sets_nothing_aside() {
+    fn one_fault_less_than_the_limit_does_not_suspend() {
         let (breaker, _) = breaker();
         for _ in 1..FAULTS_MAX {
             assert!(!breaker.record_fault());
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_that_are_far_apart_set_nothing_aside() {
+    fn faults_that_are_far_apart_do_not_suspend() {
         let (breaker, clock) = breaker();
         for _ in 0..50 {
             assert!(!breaker.record_fault());
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_that_is_set_aside_is_tried_once_and_taken_back() {
+    fn a_suspended_plugin_is_tested_once_and_resumed() {
         let (breaker, clock) = opened();
         assert_eq!((retry_after(&breaker), breaker.state()), (1, BreakerState::Open { retry_after_s: 1 }));
         clock.advance(SignedDuration::from_millis(999));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_that_served_well_begins_with_the_shortest_time_again() {
+    fn a_stable_plugin_starts_with_the_shortest_suspension_again() {
         let (breaker, clock) = opened();
         clock.advance(BACK_OFF_MIN);
         trial(&breaker).succeeded();
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_does_not_keep_a_plugin_aside() {
+    fn a_clock_that_is_set_back_does_not_extend_a_suspension() {
         let (breaker, clock) = opened();
         clock.advance(SignedDuration::from_hours(-24));
         trial(&breaker).succeeded();

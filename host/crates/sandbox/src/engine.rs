@@ -147,13 +147,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_of_allocating_are_sound_configurations() {
+    fn both_allocation_strategies_are_valid_configurations() {
         assert!(Engine::new(&config(Allocation::Pooled)).is_ok());
         assert!(Engine::new(&config(Allocation::OnDemand)).is_ok());
     }
 
     #[test]
-    fn what_compiles_without_a_pool_compiles_for_the_one_with_it() {
+    fn code_compiled_without_a_pool_runs_with_one() {
         let hash = |engine: &Engine| {
             use std::hash::{DefaultHasher, Hash, Hasher};
             let mut hasher = DefaultHasher::new();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn features_that_are_not_listed_are_refused() {
+    fn features_that_are_not_listed_are_rejected() {
         let engine = SandboxEngine::new().unwrap();
         let bytes_of = |limits: wasm_encoder::MemoryType| {
             let mut module = wasm_encoder::Module::new();

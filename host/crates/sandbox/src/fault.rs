@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_without_its_quotes_holds_nothing_of_the_plugin() {
+    fn a_sentence_without_its_quotes_contains_no_text_of_the_plugin() {
         let told = |detail: &str| {
             let plugin = PluginName::parse("test").unwrap();
             PluginFault::new(&plugin, FaultKind::InvalidAnswer, detail).without_quotes()

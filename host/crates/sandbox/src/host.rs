@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_allowed_up_to_their_number_and_counted_anew_for_each_call() {
+    fn calls_are_allowed_up_to_their_limit_and_the_count_restarts_with_each_call() {
         let mut calls = calls();
         for _ in 0..2 {
             calls.begin();
@@ -233,7 +233,7 @@ mod log_tests {
     }
 
     #[test]
-    fn a_burst_is_written_and_what_follows_too_fast_is_counted() {
+    fn a_burst_is_written_and_faster_lines_are_counted() {
         let mut allowance = Allowance::new(at(0));
         let taken: Vec<_> = (0..25).map(|_| allowance.take(at(0))).collect();
         assert_eq!(taken[..20], [Some(0); 20]);
@@ -255,7 +255,7 @@ mod log_tests {
     }
 
     #[test]
-    fn a_line_stays_one_line_and_does_nothing_to_a_terminal() {
+    fn a_line_stays_one_line_without_terminal_control_characters() {
         assert_eq!(fit_to_log("a\r\nb\u{1b}[2Jc\u{202e}d\u{85}e\u{2028}f"), "a  b [2Jc d e f");
         assert_eq!(fit_to_log("Ça marche: ٣"), "Ça marche: ٣");
     }

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_allowed_up_to_its_limit_and_refused_above() {
+    fn memory_is_allowed_up_to_its_limit_and_denied_above() {
         assert!(limiter().memory_growing(0, 999, None).is_ok());
         assert!(limiter().memory_growing(0, 1_000, None).is_ok());
         let stopped = limiter().memory_growing(0, 1_001, None).unwrap_err().downcast::<Stopped>().unwrap();
@@ -268,13 +268,13 @@ mod tests {
     }
 
     #[test]
-    fn a_guests_own_maximum_is_a_refusal_too() {
+    fn a_guests_own_maximum_is_enforced_too() {
         let stopped = limiter().memory_growing(0, 500, Some(400)).unwrap_err().downcast::<Stopped>().unwrap();
         assert!(stopped.detail.ends_with("limit is 400"), "{stopped}");
     }
 
     #[test]
-    fn tables_are_allowed_up_to_their_limit_and_refused_above() {
+    fn tables_are_allowed_up_to_their_limit_and_denied_above() {
         assert!(limiter().table_growing(0, 9, None).is_ok());
         assert!(limiter().table_growing(0, 10, None).is_ok());
         let stopped = limiter().table_growing(0, 11, None).unwrap_err().downcast::<Stopped>().unwrap();

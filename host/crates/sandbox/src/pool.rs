@@ -431,7 +431,7 @@ mod lanes_tests {
     }
 
     #[test]
-    fn one_plugin_holds_at_most_half_of_the_places_and_one_client_half_of_these() {
+    fn one_plugin_has_at_most_half_of_the_queue_and_one_client_half_of_that() {
         let mut lanes = Lanes::new(8);
         let taken = [0; 3].map(|_| is_taken(&mut lanes, &of("chatty", "one")));
         assert_eq!(taken, [true, true, false]);
@@ -442,7 +442,7 @@ mod lanes_tests {
     }
 
     #[test]
-    fn plugins_are_served_by_turns_however_much_one_of_them_has_to_do() {
+    fn plugins_are_served_round_robin() {
         let mut lanes = Lanes::new(16);
         for plugin in ["a", "a", "a", "a", "b", "b"] {
             lanes.push(&of(plugin, "one"), job()).unwrap();
@@ -452,7 +452,7 @@ mod lanes_tests {
     }
 
     #[test]
-    fn clients_of_a_plugin_are_served_by_turns_however_much_one_of_them_asks() {
+    fn clients_of_a_plugin_are_served_round_robin() {
         let mut lanes = Lanes::new(16);
         let (greedy, modest) = (of("a", "greedy"), of("a", "modest"));
         for owner in [&greedy, &greedy, &greedy, &greedy, &modest, &modest] {
@@ -463,7 +463,7 @@ mod lanes_tests {
     }
 
     #[test]
-    fn clients_that_fill_the_queue_keep_no_other_out() {
+    fn clients_that_fill_the_queue_do_not_block_others() {
         let mut lanes = Lanes::new(16);
         let [one, two, late] = ["one", "two", "late"].map(|client| of("a", client));
         for owner in [&one, &one, &one, &one, &two, &two, &two, &two] {
@@ -478,7 +478,7 @@ mod lanes_tests {
     }
 
     #[test]
-    fn a_job_whose_request_was_given_up_takes_no_place() {
+    fn a_job_of_a_cancelled_request_takes_no_slot() {
         let mut lanes = Lanes::new(4);
         let owner = of("a", "one");
         let cancellation = Cancellation::default();
@@ -489,7 +489,7 @@ mod lanes_tests {
     }
 
     #[test]
-    fn who_occupies_no_thread_comes_before_who_does() {
+    fn a_client_without_a_thread_comes_before_one_with_a_thread() {
         let mut lanes = Lanes::new(16);
         for plugin in ["slow", "slow", "slow"] {
             lanes.push(&of(plugin, "one"), job()).unwrap();
@@ -513,7 +513,7 @@ mod lanes_tests {
     }
 
     #[test]
-    fn a_plugin_without_jobs_is_forgotten() {
+    fn a_plugin_without_jobs_is_removed() {
         let mut lanes = Lanes::new(16);
         for number in 0..1_000 {
             let owner = of(&format!("p{number}"), "one");
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_that_occupies_every_thread_and_fills_its_queue_leaves_room_for_another() {
+    fn a_plugin_that_fills_threads_and_queue_does_not_block_another() {
         let pool = pool(4, 4);
         let held = occupy_all(&pool);
         let slow = ["client_one", "client_two", "client_three", "client_four"];
@@ -638,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn work_of_a_request_that_was_given_up_is_not_begun() {
+    fn work_of_a_cancelled_request_is_not_started() {
         let pool = pool(4, 4);
         let held = occupy_all(&pool);
         let (sender, receiver) = sync_channel::<()>(1);
@@ -663,7 +663,7 @@ mod tests {
     }
 
     #[test]
-    fn stopping_drops_what_waits_and_joins_what_runs() {
+    fn stopping_drops_waiting_jobs_and_joins_running_ones() {
         let pool = pool(4, 4);
         let running = occupy_all(&pool);
         let (sender, receiver) = sync_channel::<()>(1);

@@ -146,13 +146,13 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_wasm() {
+    fn rejects_bytes_that_are_not_wasm() {
         assert!(matches!(read_manifest(b"PK\x03\x04"), Err(ManifestError::NotWasm { .. })));
         assert!(matches!(read_manifest(b""), Err(ManifestError::NotWasm { .. })));
     }
 
     #[test]
-    fn refuses_a_component_that_is_cut_anywhere() {
+    fn rejects_a_component_that_is_truncated_anywhere() {
         let whole = append_manifest(&component_around(None), &manifest()).unwrap();
         for length in 0..whole.len() {
             let cut = read_manifest(&whole[..length]);
@@ -161,24 +161,24 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_core_module() {
+    fn rejects_a_core_module() {
         let module = wasm_encoder::Module::new().finish();
         assert!(matches!(read_manifest(&module), Err(ManifestError::CoreModule)));
     }
 
     #[test]
-    fn refuses_a_component_without_a_manifest() {
+    fn rejects_a_component_without_a_manifest() {
         assert!(matches!(read_manifest(&component_around(None)), Err(ManifestError::Missing)));
     }
 
     #[test]
-    fn a_manifest_of_an_inner_module_does_not_count() {
+    fn a_manifest_of_an_inner_module_is_ignored() {
         let json = serde_json::to_string(&manifest()).unwrap();
         assert!(matches!(read_manifest(&component_around(Some(&json))), Err(ManifestError::Missing)));
     }
 
     #[test]
-    fn refuses_two_manifests() {
+    fn rejects_two_manifests() {
         let once = append_manifest(&component_around(None), &manifest()).unwrap();
         assert!(matches!(append_manifest(&once, &manifest()), Err(ManifestError::Repeated)));
         let json = serde_json::to_vec(&manifest()).unwrap();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_field_that_is_wrong() {
+    fn names_the_invalid_field() {
         let json = serde_json::to_string(&manifest()).unwrap();
         for (right, wrong, field) in [
             ("\"gender\"", "\"Gender\"", "name"),
@@ -205,13 +205,13 @@ mod tests {
     }
 
     #[test]
-    fn refuses_json_that_goes_on_after_the_manifest() {
+    fn rejects_trailing_json_after_the_manifest() {
         let json = serde_json::to_string(&manifest()).unwrap();
         assert!(matches!(read_manifest(&with_section(&format!("{json} {{}}"))), Err(ManifestError::Malformed { .. })));
     }
 
     #[test]
-    fn bounds_the_size_of_a_manifest() {
+    fn limits_the_size_of_a_manifest() {
         let mut largest = manifest();
         let spare = MANIFEST_BYTES_MAX - serde_json::to_vec(&largest).unwrap().len();
         largest.description.push_str(&"x".repeat(spare));

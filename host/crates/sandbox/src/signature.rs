@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_is_read_as_it_was_written_and_fits_the_bytes_that_were_signed() {
+    fn a_signature_round_trips_and_matches_the_signed_bytes() {
         let signature = key().sign(b"plugin");
         let line = signature.to_string();
         assert!(line.starts_with(&format!("daftar-plugin-signature 1 {} ", key().public_key().id())), "{line}");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_signature_is_refused_with_the_reason() {
+    fn a_malformed_line_is_rejected_with_the_reason() {
         let line = key().sign(b"plugin").to_string();
         for (text, reason) in [
             (String::new(), "four words"),

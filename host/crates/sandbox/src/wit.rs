@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_bounded_by_bytes() {
+    fn texts_are_limited_by_bytes() {
         let place = "name";
         assert!(text("x".repeat(9), 10, &place).is_ok());
         assert!(text("x".repeat(10), 10, &place).is_ok());
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_refused_and_not_repeated() {
+    fn control_characters_are_rejected_and_not_shown() {
         let place = "name";
         let reason = complaint(text("a\u{1b}[2J".to_owned(), 10, &place));
         assert!(!reason.contains('\u{1b}'), "{reason}");
@@ -203,12 +203,12 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_text_says_nothing() {
+    fn an_empty_text_is_rejected() {
         assert!(complaint(filled(" \t".to_owned(), 10, &"label")).contains("label: the text is empty"));
     }
 
     #[test]
-    fn lists_are_bounded_by_items() {
+    fn lists_are_limited_by_items() {
         let place = "labels";
         assert!(list(vec![1, 2], 2, &place, Ok).is_ok());
         assert!(complaint(list(vec![1, 2, 3], 2, &place, Ok)).contains("labels: a list of 3 items"));

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn gives_back_what_it_was_given_in_this_run_and_the_next() {
+    fn returns_cached_code_in_this_run_and_the_next() {
         let setup = Setup::new();
         assert_eq!(setup.cache.get(&setup.engine, setup.digest), None);
         setup.cache.put(&setup.engine, setup.digest, b"code");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_file_is_discarded() {
+    fn a_truncated_file_is_discarded() {
         let setup = Setup::new();
         for length in [0, 1, MAC_BYTES, MAC_BYTES + 2] {
             setup.cache.put(&setup.engine, setup.digest, b"code");
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_the_code_of_those_that_are_named_and_nothing_unfinished() {
+    fn retains_the_named_code_and_no_unfinished_files() {
         let setup = Setup::new();
         let folder = setup.folder.path().join("code");
         for plugin in [setup.digest, Digest::of(b"gone")] {

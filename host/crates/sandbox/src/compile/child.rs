@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_child_gets_component_and_bounds_and_nothing_of_the_environment() {
+    fn the_child_gets_component_and_limits_and_no_environment() {
         let code = outcome(
             "/bin/cat; echo; echo \"$@\"; pwd; /usr/bin/env | /bin/grep -v -E '^(_|PWD|SHLVL|OLDPWD)='; echo over; exit 0",
         );
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_to_end_has_its_reason() {
+    fn each_exit_status_has_its_reason() {
         assert_eq!(outcome("/bin/cat > /dev/null; printf code"), Ok(b"code".to_vec()));
         assert_eq!(outcome("/bin/cat > /dev/null; printf why; exit 3"), budget("why"));
         assert_eq!(outcome("exit 101"), Err(CompileError::Budget("the compiler panicked".to_owned())));
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_was_killed_is_gone_when_its_refusal_is_told() {
+    fn a_killed_child_has_ended_when_its_error_is_returned() {
         let folder = tempfile::tempdir().unwrap();
         let id = folder.path().join("id");
         let script = format!("echo $$ > {}; exec /bin/sleep 1000", id.display());
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn machine_code_is_read_up_to_its_bound() {
+    fn machine_code_is_read_up_to_its_limit() {
         for (most, is_whole) in [(5, true), (4, true), (3, false)] {
             let bounds = CompileBounds { code_bytes: most, ..CompileBounds::default() };
             let (_folder, compiler) = scripted("/bin/cat > /dev/null; printf code", bounds);
@@ -386,14 +386,14 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_no_fault_of_the_plugin() {
+    fn a_missing_program_is_not_a_fault_of_the_plugin() {
         let compiler = ChildCompiler::new(PathBuf::from("/nowhere/daftar"), CompileBounds::default());
         let error = compiler.compile(b"component").unwrap_err();
         assert!(matches!(&error, CompileError::Failed(reason) if reason.contains("/nowhere/daftar")), "{error}");
     }
 
     #[test]
-    fn stopping_ends_the_child_that_runs_and_lets_none_start() {
+    fn stopping_kills_the_running_child_and_starts_no_other() {
         let folder = tempfile::tempdir().unwrap();
         let started = folder.path().join("started");
         rustix::fs::mkfifoat(rustix::fs::CWD, &started, rustix::fs::Mode::from_bits_truncate(0o600)).unwrap();

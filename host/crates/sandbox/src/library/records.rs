@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_understood_is_an_error_and_not_an_empty_list() {
+    fn an_invalid_file_is_an_error_and_not_an_empty_list() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("installed.json");
         for content in ["", "{}", "[]", r#"{"format":2,"installed":[],"removed":[]}"#, r#"{"format":1,"installed":["#] {

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_bit_of_file_and_signature_is_refused_naming_digest_and_key() {
+    fn every_changed_bit_of_file_and_signature_is_rejected_naming_digest_and_key() {
         let signature = key(1).sign(FILE).to_string();
         let id = key(1).public_key().id().to_string();
         for index in 0..FILE.len() * 8 {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_trusted_signed_is_refused_unless_that_is_allowed() {
+    fn a_file_without_a_trusted_signature_is_rejected_unless_allowed() {
         let strange = key(2).sign(FILE).to_string();
         let error = judge(FILE, Some(&strange), UnsignedPlugins::Refused).unwrap_err().to_string();
         for named in [key(1).public_key().id(), key(2).public_key().id()] {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limited_key_vouches_for_its_names_and_kinds_alone() {
+    fn a_limited_key_is_trusted_for_its_names_and_kinds_only() {
         let limited =
             TrustedKey::limited(key(1).public_key(), Some(vec![gear()]), Some(vec![SignedKind::VocabularyPack]));
         let policy = TrustPolicy::new([limited], PinnedDigests::default(), UnsignedPlugins::Refused);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_signature_is_refused_even_where_none_is_needed() {
+    fn an_invalid_signature_is_rejected_even_if_none_is_required() {
         for text in ["", "nonsense", "daftar-plugin-signature 1 0123456789abcdef AAAA"] {
             let error = judge(FILE, Some(text), UnsignedPlugins::Allowed).unwrap_err();
             assert!(matches!(error, SignatureProblem::Malformed { .. }), "{error}");
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn pins_are_read_with_any_separator_and_nothing_else_pins() {
+    fn pins_are_parsed_with_any_separator_and_invalid_ones_are_ignored() {
         let digest = Digest::of(b"ours");
         let text = format!(",{}\n{} nonsense {}", digest.to_hex(), Digest::of(b"more").to_hex(), "0".repeat(63));
         assert_eq!(PinnedDigests::parse(&text), PinnedDigests::of([digest, Digest::of(b"more")]));

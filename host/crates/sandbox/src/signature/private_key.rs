@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_others_can_read_and_what_is_no_key_are_refused() {
+    fn an_exposed_key_and_a_file_without_a_key_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key.pem");
         PrivateKey::generate().unwrap().write_new(&path).unwrap();

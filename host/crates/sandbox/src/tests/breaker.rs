@@ -39,7 +39,7 @@ fn state(test: &TestLibrary) -> BreakerState {
 }
 
 #[test]
-fn no_expression_of_a_caller_sets_an_engine_aside() {
+fn no_expression_of_a_caller_suspends_an_engine() {
     let (test, clock) = with_engine();
     for round in 0..20 {
         for expression in ["l", "e", "m", "s", "t", "o", "v", "f", "c", "?", "x"] {
@@ -54,7 +54,7 @@ fn no_expression_of_a_caller_sets_an_engine_aside() {
 }
 
 #[test]
-fn an_engine_that_fails_by_itself_is_set_aside_tried_again_and_taken_back() {
+fn an_engine_with_repeated_faults_is_suspended_tested_and_resumed() {
     let (test, clock) = with_engine();
     for _ in 0..5 {
         test.library.list()[0].loaded().breaker.record_fault();
@@ -72,7 +72,7 @@ fn an_engine_that_fails_by_itself_is_set_aside_tried_again_and_taken_back() {
 }
 
 #[test]
-fn a_trial_is_not_spoilt_by_the_expression_of_whoever_asked() {
+fn a_trial_is_independent_of_the_expression_of_the_caller() {
     let (test, clock) = with_engine();
     for _ in 0..5 {
         test.library.list()[0].loaded().breaker.record_fault();
@@ -98,7 +98,7 @@ fn trapped(test: &TestLibrary) -> Option<FaultKind> {
 }
 
 #[test]
-fn no_code_of_a_caller_sets_a_pack_aside() {
+fn no_code_of_a_caller_suspends_a_pack() {
     let (test, clock) = with(PackGuest::default().build());
     for round in 0..20 {
         assert_eq!(trapped(&test), Some(FaultKind::Trap), "round {round}");
@@ -109,7 +109,7 @@ fn no_code_of_a_caller_sets_a_pack_aside() {
 }
 
 #[test]
-fn a_pack_that_is_set_aside_is_asked_about_no_code_until_it_answers_again() {
+fn a_suspended_pack_resolves_no_code_until_a_trial_succeeds() {
     let (test, clock) = with(PackGuest::default().build());
     for _ in 0..5 {
         test.library.list()[0].loaded().breaker.record_fault();

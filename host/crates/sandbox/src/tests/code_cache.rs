@@ -58,7 +58,7 @@ impl Folders {
 }
 
 #[test]
-fn kept_code_is_used_at_the_next_start_and_goes_with_its_plugin() {
+fn cached_code_is_used_at_the_next_start_and_removed_with_its_plugin() {
     let (folders, _, code) = Folders::with_engine();
     let written = fs::metadata(&code).unwrap().modified().unwrap();
     let library = folders.open();
@@ -69,7 +69,7 @@ fn kept_code_is_used_at_the_next_start_and_goes_with_its_plugin() {
 }
 
 #[test]
-fn code_that_is_there_before_its_plugin_is_used_when_it_is_installed() {
+fn code_cached_before_the_install_is_used() {
     let (folders, _, code) = Folders::with_engine();
     let written = fs::metadata(&code).unwrap().modified().unwrap();
     fs::remove_dir_all(folders.folder.path().join("plugins")).unwrap();
@@ -81,7 +81,7 @@ fn code_that_is_there_before_its_plugin_is_used_when_it_is_installed() {
 }
 
 #[test]
-fn forged_cut_and_changed_code_is_made_again_and_never_run() {
+fn forged_truncated_and_changed_code_is_recompiled_and_never_run() {
     let (folders, _, code) = Folders::with_engine();
     let sound = fs::read(&code).unwrap();
     let mut changed = sound.clone();
@@ -96,7 +96,7 @@ fn forged_cut_and_changed_code_is_made_again_and_never_run() {
 }
 
 #[test]
-fn code_of_another_plugin_under_this_ones_name_is_made_again() {
+fn code_of_another_plugin_under_this_name_is_recompiled() {
     let (folders, _, code) = Folders::with_engine();
     let sound = fs::read(&code).unwrap();
     let library = folders.open_with(Some("test"));
@@ -111,7 +111,7 @@ fn code_of_another_plugin_under_this_ones_name_is_made_again() {
 }
 
 #[test]
-fn code_that_is_authentic_and_stale_is_made_again() {
+fn authentic_but_stale_code_is_recompiled() {
     let (folders, digest, code) = Folders::with_engine();
     let sound = fs::read(&code).unwrap();
     // The output of an engine with other settings, cached as if it were ours.
@@ -126,7 +126,7 @@ fn code_that_is_authentic_and_stale_is_made_again() {
 }
 
 #[test]
-fn a_plugin_that_is_refused_leaves_no_code() {
+fn a_rejected_plugin_leaves_no_code() {
     let folders = Folders::new();
     let library = folders.open();
     drop(library.install(letters("test", "1.0.0"), now(), &|_| Err("no".to_owned())).unwrap_err());
@@ -138,7 +138,7 @@ fn a_plugin_that_is_refused_leaves_no_code() {
 }
 
 #[test]
-fn a_replaced_plugin_s_code_goes_with_it_and_a_start_sweeps_what_a_crash_left() {
+fn replaced_code_is_removed_and_a_start_removes_leftovers_of_a_crash() {
     let (folders, _, old) = Folders::with_engine();
     let left = fs::read(&old).unwrap();
     let library = folders.open();

@@ -42,7 +42,7 @@ fn limits() -> PluginLimits {
 }
 
 #[test]
-fn a_sound_pack_has_no_fault_and_its_use_is_counted() {
+fn a_valid_pack_has_no_fault_and_its_use_is_counted() {
     let (plugin, outcome) = tried(&host_with(None), &PackGuest::default());
     outcome.unwrap();
     let usage = plugin.usage();
@@ -59,7 +59,7 @@ fn an_endless_loop_burns_its_fuel() {
 }
 
 #[test]
-fn an_endless_loop_with_fuel_to_burn_meets_the_clock() {
+fn an_endless_loop_with_enough_fuel_is_stopped_by_the_clock() {
     let limits = PluginLimits { fuel_base: u64::MAX / 2, call_ms: 100, ..limits() };
     let started = Instant::now();
     let (_, reason) = fault(&PackGuest { describe: LOOP, ..PackGuest::default() }, Some(limits), FaultKind::Timeout);
@@ -89,7 +89,7 @@ fn an_allocation_bomb_meets_the_memory_limit() {
 }
 
 #[test]
-fn memory_is_given_up_to_the_limit_to_the_byte() {
+fn memory_is_granted_up_to_the_exact_limit() {
     let page = 65_536;
     for (allowed, is_enough) in [(3 * page - 1, false), (3 * page, true), (3 * page + 1, true)] {
         let limits = PluginLimits { memory_bytes: allowed, ..limits() };
@@ -114,7 +114,7 @@ fn a_table_bomb_meets_the_table_limit() {
 }
 
 #[test]
-fn deep_recursion_meets_the_end_of_the_stack() {
+fn deep_recursion_overflows_the_stack() {
     let top = "(func $deeper (param i32) (result i32) (i32.add (call $deeper (local.get 0)) (i32.const 1)))";
     let guest = PackGuest { top, describe: "(call $deeper (i32.const 0))", ..PackGuest::default() };
     fault(&guest, None, FaultKind::Stack);
@@ -134,7 +134,7 @@ fn a_panic_is_a_trap_wherever_it_happens() {
 }
 
 #[test]
-fn an_illegal_operation_is_a_trap_that_says_which() {
+fn an_illegal_operation_is_a_trap_that_names_it() {
     let guest = PackGuest { describe: "(i32.div_u (i32.const 1) (i32.const 0))", ..PackGuest::default() };
     assert!(fault(&guest, None, FaultKind::Trap).1.contains("divide by zero"));
     let guest = PackGuest { describe: "(i32.load (i32.const -8))", ..PackGuest::default() };
@@ -200,14 +200,14 @@ fn a_loop_of_calls_to_the_host_is_stopped() {
 }
 
 #[test]
-fn a_log_line_larger_than_any_answer_is_not_even_copied() {
+fn a_log_line_larger_than_any_answer_is_not_copied() {
     let describe = "(call $log (i32.const 2) (i32.const 1024) (i32.const 9000000)) (unreachable)";
     let guest = PackGuest { imports: LOG, memory: "160", describe, ..PackGuest::default() };
     fault(&guest, None, FaultKind::OutputTooLarge);
 }
 
 #[test]
-fn a_log_line_that_is_not_utf_8_or_lies_outside_the_memory_is_an_invalid_answer() {
+fn a_log_line_that_is_not_utf_8_or_outside_the_memory_is_an_invalid_answer() {
     for describe in [
         "(i32.store8 (i32.const 131072) (i32.const 255)) (call $log (i32.const 2) (i32.const 131072) (i32.const 1)) (unreachable)",
         "(call $log (i32.const 2) (i32.const -8) (i32.const 16)) (unreachable)",
@@ -246,7 +246,7 @@ fn paging_without_end_is_an_invalid_answer() {
 }
 
 #[test]
-fn paging_as_long_as_the_promise_goes_burns_the_fuel_of_the_whole_reading() {
+fn paging_up_to_the_declared_count_burns_the_fuel_of_the_whole_reading() {
     // Every page is allowed by itself; together they would take hours.
     let concepts = "(local $left i32) (local.set $left (i32.const 30000000))
         (loop $again (br_if $again (local.tee $left (i32.sub (local.get $left) (i32.const 1)))))
@@ -257,7 +257,7 @@ fn paging_as_long_as_the_promise_goes_burns_the_fuel_of_the_whole_reading() {
 }
 
 #[test]
-fn a_promise_that_is_not_kept_is_an_invalid_answer() {
+fn a_wrong_concept_count_is_an_invalid_answer() {
     for (promised, said) in [(1, "more than the 1 concepts"), (3, "has 2 concepts; it declared 3")] {
         let guest = PackGuest { promised, ..PackGuest::default() };
         let (_, reason) = fault(&guest, None, FaultKind::InvalidAnswer);
@@ -268,7 +268,7 @@ fn a_promise_that_is_not_kept_is_an_invalid_answer() {
 }
 
 #[test]
-fn a_pack_that_changes_its_mind_is_an_invalid_answer() {
+fn a_pack_with_changing_descriptions_is_an_invalid_answer() {
     let describe = "(global.set $asked (i32.add (global.get $asked) (i32.const 1)))
         (i32.store offset=80 (i32.load (global.get $descriptions)) (i32.add (global.get $asked) (i32.const 1)))
         (global.get $descriptions)";
@@ -290,7 +290,7 @@ fn started(engine: &SandboxEngine, core_instances: usize, limits: &PluginLimits)
 }
 
 #[test]
-fn core_instances_are_given_up_to_their_limit() {
+fn core_instances_are_granted_up_to_their_limit() {
     let engine = SandboxEngine::new().unwrap();
     let limits = PluginLimits { core_instances: 3, ..limits() };
     assert!(started(&engine, 2, &limits).is_ok());
@@ -300,7 +300,7 @@ fn core_instances_are_given_up_to_their_limit() {
 }
 
 #[test]
-fn a_pool_without_a_free_place_is_the_hosts_doing() {
+fn a_full_instance_pool_is_a_fault_of_the_host() {
     let engine = SandboxEngine::new().unwrap();
     if engine.wasmtime().pooling_allocator_metrics().is_none() {
         let how = "allow this process to reserve address space (`ulimit -v unlimited`)";
@@ -377,7 +377,7 @@ fn commit_ten_thousand_faults() {
 }
 
 #[test]
-fn a_fault_does_not_touch_the_plugin_beside_it() {
+fn a_fault_does_not_affect_other_plugins() {
     let test = TestLibrary::new();
     let sound = PackGuest { name: "sound", ..PackGuest::default() };
     let installed = test.library.install(sound.build(), crate::testing::guest::now(), &|_| Ok(())).unwrap();

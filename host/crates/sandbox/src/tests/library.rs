@@ -102,7 +102,7 @@ fn a_new_version_replaces_the_old_one_and_its_file() {
 }
 
 #[test]
-fn an_older_version_is_installed_only_where_that_is_said_and_never_from_a_folder() {
+fn a_downgrade_needs_permission_and_never_comes_from_a_folder() {
     let test = TestLibrary::new();
     install(&test, pack("1.1.0"));
     let error = test.library.install(pack("1.0.0"), now(), &|_| Ok(())).unwrap_err();
@@ -155,7 +155,7 @@ fn a_call_in_flight_ends_on_the_version_it_began_with() {
 }
 
 #[test]
-fn removed_stays_removed_until_it_is_installed_by_hand() {
+fn a_removed_plugin_stays_removed_until_it_is_installed_by_hand() {
     let test = TestLibrary::new();
     let source = tempfile::tempdir().unwrap();
     fs::write(source.path().join("test.wasm"), pack("1.0.0")).unwrap();
@@ -177,14 +177,14 @@ fn removed_stays_removed_until_it_is_installed_by_hand() {
 }
 
 #[test]
-fn what_is_not_installed_cannot_be_removed() {
+fn a_plugin_that_is_not_installed_cannot_be_removed() {
     let test = TestLibrary::new();
     assert!(matches!(test.library.remove(&name("nothing")), Err(LibraryError::NotInstalled(_))));
     assert_eq!(test.library.removed(), []);
 }
 
 #[test]
-fn a_folder_of_plugins_installs_what_is_absent_or_newer_and_skips_what_is_broken() {
+fn a_folder_of_plugins_installs_absent_or_newer_ones_and_skips_broken_ones() {
     let test = TestLibrary::new();
     install(&test, pack("1.9.0"));
     let source = tempfile::tempdir().unwrap();

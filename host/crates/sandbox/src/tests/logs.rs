@@ -55,7 +55,7 @@ fn a_line_names_the_plugin_its_version_and_its_level() {
 }
 
 #[test]
-fn a_plugin_that_writes_too_much_is_served_and_what_is_too_much_is_counted() {
+fn a_plugin_above_the_log_rate_is_served_and_suppressed_lines_are_counted() {
     let describe = "(local $left i32) (local.set $left (i32.const 300))
         (loop $again
             (call $log (i32.const 2) (i32.const 1024) (i32.const 4))
@@ -69,7 +69,7 @@ fn a_plugin_that_writes_too_much_is_served_and_what_is_too_much_is_counted() {
 }
 
 #[test]
-fn lines_that_nobody_wants_are_neither_written_nor_counted() {
+fn lines_below_the_log_level_are_neither_written_nor_counted() {
     let describe = "(call $log (i32.const 0) (i32.const 1024) (i32.const 4))
         (call $log (i32.const 1) (i32.const 1024) (i32.const 4))
         (global.get $descriptions)";

@@ -15,7 +15,7 @@ fn pack_manifest() -> daftar_domain::manifest::PluginManifest {
 }
 
 #[test]
-fn a_sound_file_is_told_by_name_and_digest() {
+fn a_valid_file_has_its_name_and_digest() {
     let bytes = PackGuest::default().build();
     let trust = TrustPolicy::default();
     let inspection = Inspection::of(bytes.clone(), None, &trust, &CompileIn::ThisProcess).unwrap();
@@ -45,13 +45,13 @@ fn random_bytes_and_zeros_are_unreadable() {
 }
 
 #[test]
-fn a_file_of_64_megabytes_of_zeros_is_refused_without_ado() {
+fn a_file_of_64_megabytes_of_zeros_is_rejected_quickly() {
     assert_eq!(refusal(vec![0; 64 << 20]).step, InstallStep::Unreadable);
     assert_eq!(refusal(vec![0; (64 << 20) + 1]).step, InstallStep::TooLarge);
 }
 
 #[test]
-fn a_file_that_is_cut_anywhere_is_refused() {
+fn a_file_that_is_truncated_anywhere_is_rejected() {
     let whole = PackGuest::default().build();
     for length in 0..whole.len() {
         let step = refusal(whole[..length].to_vec()).step;
@@ -81,13 +81,13 @@ fn a_core_module_is_not_a_component() {
 }
 
 #[test]
-fn a_component_without_a_manifest_is_refused() {
+fn a_component_without_a_manifest_is_rejected() {
     let error = refusal(component(&PackGuest::default().text(), "vocabulary-pack"));
     assert_eq!((error.step, error.plugin), (InstallStep::Manifest, None));
 }
 
 #[test]
-fn an_unknown_interface_version_is_refused_saying_which_are_spoken() {
+fn an_unknown_interface_version_is_rejected_with_the_supported_ones() {
     let component = component(&PackGuest::default().text(), "vocabulary-pack");
     let mut manifest = pack_manifest();
     // A newer version, and an old one that the host no longer supports.
@@ -102,7 +102,7 @@ fn an_unknown_interface_version_is_refused_saying_which_are_spoken() {
 }
 
 #[test]
-fn a_kind_that_the_exports_do_not_match_is_refused() {
+fn a_kind_that_the_exports_do_not_match_is_rejected() {
     let component = component(&PackGuest::default().text(), "vocabulary-pack");
     let error = refusal(plugin(&component, &manifest("test", "1.0.0", PluginKind::EligibilityEngine)));
     assert_eq!(error.step, InstallStep::InterfaceVersion);
@@ -138,7 +138,7 @@ fn every_import_that_is_not_granted_is_listed() {
 }
 
 #[test]
-fn an_import_of_our_own_name_that_can_be_called_is_refused_too() {
+fn a_callable_import_of_our_own_name_is_rejected_too() {
     let wit = "
         package foreign:guest@1.0.0;
         world guest { import daftar:plugin/schema@0.1.0; export daftar:plugin/vocabulary@0.1.0; }
@@ -156,7 +156,7 @@ fn an_import_of_our_own_name_that_can_be_called_is_refused_too() {
 }
 
 #[test]
-fn right_names_with_wrong_types_are_refused() {
+fn right_names_with_wrong_types_are_rejected() {
     let wit = "
         package daftar:plugin@0.1.0;
         interface vocabulary {
@@ -182,7 +182,7 @@ fn right_names_with_wrong_types_are_refused() {
 }
 
 #[test]
-fn an_export_that_lacks_a_function_is_refused() {
+fn an_export_that_lacks_a_function_is_rejected() {
     let wit = "
         package daftar:plugin@0.1.0;
         interface vocabulary { describe: func() -> u32; }
@@ -198,7 +198,7 @@ fn an_export_that_lacks_a_function_is_refused() {
 }
 
 #[test]
-fn what_could_never_start_within_its_limits_is_too_large() {
+fn a_plugin_that_can_never_start_within_its_limits_is_too_large() {
     let host = host_with(None);
     let table = PackGuest { top: "(table 4001 funcref)", ..PackGuest::default() };
     let memory = PackGuest { memory: "1537", ..PackGuest::default() };
@@ -213,7 +213,7 @@ fn what_could_never_start_within_its_limits_is_too_large() {
 }
 
 #[test]
-fn features_that_are_switched_off_are_refused() {
+fn disabled_features_are_rejected() {
     let relaxed = "(func (drop (i8x16.relaxed_swizzle (v128.const i64x2 0 0) (v128.const i64x2 0 0))))";
     let exception = "(tag $e) (func (throw $e))";
     for top in [relaxed, exception] {

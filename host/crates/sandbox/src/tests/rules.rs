@@ -66,7 +66,7 @@ fn faults(test: &TestLibrary) -> Vec<(FaultKind, u64)> {
 }
 
 #[test]
-fn a_sound_rule_gives_one_verdict_a_row() {
+fn a_valid_rule_returns_one_verdict_per_row() {
     let test = with_engine(None);
     assert_eq!(verdicts(&test, "all", 3).unwrap(), [Verdict::Eligible; 3]);
     assert_eq!(verdicts(&test, "all", 0).unwrap(), []);
@@ -74,7 +74,7 @@ fn a_sound_rule_gives_one_verdict_a_row() {
 }
 
 #[test]
-fn a_wrong_expression_comes_back_with_its_diagnostics() {
+fn an_invalid_expression_returns_its_diagnostics() {
     let error = verdicts(&with_engine(None), "!", 1).unwrap_err();
     assert_eq!(error.to_string(), "This cannot be read. (line 1, column 2)");
     let EngineError::Diagnostics(diagnostics) = error else { panic!("{error:?}") };
@@ -113,7 +113,7 @@ fn evaluations(rule: &mut RuleSession) -> (u32, Option<EngineError>) {
 }
 
 #[tokio::test]
-async fn one_budget_of_fuel_is_for_everything_that_a_request_does_with_its_rule() {
+async fn one_fuel_budget_covers_all_calls_of_a_request() {
     let unlimited = with_engine(None);
     let used = run_rule(&*unlimited.library, Priority::Interactive, request("all"), |rule| {
         rule.bind(&Bindings::default()).unwrap();
@@ -134,7 +134,7 @@ async fn one_budget_of_fuel_is_for_everything_that_a_request_does_with_its_rule(
 }
 
 #[tokio::test]
-async fn a_rule_whose_request_is_given_up_ends_at_its_next_call() {
+async fn a_rule_whose_request_is_cancelled_ends_at_its_next_call() {
     let test = with_engine(None);
     let (started, has_started) = sync_channel(0);
     let (go_on, goes_on) = sync_channel(0);
@@ -188,7 +188,7 @@ fn a_broken_engine_is_a_fault_of_the_engine() {
 }
 
 #[test]
-fn a_rule_tells_its_type_and_cost_and_must_explain_what_there_is() {
+fn a_rule_has_a_type_and_a_cost_and_must_explain_existing_rows() {
     let test = with_engine(None);
     let (summary, explanation) = told(&test, "all", 0);
     let cost = Cost { steps_min: 1, steps_max: 1, list_items: 100 };
@@ -226,7 +226,7 @@ fn a_session_that_had_a_fault_is_not_entered_again() {
 }
 
 #[test]
-fn what_is_too_large_to_be_given_is_refused_by_the_host() {
+fn oversized_input_is_rejected_by_the_host() {
     let limits = PluginLimits { input_bytes: 1_000, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
     let test = with_engine(Some(limits));
     for (bytes, is_refused) in [(999, false), (1_000, false), (1_001, true)] {
@@ -248,7 +248,7 @@ fn what_is_too_large_to_be_given_is_refused_by_the_host() {
 }
 
 #[test]
-fn answers_that_the_rule_did_not_ask_for_are_the_hosts_mistake() {
+fn unrequested_answers_are_a_fault_of_the_host() {
     let test = with_engine(None);
     let (sender, receiver) = sync_channel(1);
     let task = move |session: Result<&mut crate::RuleSession, EngineError>| {
@@ -261,13 +261,13 @@ fn answers_that_the_rule_did_not_ask_for_are_the_hosts_mistake() {
 }
 
 #[test]
-fn an_expression_beyond_any_sense_does_not_reach_the_engine() {
+fn an_oversized_expression_does_not_reach_the_engine() {
     let error = verdicts(&with_engine(None), &"a".repeat((64 << 10) + 1), 1).unwrap_err();
     assert!(matches!(&error, EngineError::Fault(fault) if fault.kind == FaultKind::RefusedInput), "{error:?}");
 }
 
 #[test]
-fn too_many_requests_of_one_engine_are_refused_at_once() {
+fn too_many_requests_of_one_engine_are_rejected_immediately() {
     let limits = PluginLimits { concurrent_requests: 1, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
     let test = with_engine(Some(limits));
     let (started, has_started) = sync_channel(0);

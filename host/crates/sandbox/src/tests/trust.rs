@@ -44,7 +44,7 @@ fn importing() -> Vec<u8> {
 }
 
 #[test]
-fn a_pinned_digest_gives_no_right_and_spares_no_step() {
+fn a_pinned_digest_grants_no_rights_and_skips_no_step() {
     let folder = tempfile::tempdir().unwrap();
     let loops = PackGuest { describe: LOOP, ..PackGuest::default() }.build();
     let (importing, sound) = (importing(), PackGuest::default().build());
@@ -63,7 +63,7 @@ fn a_pinned_digest_gives_no_right_and_spares_no_step() {
 }
 
 #[test]
-fn whoever_is_not_vouched_for_is_refused_before_the_rest_is_looked_at() {
+fn an_untrusted_file_is_rejected_before_other_checks() {
     let folder = tempfile::tempdir().unwrap();
     let library = library(folder.path(), pins(&[]));
     assert_eq!(refusal(&library, &importing()).step, InstallStep::Signature);
@@ -76,7 +76,7 @@ fn whoever_is_not_vouched_for_is_refused_before_the_rest_is_looked_at() {
 }
 
 #[test]
-fn a_signed_file_that_was_changed_or_cut_anywhere_is_refused_naming_digest_and_key() {
+fn a_signed_file_that_was_changed_or_truncated_is_rejected_naming_digest_and_key() {
     let folder = tempfile::tempdir().unwrap();
     let key = PrivateKey::generate().unwrap();
     let trust = TrustPolicy::new([key.public_key()], PinnedDigests::default(), UnsignedPlugins::Refused);
@@ -101,7 +101,7 @@ fn a_signed_file_that_was_changed_or_cut_anywhere_is_refused_naming_digest_and_k
 }
 
 #[test]
-fn a_key_that_is_no_longer_trusted_installs_nothing_more_and_what_it_signed_stays() {
+fn a_key_that_is_no_longer_trusted_installs_no_more_and_its_plugins_stay() {
     let folder = tempfile::tempdir().unwrap();
     let key = PrivateKey::generate().unwrap();
     let signed = |version| {
@@ -118,7 +118,7 @@ fn a_key_that_is_no_longer_trusted_installs_nothing_more_and_what_it_signed_stay
 }
 
 #[test]
-fn a_key_that_is_limited_installs_what_it_is_limited_to_and_nothing_else() {
+fn a_limited_key_installs_only_the_plugins_that_it_is_limited_to() {
     let folder = tempfile::tempdir().unwrap();
     let key = PrivateKey::generate().unwrap();
     let names = Some(vec![PluginName::parse("gear").unwrap()]);

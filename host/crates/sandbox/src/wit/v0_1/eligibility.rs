@@ -406,7 +406,7 @@ mod explanation_tests {
     }
 
     #[test]
-    fn a_sound_explanation_is_a_tree_with_texts_of_the_expression() {
+    fn a_valid_explanation_is_a_tree_with_texts_of_the_expression() {
         let explained = read(vec![part(None, 0, 7), part(Some(0), 0, 2), part(Some(0), 6, 7)]).unwrap();
         let texts: Vec<&str> = explained.parts.iter().map(|part| &EXPRESSION[part.text.clone()]).collect();
         assert_eq!(texts, ["é && b", "é", "b"]);
@@ -414,7 +414,7 @@ mod explanation_tests {
     }
 
     #[test]
-    fn parts_that_make_no_tree_or_are_no_text_are_refused() {
+    fn parts_that_are_not_a_tree_or_not_a_text_range_are_rejected() {
         assert!(read(vec![]).unwrap_err().contains("without any part"));
         assert!(read(vec![part(Some(0), 0, 7)]).unwrap_err().contains("part 0"));
         assert!(read(vec![part(None, 0, 7), part(None, 0, 2)]).unwrap_err().contains("part 1"));
@@ -425,7 +425,7 @@ mod explanation_tests {
     }
 
     #[test]
-    fn a_known_value_lacks_nothing_and_hidden_characters_are_shown() {
+    fn a_known_value_has_no_missing_facts_and_hidden_characters_are_shown() {
         let lacking = wire::Explained { missing: vec!["me.a".to_owned()], ..part(None, 0, 7) };
         assert!(read(vec![lacking]).unwrap_err().contains("facts are missing"));
         let text = wire::ExplainedValue::Text("a\u{1b}[2J\n".to_owned());
@@ -434,7 +434,7 @@ mod explanation_tests {
     }
 
     #[test]
-    fn a_cost_has_no_more_at_least_than_at_most() {
+    fn the_minimum_of_a_cost_does_not_exceed_its_maximum() {
         let summary = |steps_min, steps_max| {
             let cost = wire::Cost { steps_min, steps_max, list_items: 100 };
             rule_summary(wire::Summary { result_type: "bool".to_owned(), cost })

@@ -22,7 +22,7 @@ fn complaint(change: impl FnOnce(&mut wire::Outcomes)) -> String {
 }
 
 #[test]
-fn sound_outcomes_are_taken_as_they_are() {
+fn valid_outcomes_are_unchanged() {
     let read = outcomes(answer(), 3).unwrap();
     assert_eq!(read.verdicts, [Verdict::NotEligible, Verdict::Undetermined, Verdict::Undetermined]);
     assert_eq!(read.missing_of(1), ["me.birth_date", "me.gender"]);
@@ -43,7 +43,7 @@ fn a_batch_without_rows_has_empty_outcomes() {
 }
 
 #[test]
-fn outcomes_that_do_not_fit_their_batch_are_refused() {
+fn outcomes_that_do_not_match_their_batch_are_rejected() {
     assert!(complaint(|answer| answer.verdicts.push(0)).contains("4 verdicts for 3 rows"));
     assert!(complaint(|answer| answer.verdicts[0] = 3).contains("3 is not a verdict"));
     assert!(complaint(|answer| answer.missing_offsets.truncate(2)).contains("do not cover"));
