@@ -108,7 +108,7 @@ pub fn build(folder: &Path, runs_tests: bool) -> Result<BuiltPlugin, String> {
     let module = compile(folder)?;
     let core = std::fs::read(&module).map_err(|error| format!("cannot read `{}`: {error}", module.display()))?;
     let bytes = author::wrap(&core, &[], &manifest).map_err(|error| error.to_string())?;
-    let codes = rehearse(&bytes)?;
+    let codes = dry_run(&bytes)?;
     Ok(BuiltPlugin { manifest, bytes, codes })
 }
 
@@ -163,10 +163,10 @@ fn module_of(message: &Value, folder: &Path) -> Option<PathBuf> {
 }
 
 /// Takes the plugin through the steps of an install, and checks what a pack brings.
-fn rehearse(bytes: &[u8]) -> Result<Option<usize>, String> {
+fn dry_run(bytes: &[u8]) -> Result<Option<usize>, String> {
     let settings = PluginHostSettings { compile_in: CompileIn::this_program(), ..PluginHostSettings::default() };
     let host = PluginHost::start(settings).map_err(|error| error.to_string())?;
-    let Some(contents) = host.rehearse(bytes.to_vec()).map_err(|error| error.to_string())? else { return Ok(None) };
+    let Some(contents) = host.dry_run(bytes.to_vec()).map_err(|error| error.to_string())? else { return Ok(None) };
     let pack = daftar_vocabulary::check(contents)
         .map_err(|problems| format!("what the pack brings is not sound:\n{problems}"))?;
     Ok(Some(pack.vocabularies().iter().map(|vocabulary| vocabulary.concept_count()).sum()))
