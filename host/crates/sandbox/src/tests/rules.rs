@@ -50,7 +50,7 @@ pub fn verdicts(test: &TestLibrary, expression: &str, rows: u32) -> Result<Vec<V
 }
 
 /// The summary of a rule, and its explanation of one row of a batch of one.
-pub fn told(test: &TestLibrary, expression: &str, row: u32) -> (RuleSummary, Result<Explanation, EngineError>) {
+pub fn inspected(test: &TestLibrary, expression: &str, row: u32) -> (RuleSummary, Result<Explanation, EngineError>) {
     let (sender, receiver) = sync_channel(1);
     let task = move |session: Result<&mut crate::RuleSession, EngineError>| {
         let rule = session.unwrap();
@@ -190,13 +190,13 @@ fn a_broken_engine_is_a_fault_of_the_engine() {
 #[test]
 fn a_rule_has_a_type_and_a_cost_and_must_explain_existing_rows() {
     let test = with_engine(None);
-    let (summary, explanation) = told(&test, "all", 0);
+    let (summary, explanation) = inspected(&test, "all", 0);
     let cost = Cost { steps_min: 1, steps_max: 1, list_items: 100 };
     assert_eq!(summary, RuleSummary { result_type: "bool".to_owned(), cost });
     // This engine never explains, which breaks the interface.
     let error = explanation.unwrap_err();
     assert!(matches!(&error, EngineError::Fault(fault) if fault.kind == FaultKind::InvalidAnswer), "{error:?}");
-    let error = told(&test, "all", 1).1.unwrap_err();
+    let error = inspected(&test, "all", 1).1.unwrap_err();
     assert!(matches!(&error, EngineError::Fault(fault) if fault.kind == FaultKind::RefusedInput), "{error:?}");
 }
 
