@@ -174,15 +174,15 @@ mod tests {
 
     #[test]
     fn a_sentence_without_its_quotes_contains_no_text_of_the_plugin() {
-        let told = |detail: &str| {
+        let message = |detail: &str| {
             let plugin = PluginName::parse("test").unwrap();
             PluginFault::new(&plugin, FaultKind::InvalidAnswer, detail).without_quotes()
         };
-        assert_eq!(told("verdicts: 3 verdicts for 2 rows"), "verdicts: 3 verdicts for 2 rows");
-        assert_eq!(told("name: `Amina` is `too` long: 5 bytes"), "name: `…` long: 5 bytes");
-        assert_eq!(told("name: `Am`in`a` is bad"), "name: `…` is bad", "quotes within the quoted text");
-        assert_eq!(told("name \"Amina\": the text is empty"), "name `…`: the text is empty");
-        assert_eq!(told("name: `Amina"), "name: `…`", "a quote that is not closed");
+        assert_eq!(message("verdicts: 3 verdicts for 2 rows"), "verdicts: 3 verdicts for 2 rows");
+        assert_eq!(message("name: `Amina` is `too` long: 5 bytes"), "name: `…` long: 5 bytes");
+        assert_eq!(message("name: `Am`in`a` is bad"), "name: `…` is bad", "quotes within the quoted text");
+        assert_eq!(message("name \"Amina\": the text is empty"), "name `…`: the text is empty");
+        assert_eq!(message("name: `Amina"), "name: `…`", "a quote that is not closed");
     }
 
     #[test]

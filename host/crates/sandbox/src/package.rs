@@ -217,13 +217,13 @@ fn check_imports(
 
 /// Formats a list of names, limited to the length of a message.
 fn named(names: Vec<&str>) -> String {
-    let untold = names.len().saturating_sub(NAMES_LISTED_MAX);
-    let mut told: Vec<String> =
+    let omitted = names.len().saturating_sub(NAMES_LISTED_MAX);
+    let mut listed: Vec<String> =
         names.into_iter().take(NAMES_LISTED_MAX).map(|name| format!("`{}`", excerpt(name))).collect();
-    if untold > 0 {
-        told.push(format!("{untold} more"));
+    if omitted > 0 {
+        listed.push(format!("{omitted} more"));
     }
-    told.join(", ")
+    listed.join(", ")
 }
 
 /// Returns true if an import is an interface that contains only types.

@@ -197,11 +197,11 @@ impl ChildCompiler {
             return Err(CompileError::Budget(reason));
         }
         let code = status.code().and_then(|code| u8::try_from(code).ok());
-        let told = || excerpt(&String::from_utf8_lossy(&answer));
+        let message = || excerpt(&String::from_utf8_lossy(&answer));
         match code {
             Some(0) if is_read => Ok(answer),
-            Some(EXIT_REFUSED) => Err(CompileError::Budget(told())),
-            Some(EXIT_FAILED) => Err(failed(told())),
+            Some(EXIT_REFUSED) => Err(CompileError::Budget(message())),
+            Some(EXIT_FAILED) => Err(failed(message())),
             // The compiler panicked.
             Some(101) => Err(CompileError::Budget("the compiler panicked".to_owned())),
             Some(_) | None => Err(CompileError::Failed(format!("the compiling process exited with {status}"))),
@@ -326,8 +326,8 @@ mod tests {
         let code = outcome(
             "/bin/cat; echo; echo \"$@\"; pwd; /usr/bin/env | /bin/grep -v -E '^(_|PWD|SHLVL|OLDPWD)='; echo over; exit 0",
         );
-        let told = String::from_utf8(code.unwrap_or_else(|error| error.to_string().into_bytes())).unwrap();
-        assert_eq!(told, "component\ncompile-plugin 1073741824 20\n/\nMIMALLOC_ARENA_RESERVE=0\nover\n");
+        let message = String::from_utf8(code.unwrap_or_else(|error| error.to_string().into_bytes())).unwrap();
+        assert_eq!(message, "component\ncompile-plugin 1073741824 20\n/\nMIMALLOC_ARENA_RESERVE=0\nover\n");
     }
 
     #[test]

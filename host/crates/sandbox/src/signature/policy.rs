@@ -259,9 +259,9 @@ mod tests {
             let mut changed = FILE.to_vec();
             changed[index / 8] ^= 1 << (index % 8);
             let error = judge(&changed, Some(&signature), UnsignedPlugins::Allowed).unwrap_err();
-            let told = error.to_string();
-            assert!(matches!(error, SignatureProblem::Mismatch { .. }), "{told}");
-            assert!(told.contains(&id) && told.contains(&Digest::of(&changed).to_hex()), "{told}");
+            let message = error.to_string();
+            assert!(matches!(error, SignatureProblem::Mismatch { .. }), "{message}");
+            assert!(message.contains(&id) && message.contains(&Digest::of(&changed).to_hex()), "{message}");
         }
         for index in 0..signature.len() {
             let mut changed = signature.clone().into_bytes();
@@ -303,10 +303,10 @@ mod tests {
         for (name, kind) in [(&cel, PACK), (&gear, PluginKind::EligibilityEngine)] {
             let error = judge(name, kind, UnsignedPlugins::Refused).unwrap_err();
             assert!(matches!(error, SignatureProblem::OutsideLimits { .. }), "{error}");
-            let told = error.to_string();
+            let message = error.to_string();
             assert!(
-                told.contains("the names `gear` and the kinds vocabulary-pack") && told.contains(name.as_str()),
-                "{told}"
+                message.contains("the names `gear` and the kinds vocabulary-pack") && message.contains(name.as_str()),
+                "{message}"
             );
             assert_eq!(judge(name, kind, UnsignedPlugins::Allowed), Ok(Signer::Unsigned));
         }

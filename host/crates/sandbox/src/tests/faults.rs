@@ -334,8 +334,8 @@ fn ten_thousand_faults_do_not_grow_anything() {
     let name = "tests::faults::ten_thousand_faults_do_not_grow_anything";
     let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
     let output = alone.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && told.contains("1 passed"), "{told}");
+    let message = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && message.contains("1 passed"), "{message}");
 }
 
 fn commit_ten_thousand_faults() {
