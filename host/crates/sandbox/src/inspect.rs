@@ -78,7 +78,7 @@ impl SignatureState {
     fn of(candidate: &Candidate, signature: Option<&str>, trust: &TrustPolicy) -> Self {
         let manifest = &candidate.manifest;
         let plugin = (&manifest.name, manifest.kind);
-        let judged = trust.judge(plugin, &candidate.bytes, candidate.digest, signature, UnsignedPlugins::Refused);
+        let judged = trust.signer_of(plugin, &candidate.bytes, candidate.digest, signature, UnsignedPlugins::Refused);
         match judged {
             Ok(Signer::Key(key)) => Self::Signed(key),
             Ok(Signer::Pinned) => Self::Pinned,
@@ -223,7 +223,7 @@ fn untrusted(installed: &InstalledFile, trust: &TrustPolicy) -> Option<String> {
         Ok(bytes) if is_there => (bytes.as_slice(), signature.as_deref()),
         Ok(_) | Err(_) => (&[][..], None),
     };
-    let judged = trust.judge((name, *kind), bytes, *digest, signature, UnsignedPlugins::Refused);
+    let judged = trust.signer_of((name, *kind), bytes, *digest, signature, UnsignedPlugins::Refused);
     match (judged, signer) {
         (Ok(Signer::Key(_) | Signer::Pinned), _) => None,
         (Err(_), Signer::Pinned) => Some("it came with another release of this program".to_owned()),

@@ -224,7 +224,7 @@ impl PluginHost {
     }
 
     /// Determines the signer of a file.
-    fn judge(
+    fn signer_of(
         &self,
         candidate: &Candidate,
         signature: Option<&str>,
@@ -232,7 +232,7 @@ impl PluginHost {
     ) -> Result<Signer, InstallError> {
         let manifest = &candidate.manifest;
         let plugin = (&manifest.name, manifest.kind);
-        let judged = self.settings.trust.judge(plugin, &candidate.bytes, candidate.digest, signature, unsigned);
+        let judged = self.settings.trust.signer_of(plugin, &candidate.bytes, candidate.digest, signature, unsigned);
         judged.map_err(|problem| InstallError::of(&manifest.name, InstallStep::Signature, problem))
     }
 

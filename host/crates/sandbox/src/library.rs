@@ -141,7 +141,7 @@ impl PluginLibrary {
             self.host.check_signature(&bytes, signature)?;
         }
         let candidate = Candidate::read(bytes)?;
-        let signer = self.host.judge(&candidate, signature.as_deref(), unsigned)?;
+        let signer = self.host.signer_of(&candidate, signature.as_deref(), unsigned)?;
         let is_unsigned_allowed = signer == Signer::Unsigned && unsigned == UnsignedPlugins::Allowed;
         if downgrade == Downgrade::Refused
             && let Some(reason) = self.newer_than(&candidate.manifest)
@@ -218,7 +218,7 @@ impl PluginLibrary {
         for (name, record) in &records.installed {
             if self.current().get(name).is_some()
                 && record.signer != Signer::Pinned
-                && let Err(error) = records::judged(&self.host, &self.folder, name, record)
+                && let Err(error) = records::read_verified(&self.host, &self.folder, name, record)
             {
                 self.publish(|plugins| drop(plugins.remove(name)));
                 refused.push(error);

@@ -120,15 +120,15 @@ macro_rules! same {
 use same;
 
 /// The position of a value in a response, such as `concept "BR": labels`. Formatted only for errors.
-type Place<'a> = &'a dyn std::fmt::Display;
+type Position<'a> = &'a dyn std::fmt::Display;
 
 /// The error of a response that breaks the interface.
-fn invalid(place: Place<'_>, reason: impl std::fmt::Display) -> CallError {
+fn invalid(place: Position<'_>, reason: impl std::fmt::Display) -> CallError {
     CallError::InvalidAnswer(format!("{}: {reason}", excerpt(&place.to_string())))
 }
 
 /// Checks that a text has at most that many bytes and no control characters.
-fn text(value: String, bytes_max: usize, place: Place<'_>) -> Result<String, CallError> {
+fn text(value: String, bytes_max: usize, place: Position<'_>) -> Result<String, CallError> {
     if value.len() > bytes_max {
         let (length, shown) = (value.len(), excerpt(value.get(..40).unwrap_or_default()));
         return Err(invalid(place, format_args!("a text of {length} bytes exceeds the limit of {bytes_max}: `{shown}`")));
@@ -142,7 +142,7 @@ fn text(value: String, bytes_max: usize, place: Place<'_>) -> Result<String, Cal
 }
 
 /// Checks a text as above, and that it is not empty.
-fn filled(value: String, bytes_max: usize, place: Place<'_>) -> Result<String, CallError> {
+fn filled(value: String, bytes_max: usize, place: Position<'_>) -> Result<String, CallError> {
     if value.trim().is_empty() {
         return Err(invalid(place, "the text is empty"));
     }
@@ -153,7 +153,7 @@ fn filled(value: String, bytes_max: usize, place: Place<'_>) -> Result<String, C
 fn list<T, U>(
     items: Vec<T>,
     count_max: usize,
-    place: Place<'_>,
+    place: Position<'_>,
     mut read: impl FnMut(T) -> Result<U, CallError>,
 ) -> Result<Vec<U>, CallError> {
     if items.len() > count_max {
@@ -169,7 +169,7 @@ fn list<T, U>(
 /// Parses a name, code or URI into its type.
 fn parsed<T, E: std::fmt::Display>(
     value: &str,
-    place: Place<'_>,
+    place: Position<'_>,
     parse: impl FnOnce(&str) -> Result<T, E>,
 ) -> Result<T, CallError> {
     parse(value).map_err(|error| invalid(place, format_args!("`{}`: {error}", excerpt(value))))

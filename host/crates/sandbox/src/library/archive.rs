@@ -118,7 +118,7 @@ impl LibraryRefill {
                 // The name and kind of the file's own manifest: the list may be forged.
                 let judged = manifest_of(&bytes).map_err(|error| error.to_string()).and_then(|manifest| {
                     let judged =
-                        trust.judge((&manifest.name, manifest.kind), &bytes, record.digest, signature, unsigned);
+                        trust.signer_of((&manifest.name, manifest.kind), &bytes, record.digest, signature, unsigned);
                     judged.map_err(|problem| problem.to_string())
                 });
                 match judged {

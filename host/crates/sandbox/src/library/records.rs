@@ -250,7 +250,7 @@ pub(super) fn load_recorded(
     record: &RecordedPlugin,
 ) -> Result<InstalledPlugin, InstallError> {
     let (candidate, signer) = match record.signer {
-        Signer::Unrecorded => judged(host, folder, name, record)?,
+        Signer::Unrecorded => read_verified(host, folder, name, record)?,
         known @ (Signer::Key(_) | Signer::Pinned | Signer::Unsigned) => (read_recorded(folder, name, record)?, known),
     };
     let loaded = Arc::new(host.load_installed(candidate).map_err(|error| error.named(name))?);
@@ -258,7 +258,7 @@ pub(super) fn load_recorded(
 }
 
 /// Reads the file of a listed plugin and determines its signer by the current policy.
-pub(super) fn judged(
+pub(super) fn read_verified(
     host: &PluginHost,
     folder: &Path,
     name: &PluginName,
@@ -266,7 +266,7 @@ pub(super) fn judged(
 ) -> Result<(Candidate, Signer), InstallError> {
     let candidate = read_recorded(folder, name, record)?;
     let unsigned = if record.is_unsigned_allowed { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused };
-    let signer = host.judge(&candidate, record.signature.as_deref(), unsigned)?;
+    let signer = host.signer_of(&candidate, record.signature.as_deref(), unsigned)?;
     Ok((candidate, signer))
 }
 

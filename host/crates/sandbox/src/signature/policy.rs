@@ -176,7 +176,7 @@ impl TrustPolicy {
     ///
     /// # Errors
     /// The reason why it has no trusted signer.
-    pub fn judge(
+    pub fn signer_of(
         &self,
         (name, kind): (&PluginName, PluginKind),
         bytes: &[u8],
@@ -240,7 +240,7 @@ mod tests {
     }
 
     fn judge(bytes: &[u8], signature: Option<&str>, unsigned: UnsignedPlugins) -> Result<Signer, SignatureProblem> {
-        policy(UnsignedPlugins::Refused).judge((&gear(), PACK), bytes, Digest::of(bytes), signature, unsigned)
+        policy(UnsignedPlugins::Refused).signer_of((&gear(), PACK), bytes, Digest::of(bytes), signature, unsigned)
     }
 
     #[test]
@@ -284,7 +284,7 @@ mod tests {
         assert!(error.contains("--allow-unsigned") && error.contains(&Digest::of(FILE).to_hex()), "{error}");
         assert_eq!(judge(FILE, None, UnsignedPlugins::Allowed), Ok(Signer::Unsigned));
         let lax = policy(UnsignedPlugins::Allowed);
-        let judged = lax.judge((&gear(), PACK), FILE, Digest::of(FILE), None, UnsignedPlugins::Refused);
+        let judged = lax.signer_of((&gear(), PACK), FILE, Digest::of(FILE), None, UnsignedPlugins::Refused);
         assert_eq!(judged, Ok(Signer::Unsigned));
     }
 
@@ -296,7 +296,7 @@ mod tests {
         let signature = key(1).sign(FILE).to_string();
         let (gear, cel) = (gear(), PluginName::parse("cel").unwrap());
         let judge = |name, kind, unsigned| {
-            policy.judge((name, kind), FILE, Digest::of(FILE), Some(signature.as_str()), unsigned)
+            policy.signer_of((name, kind), FILE, Digest::of(FILE), Some(signature.as_str()), unsigned)
         };
         let id = key(1).public_key().id();
         assert_eq!(judge(&gear, PACK, UnsignedPlugins::Refused), Ok(Signer::Key(id)));

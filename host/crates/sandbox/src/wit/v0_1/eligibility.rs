@@ -16,7 +16,7 @@ use crate::bindings::engine::exports::daftar::plugin::eligibility as wire;
 use crate::fault::excerpt;
 use crate::rule::EngineError;
 use crate::sandbox::{CallError, HostState};
-use crate::wit::{Place, RuleHandle, Rules, filled, invalid, list, same, text};
+use crate::wit::{Position, RuleHandle, Rules, filled, invalid, list, same, text};
 use daftar_domain::code::CodeNumber;
 use daftar_domain::eligibility::{
     Batch, Bindings, Diagnostic, Outcomes, PlacedQuestion, Question, Reference, RowError, RowSpace, Schema, Severity,
@@ -354,7 +354,7 @@ fn explained(from: wire::Explained, number: usize, expression: &str) -> Result<E
     Ok(ExplainedPart { parent, text, item: from.item, value, missing, error, seen })
 }
 
-fn value(from: wire::ExplainedValue, place: Place<'_>) -> Result<ExplainedValue, CallError> {
+fn value(from: wire::ExplainedValue, place: Position<'_>) -> Result<ExplainedValue, CallError> {
     Ok(match from {
         wire::ExplainedValue::Unknown => ExplainedValue::Unknown,
         wire::ExplainedValue::Boolean(truth) => ExplainedValue::Boolean(truth),
@@ -373,7 +373,7 @@ fn value(from: wire::ExplainedValue, place: Place<'_>) -> Result<ExplainedValue,
 }
 
 /// Converts a text of a record, which may contain any character; invisible ones become `U+FFFD`.
-fn shown(text: String, place: Place<'_>) -> Result<String, CallError> {
+fn shown(text: String, place: Position<'_>) -> Result<String, CallError> {
     if text.len() > LINE_BYTES_MAX {
         return Err(invalid(place, format_args!("a text of {} bytes exceeds the limit of {LINE_BYTES_MAX}", text.len())));
     }

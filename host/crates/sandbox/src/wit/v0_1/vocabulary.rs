@@ -7,7 +7,7 @@ use wasmtime::Store;
 
 use crate::bindings::pack::exports::daftar::plugin::vocabulary as wire;
 use crate::sandbox::{CallError, HostState};
-use crate::wit::{ConceptPage, Pack, Place, filled, invalid, list, parsed, same, text};
+use crate::wit::{ConceptPage, Pack, Position, filled, invalid, list, parsed, same, text};
 use daftar_domain::code::{Code, CodeUri, Namespace};
 use daftar_domain::vocabulary::{
     Completeness, Concept, ConceptGroup, ConceptStatus, LocalizedText, Selection, VocabularyDescription,
@@ -150,7 +150,7 @@ fn concept(from: wire::Concept, namespace: &Namespace) -> Result<Concept, CallEr
     })
 }
 
-fn localized(from: wire::LocalizedText, bytes_max: usize, place: Place<'_>) -> Result<LocalizedText, CallError> {
+fn localized(from: wire::LocalizedText, bytes_max: usize, place: Position<'_>) -> Result<LocalizedText, CallError> {
     Ok(LocalizedText {
         language: filled(from.language, NAME_BYTES_MAX, place)?,
         value: filled(from.value, bytes_max, place)?,
@@ -172,7 +172,7 @@ fn concept_group(from: wire::ConceptGroup) -> Result<ConceptGroup, CallError> {
     })
 }
 
-fn selection(from: wire::Selection, place: Place<'_>) -> Result<Selection, CallError> {
+fn selection(from: wire::Selection, place: Position<'_>) -> Result<Selection, CallError> {
     Ok(match from {
         wire::Selection::Code(uri) => Selection::Code(parsed(&uri, place, CodeUri::parse)?),
         wire::Selection::DescendantsOf(uri) => Selection::DescendantsOf(parsed(&uri, place, CodeUri::parse)?),
