@@ -22,7 +22,7 @@ pub enum SyncedFile {
     /// It was absent or newer, and is now installed.
     Installed(PluginName),
     /// The same or a newer version is installed already.
-    Kept(PluginName),
+    UpToDate(PluginName),
     /// It was removed by hand and stays removed.
     RemainsRemoved(PluginName),
     /// It was rejected.
@@ -74,7 +74,7 @@ impl PluginLibrary {
             return Err(SyncedFile::RemainsRemoved(manifest.name));
         }
         if !self.is_newer(&manifest) {
-            return Err(SyncedFile::Kept(manifest.name));
+            return Err(SyncedFile::UpToDate(manifest.name));
         }
         let signature = read_signature_of(path)
             .map_err(|error| SyncedFile::Refused(InstallError::of(&manifest.name, InstallStep::Signature, error)))?;

@@ -120,10 +120,10 @@ fn a_downgrade_needs_permission_and_never_comes_from_a_folder() {
         fs::write(folder.path().join("test.wasm"), bytes).unwrap();
         sync(&test, folder.path()).remove(0)
     };
-    assert_eq!(from_folder(&pack("1.0.0")), SyncedFile::Kept(name("test")));
+    assert_eq!(from_folder(&pack("1.0.0")), SyncedFile::UpToDate(name("test")));
     assert_eq!(test.library.prepare(pack("1.0.0")).unwrap_err().step, InstallStep::Downgrade);
     assert_eq!(from_folder(&sound), SyncedFile::Installed(name("test")), "the same version fixes it");
-    assert_eq!(from_folder(&pack("1.0.0")), SyncedFile::Kept(name("test")));
+    assert_eq!(from_folder(&pack("1.0.0")), SyncedFile::UpToDate(name("test")));
     let meant = PluginOffer { downgrade: Downgrade::Allowed, ..pack("1.0.0").into() };
     test.library.install(meant, now(), &|_| Ok(())).unwrap();
     assert_eq!(versions(&test), ["test@1.0.0"]);
@@ -199,9 +199,9 @@ fn a_folder_of_plugins_installs_absent_or_newer_ones_and_skips_broken_ones() {
     let outcomes = sync(&test, source.path());
     let [broken, older, newer, same, absent, refused] = outcomes.as_slice() else { panic!("{outcomes:?}") };
     assert!(matches!(broken, SyncedFile::Refused(error) if error.step == InstallStep::Unreadable), "{broken:?}");
-    assert_eq!(*older, SyncedFile::Kept(name("test")));
+    assert_eq!(*older, SyncedFile::UpToDate(name("test")));
     assert_eq!(*newer, SyncedFile::Installed(name("test")));
-    assert_eq!(*same, SyncedFile::Kept(name("test")));
+    assert_eq!(*same, SyncedFile::UpToDate(name("test")));
     assert_eq!(*absent, SyncedFile::Installed(name("other")));
     assert!(matches!(refused, SyncedFile::Refused(error) if error.step == InstallStep::Smoke), "{refused:?}");
     assert_eq!(versions(&test), ["other@1.0.0", "test@1.10.0"]);

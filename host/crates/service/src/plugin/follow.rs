@@ -365,7 +365,7 @@ impl PluginAdministration {
             let outcome = if self.library.is_newer(prepared.manifest()) {
                 self.install_file(&ctx, *prepared).await?.0
             } else {
-                SyncedFile::Kept(prepared.manifest().name.clone())
+                SyncedFile::UpToDate(prepared.manifest().name.clone())
             };
             report.insert(path, outcome);
         }
@@ -411,7 +411,7 @@ fn tell(report: &SyncReport) {
         let file = file_name(path);
         match outcome {
             SyncedFile::Installed(name) => tracing::info!(file, plugin = %name, "plugin installed"),
-            SyncedFile::Kept(name) => tracing::debug!(file, plugin = %name, "plugin is installed already"),
+            SyncedFile::UpToDate(name) => tracing::debug!(file, plugin = %name, "plugin is installed already"),
             SyncedFile::RemainsRemoved(name) => {
                 tracing::info!(file, plugin = %name, "plugin was removed by hand and stays removed");
             }
