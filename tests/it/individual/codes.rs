@@ -66,7 +66,7 @@ fn wrong_codes_are_refused_with_field_reason_and_what_was_probably_meant() {
     let cases: [(Value, &str, &str, &str); 21] = [
         (country(".."), "country", "unknown_code", "`urn:iso:std:iso:3166-1#..`"),
         (country("../../etc/passwd"), "country", "unknown_code", "is no code of its vocabulary"),
-        (country("F\u{7}R"), "country", "invalid_code", "holds a control character"),
+        (country("F\u{7}R"), "country", "invalid_code", "contains a control character"),
         (country("F R"), "country", "invalid_code", "white space"),
         (country(&"A".repeat(100)), "country", "unknown_code", "is no code of its vocabulary"),
         (country(&"A".repeat(101)), "country", "invalid_code", "longer than the 100 bytes"),

@@ -20,9 +20,9 @@ pub enum CodeError {
     /// The code is too long. What was sent is not sent back.
     #[error("the code is longer than the {CODE_BYTES_MAX} bytes that a code may have")]
     CodeTooLong,
-    /// The code holds a control character.
+    /// The code contains a control character.
     #[error(
-        "the code holds a control character: it was cut wrongly out of something else, such as a line with its end"
+        "the code contains a control character: it was cut wrongly out of something else, such as a line with its end"
     )]
     CodeControl,
     /// Nothing stands where a code belongs, or it holds white space or `#`.

@@ -1,7 +1,7 @@
-//! Makes plugins of core modules and of components, for authors of plugins.
+//! Builds plugins from core modules and components, for authors of plugins.
 //!
-//! The bindings of Rust leave a custom section in a module that says which world it was made for. A compiler without support for
-//! components leaves none; the manifest says then which world it is, and the names of its exports must be those of that world.
+//! Rust bindings leave a custom section in a module that names its WIT world. A compiler without component support
+//! leaves none; then the manifest determines the world, and the module must use its export names.
 
 use std::str::FromStr;
 
@@ -15,7 +15,7 @@ use crate::pack;
 use daftar_domain::manifest::PluginManifest;
 use daftar_sandbox::section::{ManifestError, append_manifest};
 
-/// An export of a core module and the name that it gets, for compilers that cannot write the names of the interface.
+/// An export of a core module and its new name, for compilers that cannot write the names of the interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportName {
     /// The name in the module.
@@ -27,7 +27,7 @@ pub struct ExportName {
 impl FromStr for ExportName {
     type Err = String;
 
-    /// Reads `FROM=TO`.
+    /// Parses `FROM=TO`.
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
             Some((from, to)) if !from.is_empty() && !to.is_empty() => {
@@ -38,16 +38,16 @@ impl FromStr for ExportName {
     }
 }
 
-/// Why a module or a component could not be made into a plugin.
+/// The reason why a plugin could not be built from a module or a component.
 #[derive(Debug, thiserror::Error)]
 pub enum WrapError {
-    /// An export that gets another name does not exist, or the names collide.
+    /// An export to rename is missing, or the names collide.
     #[error("its exports cannot be renamed: {0}")]
     Export(String),
-    /// Its initialisation failed.
+    /// The initialisation of the module failed.
     #[error("the module cannot be initialised: {0}")]
     Initialisation(String),
-    /// It does not keep to the plugin interface.
+    /// The module does not match the plugin interface.
     #[error("the module cannot be wrapped as a component: {0}")]
     Component(String),
     /// The manifest cannot be attached.
@@ -55,19 +55,21 @@ pub enum WrapError {
     Manifest(#[from] ManifestError),
 }
 
-/// Makes a plugin of a core module that was compiled against the plugin interface: a component with its manifest. A component gets the
-/// manifest alone.
+/// Builds a plugin from a core module that was compiled against the plugin interface: a component with its manifest. A
+/// component only gets the manifest.
 ///
-/// Exports of a module are renamed first. Where the module exports [`INITIALISE_EXPORT`](crate::pack::INITIALISE_EXPORT), that function is
-/// run here, once, and the memory that it leaves becomes the initial memory of each instance. A module without a section that names its
-/// interface, such as one in C, was made for the interface that the manifest names. The same file gives the same bytes on every machine.
+/// Exports of a module are renamed first. If the module exports [`INITIALISE_EXPORT`](crate::pack::INITIALISE_EXPORT),
+/// that function runs once here, and its memory becomes the initial memory of each instance. A module without a section
+/// that names its interface, such as one in C, is wrapped for the interface of its kind in the manifest. The output is
+/// reproducible on every machine.
 ///
 /// # Errors
-/// The file is not sound, an export to rename is missing, the initialisation fails, or the module does not match the interface.
+/// The file is invalid, an export to rename is missing, the initialisation fails, or the module does not match the
+/// interface.
 pub fn wrap(file: &[u8], exports: &[ExportName], manifest: &PluginManifest) -> Result<Vec<u8>, WrapError> {
     if Parser::is_component(file) {
         if let Some(ExportName { from, .. }) = exports.first() {
-            return Err(WrapError::Export(format!("it is a component, whose exports have their names (`{from}`)")));
+            return Err(WrapError::Export(format!("it is a component, whose exports are already named (`{from}`)")));
         }
         return Ok(append_manifest(file, manifest)?);
     }
@@ -81,7 +83,7 @@ pub fn wrap(file: &[u8], exports: &[ExportName], manifest: &PluginManifest) -> R
     Ok(append_manifest(&component, manifest)?)
 }
 
-/// The module with other names of exports; all other sections stay as they are.
+/// Renames exports of a module; all other sections are unchanged.
 fn renamed(core: &[u8], names: &[ExportName]) -> Result<Vec<u8>, String> {
     let mut module = Module::new();
     for payload in Parser::new(0).parse_all(core) {
@@ -120,9 +122,9 @@ fn renamed_exports(exports: ExportSectionReader<'_>, names: &[ExportName]) -> Re
 /// The most exports that a message lists.
 const EXPORTS_LISTED_MAX: usize = 20;
 
-/// The version of the interface below.
+/// The supported version of the interface.
 const VERSION: &str = "0.1.0";
-/// How the sections begin that tell a module's world.
+/// The prefix of the custom sections that name a module's world.
 const SECTION: &str = "component-type";
 
 macro_rules! interface {
@@ -131,14 +133,14 @@ macro_rules! interface {
     };
 }
 
-/// The interface's files.
+/// The WIT files of the interface.
 const INTERFACE: &[(&str, &str)] =
     interface!["columns.wit", "eligibility.wit", "log.wit", "schema.wit", "vocabulary.wit", "worlds.wit"];
 
-/// The module with its world in it; `None` where it says so already.
+/// Adds the section that names the world to a module; `None` if it has one.
 ///
 /// # Errors
-/// A sentence, where it is no module, or the manifest names an interface that this program does not bring.
+/// A sentence if it is not a module, or the manifest names an unsupported interface.
 fn described(core: &[u8], manifest: &PluginManifest) -> Result<Option<Vec<u8>>, String> {
     for payload in Parser::new(0).parse_all(core) {
         match payload.map_err(|error| format!("it is not WebAssembly: {error}"))? {
@@ -148,7 +150,7 @@ fn described(core: &[u8], manifest: &PluginManifest) -> Result<Option<Vec<u8>>, 
     }
     if manifest.interface.to_string() != VERSION {
         return Err(format!(
-            "the module does not say which interface it was made for, and the manifest says {}: this program brings {VERSION}",
+            "the module does not name its interface, and the manifest names {}: this program supports {VERSION}",
             manifest.interface
         ));
     }
@@ -176,7 +178,7 @@ mod tests {
     use daftar_domain::manifest::PluginKind;
     use daftar_sandbox::testing::guest;
 
-    /// A pack without a vocabulary, as a compiler that knows nothing of components would leave it.
+    /// A pack without a vocabulary, like the output of a compiler without component support.
     const MODULE: &str = r#"(module
         (memory (export "memory") 1)
         (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) i32.const 1024)
@@ -213,7 +215,7 @@ mod tests {
         let mut manifest = guest::manifest("test", "1.0.0", PluginKind::VocabularyPack);
         manifest.interface = "0.9.0".parse().unwrap();
         let refused = wrap(&wat::parse_str(MODULE).unwrap(), &[], &manifest).unwrap_err().to_string();
-        assert!(refused.contains("the manifest says 0.9.0: this program brings 0.1.0"), "{refused}");
+        assert!(refused.contains("the manifest names 0.9.0: this program supports 0.1.0"), "{refused}");
         assert!(super::described(b"\0asm?", &manifest).unwrap_err().contains("is not WebAssembly"));
     }
 

@@ -1,6 +1,6 @@
 //! Readers of published classifications, and the builder of vocabulary packs.
 //!
-//! The command line and the build tasks use it; the server that runs reads packs through the sandbox alone.
+//! The command line and the build tasks use it; the running server reads packs only through the sandbox.
 
 pub mod author;
 pub mod owner_files;

@@ -1,21 +1,21 @@
 //! Vocabulary packs from plain files: the source format, its checks, and the builder.
 //!
-//! The builder needs no compiler on the machine: the generic pack is shipped inside this binary, and a pack is that module
-//! with its codes put into its memory.
+//! The builder needs no compiler on the machine: the generic pack is embedded in this binary, and a pack is that module
+//! with the codes in its memory.
 //!
-//! `daftar pack build --base` makes an existing pack with other data:
+//! `daftar pack build --base` rebuilds an existing pack with other data:
 //!
 //! | from the base | from the folder |
 //! |---|---|
-//! | name and description; wanted limits but for memory, which follows from the codes | version, greater than the base's |
-//! | vocabularies that the folder does not have | each of its vocabularies, whole: codes, labels, version, source, licence, completeness |
-//! | concept groups and extension fields | those that it has itself, in place of the base's of the same name or path |
-//! | licence, acknowledgement and source of the pack, when some of its vocabularies stay | the same, when none stays |
+//! | name and description; requested limits except memory, which follows from the codes | version, greater than the base's |
+//! | vocabularies that are not in the folder | each of its vocabularies completely: codes, labels, version, source, licence, completeness |
+//! | concept groups and extension fields | those in its own settings, which replace those of the base with the same name or path |
+//! | licence, acknowledgement and source of the pack, if it keeps a vocabulary of the base | the same, otherwise |
 //!
-//! What a pack answers is read from the base in the sandbox, so it is all that a base without an open vocabulary can do; the
-//! code of the rebuilt pack is the generic pack's.
+//! The contents are read from the base in the sandbox, which covers everything that a base without an open vocabulary
+//! can do; the code of the rebuilt pack is that of the generic pack.
 //!
-//! **Invariant:** the same source gives the same bytes, on every machine.
+//! **Invariant:** the output is reproducible: the same source gives the same bytes on every machine.
 
 mod blob;
 mod build;
@@ -36,36 +36,36 @@ use daftar_domain::manifest::PluginManifest;
 use daftar_domain::vocabulary::{PackContents, Selection};
 use source::PackCodes;
 
-/// The generic pack's core module, without codes. `host/build.rs` puts it here.
+/// The core module of the generic pack, without codes. `build.rs` provides it.
 pub const CODELIST_MODULE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/codelist.wasm"));
 
-/// Makes a pack of a folder of plain files: a component with its manifest, ready to be installed.
+/// Builds a pack from a folder of plain files: a component with its manifest, ready to be installed.
 ///
 /// # Errors
-/// Everything that is wrong with the folder, at once.
+/// All problems of the folder.
 pub fn build_folder(folder: &Path) -> Result<Vec<u8>, PackErrors> {
     Ok(build(&check(folder)?, CODELIST_MODULE)?)
 }
 
-/// Makes a pack of a folder and an existing pack whose data the folder replaces; host/docs/PACKS.md says what is
-/// taken from where. The base is run in the sandbox.
+/// Builds a pack from an existing pack and a folder that replaces parts of its data; host/docs/PACKS.md describes the
+/// sources of each part. The base runs in the sandbox.
 ///
 /// # Errors
-/// Everything that is wrong with the folder, or with the two together.
+/// All problems of the folder and of the combination.
 pub fn rebuild_folder(folder: &Path, base: &Path, host: &PluginHost) -> Result<Vec<u8>, PackErrors> {
     let source = check(folder)?;
     let file = base.display().to_string();
     let refused = |what: &str, error: &dyn Display| PackErrors::one(&file, format_args!("{what}: {error}"));
     let bytes = File::open(base).and_then(|file| read_at_most(file, PACKAGE_BYTES_MAX));
     let bytes = bytes.map_err(|error| refused("it cannot be read", &error))?;
-    let (manifest, contents) = host.read_pack(bytes).map_err(|error| refused("it is no usable base", &error))?;
+    let (manifest, contents) = host.read_pack(bytes).map_err(|error| refused("it cannot be used as a base", &error))?;
     Ok(build(&rebuild(&file, manifest, contents, source)?, CODELIST_MODULE)?)
 }
 
-/// The base with the folder's data in it.
+/// Combines the base with the data of the folder.
 ///
 /// # Errors
-/// Everything that does not go together; `file` names the base in it.
+/// All conflicts; `file` names the base in them.
 fn rebuild(
     file: &str,
     manifest: PluginManifest,
@@ -98,8 +98,8 @@ fn rebuild(
 fn check_version(base: &PluginManifest, folder: &PluginManifest, push: &mut impl FnMut(String)) {
     if folder.version <= base.version {
         push(format!(
-            "`{}` is at version {}, and the folder's is {}: give a greater `version` in pack.toml, so that servers take \
-             the rebuilt pack for the newer one",
+            "`{}` is at version {}, and the folder's is {}: set a greater `version` in pack.toml, so that servers recognise \
+             the rebuilt pack as newer",
             base.name, base.version, folder.version
         ));
     }
@@ -124,7 +124,7 @@ fn check_vocabularies(base: &PackContents, folder: &PackContents, push: &mut imp
     }
 }
 
-/// Vocabularies in the order of the base.
+/// Merges vocabularies in the order of the base.
 fn merged(base: PackContents, folder: PackContents) -> PackContents {
     let mut replacing = folder.vocabularies;
     let vocabularies = base.vocabularies.into_iter().map(|kept| {
@@ -137,7 +137,7 @@ fn merged(base: PackContents, folder: PackContents) -> PackContents {
     PackContents { vocabularies, concept_groups }
 }
 
-/// Puts items in place of those that are the same by `is_same`; new ones come last.
+/// Replaces items for which `is_same` is true; appends the others.
 fn replace<T>(items: &mut Vec<T>, by: Vec<T>, is_same: impl Fn(&T, &T) -> bool) {
     for item in by {
         match items.iter_mut().find(|known| is_same(known, &item)) {
@@ -147,7 +147,7 @@ fn replace<T>(items: &mut Vec<T>, by: Vec<T>, is_same: impl Fn(&T, &T) -> bool) 
     }
 }
 
-/// Whether the codes that the groups name exist. The host checks those of other packs.
+/// Checks that the codes in the groups exist. The host checks those of other packs.
 fn check_groups(contents: &PackContents, push: &mut impl FnMut(String)) {
     let codes = PackCodes::of(&contents.vocabularies);
     for group in &contents.concept_groups {
@@ -155,7 +155,7 @@ fn check_groups(contents: &PackContents, push: &mut impl FnMut(String)) {
             let (Selection::Code(uri) | Selection::DescendantsOf(uri)) = selection;
             if codes.lack(uri) {
                 push(format!(
-                    "its concept group `{}` speaks of `{uri}`, which the folder's data do not have: define the group anew \
+                    "its concept group `{}` refers to `{uri}`, which is not in the folder's data: redefine the group \
                      in the folder's pack.toml",
                     group.name
                 ));

@@ -1,28 +1,28 @@
-//! Bounds and checks of a pack's source, for the reader of sources and for the importers that write them.
+//! Limits and checks of a pack's source, shared by the source reader and the importers.
 
 use std::collections::HashMap;
 
 use serde::Deserialize;
 
-/// Codes of one vocabulary. ICD-11 has 34,663, all of AGROVOC about 42,000.
+/// The most codes of one vocabulary. ICD-11 has 34,663, all of AGROVOC about 42,000.
 pub const CODES_MAX: usize = 200_000;
 
-/// Languages of one vocabulary.
+/// The most languages of one vocabulary.
 pub const LANGUAGES_MAX: usize = 100;
 
-/// Parents, or aliases, of one code.
+/// The most parents, or aliases, of one code.
 pub const LIST_ITEMS_MAX: usize = 64;
 
-/// One label, URI, alias or property, in bytes.
+/// The largest label, URI, alias or property, in bytes.
 pub const LABEL_BYTES_MAX: usize = 2_048;
 
-/// One definition, in bytes.
+/// The largest definition, in bytes.
 pub const DEFINITION_BYTES_MAX: usize = 16 * 1024;
 
-/// Codes of all the cycles that one search returns: cycles may share codes, so a small table can have very many.
+/// The most codes in the cycles that one search returns: cycles may share codes, so a small table can have very many.
 const CYCLE_CODES_MAX: usize = 1_000_000;
 
-/// Whether a text is one trimmed line in normal form C within bounds.
+/// Returns true if a text is one trimmed line in Unicode normal form C within the limits.
 pub fn is_text(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= LABEL_BYTES_MAX
@@ -31,7 +31,7 @@ pub fn is_text(text: &str) -> bool {
         && unicode_normalization::is_nfc(text)
 }
 
-/// Whether a text is a BCP 47 language tag as packs take them.
+/// Returns true if a text is a BCP 47 language tag that packs accept.
 pub fn is_language_tag(text: &str) -> bool {
     let mut parts = text.split('-');
     let is_primary = |part: &str| (2..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_lowercase());
@@ -40,27 +40,28 @@ pub fn is_language_tag(text: &str) -> bool {
     text.len() <= 35 && parts.next().is_some_and(is_primary) && parts.all(is_further)
 }
 
-/// Whether a text is the name of a property, or of a concept group.
+/// Returns true if a text is a valid name of a property or a concept group.
 pub fn is_key(text: &str) -> bool {
     text.len() <= 64
         && text.starts_with(|first: char| first.is_ascii_lowercase())
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-/// What says which code is below which: a column, or a rule of the classification's publisher.
+/// The source of a hierarchy: a column, or a rule of the classification's publisher.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HierarchyRule {
     /// The column `parents`.
     #[default]
     Parents,
-    /// A code is below the one without its last character (ISCO-08).
+    /// The parent is the code without its last character (ISCO-08).
     Prefix,
-    /// A code is below the one without its last part behind a dot (housing: `1.2.1` below `1.2`).
+    /// The parent is the code without its last dotted part (housing: `1.2.1` below `1.2`).
     Dotted,
-    /// A longer code is below its first character (ISCED 2011: `24` below `2`).
+    /// The parent is the first character (ISCED 2011: `24` below `2`).
     FirstDigit,
-    /// A code of ICF is below the one without its last digit, but three digits hang from the chapter (`b114` below `b1`).
+    /// The parent of an ICF code is the code without its last digit; that of a code with three digits is the chapter
+    /// (`b114` below `b1`).
     Icf,
 }
 
@@ -76,10 +77,10 @@ impl HierarchyRule {
         }
     }
 
-    /// The code one level up; none at the top.
+    /// Returns the parent of a code; none at the top level.
     ///
     /// # Errors
-    /// The code does not have the shape that the rule is for; says which one it is.
+    /// The code does not have the expected form, which the error describes.
     pub fn parent(self, code: &str) -> Result<Option<&str>, &'static str> {
         let without_last = || code.char_indices().next_back().and_then(|(at, _)| code.get(..at));
         let parent = match self {
@@ -106,26 +107,27 @@ impl HierarchyRule {
     }
 }
 
-/// Codes that are below themselves.
+/// A cycle of codes.
 pub struct Cycle {
-    /// The codes by their positions, each below the next and the last below the first.
+    /// The positions of the codes, each below the next and the last below the first.
     pub codes: Vec<usize>,
-    /// The codes, the first one repeated at the end; the middle of a long cycle is left out.
+    /// The codes, with the first one repeated at the end; the middle of a long cycle is omitted.
     pub path: String,
 }
 
-/// How far a code has been followed.
+/// The state of a code in the search.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Visit {
     Not,
-    /// On the path that is being followed.
+    /// On the current path.
     Open,
     Done,
 }
 
-/// Cycles among codes with their parents; those that are not among the codes are ignored. Where there is a cycle, at least one is returned.
+/// Finds cycles among codes with their parents; unknown parents are ignored. If there are cycles, at least one is
+/// returned.
 ///
-/// Follows every way up from a code, depth first and without recursion: a chain may be as long as the table.
+/// Follows all parents of a code, depth first and without recursion: a chain may be as long as the table.
 pub fn cycles<'c, P: Iterator<Item = &'c str>>(codes: impl Iterator<Item = (&'c str, P)>) -> Vec<Cycle> {
     let (names, parents): (Vec<&str>, Vec<P>) = codes.unzip();
     let index: HashMap<&str, usize> = names.iter().enumerate().map(|(index, name)| (*name, index)).collect();

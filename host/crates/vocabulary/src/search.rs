@@ -135,7 +135,7 @@ pub enum SearchQueryError {
     #[error("it has {0} bytes, and a search takes at most {QUERY_BYTES_MAX}")]
     TooLong(usize),
     /// A control character.
-    #[error("it holds a control character")]
+    #[error("it contains a control character")]
     ControlCharacter,
     /// Neither letter nor digit.
     #[error("it holds no letter and no digit to search for")]

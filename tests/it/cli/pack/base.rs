@@ -92,7 +92,7 @@ fn a_thesaurus_without_a_code_that_the_module_speaks_of_is_refused() {
     assert_eq!(refused.code, 66, "{refused:?}");
     let groups = ["cereal_crops", "legume_crops", "oilseed_crops", "vegetable_crops", "fruit_crops", "fibre_crops"];
     for group in groups {
-        assert!(refused.stderr.contains(&format!("its concept group `{group}` speaks of")), "{}", refused.stderr);
+        assert!(refused.stderr.contains(&format!("its concept group `{group}` refers to")), "{}", refused.stderr);
     }
     assert!(!pack.exists());
 }

@@ -125,7 +125,7 @@ fn options_that_cannot_be_used_are_refused() {
     ");
     let table = std::fs::read(owner_file("tools.tsv")).unwrap();
     insta::assert_snapshot!(refusal("tsv", &table, &[]), @r"
-    error: --namespace, --title, --licence must be given: a table does not tell them
+    error: --namespace, --title, --licence must be given: a table does not contain them
     nothing was written
     ");
 }

@@ -101,7 +101,7 @@ impl<'i> Table<'i> {
         let next = move || -> Result<Option<Line>, ImportError> {
             let record = records.next().transpose().map_err(|error| {
                 let line = error.position().map(csv::Position::line);
-                input.unusable(line, format_args!("it is no table of this kind: {error}"))
+                input.unusable(line, format_args!("it is not a table of this kind: {error}"))
             })?;
             Ok(record.map(|record| {
                 let line = record.position().map_or(1, csv::Position::line);
@@ -121,7 +121,7 @@ impl<'i> Table<'i> {
         match next()? {
             // Each cell is found by the name of its column.
             Some((line, Ok(names))) if names.len() > COLUMNS_MAX => {
-                let fault = format!("the header has {} columns, and at most {COLUMNS_MAX} are read", names.len());
+                let fault = format!("the header has {} columns; the limit is {COLUMNS_MAX}", names.len());
                 Err(input.unusable(Some(line), fault))
             }
             Some((_, Ok(names))) => {

@@ -148,7 +148,7 @@ impl DraftPack {
         self.apply(&options.about)?;
         if self.version.is_none() {
             tally.notes.push(format!(
-                "the file tells no date or version, so the pack's is {UNTOLD_VERSION}; say another one with --pack-version"
+                "the file has no date or version, so the pack's version is {UNTOLD_VERSION}; set another one with --pack-version"
             ));
         }
         for vocabulary in &mut self.vocabularies {
@@ -164,7 +164,7 @@ impl DraftPack {
             }
             if count > CODES_MAX {
                 return Err(tally.unusable(format_args!(
-                    "it holds {count} codes of `{namespace}`; a vocabulary has at most {CODES_MAX}"
+                    "it has {count} codes of `{namespace}`; a vocabulary has at most {CODES_MAX}"
                 )));
             }
         }
@@ -197,7 +197,7 @@ impl DraftPack {
             }
         };
         if let (Some(namespace), true) = (&about.namespace, self.vocabularies.len() > 1) {
-            let wanted = "of use for a file with several vocabularies; choose one with --only";
+            let wanted = "applicable to a file with several vocabularies; choose one with --only";
             return Err(ImportError::option("--namespace", namespace, wanted));
         }
         for vocabulary in &mut self.vocabularies {
@@ -292,23 +292,23 @@ fn own_fault(code: &DraftCode, default_language: &str) -> Option<String> {
         return Some(error.to_string());
     }
     if code.code.contains('|') {
-        return Some("a code of a pack made of files holds no `|`".to_owned());
+        return Some("a code of a pack built from files contains no `|`".to_owned());
     }
     if code.label(default_language).is_none() {
         return Some(format!("it has no label in the default language `{default_language}`"));
     }
     for label in &code.labels {
         if label.text.len() > LABEL_BYTES_MAX {
-            return Some(format!("its label has {} bytes; at most {LABEL_BYTES_MAX} are taken", label.text.len()));
+            return Some(format!("its label has {} bytes; the limit is {LABEL_BYTES_MAX}", label.text.len()));
         }
         if label.definition.len() > DEFINITION_BYTES_MAX {
             let bytes = label.definition.len();
-            return Some(format!("its definition has {bytes} bytes; at most {DEFINITION_BYTES_MAX} are taken"));
+            return Some(format!("its definition has {bytes} bytes; the limit is {DEFINITION_BYTES_MAX}"));
         }
     }
     for (what, count) in [("parents", code.parents.len()), ("other spellings", code.aliases.len())] {
         if count > LIST_ITEMS_MAX {
-            return Some(format!("it has {count} {what}; at most {LIST_ITEMS_MAX} are taken"));
+            return Some(format!("it has {count} {what}; the limit is {LIST_ITEMS_MAX}"));
         }
     }
     let texts = code.aliases.iter().chain(&code.uri).chain(code.properties.iter().map(|(_, value)| value));
@@ -319,7 +319,7 @@ fn own_fault(code: &DraftCode, default_language: &str) -> Option<String> {
         }
     }
     if let Some(alias) = code.aliases.iter().find(|alias| alias.contains('|')) {
-        return Some(format!("the other spelling `{alias}` holds a `|`"));
+        return Some(format!("the other spelling `{alias}` contains a `|`"));
     }
     None
 }
@@ -336,7 +336,7 @@ fn alias_fault(
             None => taken.insert(alias.clone(), code.code.clone()),
         };
         if let Some(taken_by) = taken_by {
-            return Some(format!("its other spelling `{alias}` is taken by the code `{taken_by}`"));
+            return Some(format!("its other spelling `{alias}` is already used by the code `{taken_by}`"));
         }
     }
     None

@@ -34,7 +34,7 @@ pub fn read(input: &Input<'_>, options: &ImportOptions, tally: &mut Counts) -> R
     let head: Head<'_> = json_items::document(input, &text)?;
     let completeness = head.completeness().map_err(|reason| input.unusable(None, reason))?;
     let Some(concepts) = json_items::array(head.concept) else {
-        return Err(input.unusable(None, "the CodeSystem has no list `concept`, so it holds no codes"));
+        return Err(input.unusable(None, "the CodeSystem has no list `concept`, so it has no codes"));
     };
     let default_language = match (options.languages.first(), &head.language) {
         (Some(language), _) => language.clone(),
@@ -56,7 +56,7 @@ pub fn read(input: &Input<'_>, options: &ImportOptions, tally: &mut Counts) -> R
     })?;
     if reading.languages.len() > LANGUAGES_MAX || reading.properties.len() > PROPERTIES_MAX {
         let reason = format_args!(
-            "it has {} languages and {} properties; at most {LANGUAGES_MAX} and {PROPERTIES_MAX} are taken: choose \
+            "it has {} languages and {} properties; the limits are {LANGUAGES_MAX} and {PROPERTIES_MAX}: choose \
              languages with --language",
             reading.languages.len(),
             reading.properties.len()
@@ -68,7 +68,7 @@ pub fn read(input: &Input<'_>, options: &ImportOptions, tally: &mut Counts) -> R
         tally.notes.push(format!("{count} concepts have no display; their code is their label"));
     }
     if let Some(meaning @ ("part-of" | "classified-with")) = head.hierarchy_meaning.as_deref() {
-        tally.notes.push(format!("hierarchyMeaning is {meaning}: what is below a code counts as a kind of it here"));
+        tally.notes.push(format!("hierarchyMeaning is {meaning}: the descendants of a code are treated as kinds of it"));
     }
     let (languages, codes) = reading.into_codes(tally);
     let mut pack = draft(&head, input, options, tally, codes)?;
@@ -183,7 +183,7 @@ impl Reading<'_> {
             match tally.text(definition) {
                 Some(definition) => label.definition = definition,
                 None => {
-                    tally.refuse(Some(line), Some(&draft.code), "its definition holds a control character");
+                    tally.refuse(Some(line), Some(&draft.code), "its definition contains a control character");
                     return None;
                 }
             }
@@ -202,7 +202,7 @@ impl Reading<'_> {
             _ if !is_language_tag(&language) => {
                 format!("its designation's language is `{}`, not a tag such as en or pt-BR", excerpt(&language))
             }
-            None => format!("its label in `{language}` holds a control character"),
+            None => format!("its label in `{language}` contains a control character"),
             Some(text) if text.is_empty() => format!("its label in `{language}` is empty"),
             Some(text) => {
                 if draft.label(&language).is_none() {
@@ -405,7 +405,7 @@ impl Head<'_> {
     fn completeness(&self) -> Result<Completeness, String> {
         if self.resource_type != "CodeSystem" {
             let found = excerpt(&self.resource_type);
-            return Err(format!("resourceType is `{found}`, not `CodeSystem`: a list of codes comes as a CodeSystem"));
+            return Err(format!("resourceType is `{found}`, not `CodeSystem`: codes are imported from a CodeSystem"));
         }
         if self.modifier_extension.is_some() {
             return Err("it has a modifierExtension, which may change the meaning of everything in it".to_owned());
@@ -415,8 +415,8 @@ impl Head<'_> {
             Some("fragment" | "example") => Ok(Completeness::Fragment),
             Some("supplement") => Err("`content` is `supplement`: it only adds to another code system".to_owned()),
             Some("not-present") => Err("`content` is `not-present`: the codes are published elsewhere".to_owned()),
-            Some(other) => Err(format!("`content` is `{}`, which FHIR does not know", excerpt(other))),
-            None => Err("`content` is missing; it says whether the codes are all here".to_owned()),
+            Some(other) => Err(format!("`content` is `{}`, which FHIR does not define", excerpt(other))),
+            None => Err("`content` is missing; it declares whether all codes are included".to_owned()),
         }
     }
 

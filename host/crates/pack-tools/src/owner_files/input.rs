@@ -137,7 +137,7 @@ impl<'a> Input<'a> {
 
     /// An error while reading, as what is wrong with the file.
     pub fn broken(&self, line: Option<u64>, error: &io::Error) -> ImportError {
-        self.unusable(line, format_args!("it cannot be read on: {error}"))
+        self.unusable(line, format_args!("reading failed: {error}"))
     }
 
     /// The SHA-256 of the unpacked file, in hexadecimal: a packed and a plain file of one content are one source.
@@ -227,7 +227,7 @@ impl<R: BufRead> Lines<R> {
         let mut bounded = self.reader.by_ref().take(LINE_BYTES_MAX as u64 + 1);
         let read = bounded.read_until(b'\n', &mut self.bytes);
         let unusable = |reason: String| ImportError::unusable(&self.path, line, reason);
-        let read = read.map_err(|error| unusable(format!("it cannot be read on: {error}")))?;
+        let read = read.map_err(|error| unusable(format!("reading failed: {error}")))?;
         if read > LINE_BYTES_MAX {
             return Err(unusable(format!(
                 "the line has more than {LINE_BYTES_MAX} bytes: is this a file of this format?"
@@ -274,7 +274,7 @@ impl Read for Bounded<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         let Some(left) = self.left.checked_sub(read as u64) else {
-            let reason = format!("it holds more than {} bytes, the most that is read of such a file", self.bytes_max);
+            let reason = format!("it has more than {} bytes, the limit for such files", self.bytes_max);
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
         };
         self.left = left;

@@ -107,7 +107,7 @@ impl Groups {
         let is_whole = counts == LEVELS;
         if !is_whole {
             tally.notes.push(format!(
-                "the file has {counts:?} groups on its four levels, ISCO-08 has {LEVELS:?}: written as a fragment"
+                "the file has {counts:?} groups on its four levels, ISCO-08 has {LEVELS:?}: marked as partial (`fragment`)"
             ));
         }
         let mut pack = ISCO_08.pack("08".to_owned(), self.0.into_values().collect());

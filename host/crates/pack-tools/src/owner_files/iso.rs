@@ -121,7 +121,7 @@ impl Kind {
         }
         let (code, line) = (text(code), Some(line));
         if !self.is_code(code) {
-            let reason = format!("`{}` does not have the shape of a code of {member}", excerpt(code));
+            let reason = format!("`{}` is not a valid code of {member}", excerpt(code));
             tally.refuse(line, Some(code), reason);
             return None;
         }

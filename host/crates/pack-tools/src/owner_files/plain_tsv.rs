@@ -29,7 +29,7 @@ pub fn unknown_list(
         let required = [("--namespace", &about.namespace), ("--title", &about.title), ("--licence", &about.licence)];
         let missing = required.iter().filter(|(_, value)| value.is_none()).map(|(option, _)| *option);
         let missing: Vec<&str> = missing.collect();
-        return Err(ImportError::missing(&missing, format_args!("{what} does not tell them")));
+        return Err(ImportError::missing(&missing, format_args!("{what} does not contain them")));
     };
     let pack_name = about.pack_name.clone().unwrap_or_else(|| slug(name));
     let attribution = about.attribution.as_deref().unwrap_or_default();
@@ -128,7 +128,7 @@ impl Columns {
                 name.strip_suffix(']').and_then(|name| name.split_once('['))
             {
                 if !is_language_tag(tag) {
-                    return refuse("between the brackets stands a language tag, such as en");
+                    return refuse("the brackets must contain a language tag, such as en");
                 }
                 let (label, definition) = columns.language(tag);
                 *(if kind == "label" { label } else { definition }) = Some(index);
@@ -160,7 +160,7 @@ impl Columns {
     /// Puts the wanted languages in their order, the default one first, and drops the others.
     fn order(&mut self, input: &Input<'_>, wanted: &[String]) -> Result<(), ImportError> {
         if self.labels.is_empty() {
-            return Err(input.unusable(Some(1), "no column has labels: one is called label[en], or another language"));
+            return Err(input.unusable(Some(1), "no column has labels: name one label[en], or use another language"));
         }
         if self.labels.len() > LANGUAGES_MAX {
             return Err(input.unusable(Some(1), format_args!("there are more than {LANGUAGES_MAX} languages")));
@@ -217,7 +217,7 @@ impl Columns {
             let mut text = |column: &Option<usize>| tally.text(column.map_or("", |column| row.at(column)));
             let texts = (text(label), text(definition));
             let (Some(label), Some(definition)) = texts else {
-                tally.refuse(line, Some(code), format!("its text in `{language}` holds a control character"));
+                tally.refuse(line, Some(code), format!("its text in `{language}` contains a control character"));
                 return None;
             };
             if !label.is_empty() {

@@ -71,8 +71,8 @@ Creative Commons Attribution-NoDerivatives 3.0 IGO licence (https://creativecomm
 
 - No title was edited or translated. Hyphens that show the depth in WHO's table are not part of a title; white space is one line.
 - Code and URI stay together with the title, as WHO asks.
-- Not WHO's are: the keys of headings that have no code, the marks of what may be chosen, and the columns whose names begin with
-  `prop:` but for what they repeat of WHO's table.
+- Not WHO's are: the keys of headings without a code, the selectable flags, and the columns whose names begin with
+  `prop:`, except for values of WHO's table.
 - A subset may be passed on; a changed title or an own translation may not.";
 
 /// ICD-11 for mortality and morbidity statistics.

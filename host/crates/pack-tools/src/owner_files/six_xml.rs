@@ -92,7 +92,7 @@ impl Document<'_, '_> {
                 Event::CData(text) => content.push_str(&text.xml10_content()),
                 Event::GeneralRef(reference) => content.push_str(&self.character(&reference, at)?),
                 Event::DocType(_) => {
-                    let reason = "it has a document type; SIX's list has none, and entities of one are not read";
+                    let reason = "it has a document type; SIX's list has none, and its entities are not expanded";
                     return Err(self.broken(at, &reason));
                 }
                 Event::Decl(_) | Event::PI(_) | Event::Comment(_) => {}
@@ -131,7 +131,7 @@ impl Document<'_, '_> {
             Ok(None) => {
                 let name = reference.xml10_content();
                 let known = resolve_predefined_entity(&name).map(str::to_owned);
-                known.ok_or_else(|| self.broken(at, &format_args!("`&{};` stands for nothing", excerpt(&name))))
+                known.ok_or_else(|| self.broken(at, &format_args!("the entity `&{};` is unknown", excerpt(&name))))
             }
             Err(error) => Err(self.broken(at, &error)),
         }
@@ -142,7 +142,7 @@ impl Document<'_, '_> {
     }
 
     fn broken(&self, at: u64, reason: &dyn Display) -> ImportError {
-        let reason = format!("it is no sound XML of this kind: {}", excerpt(&reason.to_string()));
+        let reason = format!("it is not valid XML of this kind: {}", excerpt(&reason.to_string()));
         self.input.unusable(Some(self.line(at)), reason)
     }
 }
@@ -209,7 +209,7 @@ impl Currencies {
                 let known = known.get();
                 entry.line = known.line;
                 if entry == *known {
-                    tally.leave_out("a further country of a currency that is already there");
+                    tally.leave_out("a further country of a listed currency");
                 } else {
                     let reason = format!("it is on line {} with another name, number or units", known.line);
                     tally.refuse(line, Some(&entry.code), reason);

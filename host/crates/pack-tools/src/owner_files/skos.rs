@@ -81,7 +81,7 @@ pub fn read(
     } else {
         plain_tsv::unknown_list(options, "a thesaurus that is not AGROVOC", edition, codes)?
     };
-    let below = format!("{}: {} and what is below", pack.source, options.roots.join(", "));
+    let below = format!("{}: {} and descendants", pack.source, options.roots.join(", "));
     for vocabulary in &mut pack.vocabularies {
         vocabulary.languages.clone_from(&languages);
         if !options.roots.is_empty() && below.len() <= 1_000 {
@@ -106,7 +106,7 @@ fn codes(graph: &Graph, scope: &Scope, mut labels: Labels, languages: &[String],
         if is_labelled(concept) {
             parents.push((*concept, scope.parents(*concept, &is_labelled)));
         } else {
-            tally.leave_out(&format!("a concept without a label in `{default_language}`; what is below it moves up"));
+            tally.leave_out(&format!("a concept without a label in `{default_language}`; its descendants move up"));
         }
     }
     let rank = |concept: &Concept| {
@@ -303,11 +303,11 @@ impl Scope {
             below(graph, &find(graph, roots)?)
         };
         if held.is_empty() {
-            return Err(input.unusable(None, "it holds no concept of SKOS: is this a thesaurus?"));
+            return Err(input.unusable(None, "it contains no SKOS concept: is this a thesaurus?"));
         }
         if held.len() > CODES_MAX {
             let reason = format_args!(
-                "{} concepts are wanted; a vocabulary has at most {CODES_MAX}: take fewer with --root",
+                "{} concepts are selected; a vocabulary has at most {CODES_MAX}: select fewer with --root",
                 held.len()
             );
             return Err(input.unusable(None, reason));
@@ -414,7 +414,7 @@ fn read_labels(
             }
             let code = code_of(graph.iri(concept));
             let Some(text) = tally.text(text).filter(|text| !text.is_empty()) else {
-                tally.refuse(statement.line, Some(code), "its label is empty or holds a control character");
+                tally.refuse(statement.line, Some(code), "its label is empty or contains a control character");
                 continue;
             };
             let known = labels.entry(concept).or_default();

@@ -126,7 +126,7 @@ impl Counts {
         if self.refused <= REFUSALS_READ_MAX {
             return Ok(());
         }
-        let reason = format_args!("more than {REFUSALS_READ_MAX} rows are refused: is this a file of this format?");
+        let reason = format_args!("more than {REFUSALS_READ_MAX} rows are rejected: is this a file of this format?");
         Err(self.unusable(reason))
     }
 
@@ -195,7 +195,7 @@ impl Counts {
         text
     }
 
-    /// A text of the file as packs hold it: one trimmed line in normal form C. None where it holds a control character that
+    /// A text of the file as packs hold it: one trimmed line in normal form C. None where it contains a control character that
     /// is no white space. What the text says is never touched: some owners allow no changes.
     pub fn text(&mut self, text: &str) -> Option<String> {
         let folded = fold_lines(text.trim());

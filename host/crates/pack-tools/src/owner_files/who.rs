@@ -85,11 +85,11 @@ impl Line {
         let code = row.cell("Code").to_owned();
         let (depth, title) = without_hyphens(row.raw("Title"));
         if row.raw("PrimaryLocation").eq_ignore_ascii_case("false") {
-            tally.leave_out("a place that is not the primary one");
+            tally.leave_out("a location that is not the primary one");
             return Self::NotTaken(depth);
         }
         let Some(title) = tally.text(title) else {
-            tally.refuse(Some(row.line), Some(&code), "its title holds a control character");
+            tally.refuse(Some(row.line), Some(&code), "its title contains a control character");
             return Self::NotTaken(depth);
         };
         if title.is_empty() {
@@ -173,7 +173,7 @@ fn language(input: &Input<'_>, options: &ImportOptions) -> Result<String, Import
         }
         [language] => Ok(language.clone()),
         [_, second, ..] => {
-            Err(ImportError::option("--language", second, "of use: a table of WHO has titles in one language"))
+            Err(ImportError::option("--language", second, "applicable: a WHO table has titles in one language"))
         }
     }
 }
@@ -220,12 +220,12 @@ impl Above {
     fn parent(&self, depth: usize) -> Result<Option<String>, String> {
         let Some(over) = depth.checked_sub(1) else { return Ok(None) };
         if self.is_lost {
-            return Err("an earlier row of its chapter could not be read, and it may stand below that one".to_owned());
+            return Err("an earlier row of its chapter could not be read, and it may be below that row".to_owned());
         }
         match self.keys.get(over) {
             Some(Some(parent)) => Ok(Some(parent.clone())),
-            Some(None) => Err("it stands below a row that was refused or left out".to_owned()),
-            None => Err(format!("it is {depth} deep, but there is no row {over} deep before it")),
+            Some(None) => Err("it is below a row that was rejected or left out".to_owned()),
+            None => Err(format!("its depth is {depth}, but no row of depth {over} precedes it")),
         }
     }
 
@@ -244,14 +244,14 @@ impl Above {
 /// What the row goes by: its code; a heading has none and goes by its block, chapter or URI.
 fn key(row: &WhoRow, tally: &mut Counts) -> Option<String> {
     if row.code == NO_CODE {
-        tally.leave_out("a category that WHO has given no code yet");
+        tally.leave_out("a category without a code so far");
         return None;
     }
     if !row.code.is_empty() {
         if is_icd_code(&row.code) {
             return Some(row.code.clone());
         }
-        let reason = format!("`{}` does not have the shape of a code of ICD-11", excerpt(&row.code));
+        let reason = format!("`{}` is not a valid code of ICD-11", excerpt(&row.code));
         tally.refuse(Some(row.line), Some(&row.code), reason);
         return None;
     }
@@ -320,11 +320,11 @@ fn icf(lines: &[Line], release: &Release, tally: &mut Counts) -> Result<DraftPac
         if row.code.is_empty() {
             tally.leave_out("a heading without a code");
         } else if is_icf_range(&row.code) {
-            tally.leave_out("a range of codes, which is no code");
+            tally.leave_out("a range of codes, which is not a code");
         } else if is_icf_component(&row.code) {
-            tally.leave_out("the letter of a component, which is no code");
+            tally.leave_out("the letter of a component, which is not a code");
         } else if !is_icf_code(&row.code) {
-            let reason = format!("`{}` does not have the shape of a code of ICF", excerpt(&row.code));
+            let reason = format!("`{}` is not a valid code of ICF", excerpt(&row.code));
             tally.refuse(Some(row.line), Some(&row.code), reason);
         } else if let Some((.., codes)) = components.iter_mut().find(|(letter, ..)| row.code.starts_with(*letter)) {
             codes.push(row.residual(row.draft(row.code.clone(), None, &release.language)));

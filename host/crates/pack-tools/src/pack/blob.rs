@@ -1,5 +1,5 @@
-//! Writes the blob that the generic pack reads. Its format is described in the documentation of `plugins/codelist`, which
-//! shares no code with this module; a file of example bytes, checked on both sides, holds the two together.
+//! Writes the blob that the generic pack reads. `plugins/codelist` documents its format and shares no code with this
+//! module; both are tested against the same example bytes.
 
 use super::build::{BLOB_BYTES_MAX, PackBuildError};
 use super::source::PackSource;
@@ -11,24 +11,24 @@ use daftar_domain::vocabulary::{
 const MAGIC: &[u8; 8] = b"DFTRCODE";
 const FORMAT: u32 = 1;
 
-/// Where the frame has the length of the blob, and the offset of the concept groups.
+/// The offsets of the blob's length and of the concept groups in the header.
 const LENGTH_POSITION: usize = 12;
 const GROUPS_POSITION: usize = 16;
 
-/// Bits of a vocabulary's flags.
+/// The flag bits of a vocabulary.
 const HIERARCHICAL: u32 = 1;
 const OPEN: u32 = 2;
 const SYSTEM: u32 = 4;
 const EXTENSIBLE: u32 = 8;
 
-/// Bits of a concept's flags.
+/// The flag bits of a concept.
 const ACTIVE: u32 = 1;
 const SELECTABLE: u32 = 2;
 
-/// The blob of a checked source.
+/// Encodes a checked source.
 ///
 /// # Errors
-/// It is larger than packs may be.
+/// It exceeds the size limit of packs.
 pub fn write(source: &PackSource) -> Result<Vec<u8>, PackBuildError> {
     let mut blob = Writer { bytes: Vec::new() };
     blob.bytes.extend_from_slice(MAGIC);
@@ -47,7 +47,7 @@ pub fn write(source: &PackSource) -> Result<Vec<u8>, PackBuildError> {
     blob.patch_to_here(GROUPS_POSITION);
     blob.list(&source.contents.concept_groups, Writer::concept_group);
     blob.patch_to_here(LENGTH_POSITION);
-    // Numbers that do not fit into 32 bits were cut above, but then the blob is too large by far.
+    // Numbers beyond 32 bits were truncated above, but then the blob exceeds its limit too.
     let bytes = blob.bytes.len();
     if bytes > BLOB_BYTES_MAX { Err(PackBuildError::TooLarge { bytes }) } else { Ok(blob.bytes) }
 }
@@ -69,7 +69,7 @@ impl Writer {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// Writes the present end of the blob into four bytes kept free earlier.
+    /// Writes the current end of the blob into four bytes reserved earlier.
     fn patch_to_here(&mut self, position: usize) {
         let here = small(self.bytes.len()).to_le_bytes();
         for (slot, byte) in self.bytes.iter_mut().skip(position).zip(here) {
@@ -163,7 +163,7 @@ impl Writer {
 
     fn localized_texts(&mut self, texts: &[LocalizedText], languages: &[String]) {
         self.list(texts, |writer, text| {
-            // A language that is not among the vocabulary's would be past its end, which the reader refuses.
+            // An unknown language would get an index past the end, which the reader rejects.
             let index = languages.iter().position(|language| *language == text.language);
             writer.number(small(index.unwrap_or(languages.len())));
             writer.text(&text.value);

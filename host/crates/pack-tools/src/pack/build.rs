@@ -1,10 +1,10 @@
-//! From a checked source to a component: blob, memory snapshot, wrapping, manifest.
+//! Builds a component from a checked source: blob, memory snapshot, wrapping, manifest.
 //!
-//! The snapshot gives a core module another initial memory: it runs the module once, lets it prepare, and takes the memory as it
-//! then is. A pack reserves space and the codes are written there; any other module may export a function that prepares what each
-//! instance would otherwise build again.
+//! The snapshot replaces the initial memory of a core module: it runs the module once and records the resulting memory.
+//! A pack reserves space, into which the codes are written; any other module may export a function that precomputes
+//! data which each instance would otherwise compute again.
 //!
-//! **Invariant:** the module runs without anything to call, with bounded fuel and memory: it may come from any file.
+//! **Invariant:** the module runs without imports, with limited fuel and memory: it may come from any file.
 
 use std::future::Future;
 use std::pin::pin;
@@ -18,25 +18,25 @@ use super::source::PackSource;
 use daftar_domain::manifest::{PluginManifest, WantedLimit};
 use daftar_sandbox::section::{ManifestError, append_manifest};
 
-/// Everything that is put into a pack's memory, in bytes.
+/// The largest blob in a pack's memory, in bytes.
 pub const BLOB_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// Codes beyond this size do not fit beside the module's own needs into the memory that plugins get by default.
+/// A larger blob does not fit into the default memory of plugins together with the module's own needs.
 const COMFORTABLE_BLOB_BYTES: usize = 16 << 20;
 
-/// What a pack needs beside its codes: its code, its stack, and a page of concepts on the way out.
+/// The memory that a pack needs besides its codes: its data, its stack, and a page of concepts in a response.
 const WORKING_MEMORY_BYTES: usize = 32 << 20;
 
-/// Why a sound source could not be made into a pack.
+/// The reason why a pack could not be built from a valid source.
 #[derive(Debug, thiserror::Error)]
 pub enum PackBuildError {
-    /// The codes take more room than a pack may have.
-    #[error("the codes take {bytes} bytes in memory; at most {BLOB_BYTES_MAX} are possible")]
+    /// The codes exceed the size limit of a pack.
+    #[error("the codes take {bytes} bytes in memory; the limit is {BLOB_BYTES_MAX}")]
     TooLarge {
-        /// The room they take.
+        /// Their size.
         bytes: usize,
     },
-    /// The module that should hold the codes is not fit for it.
+    /// The base module cannot store codes.
     #[error("the base module cannot be used: {0}")]
     BaseModule(String),
     /// The module could not be wrapped as a component.
@@ -47,8 +47,8 @@ pub enum PackBuildError {
     Manifest(#[from] ManifestError),
 }
 
-/// Makes a pack of a source and a core module that can hold codes: [`CODELIST_MODULE`](super::CODELIST_MODULE), or another
-/// that keeps to the same protocol.
+/// Builds a pack from a source and a core module that can store codes: [`CODELIST_MODULE`](super::CODELIST_MODULE), or
+/// another one with the same protocol.
 ///
 /// # Errors
 /// See [`PackBuildError`].
@@ -60,17 +60,17 @@ pub fn build(source: &PackSource, base_core_module: &[u8]) -> Result<Vec<u8>, Pa
     Ok(append_manifest(&component, &manifest)?)
 }
 
-/// A core module wrapped as a component.
+/// Wraps a core module as a component.
 ///
 /// # Errors
-/// It does not keep to the plugin interface; says where.
+/// It does not match the plugin interface; the error names the difference.
 pub fn component(core: &[u8]) -> Result<Vec<u8>, String> {
     let encoder = wit_component::ComponentEncoder::default().module(core);
     let encoded = encoder.and_then(|encoder| encoder.validate(true).encode());
     encoded.map_err(|error| format!("{error:#}"))
 }
 
-/// A large pack asks for the memory that it cannot do without.
+/// Requests the memory that a large pack requires.
 fn with_wanted_memory(mut manifest: PluginManifest, blob_bytes: usize) -> PluginManifest {
     if blob_bytes > COMFORTABLE_BLOB_BYTES && manifest.limits.memory_bytes.is_none() {
         let reason = format!("its codes alone take {blob_bytes} bytes of its memory");
@@ -80,22 +80,22 @@ fn with_wanted_memory(mut manifest: PluginManifest, blob_bytes: usize) -> Plugin
     manifest
 }
 
-/// The function that makes room: `(length) -> address`. The documentation of `plugins/codelist` describes it.
+/// The function that reserves space: `(length) -> address`. `plugins/codelist` documents it.
 const RESERVE_EXPORT: &str = "daftar-codelist-reserve";
 
-/// The function that prepares a module: no arguments, no result. It may not call anything.
+/// The function that prepares a module: no arguments, no result. It may not call imports.
 pub const INITIALISE_EXPORT: &str = "daftar-initialise";
 
-/// Making room is one allocation; filling it with zeros is charged by size on some engines. Preparing takes far less.
+/// Reserving is one allocation; zeroing it is charged by size on some engines. Preparing takes far less.
 const FUEL: u64 = 10_000_000_000;
 
-/// Memory of the module while it prepares: the blob, twice over if its allocator doubles, and what the module needs itself.
+/// The memory of the module while it prepares: the blob, twice if its allocator doubles, and its own needs.
 const MEMORY_BYTES_MAX: usize = 2 * BLOB_BYTES_MAX + (32 << 20);
 
-/// The module with the blob in its initial memory.
+/// Stores the blob in the initial memory of the module.
 ///
 /// # Errors
-/// The module is no sound pack module: it does not validate, imports something, or cannot make room.
+/// The module is invalid: it does not validate, has imports, or cannot reserve space.
 pub fn with_blob(module: &[u8], blob: &[u8]) -> Result<Vec<u8>, PackBuildError> {
     let engine = Engine::default();
     Module::validate(&engine, module)?;
@@ -106,7 +106,7 @@ pub fn with_blob(module: &[u8], blob: &[u8]) -> Result<Vec<u8>, PackBuildError> 
     prepared(module, RESERVE_EXPORT, |store, instance| write_blob(store, instance, blob))
 }
 
-/// The module as its function [`INITIALISE_EXPORT`] leaves it; none where it has no such function.
+/// Runs the function [`INITIALISE_EXPORT`] of the module; returns none if it has no such function.
 ///
 /// # Errors
 /// The module does not validate, or the function traps, exhausts its fuel, or calls an import.
@@ -136,7 +136,7 @@ impl From<wasmtime::Error> for PackBuildError {
     }
 }
 
-/// The module as it is after `prepare`; its export `function` goes, having done its work.
+/// Records the state of the module after `prepare`, and removes its export `function`.
 fn prepared(
     module: &[u8],
     function: &str,
@@ -173,7 +173,7 @@ fn prepared(
 }
 
 fn write_blob(store: &mut Store<StoreLimits>, instance: &Instance, blob: &[u8]) -> Result<(), PackBuildError> {
-    let without = |what: &str| PackBuildError::BaseModule(format!("it has no {what}, so no codes can be put into it"));
+    let without = |what: &str| PackBuildError::BaseModule(format!("it has no {what}, so codes cannot be stored in it"));
     let reserve = instance
         .get_typed_func::<u32, u32>(&mut *store, RESERVE_EXPORT)
         .map_err(|_| without("function `daftar-codelist-reserve`"))?;
@@ -181,10 +181,10 @@ fn write_blob(store: &mut Store<StoreLimits>, instance: &Instance, blob: &[u8]) 
     let length = u32::try_from(blob.len()).map_err(|_| PackBuildError::TooLarge { bytes: blob.len() })?;
     let address = reserve.call(&mut *store, length)?;
     let is_written = usize::try_from(address).is_ok_and(|address| memory.write(&mut *store, address, blob).is_ok());
-    if is_written { Ok(()) } else { Err(PackBuildError::BaseModule("it made no room for the codes".to_owned())) }
+    if is_written { Ok(()) } else { Err(PackBuildError::BaseModule("it reserved no space for the codes".to_owned())) }
 }
 
-/// Lets the snapshot read the instance. What it asks for is there by construction: it was told the names by itself.
+/// Gives the snapshot access to the instance. All names it requests exist, because it provided them itself.
 struct InstanceView<'a> {
     store: &'a mut Store<StoreLimits>,
     instance: Instance,
@@ -220,10 +220,10 @@ impl InstanceState for InstanceView<'_> {
     }
 }
 
-/// Runs a future that waits for nothing: everything that the snapshot awaits is ready at once.
+/// Runs a future that never waits: everything that the snapshot awaits is ready immediately.
 fn finish<T>(future: impl Future<Output = wasmtime::Result<T>>) -> wasmtime::Result<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,
-        Poll::Pending => Err(wasmtime::Error::msg("the snapshot waits for something")),
+        Poll::Pending => Err(wasmtime::Error::msg("the snapshot is not ready")),
     }
 }

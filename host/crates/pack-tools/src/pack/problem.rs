@@ -1,10 +1,10 @@
-//! What can be wrong with a pack's source: every problem with its file, line and code, all reported at once.
+//! The problems of a pack's source, each with its file, line and code, all reported together.
 
 use std::fmt;
 
 use super::build::PackBuildError;
 
-/// Everything that is wrong with a pack, in the order of its files and lines.
+/// The problems of a pack, in the order of its files and lines.
 #[derive(Debug, Default, thiserror::Error)]
 #[error("{}", shown(.problems, *.left_out))]
 pub struct PackErrors {
@@ -12,7 +12,7 @@ pub struct PackErrors {
     left_out: usize,
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Debug)]
 pub struct PackProblem {
     /// The file, relative to the pack's folder; empty for the pack as a whole.
@@ -21,11 +21,11 @@ pub struct PackProblem {
     pub line: Option<usize>,
     /// The code concerned.
     pub code: Option<String>,
-    /// What is wrong, and what would be right.
+    /// The cause, and the expected value.
     pub reason: String,
 }
 
-/// How many problems are kept: enough to see the pattern, few enough to print.
+/// The most problems that are reported: enough to see the pattern, few enough to print.
 const PROBLEMS_MAX: usize = 1_000;
 
 impl PackErrors {
@@ -36,12 +36,12 @@ impl PackErrors {
         errors
     }
 
-    /// What is wrong. Never empty in an error that a function returned.
+    /// The reported problems; never empty in a returned error.
     pub fn problems(&self) -> &[PackProblem] {
         &self.problems
     }
 
-    /// How many more there were than are kept.
+    /// The number of further problems.
     pub fn left_out(&self) -> usize {
         self.left_out
     }
@@ -60,9 +60,9 @@ impl PackErrors {
     }
 }
 
-/// What is wrong with something that is larger than any valid one.
+/// The message for a value that exceeds a limit.
 pub(super) fn too_many(what: &str, actual: usize, max: usize) -> String {
-    format!("it has {actual} {what}; at most {max} are taken")
+    format!("it has {actual} {what}; the limit is {max}")
 }
 
 impl From<PackBuildError> for PackErrors {
@@ -87,7 +87,7 @@ impl fmt::Display for PackProblem {
     }
 }
 
-/// One problem a line, then how many more there are.
+/// Formats one problem per line, then the number of further ones.
 fn shown(problems: &[PackProblem], left_out: usize) -> String {
     let more = (left_out > 0).then(|| format!("and {left_out} more"));
     problems.iter().map(ToString::to_string).chain(more).collect::<Vec<_>>().join("\n")

@@ -5,14 +5,14 @@
 //! codes/<table>.tsv             code | parents | status | replaced_by | aliases | uri | selectable | prop:<key> …
 //! labels/<language>/<table>.tsv code | label | definition
 //! ```
-//! Tables are UTF-8 in normal form C, one header line, cells separated by tabs, no quoting. Columns go by the header's names
-//! and only `code` (and `label`) must be there. Several parents or aliases are joined with `|`, the primary parent first.
-//! `status` is `active` (or empty) or `inactive`, `selectable` is `yes` (or empty) or `no`. The order of the lines is the
-//! order that the codes are listed in. Where `hierarchy` in `pack.toml` names a rule, there is no column `parents`: each code
-//! is below the one that the rule says.
+//! Tables are UTF-8 in normal form C, with one header line and cells separated by tabs, without quoting. Columns are
+//! identified by the header; only `code` (and `label`) is required. Several parents or aliases are joined with `|`, the
+//! primary parent first. `status` is `active` (or empty) or `inactive`, `selectable` is `yes` (or empty) or `no`. Codes
+//! are listed in the order of the lines. If `hierarchy` in `pack.toml` names a rule, there is no column `parents`: the
+//! rule determines the parents.
 //!
-//! **Invariant:** a [`PackSource`] is sound: codes are unique, parents exist and make no cycle, every code has a label in the
-//! default language, every text is within bounds and in normal form C.
+//! **Invariant:** a [`PackSource`] is valid: codes are unique, parents exist and have no cycles, every code has a label
+//! in the default language, every text is within the limits and in normal form C.
 
 mod codes;
 mod settings;
@@ -29,25 +29,25 @@ use daftar_domain::manifest::PluginManifest;
 use daftar_domain::vocabulary::PackContents;
 use daftar_sandbox::read_at_most;
 
-/// Files in one folder of a pack.
+/// The most files in one folder of a pack.
 const FILES_MAX: usize = 1_000;
 
-/// A checked source, ready to be built.
+/// A checked source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackSource {
-    /// What the pack will say about itself.
+    /// The manifest of the pack.
     pub manifest: PluginManifest,
-    /// Whether a server loads it without being asked to.
+    /// Whether a server loads it by default.
     pub is_default: bool,
     /// Its vocabularies and concept groups, in the order of `pack.toml`; codes in the order of their table, labels and
     /// definitions in the order of the vocabulary's languages, the default one first.
     pub contents: PackContents,
 }
 
-/// Reads a pack's folder and checks everything in it.
+/// Reads and checks a pack's folder.
 ///
 /// # Errors
-/// Everything that is wrong, at once.
+/// All problems.
 pub fn check(folder: &Path) -> Result<PackSource, PackErrors> {
     let mut reader = SourceReader { folder, errors: PackErrors::default() };
     let Some(settings) = settings::read(&mut reader) else { return Err(reader.errors) };
@@ -60,21 +60,21 @@ pub fn check(folder: &Path) -> Result<PackSource, PackErrors> {
     Ok(PackSource { manifest: settings.manifest(), is_default: settings.default, contents })
 }
 
-/// Reads the files of a pack's folder within bounds, and collects everything that is wrong. Names of files are relative to the
-/// folder, with `/`.
+/// Reads the files of a pack's folder within limits, and collects all problems. File names are relative to the folder,
+/// with `/`.
 struct SourceReader<'a> {
     folder: &'a Path,
     errors: PackErrors,
 }
 
 impl SourceReader<'_> {
-    /// The bytes of a file of at most `bytes_max`; what goes wrong is reported.
+    /// Reads a file of at most `bytes_max`; reports a failure.
     fn read(&mut self, file: &str, bytes_max: usize) -> Option<Vec<u8>> {
         let bytes = read_bounded(&self.folder.join(file), bytes_max);
         self.bounded(file, bytes, "bytes or more", bytes_max)
     }
 
-    /// The names in a folder, sorted; none when there is no such folder. Hidden files do not count.
+    /// Lists the names in a folder, sorted; empty if there is no such folder. Hidden files are ignored.
     fn list(&mut self, folder: &str) -> Vec<String> {
         match list_bounded(&self.folder.join(folder)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -93,7 +93,7 @@ impl SourceReader<'_> {
     }
 }
 
-/// Reads up to one byte more than the bound, so that the caller can tell.
+/// Reads up to one byte more than the limit, so that the caller can detect a larger file.
 fn read_bounded(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     if !file.metadata()?.is_file() {

@@ -48,8 +48,8 @@ pub enum TextFault {
         /// The bound in bytes.
         max: usize,
     },
-    /// It holds a control character.
-    #[error("holds a control character; take it out")]
+    /// It contains a control character.
+    #[error("contains a control character; take it out")]
     ControlCharacter,
     /// It is not in Unicode normal form C.
     #[error("is not in Unicode normal form C; normalise it")]

@@ -122,7 +122,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NamePath {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
         let name: String = decoded(parts, NOT_TEXT).await?;
         if name.chars().any(char::is_control) {
-            return Err(Problem::malformed("the name in the path holds a control character").into());
+            return Err(Problem::malformed("the name in the path contains a control character").into());
         }
         Ok(Self(name))
     }

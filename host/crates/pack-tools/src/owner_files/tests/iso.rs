@@ -44,8 +44,8 @@ fn entries_that_are_wrong_are_told_at_once() {
         {\"alpha_2\": \"QC\", \"name\": \" \"},\n{\"alpha_2\": \"QD\", \"name\": \"A\"},\n{\"alpha_2\": \"QD\", \"name\": \"B\"}]}";
     insta::assert_snapshot!(refused(IsoJson, list), @r#"
     FILE:2: `name`: invalid type: integer `1`, expected a string
-    FILE:3: code `qa`: `qa` does not have the shape of a code of 3166-1
-    FILE:4: `` does not have the shape of a code of 3166-1
+    FILE:3: code `qa`: `qa` is not a valid code of 3166-1
+    FILE:4: `` is not a valid code of 3166-1
     FILE:5: `.`: invalid type: integer `7`, expected struct Entry
     FILE:6: code `QC`: it has no name, or one with a control character
     FILE:8: code `QD`: the code occurs again; it is already on line 7

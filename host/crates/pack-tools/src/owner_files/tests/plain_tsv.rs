@@ -55,7 +55,7 @@ fn everything_wrong_is_told_at_once() {
         k\t\tK\u{7}\t\t\t\n\
         l\t\tL\t\t\t\ttoo\tmany\n";
     insta::assert_snapshot!(refused(table), @r"
-    FILE:2: code `a`: its other spelling `b` is taken by the code `b`
+    FILE:2: code `a`: its other spelling `b` is already used by the code `b`
     FILE:3: code `b`: its parent `z` is not a code of this vocabulary
     FILE:4: code `c`: the code is below itself: c → d → c
     FILE:5: code `d`: the code is below itself: c → d → c
@@ -65,11 +65,11 @@ fn everything_wrong_is_told_at_once() {
     FILE:9: code `g h`: a code has 1 to 100 bytes and holds no white space, no control character and no `#`
     FILE:10: code `i`: its successor `a` was refused
     FILE:11: code `j`: its parent `b` was refused
-    FILE:12: code `k`: its text in `en` holds a control character
+    FILE:12: code `k`: its text in `en` contains a control character
     FILE:13: code `l`: the row has 8 cells, the header 6
     ");
     let long = format!("code\tlabel[en]\na\t{}\n", "x".repeat(2_049));
-    insta::assert_snapshot!(refused(long), @"FILE:2: code `a`: its label has 2049 bytes; at most 2048 are taken");
+    insta::assert_snapshot!(refused(long), @"FILE:2: code `a`: its label has 2049 bytes; the limit is 2048");
 }
 
 #[test]
@@ -84,16 +84,16 @@ fn at_most_a_thousand_problems_are_listed() {
 fn the_header_has_to_be_right() {
     insta::assert_snapshot!(refused("name\tlabel[en]\n"), @"FILE:1: the column `code` is missing; there are: name, label[en]");
     insta::assert_snapshot!(refused("code\tlabel\n"), @"FILE:1: the column `label` is not known: known are code, parents, label[<language>], definition[<language>], uri, status, replaced_by, aliases, selectable and prop:<key>");
-    insta::assert_snapshot!(refused("code\tlabel[English]\n"), @"FILE:1: the column `label[English]` is not known: between the brackets stands a language tag, such as en");
+    insta::assert_snapshot!(refused("code\tlabel[English]\n"), @"FILE:1: the column `label[English]` is not known: the brackets must contain a language tag, such as en");
     insta::assert_snapshot!(refused("code\tcode\tlabel[en]\n"), @"FILE:1: the column `code` occurs again");
-    insta::assert_snapshot!(refused("code\turi\n"), @"FILE:1: no column has labels: one is called label[en], or another language");
+    insta::assert_snapshot!(refused("code\turi\n"), @"FILE:1: no column has labels: name one label[en], or use another language");
     insta::assert_snapshot!(refused("code\tlabel[en]\n"), @"FILE: no code of `urn:example:tools` is left of this file");
     insta::assert_snapshot!(refused(b"code\tlabel[en]\na\t\xff\n"), @"FILE:2: the line is not UTF-8");
 }
 
 #[test]
 fn what_is_not_known_of_a_list_has_to_be_said() {
-    insta::assert_snapshot!(import_plain(Tsv, "code\tlabel[en]\na\tA\n").err().unwrap(), @"--namespace, --title, --licence must be given: a table does not tell them");
+    insta::assert_snapshot!(import_plain(Tsv, "code\tlabel[en]\na\tA\n").err().unwrap(), @"--namespace, --title, --licence must be given: a table does not contain them");
     for (about, what) in [
         (About { namespace: Some("a b".to_owned()), ..options().about }, "--namespace is `a b`"),
         (About { pack_version: Some("1".to_owned()), ..options().about }, "--pack-version is `1`"),

@@ -58,23 +58,23 @@ fn everything_wrong_is_told_at_once() {
     FILE:6: code `ZZC`: its number is `9`, not three digits
     FILE:7: code `ZZD`: its minor units are `many`, not a digit or N.A.
     FILE:8: code `ZZE`: it has no name, or one with a control character
-    FILE:9: code `ZZF`: its other spelling `008` is taken by the code `ZZA`
+    FILE:9: code `ZZF`: its other spelling `008` is already used by the code `ZZA`
     "#);
 }
 
 #[test]
 fn no_document_type_is_read() {
     let bomb = "<?xml version=\"1.0\"?>\n<!DOCTYPE x [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;\">]>\n<ISO_4217 Pblshd=\"2031-02-03\">&b;</ISO_4217>";
-    insta::assert_snapshot!(refused(SixXml, bomb), @"FILE:2: it is no sound XML of this kind: it has a document type; SIX's list has none, and entities of one are not read");
-    insta::assert_snapshot!(refused(SixXml, list("<CcyNtry><CcyNm>&b;</CcyNm></CcyNtry>")), @"FILE:3: it is no sound XML of this kind: `&b;` stands for nothing");
+    insta::assert_snapshot!(refused(SixXml, bomb), @"FILE:2: it is not valid XML of this kind: it has a document type; SIX's list has none, and its entities are not expanded");
+    insta::assert_snapshot!(refused(SixXml, list("<CcyNtry><CcyNm>&b;</CcyNm></CcyNtry>")), @"FILE:3: it is not valid XML of this kind: the entity `&b;` is unknown");
 }
 
 #[test]
 fn broken_documents_are_refused_as_a_whole() {
     let whole = list(&entry("Crown", "ZZA", "008", "2"));
-    insta::assert_snapshot!(refused(SixXml, &whole[..whole.len() - 20]), @"FILE:4: it is no sound XML of this kind: syntax error: tag not closed: `>` not found before end of input");
-    insta::assert_snapshot!(refused(SixXml, "<a></b>"), @"FILE:1: it is no sound XML of this kind: ill-formed document: expected `</a>`, but `</b>` was found");
-    insta::assert_snapshot!(refused(SixXml, "<a>".repeat(20)), @"FILE:1: it is no sound XML of this kind: elements are more than 16 deep");
+    insta::assert_snapshot!(refused(SixXml, &whole[..whole.len() - 20]), @"FILE:4: it is not valid XML of this kind: syntax error: tag not closed: `>` not found before end of input");
+    insta::assert_snapshot!(refused(SixXml, "<a></b>"), @"FILE:1: it is not valid XML of this kind: ill-formed document: expected `</a>`, but `</b>` was found");
+    insta::assert_snapshot!(refused(SixXml, "<a>".repeat(20)), @"FILE:1: it is not valid XML of this kind: elements are more than 16 deep");
     insta::assert_snapshot!(refused(SixXml, "<a/>"), @"FILE: the document is not SIX's list: the root `ISO_4217` with `Pblshd` is missing");
     insta::assert_snapshot!(refused(SixXml, list("")), @"FILE: no code of `urn:iso:std:iso:4217` is left of this file");
     insta::assert_snapshot!(refused(SixXml, b"<a>\n\xff</a>"), @"FILE:2: the line is not UTF-8");

@@ -72,7 +72,7 @@ fn the_closure_of_the_roots_keeps_its_own_parents_the_lowest_first() {
     let imported = tools(&roots(&["c_1"]));
     assert_eq!(imported.outline(), OUTLINE);
     assert_eq!(imported.vocabulary().0.languages, ["en", "fr"], "languages that nobody licensed stay out");
-    let rule = "a concept without a label in `en`; what is below it moves up";
+    let rule = "a concept without a label in `en`; its descendants move up";
     assert_eq!(imported.left_out(), [(rule.to_owned(), 1)]);
     let uri = imported.vocabulary().1[0].uri.as_deref();
     assert_eq!(uri, Some("http://aims.fao.org/aos/agrovoc/c_1"));
@@ -169,7 +169,7 @@ fn everything_wrong_is_told_at_once() {
     FILE:8: code `c_1`: the code is below itself: c_1 → c_9 → c_1
     FILE:16: code `c_8`: its parent `c_9` was refused
     FILE:19: code `c_8`: it has two preferred labels in `en`: `Below a nameless one` and `Another`
-    FILE:20: code `c_8`: its label is empty or holds a control character
+    FILE:20: code `c_8`: its label is empty or contains a control character
     FILE:21: column 1: No scheme found in an absolute IRI
     FILE:22: column 1: The subject of a triple must be an IRI or a blank node
     FILE:23: column 27: Unexpected end of file
@@ -184,13 +184,13 @@ fn roots_that_are_not_there_are_named() {
     insta::assert_snapshot!(refused(SkosNTriples, triples(TOOLS), &roots(&["c_1", "c_77"])), @"--root is `c_77`, which is not the code or IRI of a concept of this file");
     let two = "<http://x/a#c_1> <http://www.w3.org/2004/02/skos/core#broader> <http://x/b#c_1> .\n";
     insta::assert_snapshot!(refused(SkosNTriples, two, &roots(&["c_1"])), @"--root is `c_1`, which is not the code of one concept: write `http://x/a#c_1` or `http://x/b#c_1`");
-    insta::assert_snapshot!(refused(SkosNTriples, "# nothing\n", &ImportOptions::default()), @"FILE: it holds no concept of SKOS: is this a thesaurus?");
+    insta::assert_snapshot!(refused(SkosNTriples, "# nothing\n", &ImportOptions::default()), @"FILE: it contains no SKOS concept: is this a thesaurus?");
 }
 
 #[test]
 fn a_thesaurus_of_another_owner_needs_to_be_told_about() {
     let other = triples(TOOLS).replace(BASE, "http://ex.org/");
-    insta::assert_snapshot!(refused(SkosNTriples, other, &roots(&["c_1"])), @"--namespace, --title, --licence must be given: a thesaurus that is not AGROVOC does not tell them");
+    insta::assert_snapshot!(refused(SkosNTriples, other, &roots(&["c_1"])), @"--namespace, --title, --licence must be given: a thesaurus that is not AGROVOC does not contain them");
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn turtle_that_is_broken_or_breaks_off_is_refused() {
     --root is `c_1`, which is not the code or IRI of a concept of this file
     "#);
     let huge = format!("<http://x/a> <http://x/b> \"{}\" .", "x".repeat(17 << 20));
-    insta::assert_snapshot!(refused(SkosTurtle, huge, &roots(&["c_1"])), @"FILE: it cannot be read on: Reached the buffer maximal size of 16777216");
+    insta::assert_snapshot!(refused(SkosTurtle, huge, &roots(&["c_1"])), @"FILE: reading failed: Reached the buffer maximal size of 16777216");
     let huge = format!("<http://x/a> <http://x/b> \"{}\" .", "x".repeat(2 << 20));
     insta::assert_snapshot!(refused(SkosNTriples, huge, &roots(&["c_1"])), @"FILE:1: the line has more than 1048576 bytes: is this a file of this format?");
 }

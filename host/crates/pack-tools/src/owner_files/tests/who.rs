@@ -77,8 +77,8 @@ fn columns_go_by_name_and_other_places_than_the_primary_are_skipped() {
     assert_eq!(
         imported.left_out(),
         [
-            ("a place that is not the primary one".to_owned(), 1),
-            ("a category that WHO has given no code yet".to_owned(), 1)
+            ("a location that is not the primary one".to_owned(), 1),
+            ("a category without a code so far".to_owned(), 1)
         ]
     );
     assert_eq!(imported.vocabulary().0.version, "x");
@@ -141,9 +141,9 @@ fn everything_wrong_is_told_at_once_with_line_and_code() {
         "a\tb\t1A04\t\t\"- Unfinished\n".to_owned(),
     ];
     insta::assert_snapshot!(refused(WhoTabulation, table.concat()), @r"
-    FILE:11: code `1A0`: `1A0` does not have the shape of a code of ICD-11
+    FILE:11: code `1A0`: `1A0` is not a valid code of ICD-11
     FILE:12: code `1A00`: the code occurs again; it is already on line 4
-    FILE:13: code `1A02`: it is 4 deep, but there is no row 3 deep before it
+    FILE:13: code `1A02`: its depth is 4, but no row of depth 3 precedes it
     FILE:14: the row has no code, and ClassKind is `category`, not chapter or block
     FILE:15: code `1A03`: it has no title
     FILE:16: a quoted cell does not end on its line
@@ -189,8 +189,8 @@ fn what_is_below_a_refused_row_hangs_from_nothing_else() {
             "1A01 < chapter:01: Dust"
         ]
     );
-    let below = "it stands below a row that was refused or left out";
-    let expected = ["5: its title holds a control character", &format!("6: {below}"), &format!("7: {below}")];
+    let below = "it is below a row that was rejected or left out";
+    let expected = ["5: its title contains a control character", &format!("6: {below}"), &format!("7: {below}")];
     assert_eq!(refused, expected);
 }
 
@@ -222,7 +222,7 @@ fn after_a_row_of_unknown_depth_the_rest_of_the_chapter_is_refused() {
             "2A00 < chapter:02: Spilt tea",
         ];
         assert_eq!(outline, expected, "{reason}");
-        let lost = "an earlier row of its chapter could not be read, and it may stand below that one";
+        let lost = "an earlier row of its chapter could not be read, and it may be below that row";
         assert_eq!(refused, [reason, &format!("6: {lost}"), &format!("7: {lost}")]);
     }
 }
@@ -235,7 +235,7 @@ fn what_is_below_a_place_that_is_not_the_primary_one_hangs_from_nothing_else() {
         \"- Dust, elsewhere\"\tFALSE\tl3\tf3\tcategory\t01\t1B00\n\
         \"- - Dust, elsewhere as well\"\tFALSE\tl4\tf4\tcategory\t01\t1B00.0\n\
         \"- - Dust, fine\"\tTrue\tl5\tf5\tcategory\t01\t1B00.1\n";
-    let reason = "FILE:6: code `1B00.1`: it stands below a row that was refused or left out";
+    let reason = "FILE:6: code `1B00.1`: it is below a row that was rejected or left out";
     assert_eq!(refused(WhoTabulation, table), reason);
 }
 
@@ -253,5 +253,5 @@ fn a_file_that_is_no_such_table_is_refused_as_a_whole() {
     insta::assert_snapshot!(refused(WhoTabulation, bytes), @"FILE:11: the line is not UTF-8");
     insta::assert_snapshot!(refused(WhoTabulation, &diseases().as_bytes()[..0x40]), @"FILE:1: the column `ChapterNo` is missing; there are: Foundation URI, Linearization URI, Code, BlockId, Title, ClassKind");
     // A packed file that breaks off.
-    insta::assert_snapshot!(refused(WhoTabulation, b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b"), @"FILE:1: it cannot be read on: incomplete deflate stream");
+    insta::assert_snapshot!(refused(WhoTabulation, b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b"), @"FILE:1: reading failed: incomplete deflate stream");
 }

@@ -1,4 +1,4 @@
-//! The table of codes, and the hierarchy that its parents or a rule make.
+//! The table of codes, and its hierarchy by parents or by a rule.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use daftar_domain::vocabulary::{Concept, ConceptStatus};
 const KNOWN: &str = "code, parents, status, replaced_by, aliases, uri, selectable and prop:<key>";
 const PROPERTY: &str = "prop:";
 
-/// The codes of one vocabulary, without labels, with the lines that they are on.
+/// The codes of one vocabulary with their lines, without labels.
 pub struct Codes {
     pub file: String,
     pub concepts: Vec<Concept>,
@@ -23,7 +23,7 @@ pub struct Codes {
     has_parents: bool,
 }
 
-/// Reads `codes/<table>` with its hierarchy; reports what is wrong. None when there is no usable table.
+/// Reads `codes/<table>` with its hierarchy, and reports problems. Returns none if the table is unusable.
 pub fn read(reader: &mut SourceReader<'_>, table: &str, rule: HierarchyRule) -> Option<Codes> {
     let table = Table::read(reader, &format!("codes/{table}"))?;
     let errors = &mut reader.errors;
@@ -74,12 +74,12 @@ fn is_known(column: &str) -> bool {
     }
 }
 
-/// A code of a pack made of files, where `|` separates codes.
+/// Parses a code of a pack built from files, where `|` separates codes.
 fn parse_code(text: &str) -> Option<Code> {
     Code::parse(text).ok().filter(|_| !text.contains('|'))
 }
 
-/// The cells of one line, and where problems with them go.
+/// The cells of one line, with the receiver of their problems.
 struct Cells<'a, 't, F> {
     row: &'a Row<'t>,
     push: F,
@@ -126,7 +126,7 @@ impl<F: FnMut(String)> Cells<'_, '_, F> {
         (!cell.is_empty()).then(|| cell.to_owned())
     }
 
-    /// A code that a cell names. What cannot be a code is none that the vocabulary has.
+    /// Parses a code in a cell. An invalid code is reported as unknown.
     fn code(&mut self, column: &str, named: &str) -> Option<Code> {
         let code = parse_code(named);
         if code.is_none() {
@@ -135,7 +135,7 @@ impl<F: FnMut(String)> Cells<'_, '_, F> {
         code
     }
 
-    /// The items of a cell, split at `|`.
+    /// Splits a cell at `|`.
     fn list(&mut self, column: &str) -> Vec<String> {
         let Some(cell) = self.option(column) else { return Vec::new() };
         let items: Vec<String> = cell.split('|').map(str::to_owned).collect();
@@ -152,7 +152,7 @@ impl<F: FnMut(String)> Cells<'_, '_, F> {
         items
     }
 
-    /// Whether a cell has the first of two values, which is also what an empty cell means.
+    /// Returns true if a cell has the first of two values or is empty.
     fn choice(&mut self, column: &str, [first, second]: [&str; 2]) -> bool {
         let cell = self.row.cell(column);
         if cell.is_empty() || cell == first {
@@ -169,13 +169,13 @@ fn unknown_code(column: &str, named: &str) -> String {
     format!("`{column}` names `{named}`, which is not a code of this vocabulary")
 }
 
-/// Whether every code that is named as a parent or successor is there.
+/// Checks that all parents and successors exist.
 fn check_references(codes: &Codes, errors: &mut PackErrors) {
     for (concept, line) in codes.concepts.iter().zip(&codes.lines) {
         let parents = concept.parents.iter().map(|parent| ("parents", parent));
         let successor = concept.replaced_by.iter().map(|successor| ("replaced_by", successor));
         for (column, named) in parents.chain(successor) {
-            // Being one's own parent is a cycle and reported as such; being one's own successor means nothing.
+            // A code that is its own parent is reported as a cycle; one that is its own successor is an error.
             if !codes.names.contains_key(named.as_str()) || (column == "replaced_by" && *named == concept.code) {
                 let reason = unknown_code(column, named.as_str());
                 errors.push(&codes.file, Some(*line), Some(concept.code.as_str()), reason);
@@ -184,7 +184,7 @@ fn check_references(codes: &Codes, errors: &mut PackErrors) {
     }
 }
 
-/// Whether a look-up by alias has one answer.
+/// Checks that each alias identifies one code.
 fn check_aliases(codes: &Codes, errors: &mut PackErrors) {
     let mut taken: HashMap<&str, &str> = HashMap::new();
     for (concept, line) in codes.concepts.iter().zip(&codes.lines) {
@@ -194,14 +194,14 @@ fn check_aliases(codes: &Codes, errors: &mut PackErrors) {
                 None => taken.insert(alias, concept.code.as_str()),
             };
             if let Some(taken_by) = taken_by {
-                let reason = format_args!("the alias `{alias}` is taken by the code `{taken_by}`");
+                let reason = format_args!("the alias `{alias}` is already used by the code `{taken_by}`");
                 errors.push(&codes.file, Some(*line), Some(concept.code.as_str()), reason);
             }
         }
     }
 }
 
-/// Reports one problem for each cycle met. Parents that do not exist are reported elsewhere.
+/// Reports one problem for each cycle found. Missing parents are reported elsewhere.
 fn check_hierarchy(codes: &Codes, errors: &mut PackErrors) {
     let concepts = codes.concepts.iter();
     for cycle in cycles(concepts.map(|concept| (concept.code.as_str(), concept.parents.iter().map(Code::as_str)))) {
@@ -212,7 +212,7 @@ fn check_hierarchy(codes: &Codes, errors: &mut PackErrors) {
     }
 }
 
-/// Puts every code below the one that the rule says; reports what is wrong.
+/// Sets the parents of all codes by the rule, and reports problems.
 fn apply_rule(codes: &mut Codes, rule: HierarchyRule, errors: &mut PackErrors) {
     if rule == HierarchyRule::Parents {
         return;
@@ -220,7 +220,7 @@ fn apply_rule(codes: &mut Codes, rule: HierarchyRule, errors: &mut PackErrors) {
     let name = rule.name();
     if codes.has_parents {
         let reason = format_args!(
-            "the column `parents` has no place here: `hierarchy = \"{name}\"` in pack.toml says what each code is below"
+            "the column `parents` is not allowed: `hierarchy = \"{name}\"` in pack.toml determines the parents"
         );
         return errors.push(&codes.file, Some(1), None, reason);
     }

@@ -1,4 +1,4 @@
-//! `pack.toml`: its shape, and the checks that need no other file.
+//! `pack.toml`: its schema, and the checks that need no other file.
 //!
 //! ```toml
 //! name = "gender"                  # the plugin's name
@@ -47,22 +47,22 @@ use daftar_domain::vocabulary::{Completeness, Concept, ConceptGroup, Selection, 
 /// The file's name.
 pub const SETTINGS_FILE: &str = "pack.toml";
 
-/// The file, in bytes.
+/// The largest `pack.toml`, in bytes.
 const SETTINGS_BYTES_MAX: usize = 256 * 1024;
 
-/// Vocabularies of one pack.
+/// The most vocabularies of one pack.
 const VOCABULARIES_MAX: usize = 64;
 
-/// Concept groups of one pack.
+/// The most concept groups of one pack.
 const CONCEPT_GROUPS_MAX: usize = 1_000;
 
-/// Selections in one concept group.
+/// The most selections in one concept group.
 const SELECTIONS_MAX: usize = 10_000;
 
-/// The plugin interface that the generic guest, hence every pack, is built for.
+/// The plugin interface of the generic pack, and therefore of every pack.
 const INTERFACE: PluginVersion = PluginVersion::new(0, 1, 0);
 
-/// The whole of `pack.toml`.
+/// The content of `pack.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PackSettings {
@@ -112,7 +112,7 @@ pub struct VocabularySettings {
     pub extensible: bool,
 }
 
-/// How much of its source a vocabulary holds, as `pack.toml` writes it.
+/// The completeness of a vocabulary in `pack.toml`.
 #[derive(Deserialize)]
 #[serde(remote = "Completeness", rename_all = "snake_case")]
 enum CompletenessSetting {
@@ -132,13 +132,13 @@ struct ConceptGroupSettings {
     exclude: Vec<SelectionSetting>,
 }
 
-/// A part of a vocabulary, by the URI of a code.
+/// A selection from a vocabulary, by the URI of a code.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum SelectionSetting {
-    /// That code alone.
+    /// Only that code.
     Code(String),
-    /// That code and everything below it.
+    /// That code and its descendants.
     DescendantsOf(String),
 }
 
@@ -160,7 +160,7 @@ fn full() -> Completeness {
 }
 
 impl PackSettings {
-    /// What the pack will say about itself.
+    /// The manifest of the pack.
     pub fn manifest(&self) -> PluginManifest {
         PluginManifest {
             name: self.name.clone(),
@@ -176,9 +176,10 @@ impl PackSettings {
         }
     }
 
-    /// The concept groups; what is wrong with them is reported.
+    /// The concept groups; problems are reported.
     ///
-    /// A group may refer to codes of another pack, which cannot be checked here: the host resolves them when it publishes.
+    /// A group may refer to codes of another pack, which cannot be checked here: the host resolves them when it is
+    /// published.
     pub fn concept_groups(
         &self,
         vocabularies: &[(VocabularyDescription, Vec<Concept>)],
@@ -211,7 +212,7 @@ impl PackSettings {
     }
 }
 
-/// The codes of a pack, to look up the codes that concept groups name.
+/// The codes of a pack, for checking concept groups.
 pub struct PackCodes<'a> {
     namespaces: HashSet<&'a str>,
     codes: HashSet<(&'a str, &'a str)>,
@@ -229,14 +230,14 @@ impl<'a> PackCodes<'a> {
         all
     }
 
-    /// Whether one of the vocabularies should have the code, and does not.
+    /// Returns true if one of the vocabularies should have the code, and does not.
     pub fn lack(&self, uri: &CodeUri) -> bool {
         let (namespace, code) = (uri.namespace.as_str(), uri.code.as_str());
         self.namespaces.contains(namespace) && !self.codes.contains(&(namespace, code))
     }
 }
 
-/// Reads and checks `pack.toml`; none when it is not of the right shape.
+/// Reads and checks `pack.toml`; returns none if it cannot be parsed.
 pub fn read(reader: &mut SourceReader<'_>) -> Option<PackSettings> {
     let bytes = reader.read(SETTINGS_FILE, SETTINGS_BYTES_MAX)?;
     let settings: PackSettings = match toml::from_slice(&bytes) {
@@ -330,9 +331,9 @@ impl Checker<'_> {
         let is_empty = vocabulary.completeness == Completeness::Empty;
         if is_empty == vocabulary.codes.is_some() {
             let value = vocabulary.codes.as_deref().unwrap_or_default();
-            self.require(false, "codes", value, "there exactly when `completeness` is not \"empty\"");
+            self.require(false, "codes", value, "consistent with `completeness`: it is required unless that is \"empty\"");
         }
-        self.require(!vocabulary.open, "open", "true", "possible for a pack made of files, whose codes are all listed");
+        self.require(!vocabulary.open, "open", "true", "possible for a pack built from files, whose codes are all listed");
     }
 
     fn languages(&mut self, vocabulary: &VocabularySettings) {
@@ -361,7 +362,7 @@ impl Checker<'_> {
         }
         if !is_text(&group.description) {
             self.push(format!(
-                "`description of the concept group {name}` is `{}`, which is not a sentence that says what belongs to \
+                "`description of the concept group {name}` is `{}`, which is not a sentence that describes \
                  the group",
                 group.description
             ));
@@ -376,7 +377,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The selection of a concept group; none where it cannot be read, or names a code that the pack lacks, which is reported.
+    /// Converts the selection of a concept group; returns none, and reports it, if it is invalid or its code is missing
+    /// from the pack.
     fn selection(&mut self, group: &str, setting: &SelectionSetting, codes: &PackCodes<'_>) -> Option<Selection> {
         let wanted = match CodeUri::parse(setting.uri()) {
             Ok(uri) if !codes.lack(&uri) => {

@@ -1,14 +1,14 @@
-//! Tab-separated tables: a header and rows, with every cell checked for what no cell may hold.
+//! Tab-separated tables: a header and rows, with every cell checked.
 
 use std::collections::HashSet;
 
 use super::SourceReader;
 use crate::pack::problem::PackErrors;
 
-/// One table of codes or labels, in bytes. ICD-11 with its extension codes has 6 MB.
+/// The largest table of codes or labels, in bytes. ICD-11 with its extension codes has 6 MB.
 const TABLE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A table whose lines all have one cell for each column.
+/// A table whose rows have one cell for each column.
 pub struct Table {
     /// Its file, for messages.
     pub file: String,
@@ -38,11 +38,11 @@ impl<'t> Row<'t> {
 }
 
 impl Table {
-    /// Reads a table; what is wrong is reported, and lines that cannot be used are left out. None when there is no header.
+    /// Reads a table; reports problems and omits unusable lines. Returns none if there is no header.
     pub fn read(reader: &mut SourceReader<'_>, file: &str) -> Option<Self> {
         let bytes = reader.read(file, TABLE_BYTES_MAX)?;
         let errors = &mut reader.errors;
-        // Spreadsheets put a byte order mark first and a carriage return last; neither means anything.
+        // Spreadsheets add a byte order mark and carriage returns, which are ignored.
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
         let mut lines = bytes.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         let columns = match lines.next().map(str::from_utf8) {
@@ -88,7 +88,7 @@ impl Table {
         self.rows.iter().map(|(line, cells)| Row { line: *line, columns: &self.columns, cells })
     }
 
-    /// How many lines there are after the header.
+    /// The number of lines after the header.
     pub fn row_count(&self) -> usize {
         self.rows.len()
     }
@@ -98,12 +98,12 @@ impl Table {
         &self.columns
     }
 
-    /// Whether there is a column of that name.
+    /// Returns true if there is a column of that name.
     pub fn has_column(&self, name: &str) -> bool {
         self.columns.iter().any(|column| column == name)
     }
 
-    /// Reports repeated columns, those that `is_known` does not know, and those of `required` that are missing.
+    /// Reports repeated columns, columns that `is_known` rejects, and missing columns of `required`.
     pub fn check_columns(
         &self,
         required: &[&str],
@@ -126,10 +126,10 @@ impl Table {
     }
 }
 
-/// What no cell may be, whatever its column.
+/// Returns the problem of a cell that is independent of its column.
 fn fault(cell: &str) -> Option<String> {
     if let Some(character) = cell.chars().find(|character| character.is_control()) {
-        Some(format!("holds the control character {character:?}"))
+        Some(format!("contains the control character {character:?}"))
     } else if cell.trim() != cell {
         Some("begins or ends with white space".to_owned())
     } else if !unicode_normalization::is_nfc(cell) {

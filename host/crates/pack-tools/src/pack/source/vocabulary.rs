@@ -1,4 +1,4 @@
-//! Puts a vocabulary together from its settings, its table of codes and its tables of labels.
+//! Assembles a vocabulary from its settings, its table of codes and its tables of labels.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::source_rules::{DEFINITION_BYTES_MAX, LABEL_BYTES_MAX};
 use daftar_domain::code::Namespace;
 use daftar_domain::vocabulary::{Completeness, Concept, LocalizedText, VocabularyDescription};
 
-/// Reads every vocabulary; what is wrong is reported.
+/// Reads every vocabulary; reports problems.
 pub fn read_all(settings: &PackSettings, reader: &mut SourceReader<'_>) -> Vec<(VocabularyDescription, Vec<Concept>)> {
     let vocabularies = settings.vocabulary.iter().filter_map(|vocabulary| read(settings, vocabulary, reader));
     let vocabularies = vocabularies.collect();
@@ -19,13 +19,13 @@ pub fn read_all(settings: &PackSettings, reader: &mut SourceReader<'_>) -> Vec<(
     vocabularies
 }
 
-/// One vocabulary; none where its namespace is not valid, which is already reported.
+/// Reads one vocabulary; none if its namespace is invalid, which is already reported.
 fn read(
     settings: &PackSettings,
     vocabulary: &VocabularySettings,
     reader: &mut SourceReader<'_>,
 ) -> Option<(VocabularyDescription, Vec<Concept>)> {
-    // The default one first.
+    // The default language first.
     let mut languages = vocabulary.languages.clone();
     languages.sort_by_key(|language| *language != vocabulary.default_language);
     let concepts = match &vocabulary.codes {
@@ -74,7 +74,7 @@ fn read_concepts(
     codes.concepts
 }
 
-/// Reads the labels and definitions of one language, `labels/<language>/<table>`; what is wrong is reported.
+/// Reads the labels and definitions of one language, `labels/<language>/<table>`; reports problems.
 fn read_labels(reader: &mut SourceReader<'_>, table: &str, language: &str, codes: &mut Codes) {
     let Some(table) = Table::read(reader, &format!("labels/{language}/{table}")) else { return };
     let is_known = |column: &str| matches!(column, "code" | "label" | "definition");
@@ -110,27 +110,27 @@ fn read_labels(reader: &mut SourceReader<'_>, table: &str, language: &str, codes
     }
 }
 
-/// Whether the codes are as `pack.toml` says.
+/// Checks the codes against the declarations of `pack.toml`.
 fn check_declarations(vocabulary: &VocabularySettings, concepts: &[Concept], errors: &mut PackErrors) {
     let namespace = &vocabulary.namespace;
     let mut push = |reason: String| errors.push(SETTINGS_FILE, None, None, reason);
     if let Some(declared) = vocabulary.count
         && usize::try_from(declared).ok() != Some(concepts.len())
     {
-        push(format!("`{namespace}` has {} codes; pack.toml says {declared}", concepts.len()));
+        push(format!("`{namespace}` has {} codes; pack.toml declares {declared}", concepts.len()));
     }
     if concepts.is_empty() && vocabulary.completeness != Completeness::Empty {
-        push(format!("`completeness` is `{namespace}`, which is not right: there are no codes"));
+        push(format!("`{namespace}` has no codes, so `completeness` must be \"empty\""));
     }
     let has_parents = concepts.iter().any(|concept| !concept.parents.is_empty());
     let declared = vocabulary.hierarchical;
     if has_parents != declared {
         let found = if has_parents { "some codes have parents" } else { "no code has a parent" };
-        push(format!("`{namespace}` says `hierarchical = {declared}`, but {found}"));
+        push(format!("`{namespace}` has `hierarchical = {declared}`, but {found}"));
     }
 }
 
-/// Reports files in the folders of codes and labels that belong to no vocabulary.
+/// Reports files in the folders of codes and labels that no vocabulary uses.
 fn report_unclaimed(settings: &PackSettings, reader: &mut SourceReader<'_>) {
     let mut claimed = HashSet::new();
     for vocabulary in &settings.vocabulary {

@@ -114,7 +114,7 @@ fn text_with_control_characters_or_out_of_normal_form() {
     assert_eq!(
         problems(PackFolder::sound().with("labels/fr/crops.tsv", table)),
         [
-            "labels/fr/crops.tsv:2: code `cereals`: `label` holds the control character '\\u{7}'",
+            "labels/fr/crops.tsv:2: code `cereals`: `label` contains the control character '\\u{7}'",
             "labels/fr/crops.tsv:3: code `maize`: `label` is not in Unicode normal form C",
         ]
     );
@@ -194,8 +194,8 @@ fn aliases_that_mean_two_codes() {
     assert_eq!(
         messages,
         [
-            "codes/crops.tsv:2: code `cereals`: the alias `maize` is taken by the code `maize`",
-            "codes/crops.tsv:3: code `maize`: the alias `grain` is taken by the code `cereals`",
+            "codes/crops.tsv:2: code `cereals`: the alias `maize` is already used by the code `maize`",
+            "codes/crops.tsv:3: code `maize`: the alias `grain` is already used by the code `cereals`",
         ]
     );
 }
@@ -204,11 +204,11 @@ fn aliases_that_mean_two_codes() {
 fn a_count_or_a_hierarchy_other_than_declared() {
     assert_problem(
         PackFolder::sound().with_setting("hierarchical = true", "hierarchical = true\ncount = 3"),
-        "pack.toml: `urn:example:crops` has 2 codes; pack.toml says 3",
+        "pack.toml: `urn:example:crops` has 2 codes; pack.toml declares 3",
     );
     assert_problem(
         PackFolder::sound().with_setting("hierarchical = true", ""),
-        "pack.toml: `urn:example:crops` says `hierarchical = false`, but some codes have parents",
+        "pack.toml: `urn:example:crops` has `hierarchical = false`, but some codes have parents",
     );
 }
 
@@ -291,7 +291,7 @@ fn a_vocabulary_without_codes_says_so() {
         .with("labels/fr/crops.tsv", "code\tlabel\n")
         .with_setting("hierarchical = true", "");
     let messages = problems(silent);
-    assert!(matches!(messages.as_slice(), [message] if message.contains("there are no codes")), "{messages:?}");
+    assert!(matches!(messages.as_slice(), [message] if message.contains("has no codes")), "{messages:?}");
 }
 
 #[test]
@@ -340,14 +340,14 @@ fn a_rule_needs_the_codes_that_it_speaks_of_and_no_column() {
             "codes/crops.tsv:3: code `b11`: the rule `icf` of the hierarchy is for codes made of one of the letters b, d, e and \
              s with one, three, four or five digits",
             "codes/crops.tsv:4: code `b1142`: by the rule `icf` it is below `b114`, which is not a code of this vocabulary",
-            "pack.toml: `urn:example:crops` says `hierarchical = true`, but no code has a parent",
+            "pack.toml: `urn:example:crops` has `hierarchical = true`, but no code has a parent",
         ]
     );
     let both = by_rule("prefix", &["1", "11"]).with("codes/crops.tsv", "code\tparents\n1\t\n11\t1\n");
     assert_problem(
         both,
-        "codes/crops.tsv:1: the column `parents` has no place here: `hierarchy = \"prefix\"` in pack.toml says what each code is \
-         below",
+        "codes/crops.tsv:1: the column `parents` is not allowed: `hierarchy = \"prefix\"` in pack.toml determines \
+         the parents",
     );
     let unknown = problems(by_rule("suffix", &["1", "11"]));
     assert!(unknown[0].contains("unknown variant `suffix`"), "{unknown:?}");

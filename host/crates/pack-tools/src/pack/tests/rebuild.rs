@@ -101,8 +101,8 @@ fn what_does_not_go_together_is_told_at_once() {
     assert_eq!(
         base.rebuild(&data).unwrap_err(),
         [
-            "base.wasm: `crops` is at version 1.0.0, and the folder's is 1.0.0: give a greater `version` in pack.toml, so that \
-             servers take the rebuilt pack for the newer one",
+            "base.wasm: `crops` is at version 1.0.0, and the folder's is 1.0.0: set a greater `version` in pack.toml, so that \
+             servers recognise the rebuilt pack as newer",
             "base.wasm: it has no vocabulary `urn:example:other` whose data could be replaced; it has urn:example:crops, \
              urn:example:tools",
         ]
@@ -114,8 +114,8 @@ fn what_does_not_go_together_is_told_at_once() {
     assert_eq!(
         base.rebuild(&without_maize).unwrap_err(),
         [
-            "base.wasm: its concept group `grain` speaks of `urn:example:crops#maize`, which the folder's data do not have: \
-             define the group anew in the folder's pack.toml",
+            "base.wasm: its concept group `grain` refers to `urn:example:crops#maize`, which is not in the folder's data: \
+             redefine the group in the folder's pack.toml",
         ]
     );
 }
@@ -126,7 +126,7 @@ fn a_file_that_is_no_pack_is_no_base() {
     let file = base.folder.path().join("base.wasm");
     std::fs::write(&file, b"PK").unwrap();
     let [problem] = base.rebuild(&newer()).unwrap_err().try_into().unwrap();
-    assert!(problem.starts_with("base.wasm: it is no usable base: "), "{problem}");
+    assert!(problem.starts_with("base.wasm: it cannot be used as a base: "), "{problem}");
     std::fs::remove_file(&file).unwrap();
     let [problem] = base.rebuild(&newer()).unwrap_err().try_into().unwrap();
     assert!(problem.starts_with("base.wasm: it cannot be read: "), "{problem}");
