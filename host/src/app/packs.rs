@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 pub use daftar_auth::secret_file::folder_of;
-pub use daftar_pack_tools::owner_files::{
+pub use daftar_pack_tools::publisher_files::{
     About, HandWritten, ImportError, ImportFormat, ImportOptions, ImportReport, NoProgress, Progress, Refusal,
 };
 pub use daftar_pack_tools::pack::{PackErrors, PackProblem};
-use daftar_pack_tools::{owner_files, pack};
+use daftar_pack_tools::{publisher_files, pack};
 use daftar_sandbox::{CompileIn, PluginHost, PluginHostSettings};
 
 /// Why no pack was built.
@@ -109,7 +109,7 @@ pub fn import(
     }
     // Whether it can be written is known before a large file is read; nothing is left behind when the reading is broken off.
     drop(beside(folder).map_err(failed)?);
-    let import = owner_files::read(format, file, options, progress)?;
+    let import = publisher_files::read(format, file, options, progress)?;
     let temporary = beside(folder).map_err(failed)?;
     let new = temporary.path().join("new");
     std::fs::create_dir(&new).map_err(failed)?;

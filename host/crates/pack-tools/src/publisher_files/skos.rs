@@ -11,14 +11,14 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::owner_files::ImportOptions;
-use crate::owner_files::draft::{DraftCode, DraftLabel, DraftPack};
-use crate::owner_files::input::Input;
-use crate::owner_files::plain_tsv;
-use crate::owner_files::problem::{ImportError, excerpt};
-use crate::owner_files::publications;
-use crate::owner_files::rdf::{self, Node, Object, Statement, Syntax};
-use crate::owner_files::tally::Counts;
+use crate::publisher_files::ImportOptions;
+use crate::publisher_files::draft::{DraftCode, DraftLabel, DraftPack};
+use crate::publisher_files::input::Input;
+use crate::publisher_files::plain_tsv;
+use crate::publisher_files::problem::{ImportError, excerpt};
+use crate::publisher_files::publications;
+use crate::publisher_files::rdf::{self, Node, Object, Statement, Syntax};
+use crate::publisher_files::tally::Counts;
 use crate::source_rules::{CODES_MAX, is_text};
 
 const TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use crate::owner_files::cells::Table;
-use crate::owner_files::draft::{DraftCode, DraftPack};
-use crate::owner_files::input::{Input, without_mark};
-use crate::owner_files::problem::{ImportError, excerpt};
-use crate::owner_files::publications::ISCO_08;
-use crate::owner_files::tally::Counts;
+use crate::publisher_files::cells::Table;
+use crate::publisher_files::draft::{DraftCode, DraftPack};
+use crate::publisher_files::input::{Input, without_mark};
+use crate::publisher_files::problem::{ImportError, excerpt};
+use crate::publisher_files::publications::ISCO_08;
+use crate::publisher_files::tally::Counts;
 use crate::source_rules::HierarchyRule;
 use daftar_domain::vocabulary::Completeness;
 

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::owner_files::draft::{DraftPack, DraftVocabulary};
-use crate::owner_files::input::Input;
-use crate::owner_files::problem::{ImportError, Refusal, excerpt};
+use crate::publisher_files::draft::{DraftPack, DraftVocabulary};
+use crate::publisher_files::input::Input;
+use crate::publisher_files::problem::{ImportError, Refusal, excerpt};
 
 /// How many refused rows are kept: enough to see the pattern, few enough to print.
 const REFUSALS_MAX: usize = 1_000;

@@ -1,8 +1,8 @@
 //! Tables of our own.
 
 use super::sample::{import_bytes, import_plain};
-use crate::owner_files::ImportFormat::{Csv, Tsv};
-use crate::owner_files::{About, ImportOptions};
+use crate::publisher_files::ImportFormat::{Csv, Tsv};
+use crate::publisher_files::{About, ImportOptions};
 use daftar_domain::vocabulary::ConceptStatus;
 
 fn options() -> ImportOptions {

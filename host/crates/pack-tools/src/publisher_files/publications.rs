@@ -1,6 +1,6 @@
 //! The published lists that importers know: their names, and what each publisher asks to be said with its codes.
 
-use crate::owner_files::draft::{DraftCode, DraftPack, DraftVocabulary, version_of};
+use crate::publisher_files::draft::{DraftCode, DraftPack, DraftVocabulary, version_of};
 use daftar_domain::vocabulary::Completeness;
 
 /// A list of one publisher: what its pack and its vocabulary say about themselves.

@@ -9,9 +9,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use oxrdf::{NamedOrBlankNode, Term, Triple};
 use oxttl::{NTriplesParser, TurtleParseError, TurtleParser, TurtleSyntaxError};
 
-use crate::owner_files::input::Input;
-use crate::owner_files::problem::{ImportError, excerpt};
-use crate::owner_files::tally::Counts;
+use crate::publisher_files::input::Input;
+use crate::publisher_files::problem::{ImportError, excerpt};
+use crate::publisher_files::tally::Counts;
 
 /// Anonymous nodes of one thesaurus.
 const BLANK_NODES_MAX: usize = 4_000_000;
@@ -172,8 +172,8 @@ mod tests {
     use std::collections::HashMap;
 
     use super::{Blanks, fingerprint};
-    use crate::owner_files::NoProgress;
-    use crate::owner_files::input::Input;
+    use crate::publisher_files::NoProgress;
+    use crate::publisher_files::input::Input;
 
     #[test]
     fn long_names_are_told_apart_and_not_kept() {

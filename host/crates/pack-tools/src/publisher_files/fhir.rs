@@ -9,12 +9,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::owner_files::draft::{DraftCode, DraftLabel, DraftPack};
-use crate::owner_files::input::Input;
-use crate::owner_files::problem::{ImportError, excerpt};
-use crate::owner_files::publications::Publication;
-use crate::owner_files::tally::Counts;
-use crate::owner_files::{ImportOptions, json_items, plain_tsv};
+use crate::publisher_files::draft::{DraftCode, DraftLabel, DraftPack};
+use crate::publisher_files::input::Input;
+use crate::publisher_files::problem::{ImportError, excerpt};
+use crate::publisher_files::publications::Publication;
+use crate::publisher_files::tally::Counts;
+use crate::publisher_files::{ImportOptions, json_items, plain_tsv};
 use crate::source_rules::{LANGUAGES_MAX, is_language_tag, is_text};
 use daftar_domain::manifest::PluginVersion;
 use daftar_domain::vocabulary::Completeness;

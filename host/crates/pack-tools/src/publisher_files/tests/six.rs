@@ -1,7 +1,7 @@
 //! Lists in SIX's layout, with invented currencies.
 
 use super::sample::{import_plain, refused};
-use crate::owner_files::ImportFormat::SixXml;
+use crate::publisher_files::ImportFormat::SixXml;
 
 fn entry(name: &str, code: &str, number: &str, units: &str) -> String {
     format!(

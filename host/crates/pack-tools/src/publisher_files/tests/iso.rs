@@ -1,7 +1,7 @@
 //! Lists in the layouts of iso-codes and of SIL, with invented places and languages.
 
 use super::sample::{import_plain, refused};
-use crate::owner_files::ImportFormat::{IsoJson, SilTab};
+use crate::publisher_files::ImportFormat::{IsoJson, SilTab};
 use daftar_domain::vocabulary::ConceptStatus;
 
 #[test]

@@ -5,9 +5,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::owner_files::problem::{ImportError, excerpt};
-use crate::owner_files::tally::Counts;
-use crate::owner_files::{About, ImportOptions};
+use crate::publisher_files::problem::{ImportError, excerpt};
+use crate::publisher_files::tally::Counts;
+use crate::publisher_files::{About, ImportOptions};
 use crate::source_rules::{
     CODES_MAX, DEFINITION_BYTES_MAX, HierarchyRule, LABEL_BYTES_MAX, LIST_ITEMS_MAX, cycles, is_text,
 };
@@ -17,7 +17,7 @@ use daftar_domain::vocabulary::Completeness;
 
 /// The version of a pack whose file tells none: above those of the packs that are shipped, so that a server does not put the
 /// shipped pack in its place at the next start.
-const UNTOLD_VERSION: &str = "2.0.0";
+const DEFAULT_VERSION: &str = "2.0.0";
 
 /// A pack in the making.
 #[derive(Debug)]
@@ -148,7 +148,7 @@ impl DraftPack {
         self.apply(&options.about)?;
         if self.version.is_none() {
             tally.notes.push(format!(
-                "the file has no date or version, so the pack's version is {UNTOLD_VERSION}; set another one with --pack-version"
+                "the file has no date or version, so the pack's version is {DEFAULT_VERSION}; set another one with --pack-version"
             ));
         }
         for vocabulary in &mut self.vocabularies {
@@ -173,7 +173,7 @@ impl DraftPack {
 
     /// The version that is written.
     pub fn version(&self) -> &str {
-        self.version.as_deref().unwrap_or(UNTOLD_VERSION)
+        self.version.as_deref().unwrap_or(DEFAULT_VERSION)
     }
 
     fn take_only(&mut self, only: &[String]) -> Result<(), ImportError> {

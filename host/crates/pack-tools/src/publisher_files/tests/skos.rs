@@ -1,8 +1,8 @@
 //! Thesauri in N-Triples and Turtle, with invented concepts.
 
 use super::sample::{Imported, import_bytes};
-use crate::owner_files::ImportFormat::{self, SkosNTriples, SkosTurtle};
-use crate::owner_files::ImportOptions;
+use crate::publisher_files::ImportFormat::{self, SkosNTriples, SkosTurtle};
+use crate::publisher_files::ImportOptions;
 use daftar_domain::vocabulary::ConceptStatus;
 
 const BASE: &str = "http://aims.fao.org/aos/agrovoc/";

@@ -1,8 +1,8 @@
 //! Code systems as FHIR writes them, with invented codes.
 
 use super::sample::{import_bytes, import_plain, refused};
-use crate::owner_files::ImportFormat::Fhir;
-use crate::owner_files::ImportOptions;
+use crate::publisher_files::ImportFormat::Fhir;
+use crate::publisher_files::ImportOptions;
 use daftar_domain::vocabulary::{Completeness, ConceptStatus};
 
 const SYSTEM: &str = r#"{

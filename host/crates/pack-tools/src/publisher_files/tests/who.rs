@@ -1,8 +1,8 @@
 //! Tables in WHO's layouts, with invented diseases.
 
 use super::sample::{Imported, import_bytes, import_plain, refused};
-use crate::owner_files::ImportFormat::WhoTabulation;
-use crate::owner_files::ImportOptions;
+use crate::publisher_files::ImportFormat::WhoTabulation;
+use crate::publisher_files::ImportOptions;
 
 const HEADER: &str = "\u{feff}Foundation URI\tLinearization URI\tCode\tBlockId\tTitle\tClassKind\tDepthInKind\tIsResidual\t\
     ChapterNo\tBrowserLink\tisLeaf\tPrimary tabulation\tGrouping1\tVersion:2031 Mar 04 - 22:30 UTC\r\n";

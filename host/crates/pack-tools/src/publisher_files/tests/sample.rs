@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::owner_files::{ImportFormat, ImportOptions, ImportReport, NoProgress, read};
+use crate::publisher_files::{ImportFormat, ImportOptions, ImportReport, NoProgress, read};
 use crate::pack::{PackSource, build_folder, check};
 use daftar_domain::vocabulary::{Concept, VocabularyDescription};
 

@@ -3,9 +3,9 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use crate::owner_files::input::Input;
-use crate::owner_files::problem::{ImportError, excerpt};
-use crate::owner_files::tally::Counts;
+use crate::publisher_files::input::Input;
+use crate::publisher_files::problem::{ImportError, excerpt};
+use crate::publisher_files::tally::Counts;
 
 /// The most columns of a table.
 const COLUMNS_MAX: usize = 1_000;

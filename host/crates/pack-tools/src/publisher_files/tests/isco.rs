@@ -1,7 +1,7 @@
 //! Tables in ILO's layouts, with invented occupations.
 
 use super::sample::{import_plain, refused};
-use crate::owner_files::ImportFormat::IscoCsv;
+use crate::publisher_files::ImportFormat::IscoCsv;
 use daftar_domain::vocabulary::Completeness;
 
 #[test]

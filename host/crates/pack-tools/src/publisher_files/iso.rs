@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::owner_files::cells::{Quotes, Table};
-use crate::owner_files::draft::{DraftCode, DraftPack};
-use crate::owner_files::input::Input;
-use crate::owner_files::json_items;
-use crate::owner_files::problem::{ImportError, excerpt};
-use crate::owner_files::publications::{self, Publication};
-use crate::owner_files::tally::Counts;
+use crate::publisher_files::cells::{Quotes, Table};
+use crate::publisher_files::draft::{DraftCode, DraftPack};
+use crate::publisher_files::input::Input;
+use crate::publisher_files::json_items;
+use crate::publisher_files::problem::{ImportError, excerpt};
+use crate::publisher_files::publications::{self, Publication};
+use crate::publisher_files::tally::Counts;
 
 /// Codes that ISO 639-1 has withdrawn but that records may hold.
 const WITHDRAWN: [&str; 2] = ["bh", "sh"];

@@ -4,13 +4,13 @@
 //! for their order and number differ between years. The depth of a row is the number of `- ` before its title; the column
 //! DepthInKind counts something else.
 
-use crate::owner_files::ImportOptions;
-use crate::owner_files::cells::{Quotes, Row, Table};
-use crate::owner_files::draft::{DraftCode, DraftPack, DraftVocabulary};
-use crate::owner_files::input::Input;
-use crate::owner_files::problem::{ImportError, excerpt};
-use crate::owner_files::publications::{ICD_11, ICF_ACTIVITIES, ICF_BODY_FUNCTIONS};
-use crate::owner_files::tally::Counts;
+use crate::publisher_files::ImportOptions;
+use crate::publisher_files::cells::{Quotes, Row, Table};
+use crate::publisher_files::draft::{DraftCode, DraftPack, DraftVocabulary};
+use crate::publisher_files::input::Input;
+use crate::publisher_files::problem::{ImportError, excerpt};
+use crate::publisher_files::publications::{ICD_11, ICF_ACTIVITIES, ICF_BODY_FUNCTIONS};
+use crate::publisher_files::tally::Counts;
 use crate::source_rules::{HierarchyRule, is_text};
 use daftar_domain::vocabulary::Completeness;
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
-use crate::owner_files::Progress;
-use crate::owner_files::problem::ImportError;
+use crate::publisher_files::Progress;
+use crate::publisher_files::problem::ImportError;
 
 /// One line of a table, in bytes. The longest of ICD-11 has 600.
 const LINE_BYTES_MAX: usize = 1 << 20;
@@ -294,7 +294,7 @@ impl Read for Bounded<'_> {
 #[cfg(test)]
 mod tests {
     use super::{Input, LineCounter};
-    use crate::owner_files::NoProgress;
+    use crate::publisher_files::NoProgress;
 
     #[test]
     fn lines_are_counted_on_from_the_last_place() {

@@ -5,13 +5,13 @@
 //! ```
 //! Cells are separated by tabs without quoting, or the table is CSV; parents and aliases are joined with `|`.
 
-use crate::owner_files::ImportOptions;
-use crate::owner_files::cells::{Quotes, Row, Table};
-use crate::owner_files::draft::{DraftCode, DraftLabel, DraftPack};
-use crate::owner_files::input::{Input, without_mark};
-use crate::owner_files::problem::{ImportError, excerpt};
-use crate::owner_files::publications::Publication;
-use crate::owner_files::tally::Counts;
+use crate::publisher_files::ImportOptions;
+use crate::publisher_files::cells::{Quotes, Row, Table};
+use crate::publisher_files::draft::{DraftCode, DraftLabel, DraftPack};
+use crate::publisher_files::input::{Input, without_mark};
+use crate::publisher_files::problem::{ImportError, excerpt};
+use crate::publisher_files::publications::Publication;
+use crate::publisher_files::tally::Counts;
 use crate::source_rules::{LANGUAGES_MAX, is_key, is_language_tag};
 
 /// The pack of a list whose publisher is not known here, by what the options say about it.

@@ -7,8 +7,8 @@ use std::path::Path;
 use daftar_test_needs::published_file;
 
 use super::sample::{Imported, import_file};
-use crate::owner_files::input::Input;
-use crate::owner_files::{ImportFormat, ImportOptions, NoProgress};
+use crate::publisher_files::input::Input;
+use crate::publisher_files::{ImportFormat, ImportOptions, NoProgress};
 use daftar_domain::vocabulary::Completeness;
 
 fn imported(format: ImportFormat, file: &Path, options: &ImportOptions) -> Imported {

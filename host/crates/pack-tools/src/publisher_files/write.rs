@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use crate::owner_files::draft::{DraftCode, DraftPack, DraftVocabulary};
-use crate::owner_files::problem::ImportError;
+use crate::publisher_files::draft::{DraftCode, DraftPack, DraftVocabulary};
+use crate::publisher_files::problem::ImportError;
 use daftar_domain::vocabulary::Completeness;
 
 /// Writes everything into a folder that is empty.
