@@ -98,16 +98,16 @@ impl Groups {
     }
 
     fn draft(self, tally: &mut Counts) -> DraftPack {
-        let mut counts = [0; 4];
+        let mut group_counts = [0; 4];
         for code in self.0.keys() {
-            if let Some(count) = counts.get_mut(code.len() - 1) {
+            if let Some(count) = group_counts.get_mut(code.len() - 1) {
                 *count += 1;
             }
         }
-        let is_whole = counts == LEVELS;
+        let is_whole = group_counts == LEVELS;
         if !is_whole {
             tally.notes.push(format!(
-                "the file has {counts:?} groups on its four levels, ISCO-08 has {LEVELS:?}: marked as partial (`fragment`)"
+                "the file has {group_counts:?} groups on its four levels, ISCO-08 has {LEVELS:?}: marked as partial (`fragment`)"
             ));
         }
         let mut pack = ISCO_08.pack("08".to_owned(), self.0.into_values().collect());
