@@ -25,7 +25,7 @@ mod publications;
 mod rdf;
 mod six_xml;
 mod skos;
-mod tally;
+mod counts;
 mod who;
 mod write;
 
@@ -37,14 +37,14 @@ mod tests;
 use std::path::Path;
 
 pub use problem::{ImportError, Refusal};
-pub use tally::{ImportReport, LeftOut, VocabularyReport};
+pub use counts::{ImportReport, LeftOut, VocabularyReport};
 
 use crate::source_rules::{is_language_tag, is_text};
 use daftar_domain::code::Namespace;
 use daftar_domain::manifest::{PluginName, PluginVersion};
 use draft::DraftPack;
 use input::Input;
-use tally::Counts;
+use counts::Counts;
 
 /// A file of RDF, in bytes after unpacking. AGROVOC has 1 GB. It is streamed, so only time grows with it.
 const RDF_BYTES_MAX: u64 = 16 << 30;
@@ -175,11 +175,11 @@ pub fn read(
 ) -> Result<Import, ImportError> {
     options.check()?;
     let input = Input::open(file, format.bytes_max(), progress)?;
-    let mut tally = Counts::of(&input, options.leave_out_refused);
+    let mut counts = Counts::of(&input, options.leave_out_refused);
     // What was refused before is reported together with what ended the reading.
-    let draft = format.read(&input, options, &mut tally).map_err(|error| tally.with(error))?;
-    let draft = draft.finish(options, &mut tally)?;
-    let report = tally.report(&draft, input.digest()?);
+    let draft = format.read(&input, options, &mut counts).map_err(|error| counts.with(error))?;
+    let draft = draft.finish(options, &mut counts)?;
+    let report = counts.report(&draft, input.digest()?);
     Ok(Import { draft, report })
 }
 
@@ -193,18 +193,18 @@ impl ImportFormat {
         }
     }
 
-    fn read(self, input: &Input<'_>, options: &ImportOptions, tally: &mut Counts) -> Result<DraftPack, ImportError> {
+    fn read(self, input: &Input<'_>, options: &ImportOptions, counts: &mut Counts) -> Result<DraftPack, ImportError> {
         match self {
-            Self::WhoTabulation => who::read(input, options, tally),
-            Self::IscoCsv => isco::read(input, tally),
-            Self::SkosNTriples => skos::read(input, rdf::Syntax::NTriples, options, tally),
-            Self::SkosTurtle => skos::read(input, rdf::Syntax::Turtle, options, tally),
-            Self::SixXml => six_xml::read(input, tally),
-            Self::IsoJson => iso::read_iso_codes(input, tally),
-            Self::SilTab => iso::read_sil(input, tally),
-            Self::Fhir => fhir::read(input, options, tally),
-            Self::Tsv => plain_tsv::read(input, plain_tsv::Separated::Tabs, options, tally),
-            Self::Csv => plain_tsv::read(input, plain_tsv::Separated::Csv, options, tally),
+            Self::WhoTabulation => who::read(input, options, counts),
+            Self::IscoCsv => isco::read(input, counts),
+            Self::SkosNTriples => skos::read(input, rdf::Syntax::NTriples, options, counts),
+            Self::SkosTurtle => skos::read(input, rdf::Syntax::Turtle, options, counts),
+            Self::SixXml => six_xml::read(input, counts),
+            Self::IsoJson => iso::read_iso_codes(input, counts),
+            Self::SilTab => iso::read_sil(input, counts),
+            Self::Fhir => fhir::read(input, options, counts),
+            Self::Tsv => plain_tsv::read(input, plain_tsv::Separated::Tabs, options, counts),
+            Self::Csv => plain_tsv::read(input, plain_tsv::Separated::Csv, options, counts),
         }
     }
 }

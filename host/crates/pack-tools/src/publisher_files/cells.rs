@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::publisher_files::input::Input;
 use crate::publisher_files::problem::{ImportError, excerpt};
-use crate::publisher_files::tally::Counts;
+use crate::publisher_files::counts::Counts;
 
 /// The most columns of a table.
 const COLUMNS_MAX: usize = 1_000;
@@ -162,28 +162,28 @@ impl<'i> Table<'i> {
     /// The file cannot be read on, or too many rows are refused.
     pub fn read(
         mut self,
-        tally: &mut Counts,
+        counts: &mut Counts,
         mut each: impl FnMut(Option<&Row<'_>>, &mut Counts),
     ) -> Result<(), ImportError> {
         while let Some((line, cells)) = (self.next)()? {
-            tally.rows += 1;
+            counts.rows += 1;
             match cells {
                 // What a spreadsheet leaves of rows that were emptied.
                 Ok(cells) if self.is_csv && cells.iter().all(|cell| cell.trim().is_empty()) => {
-                    tally.leave_out("an empty row");
+                    counts.leave_out("an empty row");
                 }
                 Ok(cells) if cells.len() > self.columns.len() => {
                     let reason = format!("the row has {} cells, the header {}", cells.len(), self.columns.len());
-                    tally.refuse(Some(line), cells.first().map(String::as_str), reason);
-                    each(None, tally);
+                    counts.refuse(Some(line), cells.first().map(String::as_str), reason);
+                    each(None, counts);
                 }
-                Ok(cells) => each(Some(&Row { line, columns: &self.columns, cells: &cells }), tally),
+                Ok(cells) => each(Some(&Row { line, columns: &self.columns, cells: &cells }), counts),
                 Err(fault) => {
-                    tally.refuse(Some(line), None, fault);
-                    each(None, tally);
+                    counts.refuse(Some(line), None, fault);
+                    each(None, counts);
                 }
             }
-            tally.check_on()?;
+            counts.check_on()?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::publisher_files::problem::{ImportError, excerpt};
-use crate::publisher_files::tally::Counts;
+use crate::publisher_files::counts::Counts;
 use crate::publisher_files::{About, ImportOptions};
 use crate::source_rules::{
     CODES_MAX, DEFINITION_BYTES_MAX, HierarchyRule, LABEL_BYTES_MAX, LIST_ITEMS_MAX, cycles, is_text,
@@ -143,27 +143,27 @@ impl DraftPack {
     ///
     /// # Errors
     /// Everything that is wrong.
-    pub fn finish(mut self, options: &ImportOptions, tally: &mut Counts) -> Result<Self, ImportError> {
+    pub fn finish(mut self, options: &ImportOptions, counts: &mut Counts) -> Result<Self, ImportError> {
         self.take_only(&options.only)?;
         self.apply(&options.about)?;
         if self.version.is_none() {
-            tally.notes.push(format!(
+            counts.notes.push(format!(
                 "the file has no date or version, so the pack's version is {DEFAULT_VERSION}; set another one with --pack-version"
             ));
         }
         for vocabulary in &mut self.vocabularies {
             vocabulary.apply_rule();
-            vocabulary.check(tally);
+            vocabulary.check(counts);
         }
-        tally.settle()?;
+        counts.settle()?;
         for vocabulary in &mut self.vocabularies {
             vocabulary.drop_unused_languages();
             let (count, namespace) = (vocabulary.codes.len(), &vocabulary.namespace);
             if count == 0 {
-                return Err(tally.unusable(format_args!("no code of `{namespace}` is left of this file")));
+                return Err(counts.unusable(format_args!("no code of `{namespace}` is left of this file")));
             }
             if count > CODES_MAX {
-                return Err(tally.unusable(format_args!(
+                return Err(counts.unusable(format_args!(
                     "it has {count} codes of `{namespace}`; a vocabulary has at most {CODES_MAX}"
                 )));
             }
@@ -237,12 +237,12 @@ impl DraftVocabulary {
     }
 
     /// Checks the codes, whatever their format; those that cannot be taken are refused and taken out.
-    fn check(&mut self, tally: &mut Counts) {
+    fn check(&mut self, counts: &mut Counts) {
         let codes = &mut self.codes;
         let default_language = self.languages.first().map_or("en", String::as_str);
-        retain(codes, tally, |code| own_fault(code, default_language));
+        retain(codes, counts, |code| own_fault(code, default_language));
         let mut first_lines: HashMap<String, Option<u64>> = HashMap::new();
-        retain(codes, tally, |code| match first_lines.get(&code.code) {
+        retain(codes, counts, |code| match first_lines.get(&code.code) {
             Some(Some(line)) => Some(format!("the code occurs again; it is already on line {line}")),
             Some(None) => Some("the code occurs again".to_owned()),
             None => {
@@ -251,14 +251,14 @@ impl DraftVocabulary {
             }
         });
         let mut taken: HashMap<String, String> = HashMap::new();
-        retain(codes, tally, |code| alias_fault(code, &first_lines, &mut taken));
+        retain(codes, counts, |code| alias_fault(code, &first_lines, &mut taken));
         // Taking a code out may leave others without a parent.
         loop {
             let before = codes.len();
             let known: HashSet<String> = codes.iter().map(|code| code.code.clone()).collect();
-            retain(codes, tally, |code| reference_fault(code, &known, &first_lines));
+            retain(codes, counts, |code| reference_fault(code, &known, &first_lines));
             let cycles = codes_on_cycles(codes);
-            retain(codes, tally, |code| cycles.get(&code.code).map(|path| format!("the code is below itself: {path}")));
+            retain(codes, counts, |code| cycles.get(&code.code).map(|path| format!("the code is below itself: {path}")));
             if codes.len() == before {
                 break;
             }
@@ -276,10 +276,10 @@ impl DraftVocabulary {
 }
 
 /// Takes out the codes that have a fault.
-fn retain(codes: &mut Vec<DraftCode>, tally: &mut Counts, mut fault: impl FnMut(&DraftCode) -> Option<String>) {
+fn retain(codes: &mut Vec<DraftCode>, counts: &mut Counts, mut fault: impl FnMut(&DraftCode) -> Option<String>) {
     codes.retain(|code| match fault(code) {
         Some(reason) => {
-            tally.refuse(code.line, Some(&code.code), reason);
+            counts.refuse(code.line, Some(&code.code), reason);
             false
         }
         None => true,

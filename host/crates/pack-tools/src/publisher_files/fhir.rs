@@ -13,7 +13,7 @@ use crate::publisher_files::draft::{DraftCode, DraftLabel, DraftPack};
 use crate::publisher_files::input::Input;
 use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::publications::Publication;
-use crate::publisher_files::tally::Counts;
+use crate::publisher_files::counts::Counts;
 use crate::publisher_files::{ImportOptions, json_items, plain_tsv};
 use crate::source_rules::{LANGUAGES_MAX, is_language_tag, is_text};
 use daftar_domain::manifest::PluginVersion;
@@ -29,7 +29,7 @@ const ENDED: [&str; 6] = ["retired", "deprecated", "inactive", "withdrawn", "obs
 ///
 /// # Errors
 /// It is none, is broken, or does not hold codes.
-pub fn read(input: &Input<'_>, options: &ImportOptions, tally: &mut Counts) -> Result<DraftPack, ImportError> {
+pub fn read(input: &Input<'_>, options: &ImportOptions, counts: &mut Counts) -> Result<DraftPack, ImportError> {
     let text = input.read_text()?;
     let head: Head<'_> = json_items::document(input, &text)?;
     let completeness = head.completeness().map_err(|reason| input.unusable(None, reason))?;
@@ -51,8 +51,8 @@ pub fn read(input: &Input<'_>, options: &ImportOptions, tally: &mut Counts) -> R
         children: Vec::new(),
         without_display: 0,
     };
-    json_items::read::<Concept>(input, &text, concepts, tally, |concept, line, tally| {
-        reading.add(concept, None, line, tally);
+    json_items::read::<Concept>(input, &text, concepts, counts, |concept, line, counts| {
+        reading.add(concept, None, line, counts);
     })?;
     if reading.languages.len() > LANGUAGES_MAX || reading.properties.len() > PROPERTIES_MAX {
         let reason = format_args!(
@@ -65,13 +65,13 @@ pub fn read(input: &Input<'_>, options: &ImportOptions, tally: &mut Counts) -> R
     }
     if reading.without_display > 0 {
         let count = reading.without_display;
-        tally.notes.push(format!("{count} concepts have no display; their code is their label"));
+        counts.notes.push(format!("{count} concepts have no display; their code is their label"));
     }
     if let Some(meaning @ ("part-of" | "classified-with")) = head.hierarchy_meaning.as_deref() {
-        tally.notes.push(format!("hierarchyMeaning is {meaning}: the descendants of a code are treated as kinds of it"));
+        counts.notes.push(format!("hierarchyMeaning is {meaning}: the descendants of a code are treated as kinds of it"));
     }
-    let (languages, codes) = reading.into_codes(tally);
-    let mut pack = draft(&head, input, options, tally, codes)?;
+    let (languages, codes) = reading.into_codes(counts);
+    let mut pack = draft(&head, input, options, counts, codes)?;
     for vocabulary in &mut pack.vocabularies {
         (vocabulary.languages, vocabulary.completeness) = (languages.clone(), completeness);
     }
@@ -87,12 +87,12 @@ fn draft(
     head: &Head<'_>,
     input: &Input<'_>,
     options: &ImportOptions,
-    tally: &mut Counts,
+    counts: &mut Counts,
     codes: Vec<DraftCode>,
 ) -> Result<DraftPack, ImportError> {
     let about = &options.about;
     let mut sound = |text: &Option<String>| {
-        let text = text.as_deref().and_then(|text| tally.text(text));
+        let text = text.as_deref().and_then(|text| counts.text(text));
         text.filter(|text| is_text(text))
     };
     let copyright = sound(&head.copyright);
@@ -142,23 +142,23 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// A concept and what is nested in it, which stands on the lines of the outermost one. The parser bounds the depth.
-    fn add(&mut self, mut concept: Concept, parent: Option<&str>, line: u64, tally: &mut Counts) {
+    fn add(&mut self, mut concept: Concept, parent: Option<&str>, line: u64, counts: &mut Counts) {
         let nested = std::mem::take(&mut concept.concept);
         let code = concept.code.clone();
         if parent.is_some() {
-            tally.rows += 1;
+            counts.rows += 1;
         }
         if concept.modifier_extension.is_some() {
-            tally.refuse(Some(line), Some(&code), "it has a modifierExtension, which may change its meaning");
-        } else if let Some(draft) = self.code(concept, parent, line, tally) {
+            counts.refuse(Some(line), Some(&code), "it has a modifierExtension, which may change its meaning");
+        } else if let Some(draft) = self.code(concept, parent, line, counts) {
             self.codes.push(draft);
         }
         for concept in nested {
-            self.add(concept, Some(&code), line, tally);
+            self.add(concept, Some(&code), line, counts);
         }
     }
 
-    fn code(&mut self, concept: Concept, parent: Option<&str>, line: u64, tally: &mut Counts) -> Option<DraftCode> {
+    fn code(&mut self, concept: Concept, parent: Option<&str>, line: u64, counts: &mut Counts) -> Option<DraftCode> {
         let mut draft = DraftCode::new(concept.code.clone(), Some(line));
         draft.parents = parent.map(str::to_owned).into_iter().collect();
         if concept.display.is_none() {
@@ -169,36 +169,36 @@ impl Reading<'_> {
         let named = concept.designation.into_iter().filter_map(|designation| {
             let is_name = designation.is_name();
             if !is_name || designation.language.is_none() {
-                tally.leave_out("a designation that is not the name in a language, such as a synonym");
+                counts.leave_out("a designation that is not the name in a language, such as a synonym");
             }
             Some((designation.language.filter(|_| is_name)?, designation.value))
         });
         let texts: Vec<(String, String)> = std::iter::once(own).chain(named).collect();
         for (language, text) in texts {
-            self.label(&mut draft, language, &text, tally)?;
+            self.label(&mut draft, language, &text, counts)?;
         }
         if let (Some(definition), Some(label)) =
             (&concept.definition, draft.labels.iter_mut().find(|label| label.language == self.own_language))
         {
-            match tally.text(definition) {
+            match counts.text(definition) {
                 Some(definition) => label.definition = definition,
                 None => {
-                    tally.refuse(Some(line), Some(&draft.code), "its definition contains a control character");
+                    counts.refuse(Some(line), Some(&draft.code), "its definition contains a control character");
                     return None;
                 }
             }
         }
         for property in concept.property {
-            self.property(&mut draft, property, line, tally);
+            self.property(&mut draft, property, line, counts);
         }
         Some(draft)
     }
 
-    fn label(&mut self, draft: &mut DraftCode, language: String, text: &str, tally: &mut Counts) -> Option<()> {
+    fn label(&mut self, draft: &mut DraftCode, language: String, text: &str, counts: &mut Counts) -> Option<()> {
         if !self.wanted.is_empty() && !self.wanted.contains(&language) {
             return Some(());
         }
-        let fault = match tally.text(text) {
+        let fault = match counts.text(text) {
             _ if !is_language_tag(&language) => {
                 format!("its designation's language is `{}`, not a tag such as en or pt-BR", excerpt(&language))
             }
@@ -214,14 +214,14 @@ impl Reading<'_> {
                 return Some(());
             }
         };
-        tally.refuse(draft.line, Some(&draft.code), fault);
+        counts.refuse(draft.line, Some(&draft.code), fault);
         None
     }
 
-    fn property(&mut self, draft: &mut DraftCode, property: Property, line: u64, tally: &mut Counts) {
+    fn property(&mut self, draft: &mut DraftCode, property: Property, line: u64, counts: &mut Counts) {
         let Some(value) = property.value() else {
             let reason = format!("its property `{}` has no value of a known type", excerpt(&property.code));
-            return tally.refuse(Some(line), Some(&draft.code), reason);
+            return counts.refuse(Some(line), Some(&draft.code), reason);
         };
         match self.roles.get(&property.code).copied().unwrap_or_else(|| Role::of(&property.code)) {
             Role::Parent if !draft.parents.contains(&value) => draft.parents.push(value),
@@ -237,7 +237,7 @@ impl Reading<'_> {
             }
             Role::Other => {
                 let key = property_key(&property.code);
-                let Some(value) = tally.text(&value).filter(|value| !value.is_empty()) else { return };
+                let Some(value) = counts.text(&value).filter(|value| !value.is_empty()) else { return };
                 match draft.properties.iter_mut().find(|(known, _)| *known == key) {
                     // A cell holds one line, so further values stand behind the first.
                     Some((_, known)) => *known = format!("{known}; {value}"),
@@ -251,7 +251,7 @@ impl Reading<'_> {
     }
 
     /// The codes, with the parents that others claim to be.
-    fn into_codes(self, tally: &mut Counts) -> (Vec<String>, Vec<DraftCode>) {
+    fn into_codes(self, counts: &mut Counts) -> (Vec<String>, Vec<DraftCode>) {
         let mut codes = self.codes;
         let index: HashMap<String, usize> =
             codes.iter().enumerate().map(|(index, code)| (code.code.clone(), index)).collect();
@@ -261,7 +261,7 @@ impl Reading<'_> {
                 Some(code) => code.parents.push(parent),
                 None => {
                     let reason = format!("its child `{}` is not a code of this vocabulary", excerpt(&child));
-                    tally.refuse(Some(line), Some(&parent), reason);
+                    counts.refuse(Some(line), Some(&parent), reason);
                 }
             }
         }

@@ -11,7 +11,7 @@ use crate::publisher_files::draft::{DraftCode, DraftPack};
 use crate::publisher_files::input::{Input, without_mark};
 use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::publications::ISCO_08;
-use crate::publisher_files::tally::Counts;
+use crate::publisher_files::counts::Counts;
 use crate::source_rules::HierarchyRule;
 use daftar_domain::vocabulary::Completeness;
 
@@ -33,7 +33,7 @@ const GROUP_COLUMNS: [&str; 3] = ["Level", "ISCO 08 Code|ISCO-08 Code", "Title E
 ///
 /// # Errors
 /// It is neither, or cannot be read on.
-pub fn read(input: &Input<'_>, tally: &mut Counts) -> Result<DraftPack, ImportError> {
+pub fn read(input: &Input<'_>, counts: &mut Counts) -> Result<DraftPack, ImportError> {
     let table = Table::open_csv(input, decode(input)?.into_bytes())?;
     let has_groups = GROUP_COLUMNS.iter().all(|names| table.has_column(names));
     if !has_groups && !UNIT_COLUMNS.iter().all(|(code, title)| table.has_column(code) && table.has_column(title)) {
@@ -47,23 +47,23 @@ pub fn read(input: &Input<'_>, tally: &mut Counts) -> Result<DraftPack, ImportEr
         return Err(input.unusable(Some(1), reason));
     }
     let mut groups = Groups::default();
-    table.read(tally, |row, tally| {
+    table.read(counts, |row, counts| {
         let Some(row) = row else { return };
         let line = Some(row.line);
         if !has_groups {
             for (level, (code, title)) in (1..).zip(UNIT_COLUMNS) {
-                groups.add(level, row.cell(code), row.cell(title), line, tally);
+                groups.add(level, row.cell(code), row.cell(title), line, counts);
             }
             return;
         }
         let [level, code, title] = GROUP_COLUMNS.map(|names| row.cell(names));
         match level.parse() {
-            Ok(number @ 1..=4) => groups.add(number, code, title, line, tally),
-            _ if level.is_empty() && code.is_empty() => tally.leave_out("an empty row"),
-            _ => tally.refuse(line, Some(code), format!("its level is `{}`, not 1, 2, 3 or 4", excerpt(level))),
+            Ok(number @ 1..=4) => groups.add(number, code, title, line, counts),
+            _ if level.is_empty() && code.is_empty() => counts.leave_out("an empty row"),
+            _ => counts.refuse(line, Some(code), format!("its level is `{}`, not 1, 2, 3 or 4", excerpt(level))),
         }
     })?;
-    Ok(groups.draft(tally))
+    Ok(groups.draft(counts))
 }
 
 /// The groups that were met. A digit more comes after its group, whatever the order of the file.
@@ -72,14 +72,14 @@ struct Groups(BTreeMap<String, DraftCode>);
 
 impl Groups {
     /// A group of a level. The groups above a unit group occur in many rows, always with the same title.
-    fn add(&mut self, level: usize, code: &str, title: &str, line: Option<u64>, tally: &mut Counts) {
+    fn add(&mut self, level: usize, code: &str, title: &str, line: Option<u64>, counts: &mut Counts) {
         let is_number = !code.is_empty() && code.len() <= level && code.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number {
             let reason = format!("`{}` is not a number of at most {level} digits, as its level has", excerpt(code));
-            return tally.refuse(line, Some(code), reason);
+            return counts.refuse(line, Some(code), reason);
         }
         let code = format!("{code:0>level$}");
-        let Some(title) = tally.named("title", line, &code, title) else { return };
+        let Some(title) = counts.named("title", line, &code, title) else { return };
         match self.0.entry(code) {
             Entry::Vacant(place) => {
                 let draft = DraftCode::new(place.key().clone(), line).labelled("en", title);
@@ -91,13 +91,13 @@ impl Groups {
                 if level == 4 || known_title != title {
                     let first = known.line.unwrap_or_default();
                     let reason = format!("it is already on line {first}, with the title `{}`", excerpt(known_title));
-                    tally.refuse(line, Some(code), reason);
+                    counts.refuse(line, Some(code), reason);
                 }
             }
         }
     }
 
-    fn draft(self, tally: &mut Counts) -> DraftPack {
+    fn draft(self, counts: &mut Counts) -> DraftPack {
         let mut group_counts = [0; 4];
         for code in self.0.keys() {
             if let Some(count) = group_counts.get_mut(code.len() - 1) {
@@ -106,7 +106,7 @@ impl Groups {
         }
         let is_whole = group_counts == LEVELS;
         if !is_whole {
-            tally.notes.push(format!(
+            counts.notes.push(format!(
                 "the file has {group_counts:?} groups on its four levels, ISCO-08 has {LEVELS:?}: marked as partial (`fragment`)"
             ));
         }

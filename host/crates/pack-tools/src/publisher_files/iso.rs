@@ -11,7 +11,7 @@ use crate::publisher_files::input::Input;
 use crate::publisher_files::json_items;
 use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::publications::{self, Publication};
-use crate::publisher_files::tally::Counts;
+use crate::publisher_files::counts::Counts;
 
 /// Codes that ISO 639-1 has withdrawn but that records may hold.
 const WITHDRAWN: [&str; 2] = ["bh", "sh"];
@@ -53,14 +53,14 @@ const LISTS: [(&str, Kind, &Publication<'_>); 4] = [
 ///
 /// # Errors
 /// It is none of them, or is broken.
-pub fn read_iso_codes(input: &Input<'_>, tally: &mut Counts) -> Result<DraftPack, ImportError> {
+pub fn read_iso_codes(input: &Input<'_>, counts: &mut Counts) -> Result<DraftPack, ImportError> {
     let text = input.read_text()?;
     let document: BTreeMap<String, &RawValue> = json_items::document(input, &text)?;
     for (member, kind, publication) in LISTS {
         if let Some(array) = json_items::array(document.get(member).copied()) {
             let mut codes = Vec::new();
-            json_items::read::<Entry>(input, &text, array, tally, |entry, line, tally| {
-                codes.extend(kind.code(member, &entry, line, tally));
+            json_items::read::<Entry>(input, &text, array, counts, |entry, line, counts| {
+                codes.extend(kind.code(member, &entry, line, counts));
             })?;
             return sorted(codes, publication, input);
         }
@@ -73,21 +73,21 @@ pub fn read_iso_codes(input: &Input<'_>, tally: &mut Counts) -> Result<DraftPack
 ///
 /// # Errors
 /// It is not this table, or cannot be read on.
-pub fn read_sil(input: &Input<'_>, tally: &mut Counts) -> Result<DraftPack, ImportError> {
+pub fn read_sil(input: &Input<'_>, counts: &mut Counts) -> Result<DraftPack, ImportError> {
     let table = Table::open(input, Quotes::Plain)?;
     table.require(&["Id", "Part1", "Scope", "Language_Type", "Ref_Name"])?;
     let mut codes = Vec::new();
-    table.read(tally, |row, tally| {
+    table.read(counts, |row, counts| {
         let Some(row) = row else { return };
         let (code, line) = (row.cell("Part1"), Some(row.line));
         if code.is_empty() {
-            return tally.leave_out(NO_TWO_LETTERS);
+            return counts.leave_out(NO_TWO_LETTERS);
         }
         if !Kind::Languages.is_code(code) {
-            return tally.refuse(line, Some(code), format!("`{}` is not two lower-case letters", excerpt(code)));
+            return counts.refuse(line, Some(code), format!("`{}` is not two lower-case letters", excerpt(code)));
         }
         let aliases = [row.cell("Id"), row.cell("Part2b")];
-        if let Some(draft) = named(code, line, row.cell("Ref_Name"), aliases, tally) {
+        if let Some(draft) = named(code, line, row.cell("Ref_Name"), aliases, counts) {
             codes.push(language(draft, row.cell("Scope"), row.cell("Language_Type")));
         }
     })?;
@@ -105,7 +105,7 @@ fn sorted(
 }
 
 impl Kind {
-    fn code(self, member: &str, entry: &Entry, line: u64, tally: &mut Counts) -> Option<DraftCode> {
+    fn code(self, member: &str, entry: &Entry, line: u64, counts: &mut Counts) -> Option<DraftCode> {
         fn text(text: &Option<String>) -> &str {
             text.as_deref().unwrap_or_default()
         }
@@ -116,16 +116,16 @@ impl Kind {
             Self::Currencies => (&entry.alpha_3, [&entry.numeric, &None]),
         };
         if self == Self::Languages && code.is_none() {
-            tally.leave_out(NO_TWO_LETTERS);
+            counts.leave_out(NO_TWO_LETTERS);
             return None;
         }
         let (code, line) = (text(code), Some(line));
         if !self.is_code(code) {
             let reason = format!("`{}` is not a valid code of {member}", excerpt(code));
-            tally.refuse(line, Some(code), reason);
+            counts.refuse(line, Some(code), reason);
             return None;
         }
-        let draft = named(code, line, name, aliases.map(text), tally)?;
+        let draft = named(code, line, name, aliases.map(text), counts)?;
         let is_language = self == Self::Languages;
         Some(if is_language { language(draft, text(&entry.scope), text(&entry.kind)) } else { draft })
     }
@@ -140,8 +140,8 @@ impl Kind {
 }
 
 /// A code with its name and other spellings; none where the name cannot be used, which is refused.
-fn named(code: &str, line: Option<u64>, name: &str, aliases: [&str; 2], tally: &mut Counts) -> Option<DraftCode> {
-    let mut draft = DraftCode::new(code, line).labelled("en", tally.name(line, code, name)?);
+fn named(code: &str, line: Option<u64>, name: &str, aliases: [&str; 2], counts: &mut Counts) -> Option<DraftCode> {
+    let mut draft = DraftCode::new(code, line).labelled("en", counts.name(line, code, name)?);
     draft.aliases = aliases.into_iter().filter(|alias| !alias.is_empty()).map(str::to_owned).collect();
     draft.aliases.dedup();
     Some(draft)

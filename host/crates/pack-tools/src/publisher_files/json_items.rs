@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::publisher_files::input::{Input, LineCounter};
 use crate::publisher_files::problem::{ImportError, excerpt};
-use crate::publisher_files::tally::Counts;
+use crate::publisher_files::counts::Counts;
 
 /// A document that is one object. A member with many items is declared as [`RawValue`], for [`read`].
 ///
@@ -36,27 +36,27 @@ pub fn read<T: DeserializeOwned>(
     input: &Input<'_>,
     text: &str,
     array: &RawValue,
-    tally: &mut Counts,
+    counts: &mut Counts,
     mut each: impl FnMut(T, u64, &mut Counts),
 ) -> Result<(), ImportError> {
     let lines = LineCounter::of(text);
     let first_line = lines.line(offset(text, array.get()));
     let mut read_item = |item: &RawValue| {
         let line = lines.line(offset(text, item.get()));
-        tally.rows += 1;
+        counts.rows += 1;
         let mut deserializer = serde_json::Deserializer::from_str(item.get());
         match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
-            Ok(item) => each(item, line, tally),
+            Ok(item) => each(item, line, counts),
             Err(error) if error.inner().is_data() => {
                 let (path, reason) = (error.path().to_string(), error.inner().to_string());
                 let reason = reason.split(" at line ").next().unwrap_or_default();
                 let place = line + (error.inner().line() as u64).saturating_sub(1);
-                tally.refuse(Some(place), None, format!("`{}`: {}", excerpt(&path), excerpt(reason)));
+                counts.refuse(Some(place), None, format!("`{}`: {}", excerpt(&path), excerpt(reason)));
             }
             // Nested more deeply than is read.
             Err(error) => return Err(broken(input, line, error.inner())),
         }
-        tally.check_on()
+        counts.check_on()
     };
     let mut outcome = Ok(());
     let items = Items(|item: &RawValue| {

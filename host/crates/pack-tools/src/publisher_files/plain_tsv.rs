@@ -11,7 +11,7 @@ use crate::publisher_files::draft::{DraftCode, DraftLabel, DraftPack};
 use crate::publisher_files::input::{Input, without_mark};
 use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::publications::Publication;
-use crate::publisher_files::tally::Counts;
+use crate::publisher_files::counts::Counts;
 use crate::source_rules::{LANGUAGES_MAX, is_key, is_language_tag};
 
 /// The pack of a list whose publisher is not known here, by what the options say about it.
@@ -90,7 +90,7 @@ pub fn read(
     input: &Input<'_>,
     separated: Separated,
     options: &ImportOptions,
-    tally: &mut Counts,
+    counts: &mut Counts,
 ) -> Result<DraftPack, ImportError> {
     let edition = input.edition(options.about.edition.clone())?;
     let mut pack = unknown_list(options, "a table", edition, Vec::new())?;
@@ -101,7 +101,7 @@ pub fn read(
     table.require(&["code"])?;
     let columns = Columns::of(table.columns(), input, &options.languages)?;
     let mut codes = Vec::new();
-    table.read(tally, |row, tally| codes.extend(row.and_then(|row| columns.code(row, tally))))?;
+    table.read(counts, |row, counts| codes.extend(row.and_then(|row| columns.code(row, counts))))?;
     if let Some(vocabulary) = pack.vocabularies.first_mut() {
         vocabulary.languages = columns.labels.into_iter().map(|(language, ..)| language).collect();
         vocabulary.codes = codes;
@@ -184,7 +184,7 @@ impl Columns {
         Ok(())
     }
 
-    fn code(&self, row: &Row<'_>, tally: &mut Counts) -> Option<DraftCode> {
+    fn code(&self, row: &Row<'_>, counts: &mut Counts) -> Option<DraftCode> {
         let line = Some(row.line);
         let code = row.cell("code");
         let list = |column| {
@@ -201,7 +201,7 @@ impl Columns {
             "" | "active" => {}
             "inactive" => draft.is_active = false,
             other => {
-                tally.refuse(line, Some(code), format!("its status is `{}`, not active or inactive", excerpt(other)));
+                counts.refuse(line, Some(code), format!("its status is `{}`, not active or inactive", excerpt(other)));
                 return None;
             }
         }
@@ -209,21 +209,21 @@ impl Columns {
             "" | "yes" => {}
             "no" => draft.is_selectable = false,
             other => {
-                tally.refuse(line, Some(code), format!("`selectable` is `{}`, not yes or no", excerpt(other)));
+                counts.refuse(line, Some(code), format!("`selectable` is `{}`, not yes or no", excerpt(other)));
                 return None;
             }
         }
         for (language, label, definition) in &self.labels {
-            let mut text = |column: &Option<usize>| tally.text(column.map_or("", |column| row.at(column)));
+            let mut text = |column: &Option<usize>| counts.text(column.map_or("", |column| row.at(column)));
             let texts = (text(label), text(definition));
             let (Some(label), Some(definition)) = texts else {
-                tally.refuse(line, Some(code), format!("its text in `{language}` contains a control character"));
+                counts.refuse(line, Some(code), format!("its text in `{language}` contains a control character"));
                 return None;
             };
             if !label.is_empty() {
                 draft.labels.push(DraftLabel { language: language.clone(), text: label, definition });
             } else if !definition.is_empty() {
-                tally.refuse(line, Some(code), format!("it has a definition in `{language}` and no label"));
+                counts.refuse(line, Some(code), format!("it has a definition in `{language}` and no label"));
                 return None;
             }
         }

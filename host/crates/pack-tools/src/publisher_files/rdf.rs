@@ -11,7 +11,7 @@ use oxttl::{NTriplesParser, TurtleParseError, TurtleParser, TurtleSyntaxError};
 
 use crate::publisher_files::input::Input;
 use crate::publisher_files::problem::{ImportError, excerpt};
-use crate::publisher_files::tally::Counts;
+use crate::publisher_files::counts::Counts;
 
 /// Anonymous nodes of one thesaurus.
 const BLANK_NODES_MAX: usize = 4_000_000;
@@ -63,7 +63,7 @@ pub struct Statement<'a> {
 pub fn read(
     input: &Input<'_>,
     syntax: Syntax,
-    tally: &mut Counts,
+    counts: &mut Counts,
     mut each: impl FnMut(Statement<'_>) -> Result<(), ImportError>,
 ) -> Result<(), ImportError> {
     let mut blanks = Blanks { input, numbers: HashMap::new() };
@@ -72,18 +72,18 @@ pub fn read(
             let mut lines = input.lines()?;
             while let Some(line) = lines.next()? {
                 let Some(text) = line.text else {
-                    tally.refuse(Some(line.number), None, "the line is not UTF-8");
-                    tally.check_on()?;
+                    counts.refuse(Some(line.number), None, "the line is not UTF-8");
+                    counts.check_on()?;
                     continue;
                 };
                 for triple in NTriplesParser::new().for_slice(text) {
                     match triple {
                         Ok(triple) => {
-                            tally.rows += 1;
+                            counts.rows += 1;
                             blanks.pass_on(&triple, Some(line.number), &mut each)?;
                         }
                         Err(error) => {
-                            refuse(tally, line.number, &error)?;
+                            refuse(counts, line.number, &error)?;
                             break;
                         }
                     }
@@ -94,10 +94,10 @@ pub fn read(
             for triple in TurtleParser::new().for_reader(input.pass()?) {
                 match triple {
                     Ok(triple) => {
-                        tally.rows += 1;
+                        counts.rows += 1;
                         blanks.pass_on(&triple, None, &mut each)?;
                     }
-                    Err(TurtleParseError::Syntax(error)) => refuse(tally, error.location().start.line + 1, &error)?,
+                    Err(TurtleParseError::Syntax(error)) => refuse(counts, error.location().start.line + 1, &error)?,
                     Err(TurtleParseError::Io(error)) => return Err(input.broken(None, &error)),
                 }
             }
@@ -106,10 +106,10 @@ pub fn read(
     Ok(())
 }
 
-fn refuse(tally: &mut Counts, line: u64, error: &TurtleSyntaxError) -> Result<(), ImportError> {
+fn refuse(counts: &mut Counts, line: u64, error: &TurtleSyntaxError) -> Result<(), ImportError> {
     let column = error.location().start.column + 1;
-    tally.refuse(Some(line), None, format_args!("column {column}: {}", excerpt(error.message())));
-    tally.check_on()
+    counts.refuse(Some(line), None, format_args!("column {column}: {}", excerpt(error.message())));
+    counts.check_on()
 }
 
 /// What stands for a name of any length, in 16 bytes: names are as long as a line, and there are millions of them.

@@ -14,7 +14,7 @@ use crate::publisher_files::draft::{DraftCode, DraftPack};
 use crate::publisher_files::input::{Input, LineCounter};
 use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::publications::SIX_CURRENCIES;
-use crate::publisher_files::tally::Counts;
+use crate::publisher_files::counts::Counts;
 
 /// How deep elements may be. The list has four levels.
 const DEPTH_MAX: usize = 16;
@@ -37,11 +37,11 @@ struct Entry {
 ///
 /// # Errors
 /// It is not this list, or is broken.
-pub fn read(input: &Input<'_>, tally: &mut Counts) -> Result<DraftPack, ImportError> {
+pub fn read(input: &Input<'_>, counts: &mut Counts) -> Result<DraftPack, ImportError> {
     let text = input.read_text()?;
     let lines = LineCounter::of(&text);
     let mut document = Document { input, lines, published: None, currencies: Currencies::default() };
-    document.read(&text, tally)?;
+    document.read(&text, counts)?;
     let Some(published) = document.published else {
         return Err(
             input.unusable(None, "the document is not SIX's list: the root `ISO_4217` with `Pblshd` is missing")
@@ -58,7 +58,7 @@ struct Document<'a, 'b> {
 }
 
 impl Document<'_, '_> {
-    fn read(&mut self, text: &str, tally: &mut Counts) -> Result<(), ImportError> {
+    fn read(&mut self, text: &str, counts: &mut Counts) -> Result<(), ImportError> {
         let mut reader = Reader::from_str(text);
         let mut open: Vec<String> = Vec::new();
         let mut entry: Option<Entry> = None;
@@ -80,8 +80,8 @@ impl Document<'_, '_> {
                     let name = open.pop().unwrap_or_default();
                     if name == "CcyNtry" {
                         if let Some(entry) = entry.take() {
-                            tally.rows += 1;
-                            self.currencies.add(entry, tally);
+                            counts.rows += 1;
+                            self.currencies.add(entry, counts);
                         }
                     } else if let Some(entry) = &mut entry {
                         entry.set(&name, content.trim());
@@ -181,25 +181,25 @@ impl Entry {
 struct Currencies(BTreeMap<String, Entry>);
 
 impl Currencies {
-    fn add(&mut self, mut entry: Entry, tally: &mut Counts) {
+    fn add(&mut self, mut entry: Entry, counts: &mut Counts) {
         let line = Some(entry.line);
         if entry.code.is_empty() {
-            return tally.leave_out("an entry without a currency of its own");
+            return counts.leave_out("an entry without a currency of its own");
         }
         let is_code = entry.code.len() == 3 && entry.code.bytes().all(|byte| byte.is_ascii_uppercase());
         if !is_code {
-            return tally.refuse(line, Some(&entry.code), "a currency's code is three capitals");
+            return counts.refuse(line, Some(&entry.code), "a currency's code is three capitals");
         }
         if entry.number.len() != 3 || !entry.number.bytes().all(|byte| byte.is_ascii_digit()) {
             let reason = format!("its number is `{}`, not three digits", excerpt(&entry.number));
-            return tally.refuse(line, Some(&entry.code), reason);
+            return counts.refuse(line, Some(&entry.code), reason);
         }
         let is_units = entry.minor_units == "N.A." || matches!(entry.minor_units.as_bytes(), [b'0'..=b'9']);
         if !is_units {
             let reason = format!("its minor units are `{}`, not a digit or N.A.", excerpt(&entry.minor_units));
-            return tally.refuse(line, Some(&entry.code), reason);
+            return counts.refuse(line, Some(&entry.code), reason);
         }
-        let Some(name) = tally.name(line, &entry.code, &entry.name) else { return };
+        let Some(name) = counts.name(line, &entry.code, &entry.name) else { return };
         entry.name = name;
         match self.0.entry(entry.code.clone()) {
             btree_map::Entry::Vacant(place) => {
@@ -209,10 +209,10 @@ impl Currencies {
                 let known = known.get();
                 entry.line = known.line;
                 if entry == *known {
-                    tally.leave_out("a further country of a listed currency");
+                    counts.leave_out("a further country of a listed currency");
                 } else {
                     let reason = format!("it is on line {} with another name, number or units", known.line);
-                    tally.refuse(line, Some(&entry.code), reason);
+                    counts.refuse(line, Some(&entry.code), reason);
                 }
             }
         }

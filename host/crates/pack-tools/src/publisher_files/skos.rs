@@ -18,7 +18,7 @@ use crate::publisher_files::plain_tsv;
 use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::publications;
 use crate::publisher_files::rdf::{self, Node, Object, Statement, Syntax};
-use crate::publisher_files::tally::Counts;
+use crate::publisher_files::counts::Counts;
 use crate::source_rules::{CODES_MAX, is_text};
 
 const TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
@@ -61,9 +61,9 @@ pub fn read(
     input: &Input<'_>,
     syntax: Syntax,
     options: &ImportOptions,
-    tally: &mut Counts,
+    counts: &mut Counts,
 ) -> Result<DraftPack, ImportError> {
-    let mut graph = Graph::read(input, syntax, tally)?;
+    let mut graph = Graph::read(input, syntax, counts)?;
     let scope = Scope::of(&graph, &options.roots, input)?;
     let is_agrovoc = scope.concepts.iter().any(|concept| graph.iri(*concept).starts_with(AGROVOC));
     let languages = if !options.languages.is_empty() {
@@ -73,8 +73,8 @@ pub fn read(
     } else {
         vec!["en".to_owned()]
     };
-    let labels = read_labels(input, syntax, &mut graph, &scope, &languages, tally)?;
-    let codes = codes(&graph, &scope, labels, &languages, tally);
+    let labels = read_labels(input, syntax, &mut graph, &scope, &languages, counts)?;
+    let codes = codes(&graph, &scope, labels, &languages, counts);
     let edition = input.edition(options.about.edition.clone().or_else(|| graph.edition()))?;
     let mut pack = if is_agrovoc {
         publications::AGROVOC.pack(edition, codes)
@@ -97,7 +97,7 @@ fn code_of(iri: &str) -> &str {
 }
 
 /// The codes of the scope that have a label in the default language, the lowest first.
-fn codes(graph: &Graph, scope: &Scope, mut labels: Labels, languages: &[String], tally: &mut Counts) -> Vec<DraftCode> {
+fn codes(graph: &Graph, scope: &Scope, mut labels: Labels, languages: &[String], counts: &mut Counts) -> Vec<DraftCode> {
     let default_language = languages.first().map_or("en", String::as_str);
     let is_labelled =
         |concept: &Concept| labels.get(concept).is_some_and(|labels| labels.contains_key(default_language));
@@ -106,7 +106,7 @@ fn codes(graph: &Graph, scope: &Scope, mut labels: Labels, languages: &[String],
         if is_labelled(concept) {
             parents.push((*concept, scope.parents(*concept, &is_labelled)));
         } else {
-            tally.leave_out(&format!("a concept without a label in `{default_language}`; its descendants move up"));
+            counts.leave_out(&format!("a concept without a label in `{default_language}`; its descendants move up"));
         }
     }
     let rank = |concept: &Concept| {
@@ -170,9 +170,9 @@ impl Graph {
     ///
     /// # Errors
     /// It cannot be read on, or holds more than is kept.
-    fn read(input: &Input<'_>, syntax: Syntax, tally: &mut Counts) -> Result<Self, ImportError> {
+    fn read(input: &Input<'_>, syntax: Syntax, counts: &mut Counts) -> Result<Self, ImportError> {
         let mut graph = Self::default();
-        rdf::read(input, syntax, tally, |statement| {
+        rdf::read(input, syntax, counts, |statement| {
             graph.add(statement);
             graph.check_bounds(input)
         })?;
@@ -392,7 +392,7 @@ fn read_labels(
     graph: &mut Graph,
     scope: &Scope,
     languages: &[String],
-    tally: &mut Counts,
+    counts: &mut Counts,
 ) -> Result<Labels, ImportError> {
     let label_nodes = graph.take_label_nodes(|concept| scope.holds(concept));
     let graph = &*graph;
@@ -407,14 +407,14 @@ fn read_labels(
         };
         for concept in labelled(&statement, graph, scope, &label_nodes) {
             // Within the loop: one node may be the label of as many concepts as there are links, and have as many texts.
-            tally.check_on()?;
+            counts.check_on()?;
             given += 1;
             if given > LINKS_MAX {
                 return Err(input.unusable(None, format_args!("it gives more than {LINKS_MAX} labels")));
             }
             let code = code_of(graph.iri(concept));
-            let Some(text) = tally.text(text).filter(|text| !text.is_empty()) else {
-                tally.refuse(statement.line, Some(code), "its label is empty or contains a control character");
+            let Some(text) = counts.text(text).filter(|text| !text.is_empty()) else {
+                counts.refuse(statement.line, Some(code), "its label is empty or contains a control character");
                 continue;
             };
             let known = labels.entry(concept).or_default();
@@ -422,7 +422,7 @@ fn read_labels(
                 Some(other) if *other != text => {
                     let (first, second) = (excerpt(other), excerpt(&text));
                     let reason = format!("it has two preferred labels in `{language}`: `{first}` and `{second}`");
-                    tally.refuse(statement.line, Some(code), reason);
+                    counts.refuse(statement.line, Some(code), reason);
                 }
                 Some(_) => {}
                 None => {

@@ -3,7 +3,7 @@
 mod fhir;
 mod isco;
 mod iso;
-mod owners;
+mod publishers;
 mod plain_tsv;
 mod sample;
 mod six;

@@ -10,7 +10,7 @@ use crate::publisher_files::draft::{DraftCode, DraftPack, DraftVocabulary};
 use crate::publisher_files::input::Input;
 use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::publications::{ICD_11, ICF_ACTIVITIES, ICF_BODY_FUNCTIONS};
-use crate::publisher_files::tally::Counts;
+use crate::publisher_files::counts::Counts;
 use crate::source_rules::{HierarchyRule, is_text};
 use daftar_domain::vocabulary::Completeness;
 
@@ -62,38 +62,38 @@ struct Release {
 ///
 /// # Errors
 /// It is no such table, or cannot be read on.
-pub fn read(input: &Input<'_>, options: &ImportOptions, tally: &mut Counts) -> Result<DraftPack, ImportError> {
+pub fn read(input: &Input<'_>, options: &ImportOptions, counts: &mut Counts) -> Result<DraftPack, ImportError> {
     let language = language(input, options)?;
     let table = Table::open(input, Quotes::Enclose)?;
     let release = Release { edition: edition(table.columns()), language };
     table.require(&COLUMNS)?;
     let mut lines = Vec::new();
-    table.read(tally, |row, tally| lines.push(row.map_or(Line::Unreadable, |row| Line::of(row, tally))))?;
+    table.read(counts, |row, counts| lines.push(row.map_or(Line::Unreadable, |row| Line::of(row, counts))))?;
     let mut codes = lines.iter().filter_map(Line::taken).map(|row| row.code.as_str());
     match codes.find(|code| !code.is_empty()) {
         Some(first) if is_icf_code(first) || is_icf_range(first) || is_icf_component(first) => {
-            icf(&lines, &release, tally)
+            icf(&lines, &release, counts)
         }
-        Some(_) => Ok(icd_11(lines, release, options, tally)),
+        Some(_) => Ok(icd_11(lines, release, options, counts)),
         None => Err(input.unusable(None, "no row of this table has a code")),
     }
 }
 
 impl Line {
     /// The row with its depth, unless it is left out or refused.
-    fn of(row: &Row<'_>, tally: &mut Counts) -> Self {
+    fn of(row: &Row<'_>, counts: &mut Counts) -> Self {
         let code = row.cell("Code").to_owned();
         let (depth, title) = without_hyphens(row.raw("Title"));
         if row.raw("PrimaryLocation").eq_ignore_ascii_case("false") {
-            tally.leave_out("a location that is not the primary one");
+            counts.leave_out("a location that is not the primary one");
             return Self::NotTaken(depth);
         }
-        let Some(title) = tally.text(title) else {
-            tally.refuse(Some(row.line), Some(&code), "its title contains a control character");
+        let Some(title) = counts.text(title) else {
+            counts.refuse(Some(row.line), Some(&code), "its title contains a control character");
             return Self::NotTaken(depth);
         };
         if title.is_empty() {
-            tally.refuse(Some(row.line), Some(&code), "it has no title");
+            counts.refuse(Some(row.line), Some(&code), "it has no title");
             // Without any hyphen nothing tells how deep it is.
             return if depth == 0 { Self::Unreadable } else { Self::NotTaken(depth) };
         }
@@ -179,13 +179,13 @@ fn language(input: &Input<'_>, options: &ImportOptions) -> Result<String, Import
 }
 
 /// The draft of a table of ICD-11.
-fn icd_11(lines: Vec<Line>, release: Release, options: &ImportOptions, tally: &mut Counts) -> DraftPack {
+fn icd_11(lines: Vec<Line>, release: Release, options: &ImportOptions, counts: &mut Counts) -> DraftPack {
     let mut codes = Vec::with_capacity(lines.len());
     let mut above = Above::default();
     for line in lines {
         match line {
             Line::Taken(row) => {
-                let code = icd_code(&row, &above, &release.language, options, tally);
+                let code = icd_code(&row, &above, &release.language, options, counts);
                 above.put(row.depth, code.as_ref().map(|code| code.code.clone()));
                 codes.extend(code);
             }
@@ -242,9 +242,9 @@ impl Above {
 }
 
 /// What the row goes by: its code; a heading has none and goes by its block, chapter or URI.
-fn key(row: &WhoRow, tally: &mut Counts) -> Option<String> {
+fn key(row: &WhoRow, counts: &mut Counts) -> Option<String> {
     if row.code == NO_CODE {
-        tally.leave_out("a category without a code so far");
+        counts.leave_out("a category without a code so far");
         return None;
     }
     if !row.code.is_empty() {
@@ -252,7 +252,7 @@ fn key(row: &WhoRow, tally: &mut Counts) -> Option<String> {
             return Some(row.code.clone());
         }
         let reason = format!("`{}` is not a valid code of ICD-11", excerpt(&row.code));
-        tally.refuse(Some(row.line), Some(&row.code), reason);
+        counts.refuse(Some(row.line), Some(&row.code), reason);
         return None;
     }
     let key = match row.kind.as_str() {
@@ -260,12 +260,12 @@ fn key(row: &WhoRow, tally: &mut Counts) -> Option<String> {
         "chapter" | "block" if !row.block.is_empty() => row.block.clone(),
         "chapter" | "block" if !row.foundation.is_empty() => row.foundation.clone(),
         "chapter" | "block" => {
-            tally.refuse(Some(row.line), None, "the heading has no BlockId and no Foundation URI");
+            counts.refuse(Some(row.line), None, "the heading has no BlockId and no Foundation URI");
             return None;
         }
         other => {
             let reason = format!("the row has no code, and ClassKind is `{}`, not chapter or block", excerpt(other));
-            tally.refuse(Some(row.line), None, reason);
+            counts.refuse(Some(row.line), None, reason);
             return None;
         }
     };
@@ -278,16 +278,16 @@ fn icd_code(
     above: &Above,
     language: &str,
     options: &ImportOptions,
-    tally: &mut Counts,
+    counts: &mut Counts,
 ) -> Option<DraftCode> {
     if options.without_extension_codes && row.chapter == EXTENSION_CHAPTER {
-        tally.leave_out("an extension code, or a heading of them");
+        counts.leave_out("an extension code, or a heading of them");
         return None;
     }
     // One that would not be taken anyway is told of by its own reason only.
-    let key = key(row, tally)?;
+    let key = key(row, counts)?;
     let parent = above.parent(row.depth);
-    let parent = parent.map_err(|reason| tally.refuse(Some(row.line), Some(&row.code), reason)).ok()?;
+    let parent = parent.map_err(|reason| counts.refuse(Some(row.line), Some(&row.code), reason)).ok()?;
     let is_heading = row.code.is_empty();
     let mut code = row.draft(key, parent, language);
     code.is_selectable = !is_heading;
@@ -312,24 +312,24 @@ fn is_icd_code(text: &str) -> bool {
 }
 
 /// The draft of a table of ICF.
-fn icf(lines: &[Line], release: &Release, tally: &mut Counts) -> Result<DraftPack, ImportError> {
+fn icf(lines: &[Line], release: &Release, counts: &mut Counts) -> Result<DraftPack, ImportError> {
     // The components that the register has fields for.
     let mut components = [('b', ICF_BODY_FUNCTIONS, Vec::new()), ('d', ICF_ACTIVITIES, Vec::new())];
     // Codes hang by their digits, so a row that is not taken takes none with it that the check would not find.
     for row in lines.iter().filter_map(Line::taken) {
         if row.code.is_empty() {
-            tally.leave_out("a heading without a code");
+            counts.leave_out("a heading without a code");
         } else if is_icf_range(&row.code) {
-            tally.leave_out("a range of codes, which is not a code");
+            counts.leave_out("a range of codes, which is not a code");
         } else if is_icf_component(&row.code) {
-            tally.leave_out("the letter of a component, which is not a code");
+            counts.leave_out("the letter of a component, which is not a code");
         } else if !is_icf_code(&row.code) {
             let reason = format!("`{}` is not a valid code of ICF", excerpt(&row.code));
-            tally.refuse(Some(row.line), Some(&row.code), reason);
+            counts.refuse(Some(row.line), Some(&row.code), reason);
         } else if let Some((.., codes)) = components.iter_mut().find(|(letter, ..)| row.code.starts_with(*letter)) {
             codes.push(row.residual(row.draft(row.code.clone(), None, &release.language)));
         } else {
-            tally.leave_out("a code of another component: body structures (s) or environmental factors (e)");
+            counts.leave_out("a code of another component: body structures (s) or environmental factors (e)");
         }
     }
     let components = components.into_iter().filter(|(.., codes)| !codes.is_empty());
@@ -340,7 +340,7 @@ fn icf(lines: &[Line], release: &Release, tally: &mut Counts) -> Result<DraftPac
     });
     let vocabularies: Vec<DraftVocabulary> = vocabularies.collect();
     if vocabularies.is_empty() {
-        return Err(tally.unusable("the table has no code of body functions (b) or activities (d)"));
+        return Err(counts.unusable("the table has no code of body functions (b) or activities (d)"));
     }
     Ok(ICF_BODY_FUNCTIONS.pack_of(&release.edition, vocabularies))
 }

@@ -140,7 +140,7 @@ impl Counts {
         if self.refused == 0 {
             return ended;
         }
-        self.refused_because(Some(Box::new(ended)))
+        self.rejection(Some(Box::new(ended)))
     }
 
     /// Ends the import when something was refused, unless that is to be left out.
@@ -148,16 +148,16 @@ impl Counts {
     /// # Errors
     /// Everything that was refused.
     pub fn settle(&mut self) -> Result<(), ImportError> {
-        if self.refused == 0 || self.leave_out_refused { Ok(()) } else { Err(self.refused_because(None)) }
+        if self.refused == 0 || self.leave_out_refused { Ok(()) } else { Err(self.rejection(None)) }
     }
 
-    fn refused_because(&mut self, ended: Option<Box<ImportError>>) -> ImportError {
-        let (refusals, left_out) = self.take_refused();
+    fn rejection(&mut self, ended: Option<Box<ImportError>>) -> ImportError {
+        let (refusals, left_out) = self.take_rejected();
         ImportError::Refused { file: self.file.clone(), refusals, left_out, ended }
     }
 
     /// What was refused by line, that without a line last, and how many more there were than are kept.
-    fn take_refused(&mut self) -> (Vec<Refusal>, u64) {
+    fn take_rejected(&mut self) -> (Vec<Refusal>, u64) {
         let mut refusals = std::mem::take(&mut self.refusals);
         refusals.sort_by_key(|refusal| refusal.line.unwrap_or(u64::MAX));
         let left_out = self.refused.saturating_sub(refusals.len() as u64);
@@ -166,7 +166,7 @@ impl Counts {
 
     /// The report of a draft that is written.
     pub fn report(mut self, draft: &DraftPack, sha256: String) -> ImportReport {
-        let (refused, refused_unlisted) = self.take_refused();
+        let (refused, refused_unlisted) = self.take_rejected();
         ImportReport {
             pack_name: draft.pack_name.clone(),
             pack_version: draft.version().to_owned(),
