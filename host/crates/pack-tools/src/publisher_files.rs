@@ -1,16 +1,17 @@
-//! Reads the files that the owners of vocabularies publish, and writes the source of a pack: `daftar pack import`.
+//! Importers of published vocabularies: read the files of their publishers and write the source of a pack, for `daftar
+//! pack import`.
 //!
-//! Each format has its reader, which makes a draft of its file and says of every row whether it is kept, left out by a
-//! rule, or refused. What is common to all (bounds, texts, duplicates, parents, cycles, the written folder) is done once,
-//! behind the readers. Records of people are none of this module's business: it knows code lists only.
+//! Each format has a reader, which converts its file to a draft and classifies every row as accepted, left out by a
+//! rule, or rejected. The steps common to all formats (limits, texts, duplicates, parents, cycles, the written folder)
+//! run once, after the reader. This module handles code lists only, no records of people.
 //!
-//! It stands outside `plugin`: nothing here knows of components, so a reader of an untrusted file cannot come near the
-//! sandbox, and `plugin` need not know RDF, XML or CSV. `app` joins the two: what is written here is checked there, as any
-//! other source of a pack, before it takes its place.
+//! It is independent of components and of the sandbox, so that a reader of untrusted files cannot reach the sandbox,
+//! and the sandbox needs no RDF, XML or CSV. The `daftar` program combines the two: it checks a written source like any
+//! other source of a pack before it replaces the previous one.
 //!
-//! **Invariant:** memory and input are bounded, whatever the file holds.
-//! **Invariant:** the same file and options give the same bytes: no clock, no file name, no order of a hash map.
-//! **Invariant:** all that is wrong is told at once, with line and code, up to a bound; nothing is written then.
+//! **Invariant:** memory and input are limited, regardless of the file.
+//! **Invariant:** the output is reproducible from the file and the options: no clock, no file name, no hash map order.
+//! **Invariant:** all problems are reported together, with line and code, up to a limit; then nothing is written.
 
 mod cells;
 mod draft;
@@ -46,24 +47,25 @@ use draft::DraftPack;
 use input::Input;
 use counts::Counts;
 
-/// A file of RDF, in bytes after unpacking. AGROVOC has 1 GB. It is streamed, so only time grows with it.
+/// The largest RDF file, in bytes after decompression. AGROVOC has 1 GB. It is streamed, so only time grows with it.
 const RDF_BYTES_MAX: u64 = 16 << 30;
 
-/// A table, in bytes after unpacking. ICD-11 has 7 MB.
+/// The largest table, in bytes after decompression. ICD-11 has 7 MB.
 const TABLE_BYTES_MAX: u64 = 256 << 20;
 
-/// A JSON or XML document, in bytes after unpacking; it is kept whole while it is read. The largest known has 30 MB.
+/// The largest JSON or XML document, in bytes after decompression; it is held in memory as a whole. The largest known
+/// has 30 MB.
 const DOCUMENT_BYTES_MAX: u64 = 128 << 20;
 
-/// Receives how far the reading of a file is.
+/// Receives the progress of reading a file.
 pub trait Progress {
-    /// The file is read from its beginning; `bytes` of it will be read, as they are on disk.
+    /// Reading starts at the beginning; the file has `bytes` on disk.
     fn begin(&mut self, bytes: u64);
-    /// So many more bytes were read.
+    /// That many more bytes were read.
     fn advance(&mut self, bytes: u64);
 }
 
-/// Shows nothing.
+/// Ignores progress.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoProgress;
 
@@ -72,7 +74,7 @@ impl Progress for NoProgress {
     fn advance(&mut self, _bytes: u64) {}
 }
 
-/// A layout in which an owner publishes codes.
+/// A published file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportFormat {
     /// WHO SimpleTabulation or LinearizationMiniOutput, of ICD-11 or ICF.
@@ -91,82 +93,83 @@ pub enum ImportFormat {
     SilTab,
     /// A FHIR CodeSystem, R4 or R5, as JSON.
     Fhir,
-    /// A table of our own: `code`, `parents`, `label[en]`, `uri`, `status` and more.
+    /// Our own table format: `code`, `parents`, `label[en]`, `uri`, `status` and more.
     Tsv,
-    /// The same, as a spreadsheet saves it as CSV.
+    /// The same, saved as CSV by a spreadsheet.
     Csv,
 }
 
-/// What a pack says about itself; each where it differs from what its owner's format says.
+/// The metadata of a pack that overrides the defaults of its format.
 #[derive(Debug, Clone, Default)]
 pub struct About {
     /// The pack's name.
     pub pack_name: Option<String>,
     /// The pack's version.
     pub pack_version: Option<String>,
-    /// What the pack brings, in one sentence.
+    /// A description of the pack, in one sentence.
     pub description: Option<String>,
-    /// The URI that the codes live under.
+    /// The namespace URI of the codes.
     pub namespace: Option<String>,
     /// The vocabulary's name.
     pub title: Option<String>,
-    /// The field it belongs to, such as `Health`.
+    /// The subject area, such as `Health`.
     pub domain: Option<String>,
-    /// The version that records keep beside a code.
+    /// The version that records store beside a code.
     pub edition: Option<String>,
-    /// Which release of which publication.
+    /// The publication and its release.
     pub source: Option<String>,
     /// The licence of the data.
     pub licence: Option<String>,
-    /// The acknowledgement its owner asks for.
+    /// The acknowledgement that the publisher requires.
     pub attribution: Option<String>,
 }
 
-/// What is asked of an import beside its file.
+/// The options of an import.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
-    /// What the pack says about itself, where it differs from what its owner's format says.
+    /// The metadata of the pack that overrides the defaults of its format.
     pub about: About,
-    /// The languages that labels are taken in, the default one first; what the format says where empty.
+    /// The languages of labels, the default one first; if empty, those of the format.
     pub languages: Vec<String>,
-    /// SKOS: the codes whose descendants are taken, themselves included; everything where empty.
+    /// SKOS: the codes that are imported with their descendants; if empty, all codes.
     pub roots: Vec<String>,
-    /// Formats with several vocabularies: the namespaces that are taken; all where empty.
+    /// Formats with several vocabularies: the namespaces to import; if empty, all.
     pub only: Vec<String>,
-    /// ICD-11: leave the chapter of extension codes out.
+    /// ICD-11: leaves out the chapter of extension codes.
     pub without_extension_codes: bool,
-    /// Leave what is refused out, instead of writing nothing.
+    /// Leaves out rejected rows instead of failing.
     pub leave_out_refused: bool,
 }
 
-/// What was made of a file, before it is written.
+/// The result of reading a file, before it is written.
 #[derive(Debug)]
 pub struct Import {
     draft: DraftPack,
-    /// What became of the file.
+    /// The report of the import.
     pub report: ImportReport,
 }
 
 impl Import {
-    /// Writes the source of a pack into `folder`, which exists and is empty, with what was added by hand to an earlier import.
+    /// Writes the source of a pack into `folder`, which exists and is empty, with the manual additions to an earlier
+    /// import.
     ///
     /// # Errors
-    /// Something cannot be written. The folder's content is of no meaning then.
+    /// A file cannot be written. The folder's content is undefined then.
     pub fn write(&self, kept: &HandWritten, folder: &Path) -> Result<(), ImportError> {
         write::folder(&self.draft, &self.report.sha256, kept, folder)
     }
 
-    /// The namespaces of vocabularies that an earlier import has and this one has not.
+    /// The namespaces of an earlier import that are missing from this one.
     #[must_use]
     pub fn vocabularies_gone(&self, earlier: &HandWritten) -> Vec<String> {
         earlier.missing_from(&self.draft)
     }
 }
 
-/// Reads a file; nothing is written yet.
+/// Reads a file without writing anything.
 ///
 /// # Errors
-/// Everything that is wrong with the file, or why it cannot be used at all.
+/// All problems of the file, or the reason why it is unusable.
 pub fn read(
     format: ImportFormat,
     file: &Path,
@@ -176,7 +179,7 @@ pub fn read(
     options.check()?;
     let input = Input::open(file, format.bytes_max(), progress)?;
     let mut counts = Counts::of(&input, options.leave_out_refused);
-    // What was refused before is reported together with what ended the reading.
+    // Earlier rejections are reported together with the error that ended the reading.
     let draft = format.read(&input, options, &mut counts).map_err(|error| counts.with(error))?;
     let draft = draft.finish(options, &mut counts)?;
     let report = counts.report(&draft, input.digest()?);
@@ -184,7 +187,7 @@ pub fn read(
 }
 
 impl ImportFormat {
-    /// The largest file that is read, in bytes after unpacking.
+    /// The size limit of the format, in bytes after decompression.
     fn bytes_max(self) -> u64 {
         match self {
             Self::SkosNTriples | Self::SkosTurtle => RDF_BYTES_MAX,
@@ -210,10 +213,10 @@ impl ImportFormat {
 }
 
 impl About {
-    /// Whether everything that was said can be used.
+    /// Checks that all metadata is valid.
     ///
     /// # Errors
-    /// The first option that cannot.
+    /// The first invalid option.
     fn check(&self) -> Result<(), ImportError> {
         if let Some(name) = &self.pack_name {
             PluginName::parse(name).map_err(|_| {
@@ -248,7 +251,7 @@ impl About {
 }
 
 impl ImportOptions {
-    /// Whether each of the options can be used.
+    /// Checks each of the options.
     fn check(&self) -> Result<(), ImportError> {
         self.about.check()?;
         for language in &self.languages {

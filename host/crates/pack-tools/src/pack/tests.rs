@@ -1,4 +1,4 @@
-//! The source format and the builder, from the folder to the answers of the built component.
+//! Tests of the source format and the builder, from the folder to the responses of the built component.
 
 mod answers;
 mod folder;

@@ -1,4 +1,5 @@
-//! Tables whose cells are separated by tabs and may be quoted: WHO, SIL and our own; and those that spreadsheets save as CSV.
+//! Tables with tab-separated cells, which may be quoted: WHO, SIL and our own format; and tables saved as CSV by
+//! spreadsheets.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -10,16 +11,16 @@ use crate::publisher_files::counts::Counts;
 /// The most columns of a table.
 const COLUMNS_MAX: usize = 1_000;
 
-/// What a quotation mark at the beginning of a cell means.
+/// The meaning of a quotation mark at the beginning of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quotes {
-    /// The cell ends with another one, and may hold tabs and doubled marks.
+    /// The cell ends with another one, and may contain tabs and doubled marks.
     Enclose,
-    /// Nothing.
+    /// None.
     Plain,
 }
 
-/// The number of a line, and its cells, or why they cannot be read.
+/// The number of a line, and its cells or the reason why they cannot be read.
 type Line = (u64, Result<Vec<String>, &'static str>);
 
 /// A table, read up to its header.
@@ -39,13 +40,13 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The trimmed cell of a column; empty where the table has no such column or the row ends before it. Several names of one
-    /// column are joined with `|`.
+    /// The trimmed cell of a column; empty if the table has no such column or the row is shorter. Alternative names of
+    /// one column are joined with `|`.
     pub fn cell(&self, names: &str) -> &'a str {
         self.raw(names).trim()
     }
 
-    /// The cell of a column as it is in the table.
+    /// The untrimmed cell of a column.
     pub fn raw(&self, names: &str) -> &'a str {
         position(self.columns, names).map_or("", |column| self.at(column))
     }
@@ -56,16 +57,16 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Where the column of one of these names is. Capitals do not count.
+/// The position of the column with one of these names, ignoring case.
 fn position(columns: &[String], names: &str) -> Option<usize> {
     names.split('|').find_map(|name| columns.iter().position(|other| other.eq_ignore_ascii_case(name)))
 }
 
 impl<'i> Table<'i> {
-    /// Opens a table with one row a line and tabs between its cells.
+    /// Opens a table with one row per line and tab-separated cells.
     ///
     /// # Errors
-    /// There is no header, or the file cannot be read on.
+    /// There is no header, or reading failed.
     pub fn open(input: &'i Input<'_>, quotes: Quotes) -> Result<Self, ImportError> {
         let mut lines = input.lines()?;
         let next = move || -> Result<Option<Line>, ImportError> {
@@ -87,11 +88,12 @@ impl<'i> Table<'i> {
         Self::with_header(input, false, next)
     }
 
-    /// Opens a table that a spreadsheet saved as CSV (RFC 4180): cells may be quoted and hold line breaks. Between them stands a
-    /// comma or, where the header has none, a semicolon, as spreadsheets write in countries where the comma is the decimal point.
+    /// Opens a table that a spreadsheet saved as CSV (RFC 4180): cells may be quoted and contain line breaks. The
+    /// separator is a comma or, if the header has none, a semicolon, as spreadsheets use in countries with a decimal
+    /// comma.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and where it is not UTF-8.
+    /// As [`open`](Self::open), and if it is not UTF-8.
     pub fn open_csv(input: &'i Input<'_>, bytes: Vec<u8>) -> Result<Self, ImportError> {
         let header = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let delimiter = if header.contains(&b',') || !header.contains(&b';') { b',' } else { b';' };
@@ -119,7 +121,7 @@ impl<'i> Table<'i> {
         mut next: impl FnMut() -> Result<Option<Line>, ImportError> + 'i,
     ) -> Result<Self, ImportError> {
         match next()? {
-            // Each cell is found by the name of its column.
+            // Cells are found by the name of their column.
             Some((line, Ok(names))) if names.len() > COLUMNS_MAX => {
                 let fault = format!("the header has {} columns; the limit is {COLUMNS_MAX}", names.len());
                 Err(input.unusable(Some(line), fault))
@@ -138,15 +140,15 @@ impl<'i> Table<'i> {
         &self.columns
     }
 
-    /// Whether there is a column of one of these names, joined with `|`.
+    /// Returns true if there is a column of one of these names, joined with `|`.
     pub fn has_column(&self, names: &str) -> bool {
         position(&self.columns, names).is_some()
     }
 
-    /// Whether the columns that must be there are.
+    /// Checks that the required columns exist.
     ///
     /// # Errors
-    /// One is not; says which names it could have and which there are.
+    /// A missing column, with its possible names and the existing columns.
     pub fn require(&self, columns: &[&str]) -> Result<(), ImportError> {
         let Some(missing) = columns.iter().find(|names| !self.has_column(names)) else { return Ok(()) };
         let wanted = missing.replace('|', "` or `");
@@ -156,10 +158,11 @@ impl<'i> Table<'i> {
         Err(ImportError::unusable(self.path, Some(1), reason))
     }
 
-    /// Hands each row to `each`. One that cannot be read is refused; `each` gets none for it, for rows that depend on those before.
+    /// Passes each row to `each`. An unreadable row is rejected; `each` receives none for it, for formats in which rows
+    /// depend on earlier ones.
     ///
     /// # Errors
-    /// The file cannot be read on, or too many rows are refused.
+    /// Reading failed, or too many rows are rejected.
     pub fn read(
         mut self,
         counts: &mut Counts,
@@ -168,7 +171,7 @@ impl<'i> Table<'i> {
         while let Some((line, cells)) = (self.next)()? {
             counts.rows += 1;
             match cells {
-                // What a spreadsheet leaves of rows that were emptied.
+                // Spreadsheets leave such rows after their cells were cleared.
                 Ok(cells) if self.is_csv && cells.iter().all(|cell| cell.trim().is_empty()) => {
                     counts.leave_out("an empty row");
                 }
@@ -189,8 +192,8 @@ impl<'i> Table<'i> {
     }
 }
 
-/// The cells of a line. A cell that begins with `"` ends with one; in between `""` stands for `"`, and a tab is a tab. None
-/// where a quoted cell does not end.
+/// Splits a line into cells. A cell that begins with `"` ends with one; in between `""` means `"`, and a tab is part of
+/// the cell. None if a quoted cell does not end.
 fn split(line: &str) -> Option<Vec<String>> {
     let mut cells = Vec::new();
     let mut rest = line;
@@ -210,7 +213,7 @@ fn split(line: &str) -> Option<Vec<String>> {
     }
 }
 
-/// The content of a quoted cell, from behind its first quote, and what follows the tab behind it.
+/// The content of a quoted cell after its first quote, and the rest after the next tab.
 fn unquoted(mut rest: &str) -> Option<(String, Option<&str>)> {
     let mut cell = String::new();
     loop {
@@ -223,7 +226,7 @@ fn unquoted(mut rest: &str) -> Option<(String, Option<&str>)> {
                 cell.push('"');
                 rest = after.strip_prefix('"')?;
             }
-            // A quote that neither ends the cell nor is doubled: the cell is not quoted as it should be.
+            // A quote that neither ends the cell nor is doubled: invalid quoting.
             Some(_) => return None,
         }
     }

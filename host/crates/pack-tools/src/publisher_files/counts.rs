@@ -1,4 +1,4 @@
-//! What became of each row of a file and the texts of it, and the report of an import.
+//! Counters of the rows and texts of a file, and the report of an import.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,13 +10,13 @@ use crate::publisher_files::draft::{DraftPack, DraftVocabulary};
 use crate::publisher_files::input::Input;
 use crate::publisher_files::problem::{ImportError, Refusal, excerpt};
 
-/// How many refused rows are kept: enough to see the pattern, few enough to print.
+/// The most rejected rows in a report: enough to see the pattern, few enough to print.
 const REFUSALS_MAX: usize = 1_000;
 
-/// After this many refused rows it is the wrong file, and reading ends.
+/// With more rejected rows the file is probably the wrong one, and reading ends.
 const REFUSALS_READ_MAX: u64 = 100_000;
 
-/// What became of a file.
+/// The report of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportReport {
     /// The pack's name.
@@ -27,34 +27,34 @@ pub struct ImportReport {
     pub sha256: String,
     /// Rows, entries or triples that were read.
     pub rows_read: u64,
-    /// The vocabularies that were written.
+    /// The written vocabularies.
     pub vocabularies: Vec<VocabularyReport>,
-    /// What the rules of the format left out.
+    /// The rows left out by rules of the format.
     pub left_out: Vec<LeftOut>,
-    /// What was refused, where the import was told to go on without it.
+    /// The rejected rows, if the import left them out.
     pub refused: Vec<Refusal>,
-    /// How many more were refused than are listed.
+    /// The number of rejected rows beyond the listed ones.
     pub refused_unlisted: u64,
     /// Texts whose white space or Unicode form was changed.
     pub texts_changed: u64,
-    /// What else is worth knowing.
+    /// Further remarks.
     pub notes: Vec<String>,
 }
 
-/// One vocabulary that was written.
+/// A written vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VocabularyReport {
     /// Its namespace.
     pub namespace: String,
-    /// The version that records will keep.
+    /// The version that records store.
     pub edition: String,
     /// Codes, headings included.
     pub codes: usize,
-    /// Codes that records may hold.
+    /// Codes that records may use.
     pub selectable: usize,
-    /// Codes at the top.
+    /// Top-level codes.
     pub tops: usize,
-    /// How far below the top the lowest code is, by primary parents; 0 where there is no hierarchy.
+    /// The depth of the deepest code by primary parents; 0 without a hierarchy.
     pub depth: usize,
     /// Labels by language.
     pub labels: Vec<(String, usize)>,
@@ -69,25 +69,25 @@ pub struct LeftOut {
     pub rows: u64,
 }
 
-/// Counts rows and keeps what is wrong, within bounds.
+/// Counts rows and collects problems, within limits.
 #[derive(Debug)]
 pub struct Counts {
     file: PathBuf,
     leave_out_refused: bool,
-    /// Rows, triples or entries that were looked at.
+    /// Rows, triples or entries that were read.
     pub rows: u64,
-    /// Rows left out by a rule of the format, by rule, in the order in which the rules were first met.
+    /// Rows left out, by rule, in the order of first occurrence.
     left_out: Vec<LeftOut>,
-    /// Things worth saying that are not wrong.
+    /// Remarks that are not problems.
     pub notes: Vec<String>,
-    /// Texts that were brought into one line or into normal form C.
+    /// Texts that were normalized to one line or to normal form C.
     texts_changed: u64,
     refusals: Vec<Refusal>,
     refused: u64,
 }
 
 impl Counts {
-    /// Nothing counted yet.
+    /// Counters at zero.
     pub fn of(input: &Input<'_>, leave_out_refused: bool) -> Self {
         Self {
             file: input.path().to_owned(),
@@ -101,7 +101,7 @@ impl Counts {
         }
     }
 
-    /// A row that the format's rules do not take.
+    /// Counts a row that a rule of the format leaves out.
     pub fn leave_out(&mut self, rule: &str) {
         match self.left_out.iter_mut().find(|known| known.rule == rule) {
             Some(known) => known.rows += 1,
@@ -109,7 +109,7 @@ impl Counts {
         }
     }
 
-    /// A row that is wrong.
+    /// Records a rejected row.
     pub fn refuse(&mut self, line: Option<u64>, code: Option<&str>, reason: impl std::fmt::Display) {
         self.refused += 1;
         if self.refusals.len() < REFUSALS_MAX {
@@ -118,10 +118,10 @@ impl Counts {
         }
     }
 
-    /// Whether so much is wrong that reading on makes no sense.
+    /// Checks that reading further makes sense.
     ///
     /// # Errors
-    /// It is.
+    /// Too many rows are rejected.
     pub fn check_on(&self) -> Result<(), ImportError> {
         if self.refused <= REFUSALS_READ_MAX {
             return Ok(());
@@ -130,12 +130,12 @@ impl Counts {
         Err(self.unusable(reason))
     }
 
-    /// What is wrong with the file as a whole.
+    /// The error of an unusable file.
     pub fn unusable(&self, reason: impl std::fmt::Display) -> ImportError {
         ImportError::unusable(&self.file, None, reason)
     }
 
-    /// What ended the reading, together with what was refused before.
+    /// Combines the error that ended the reading with the rows rejected before.
     pub fn with(&mut self, ended: ImportError) -> ImportError {
         if self.refused == 0 {
             return ended;
@@ -143,10 +143,10 @@ impl Counts {
         self.rejection(Some(Box::new(ended)))
     }
 
-    /// Ends the import when something was refused, unless that is to be left out.
+    /// Ends the import if rows were rejected, unless these are to be left out.
     ///
     /// # Errors
-    /// Everything that was refused.
+    /// All rejected rows.
     pub fn settle(&mut self) -> Result<(), ImportError> {
         if self.refused == 0 || self.leave_out_refused { Ok(()) } else { Err(self.rejection(None)) }
     }
@@ -156,7 +156,7 @@ impl Counts {
         ImportError::Refused { file: self.file.clone(), refusals, left_out, ended }
     }
 
-    /// What was refused by line, that without a line last, and how many more there were than are kept.
+    /// The rejected rows sorted by line, those without a line last, and the number of further ones.
     fn take_rejected(&mut self) -> (Vec<Refusal>, u64) {
         let mut refusals = std::mem::take(&mut self.refusals);
         refusals.sort_by_key(|refusal| refusal.line.unwrap_or(u64::MAX));
@@ -164,7 +164,7 @@ impl Counts {
         (refusals, left_out)
     }
 
-    /// The report of a draft that is written.
+    /// The report of a written draft.
     pub fn report(mut self, draft: &DraftPack, sha256: String) -> ImportReport {
         let (refused, refused_unlisted) = self.take_rejected();
         ImportReport {
@@ -181,7 +181,7 @@ impl Counts {
         }
     }
 
-    /// The name of a code; none where there is none that can be used, which is refused.
+    /// The name of a code; none if it is unusable, which is rejected.
     pub fn name(&mut self, line: Option<u64>, code: &str, text: &str) -> Option<String> {
         self.named("name", line, code, text)
     }
@@ -195,8 +195,8 @@ impl Counts {
         text
     }
 
-    /// A text of the file as packs hold it: one trimmed line in normal form C. None where it contains a control character that
-    /// is no white space. What the text says is never touched: some owners allow no changes.
+    /// Normalizes a text for packs: one trimmed line in normal form C. None if it contains a control character that is
+    /// not white space. The wording is never changed: some publishers prohibit changes.
     pub fn text(&mut self, text: &str) -> Option<String> {
         let folded = fold_lines(text.trim());
         if folded.chars().any(char::is_control) {
@@ -211,7 +211,7 @@ impl Counts {
     }
 }
 
-/// A text with every run of white space that holds a line break or a tab made one space.
+/// Replaces every run of white space with a line break or a tab by one space.
 fn fold_lines(text: &str) -> Cow<'_, str> {
     let breaks = |character: char| character.is_control() && character.is_whitespace();
     if !text.contains(breaks) {
@@ -235,7 +235,7 @@ fn vocabulary(vocabulary: &DraftVocabulary) -> VocabularyReport {
     }
 }
 
-/// The depth of the lowest code by primary parents, which make no cycle.
+/// The depth of the deepest code by primary parents, which have no cycles.
 fn depth(vocabulary: &DraftVocabulary) -> usize {
     let primary: HashMap<&str, &str> =
         vocabulary.codes.iter().filter_map(|code| Some((code.code.as_str(), code.parents.first()?.as_str()))).collect();

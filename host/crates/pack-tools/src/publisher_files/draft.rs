@@ -1,7 +1,7 @@
-//! A pack in the making: what a reader found in its file, and the checks that are common to all formats.
+//! A draft of a pack: the result of a reader, and the checks that are common to all formats.
 //!
-//! **Invariant:** what [`DraftPack::finish`] gives back is what a pack's source may hold: sound codes that occur once, parents
-//! that exist and make no cycle, a label in the default language for each.
+//! **Invariant:** the result of [`DraftPack::finish`] is valid as a pack's source: codes are valid and unique, parents
+//! exist and have no cycles, each code has a label in the default language.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,78 +15,78 @@ use daftar_domain::code::{Code, Namespace};
 use daftar_domain::manifest::PluginVersion;
 use daftar_domain::vocabulary::Completeness;
 
-/// The version of a pack whose file tells none: above those of the packs that are shipped, so that a server does not put the
-/// shipped pack in its place at the next start.
+/// The version of a pack whose file has none: greater than those of the shipped packs, so that a server does not
+/// replace it by the shipped pack at the next start.
 const DEFAULT_VERSION: &str = "2.0.0";
 
-/// A pack in the making.
+/// A draft of a pack.
 #[derive(Debug)]
 pub struct DraftPack {
     /// Its name.
     pub pack_name: String,
-    /// What it brings, in one sentence.
+    /// A description, in one sentence.
     pub description: String,
     /// Licence of the data.
     pub licence: String,
     /// The acknowledgement; may be empty.
     pub attribution: String,
-    /// Which publication.
+    /// The publication.
     pub source: String,
-    /// What `LICENSE-DATA.md` says.
+    /// The text of `LICENSE-DATA.md`.
     pub note: String,
-    /// Its version, as far as the file tells one.
+    /// Its version, if the file has one.
     pub version: Option<String>,
     /// Its vocabularies, at least one.
     pub vocabularies: Vec<DraftVocabulary>,
 }
 
-/// A vocabulary in the making.
+/// A draft of a vocabulary.
 #[derive(Debug)]
 pub struct DraftVocabulary {
-    /// The URI that its codes live under.
+    /// The namespace URI of its codes.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// The field it belongs to.
+    /// Its subject area.
     pub domain: String,
-    /// The version that records keep.
+    /// The version that records store.
     pub edition: String,
-    /// Which release of which publication.
+    /// The publication and its release.
     pub source: String,
     /// The name of its tables, without `.tsv`.
     pub table: String,
     /// The languages, the default one first.
     pub languages: Vec<String>,
-    /// Whether the file holds every code of its source.
+    /// Whether the file contains every code of its source.
     pub completeness: Completeness,
-    /// The rule in `pack.toml` that says which code is below which; parents are in a column where there is none.
+    /// The rule of `pack.toml` that determines parents; without one, they are in a column.
     pub rule: Option<HierarchyRule>,
-    /// Its codes, in the order in which they are listed.
+    /// Its codes, in listing order.
     pub codes: Vec<DraftCode>,
 }
 
-/// A code in the making.
+/// A draft of a code.
 #[derive(Debug, Clone)]
 pub struct DraftCode {
     /// The code.
     pub code: String,
-    /// The line that it was found on.
+    /// Its line in the file.
     pub line: Option<u64>,
-    /// The codes one level up, the primary one first.
+    /// The parents, the primary one first.
     pub parents: Vec<String>,
-    /// Whether it may be used in new records.
+    /// Whether new records may use it.
     pub is_active: bool,
-    /// False for a heading that only groups others.
+    /// False for a heading that only groups other codes.
     pub is_selectable: bool,
     /// The successor of an inactive code.
     pub replaced_by: Option<String>,
-    /// Other spellings that look-ups accept.
+    /// Other spellings that lookups accept.
     pub aliases: Vec<String>,
-    /// The owner's URI.
+    /// The publisher's URI.
     pub uri: Option<String>,
-    /// Other facts.
+    /// Its properties.
     pub properties: Vec<(String, String)>,
-    /// What it is called.
+    /// Its labels.
     pub labels: Vec<DraftLabel>,
 }
 
@@ -97,12 +97,12 @@ pub struct DraftLabel {
     pub language: String,
     /// The label.
     pub text: String,
-    /// The definition; empty where there is none.
+    /// The definition; empty if there is none.
     pub definition: String,
 }
 
 impl DraftCode {
-    /// An active, selectable code at the top.
+    /// An active, selectable top-level code.
     pub fn new(code: impl Into<String>, line: Option<u64>) -> Self {
         Self {
             code: code.into(),
@@ -118,13 +118,13 @@ impl DraftCode {
         }
     }
 
-    /// The code with a label.
+    /// Adds a label.
     pub fn labelled(mut self, language: &str, text: impl Into<String>) -> Self {
         self.labels.push(DraftLabel { language: language.to_owned(), text: text.into(), definition: String::new() });
         self
     }
 
-    /// The code with a fact, where there is one.
+    /// Adds a property, unless its value is empty.
     pub fn with_property(mut self, key: &str, value: &str) -> Self {
         if !value.is_empty() {
             self.properties.push((key.to_owned(), value.to_owned()));
@@ -139,10 +139,10 @@ impl DraftCode {
 }
 
 impl DraftPack {
-    /// The pack with what the operator says put in place, everything in it checked.
+    /// Applies the operator's options and checks the pack.
     ///
     /// # Errors
-    /// Everything that is wrong.
+    /// All problems.
     pub fn finish(mut self, options: &ImportOptions, counts: &mut Counts) -> Result<Self, ImportError> {
         self.take_only(&options.only)?;
         self.apply(&options.about)?;
@@ -171,7 +171,7 @@ impl DraftPack {
         Ok(self)
     }
 
-    /// The version that is written.
+    /// The version to write.
     pub fn version(&self) -> &str {
         self.version.as_deref().unwrap_or(DEFAULT_VERSION)
     }
@@ -227,7 +227,7 @@ impl DraftPack {
 }
 
 impl DraftVocabulary {
-    /// Puts every code below the one that the rule says; the readers take only codes that their rule is for.
+    /// Sets the parents of all codes by the rule; readers accept only codes that match their rule.
     fn apply_rule(&mut self) {
         let Some(rule) = self.rule else { return };
         for code in &mut self.codes {
@@ -236,7 +236,7 @@ impl DraftVocabulary {
         }
     }
 
-    /// Checks the codes, whatever their format; those that cannot be taken are refused and taken out.
+    /// Checks the codes, regardless of their format; invalid ones are rejected and removed.
     fn check(&mut self, counts: &mut Counts) {
         let codes = &mut self.codes;
         let default_language = self.languages.first().map_or("en", String::as_str);
@@ -252,7 +252,7 @@ impl DraftVocabulary {
         });
         let mut taken: HashMap<String, String> = HashMap::new();
         retain(codes, counts, |code| alias_fault(code, &first_lines, &mut taken));
-        // Taking a code out may leave others without a parent.
+        // Removing a code may leave others without a parent.
         loop {
             let before = codes.len();
             let known: HashSet<String> = codes.iter().map(|code| code.code.clone()).collect();
@@ -265,7 +265,7 @@ impl DraftVocabulary {
         }
     }
 
-    /// Languages that no code has a label in are none of the vocabulary's. The default one stays.
+    /// Removes languages in which no code has a label. The default one stays.
     fn drop_unused_languages(&mut self) {
         let codes = &self.codes;
         let mut is_first = true;
@@ -275,7 +275,7 @@ impl DraftVocabulary {
     }
 }
 
-/// Takes out the codes that have a fault.
+/// Removes the codes that have a problem.
 fn retain(codes: &mut Vec<DraftCode>, counts: &mut Counts, mut fault: impl FnMut(&DraftCode) -> Option<String>) {
     codes.retain(|code| match fault(code) {
         Some(reason) => {
@@ -286,7 +286,7 @@ fn retain(codes: &mut Vec<DraftCode>, counts: &mut Counts, mut fault: impl FnMut
     });
 }
 
-/// What is wrong with a code by itself.
+/// The problem of a code, independent of other codes.
 fn own_fault(code: &DraftCode, default_language: &str) -> Option<String> {
     if let Err(error) = Code::parse(&code.code) {
         return Some(error.to_string());
@@ -324,7 +324,7 @@ fn own_fault(code: &DraftCode, default_language: &str) -> Option<String> {
     None
 }
 
-/// Whether a look-up by another spelling has one answer.
+/// Checks that each alias of a code identifies only that code.
 fn alias_fault(
     code: &DraftCode,
     codes: &HashMap<String, Option<u64>>,
@@ -342,7 +342,7 @@ fn alias_fault(
     None
 }
 
-/// Whether the codes that a code names are there.
+/// Checks that the codes that a code refers to exist.
 fn reference_fault(
     code: &DraftCode,
     known: &HashSet<String>,
@@ -366,7 +366,7 @@ fn reference_fault(
     None
 }
 
-/// The codes that are on a cycle, each with the first cycle that it was found on.
+/// The codes on a cycle, each with the first cycle found.
 fn codes_on_cycles(codes: &[DraftCode]) -> HashMap<String, String> {
     let mut found = HashMap::new();
     for cycle in cycles(codes.iter().map(|code| (code.code.as_str(), code.parents.iter().map(String::as_str)))) {
@@ -377,7 +377,8 @@ fn codes_on_cycles(codes: &[DraftCode]) -> HashMap<String, String> {
     found
 }
 
-/// A pack's version for an edition that begins with a year and a month, and possibly a day: 2024.1.0 for 2024-01.
+/// Derives a pack's version from an edition that begins with a year and a month, and possibly a day: 2024.1.0 for
+/// 2024-01.
 pub fn version_of(edition: &str) -> Option<String> {
     let mut parts = edition.split('-').map(|part| part.parse::<u32>().ok());
     let (year, month) = (parts.next()??, parts.next()??);

@@ -1,7 +1,7 @@
 //! A FHIR CodeSystem, R4 or R5, as JSON (HL7 FHIR, resource CodeSystem).
 //!
-//! Concepts hang below the one that they are nested in, and by the properties `parent` and `child`. What makes a code inactive
-//! are the standard properties `inactive` and `status`, a `deprecated` of true, and a successor.
+//! Parents follow from nesting and from the properties `parent` and `child`. A code is inactive by the standard
+//! properties `inactive` and `status`, by `deprecated` of true, or by a successor.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,16 +19,16 @@ use crate::source_rules::{LANGUAGES_MAX, is_language_tag, is_text};
 use daftar_domain::manifest::PluginVersion;
 use daftar_domain::vocabulary::Completeness;
 
-/// Different kinds of properties of one vocabulary.
+/// The most distinct properties of one vocabulary.
 const PROPERTIES_MAX: usize = 64;
 
-/// Words for a concept that is no longer to be used, in the property `status`.
+/// Values of the property `status` for concepts that are no longer in use.
 const ENDED: [&str; 6] = ["retired", "deprecated", "inactive", "withdrawn", "obsolete", "entered-in-error"];
 
 /// Reads a code system.
 ///
 /// # Errors
-/// It is none, is broken, or does not hold codes.
+/// It is not a code system, is malformed, or contains no codes.
 pub fn read(input: &Input<'_>, options: &ImportOptions, counts: &mut Counts) -> Result<DraftPack, ImportError> {
     let text = input.read_text()?;
     let head: Head<'_> = json_items::document(input, &text)?;
@@ -75,7 +75,7 @@ pub fn read(input: &Input<'_>, options: &ImportOptions, counts: &mut Counts) -> 
     for vocabulary in &mut pack.vocabularies {
         (vocabulary.languages, vocabulary.completeness) = (languages.clone(), completeness);
     }
-    // A code system with a version of three numbers gives it to the pack.
+    // A code system whose version has three numbers determines the version of the pack.
     if let Some(version) = head.version.filter(|version| PluginVersion::parse(version).is_ok()) {
         pack.version = Some(version);
     }
@@ -129,19 +129,19 @@ struct Reading<'a> {
     /// The language of `display`.
     own_language: String,
     roles: HashMap<String, Role>,
-    /// The languages that are taken; all where empty.
+    /// The requested languages; if empty, all.
     wanted: &'a [String],
-    /// The languages that were met, the default one first.
+    /// The languages found, the default one first.
     languages: Vec<String>,
     properties: HashSet<String>,
     codes: Vec<DraftCode>,
-    /// Parent and child, of the property `child`.
+    /// Pairs of parent and child from the property `child`.
     children: Vec<(String, String, u64)>,
     without_display: u64,
 }
 
 impl Reading<'_> {
-    /// A concept and what is nested in it, which stands on the lines of the outermost one. The parser bounds the depth.
+    /// Adds a concept and its nested concepts, which have the line of the outermost one. The parser limits the depth.
     fn add(&mut self, mut concept: Concept, parent: Option<&str>, line: u64, counts: &mut Counts) {
         let nested = std::mem::take(&mut concept.concept);
         let code = concept.code.clone();
@@ -165,7 +165,7 @@ impl Reading<'_> {
             self.without_display += 1;
         }
         let own = (self.own_language.clone(), concept.display.as_ref().unwrap_or(&concept.code).clone());
-        // A designation with a use is a synonym or the like; one without is the name in its language.
+        // A designation with a use is a synonym or similar; one without is the name in its language.
         let named = concept.designation.into_iter().filter_map(|designation| {
             let is_name = designation.is_name();
             if !is_name || designation.language.is_none() {
@@ -239,7 +239,7 @@ impl Reading<'_> {
                 let key = property_key(&property.code);
                 let Some(value) = counts.text(&value).filter(|value| !value.is_empty()) else { return };
                 match draft.properties.iter_mut().find(|(known, _)| *known == key) {
-                    // A cell holds one line, so further values stand behind the first.
+                    // A cell is one line, so further values are appended to the first.
                     Some((_, known)) => *known = format!("{known}; {value}"),
                     None => {
                         self.properties.insert(key.clone());
@@ -250,7 +250,7 @@ impl Reading<'_> {
         }
     }
 
-    /// The codes, with the parents that others claim to be.
+    /// Returns the codes, with parents from the property `child`.
     fn into_codes(self, counts: &mut Counts) -> (Vec<String>, Vec<DraftCode>) {
         let mut codes = self.codes;
         let index: HashMap<String, usize> =
@@ -269,7 +269,7 @@ impl Reading<'_> {
     }
 }
 
-/// A property's code as the name of a column: lower-case letters, digits and underscores.
+/// Converts a property's code to a column name: lower-case letters, digits and underscores.
 fn property_key(code: &str) -> String {
     let mut key = String::new();
     for character in code.chars() {
@@ -286,10 +286,10 @@ fn property_key(code: &str) -> String {
     key
 }
 
-/// What the URIs of the standard's own properties begin with.
+/// The prefix of the URIs of the standard's own properties.
 const STANDARD: &str = "http://hl7.org/fhir/concept-properties#";
 
-/// The parts of a CodeSystem that matter here; what is not named is not read. Its concepts are read one by one.
+/// The relevant members of a CodeSystem. Its concepts are read one by one.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head<'t> {
@@ -317,7 +317,7 @@ struct PropertyDefinition {
     uri: Option<String>,
 }
 
-/// One concept with everything nested in it.
+/// One concept with its nested concepts.
 #[derive(Debug, Deserialize)]
 struct Concept {
     code: String,
@@ -347,7 +347,7 @@ struct Coding {
     code: Option<String>,
 }
 
-/// A fact about a concept. It has one value, in the member of its type.
+/// A property of a concept. Its value is in the member of its type.
 #[derive(Debug, Deserialize)]
 struct Property {
     code: String,
@@ -363,20 +363,20 @@ struct Property {
     value: Option<Value>,
 }
 
-/// What a property says.
+/// The meaning of a property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// A code one level up.
+    /// A parent.
     Parent,
-    /// A code one level down.
+    /// A child.
     Child,
-    /// A word for the state of the concept.
+    /// The state of the concept.
     Status,
-    /// Whether it is not to be used.
+    /// Whether it is inactive.
     Inactive,
-    /// Whether, or since when, it is not to be used.
+    /// Whether, or since when, it is deprecated.
     Deprecated,
-    /// Whether it only groups others.
+    /// Whether it only groups other codes.
     NotSelectable,
     /// Its successor.
     ReplacedBy,
@@ -385,7 +385,7 @@ enum Role {
 }
 
 impl Role {
-    /// What a property of that name says.
+    /// The meaning of a property of that name.
     fn of(name: &str) -> Self {
         match name {
             "parent" | "subsumedBy" => Self::Parent,
@@ -401,7 +401,7 @@ impl Role {
 }
 
 impl Head<'_> {
-    /// How much of the code system is here, or why it cannot be used.
+    /// The completeness of the code system, or the reason why it is unusable.
     fn completeness(&self) -> Result<Completeness, String> {
         if self.resource_type != "CodeSystem" {
             let found = excerpt(&self.resource_type);
@@ -420,7 +420,7 @@ impl Head<'_> {
         }
     }
 
-    /// The properties that the code system gives another name to than the standard does.
+    /// The properties that the code system names differently from the standard.
     fn roles(&self) -> HashMap<String, Role> {
         let standard = |property: &PropertyDefinition| {
             let name = property.uri.as_deref()?.strip_prefix(STANDARD)?;
@@ -431,7 +431,7 @@ impl Head<'_> {
 }
 
 impl Designation {
-    /// Whether it is the name of the concept in its language, and no synonym or the like.
+    /// Returns true if it is the name of the concept in its language, not a synonym or similar.
     fn is_name(&self) -> bool {
         match self.usage.as_ref().and_then(|usage| usage.code.as_deref()) {
             None => true,
@@ -441,7 +441,7 @@ impl Designation {
 }
 
 impl Property {
-    /// Its value as text; that of a coding is its code. None for what is no single value.
+    /// Its value as text; for a coding, its code. None for a structured value.
     fn value(&self) -> Option<String> {
         match self.value.as_ref()? {
             Value::String(text) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! A file of an owner: opened once, read as often as needed, unpacked when it is packed, never beyond its bound.
+//! A published file: opened once, read as often as needed, decompressed if needed, never beyond its size limit.
 
 use std::cell::{Cell, RefCell};
 use std::fs::{self, File};
@@ -11,16 +11,16 @@ use sha2::{Digest, Sha256};
 use crate::publisher_files::Progress;
 use crate::publisher_files::problem::ImportError;
 
-/// One line of a table, in bytes. The longest of ICD-11 has 600.
+/// The longest line of a table, in bytes. The longest of ICD-11 has 600.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// How much is read from the disk at a time, in bytes.
+/// The read size, in bytes.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// What a gzip file begins with (RFC 1952).
+/// The first bytes of a gzip file (RFC 1952).
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// What a zip file begins with; spreadsheets are zip files as well.
+/// The first bytes of a zip file; spreadsheets are zip files too.
 const ZIP_MAGIC: [u8; 4] = *b"PK\x03\x04";
 
 /// A file to import.
@@ -31,19 +31,19 @@ pub struct Input<'a> {
     bytes_on_disk: u64,
     bytes_max: u64,
     progress: RefCell<&'a mut dyn Progress>,
-    /// The SHA-256 of the unpacked file, once a pass has come to its end.
+    /// The SHA-256 of the decompressed file, after a complete pass.
     digest: RefCell<Option<String>>,
 }
 
 impl<'a> Input<'a> {
-    /// Opens a file and looks at its first bytes.
+    /// Opens a file and checks its first bytes.
     ///
     /// # Errors
-    /// It cannot be opened, is no plain file, is empty, or is an archive.
+    /// It cannot be opened, is not a regular file, is empty, or is an archive.
     pub fn open(path: &Path, bytes_max: u64, progress: &'a mut dyn Progress) -> Result<Self, ImportError> {
         let unusable = |reason: String| ImportError::unusable(path, None, reason);
         let unreadable = |error: io::Error| unusable(format!("it cannot be read: {error}"));
-        // Before it is opened, for the opening of a pipe waits until somebody writes into it.
+        // Before it is opened, because opening a pipe blocks until a writer opens it.
         let metadata = fs::metadata(path).map_err(unreadable)?;
         if !metadata.is_file() {
             return Err(unusable("it is not a file; it is read more than once, so it cannot be a pipe".to_owned()));
@@ -75,7 +75,7 @@ impl<'a> Input<'a> {
         &self.path
     }
 
-    /// What is wrong with the file, at a line.
+    /// The error of the file at a line.
     pub fn unusable(&self, line: Option<u64>, reason: impl std::fmt::Display) -> ImportError {
         ImportError::unusable(&self.path, line, reason)
     }
@@ -85,10 +85,10 @@ impl<'a> Input<'a> {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// The unpacked bytes from the beginning. Reading fails after the bound.
+    /// Starts a pass over the decompressed bytes. Reading fails beyond the size limit.
     ///
     /// # Errors
-    /// The file cannot be read from its beginning.
+    /// The file cannot be reopened.
     pub fn pass(&self) -> Result<impl Read + '_, ImportError> {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(0))
@@ -102,17 +102,17 @@ impl<'a> Input<'a> {
         Ok(Bounded { inner: unpacked, left: self.bytes_max, bytes_max: self.bytes_max, hasher, digest: &self.digest })
     }
 
-    /// The whole unpacked file.
+    /// Reads the whole decompressed file.
     ///
     /// # Errors
-    /// It cannot be read, is broken, or is larger than its bound.
+    /// It cannot be read, is corrupt, or exceeds its size limit.
     pub fn read_whole(&self) -> Result<Vec<u8>, ImportError> {
         let mut bytes = Vec::new();
         self.pass()?.read_to_end(&mut bytes).map_err(|error| self.broken(None, &error))?;
         Ok(bytes)
     }
 
-    /// The whole file as text.
+    /// Reads the whole file as text.
     ///
     /// # Errors
     /// It cannot be read, or is not UTF-8.
@@ -129,18 +129,18 @@ impl<'a> Input<'a> {
     /// The lines of the file.
     ///
     /// # Errors
-    /// The file cannot be read from its beginning.
+    /// The file cannot be reopened.
     pub fn lines(&self) -> Result<Lines<impl BufRead + '_>, ImportError> {
         let reader = BufReader::with_capacity(CHUNK_BYTES, self.pass()?);
         Ok(Lines { reader, path: self.path.clone(), number: 0, bytes: Vec::new() })
     }
 
-    /// An error while reading, as what is wrong with the file.
+    /// Converts an I/O error to an error of the file.
     pub fn broken(&self, line: Option<u64>, error: &io::Error) -> ImportError {
         self.unusable(line, format_args!("reading failed: {error}"))
     }
 
-    /// The SHA-256 of the unpacked file, in hexadecimal: a packed and a plain file of one content are one source.
+    /// The SHA-256 of the decompressed file, in hexadecimal: the compressed and the plain file are the same source.
     ///
     /// # Errors
     /// It cannot be read.
@@ -152,7 +152,8 @@ impl<'a> Input<'a> {
         self.digest.borrow().clone().ok_or_else(|| self.unusable(None, "it was not read to its end"))
     }
 
-    /// The edition of a list. One that states none goes by its digest: two contents must not look like one.
+    /// The edition of a list. Without a stated one, it is the digest: different contents must not have the same
+    /// edition.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -164,7 +165,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Bytes without the byte order mark that some programs put first.
+/// Removes a leading byte order mark.
 pub fn without_mark(mut bytes: Vec<u8>) -> Vec<u8> {
     if bytes.starts_with(b"\xef\xbb\xbf") {
         bytes.drain(..3);
@@ -172,15 +173,15 @@ pub fn without_mark(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Finds the lines of places in a text. Counts on from the last place that was asked for: there may be as many as bytes allow.
+/// Determines the lines of byte positions in a text. Continues from the last position, because there may be very many.
 pub struct LineCounter<'t> {
     text: &'t str,
-    /// To which byte the ends of lines were counted, and how many there were.
+    /// The position up to which line ends were counted, and their number.
     counted: Cell<(usize, u64)>,
 }
 
 impl<'t> LineCounter<'t> {
-    /// Nothing counted yet.
+    /// A counter at the beginning.
     pub fn of(text: &'t str) -> Self {
         Self { text, counted: Cell::default() }
     }
@@ -199,7 +200,7 @@ impl<'t> LineCounter<'t> {
     }
 }
 
-/// The lines of a file, none longer than the bound.
+/// The lines of a file, limited in length.
 pub struct Lines<R> {
     reader: R,
     path: PathBuf,
@@ -211,15 +212,15 @@ pub struct Lines<R> {
 pub struct Line<'a> {
     /// Its number, from 1.
     pub number: u64,
-    /// Its text without the line's end; none where it is not UTF-8.
+    /// Its text without the line end; none if it is not UTF-8.
     pub text: Option<&'a str>,
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The next line; none at the end of the file.
+    /// Reads the next line; none at the end of the file.
     ///
     /// # Errors
-    /// The file cannot be read on, or the line is longer than the bound.
+    /// Reading failed, or the line is too long.
     pub fn next(&mut self) -> Result<Option<Line<'_>>, ImportError> {
         self.bytes.clear();
         self.number += 1;
@@ -246,7 +247,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Tells how much was read from the disk.
+/// Reports progress by the bytes read from disk.
 struct Counted<'a, 'b> {
     file: &'a File,
     progress: &'a RefCell<&'b mut dyn Progress>,
@@ -261,7 +262,7 @@ impl Read for Counted<'_, '_> {
     }
 }
 
-/// Fails when more is read than the bound, for a small packed file may hold any amount; and takes the digest on the way.
+/// Fails beyond the size limit, because a small compressed file may have any decompressed size; computes the digest.
 struct Bounded<'a> {
     inner: Box<dyn Read + 'a>,
     left: u64,
@@ -302,7 +303,7 @@ mod tests {
         let lines = [0, 1, 2, 4, 5, 6].map(|at| (counter.line(at), counter.counted.get().0));
         assert_eq!(lines, [(1, 0), (1, 1), (2, 2), (3, 4), (4, 5), (4, 6)]);
         assert_eq!([2, 99].map(|at| counter.line(at)), [2, 4], "back, and beyond the end");
-        // Had it begun again, it would have found the ends of lines again.
+        // A counter that restarted would count these line ends again.
         counter.counted.set((5, 40));
         assert_eq!(counter.line(6), 41);
     }

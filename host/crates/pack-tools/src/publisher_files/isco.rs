@@ -1,7 +1,7 @@
-//! ISCO-08 in ILO's tables: one row a unit group with the groups above it, or one row a group of any level.
+//! ISCO-08 in ILO's tables: one row per unit group with its parent groups, or one row per group of any level.
 //!
-//! Both are written by spreadsheets: latin-1 or UTF-8, and codes may have lost their leading zeros, so they are padded to the
-//! length of their level.
+//! Both are saved by spreadsheets: latin-1 or UTF-8, and codes may have lost their leading zeros, so they are padded to
+//! the length of their level.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,7 +15,7 @@ use crate::publisher_files::counts::Counts;
 use crate::source_rules::HierarchyRule;
 use daftar_domain::vocabulary::Completeness;
 
-/// How many codes each level has.
+/// The number of codes of each level.
 const LEVELS: [usize; 4] = [10, 43, 130, 436];
 
 /// The columns of code and title in the table of unit groups, by level.
@@ -32,7 +32,7 @@ const GROUP_COLUMNS: [&str; 3] = ["Level", "ISCO 08 Code|ISCO-08 Code", "Title E
 /// Reads either table.
 ///
 /// # Errors
-/// It is neither, or cannot be read on.
+/// It is neither, or reading failed.
 pub fn read(input: &Input<'_>, counts: &mut Counts) -> Result<DraftPack, ImportError> {
     let table = Table::open_csv(input, decode(input)?.into_bytes())?;
     let has_groups = GROUP_COLUMNS.iter().all(|names| table.has_column(names));
@@ -66,12 +66,12 @@ pub fn read(input: &Input<'_>, counts: &mut Counts) -> Result<DraftPack, ImportE
     Ok(groups.draft(counts))
 }
 
-/// The groups that were met. A digit more comes after its group, whatever the order of the file.
+/// The groups found so far. The map sorts a group before its subgroups, regardless of the order of the file.
 #[derive(Default)]
 struct Groups(BTreeMap<String, DraftCode>);
 
 impl Groups {
-    /// A group of a level. The groups above a unit group occur in many rows, always with the same title.
+    /// Adds a group of a level. The parents of a unit group occur in many rows, always with the same title.
     fn add(&mut self, level: usize, code: &str, title: &str, line: Option<u64>, counts: &mut Counts) {
         let is_number = !code.is_empty() && code.len() <= level && code.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number {
@@ -119,7 +119,7 @@ impl Groups {
     }
 }
 
-/// The text of a file that is UTF-8 or, as ILO's own, latin-1 with Windows' quotation marks.
+/// Decodes a file that is UTF-8 or, like ILO's own, latin-1 with the quotation marks of Windows.
 fn decode(input: &Input<'_>) -> Result<String, ImportError> {
     let bytes = input.read_whole()?;
     let has_mark = bytes.starts_with(b"\xef\xbb\xbf");
@@ -128,7 +128,7 @@ fn decode(input: &Input<'_>) -> Result<String, ImportError> {
         Ok(text) => return Ok(text),
         Err(error) => error.into_bytes(),
     };
-    // Letters of several bytes do not come about by chance: such a file is UTF-8 with a broken place.
+    // Multi-byte sequences do not occur by chance: such a file is UTF-8 with an invalid byte.
     let mut chunks = bytes.utf8_chunks();
     let has_letters = bytes.utf8_chunks().any(|chunk| !chunk.valid().is_ascii());
     if has_mark || has_letters {
@@ -150,7 +150,7 @@ fn decode(input: &Input<'_>) -> Result<String, ImportError> {
     Ok(text)
 }
 
-/// A byte of latin-1. Where latin-1 has control characters Windows has punctuation, and means that.
+/// Decodes a byte of latin-1. For control characters, the punctuation of Windows-1252 is used.
 fn latin_1(byte: u8) -> Option<char> {
     const WINDOWS: [char; 32] = [
         '€', '\0', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\0', 'Ž', '\0', '\0', '‘', '’', '“', '”',

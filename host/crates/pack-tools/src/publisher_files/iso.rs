@@ -1,4 +1,5 @@
-//! Lists of ISO codes: those of the iso-codes project, `{"3166-1": [{…}, …]}` and its sisters, and SIL's table of ISO 639-3.
+//! Lists of ISO codes: those of the iso-codes project, `{"3166-1": [{…}, …]}` and similar, and SIL's table of ISO
+//! 639-3.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +14,13 @@ use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::publications::{self, Publication};
 use crate::publisher_files::counts::Counts;
 
-/// Codes that ISO 639-1 has withdrawn but that records may hold.
+/// Codes that ISO 639-1 has withdrawn but that records may contain.
 const WITHDRAWN: [&str; 2] = ["bh", "sh"];
 
-/// Why most languages are not taken.
+/// The rule that leaves out most languages.
 const NO_TWO_LETTERS: &str = "a language without a code of two letters";
 
-/// One entry of any of the lists of iso-codes. Members that are not named here are not needed.
+/// One entry of any list of iso-codes, with the members that are used.
 #[derive(Debug, Deserialize)]
 struct Entry {
     alpha_2: Option<String>,
@@ -33,7 +34,7 @@ struct Entry {
     kind: Option<String>,
 }
 
-/// What a list is of.
+/// The kind of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Countries,
@@ -41,7 +42,7 @@ enum Kind {
     Currencies,
 }
 
-/// The lists of iso-codes: the member of the document that holds them, and what they are.
+/// The lists of iso-codes: the member of the document, and its kind.
 const LISTS: [(&str, Kind, &Publication<'_>); 4] = [
     ("3166-1", Kind::Countries, &publications::ISO_COUNTRIES),
     ("639-2", Kind::Languages, &publications::ISO_LANGUAGES),
@@ -52,7 +53,7 @@ const LISTS: [(&str, Kind, &Publication<'_>); 4] = [
 /// Reads one of the lists of iso-codes.
 ///
 /// # Errors
-/// It is none of them, or is broken.
+/// It is none of them, or is malformed.
 pub fn read_iso_codes(input: &Input<'_>, counts: &mut Counts) -> Result<DraftPack, ImportError> {
     let text = input.read_text()?;
     let document: BTreeMap<String, &RawValue> = json_items::document(input, &text)?;
@@ -72,7 +73,7 @@ pub fn read_iso_codes(input: &Input<'_>, counts: &mut Counts) -> Result<DraftPac
 /// Reads SIL's table: the languages that have a code of two letters.
 ///
 /// # Errors
-/// It is not this table, or cannot be read on.
+/// It is not this table, or reading failed.
 pub fn read_sil(input: &Input<'_>, counts: &mut Counts) -> Result<DraftPack, ImportError> {
     let table = Table::open(input, Quotes::Plain)?;
     table.require(&["Id", "Part1", "Scope", "Language_Type", "Ref_Name"])?;
@@ -94,7 +95,7 @@ pub fn read_sil(input: &Input<'_>, counts: &mut Counts) -> Result<DraftPack, Imp
     sorted(codes, &publications::SIL_LANGUAGES, input)
 }
 
-/// The pack of a list that does not say of which day it is.
+/// The pack of a list that has no date.
 fn sorted(
     mut codes: Vec<DraftCode>,
     publication: &Publication<'_>,
@@ -139,7 +140,7 @@ impl Kind {
     }
 }
 
-/// A code with its name and other spellings; none where the name cannot be used, which is refused.
+/// A code with its name and aliases; none if the name is unusable, which is rejected.
 fn named(code: &str, line: Option<u64>, name: &str, aliases: [&str; 2], counts: &mut Counts) -> Option<DraftCode> {
     let mut draft = DraftCode::new(code, line).labelled("en", counts.name(line, code, name)?);
     draft.aliases = aliases.into_iter().filter(|alias| !alias.is_empty()).map(str::to_owned).collect();

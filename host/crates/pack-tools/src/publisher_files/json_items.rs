@@ -1,6 +1,6 @@
-//! The items of one array of a JSON document, each with the line that it begins on.
+//! The items of one array of a JSON document, each with its first line.
 //!
-//! **Invariant:** nesting is bounded by the parser, at 128 levels; size by the bound on documents.
+//! **Invariant:** the parser limits nesting to 128 levels; size is limited by the input.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use crate::publisher_files::input::{Input, LineCounter};
 use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::counts::Counts;
 
-/// A document that is one object. A member with many items is declared as [`RawValue`], for [`read`].
+/// Parses a document that is one object. A member with many items is declared as [`RawValue`], for [`read`].
 ///
 /// # Errors
-/// It is no object, has a member of another type, or is broken.
+/// It is not an object, has a member of another type, or is malformed.
 pub fn document<'t, T: Deserialize<'t>>(input: &Input<'_>, text: &'t str) -> Result<T, ImportError> {
     if !text.trim_start().starts_with('{') {
         return Err(input.unusable(Some(1), "the document is not a JSON object"));
@@ -23,15 +23,15 @@ pub fn document<'t, T: Deserialize<'t>>(input: &Input<'_>, text: &'t str) -> Res
     serde_json::from_str(text).map_err(|error| broken(input, 1, &error))
 }
 
-/// A member of the document, where it is an array.
+/// Returns a member of the document if it is an array.
 pub fn array(member: Option<&RawValue>) -> Option<&RawValue> {
     member.filter(|member| member.get().starts_with('['))
 }
 
-/// The items of an array of the document.
+/// Reads the items of an array of the document.
 ///
 /// # Errors
-/// An item is nested too deeply, or too many are refused.
+/// An item is nested too deeply, or too many are rejected.
 pub fn read<T: DeserializeOwned>(
     input: &Input<'_>,
     text: &str,
@@ -53,7 +53,7 @@ pub fn read<T: DeserializeOwned>(
                 let place = line + (error.inner().line() as u64).saturating_sub(1);
                 counts.refuse(Some(place), None, format!("`{}`: {}", excerpt(&path), excerpt(reason)));
             }
-            // Nested more deeply than is read.
+            // Nested too deeply.
             Err(error) => return Err(broken(input, line, error.inner())),
         }
         counts.check_on()
@@ -69,7 +69,7 @@ pub fn read<T: DeserializeOwned>(
     parsed.map_err(|error| broken(input, first_line, &error))
 }
 
-/// Gives the items of an array to a function one by one, so that not all of them are in memory.
+/// Passes the items of an array to a function one by one, so that not all of them are in memory.
 struct Items<F>(F);
 
 impl<'t, F: FnMut(&'t RawValue)> Visitor<'t> for Items<F> {
@@ -87,12 +87,12 @@ impl<'t, F: FnMut(&'t RawValue)> Visitor<'t> for Items<F> {
     }
 }
 
-/// At which byte of the text a part of it begins.
+/// The byte offset of a part of the text.
 fn offset(text: &str, part: &str) -> usize {
     part.as_ptr().addr().saturating_sub(text.as_ptr().addr())
 }
 
-/// The parser's error at the line of the document: its own lines count from where it began.
+/// Converts a parser error to a line of the document: its own line numbers start at the part.
 fn broken(input: &Input<'_>, first_line: u64, error: &serde_json::Error) -> ImportError {
     let line = first_line + (error.line() as u64).saturating_sub(1);
     let message = error.to_string();

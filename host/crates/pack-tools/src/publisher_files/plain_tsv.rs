@@ -1,4 +1,4 @@
-//! A table of our own: one line a code, with its labels in the same line.
+//! Our own table format: one line per code, with its labels in the same line.
 //!
 //! ```text
 //! code | parents | label[en] | label[fr] | definition[en] | uri | status | replaced_by | aliases | selectable | prop:<key>
@@ -14,10 +14,10 @@ use crate::publisher_files::publications::Publication;
 use crate::publisher_files::counts::Counts;
 use crate::source_rules::{LANGUAGES_MAX, is_key, is_language_tag};
 
-/// The pack of a list whose publisher is not known here, by what the options say about it.
+/// The pack of a list from an unknown publisher, with the metadata of the options.
 ///
 /// # Errors
-/// Something that has to be said is not; names all of it.
+/// All required options that are missing.
 pub fn unknown_list(
     options: &ImportOptions,
     what: &str,
@@ -48,7 +48,7 @@ pub fn unknown_list(
     .pack(edition, codes))
 }
 
-/// A text as the name of a pack: lower-case letters and digits, everything else a hyphen.
+/// Converts a text to the name of a pack: lower-case letters and digits, hyphens for everything else.
 pub fn slug(text: &str) -> String {
     let mut slug = String::new();
     for character in text.chars().flat_map(char::to_lowercase) {
@@ -65,7 +65,7 @@ pub fn slug(text: &str) -> String {
     if slug.is_empty() { "list".to_owned() } else { slug.to_owned() }
 }
 
-/// Where the columns are that go by a language or a key.
+/// The positions of the columns for a language or a key.
 #[derive(Default)]
 struct Columns {
     /// Language, label, definition.
@@ -73,19 +73,19 @@ struct Columns {
     properties: Vec<(String, usize)>,
 }
 
-/// How the cells of a table are told apart.
+/// The separator of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Separated {
-    /// By tabs, without quoting.
+    /// Tabs, without quoting.
     Tabs,
-    /// By commas or semicolons, as a spreadsheet saves it.
+    /// Commas or semicolons, as saved by a spreadsheet.
     Csv,
 }
 
 /// Reads the table.
 ///
 /// # Errors
-/// It is no such table, cannot be read on, or too little is said about it.
+/// It is not such a table, reading failed, or required options are missing.
 pub fn read(
     input: &Input<'_>,
     separated: Separated,
@@ -146,7 +146,7 @@ impl Columns {
         Ok(columns)
     }
 
-    /// The columns of a language, made when it is new.
+    /// The columns of a language, added if it is new.
     fn language(&mut self, tag: &str) -> (&mut Option<usize>, &mut Option<usize>) {
         let index = self.labels.iter().position(|(language, ..)| language == tag).unwrap_or(self.labels.len());
         if index == self.labels.len() {
@@ -157,7 +157,7 @@ impl Columns {
         (label, definition)
     }
 
-    /// Puts the wanted languages in their order, the default one first, and drops the others.
+    /// Sorts the requested languages, the default one first, and removes the others.
     fn order(&mut self, input: &Input<'_>, wanted: &[String]) -> Result<(), ImportError> {
         if self.labels.is_empty() {
             return Err(input.unusable(Some(1), "no column has labels: name one label[en], or use another language"));

@@ -1,90 +1,90 @@
-//! What can be wrong with an owner's file.
+//! The errors of an import.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Why nothing was written.
+/// The reason why nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// Rows were refused, and possibly reading ended because of `ended`.
+    /// Rows were rejected, and possibly reading ended because of `ended`.
     #[error("{}", shown(.file, .refusals, *.left_out, .ended.as_deref()))]
     Refused {
         /// The file.
         file: PathBuf,
-        /// What is wrong, in the order in which it was met.
+        /// The rejected rows, in the order of the file.
         refusals: Vec<Refusal>,
-        /// How many more there were than are kept.
+        /// The number of further ones.
         left_out: u64,
-        /// What ended the reading before the file's end.
+        /// The error that ended the reading.
         ended: Option<Box<ImportError>>,
     },
-    /// The file is not what it should be, or cannot be read on.
+    /// The file is not of its format, or reading failed.
     #[error("{}{reason}", at(.file, *.line))]
     Unusable {
         /// The file.
         file: PathBuf,
         /// The line, from 1.
         line: Option<u64>,
-        /// What is wrong, and what would be right.
+        /// The cause, and the expected value.
         reason: String,
     },
-    /// An option cannot be used.
+    /// An option is invalid.
     #[error("{option} is `{value}`, which is not {wanted}")]
     Option {
         /// The option.
         option: &'static str,
         /// Its value.
         value: String,
-        /// What it should be.
+        /// The expected value.
         wanted: String,
     },
-    /// Something has to be said that the file does not say.
+    /// The file lacks required metadata.
     #[error("{options} must be given: {reason}")]
     Missing {
         /// The options, joined.
         options: String,
-        /// Why they are needed.
+        /// The reason.
         reason: String,
     },
-    /// The folder cannot be written.
+    /// A file cannot be written.
     #[error("cannot write `{path}`: {source}")]
     Write {
-        /// What could not be written.
+        /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
 }
 
-/// A row that cannot be taken.
+/// A rejected row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The line in the file, from 1; none where the file has no lines of its own for it.
+    /// The line in the file, from 1; none if the format has no line numbers for it.
     pub line: Option<u64>,
     /// The code concerned.
     pub code: Option<String>,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: String,
 }
 
 impl ImportError {
-    /// The file as a whole.
+    /// An unusable file.
     pub(super) fn unusable(file: &Path, line: Option<u64>, reason: impl fmt::Display) -> Self {
         Self::Unusable { file: file.to_owned(), line, reason: reason.to_string() }
     }
 
-    /// Options that must be given.
+    /// Required options.
     pub(super) fn missing(options: &[&str], reason: impl fmt::Display) -> Self {
         Self::Missing { options: options.join(", "), reason: reason.to_string() }
     }
 
-    /// An option that cannot be used.
+    /// An invalid option.
     pub(super) fn option(option: &'static str, value: &str, wanted: impl fmt::Display) -> Self {
         Self::Option { option, value: excerpt(value), wanted: wanted.to_string() }
     }
 }
 
-/// A text of a file as it may be shown: short, and without characters that a terminal obeys.
+/// Shortens a text of a file and removes control characters, for messages.
 pub(super) fn excerpt(text: &str) -> String {
     const SHOWN_CHARS: usize = 80;
     let mut shown = String::new();
@@ -110,7 +110,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// One refusal a line, then how many more there are, then what ended the reading.
+/// Formats one rejection per line, then the number of further ones, then the error that ended the reading.
 fn shown(file: &Path, refusals: &[Refusal], left_out: u64, ended: Option<&ImportError>) -> String {
     let refusals = refusals.iter().map(|refusal| format!("{}{refusal}", at(file, refusal.line)));
     let more = (left_out > 0).then(|| format!("and {left_out} more"));
@@ -118,7 +118,7 @@ fn shown(file: &Path, refusals: &[Refusal], left_out: u64, ended: Option<&Import
     lines.join("\n")
 }
 
-/// The place that a message begins with.
+/// The position at the start of a message.
 fn at(file: &Path, line: Option<u64>) -> String {
     match line {
         Some(line) => format!("{}:{line}: ", file.display()),

@@ -1,22 +1,22 @@
-//! The published lists that importers know: their names, and what each publisher asks to be said with its codes.
+//! The published lists known to the importers: their metadata, and the acknowledgements that their publishers require.
 
 use crate::publisher_files::draft::{DraftCode, DraftPack, DraftVocabulary, version_of};
 use daftar_domain::vocabulary::Completeness;
 
-/// A list of one publisher: what its pack and its vocabulary say about themselves.
+/// A published list, with the metadata of its pack and its vocabulary.
 pub struct Publication<'a> {
     pub pack_name: &'a str,
     pub description: &'a str,
     pub licence: &'a str,
     pub attribution: &'a str,
-    /// Which release of which publication; an `{edition}` at its end stands for the edition.
+    /// The publication and its release; an `{edition}` at the end is replaced by the edition.
     pub source: &'a str,
     pub note: &'a str,
-    /// The URI that the codes live under.
+    /// The namespace URI of the codes.
     pub namespace: &'a str,
     /// The vocabulary's name.
     pub name: &'a str,
-    /// The field that it belongs to.
+    /// The subject area.
     pub domain: &'a str,
     /// The name of its tables, without `.tsv`.
     pub table: &'a str,
@@ -28,7 +28,7 @@ impl Publication<'_> {
         before.map_or_else(|| self.source.to_owned(), |before| format!("{before}{edition}"))
     }
 
-    /// The whole vocabulary in English, with parents in a column.
+    /// The complete vocabulary in English, with a column of parents.
     pub fn vocabulary(&self, edition: String, codes: Vec<DraftCode>) -> DraftVocabulary {
         DraftVocabulary {
             namespace: self.namespace.to_owned(),
@@ -91,7 +91,7 @@ pub const ICD_11: Publication<'static> = Publication {
     table: "icd-11",
 };
 
-/// Body functions of ICF; its pack has activities as well.
+/// Body functions of ICF; its pack contains activities too.
 pub const ICF_BODY_FUNCTIONS: Publication<'static> = Publication {
     pack_name: "icf",
     description: "Body functions and activities of the ICF.",
@@ -180,7 +180,7 @@ table itself is not sold.",
     table: "language",
 };
 
-/// A list of the iso-codes project, in place of another publication of the same standard.
+/// A list of the iso-codes project, as an alternative to another publication of the same standard.
 macro_rules! iso_codes {
     ($standard:literal, $publication:expr) => {
         Publication {

@@ -1,7 +1,7 @@
-//! Triples of an RDF file, one after the other; the graph is never built.
+//! A stream of the triples of an RDF file; no graph is built.
 //!
-//! N-Triples are read line by line, so that every triple has its line. Turtle goes through a parser that keeps at most 16 MiB
-//! of a statement.
+//! N-Triples are read line by line, so every triple has a line number. Turtle is read by a parser that buffers at most
+//! 16 MiB of a statement.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,10 +13,10 @@ use crate::publisher_files::input::Input;
 use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::counts::Counts;
 
-/// Anonymous nodes of one thesaurus.
+/// The most blank nodes of one thesaurus.
 const BLANK_NODES_MAX: usize = 4_000_000;
 
-/// How triples are written down.
+/// The syntax of an RDF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
     /// N-Triples.
@@ -30,7 +30,7 @@ pub enum Syntax {
 pub enum Node<'a> {
     /// With an IRI.
     Iri(&'a str),
-    /// Anonymous, by the order of its first occurrence: the same in every pass, which a parser's own names are not.
+    /// Blank, numbered by first occurrence: the same in every pass, unlike the parser's own names.
     Blank(u32),
 }
 
@@ -39,14 +39,14 @@ pub enum Node<'a> {
 pub enum Object<'a> {
     /// A node.
     Node(Node<'a>),
-    /// A text with its language, in lower case where it has one.
+    /// A text with its language tag, in lower case, if it has one.
     Text(&'a str, Option<&'a str>),
 }
 
-/// A triple where it stands.
+/// A triple with its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statement<'a> {
-    /// The line, from 1, where the syntax has one triple a line.
+    /// The line, from 1, if the syntax has one triple per line.
     pub line: Option<u64>,
     /// The subject.
     pub subject: Node<'a>,
@@ -56,10 +56,10 @@ pub struct Statement<'a> {
     pub object: Object<'a>,
 }
 
-/// Hands every triple of the file to `each`. What cannot be read is refused with its line.
+/// Passes every triple of the file to `each`. Unreadable ones are rejected with their line.
 ///
 /// # Errors
-/// The file cannot be read on, or `each` ends it.
+/// Reading failed, or `each` returned an error.
 pub fn read(
     input: &Input<'_>,
     syntax: Syntax,
@@ -112,7 +112,7 @@ fn refuse(counts: &mut Counts, line: u64, error: &TurtleSyntaxError) -> Result<(
     counts.check_on()
 }
 
-/// What stands for a name of any length, in 16 bytes: names are as long as a line, and there are millions of them.
+/// A 16-byte hash of a name: names may be as long as a line, and there are millions of them.
 pub fn fingerprint(name: impl Hash) -> u128 {
     let hash = |seed: u8| {
         let mut hasher = DefaultHasher::new();
@@ -123,7 +123,7 @@ pub fn fingerprint(name: impl Hash) -> u128 {
     hash(0) << 64 | hash(1)
 }
 
-/// Numbers anonymous nodes, by the fingerprints of their names.
+/// Numbers blank nodes by the fingerprints of their names.
 struct Blanks<'a, 'b> {
     input: &'a Input<'b>,
     numbers: HashMap<u128, u32>,

@@ -1,6 +1,6 @@
-//! SIX list one: the currencies in use, one entry for each country and currency.
+//! SIX list one: the active currencies, one entry for each country and currency.
 //!
-//! **Invariant:** no document type is read, so no entity can stand for more than one character.
+//! **Invariant:** document types are rejected, so no entity expands to more than one character.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map;
@@ -16,7 +16,7 @@ use crate::publisher_files::problem::{ImportError, excerpt};
 use crate::publisher_files::publications::SIX_CURRENCIES;
 use crate::publisher_files::counts::Counts;
 
-/// How deep elements may be. The list has four levels.
+/// The most nested elements. The list has four levels.
 const DEPTH_MAX: usize = 16;
 
 /// The precious metals among the codes.
@@ -36,7 +36,7 @@ struct Entry {
 /// Reads the list.
 ///
 /// # Errors
-/// It is not this list, or is broken.
+/// It is not this list, or is malformed.
 pub fn read(input: &Input<'_>, counts: &mut Counts) -> Result<DraftPack, ImportError> {
     let text = input.read_text()?;
     let lines = LineCounter::of(&text);
@@ -124,7 +124,7 @@ impl Document<'_, '_> {
         Ok(())
     }
 
-    /// The character that a reference stands for.
+    /// The character of an entity reference.
     fn character(&self, reference: &BytesRef<'_>, at: u64) -> Result<String, ImportError> {
         match reference.resolve_char_ref() {
             Ok(Some(character)) => Ok(character.to_string()),
@@ -163,7 +163,7 @@ impl Entry {
         content.clone_into(place);
     }
 
-    /// What kind of code it is; SIX marks funds only, the rest follows from the code.
+    /// The kind of the code; SIX marks only funds, the rest follows from the code.
     fn kind(&self) -> &'static str {
         match self.code.as_str() {
             "XTS" => "test",
@@ -176,7 +176,7 @@ impl Entry {
     }
 }
 
-/// The currencies that were met by code, one for all its countries.
+/// The currencies found so far by code, one for all its countries.
 #[derive(Debug, Default)]
 struct Currencies(BTreeMap<String, Entry>);
 

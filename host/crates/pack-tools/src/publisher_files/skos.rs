@@ -1,13 +1,13 @@
-//! SKOS and SKOS-XL thesauri, of any size: the graph is never built.
+//! SKOS and SKOS-XL thesauri of any size: no graph is built.
 //!
-//! The first pass keeps which concept is below which, and which node holds whose preferred label (SKOS-XL puts the text on a
-//! node of its own, before or after the concept). Then it is known which concepts are wanted: the roots and everything below
-//! them. The second pass takes the labels of those, in the wanted languages.
+//! The first pass records the parents of each concept, and the nodes of preferred labels (in SKOS-XL the text is on a
+//! separate node, before or after the concept). This determines the selected concepts: the roots and their descendants.
+//! The second pass reads their labels in the requested languages.
 //!
-//! A concept may have several parents. Those that are not below the roots are left away; the primary one is the lowest by its
+//! A concept may have several parents. Parents outside the selection are removed; the primary parent is the lowest by
 //! code, shorter codes first.
 //!
-//! **Invariant:** what is kept is bounded by numbers of nodes, links and bytes, not by the file's size.
+//! **Invariant:** memory is limited by the numbers of nodes, links and bytes, not by the file's size.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -32,19 +32,19 @@ const DEPRECATED: &str = "http://www.w3.org/2002/07/owl#deprecated";
 const VERSION: &str = "http://www.w3.org/2002/07/owl#versionInfo";
 const REPLACED_BY: [&str; 2] = ["http://purl.org/dc/terms/isReplacedBy", "http://www.w3.org/2002/07/owl#isReplacedBy"];
 
-/// Concepts and label nodes of one thesaurus that are told apart while it is read. AGROVOC has 42,000 and 1.2 million.
+/// The most concepts and label nodes of one thesaurus. AGROVOC has 42,000 and 1.2 million.
 const NODES_MAX: usize = 8_000_000;
 
-/// Links between them that are kept while it is read. AGROVOC has 1.3 million.
+/// The most links between them. AGROVOC has 1.3 million.
 const LINKS_MAX: usize = 16_000_000;
 
-/// Bytes of IRIs and labels kept while a thesaurus is read.
+/// The most bytes of IRIs and labels in memory.
 const TEXT_BYTES_MAX: usize = 512 << 20;
 
-/// How many statements of a version are kept.
+/// The most version statements in memory.
 const VERSIONS_MAX: usize = 16;
 
-/// What the IRIs of AGROVOC begin with.
+/// The prefix of AGROVOC's IRIs.
 const AGROVOC: &str = "http://aims.fao.org/aos/agrovoc/";
 
 /// The languages of AGROVOC that FAO's licence covers.
@@ -91,12 +91,12 @@ pub fn read(
     Ok(pack)
 }
 
-/// The code of a concept: the last part of its IRI.
+/// The code of a concept: the last segment of its IRI.
 fn code_of(iri: &str) -> &str {
     iri.rsplit(['/', '#']).next().unwrap_or(iri)
 }
 
-/// The codes of the scope that have a label in the default language, the lowest first.
+/// The codes of the scope that have a label in the default language, sorted.
 fn codes(graph: &Graph, scope: &Scope, mut labels: Labels, languages: &[String], counts: &mut Counts) -> Vec<DraftCode> {
     let default_language = languages.first().map_or("en", String::as_str);
     let is_labelled =
@@ -133,21 +133,21 @@ fn codes(graph: &Graph, scope: &Scope, mut labels: Labels, languages: &[String],
     codes
 }
 
-/// A concept, by the order in which the file names it first.
+/// A concept, numbered by first occurrence in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Concept(u32);
 
-/// A node that holds a label, by a hash of its name: there are a million of them, and most are not wanted.
+/// A label node, by a hash of its name: there are a million of them, and most are not selected.
 type LabelNode = u128;
 
-/// What the first pass keeps: which concept is below which, and which node holds whose label.
+/// The result of the first pass: the parents of concepts, and the nodes of their labels.
 #[derive(Debug, Default)]
 struct Graph {
     index: HashMap<Box<str>, Concept>,
     nodes: Vec<NamedConcept>,
-    /// Children with their parents, each once, in order.
+    /// Pairs of child and parent, unique and sorted.
     links: Vec<(Concept, Concept)>,
-    /// Labels of SKOS-XL and whose they are.
+    /// Label nodes of SKOS-XL and their concepts.
     label_nodes: Vec<(LabelNode, Concept)>,
     successors: BTreeMap<Concept, Concept>,
     versions: BTreeMap<String, String>,
@@ -157,11 +157,11 @@ struct Graph {
 #[derive(Debug)]
 struct NamedConcept {
     iri: Box<str>,
-    /// The line that names it first.
+    /// The line of its first occurrence.
     line: Option<u64>,
-    /// Whether the file calls it a concept.
+    /// Whether the file declares it as a concept.
     is_concept: bool,
-    /// Whether the publisher keeps it for old records only.
+    /// Whether the publisher has deprecated it.
     is_deprecated: bool,
 }
 
@@ -169,7 +169,7 @@ impl Graph {
     /// Reads the file once.
     ///
     /// # Errors
-    /// It cannot be read on, or holds more than is kept.
+    /// Reading failed, or a limit is exceeded.
     fn read(input: &Input<'_>, syntax: Syntax, counts: &mut Counts) -> Result<Self, ImportError> {
         let mut graph = Self::default();
         rdf::read(input, syntax, counts, |statement| {
@@ -225,7 +225,7 @@ impl Graph {
         concept
     }
 
-    /// Notes something about a concept.
+    /// Records a property of a concept.
     fn note(&mut self, iri: &str, line: Option<u64>, note: impl FnOnce(&mut NamedConcept)) {
         let concept = self.concept(iri, line);
         if let Some(node) = usize::try_from(concept.0).ok().and_then(|index| self.nodes.get_mut(index)) {
@@ -251,7 +251,7 @@ impl Graph {
         self.nodes.get(usize::try_from(concept.0).ok()?)
     }
 
-    /// Everything that was named, in the order of the file.
+    /// All named concepts, in the order of the file.
     fn concepts(&self) -> impl Iterator<Item = (Concept, &NamedConcept)> {
         (0..).map(Concept).zip(&self.nodes)
     }
@@ -261,7 +261,7 @@ impl Graph {
         self.node(concept).map_or("", |node| &node.iri)
     }
 
-    /// Takes the nodes that hold labels of some concepts, in order.
+    /// Takes the label nodes of some concepts, sorted.
     fn take_label_nodes(&mut self, holds: impl Fn(Concept) -> bool) -> Vec<(LabelNode, Concept)> {
         let mut nodes = std::mem::take(&mut self.label_nodes);
         nodes.retain(|(_, concept)| holds(*concept));
@@ -270,7 +270,7 @@ impl Graph {
         nodes
     }
 
-    /// The version that the file states, when it states one only.
+    /// The version that the file states, if it states exactly one.
     fn edition(&self) -> Option<String> {
         let mut versions: Vec<&String> = self.versions.values().collect();
         versions.dedup();
@@ -281,21 +281,21 @@ impl Graph {
     }
 }
 
-/// The wanted concepts.
+/// The selected concepts.
 #[derive(Debug)]
 struct Scope {
     /// The concepts, in the order of the file.
     concepts: Vec<Concept>,
     held: HashSet<Concept>,
-    /// Parents within the scope.
+    /// Parents within the selection.
     parents: HashMap<Concept, Vec<Concept>>,
 }
 
 impl Scope {
-    /// The closure of the roots; everything that the file calls a concept when there are none.
+    /// The closure of the roots; without roots, all declared concepts.
     ///
     /// # Errors
-    /// A root is not in the file, or more is below the roots than a vocabulary takes.
+    /// A root is not in the file, or the selection exceeds the limit of a vocabulary.
     fn of(graph: &Graph, roots: &[String], input: &Input<'_>) -> Result<Self, ImportError> {
         let held = if roots.is_empty() {
             graph.concepts().filter(|(_, node)| node.is_concept).map(|(concept, _)| concept).collect()
@@ -322,12 +322,12 @@ impl Scope {
         Ok(Self { concepts: concepts.collect(), held, parents })
     }
 
-    /// Whether a concept is wanted.
+    /// Returns true if a concept is selected.
     fn holds(&self, concept: Concept) -> bool {
         self.held.contains(&concept)
     }
 
-    /// The nearest concepts above that are kept: a parent that is not is stood in for by its own parents.
+    /// The closest selected ancestors: an unselected parent is replaced by its own parents.
     fn parents(&self, concept: Concept, is_kept: &impl Fn(&Concept) -> bool) -> Vec<Concept> {
         let direct = |concept: &Concept| self.parents.get(concept).map(Vec::as_slice).unwrap_or_default();
         let mut found = Vec::new();
@@ -347,7 +347,7 @@ impl Scope {
     }
 }
 
-/// The concepts that the roots name, by code or by IRI.
+/// The concepts of the roots, by code or by IRI.
 fn find(graph: &Graph, roots: &[String]) -> Result<Vec<Concept>, ImportError> {
     let mut found = Vec::new();
     for root in roots {
@@ -382,10 +382,10 @@ fn below(graph: &Graph, roots: &[Concept]) -> HashSet<Concept> {
     held
 }
 
-/// Reads the file a second time: the labels of the wanted concepts in the wanted languages.
+/// The second pass: reads the labels of the selected concepts in the requested languages.
 ///
 /// # Errors
-/// It cannot be read on, or the labels are too many to be kept.
+/// Reading failed, or the labels exceed a limit.
 fn read_labels(
     input: &Input<'_>,
     syntax: Syntax,
@@ -398,7 +398,7 @@ fn read_labels(
     let graph = &*graph;
     let mut labels = Labels::new();
     let (mut bytes, mut given) = (0usize, 0usize);
-    // What cannot be read was refused in the first pass, and the triples were counted there.
+    // Unreadable lines were rejected in the first pass, and the triples were counted there.
     let mut again = Counts::of(input, true);
     rdf::read(input, syntax, &mut again, |statement| {
         let Object::Text(text, Some(language)) = statement.object else { return Ok(()) };
@@ -406,7 +406,7 @@ fn read_labels(
             return Ok(());
         };
         for concept in labelled(&statement, graph, scope, &label_nodes) {
-            // Within the loop: one node may be the label of as many concepts as there are links, and have as many texts.
+            // Inside the loop: one node may be the label of many concepts, and have many texts.
             counts.check_on()?;
             given += 1;
             if given > LINKS_MAX {
@@ -439,7 +439,7 @@ fn read_labels(
     Ok(labels)
 }
 
-/// Whose label a statement gives: of one concept, or of all that share a node of SKOS-XL.
+/// The concepts of a label statement: one concept, or all that share a node of SKOS-XL.
 fn labelled(
     statement: &Statement<'_>,
     graph: &Graph,

@@ -1,4 +1,4 @@
-//! Every importer on small files that were written for this, and on the owners' own where these are at hand.
+//! Tests of every importer with small files written for them, and with the publishers' own files if available.
 
 mod fhir;
 mod isco;

@@ -1,8 +1,8 @@
 //! WHO's tables of ICD-11 and ICF: SimpleTabulation and LinearizationMiniOutput.
 //!
-//! Both are tables with a byte order mark, quoted titles and the release in the name of the last column. Columns go by name,
-//! for their order and number differ between years. The depth of a row is the number of `- ` before its title; the column
-//! DepthInKind counts something else.
+//! Both are tables with a byte order mark, quoted titles and the release in the name of the last column. Columns are
+//! found by name, because their order and number differ between years. The depth of a row is the number of `- ` before
+//! its title; the column DepthInKind counts something else.
 
 use crate::publisher_files::ImportOptions;
 use crate::publisher_files::cells::{Quotes, Row, Table};
@@ -14,7 +14,7 @@ use crate::publisher_files::counts::Counts;
 use crate::source_rules::{HierarchyRule, is_text};
 use daftar_domain::vocabulary::Completeness;
 
-/// The columns that every table has.
+/// The required columns.
 const COLUMNS: [&str; 7] = ["Title", "Code", "Foundation URI", LINEARIZATION, "BlockId", "ClassKind", "ChapterNo"];
 
 const LINEARIZATION: &str = "Linearization URI|Linearization (release) URI";
@@ -22,16 +22,16 @@ const LINEARIZATION: &str = "Linearization URI|Linearization (release) URI";
 /// The chapter of extension codes.
 const EXTENSION_CHAPTER: &str = "X";
 
-/// The text in place of a code that WHO has not given yet.
+/// The placeholder of codes that WHO has not assigned yet.
 const NO_CODE: &str = "_NOCODEASSIGNED";
 
-/// What a line of either table is.
+/// The state of a line of either table.
 enum Line {
-    /// A row that is taken so far.
+    /// A row that is accepted so far.
     Taken(WhoRow),
-    /// A row of this depth that was refused or left out: what is below it hangs from nothing.
+    /// A rejected or left-out row of this depth: rows below it have no parent.
     NotTaken(usize),
-    /// A row that was refused because it cannot be read: its depth is not known.
+    /// A row that was rejected because it cannot be read: its depth is unknown.
     Unreadable,
 }
 
@@ -40,7 +40,7 @@ struct WhoRow {
     line: u64,
     code: String,
     block: String,
-    /// The title as it is in the table, its hyphens taken away.
+    /// The title without its leading hyphens.
     title: String,
     depth: usize,
     kind: String,
@@ -50,7 +50,7 @@ struct WhoRow {
     linearization: String,
 }
 
-/// What is known of the file beside its rows.
+/// The metadata of the file.
 struct Release {
     /// The edition, such as `2024-01`.
     edition: String,
@@ -61,7 +61,7 @@ struct Release {
 /// Reads either table of either classification.
 ///
 /// # Errors
-/// It is no such table, or cannot be read on.
+/// It is not such a table, or reading failed.
 pub fn read(input: &Input<'_>, options: &ImportOptions, counts: &mut Counts) -> Result<DraftPack, ImportError> {
     let language = language(input, options)?;
     let table = Table::open(input, Quotes::Enclose)?;
@@ -80,7 +80,7 @@ pub fn read(input: &Input<'_>, options: &ImportOptions, counts: &mut Counts) -> 
 }
 
 impl Line {
-    /// The row with its depth, unless it is left out or refused.
+    /// Parses the row with its depth, unless it is left out or rejected.
     fn of(row: &Row<'_>, counts: &mut Counts) -> Self {
         let code = row.cell("Code").to_owned();
         let (depth, title) = without_hyphens(row.raw("Title"));
@@ -94,7 +94,7 @@ impl Line {
         };
         if title.is_empty() {
             counts.refuse(Some(row.line), Some(&code), "it has no title");
-            // Without any hyphen nothing tells how deep it is.
+            // Without any hyphen its depth is unknown.
             return if depth == 0 { Self::Unreadable } else { Self::NotTaken(depth) };
         }
         Self::Taken(WhoRow {
@@ -120,8 +120,8 @@ impl Line {
 }
 
 impl WhoRow {
-    /// The code of the row, which goes by `key`. The URI stays together with the code: residual codes have one in the linearization
-    /// only.
+    /// The code of the row, with `key` as its code. It keeps the URI of the row: residual codes have one in the
+    /// linearization only.
     fn draft(&self, key: String, parent: Option<String>, language: &str) -> DraftCode {
         let mut code = DraftCode::new(key, Some(self.line)).labelled(language, self.title.clone());
         code.parents = parent.into_iter().collect();
@@ -130,7 +130,7 @@ impl WhoRow {
         code
     }
 
-    /// The code with what the table says of residual codes.
+    /// Adds the properties of residual codes.
     fn residual(&self, code: DraftCode) -> DraftCode {
         if self.is_residual { code.with_property("residual", "yes") } else { code }
     }
@@ -146,7 +146,7 @@ fn without_hyphens(mut title: &str) -> (usize, &str) {
     (depth, title)
 }
 
-/// The year and month of a header such as `Version:2024 Jan 21 - 22:30 UTC`, else what it says, else `unstated`.
+/// The year and month of a header such as `Version:2024 Jan 21 - 22:30 UTC`, else its text, else `unstated`.
 fn edition(columns: &[String]) -> String {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let stated = columns.iter().find_map(|name| name.strip_prefix("Version:")).unwrap_or_default().trim();
@@ -161,7 +161,7 @@ fn edition(columns: &[String]) -> String {
     if is_text(stated) { stated.to_owned() } else { "unstated".to_owned() }
 }
 
-/// The language that the options name, else the one in the file's name (`SimpleTabulation-ICD-11-MMS-es.txt`), else English.
+/// The language of the options, else that of the file's name (`SimpleTabulation-ICD-11-MMS-es.txt`), else English.
 fn language(input: &Input<'_>, options: &ImportOptions) -> Result<String, ImportError> {
     match options.languages.as_slice() {
         [] => {
@@ -190,11 +190,11 @@ fn icd_11(lines: Vec<Line>, release: Release, options: &ImportOptions, counts: &
                 codes.extend(code);
             }
             Line::NotTaken(depth) => above.put(depth, None),
-            // Its depth is not known.
+            // Its depth is unknown.
             Line::Unreadable => above.is_lost = true,
         }
     }
-    // A subset without extension codes holds every code that it says it holds: one cannot tell from a code that it lacks.
+    // A subset without extension codes is complete by its declaration: a missing extension code is not an error.
     let is_whole = !options.without_extension_codes;
     let vocabulary = DraftVocabulary {
         languages: vec![release.language],
@@ -204,19 +204,20 @@ fn icd_11(lines: Vec<Line>, release: Release, options: &ImportOptions, counts: &
     ICD_11.pack_of(&release.edition, vec![vocabulary])
 }
 
-/// The rows that the next one may be below.
+/// The possible parents of the next row.
 ///
-/// **Invariant:** a row that is refused or left out stands here as none, so that nothing below it hangs from an earlier row.
+/// **Invariant:** a rejected or left-out row is recorded as none, so that rows below it do not get an earlier row as
+/// parent.
 #[derive(Default)]
 struct Above {
-    /// The key of the last row of each depth, down to the row before.
+    /// The key of the last row of each depth, up to the previous row.
     keys: Vec<Option<String>>,
-    /// A row of unknown depth came after the last chapter: it may be what the following rows are below.
+    /// A row of unknown depth follows the last chapter: it may be the parent of the following rows.
     is_lost: bool,
 }
 
 impl Above {
-    /// What a row of this depth is below, or why it is below nothing.
+    /// The parent of a row of this depth, or the reason why it has none.
     fn parent(&self, depth: usize) -> Result<Option<String>, String> {
         let Some(over) = depth.checked_sub(1) else { return Ok(None) };
         if self.is_lost {
@@ -229,7 +230,7 @@ impl Above {
         }
     }
 
-    /// A row that has its place; none where it is not taken.
+    /// Records a row; none if it is not accepted.
     fn put(&mut self, depth: usize, key: Option<String>) {
         if depth == 0 {
             self.is_lost = false;
@@ -241,7 +242,7 @@ impl Above {
     }
 }
 
-/// What the row goes by: its code; a heading has none and goes by its block, chapter or URI.
+/// The key of the row: its code; for a heading, its block, chapter or URI.
 fn key(row: &WhoRow, counts: &mut Counts) -> Option<String> {
     if row.code == NO_CODE {
         counts.leave_out("a category without a code so far");
@@ -272,7 +273,7 @@ fn key(row: &WhoRow, counts: &mut Counts) -> Option<String> {
     Some(key)
 }
 
-/// The code of a row; none where it is left out or refused.
+/// The code of a row; none if it is left out or rejected.
 fn icd_code(
     row: &WhoRow,
     above: &Above,
@@ -284,7 +285,7 @@ fn icd_code(
         counts.leave_out("an extension code, or a heading of them");
         return None;
     }
-    // One that would not be taken anyway is told of by its own reason only.
+    // A row that is left out anyway has only its own reason.
     let key = key(row, counts)?;
     let parent = above.parent(row.depth);
     let parent = parent.map_err(|reason| counts.refuse(Some(row.line), Some(&row.code), reason)).ok()?;
@@ -313,9 +314,9 @@ fn is_icd_code(text: &str) -> bool {
 
 /// The draft of a table of ICF.
 fn icf(lines: &[Line], release: &Release, counts: &mut Counts) -> Result<DraftPack, ImportError> {
-    // The components that the register has fields for.
+    // The components with fields in the registry.
     let mut components = [('b', ICF_BODY_FUNCTIONS, Vec::new()), ('d', ICF_ACTIVITIES, Vec::new())];
-    // Codes hang by their digits, so a row that is not taken takes none with it that the check would not find.
+    // The parents of codes follow from their digits, so the check finds rows below a rejected one.
     for row in lines.iter().filter_map(Line::taken) {
         if row.code.is_empty() {
             counts.leave_out("a heading without a code");
@@ -351,7 +352,7 @@ fn is_icf_code(text: &str) -> bool {
     matches!(digits.len(), 1 | 3..=5) && digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0')
 }
 
-/// The letter of a component, which some tables have in place of a code.
+/// The letter of a component, which some tables have instead of a code.
 fn is_icf_component(text: &str) -> bool {
     matches!(text, "b" | "d" | "e" | "s")
 }

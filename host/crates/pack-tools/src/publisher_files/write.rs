@@ -9,10 +9,10 @@ use crate::publisher_files::draft::{DraftCode, DraftPack, DraftVocabulary};
 use crate::publisher_files::problem::ImportError;
 use daftar_domain::vocabulary::Completeness;
 
-/// Writes everything into a folder that is empty.
+/// Writes all files into an empty folder.
 ///
 /// # Errors
-/// Something cannot be written.
+/// A file cannot be written.
 pub fn folder(draft: &DraftPack, sha256: &str, kept: &HandWritten, folder: &Path) -> Result<(), ImportError> {
     file(folder, "pack.toml", &settings(draft, sha256, kept))?;
     let note = format!(
@@ -36,10 +36,10 @@ fn file(folder: &Path, name: &str, content: &str) -> Result<(), ImportError> {
     written.map_err(|source| ImportError::Write { path, source })
 }
 
-/// The keys of `pack.toml` that an import writes, all else in it was written by hand.
+/// The keys of `pack.toml` that an import writes; all others were written by hand.
 const PACK_KEYS: [&str; 8] =
     ["name", "version", "description", "licence", "attribution", "source", "default", "vocabulary"];
-/// The same of a `[[vocabulary]]`.
+/// The same for a `[[vocabulary]]`.
 const VOCABULARY_KEYS: [&str; 12] = [
     "namespace",
     "name",
@@ -55,7 +55,8 @@ const VOCABULARY_KEYS: [&str; 12] = [
     "completeness",
 ];
 
-/// What was added by hand to the `pack.toml` of an import, such as concept groups and extension fields: the next import keeps it.
+/// The manual additions to the `pack.toml` of an import, such as concept groups and extension fields: the next import
+/// preserves them.
 #[derive(Debug, Default, PartialEq)]
 pub struct HandWritten {
     pack: toml::Table,
@@ -64,7 +65,7 @@ pub struct HandWritten {
 }
 
 impl HandWritten {
-    /// What of this `pack.toml` an import does not write.
+    /// The parts of this `pack.toml` that an import does not write.
     ///
     /// # Errors
     /// It is not TOML.
@@ -89,7 +90,7 @@ impl HandWritten {
         self.vocabularies.keys().filter(|namespace| !has(namespace)).cloned().collect()
     }
 
-    /// The names of what is kept, such as `concept_group`.
+    /// The names of the preserved parts, such as `concept_group`.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         let of_pack = self.pack.keys().cloned();
@@ -99,7 +100,7 @@ impl HandWritten {
         of_pack.chain(self.vocabularies.iter().flat_map(of_vocabulary)).collect()
     }
 
-    /// The values of the pack as lines, those that must stand before the first table alone.
+    /// The values of the pack as lines; only those that must precede the first table, or only the tables.
     fn of_pack(&self, is_table: bool) -> String {
         let wanted = self.pack.iter().filter(|(_, value)| holds_tables(value) == is_table);
         lines(wanted.map(|(key, value)| (key.clone(), value.clone())).collect())
@@ -114,7 +115,7 @@ fn holds_tables(value: &toml::Value) -> bool {
     value.is_table() || value.as_array().is_some_and(|items| items.iter().any(toml::Value::is_table))
 }
 
-/// A table as TOML; what was read as TOML can be written as TOML.
+/// A table as TOML; parsed TOML can always be serialized.
 fn lines(table: toml::Table) -> String {
     toml::to_string(&table).unwrap_or_default()
 }
@@ -129,7 +130,7 @@ fn settings(draft: &DraftPack, sha256: &str, kept: &HandWritten) -> String {
         setting(&mut text, "attribution", &draft.attribution);
     }
     setting(&mut text, "source", &draft.source);
-    // What an operator imports is installed by hand.
+    // The operator installs an imported pack explicitly.
     text.push_str("default = false\n");
     text.push_str(&kept.of_pack(false));
     for vocabulary in &draft.vocabularies {
@@ -171,12 +172,12 @@ fn setting(text: &mut String, key: &str, value: &str) {
     append(text, format_args!("{key} = {}\n", quoted(value)));
 }
 
-/// A text as TOML writes it.
+/// A text as a TOML string.
 fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
 }
 
-/// What a code has in the column of that name.
+/// The cell of a code in the column of that name.
 type Cell = fn(&DraftCode, &str) -> String;
 
 const COLUMNS: [(&str, Cell); 6] = [
@@ -188,7 +189,7 @@ const COLUMNS: [(&str, Cell); 6] = [
     ("selectable", |code, _| if code.is_selectable { String::new() } else { "no".to_owned() }),
 ];
 
-/// A property's column begins so.
+/// The prefix of a property's column.
 const PROPERTY: &str = "prop:";
 
 fn property(code: &DraftCode, column: &str) -> String {
@@ -196,7 +197,7 @@ fn property(code: &DraftCode, column: &str) -> String {
     code.properties.iter().find(|(other, _)| other == key).map(|(_, value)| value.clone()).unwrap_or_default()
 }
 
-/// The columns in which any code has something.
+/// The columns in which any code has a value.
 fn columns(vocabulary: &DraftVocabulary) -> Vec<(String, Cell)> {
     let fixed = COLUMNS.iter().filter(|(name, _)| !(*name == "parents" && vocabulary.rule.is_some()));
     let mut columns: Vec<(String, Cell)> = fixed.map(|(name, cell)| ((*name).to_owned(), *cell)).collect();

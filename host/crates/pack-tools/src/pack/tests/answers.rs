@@ -1,4 +1,4 @@
-//! Packs built here, run here: what they say about themselves and their codes.
+//! Tests of built packs: their descriptions and codes.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use bindings::exports::daftar::plugin::vocabulary::{
     Completeness, Concept, ConceptStatus, PageError, ResolveError, Selection,
 };
 
-/// A pack in an engine without limits: what is under test is the pack.
+/// A pack in an engine without limits: only the pack is under test.
 struct RunningPack {
     store: Store<()>,
     pack: VocabularyPack,

@@ -1,4 +1,4 @@
-//! A pack's folder in a temporary place, sound until a test breaks it.
+//! A pack's folder in a temporary directory, valid unless a test changes it.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub struct PackFolder {
 }
 
 impl PackFolder {
-    /// Two codes, one below the other, in two languages.
+    /// Two codes, a parent and its child, in two languages.
     pub fn sound() -> Self {
         let folder = Self { folder: tempfile::tempdir().unwrap() };
         folder
@@ -42,7 +42,7 @@ impl PackFolder {
         self.folder.path()
     }
 
-    /// The folder with a file in it, in place of the one of that name.
+    /// Adds or replaces a file.
     pub fn with(self, file: &str, content: impl AsRef<[u8]>) -> Self {
         let path = self.folder.path().join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -50,20 +50,20 @@ impl PackFolder {
         self
     }
 
-    /// The folder without a file.
+    /// Removes a file.
     pub fn without(self, file: &str) -> Self {
         fs::remove_file(self.folder.path().join(file)).unwrap();
         self
     }
 
-    /// The folder with a text in `pack.toml` put in place of another.
+    /// Replaces a text in `pack.toml`.
     pub fn with_setting(self, old: &str, new: &str) -> Self {
         assert!(SETTINGS.contains(old), "{old}");
         let settings = SETTINGS.replace(old, new);
         self.with("pack.toml", settings)
     }
 
-    /// The folder with something at the end of `pack.toml`.
+    /// Appends to `pack.toml`.
     pub fn with_more_settings(self, more: &str) -> Self {
         let settings = format!("{SETTINGS}\n{more}");
         self.with("pack.toml", settings)

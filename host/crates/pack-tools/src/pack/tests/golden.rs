@@ -1,4 +1,4 @@
-//! The example bytes that hold the writer of blobs and its reader in `plugins/codelist` together.
+//! The example bytes against which the writer of blobs and its reader in `plugins/codelist` are both tested.
 
 use std::path::Path;
 
@@ -50,7 +50,7 @@ const CODES: &str = "code\tparents\tstatus\treplaced_by\taliases\turi\tselectabl
     é1\tt\t\t\tx|y\tu:1\t\tv\n\
     o\tt|é1\tinactive\té1\t\t\t\t\n";
 
-/// The bytes of the file: pairs of hexadecimal digits, and remarks from `#` to the end of a line.
+/// Parses the file: pairs of hexadecimal digits, and comments from `#` to the end of a line.
 fn example() -> Vec<u8> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../plugins/codelist/tests/data/sample.hex");
     let text = std::fs::read_to_string(file).unwrap();

@@ -1,9 +1,9 @@
-//! Sources with something wrong: each problem is found, with its file, line and code.
+//! Invalid sources: each problem is reported with its file, line and code.
 
 use super::folder::PackFolder;
 use crate::pack::check;
 
-/// The messages for a folder, each as it is shown.
+/// The formatted problems of a folder.
 fn problems(folder: PackFolder) -> Vec<String> {
     match check(folder.path()) {
         Ok(_) => Vec::new(),
@@ -11,7 +11,7 @@ fn problems(folder: PackFolder) -> Vec<String> {
     }
 }
 
-/// That a folder has exactly one problem, and it is this.
+/// Asserts that a folder has exactly this problem.
 fn assert_problem(folder: PackFolder, message: &str) {
     assert_eq!(problems(folder), [message]);
 }
@@ -306,7 +306,7 @@ fn all_problems_are_told_at_once_and_too_many_are_counted() {
     assert!(errors.to_string().ends_with("more"));
 }
 
-/// The sound folder with a rule of the hierarchy, and these codes.
+/// The valid folder with a rule of the hierarchy and these codes.
 fn by_rule(rule: &str, codes: &[&str]) -> PackFolder {
     let lines: String = codes.iter().map(|code| format!("{code}\tX\n")).collect();
     PackFolder::sound()

@@ -1,11 +1,11 @@
-//! `--base`: what is taken from the base and what from the folder.
+//! Tests of `--base`: the parts from the base and from the folder.
 
 use super::folder::PackFolder;
 use crate::pack::{build_folder, rebuild_folder};
 use daftar_sandbox::section::read_manifest;
 use daftar_sandbox::{PluginHost, PluginHostSettings};
 
-/// What a module brings beside the crops: another vocabulary, a concept group and a field.
+/// The additions of a module: another vocabulary, a concept group and a field.
 const MODULE: &str = r#"
 [[vocabulary]]
 namespace = "urn:example:tools"
@@ -36,7 +36,7 @@ fn module() -> PackFolder {
         .with("labels/en/tools.tsv", "code\tlabel\nhoe\tHoe\n")
 }
 
-/// Newer crops, under another name.
+/// A newer version of the crops, under another name.
 fn newer() -> PackFolder {
     PackFolder::sound()
         .with_setting("name = \"crops\"\nversion = \"1.0.0\"", "name = \"imported\"\nversion = \"2.0.0\"")

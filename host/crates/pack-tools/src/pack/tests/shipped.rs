@@ -1,4 +1,4 @@
-//! The packs of this repository: all sound, all as large as their source says, all under a licence that is told.
+//! The packs of this repository: all valid, complete as their source states, and under a named licence.
 
 mod icf_reference;
 mod rules;
@@ -32,7 +32,7 @@ fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// The folder that the whole project lies in.
+/// The root folder of the workspace.
 fn workspace() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."))
 }
@@ -63,7 +63,7 @@ fn property<'a>(concept: &'a Concept, key: &str) -> Option<&'a str> {
     concept.properties.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
 }
 
-/// How many codes stand on each level below the roots, by the primary parent.
+/// The number of codes at each depth, by the primary parent.
 fn levels(concepts: &[Concept]) -> Vec<usize> {
     let parent_of: HashMap<&str, Option<&str>> =
         concepts.iter().map(|concept| (concept.code.as_str(), parents(concept).first().copied())).collect();
@@ -81,7 +81,7 @@ fn levels(concepts: &[Concept]) -> Vec<usize> {
     levels
 }
 
-/// The languages, with the number of labels where it is not that of the codes.
+/// The languages, with the number of labels if it differs from that of the codes.
 fn languages(description: &VocabularyDescription, concepts: &[Concept]) -> String {
     let mut text = String::new();
     for language in &description.languages {
@@ -201,7 +201,7 @@ fn errors_can_name_the_pack_that_would_bring_what_is_not_there() {
         .collect();
     let known =
         PROJECT_MODULES.iter().map(|(name, namespaces, fields)| (*name, (namespaces.to_vec(), fields.to_vec())));
-    // A pack with logic of its own has its sources elsewhere.
+    // A pack with code of its own has its sources elsewhere.
     let known: BTreeMap<_, _> = known.filter(|(name, _)| *name != "language-tag").collect();
     assert_eq!(known, brought);
 }

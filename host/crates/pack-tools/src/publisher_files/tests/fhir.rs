@@ -1,4 +1,4 @@
-//! Code systems as FHIR writes them, with invented codes.
+//! FHIR code systems with invented codes.
 
 use super::sample::{import_bytes, import_plain, refused};
 use crate::publisher_files::ImportFormat::Fhir;

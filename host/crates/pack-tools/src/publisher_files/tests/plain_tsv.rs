@@ -1,4 +1,4 @@
-//! Tables of our own.
+//! Tables in our own format.
 
 use super::sample::{import_bytes, import_plain};
 use crate::publisher_files::ImportFormat::{Csv, Tsv};

@@ -1,5 +1,5 @@
-//! The owners' own files, which may not be part of the repository: the tests of a machine without them are listed as not run. Expected
-//! are the counts and trees that are known of them.
+//! Tests with the publishers' own files, which may not be part of the repository: on a machine without them they are
+//! listed as not run. The expected counts and trees are the published ones.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -74,7 +74,7 @@ fn the_mini_output_of_icd_11_agrees_with_the_table() {
     for concept in table.concepts("urn:who:icd-11").iter().filter(|concept| concept.is_selectable) {
         let other = mini.get(concept.code.as_str()).unwrap_or_else(|| panic!("{}", concept.code));
         assert_eq!(other.parents, concept.parents, "{}", concept.code);
-        // The two were published ten days apart, and three hyphens were put into titles in between.
+        // The two were published ten days apart, and three hyphens were added to titles in between.
         assert_eq!(letters(&other.labels[0].value), letters(&concept.labels[0].value), "{}", concept.code);
     }
 }

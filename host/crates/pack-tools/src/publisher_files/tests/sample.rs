@@ -1,4 +1,4 @@
-//! A file of an owner in a temporary place, and what an import makes of it.
+//! A published file in a temporary folder, and the result of its import.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,14 +10,14 @@ use crate::publisher_files::{ImportFormat, ImportOptions, ImportReport, NoProgre
 use crate::pack::{PackSource, build_folder, check};
 use daftar_domain::vocabulary::{Concept, VocabularyDescription};
 
-/// What an import wrote.
+/// The result of an import.
 pub struct Imported {
     folder: TempDir,
     pub report: ImportReport,
     pub source: PackSource,
 }
 
-/// Imports a file that is there; what was written is a sound source of a pack.
+/// Imports an existing file; the written source is valid.
 pub fn import_file(format: ImportFormat, file: &Path, options: &ImportOptions) -> Result<Imported, String> {
     let folder = tempfile::tempdir().unwrap();
     let import = read(format, file, options, &mut NoProgress);
@@ -27,7 +27,7 @@ pub fn import_file(format: ImportFormat, file: &Path, options: &ImportOptions) -
     Ok(Imported { folder, report: import.report, source })
 }
 
-/// Imports a file of this content.
+/// Imports a file with this content.
 pub fn import_bytes(
     format: ImportFormat,
     bytes: impl AsRef<[u8]>,
@@ -39,12 +39,12 @@ pub fn import_bytes(
     import_file(format, &file, options)
 }
 
-/// Imports a file of this content without options.
+/// Imports a file with this content without options.
 pub fn import_plain(format: ImportFormat, bytes: impl AsRef<[u8]>) -> Result<Imported, String> {
     import_bytes(format, bytes, &ImportOptions::default())
 }
 
-/// Why a file of this content is refused.
+/// The error of a file with this content.
 pub fn refused(format: ImportFormat, bytes: impl AsRef<[u8]>) -> String {
     import_plain(format, bytes).err().unwrap()
 }
@@ -78,7 +78,7 @@ impl Imported {
         self.source.contents.vocabularies.iter().flat_map(|(_, concepts)| concepts).map(line).collect()
     }
 
-    /// What was left out, by rule.
+    /// The rows left out, by rule.
     pub fn left_out(&self) -> Vec<(String, u64)> {
         self.report.left_out.iter().map(|rule| (rule.rule.clone(), rule.rows)).collect()
     }

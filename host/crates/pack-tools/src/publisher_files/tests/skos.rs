@@ -26,7 +26,7 @@ fn iri(name: &str) -> String {
     }
 }
 
-/// N-Triples of lines of three words.
+/// Converts lines of three words to N-Triples.
 fn triples(lines: &[&str]) -> String {
     let line = |line: &&str| {
         let words: Vec<String> = line.splitn(3, ' ').map(iri).collect();

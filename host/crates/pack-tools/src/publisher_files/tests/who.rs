@@ -159,7 +159,7 @@ fn rows_that_are_refused_may_be_left_out() {
     assert_eq!((imported.report.refused.len(), imported.report.refused[0].line), (1, Some(11)));
 }
 
-/// The outline, and what was refused, of a table of which refused rows are left out.
+/// The outline, and the rejected rows, of a table whose rejected rows are left out.
 fn what_is_left(rows: &[String]) -> (Vec<String>, Vec<String>) {
     let options = ImportOptions { leave_out_refused: true, ..ImportOptions::default() };
     let table = [&[HEADER.to_owned()][..], rows].concat().concat();
@@ -252,6 +252,6 @@ fn a_file_that_is_no_such_table_is_refused_as_a_whole() {
     bytes.extend_from_slice(b"a\tb\t\xff\n");
     insta::assert_snapshot!(refused(WhoTabulation, bytes), @"FILE:11: the line is not UTF-8");
     insta::assert_snapshot!(refused(WhoTabulation, &diseases().as_bytes()[..0x40]), @"FILE:1: the column `ChapterNo` is missing; there are: Foundation URI, Linearization URI, Code, BlockId, Title, ClassKind");
-    // A packed file that breaks off.
+    // A truncated gzip file.
     insta::assert_snapshot!(refused(WhoTabulation, b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b"), @"FILE:1: reading failed: incomplete deflate stream");
 }

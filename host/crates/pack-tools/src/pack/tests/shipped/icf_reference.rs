@@ -1,18 +1,19 @@
-//! Every code of the ICF that is shipped, held against a copy of the classification.
+//! Compares every shipped ICF code with a copy of the classification.
 //!
 //! The copy may not be part of this repository; on a machine without it the test is listed as not run.
 //!
-//! Two titles are the same when their letters and digits are, whatever the case: copies differ in capitals (chapters), quotes,
-//! dashes, commas and blanks, and none of these changes a title.
+//! Titles are compared by letters and digits, ignoring case: copies differ in capitals (chapters), quotes, dashes,
+//! commas and blanks, which do not change a title.
 
 use std::collections::HashMap;
 
 use super::{concepts, label, parents};
 
-/// Where the copy's title is misprinted: cut off, doubled, or that of the code before. Code and parent are compared all the same.
+/// Titles that are misprinted in the copy: truncated, doubled, or that of the previous code. Their codes and parents
+/// are compared too.
 const MISPRINTED: [&str; 7] = ["b1679", "b299", "b449", "b7209", "d1608", "d1759", "d798"];
 
-/// Parent and title of each code, or none when the copy is not there.
+/// Parent and title of each code, or none if the copy is missing.
 fn reference(component: &str) -> Option<HashMap<String, (String, String)>> {
     let file = daftar_test_needs::published_file(&format!("icf-{component}.tsv"))?;
     let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -28,7 +29,7 @@ fn folded(title: &str) -> String {
     title.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Everything that the reference does not confirm, and how many codes it has.
+/// The differences from the reference, and its number of codes.
 fn differences(component: &str) -> Option<(Vec<String>, usize)> {
     let reference = reference(component)?;
     let mut differences = Vec::new();

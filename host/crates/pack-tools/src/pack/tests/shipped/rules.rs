@@ -1,4 +1,4 @@
-//! What holds for every code of a vocabulary: its shape, and by which rule of the source it has its parent.
+//! Properties of every code of a vocabulary: its form, and the rule of its parent.
 
 use std::collections::{HashMap, HashSet};
 
@@ -29,7 +29,7 @@ fn is_icf(text: &str, component: char) -> bool {
     text.strip_prefix(component).is_some_and(|digits| is_digits(digits) && matches!(digits.len(), 1 | 3..=5))
 }
 
-/// `chapter:05`, or four characters and perhaps a dot with one or two more. No code holds I or O.
+/// `chapter:05`, or four characters and optionally a dot with one or two more. No code contains I or O.
 fn is_icd_11(text: &str) -> bool {
     if let Some(chapter) = text.strip_prefix("chapter:") {
         return matches!(chapter, "V" | "X") || (chapter.len() == 2 && is_digits(chapter));
@@ -102,7 +102,7 @@ fn every_other_spelling_leads_to_one_code() {
 fn small_lists_have_a_label_in_each_of_their_nine_languages_and_no_two_codes_share_one() {
     for (description, concepts) in vocabularies().filter(|(_, concepts)| concepts.len() <= 30) {
         assert_eq!(description.languages, ["en", "fr", "es", "ar", "pt", "ru", "zh", "sw", "hi"]);
-        // ISCED gives level 1 and its only category one name.
+        // ISCED has the same name for level 1 and its only category.
         let named_alike = usize::from(description.namespace.as_str() == "urn:unesco:isced:2011");
         for language in &description.languages {
             assert!(concepts.iter().all(|concept| label(concept, language).is_some()), "{}", description.namespace);

@@ -1,4 +1,4 @@
-//! Single codes that would show a mistake in the making of a table.
+//! Single codes that would reveal an error in the generation of a table.
 
 use super::{PACKS, concept, concepts, label, parents, property};
 use daftar_domain::manifest::ExtensionFieldKind;
