@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_keep_to_the_interface_is_refused_with_the_function() {
+    fn a_module_that_does_not_match_the_interface_is_rejected_with_the_function() {
         let manifest = guest::manifest("test", "1.0.0", PluginKind::VocabularyPack);
         let refused = |text: &str| wrap(&wat::parse_str(text).unwrap(), &[], &manifest).unwrap_err().to_string();
         let missing = refused(&MODULE.replace("0#resolve", "0#dissolve"));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_not_brought_is_named() {
+    fn an_unsupported_interface_is_named() {
         let mut manifest = guest::manifest("test", "1.0.0", PluginKind::VocabularyPack);
         manifest.interface = "0.9.0".parse().unwrap();
         let refused = wrap(&wat::parse_str(MODULE).unwrap(), &[], &manifest).unwrap_err().to_string();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn exports_are_renamed_and_a_wrong_name_is_told() {
+    fn exports_are_renamed_and_an_unknown_name_is_an_error() {
         let manifest = guest::manifest("test", "1.0.0", PluginKind::VocabularyPack);
         let short = wat::parse_str(MODULE.replace("daftar:plugin/vocabulary@0.1.0#", "")).unwrap();
         let name = |function: &str| ExportName {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_gets_the_manifest_alone() {
+    fn a_component_only_gets_the_manifest() {
         let manifest = guest::manifest("test", "1.0.0", PluginKind::VocabularyPack);
         let component =
             crate::pack::component(&super::described(&wat::parse_str(MODULE).unwrap(), &manifest).unwrap().unwrap());

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_goes_up_as_its_owner_says() {
+    fn every_rule_yields_the_parents_of_its_publisher() {
         assert_eq!(way_up(HierarchyRule::Prefix, "0110"), ["0110", "011", "01", "0"]);
         assert_eq!(way_up(HierarchyRule::Dotted, "1.2.1"), ["1.2.1", "1.2", "1"]);
         assert_eq!(way_up(HierarchyRule::FirstDigit, "244"), ["244", "2"]);

@@ -310,7 +310,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_is_not_a_file_is_refused_without_waiting_for_it() {
+    fn a_path_that_is_not_a_file_is_rejected_without_blocking() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();

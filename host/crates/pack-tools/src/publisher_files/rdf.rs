@@ -176,7 +176,7 @@ mod tests {
     use crate::publisher_files::input::Input;
 
     #[test]
-    fn long_names_are_told_apart_and_not_kept() {
+    fn long_names_are_distinguished_by_their_hashes() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "# nothing\n").unwrap();
         let mut progress = NoProgress;

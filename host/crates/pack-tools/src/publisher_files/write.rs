@@ -265,7 +265,7 @@ mod tests {
     "#;
 
     #[test]
-    fn what_was_written_by_hand_is_told_and_written_again() {
+    fn manual_additions_are_listed_and_preserved() {
         let kept = HandWritten::of(BY_HAND).unwrap();
         assert_eq!(kept.names(), ["concept_group", "extension_field", "limits", "system of urn:example:water"]);
         let text = format!(

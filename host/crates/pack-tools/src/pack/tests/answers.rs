@@ -52,7 +52,7 @@ fn vocab_pack(name: &str) -> PathBuf {
 }
 
 #[test]
-fn a_pack_describes_itself_and_gives_its_codes() {
+fn a_pack_returns_its_description_and_codes() {
     let component = build_folder(&vocab_pack("gender")).unwrap();
     let mut running = RunningPack::start(&component);
 
@@ -103,7 +103,7 @@ fn a_pack_carries_its_manifest() {
 }
 
 #[test]
-fn everything_said_about_a_code_arrives() {
+fn all_properties_of_a_code_are_returned() {
     let folder = PackFolder::sound()
         .with(
             "codes/crops.tsv",
@@ -133,7 +133,7 @@ fn everything_said_about_a_code_arrives() {
 }
 
 #[test]
-fn wrong_questions_get_errors_and_not_traps() {
+fn invalid_calls_return_errors_and_do_not_trap() {
     let mut running = RunningPack::start(&build_folder(PackFolder::sound().path()).unwrap());
     let vocabulary = running.pack.daftar_plugin_vocabulary();
     let store = &mut running.store;
@@ -163,7 +163,7 @@ fn a_pack_imports_nothing() {
 }
 
 #[test]
-fn refuses_a_base_that_is_no_module() {
+fn rejects_a_base_that_is_not_a_module() {
     let source = check(&vocab_pack("gender")).unwrap();
     let empty = wasm_encoder::Module::new().finish();
     for base in [b"not wasm".as_slice(), &[], &empty] {
@@ -173,7 +173,7 @@ fn refuses_a_base_that_is_no_module() {
 }
 
 #[test]
-fn a_large_vocabulary_is_built_and_asks_for_memory() {
+fn a_large_vocabulary_is_built_and_requests_memory() {
     let mut codes = String::from("code\tparents\ncereals\t\n");
     let mut labels = String::from("code\tlabel\tdefinition\ncereals\tCereals\t\n");
     let definition = "long ".repeat(200);

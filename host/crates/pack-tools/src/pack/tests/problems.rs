@@ -21,12 +21,12 @@ fn codes(table: &str) -> PackFolder {
 }
 
 #[test]
-fn a_sound_folder_has_no_problems() {
+fn a_valid_folder_has_no_problems() {
     assert_eq!(problems(PackFolder::sound()), Vec::<String>::new());
 }
 
 #[test]
-fn takes_what_spreadsheets_add() {
+fn ignores_additions_of_spreadsheets() {
     let folder = PackFolder::sound()
         .with("codes/crops.tsv", "\u{feff}code\tparents\r\ncereals\t\r\nmaize\tcereals\r\n")
         .with("labels/fr/crops.tsv", "code\tlabel\n\nmaize\tMaïs");
@@ -42,7 +42,7 @@ fn a_code_that_occurs_again() {
 }
 
 #[test]
-fn a_parent_that_is_not_there() {
+fn a_missing_parent() {
     assert_problem(
         codes("code\tparents\ncereals\t\nmaize\tcereals|grasses\n"),
         "codes/crops.tsv:3: code `maize`: `parents` names `grasses`, which is not a code of this vocabulary",
@@ -80,7 +80,7 @@ fn several_parents_that_meet_again_are_no_cycle() {
 }
 
 #[test]
-fn a_label_for_a_code_that_is_not_there() {
+fn a_label_of_an_unknown_code() {
     assert_problem(
         PackFolder::sound().with("labels/fr/crops.tsv", "code\tlabel\nmaize\tMaïs\nrye\tSeigle\n"),
         "labels/fr/crops.tsv:3: code `rye`: the vocabulary has no such code",
@@ -169,7 +169,7 @@ fn codes_that_cannot_be_codes() {
 }
 
 #[test]
-fn successors_and_states_that_make_no_sense() {
+fn invalid_successors_and_states() {
     let messages = problems(
         codes(
             "code\tparents\tstatus\treplaced_by\ncereals\t\tretired\t\nmaize\tcereals\tactive\tcereals\n\
@@ -189,7 +189,7 @@ fn successors_and_states_that_make_no_sense() {
 }
 
 #[test]
-fn aliases_that_mean_two_codes() {
+fn aliases_of_two_codes() {
     let messages = problems(codes("code\tparents\taliases\ncereals\t\tgrain|maize\nmaize\tcereals\tgrain\n"));
     assert_eq!(
         messages,
@@ -255,7 +255,7 @@ fn files_that_are_missing_or_that_nothing_refers_to() {
 }
 
 #[test]
-fn concept_groups_that_speak_of_nothing() {
+fn concept_groups_with_unknown_codes() {
     let group = |selection: &str| {
         PackFolder::sound().with_more_settings(&format!(
             "[[concept_group]]\nname = \"grain\"\ndescription = \"Grain.\"\ninclude = [{selection}]\n"
@@ -278,7 +278,7 @@ fn concept_groups_that_speak_of_nothing() {
 }
 
 #[test]
-fn a_vocabulary_without_codes_says_so() {
+fn a_vocabulary_without_codes_must_be_declared_empty() {
     let folder = PackFolder::sound()
         .with_setting("codes = \"crops.tsv\"\nhierarchical = true", "completeness = \"empty\"")
         .without("codes/crops.tsv")
@@ -295,7 +295,7 @@ fn a_vocabulary_without_codes_says_so() {
 }
 
 #[test]
-fn all_problems_are_told_at_once_and_too_many_are_counted() {
+fn all_problems_are_reported_together_and_too_many_are_counted() {
     let mut table = String::from("code\tparents\n");
     for _ in 0..2_000 {
         table.push_str("a b\t\n");
@@ -317,7 +317,7 @@ fn by_rule(rule: &str, codes: &[&str]) -> PackFolder {
 }
 
 #[test]
-fn a_rule_stands_in_for_the_column_of_parents() {
+fn a_rule_replaces_the_column_of_parents() {
     for (rule, codes, parents) in [
         ("prefix", ["0", "01", "011"], ["", "0", "01"]),
         ("dotted", ["1", "1.2", "1.2.1"], ["", "1", "1.2"]),
@@ -333,7 +333,7 @@ fn a_rule_stands_in_for_the_column_of_parents() {
 }
 
 #[test]
-fn a_rule_needs_the_codes_that_it_speaks_of_and_no_column() {
+fn a_rule_requires_matching_codes_and_no_column() {
     assert_eq!(
         problems(by_rule("icf", &["b1", "b11", "b1142", "b2"])),
         [

@@ -66,7 +66,7 @@ impl Base {
 }
 
 #[test]
-fn a_rebuilt_module_keeps_what_the_folder_does_not_bring() {
+fn a_rebuilt_module_keeps_parts_that_are_not_in_the_folder() {
     let base = Base::of(&module());
     let rebuilt = base.rebuild(&newer()).unwrap();
     assert_eq!(rebuilt, base.rebuild(&newer()).unwrap(), "the same two give the same bytes");
@@ -83,7 +83,7 @@ fn a_rebuilt_module_keeps_what_the_folder_does_not_bring() {
 }
 
 #[test]
-fn a_folder_without_changes_gives_the_base_again_but_for_the_version() {
+fn a_folder_without_changes_gives_the_base_with_another_version() {
     let base = Base::of(&PackFolder::sound());
     let data = PackFolder::sound().with_setting("version = \"1.0.0\"", "version = \"1.0.1\"");
     let rebuilt = base.rebuild(&data).unwrap();
@@ -93,7 +93,7 @@ fn a_folder_without_changes_gives_the_base_again_but_for_the_version() {
 }
 
 #[test]
-fn what_does_not_go_together_is_told_at_once() {
+fn all_conflicts_are_reported_together() {
     let data = PackFolder::sound()
         .with_setting("urn:example:crops", "urn:example:other")
         .with("codes/crops.tsv", "code\tparents\ncereals\t\nmaize\tcereals\n");
@@ -121,7 +121,7 @@ fn what_does_not_go_together_is_told_at_once() {
 }
 
 #[test]
-fn a_file_that_is_no_pack_is_no_base() {
+fn a_file_that_is_not_a_pack_cannot_be_a_base() {
     let base = Base::of(&module());
     let file = base.folder.path().join("base.wasm");
     std::fs::write(&file, b"PK").unwrap();

@@ -134,7 +134,7 @@ fn every_vocabulary_is_as_large_as_its_source() {
 }
 
 #[test]
-fn all_but_the_icf_are_whole_and_two_take_local_codes() {
+fn all_but_the_icf_are_complete_and_two_allow_local_codes() {
     let with = |holds: fn(&VocabularyDescription) -> bool| -> Vec<&str> {
         vocabularies()
             .map(|(description, _)| description)
@@ -148,7 +148,7 @@ fn all_but_the_icf_are_whole_and_two_take_local_codes() {
 }
 
 #[test]
-fn the_farmer_registry_alone_is_not_loaded_unasked() {
+fn only_the_farmer_registry_is_not_loaded_by_default() {
     let optional: Vec<&str> =
         PACKS.values().filter(|pack| !pack.is_default).map(|pack| pack.manifest.name.as_str()).collect();
     assert_eq!(optional, ["farmer-registry"]);
@@ -189,7 +189,7 @@ fn every_pack_can_be_built_under_its_own_name_and_always_to_the_same_bytes() {
 }
 
 #[test]
-fn errors_can_name_the_pack_that_would_bring_what_is_not_there() {
+fn errors_can_name_the_pack_of_a_missing_vocabulary() {
     let brought: BTreeMap<&str, (Vec<&str>, Vec<&str>)> = PACKS
         .values()
         .map(|pack| {
@@ -207,7 +207,7 @@ fn errors_can_name_the_pack_that_would_bring_what_is_not_there() {
 }
 
 #[test]
-fn every_pack_says_under_which_licence_its_data_are_and_whom_to_name() {
+fn every_pack_states_its_data_licence_and_attribution() {
     for folder in folders() {
         let note = std::fs::read_to_string(folder.join("LICENSE-DATA.md")).unwrap();
         assert!(note.starts_with("# Licence of the data\n"), "{}", folder.display());
@@ -220,7 +220,7 @@ fn every_pack_says_under_which_licence_its_data_are_and_whom_to_name() {
 }
 
 #[test]
-fn whose_terms_ask_for_it_is_named_as_they_ask() {
+fn publishers_are_attributed_as_their_terms_require() {
     let attribution = |namespace: &str| {
         let (description, _) =
             vocabularies().find(|(description, _)| description.namespace.as_str() == namespace).unwrap();
@@ -246,7 +246,7 @@ fn whose_terms_ask_for_it_is_named_as_they_ask() {
 }
 
 #[test]
-fn the_groups_that_rules_speak_of_are_brought() {
+fn the_concept_groups_of_rules_exist() {
     let names: Vec<&str> =
         PACKS.values().flat_map(|pack| &pack.contents.concept_groups).map(|group| group.name.as_str()).collect();
     for name in ["feminine_gender", "masculine_gender", "head_of_household", "agricultural_workers", "cereal_crops"] {

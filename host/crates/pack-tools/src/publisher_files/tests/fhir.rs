@@ -62,7 +62,7 @@ fn languages_may_be_chosen() {
 }
 
 #[test]
-fn what_holds_no_codes_is_refused_with_the_reason() {
+fn a_resource_without_codes_is_rejected_with_the_reason() {
     for (from, to, what) in [
         ("\"CodeSystem\"", "\"ValueSet\"", "resourceType is `ValueSet`"),
         ("\"complete\"", "\"supplement\"", "only adds to another code system"),
@@ -79,7 +79,7 @@ fn what_holds_no_codes_is_refused_with_the_reason() {
 }
 
 #[test]
-fn concepts_that_are_wrong_are_told_at_once() {
+fn all_invalid_concepts_are_reported_together() {
     let concepts = "{\"display\": \"x\"},\n{\"code\": \"card\", \"display\": \"Again\"},\n{\"code\": \"a b\", \"display\": \"x\"},\n\
         {\"code\": \"lost\", \"display\": \"x\", \"property\": [{\"code\": \"parent\", \"valueCode\": \"nowhere\"}, {\"code\": \"child\", \"valueCode\": \"none\"}]},\n\
         {\"code\": \"one\", \"display\": \"x\", \"property\": [{\"code\": \"parent\", \"valueCode\": \"two\"}]},\n\

@@ -56,7 +56,7 @@ fn everything_wrong_is_told_at_once() {
 }
 
 #[test]
-fn a_file_that_is_neither_table_or_neither_encoding_is_refused() {
+fn a_file_of_an_unknown_table_or_encoding_is_rejected() {
     insta::assert_snapshot!(refused(IscoCsv, "a,b\n1,2\n"), @"FILE:1: the columns of neither table of ISCO-08 are there: `major`, `major_label`, `sub_major`, `sub_major_label`, `minor`, `minor_label`, `unit`, `description`, or `Level`, `ISCO 08 Code`, `Title EN`; there are: a, b");
     insta::assert_snapshot!(refused(IscoCsv, b"Level,ISCO 08 Code,Title EN\n1,1,\xc3\xa9\n1,2,\xff\n"), @"FILE:3: the line is not UTF-8, though other lines are");
     insta::assert_snapshot!(refused(IscoCsv, b"Level,ISCO 08 Code,Title EN\n1,1,\x81\n"), @"FILE:2: the byte 0x81 is no letter in latin-1");

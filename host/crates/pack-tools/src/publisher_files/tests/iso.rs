@@ -39,7 +39,7 @@ fn currencies_go_by_three_letters() {
 }
 
 #[test]
-fn entries_that_are_wrong_are_told_at_once() {
+fn all_invalid_entries_are_reported_together() {
     let list = "{\"3166-1\": [\n{\"alpha_2\": \"QA\", \"name\": 1},\n{\"alpha_2\": \"qa\", \"name\": \"x\"},\n{\"name\": \"x\"},\n7,\n\
         {\"alpha_2\": \"QC\", \"name\": \" \"},\n{\"alpha_2\": \"QD\", \"name\": \"A\"},\n{\"alpha_2\": \"QD\", \"name\": \"B\"}]}";
     insta::assert_snapshot!(refused(IsoJson, list), @r#"
@@ -53,7 +53,7 @@ fn entries_that_are_wrong_are_told_at_once() {
 }
 
 #[test]
-fn documents_that_are_broken_are_refused_as_a_whole() {
+fn malformed_json_is_rejected() {
     for (document, what) in [
         ("[]", "not a JSON object"),
         ("{}", "none of the lists 3166-1, 639-2, 639-3, 4217"),
@@ -86,7 +86,7 @@ fn the_table_of_sil_gives_languages_with_two_letters() {
 }
 
 #[test]
-fn a_table_that_is_not_sils_or_has_wrong_rows_is_refused() {
+fn a_table_of_another_kind_or_with_invalid_rows_is_rejected() {
     insta::assert_snapshot!(refused(SilTab, "Id\tName\n"), @"FILE:1: the column `Part1` is missing; there are: Id, Name");
     insta::assert_snapshot!(refused(SilTab, format!("{SIL}qxt\t\t\tQX\tI\tL\tXish\nqyy\t\t\tqy\tI\tL\t\nqyy\t\t\tqy\n")), @r#"
     FILE:2: code `QX`: `QX` is not two lower-case letters

@@ -21,7 +21,7 @@ fn refused(table: impl AsRef<[u8]>) -> String {
 }
 
 #[test]
-fn one_line_says_all_of_a_code() {
+fn one_line_contains_all_of_a_code() {
     let table = "code\tparents\tlabel[fr]\tlabel[en]\tdefinition[en]\turi\tstatus\treplaced_by\taliases\tselectable\tprop:kind\n\
         tools\t\tOutils\tTools\t\t\t\t\t\tno\t\n\
         hoe\ttools\tHoue\tHoe\tFor weeds.\thttp://ex.org/hoe\tactive\t\tmattock|adze\tyes\thand\n\
@@ -92,7 +92,7 @@ fn the_header_has_to_be_right() {
 }
 
 #[test]
-fn what_is_not_known_of_a_list_has_to_be_said() {
+fn missing_metadata_of_a_list_is_required_as_options() {
     insta::assert_snapshot!(import_plain(Tsv, "code\tlabel[en]\na\tA\n").err().unwrap(), @"--namespace, --title, --licence must be given: a table does not contain them");
     for (about, what) in [
         (About { namespace: Some("a b".to_owned()), ..options().about }, "--namespace is `a b`"),
@@ -110,7 +110,7 @@ fn what_is_not_known_of_a_list_has_to_be_said() {
 }
 
 #[test]
-fn texts_are_brought_into_one_line_and_normal_form() {
+fn texts_are_normalized_to_one_line_and_normal_form() {
     let table = "code\tlabel[en]\na\t Cafe\u{301} \u{a0}\n";
     let imported = import_bytes(Tsv, table, &options()).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(imported.outline(), ["a: Café"]);
@@ -134,7 +134,7 @@ fn a_spreadsheet_s_csv_is_read_with_commas_and_semicolons_quotes_and_a_mark() {
 }
 
 #[test]
-fn a_csv_that_cannot_be_read_is_told_with_its_lines() {
+fn an_unreadable_csv_is_reported_with_its_lines() {
     let refused = |table: &[u8]| import_bytes(Csv, table, &options()).err().unwrap();
     let latin = refused(b"code,label[en]\na,A\nb,caf\xe9\n");
     assert!(latin.contains(":3: ") && latin.contains("CSV UTF-8"), "{latin}");

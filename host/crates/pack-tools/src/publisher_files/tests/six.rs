@@ -70,7 +70,7 @@ fn no_document_type_is_read() {
 }
 
 #[test]
-fn broken_documents_are_refused_as_a_whole() {
+fn malformed_documents_are_rejected() {
     let whole = list(&entry("Crown", "ZZA", "008", "2"));
     insta::assert_snapshot!(refused(SixXml, &whole[..whole.len() - 20]), @"FILE:4: it is not valid XML of this kind: syntax error: tag not closed: `>` not found before end of input");
     insta::assert_snapshot!(refused(SixXml, "<a></b>"), @"FILE:1: it is not valid XML of this kind: ill-formed document: expected `</a>`, but `</b>` was found");
@@ -81,7 +81,7 @@ fn broken_documents_are_refused_as_a_whole() {
 }
 
 #[test]
-fn the_line_of_an_entry_far_down_is_told() {
+fn the_line_of_a_late_entry_is_reported() {
     let many = entry("Crown", "ZZA", "008", "2").repeat(15_000) + &entry("Crown", "zzb", "009", "2");
     assert_eq!(refused(SixXml, list(&many)), "FILE:15003: code `zzb`: a currency's code is three capitals");
 }

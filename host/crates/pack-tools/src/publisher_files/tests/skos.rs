@@ -125,7 +125,7 @@ fn a_label_node_that_several_concepts_share_is_the_label_of_each() {
 }
 
 #[test]
-fn turtle_says_the_same_with_anonymous_labels() {
+fn turtle_with_blank_labels_gives_the_same_codes() {
     let turtle = r#"@prefix : <http://aims.fao.org/aos/agrovoc/> .
         @prefix skos: <http://www.w3.org/2004/02/skos/core#> .
         @prefix xl: <http://www.w3.org/2008/05/skos-xl#> .
@@ -188,13 +188,13 @@ fn roots_that_are_not_there_are_named() {
 }
 
 #[test]
-fn a_thesaurus_of_another_owner_needs_to_be_told_about() {
+fn a_thesaurus_of_another_publisher_requires_options() {
     let other = triples(TOOLS).replace(BASE, "http://ex.org/");
     insta::assert_snapshot!(refused(SkosNTriples, other, &roots(&["c_1"])), @"--namespace, --title, --licence must be given: a thesaurus that is not AGROVOC does not contain them");
 }
 
 #[test]
-fn turtle_that_is_broken_or_breaks_off_is_refused() {
+fn malformed_or_truncated_turtle_is_rejected() {
     insta::assert_snapshot!(refused(SkosTurtle, "@prefix : <http://x/> .\n:a :b :c\n", &roots(&["c_1"])), @r#"
     FILE:3: column 1: Unexpected end
     --root is `c_1`, which is not the code or IRI of a concept of this file

@@ -32,7 +32,7 @@ fn diseases() -> String {
 }
 
 #[test]
-fn rows_hang_below_the_nearest_row_that_is_one_hyphen_shallower() {
+fn the_parent_of_a_row_is_the_closest_row_with_one_hyphen_less() {
     let imported = import_plain(WhoTabulation, diseases()).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(
         imported.outline(),
@@ -101,7 +101,7 @@ fn functions() -> Imported {
 }
 
 #[test]
-fn codes_of_icf_hang_by_their_digits_in_two_vocabularies() {
+fn parents_of_icf_codes_follow_from_their_digits_in_two_vocabularies() {
     let imported = functions();
     let expected = [
         "b1: OF PAPER",
@@ -130,7 +130,7 @@ fn the_same_file_gives_the_same_bytes_packed_or_not() {
 }
 
 #[test]
-fn everything_wrong_is_told_at_once_with_line_and_code() {
+fn all_problems_are_reported_together_with_line_and_code() {
     let table = [
         diseases(),
         row("10", "1A0", "", "- Too short", "category", "False", "01"),
@@ -151,7 +151,7 @@ fn everything_wrong_is_told_at_once_with_line_and_code() {
 }
 
 #[test]
-fn rows_that_are_refused_may_be_left_out() {
+fn rejected_rows_can_be_left_out() {
     let table = [diseases(), row("10", "1A0", "", "- Too short", "category", "False", "01")].concat();
     let options = ImportOptions { leave_out_refused: true, ..ImportOptions::default() };
     let imported = import_bytes(WhoTabulation, table, &options).unwrap_or_else(|error| panic!("{error}"));
@@ -170,7 +170,7 @@ fn what_is_left(rows: &[String]) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn what_is_below_a_refused_row_hangs_from_nothing_else() {
+fn rows_below_a_rejected_row_get_no_other_parent() {
     let (outline, refused) = what_is_left(&[
         row("1", "", "", "Ailments", "chapter", "False", "01"),
         row("2", "", "BlockL1-1A0", "- Of paper", "block", "False", "01"),
@@ -195,7 +195,7 @@ fn what_is_below_a_refused_row_hangs_from_nothing_else() {
 }
 
 #[test]
-fn after_a_row_of_unknown_depth_the_rest_of_the_chapter_is_refused() {
+fn after_a_row_of_unknown_depth_the_rest_of_the_chapter_is_rejected() {
     let unfinished = "f\tl\t\tBlockL1-1B0\t\"- Of ink\n".to_owned();
     let nameless = row("4", "", "BlockL1-1B0", "", "block", "False", "01");
     let too_wide = format!("f{}\n", "\t".repeat(40));
@@ -228,7 +228,7 @@ fn after_a_row_of_unknown_depth_the_rest_of_the_chapter_is_refused() {
 }
 
 #[test]
-fn what_is_below_a_place_that_is_not_the_primary_one_hangs_from_nothing_else() {
+fn rows_below_a_location_that_is_not_primary_get_no_other_parent() {
     let table = "Title\tPrimaryLocation\tLinearization (release) URI\tFoundation URI\tClassKind\tChapterNo\tCode\tBlockId\tVersion:x\n\
         \"Ailments\"\tTrue\tl1\tf1\tchapter\t01\t\t\n\
         \"- Foxing\"\tTrue\tl2\tf2\tcategory\t01\t1A00\n\
@@ -240,7 +240,7 @@ fn what_is_below_a_place_that_is_not_the_primary_one_hangs_from_nothing_else() {
 }
 
 #[test]
-fn a_file_that_is_no_such_table_is_refused_as_a_whole() {
+fn a_file_of_another_kind_is_rejected() {
     insta::allow_duplicates! {
         assert_eq!(refused(WhoTabulation, ""), "FILE: the file is empty");
         assert_eq!(refused(WhoTabulation, "PK\x03\x04rest"), "FILE: it is a zip archive or a spreadsheet; unpack the archive, or save the sheet as CSV");

@@ -57,7 +57,7 @@ fn differences(component: &str) -> Option<(Vec<String>, usize)> {
 }
 
 #[test]
-fn every_icf_code_that_is_shipped_is_who_s_with_its_title_and_its_place() {
+fn every_shipped_icf_code_matches_the_reference_in_title_and_parent() {
     for (component, codes) in [("b", 527), ("d", 466)] {
         let Some((differences, in_reference)) = differences(component) else { continue };
         assert_eq!(differences, [""; 0], "component {component}");

@@ -45,7 +45,7 @@ fn is_agrovoc(text: &str) -> bool {
 }
 
 #[test]
-fn every_code_has_the_shape_of_its_vocabulary() {
+fn every_code_has_the_form_of_its_vocabulary() {
     for (description, concepts) in vocabularies() {
         let namespace = description.namespace.as_str();
         for concept in concepts {
@@ -132,7 +132,7 @@ fn labels_are_written_in_the_script_of_their_language() {
 }
 
 #[test]
-fn housing_occupations_and_education_hang_by_their_last_place() {
+fn parents_of_housing_occupations_and_education_follow_from_the_last_digit() {
     for concept in concepts("urn:un:unsd:pop-census:housing-type") {
         let parent: Vec<&str> = concept.code.as_str().rsplit_once('.').map(|(parent, _)| parent).into_iter().collect();
         assert_eq!(parents(concept), parent, "{}", concept.code);
@@ -145,7 +145,7 @@ fn housing_occupations_and_education_hang_by_their_last_place() {
 }
 
 #[test]
-fn body_functions_and_activities_hang_by_digits_with_a_step_from_three_to_one() {
+fn parents_of_body_functions_and_activities_follow_from_their_digits() {
     for namespace in ["urn:who:icf:b", "urn:who:icf:d"] {
         for concept in concepts(namespace) {
             let code = concept.code.as_str();
@@ -160,7 +160,7 @@ fn body_functions_and_activities_hang_by_digits_with_a_step_from_three_to_one() 
 }
 
 #[test]
-fn diseases_hang_by_prefix_and_stems_hang_from_the_chapter_of_their_first_character() {
+fn parents_of_diseases_follow_from_their_prefix() {
     // The source has no code for the parent of these.
     const WITHOUT_PARENT: [(&str, &str); 4] =
         [("8C02.0", "chapter:08"), ("8C02.1", "chapter:08"), ("VB40.Y", "chapter:V"), ("VB40.Z", "chapter:V")];

@@ -37,7 +37,7 @@ fn languages_are_found_by_both_three_letter_codes() {
 }
 
 #[test]
-fn currencies_say_what_they_are_and_keep_those_that_were_withdrawn() {
+fn currencies_have_a_kind_and_include_withdrawn_ones() {
     let currencies = concepts("urn:iso:std:iso:4217");
     let told = |code: &str| {
         let currency = concept(currencies, code);
@@ -88,7 +88,7 @@ fn levels_of_education_have_the_categories_of_their_first_digit() {
 }
 
 #[test]
-fn diseases_keep_who_s_address_and_letters_after_the_dot() {
+fn diseases_keep_their_who_uri_and_letters_after_the_dot() {
     let diseases = concepts("urn:who:icd-11");
     let other = concept(diseases, "1A03.Y");
     assert_eq!(parents(other), ["1A03"]);
@@ -155,7 +155,7 @@ fn relations_say_whether_they_are_for_people_or_for_groups() {
 }
 
 #[test]
-fn every_ethnocultural_code_is_only_a_beginning() {
+fn every_ethnocultural_code_is_marked_as_a_starter() {
     let all = concepts("urn:svc:vocab:ethnocultural");
     assert!(all.iter().all(|code| property(code, "starter") == Some("true")));
 }
