@@ -104,7 +104,7 @@ fn a_pack_carries_its_manifest() {
 
 #[test]
 fn all_properties_of_a_code_are_returned() {
-    let folder = PackFolder::sound()
+    let folder = PackFolder::valid()
         .with(
             "codes/crops.tsv",
             "code\tstatus\tparents\treplaced_by\taliases\turi\tselectable\tprop:season\n\
@@ -134,7 +134,7 @@ fn all_properties_of_a_code_are_returned() {
 
 #[test]
 fn invalid_calls_return_errors_and_do_not_trap() {
-    let mut running = RunningPack::start(&build_folder(PackFolder::sound().path()).unwrap());
+    let mut running = RunningPack::start(&build_folder(PackFolder::valid().path()).unwrap());
     let vocabulary = running.pack.daftar_plugin_vocabulary();
     let store = &mut running.store;
     let unknown = vocabulary.call_concepts(&mut *store, "urn:other", 0, 10).unwrap();
@@ -181,7 +181,7 @@ fn a_large_vocabulary_is_built_and_requests_memory() {
         codes.push_str(&format!("c{number}\tcereals\n"));
         labels.push_str(&format!("c{number}\tCereal {number}\t{}\n", definition.trim_end()));
     }
-    let folder = PackFolder::sound()
+    let folder = PackFolder::valid()
         .with("codes/crops.tsv", codes)
         .with("labels/en/crops.tsv", labels)
         .with("labels/fr/crops.tsv", "code\tlabel\n");

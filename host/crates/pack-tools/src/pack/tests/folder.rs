@@ -29,7 +29,7 @@ pub struct PackFolder {
 
 impl PackFolder {
     /// Two codes, a parent and its child, in two languages.
-    pub fn sound() -> Self {
+    pub fn valid() -> Self {
         let folder = Self { folder: tempfile::tempdir().unwrap() };
         folder
             .with("pack.toml", SETTINGS)

@@ -60,7 +60,7 @@ fn example() -> Vec<u8> {
 
 #[test]
 fn writes_the_example_bytes() {
-    let folder = PackFolder::sound()
+    let folder = PackFolder::valid()
         .with("pack.toml", SETTINGS)
         .with("codes/crops.tsv", CODES)
         .with("labels/en/crops.tsv", "code\tlabel\tdefinition\nt\tT\t\né1\tE\tDef\no\tO\t\n")

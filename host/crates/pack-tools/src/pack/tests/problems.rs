@@ -17,17 +17,17 @@ fn assert_problem(folder: PackFolder, message: &str) {
 }
 
 fn codes(table: &str) -> PackFolder {
-    PackFolder::sound().with("codes/crops.tsv", table)
+    PackFolder::valid().with("codes/crops.tsv", table)
 }
 
 #[test]
 fn a_valid_folder_has_no_problems() {
-    assert_eq!(problems(PackFolder::sound()), Vec::<String>::new());
+    assert_eq!(problems(PackFolder::valid()), Vec::<String>::new());
 }
 
 #[test]
 fn ignores_additions_of_spreadsheets() {
-    let folder = PackFolder::sound()
+    let folder = PackFolder::valid()
         .with("codes/crops.tsv", "\u{feff}code\tparents\r\ncereals\t\r\nmaize\tcereals\r\n")
         .with("labels/fr/crops.tsv", "code\tlabel\n\nmaize\tMaïs");
     assert_eq!(problems(folder), Vec::<String>::new());
@@ -82,7 +82,7 @@ fn several_parents_that_meet_again_are_no_cycle() {
 #[test]
 fn a_label_of_an_unknown_code() {
     assert_problem(
-        PackFolder::sound().with("labels/fr/crops.tsv", "code\tlabel\nmaize\tMaïs\nrye\tSeigle\n"),
+        PackFolder::valid().with("labels/fr/crops.tsv", "code\tlabel\nmaize\tMaïs\nrye\tSeigle\n"),
         "labels/fr/crops.tsv:3: code `rye`: the vocabulary has no such code",
     );
 }
@@ -90,14 +90,14 @@ fn a_label_of_an_unknown_code() {
 #[test]
 fn a_code_without_a_label_in_the_default_language() {
     assert_problem(
-        PackFolder::sound().with("labels/en/crops.tsv", "code\tlabel\ncereals\tCereals\n"),
+        PackFolder::valid().with("labels/en/crops.tsv", "code\tlabel\ncereals\tCereals\n"),
         "codes/crops.tsv:3: code `maize`: there is no label in the default language `en`",
     );
 }
 
 #[test]
 fn a_code_labelled_twice_or_emptily() {
-    let folder = PackFolder::sound().with("labels/fr/crops.tsv", "code\tlabel\nmaize\tMaïs\nmaize\tMaïs\ncereals\t\n");
+    let folder = PackFolder::valid().with("labels/fr/crops.tsv", "code\tlabel\nmaize\tMaïs\nmaize\tMaïs\ncereals\t\n");
     assert_eq!(
         problems(folder),
         [
@@ -112,7 +112,7 @@ fn text_with_control_characters_or_out_of_normal_form() {
     let decomposed = "Mai\u{308}s";
     let table = format!("code\tlabel\ncereals\tCé\u{7}réales\nmaize\t{decomposed}\n");
     assert_eq!(
-        problems(PackFolder::sound().with("labels/fr/crops.tsv", table)),
+        problems(PackFolder::valid().with("labels/fr/crops.tsv", table)),
         [
             "labels/fr/crops.tsv:2: code `cereals`: `label` contains the control character '\\u{7}'",
             "labels/fr/crops.tsv:3: code `maize`: `label` is not in Unicode normal form C",
@@ -123,7 +123,7 @@ fn text_with_control_characters_or_out_of_normal_form() {
 #[test]
 fn bytes_that_are_not_utf_8() {
     assert_problem(
-        PackFolder::sound().with("labels/fr/crops.tsv", b"code\tlabel\nmaize\tMa\xefs\n"),
+        PackFolder::valid().with("labels/fr/crops.tsv", b"code\tlabel\nmaize\tMa\xefs\n"),
         "labels/fr/crops.tsv:2: the line is not UTF-8",
     );
 }
@@ -203,11 +203,11 @@ fn aliases_of_two_codes() {
 #[test]
 fn a_count_or_a_hierarchy_other_than_declared() {
     assert_problem(
-        PackFolder::sound().with_setting("hierarchical = true", "hierarchical = true\ncount = 3"),
+        PackFolder::valid().with_setting("hierarchical = true", "hierarchical = true\ncount = 3"),
         "pack.toml: `urn:example:crops` has 2 codes; pack.toml declares 3",
     );
     assert_problem(
-        PackFolder::sound().with_setting("hierarchical = true", ""),
+        PackFolder::valid().with_setting("hierarchical = true", ""),
         "pack.toml: `urn:example:crops` has `hierarchical = false`, but some codes have parents",
     );
 }
@@ -215,38 +215,38 @@ fn a_count_or_a_hierarchy_other_than_declared() {
 #[test]
 fn settings_that_are_not_toml_unknown_or_wrong() {
     assert!(
-        problems(PackFolder::sound().with_setting("domain = \"Farming\"", "domain = "))[0]
+        problems(PackFolder::valid().with_setting("domain = \"Farming\"", "domain = "))[0]
             .starts_with("pack.toml:10: ")
     );
-    let unknown = problems(PackFolder::sound().with_setting("licence", "license"));
+    let unknown = problems(PackFolder::valid().with_setting("licence", "license"));
     assert!(unknown[0].contains("unknown field `license`"), "{unknown:?}");
-    let name = problems(PackFolder::sound().with_setting("\"crops\"", "\"Crops!\""));
+    let name = problems(PackFolder::valid().with_setting("\"crops\"", "\"Crops!\""));
     assert!(name[0].contains("`Crops!` is not a plugin name"), "{name:?}");
     assert_problem(
-        PackFolder::sound().with_setting("urn:example:crops", "urn:example#crops"),
+        PackFolder::valid().with_setting("urn:example:crops", "urn:example#crops"),
         "pack.toml: `namespace` is `urn:example#crops`: a namespace is a URI of 1 to 200 visible ASCII characters without `#` and \
          `|`, such as `urn:iso:std:iso:5218`",
     );
     assert_problem(
-        PackFolder::sound().with_setting("default_language = \"en\"", "default_language = \"es\""),
+        PackFolder::valid().with_setting("default_language = \"en\"", "default_language = \"es\""),
         "pack.toml: `default_language` is `es`, which is not among `languages`",
     );
-    let open = problems(PackFolder::sound().with_setting("hierarchical = true", "hierarchical = true\nopen = true"));
+    let open = problems(PackFolder::valid().with_setting("hierarchical = true", "hierarchical = true\nopen = true"));
     assert!(open[0].contains("`open` is `true`"), "{open:?}");
 }
 
 #[test]
 fn a_table_outside_the_folder() {
-    let messages = problems(PackFolder::sound().with_setting("\"crops.tsv\"", "\"../../etc/passwd.tsv\""));
+    let messages = problems(PackFolder::valid().with_setting("\"crops.tsv\"", "\"../../etc/passwd.tsv\""));
     assert!(messages[0].contains("`codes` is `../../etc/passwd.tsv`"), "{messages:?}");
 }
 
 #[test]
 fn files_that_are_missing_or_that_nothing_refers_to() {
-    let missing = problems(PackFolder::sound().without("labels/fr/crops.tsv"));
+    let missing = problems(PackFolder::valid().without("labels/fr/crops.tsv"));
     assert!(matches!(missing.as_slice(), [message] if message.starts_with("labels/fr/crops.tsv: it cannot be read")));
     assert_problem(
-        PackFolder::sound().with("labels/es/crops.tsv", "code\tlabel\nmaize\tMaíz\n"),
+        PackFolder::valid().with("labels/es/crops.tsv", "code\tlabel\nmaize\tMaíz\n"),
         "labels/es/crops.tsv: no setting in pack.toml refers to this file",
     );
     let nothing = tempfile::tempdir().unwrap();
@@ -257,7 +257,7 @@ fn files_that_are_missing_or_that_nothing_refers_to() {
 #[test]
 fn concept_groups_with_unknown_codes() {
     let group = |selection: &str| {
-        PackFolder::sound().with_more_settings(&format!(
+        PackFolder::valid().with_more_settings(&format!(
             "[[concept_group]]\nname = \"grain\"\ndescription = \"Grain.\"\ninclude = [{selection}]\n"
         ))
     };
@@ -279,13 +279,13 @@ fn concept_groups_with_unknown_codes() {
 
 #[test]
 fn a_vocabulary_without_codes_must_be_declared_empty() {
-    let folder = PackFolder::sound()
+    let folder = PackFolder::valid()
         .with_setting("codes = \"crops.tsv\"\nhierarchical = true", "completeness = \"empty\"")
         .without("codes/crops.tsv")
         .without("labels/en/crops.tsv")
         .without("labels/fr/crops.tsv");
     assert_eq!(problems(folder), Vec::<String>::new());
-    let silent = PackFolder::sound()
+    let silent = PackFolder::valid()
         .with("codes/crops.tsv", "code\n")
         .with("labels/en/crops.tsv", "code\tlabel\n")
         .with("labels/fr/crops.tsv", "code\tlabel\n")
@@ -309,7 +309,7 @@ fn all_problems_are_reported_together_and_too_many_are_counted() {
 /// The valid folder with a rule of the hierarchy and these codes.
 fn by_rule(rule: &str, codes: &[&str]) -> PackFolder {
     let lines: String = codes.iter().map(|code| format!("{code}\tX\n")).collect();
-    PackFolder::sound()
+    PackFolder::valid()
         .with_setting("hierarchical = true", &format!("hierarchical = true\nhierarchy = \"{rule}\""))
         .with("codes/crops.tsv", format!("code\n{}\n", codes.join("\n")))
         .with("labels/en/crops.tsv", format!("code\tlabel\n{lines}"))

@@ -30,7 +30,7 @@ vocabulary = "urn:example:crops"
 "#;
 
 fn module() -> PackFolder {
-    PackFolder::sound()
+    PackFolder::valid()
         .with_more_settings(MODULE)
         .with("codes/tools.tsv", "code\nhoe\n")
         .with("labels/en/tools.tsv", "code\tlabel\nhoe\tHoe\n")
@@ -38,7 +38,7 @@ fn module() -> PackFolder {
 
 /// A newer version of the crops, under another name.
 fn newer() -> PackFolder {
-    PackFolder::sound()
+    PackFolder::valid()
         .with_setting("name = \"crops\"\nversion = \"1.0.0\"", "name = \"imported\"\nversion = \"2.0.0\"")
         .with("codes/crops.tsv", "code\tparents\ncereals\t\nmaize\tcereals\nrye\tcereals\n")
         .with("labels/en/crops.tsv", "code\tlabel\ncereals\tCereals\nmaize\tMaize\nrye\tRye\n")
@@ -84,8 +84,8 @@ fn a_rebuilt_module_keeps_parts_that_are_not_in_the_folder() {
 
 #[test]
 fn a_folder_without_changes_gives_the_base_with_another_version() {
-    let base = Base::of(&PackFolder::sound());
-    let data = PackFolder::sound().with_setting("version = \"1.0.0\"", "version = \"1.0.1\"");
+    let base = Base::of(&PackFolder::valid());
+    let data = PackFolder::valid().with_setting("version = \"1.0.0\"", "version = \"1.0.1\"");
     let rebuilt = base.rebuild(&data).unwrap();
     let plain = build_folder(data.path()).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(read_manifest(&rebuilt).unwrap(), read_manifest(&plain).unwrap());
@@ -94,7 +94,7 @@ fn a_folder_without_changes_gives_the_base_with_another_version() {
 
 #[test]
 fn all_conflicts_are_reported_together() {
-    let data = PackFolder::sound()
+    let data = PackFolder::valid()
         .with_setting("urn:example:crops", "urn:example:other")
         .with("codes/crops.tsv", "code\tparents\ncereals\t\nmaize\tcereals\n");
     let base = Base::of(&module());

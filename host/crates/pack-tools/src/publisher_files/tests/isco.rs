@@ -42,7 +42,7 @@ fn the_sheet_of_groups_is_read_by_level() {
 }
 
 #[test]
-fn everything_wrong_is_told_at_once() {
+fn all_problems_are_reported_together() {
     let table =
         "Level,ISCO 08 Code,Title EN\n1,1,Writers\n2,x1,Letters\n5,1,Deep\n4,1234,Lost\n1,1,Others\n2,12,\n1,1,2,3\n";
     insta::assert_snapshot!(refused(IscoCsv, table), @r"

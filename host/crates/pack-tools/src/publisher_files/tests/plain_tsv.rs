@@ -40,7 +40,7 @@ fn one_line_contains_all_of_a_code() {
 }
 
 #[test]
-fn everything_wrong_is_told_at_once() {
+fn all_problems_are_reported_together() {
     let table = "code\tparents\tlabel[en]\tstatus\treplaced_by\taliases\n\
         a\t\tA\t\t\tb\n\
         b\tz\tB\t\t\t\n\

@@ -42,7 +42,7 @@ fn one_code_stands_for_all_its_countries() {
 }
 
 #[test]
-fn everything_wrong_is_told_at_once() {
+fn all_problems_are_reported_together() {
     let entries = [
         entry("Crown", "ZZA", "008", "2"),
         entry("Crone", "ZZA", "008", "2"),

@@ -158,7 +158,7 @@ fn refused(format: ImportFormat, bytes: impl AsRef<[u8]>, options: &ImportOption
 }
 
 #[test]
-fn everything_wrong_is_told_at_once() {
+fn all_problems_are_reported_together() {
     let lines =
         [TOOLS, &["c_1 broader c_9", "c_8 prefLabel \"Another\"@en", "c_8 prefLabel \"Bell\\u0007\"@fr"]].concat();
     let broken = format!("{}<a> <b> .\nnot at all\n<http://x/a> <http://x/b> \"unfinished", triples(&lines));
